@@ -36,11 +36,11 @@ class Benchmark(abc.ABC):
 
     @abc.abstractmethod
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
-        """Items of upstream's records, in their order; KeyError for a missing field, ValueError for a bad value."""
+        """Return the items of upstream's records, in order; raise KeyError or ValueError for a faulty record."""
 
     @abc.abstractmethod
     def present(self, item: Item, answer: str) -> str:
-        """An answer written down in the format that :attr:`output_rules` demands."""
+        """Write an answer in the format that :attr:`output_rules` demands."""
 
     @abc.abstractmethod
     def read(self, item: Item, text: str, stated_only: bool) -> str | None:
@@ -48,18 +48,18 @@ class Benchmark(abc.ABC):
 
     @abc.abstractmethod
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
-        """Distinct plausible wrong answers, likeliest first; a few mutants may equal the gold program."""
+        """Return distinct plausible wrong answers, likeliest first; a few mutants may equal the gold program."""
 
-    @abc.abstractmethod
     def same(self, item: Item, a: str, b: str) -> bool:
-        """Whether two extracted answers are equal, judged cheaply and without executing anything."""
+        """Return whether two extracted answers are equal, judged cheaply and without executing anything."""
+        return a == b
 
-    @abc.abstractmethod
     async def judge(self, item: Item, answer: str, tools: Tools) -> Verdict:
-        """The verdict on an extracted answer."""
+        """Return the verdict on an extracted answer: by default, whether it is the same as the gold answer."""
+        return Verdict(self.same(item, item.gold, answer), answer, Status.GRADED)
 
     def split(self, items: Sequence[Item], kind: str) -> Split:
-        """Training and test ids, ``"published"`` of the sizes that the paper's percentages imply, or ``"official"``."""
+        """Divide questions: ``"published"`` by the sizes that the paper's percentages imply, or ``"official"``."""
         return self._published_split(items) if kind == "published" else self._official_split(items)
 
     def _published_split(self, items: Sequence[Item]) -> Split:
@@ -70,20 +70,19 @@ class Benchmark(abc.ABC):
         return share_split([item.id for item in items], self.key)
 
     def extract(self, item: Item, text: str, cut_off: bool = False) -> str | None:
-        """Return the answer inside a model's text, None where there is none. Accepts any text.
+        """Return the answer inside a model's text, None if there is none; accept any text.
 
         Behind its answer a model may go on to another question. What comes before that question counts if it states an
         answer; else the reply divides its own question, and all of it counts. A text that was cut off has to state it.
         """
-        own = before_next_question(text)
-        answer = self.read(item, own, stated_only=True) if own != text else None
+        before = before_next_question(text)
+        answer = self.read(item, before, stated_only=True) if before != text else None
         return self.read(item, text, stated_only=cut_off) if answer is None else answer
 
     async def grade(self, item: Item, text: str, tools: Tools, cut_off: bool = False) -> Verdict:
         """Extract the answer from a text and judge it; blank and unreadable texts are wrong, never an error."""
-        if not text.strip():
-            return Verdict(False, None, Status.TRUNCATED if cut_off else Status.EMPTY)
-        answer = self.extract(item, text, cut_off)
-        if answer is None:
-            return Verdict(False, None, Status.TRUNCATED if cut_off else Status.UNPARSABLE)
-        return await self.judge(item, answer, tools)
+        answer = self.extract(item, text, cut_off) if text.strip() else None
+        if answer is not None:
+            return await self.judge(item, answer, tools)
+        status = Status.UNPARSABLE if text.strip() else Status.EMPTY
+        return Verdict(False, None, Status.TRUNCATED if cut_off else status)

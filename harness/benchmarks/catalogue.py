@@ -18,7 +18,7 @@ CONFIG = ROOT / "config" / "benchmarks.yaml"
 
 
 class Hub(Declaration):
-    """The place of a data set on the hub."""
+    """Place of a data set on the hub."""
 
     repo: str  # owner and name
     revision: str | None  # commit, or ``None`` where none is known and the newest is taken
@@ -27,7 +27,7 @@ class Hub(Declaration):
 
 
 class Expected(Declaration):
-    """The expected normalised data: count, checksum, checksum of each kind of split."""
+    """Expected normalised data: count, checksum, checksum of each kind of split."""
 
     count: int
     checksum: Sha256
@@ -35,7 +35,7 @@ class Expected(Declaration):
 
 
 class BenchmarkEntry(Declaration):
-    """One declared benchmark."""
+    """Declaration of one benchmark."""
 
     key: str  # name of the entry
     module: str  # module that defines ``BENCHMARK``, a subclass of :class:`Benchmark`
@@ -47,12 +47,12 @@ class BenchmarkEntry(Declaration):
 
 
 def keys() -> tuple[str, ...]:
-    """Keys of all declared benchmarks, in the order of the file."""
+    """Return the keys of all declared benchmarks, in the order of the file."""
     return tuple(_entries(CONFIG))
 
 
 def entry(key: str) -> BenchmarkEntry:
-    """The declaration of one benchmark; raises UserError where there is none, or the file is not in order."""
+    """Return the entry of a benchmark; raise UserError if there is none, or the file is faulty."""
     entries = _entries(CONFIG)
     if key not in entries:
         raise unknown("benchmark", key, entries, "config/benchmarks.yaml")
@@ -61,14 +61,14 @@ def entry(key: str) -> BenchmarkEntry:
 
 @functools.cache
 def benchmark(key: str) -> Benchmark:
-    """The benchmark declared under a key; raises UserError where there is none, or its module does not exist."""
+    """Return the benchmark declared under a key; raise UserError if there is none, or its module does not exist."""
     declared = entry(key)
     try:
         module = importlib.import_module(declared.module)
     except ModuleNotFoundError as error:
         raise UserError(f"{CONFIG}: {key} names the module {declared.module!r}, but {error}") from error
-    made: Benchmark = module.BENCHMARK(key, declared.title)
-    return made
+    loaded: Benchmark = module.BENCHMARK(key, declared.title)
+    return loaded
 
 
 @functools.cache

@@ -27,7 +27,7 @@ class CodeBenchmark(Benchmark):
     )
 
     def present(self, item: Item, answer: str) -> str:
-        """One fenced Python block."""
+        """Write one fenced Python block."""
         return fenced(answer)
 
     def read(self, item: Item, text: str, stated_only: bool) -> str | None:
@@ -36,25 +36,25 @@ class CodeBenchmark(Benchmark):
         A block that nothing closes may end anywhere in a text that is cut off, so it then comes after the others.
         """
         text = text.removeprefix("\ufeff")
-        found = [block for block in fenced_blocks(text) if block.language in PYTHON_FENCES]
-        blocks = [textwrap.dedent(block.source) for block in found]
-        order = sorted(range(len(blocks)), key=lambda place: (stated_only and not found[place].closed, -place))
-        candidates = [*((place, blocks[place]) for place in order), (0, text)]
+        blocks = [block for block in fenced_blocks(text) if block.language in PYTHON_FENCES]
+        sources = [textwrap.dedent(block.source) for block in blocks]
+        order = sorted(range(len(blocks)), key=lambda place: (stated_only and not blocks[place].closed, -place))
+        candidates = [*((place, sources[place]) for place in order), (0, text)]
         broken = [(place, salvage(source)) for place, source in candidates if _program(source) is None]
         for place, source in [*candidates, *broken]:
             tree = _program(source)
             if tree is not None and task_of(item).entry_point in definitions(tree):
-                return completed(source, [salvage(before_fences(text)), *blocks[:place]])
+                return completed(source, [salvage(before_fences(text)), *sources[:place]])
         if stated_only:
             return None
         return next((source for _, source in candidates if _program(source) is not None), None)
 
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
-        """Mutants of the gold program."""
+        """Return mutants of the gold program."""
         return mutants(item.gold, task_of(item).entry_point)
 
     def same(self, item: Item, a: str, b: str) -> bool:
-        """Whether two programs differ in layout, comments and docstrings at most."""
+        """Return whether two programs differ in layout, comments and docstrings at most."""
         return a == b or canonical(a) == canonical(b)
 
     async def judge(self, item: Item, answer: str, tools: Tools) -> Verdict:
@@ -66,13 +66,9 @@ class CodeBenchmark(Benchmark):
         execution = await tools.sandbox.run(program)
         if not execution.is_loaded and (source := without_trials(answer)) != answer:
             execution = await tools.sandbox.run(replace(program, source=source))
-        failed_ourselves = execution.outcome is Outcome.SANDBOX_ERROR
-        return Verdict(
-            correct=execution.outcome is Outcome.PASSED,
-            answer=answer,
-            status=Status.SANDBOX_ERROR if failed_ourselves else Status.GRADED,
-            detail=f"{execution.outcome}: {execution.detail}" if execution.detail else str(execution.outcome),
-        )
+        outcome, detail = execution.outcome, execution.detail
+        status = Status.SANDBOX_ERROR if outcome is Outcome.SANDBOX_ERROR else Status.GRADED
+        return Verdict(outcome is Outcome.PASSED, answer, status, f"{outcome}: {detail}" if detail else str(outcome))
 
 
 def _program(source: str) -> ast.Module | None:
@@ -81,7 +77,7 @@ def _program(source: str) -> ast.Module | None:
 
 
 def task_of(item: Item) -> CodeTask:
-    """The execution data of a programming question; raises ValueError for any other."""
+    """Return the execution data of a programming question; raise ValueError for any other."""
     if item.code is None:
         raise ValueError(f"item {item.id} of {item.benchmark} has no tests to run")
     return item.code

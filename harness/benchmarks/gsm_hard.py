@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from harness.benchmarks.base import Benchmark, Tools
+from harness.benchmarks.base import Benchmark
 from harness.benchmarks.extraction import after_answer_is, boxes_from_last, without_programs
-from harness.benchmarks.items import Item, Status, Verdict
+from harness.benchmarks.items import Item
 
 TOLERANCE = 1e-3
 
@@ -42,7 +42,7 @@ class GsmHard(Benchmark):
     )
 
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
-        """Ids are positions in upstream order, which is all upstream gives."""
+        """Return the items; their ids are positions in upstream order, which is all upstream gives."""
         return [
             Item(
                 id=str(index),
@@ -55,21 +55,20 @@ class GsmHard(Benchmark):
         ]
 
     def present(self, item: Item, answer: str) -> str:
-        """The answer line, without an exponent however large or small the number is."""
+        """Write the answer line, without an exponent however large or small the number is."""
         return f"The answer is {format(Decimal(answer), 'f').removesuffix('.0')}"
 
     def read(self, item: Item, text: str, stated_only: bool) -> str | None:
-        """The number on the last answer line that has one, else in the last box that has one, else the text's last."""
-        readable = _readable(text)
+        """Return the number on the last answer line that has one, else in the last such box, else the text's last."""
+        readable = _plain(text)
         stated = [*reversed(after_answer_is(_UNBOXED.sub("", readable), stated_only)), *boxes_from_last(readable)]
-        for found in map(_result, stated):
-            if found:
-                return _written(found)
-        numbers = [] if stated_only else list(_NUMBER.finditer(_UNBOXED.sub("", without_programs(readable))))
-        return _written(numbers[-1]) if numbers else None
+        number = next(filter(None, map(_first_number, stated)), None)
+        if number is None and not stated_only:
+            *_, number = [None, *_NUMBER.finditer(_UNBOXED.sub("", without_programs(readable)))]
+        return _decimal(number) if number else None
 
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
-        """Slips of sign, of one step, of a factor, of a digit."""
+        """Return slips of sign, of one step, of a factor, of a digit."""
         gold = float(item.gold)
         candidates = (gold + 1, gold * 2, -gold, gold / 2, gold - 1, gold * 10, gold + 10, 0.0)
         kept: list[str] = []
@@ -79,32 +78,29 @@ class GsmHard(Benchmark):
         return tuple(kept)
 
     def same(self, item: Item, a: str, b: str) -> bool:
-        """Whether two numbers lie closer than the tolerance."""
+        """Return whether two numbers lie closer than the tolerance."""
         return abs(float(a) - float(b)) < TOLERANCE
-
-    async def judge(self, item: Item, answer: str, tools: Tools) -> Verdict:
-        """Compare with the target."""
-        return Verdict(self.same(item, item.gold, answer), answer, Status.GRADED)
 
 
 BENCHMARK = GsmHard
 
 
-def _result(statement: str) -> re.Match[str] | None:
+def _first_number(statement: str) -> re.Match[str] | None:
     """Return the first number of a statement's first sentence with one; a calculation may precede it: "12 + 3 = 15"."""
     parts = (part for sentence in _SENTENCE_END.split(statement) for part in reversed(sentence.split("=")))
     return next(filter(None, map(_NUMBER.search, parts)), None)
 
 
-def _readable(text: str) -> str:
+def _plain(text: str) -> str:
     r"""Undo typography: minus sign and separating blanks of Unicode, LaTeX's fractions and separators, bold marks."""
     text = text.replace("−", "-").replace("{,}", ",")
     text = _SEPARATING_BLANK.sub("", text)
-    text = _FRACTION.sub(lambda found: f"{found[1] or found[2]}/{found[3] or found[4]}", _MIXED.sub(" ", text))
+    text = _FRACTION.sub(lambda match: f"{match[1] or match[2]}/{match[3] or match[4]}", _MIXED.sub(" ", text))
     return re.sub(r"\\[,!$]|\*\*(?!\d)|(?<!\d)\*\*", "", text)
 
 
-def _written(number: re.Match[str]) -> str:
+def _decimal(number: re.Match[str]) -> str:
+    """Return a match of ``_NUMBER`` as a decimal number that ``float`` reads."""
     sign = "-" if "-" in f"{number['sign']}{number['late_sign']}" else ""
     exponent = number["exponent"] or number["power"]
     digits = number["digits"].replace(",", "").rstrip(".")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,7 +20,7 @@ class HumanEval(CodeBenchmark):
     """Graded by the problem's ``check`` function, which is called explicitly: upstream's tests only define it."""
 
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
-        """Imports and helper functions of the prompt run before every answer, whether it repeats them or not."""
+        """Return the items; imports and helpers of the prompt run before every answer, even one that repeats them."""
         return [self._item(record) for record in records]
 
     def _item(self, record: Mapping[str, Any]) -> Item:
@@ -46,22 +47,19 @@ BENCHMARK = HumanEval
 
 
 def _visible_examples(prompt: str) -> tuple[str, ...]:
-    """The docstring's ``>>>`` lines as asserts; doctest refuses a whole docstring for one badly indented line."""
+    """Return the docstring's ``>>>`` lines as asserts; doctest refuses all of them for one badly indented line."""
     lines = [line.strip() for line in prompt.splitlines()]
     pairs = zip(lines, [*lines[1:], ""], strict=True)
-    asserts = (_as_assert(line[3:].strip(), after) for line, after in pairs if line.startswith(">>>"))
-    return tuple(found for found in asserts if found)
+    return tuple(filter(None, (_as_assert(line[3:].strip(), after) for line, after in pairs if line.startswith(">>>"))))
 
 
 def _as_assert(call: str, expected: str) -> str | None:
-    tree = parse(call)
-    if tree is None or len(tree.body) != 1 or not isinstance(tree.body[0], ast.Expr):
-        return None
-    if isinstance(tree.body[0].value, ast.Compare):
-        return f"assert {call}"
-    value = re.sub(r"\"\"\"$|'''$", "", expected).strip()
-    try:
-        ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return None
-    return f"assert {call} == {value}"
+    match parse(call):
+        case ast.Module([ast.Expr(ast.Compare())]):
+            return f"assert {call}"
+        case ast.Module([ast.Expr()]):
+            value = re.sub(r"\"\"\"$|'''$", "", expected).strip()
+            with contextlib.suppress(ValueError, SyntaxError):
+                ast.literal_eval(value)
+                return f"assert {call} == {value}"
+    return None

@@ -39,17 +39,14 @@ class Item:
     difficulty: float | None = None  # between 0 and 1 where the record states it, else ``None``
 
     def to_json(self) -> bytes:
-        """The canonical serialisation: one line, keys sorted."""
+        """Return the canonical serialisation: one line, keys sorted."""
         return orjson.dumps(dataclasses.asdict(self), option=orjson.OPT_SORT_KEYS)
 
 
 def checksum(items: Iterable[Item]) -> str:
-    """SHA-256 over the canonical lines in order of id: equal for equal questions."""
-    digest = hashlib.sha256()
-    for item in sorted(items, key=lambda item: item.id):
-        digest.update(item.to_json())
-        digest.update(b"\n")
-    return digest.hexdigest()
+    """Return the SHA-256 of the canonical lines in order of id: equal for equal questions."""
+    lines = (item.to_json() + b"\n" for item in sorted(items, key=lambda item: item.id))
+    return hashlib.sha256(b"".join(lines)).hexdigest()
 
 
 class Status(enum.StrEnum):
@@ -67,10 +64,10 @@ class Status(enum.StrEnum):
 class Verdict:
     """The grade of one answer."""
 
-    correct: bool  # the headline verdict, also the reward of learned methods
+    correct: bool  # also the reward of learned methods
     answer: str | None  # what was extracted from the text, ``None`` where nothing could be
     status: Status  # why an answer that is not right is not right
-    detail: str = ""  # A few words more, such as the sandbox outcome
+    detail: str = ""  # a few words more, such as the sandbox outcome
     also: Mapping[str, bool] = field(default_factory=dict)  # secondary rules, such as ``{"math_verify": True}``
 
 
@@ -86,39 +83,35 @@ class Split:
 
     @property
     def checksum(self) -> str:
-        """SHA-256 over both id lists in order."""
+        """Return the SHA-256 of both id lists in order."""
         lines = ["train", *self.train, "test", *self.test]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def keyed_order(ids: Iterable[str], purpose: str) -> list[str]:
-    """The ids in an order that looks random and depends on nothing but the ids and the purpose."""
-
-    def place(id_: str) -> tuple[bytes, str]:
-        return hashlib.sha256(f"{SPLIT_SEED}/{purpose}/{id_}".encode()).digest(), id_
-
-    return sorted(ids, key=place)
+    """Return the ids in an order that looks random and depends on nothing but the ids and the purpose."""
+    return sorted(ids, key=lambda id_: (hashlib.sha256(f"{SPLIT_SEED}/{purpose}/{id_}".encode()).digest(), id_))
 
 
 def share_split(ids: Sequence[str], key: str) -> Split:
-    """A fifth of the questions, rounded down, for training; the others for the test."""
+    """Divide questions: a fifth of them, rounded down, for training; the others for the test."""
     order = keyed_order(ids, f"{key}/split")
     n_train = len(order) // 5
     return Split(tuple(order[:n_train]), tuple(order[n_train:]))
 
 
 def tenth_of_each(strata: Mapping[str, str], key: str) -> list[str]:
-    """A tenth of every stratum, rounded up, in order of stratum, of ids with the stratum of each."""
+    """Draw a tenth of every stratum, rounded up, in order of stratum; ``strata`` has the stratum of each id."""
     return _sample(strata, {name: -(-count // 10) for name, count in Counter(strata.values()).items()}, key)
 
 
 def proportional_sample(strata: Mapping[str, str], total: int, key: str) -> list[str]:
-    """A sample of ``total`` ids in which every stratum has its share, by the largest-remainder rule."""
+    """Draw ``total`` ids of which every stratum has its share, by the largest-remainder rule."""
     return _sample(strata, largest_remainder(Counter(strata.values()), total), key)
 
 
 def largest_remainder(counts: Mapping[str, int], total: int) -> dict[str, int]:
-    """Seats in proportion to counts, adding up to ``total``; among equal remainders the first name in the alphabet."""
+    """Return seats in proportion to counts, ``total`` in all; among equal remainders the first name gets the seat."""
     population = sum(counts.values())
     seats = {name: total * count // population for name, count in counts.items()}
     by_remainder = sorted(counts, key=lambda name: (-(total * counts[name] % population), name))
@@ -129,4 +122,5 @@ def largest_remainder(counts: Mapping[str, int], total: int) -> dict[str, int]:
 
 def _sample(strata: Mapping[str, str], sizes: Mapping[str, int], key: str) -> list[str]:
     order = keyed_order(strata, f"{key}/sample")
-    return [id_ for name in sorted(sizes) for id_ in [one for one in order if strata[one] == name][: sizes[name]]]
+    by_stratum = {name: [id_ for id_ in order if strata[id_] == name] for name in sorted(sizes)}
+    return [id_ for name, ids in by_stratum.items() for id_ in ids[: sizes[name]]]

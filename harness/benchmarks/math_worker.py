@@ -16,7 +16,7 @@ import sys
 import sysconfig
 
 from harness.sandbox.jail import confinement, linux
-from harness.sandbox.jail.values import Channel
+from harness.sandbox.jail.protocol import Channel
 
 ON_LINUX = sys.platform == "linux"
 CPU_LIMIT_S = 4

@@ -19,7 +19,7 @@ class Mbpp(CodeBenchmark):
     """Graded by all of the problem's asserts; the question shows the first, and tools run no other."""
 
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
-        """Upstream's few-shot and validation ranges are left out: no score counts them."""
+        """Return the items, without upstream's few-shot and validation ranges, which no score counts."""
         counted = {*TEST_IDS, *TRAIN_IDS}
         return [self._item(record) for record in records if record["task_id"] in counted]
 
@@ -59,14 +59,14 @@ def _unix(text: str) -> str:
 
 
 def _entry_point(example: str, gold: str) -> str:
-    """The function an assert is about, as in ``not f(x)`` or ``isclose(f(x), y)``; ValueError where it calls none."""
+    """Return the function an assert is about, as in ``not f(x)`` or ``isclose(f(x), y)``; ValueError if it has none."""
     tree, program = parse(example), parse(gold)
     if tree is None or program is None:
         raise ValueError(f"neither may fail to parse: {example!r} and the program it tests")
     nodes = ast.walk(tree)
     called = [node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
-    own = [name for name in called if name in definitions(program)]
-    foreign = [name for name in called if not hasattr(builtins, name)]
-    if not own and not foreign:
+    defined = [name for name in called if name in definitions(program)]
+    candidates = defined or [name for name in called if not hasattr(builtins, name)]
+    if not candidates:
         raise ValueError(f"{example!r} calls no function of the program")
-    return (own or foreign)[0]
+    return candidates[0]

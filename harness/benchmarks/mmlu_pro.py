@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.benchmarks.base import Benchmark, Tools
+from harness.benchmarks.base import Benchmark
 from harness.benchmarks.extraction import FONT, boxes_from_last
-from harness.benchmarks.items import Item, Split, Status, Verdict, proportional_sample, share_split
+from harness.benchmarks.items import Item, Split, proportional_sample, share_split
 
 LETTERS = "ABCDEFGHIJ"
 PUBLISHED_SAMPLE = 1100
@@ -53,7 +53,7 @@ class MmluPro(Benchmark):
     )
 
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
-        """The question text shows the options, lettered in order."""
+        """Return the items; their text shows the options, lettered in order."""
         return [self._item(record) for record in records]
 
     def _item(self, record: Mapping[str, Any]) -> Item:
@@ -74,12 +74,12 @@ class MmluPro(Benchmark):
         )
 
     def _published_split(self, items: Sequence[Item]) -> Split:
-        """1100 questions in proportion to the categories, 220 of them for training."""
+        """Divide 1100 questions, in proportion to the categories: 220 of them for training."""
         strata = {item.id: item.stratum for item in items}
         return share_split(proportional_sample(strata, PUBLISHED_SAMPLE, self.key), self.key)
 
     def present(self, item: Item, answer: str) -> str:
-        """The answer line with a boxed letter."""
+        """Write the answer line with a boxed letter."""
         return f"The answer is \\boxed{{{answer}}}"
 
     def read(self, item: Item, text: str, stated_only: bool) -> str | None:
@@ -90,24 +90,13 @@ class MmluPro(Benchmark):
             if letter:
                 return letter[1]
         plain = _MARKUP.sub("", unwrapped)
-        found = _ANSWER_LETTER.findall(plain)
-        return "".join(found[-1]) if found else _bare_choice(item, plain, stated_only)
+        letters = _ANSWER_LETTER.findall(plain)
+        return "".join(letters[-1]) if letters else _bare_choice(item, plain, stated_only)
 
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
-        """The other letters, in an order of the question's own."""
-
-        def place(letter: str) -> bytes:
-            return hashlib.sha256(f"{item.id}/{letter}".encode()).digest()
-
-        return tuple(sorted(set(LETTERS[: len(item.options)]) - {item.gold}, key=place))
-
-    def same(self, item: Item, a: str, b: str) -> bool:
-        """Whether the letters are equal."""
-        return a == b
-
-    async def judge(self, item: Item, answer: str, tools: Tools) -> Verdict:
-        """Compare the letters."""
-        return Verdict(answer == item.gold, answer, Status.GRADED)
+        """Return the other letters, in an order that depends on the question."""
+        others = set(LETTERS[: len(item.options)]) - {item.gold}
+        return tuple(sorted(others, key=lambda letter: hashlib.sha256(f"{item.id}/{letter}".encode()).digest()))
 
 
 BENCHMARK = MmluPro
@@ -127,22 +116,23 @@ def _bare_choice(item: Item, text: str, stated_only: bool) -> str | None:
     ends = lines[:1] if unfinished else [lines[-1], lines[0]]
     if len(options) != 1 or "II" in options:
         return None
-    return next(filter(None, (_chosen(item, line) for line in ends)), None)
+    return next(filter(None, (_letter_of_line(item, line) for line in ends)), None)
 
 
-def _chosen(item: Item, line: str) -> str | None:
+def _letter_of_line(item: Item, line: str) -> str | None:
+    """Return the letter of a line that gives an option, by itself or with its words, None for any other line."""
     match = _CHOICE.fullmatch(line)
     if match is None:
         return None
     letter, words = match[1], _letters_and_digits(match[2] or "")
     options = dict(zip(LETTERS, map(_letters_and_digits, item.options), strict=False))
-    own = options.get(letter, "")
-    if not words or words == own:
+    option = options.get(letter, "")
+    if not words or words == option:
         return letter
     if _LISTED.search(match[2]) or {words, _letters_and_digits(line)} & {*options.values()}:
         return None
-    begins = own and (words.startswith(own) or own.startswith(words))
-    return letter if begins or len(match[2].split()) <= _MOST_WORDS else None
+    is_prefix = option and (words.startswith(option) or option.startswith(words))
+    return letter if is_prefix or len(match[2].split()) <= _MOST_WORDS else None
 
 
 def _letters_and_digits(text: str) -> str:
@@ -150,7 +140,7 @@ def _letters_and_digits(text: str) -> str:
 
 
 def _unwrapped(text: str) -> str:
-    r"""Text without ``\text{...}`` and its kind, which may stand in one another."""
+    r"""Return text without ``\text{...}`` and its kind, which may stand in one another."""
     for _ in range(_DEEPEST_WRAPPING):
         text = _WRAPPED.sub(r"\1", text)
     return text

@@ -44,12 +44,12 @@ class Prepared:
     test: list[Item]
 
 
-_FIELDS = {field.name for field in fields(Prepared)} - {"pool"}
+_MANIFEST_KEYS = {field.name for field in fields(Prepared)} - {"pool"}
 _ITEM = TypeAdapter(Item)
 
 
 def prepare(benchmark_key: str, data: str, splits: str, out_items: Path, out_manifest: Path) -> None:
-    """Load, check and divide a benchmark, and write items and manifest; raises UserError as what it calls."""
+    """Load, check and divide a benchmark, and write items and manifest; raise UserError as the functions called."""
     loaded = load_items(benchmark_key, data)
     split = split_items(benchmark_key, data, loaded.items, splits)
     members = {*split.train, *split.test}
@@ -73,27 +73,28 @@ def prepare(benchmark_key: str, data: str, splits: str, out_items: Path, out_man
 
 
 def read(manifest: Path, items: Path) -> Prepared:
-    """The questions that :func:`prepare` wrote; UserError where a file is missing, damaged or not of the other."""
-    again = "delete both and prepare again"
+    """Read what :func:`prepare` wrote; raise UserError if a file is missing or damaged, or belongs to another one."""
+    cure = "delete both and prepare again"
     path = manifest
     try:
-        listed = orjson.loads(manifest.read_bytes())
+        content = orjson.loads(manifest.read_bytes())
         path = items
         pool = [_ITEM.validate_json(line) for line in items.read_bytes().splitlines()]
-    except OSError as why:
-        raise UserError(f"{path} cannot be read ({why.strerror}); make it with `snakemake --cores all {path}`") from why
+    except OSError as error:
+        reason = error.strerror
+        raise UserError(f"{path} cannot be read ({reason}); make it with `snakemake --cores all {path}`") from error
     except ValueError as error:
-        raise UserError(f"{path} is damaged ({' '.join(str(error).split())[:160]}); {again}") from error
-    if not isinstance(listed, dict) or set(listed) != _FIELDS:
-        raise UserError(f"{manifest} is no manifest of this version; {again}")
+        raise UserError(f"{path} is damaged ({_one_line(error)}); {cure}") from error
+    if not isinstance(content, dict) or set(content) != _MANIFEST_KEYS:
+        raise UserError(f"{manifest} is no manifest of this version; {cure}")
     by_id = {item.id: item for item in pool}
-    train, test = listed.pop("train"), listed.pop("test")
-    if checksum(pool) != listed["pool_checksum"] or not by_id.keys() >= {*train, *test}:
-        raise UserError(f"{items} does not hold the questions that {manifest} lists; {again}")
-    return Prepared(**listed, pool=pool, train=[by_id[id_] for id_ in train], test=[by_id[id_] for id_ in test])
+    train, test = content.pop("train"), content.pop("test")
+    if checksum(pool) != content["pool_checksum"] or not by_id.keys() >= {*train, *test}:
+        raise UserError(f"{items} does not hold the questions that {manifest} lists; {cure}")
+    return Prepared(**content, pool=pool, train=[by_id[id_] for id_ in train], test=[by_id[id_] for id_ in test])
 
 
-class Records(NamedTuple):
+class UpstreamRecords(NamedTuple):
     """Records in upstream's schema and order."""
 
     rows: list[dict[str, Any]]
@@ -101,16 +102,16 @@ class Records(NamedTuple):
     place: str  # where they came from, as a user finds it: a file, or an address on the hub
 
 
-class Loaded(NamedTuple):
+class LoadedItems(NamedTuple):
     """All items of a benchmark, in upstream order."""
 
     items: list[Item]
-    source: str  # as in :class:`Records`
+    source: str  # as in :class:`UpstreamRecords`
     checksum: str  # :func:`harness.benchmarks.items.checksum` over the items
 
 
-def load_items(key: str, data: str) -> Loaded:
-    """Read and normalise a benchmark; UserError where it cannot be had or its count or checksum is not the expected."""
+def load_items(key: str, data: str) -> LoadedItems:
+    """Read and normalise a benchmark; raise UserError without its data or if count or checksum is not as expected."""
     declared = entry(key)
     records = load(declared, data)
     upstream = "expected upstream's schema, use upstream's file"
@@ -122,30 +123,36 @@ def load_items(key: str, data: str) -> Loaded:
         raise UserError(f"{records.place}: {error}; {upstream}") from error
     if repeated := len(items) - len({item.id for item in items}):
         raise UserError(f"{records.place}: {repeated} ids repeat; {upstream}")
-    found, expected = checksum(items), declared.expected
-    if data == "real" and (len(items), found) != (expected.count, expected.checksum):
-        what = f"{records.place} gives {len(items)} {declared.title} questions with checksum {found[:12]}; expected"
-        what += f" {expected.count} with {expected.checksum[:12]}. It is cut off, altered or not the right file"
+    digest, expected = checksum(items), declared.expected
+    if data == "real" and (len(items), digest) != (expected.count, expected.checksum):
         hub = f"{declared.hub.repo} at {declared.hub.revision or 'an earlier revision'}"
-        raise UserError(f"{what}: use upstream's unchanged file {declared.mirror}, or {hub}")
-    return Loaded(items, records.source, found)
+        raise UserError(
+            f"{records.place} gives {len(items)} {declared.title} questions with checksum {digest[:12]}; expected "
+            f"{expected.count} with {expected.checksum[:12]}. It is cut off, altered or not the right file: use "
+            f"upstream's unchanged file {declared.mirror}, or {hub}"
+        )
+    return LoadedItems(items, records.source, digest)
 
 
 def split_items(key: str, data: str, items: list[Item], kind: str) -> Split:
-    """Divide items; UserError where the kind does not fit the data, or real ids are not those expected."""
+    """Divide items; raise UserError if the kind does not fit the data, or real ids are not those expected."""
     if data == "embedded" and kind != "official":
         raise UserError(f"splits: {kind!r} does not fit data 'embedded', which has no published sizes; use 'official'")
-    made = benchmark(key).split(items, kind)
+    split = benchmark(key).split(items, kind)
     expected = entry(key).expected.splits.get(kind)
-    if data == "real" and made.checksum != expected:
-        what = f"{entry(key).title}: the {kind} split has checksum {made.checksum[:12]}; config/benchmarks.yaml expects"
-        cure = "Restore that entry, or put the new checksum there if the split was meant to change"
-        raise UserError(f"{what} {str(expected)[:12]}. {cure}")
-    return made
+    if data == "real" and split.checksum != expected:
+        raise UserError(
+            f"{entry(key).title}: the {kind} split has checksum {split.checksum[:12]}; config/benchmarks.yaml expects "
+            f"{str(expected)[:12]}. Restore that entry, or put the new checksum there if the split was meant to change"
+        )
+    return split
 
 
-def load(declared: BenchmarkEntry, data: str) -> Records:
-    """The records of a benchmark; upstream's from ``GMR_DATA_DIR``, else a package, else the hub. Raises UserError."""
+def load(declared: BenchmarkEntry, data: str) -> UpstreamRecords:
+    """Read upstream's records from ``GMR_DATA_DIR``, else a package, else the hub; or the embedded ones.
+
+    Raises UserError if there are none or they cannot be read.
+    """
     if data not in ("embedded", "real"):
         raise UserError(f"data: {data!r} is unknown; choose 'embedded' or 'real'")
     folder = os.environ.get(DATA_DIR)
@@ -162,10 +169,10 @@ def load(declared: BenchmarkEntry, data: str) -> Records:
         path, source = Path(spec.origin).parent / "data" / "HumanEval.jsonl.gz", f"package {declared.package}"
         cure = f"reinstall the package {declared.package}"
     else:
-        return _from_hub(declared)
+        return _load_from_hub(declared)
     if not path.is_file():
         raise UserError(f"{path} does not exist; expected the questions of {declared.title} there: {cure}")
-    return Records(_read_file(path), source, str(path))
+    return UpstreamRecords(_read_file(path), source, str(path))
 
 
 def _read_file(path: Path) -> list[dict[str, Any]]:
@@ -178,11 +185,11 @@ def _read_file(path: Path) -> list[dict[str, Any]]:
         return [orjson.loads(line) for line in content.splitlines()]
     # What a damaged file raises: JSONDecodeError and ArrowInvalid are ValueErrors, BadGzipFile is an OSError.
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        cause = " ".join(str(error).split())[:160]
-        raise UserError(f"{path} cannot be read ({cause}); it is damaged or cut off: fetch the file again") from error
+        reason = f"{path} cannot be read ({_one_line(error)})"
+        raise UserError(f"{reason}; it is damaged or cut off: fetch the file again") from error
 
 
-def _from_hub(declared: BenchmarkEntry) -> Records:
+def _load_from_hub(declared: BenchmarkEntry) -> UpstreamRecords:
     # Its import takes a second.
     from datasets import concatenate_datasets, disable_progress_bars, load_dataset
 
@@ -192,8 +199,13 @@ def _from_hub(declared: BenchmarkEntry) -> Records:
     try:
         parts = [load_dataset(hub.repo, config, revision=hub.revision, split=hub.split) for config in hub.configs]
     except Exception as error:  # the hub's client lets the exceptions of half a dozen libraries through
-        cause = " ".join(str(error).split())
-        what = f"{declared.title} cannot be loaded from the hub, {address} ({type(error).__name__}: {cause[:160]})"
+        reason = (
+            f"{declared.title} cannot be loaded from the hub, {address} ({type(error).__name__}: {_one_line(error)})"
+        )
         cure = f"connect to the network, or set {DATA_DIR} to a folder that holds {declared.mirror}"
-        raise UserError(f"{what}; {cure}") from error
-    return Records(concatenate_datasets(parts).to_list(), f"hub {address}", f"{address} on the hub")
+        raise UserError(f"{reason}; {cure}") from error
+    return UpstreamRecords(concatenate_datasets(parts).to_list(), f"hub {address}", f"{address} on the hub")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:160]

@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
-from harness.sandbox.jail import fork_server, grader
+from harness.sandbox.jail import protocol
 from harness.sandbox.jail.confinement import FULL, RLIMIT
-from harness.sandbox.jail.fork_server import BOX_BYTES, BOX_ENTRIES
-from harness.sandbox.jail.values import LONGEST_ORDER
+from harness.sandbox.jail.protocol import BOX_BYTES, BOX_ENTRIES, LONGEST_ORDER
 from harness.sandbox.model import Execution, Limits, Outcome, Program
 from harness.sandbox.process import Child
 
@@ -39,7 +38,7 @@ _LIFETIME = 1000
 _OPTIONS = ("-P", "-S", "-s")
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
 # The same for all programs, for others can read it.
-_BOOT = "import sys; sys.path.append(sys.argv[1]); from jail.fork_server import main; sys.path.pop(); main()"
+_BOOT = "import sys; sys.path.append(sys.argv[1]); from jail.main import main; sys.path.pop(); main()"
 # Ends at a moment that differs between runs, and with it the amount of output.
 _CUT_ANYWHERE = {Outcome.CPU_LIMIT, Outcome.WALL_LIMIT, Outcome.KILLED, Outcome.SANDBOX_ERROR}
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
@@ -125,13 +124,13 @@ def _execution(found: dict[str, Any], limits: Limits) -> Execution:
 
 
 def _outcome(found: dict[str, Any], limits: Limits) -> tuple[Outcome, str]:
-    if found["cut"] == fork_server.WALL:
+    if found["cut"] == protocol.WALL:
         return Outcome.WALL_LIMIT, f"more than {limits.wall_s:g} s of wall time"
-    if found["cut"] == fork_server.CROWDED:
+    if found["cut"] == protocol.CROWDED:
         return Outcome.OUTPUT_LIMIT, f"more than {BOX_ENTRIES} files or {BOX_BYTES >> 20} MiB of them"
-    if found["outcome"] == grader.FAILURE:
+    if found["outcome"] == protocol.FAILURE:
         return Outcome.SANDBOX_ERROR, found["detail"]
-    if found["outcome"] != grader.GONE:
+    if found["outcome"] != protocol.GONE:
         return Outcome(found["outcome"]), found["detail"]
     status = found["status"]
     if not os.WIFSIGNALED(status):

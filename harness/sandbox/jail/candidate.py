@@ -20,26 +20,15 @@ from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any, NoReturn
 
-from . import values
-from .values import LONGEST, LONGEST_ORDER, MUTABLE, Channel
+from . import protocol, values
+from .protocol import LONGEST, RAISED, REFERENCE, VALUE, Channel
+from .values import MUTABLE
 
-# The first message: confined, or why not. No foreign code has run by then.
-CONFINED, UNCONFINED = b"+", b"-"
-# How a reply starts; and what is none, but asks the checks to call a function of theirs before there is one.
-VALUE, RAISED, UNREADABLE, ENDED = "value", "raised", "unreadable", "ended"
-CALL_BACK = "call_back"
-# What is known of an object on the other side: of the program's, of the checks'.
-REFERENCE, EXTENDED, EXCEPTION = "object", "extended", "exception"
-BUILT_IN, FUNCTION, ITERATOR = "built_in", "function", "iterator"
-MODULE = "solution"
-# The parts of an order in their sequence; each is also the name its source has in tracebacks.
-SETUP, PROGRAM, CHECKS = "setup", "program", "checks"
-_PARTS = {f"<{part}>": part for part in (SETUP, PROGRAM, CHECKS)}
-
-_MODULE = ModuleType(MODULE)
+# Parts of an order by the name of their source in tracebacks.
+_PARTS = {f"<{part}>": part for part in (protocol.SETUP, protocol.PROGRAM, protocol.CHECKS)}
+_MODULE = ModuleType(protocol.MODULE)
 _REHEARSED = "from typing import List\n\ndef f(x, y):\n    return [x, (y, True), {x: None}]\n"
 _REHEARSALS = 10
-LONGEST_SHOWN = 4096
 _LONGEST_MESSAGE = 300
 # Of a failure; where it is longer, the one line about it has to do.
 _LONGEST_FAILURE = 1 << 16
@@ -51,7 +40,7 @@ def prepare() -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         del sys.modules[name]
     # A module that is in ``sys.modules``, where dataclasses and pickle look for it.
-    sys.modules[MODULE] = sys.modules["__main__"] = _MODULE
+    sys.modules[protocol.MODULE] = sys.modules["__main__"] = _MODULE
     sys.argv, sys.orig_argv = [""], []
     # Some starters of processes add it.
     os.environ.pop("PWD", None)
@@ -61,8 +50,8 @@ def rehearse() -> None:
     """Do before the fork, on a program of our own, what every process does after it, so that it need not copy it."""
     call = json.dumps(["call", {REFERENCE: 0}, [1, [2.5, "x"]], {"dict": []}, True]).encode()
     for _ in range(_REHEARSALS):
-        program = _Program("", _REHEARSED, ["f"], "", {}, None)
-        program.start()
+        program = _RunningProgram({}, None)
+        program.start("", _REHEARSED, ["f"], "")
         for _ in range(_REHEARSALS):
             program.reply(call)
 
@@ -73,10 +62,9 @@ def run(channel: Channel) -> NoReturn:
     end, flush, quiet = os._exit, sys.stdout.flush, contextlib.suppress
     send, receive = channel.send, channel.receive
     try:
-        send(CONFINED)
-        setup, source, names, show = marshal.loads(receive(LONGEST_ORDER))  # noqa: S302  from our own process
-        program = _Program(setup, source, names, show, _MODULE.__dict__, channel)
-        reply = program.start()
+        send(protocol.CONFINED)
+        program = _RunningProgram(_MODULE.__dict__, channel)
+        reply = program.start(*marshal.loads(receive(protocol.LONGEST_ORDER)))  # noqa: S302  from our own process
         while True:
             # A program that closed its output has nothing to flush.
             with quiet(OSError, ValueError):
@@ -95,11 +83,6 @@ def _fields(record: Any) -> object:
     return [getattr(record, field.name) for field in fields if field.compare]
 
 
-# Of one or two objects of the program. With no operator and no comparison does it hear of a value that the checks have:
-# it may be what they expect.
-OF_ONE = ("neg", "pos", "invert", "abs")
-OF_TWO = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and_", "or_", "xor")
-ORDERINGS = ("lt", "le", "gt", "ge")
 _OPERATIONS: dict[str, Callable[..., object]] = {
     "attribute": getattr,
     "item": operator.getitem,
@@ -114,157 +97,154 @@ _OPERATIONS: dict[str, Callable[..., object]] = {
     "representation": repr,
     "instance": isinstance,
     "fields": _fields,
-    **{name: getattr(operator, name) for name in ("eq", *OF_ONE, *OF_TWO, *ORDERINGS)},
+    **{name: getattr(operator, name) for name in ("eq", *protocol.UNARY, *protocol.BINARY, *protocol.ORDERINGS)},
 }
 
 
-class _Program:
-    def __init__(
-        self, setup: str, source: str, names: list[str], show: str, namespace: dict[str, Any], channel: Channel | None
-    ) -> None:
-        self._names = names
-        self._show = show
-        self._sources = {SETUP: setup, PROGRAM: source}
+class _RunningProgram:
+    """The objects of a program, and what is done with them on request."""
+
+    def __init__(self, namespace: dict[str, Any], channel: Channel | None) -> None:
         self._namespace = namespace
+        self._channel = channel
+        # Objects that the checks know, by number, and numbers by identity.
         self._objects: list[object] = []
         self._numbers: dict[int, int] = {}
-        self._lent: dict[int, Callable[..., object]] = {}
-        self._operations = {**_OPERATIONS}
-        self._channel = channel
+        # Functions of the checks, by number.
+        self._imported: dict[int, Callable[..., object]] = {}
         # Threads of a program may call back, too.
-        self._turn = _thread.RLock()
+        self._lock = _thread.RLock()
 
-    def start(self) -> bytes:
+    def start(self, setup: str, source: str, names: list[str], show: str) -> bytes:
+        """Run set-up and program; return a reply with the values of those names and the text of the shown one."""
         try:
-            setup, program = [
-                compile(source, f"<{part}>", "exec", dont_inherit=True) for part, source in self._sources.items()
+            setup_code, code = [
+                compile(text, f"<{part}>", "exec", dont_inherit=True)
+                for part, text in ((protocol.SETUP, setup), (protocol.PROGRAM, source))
             ]
         except BaseException as error:
-            return self._failure(UNREADABLE, error)
+            return self._pack_failure(protocol.UNREADABLE, error)
         gc.enable()
-        if "random" in self._sources[PROGRAM]:
+        if "random" in source:
             # What is drawn must not differ between two runs; the name itself stays unbound for the program.
             __import__("random").seed(0)
         try:
-            exec(setup, self._namespace)  # noqa: S102  the purpose of this process
-            exec(program, self._namespace)  # noqa: S102
-            found = {name: self._namespace[name] for name in self._names if name in self._namespace}
-            return self._packed([VALUE, [found, self._shown()]])
+            exec(setup_code, self._namespace)  # noqa: S102  the purpose of this process
+            exec(code, self._namespace)  # noqa: S102
+            bound = {name: self._namespace[name] for name in names if name in self._namespace}
+            return self._pack([VALUE, [bound, self._show(show) if show else None]])
         except BaseException as error:
-            return self._failure(RAISED, error)
+            return self._pack_failure(RAISED, error)
 
     def reply(self, request: bytes) -> bytes:
-        return self._done(*values.unpack(request, self._object))
+        """Return the reply to a packed request."""
+        return self._perform(*values.unpack(request, self._resolve))
 
-    def _done(self, operation: str, *operands: Any) -> bytes:
+    def _perform(self, operation: str, *operands: Any) -> bytes:
         try:
             if operation == "call":
-                return self._called(*operands)
-            return self._packed([VALUE, self._operations[operation](*operands)])
+                return self._call(*operands)
+            return self._pack([VALUE, _OPERATIONS[operation](*operands)])
         except StopIteration as error:
-            return self._failure(ENDED if operation == "next" else RAISED, error)
+            return self._pack_failure(protocol.EXHAUSTED if operation == "next" else RAISED, error)
         except BaseException as error:
-            return self._failure(RAISED, error)
+            return self._pack_failure(RAISED, error)
 
-    def _called(self, function: Any, arguments: list[Any], keywords: dict[str, Any], is_told: bool) -> bytes:
-        """Reply with the result, and with the places of arguments that it is or, if it is told, that have changed."""
-        passed = [
-            (place, one) for place, one in enumerate([*arguments, *keywords.values()]) if isinstance(one, MUTABLE)
-        ]
-        before = [self._state(one) for _, one in passed] if is_told else []
+    def _call(self, function: Any, arguments: list[Any], keywords: dict[str, Any], with_changes: bool) -> bytes:
+        """Reply with the result, the places of arguments that it is and, on request, of those that have changed."""
+        every = enumerate([*arguments, *keywords.values()])
+        mutable = [(place, argument) for place, argument in every if isinstance(argument, MUTABLE)]
+        before = [self._state(argument) for _, argument in mutable] if with_changes else []
         result = function(*arguments, **keywords)
-        notes = [[*one] for one, state in zip(passed, before, strict=False) if self._state(one[1]) != state]
-        notes += [[place] for place, one in passed if one is result]
-        reply = self._packed([VALUE, result, *notes])
+        notes = [[*item] for item, state in zip(mutable, before, strict=False) if self._state(item[1]) != state]
+        notes += [[place] for place, argument in mutable if argument is result]
+        reply = self._pack([VALUE, result, *notes])
         # Of a table that a function fills, say, the checks need not hear.
-        return reply if len(reply) <= LONGEST else self._packed([VALUE, result])
+        return reply if len(reply) <= LONGEST else self._pack([VALUE, result])
 
     def _state(self, value: Any) -> bytes:
         # Much faster, but only for built-in types.
         with contextlib.suppress(ValueError):
             return marshal.dumps(value, 2)
-        return self._packed(value)
+        return self._pack(value)
 
-    def _packed(self, value: object) -> bytes:
-        return values.pack(value, self._reference, self._extended)
+    def _pack(self, value: object) -> bytes:
+        return values.pack(value, self._refer, self._refer_to_extended)
 
     def _call_back(self, number: int, arguments: tuple[object, ...], keywords: dict[str, object]) -> Any:
         """Have the checks call a function of theirs, and answer what they ask meanwhile."""
         channel: Any = self._channel
-        with self._turn:
-            channel.send(self._packed([CALL_BACK, number, [*arguments], keywords]))
+        with self._lock:
+            channel.send(self._pack([protocol.CALL_BACK, number, [*arguments], keywords]))
             while True:
-                match values.unpack(channel.receive(), self._object):
+                match values.unpack(channel.receive(), self._resolve):
                     case [kind, value] if kind == VALUE:
                         return value
                     case [kind, error, arguments] if kind == RAISED:
                         raise error(*arguments)
                     case [operation, *operands]:
-                        channel.send(self._done(operation, *operands))
+                        channel.send(self._perform(operation, *operands))
 
-    def _shown(self) -> str | None:
-        if not self._show:
-            return None
-        if self._show not in self._namespace:
-            raise NameError(f"name {self._show!r} is not defined")
-        if callable(value := self._namespace[self._show]):
-            raise TypeError(f"{self._show} is a function, not a value")
-        return str(value)[:LONGEST_SHOWN]
+    def _show(self, name: str) -> str:
+        if name not in self._namespace:
+            raise NameError(f"name {name!r} is not defined")
+        if callable(value := self._namespace[name]):
+            raise TypeError(f"{name} is a function, not a value")
+        return str(value)[: protocol.LONGEST_SHOWN]
 
-    def _reference(self, value: Any) -> dict[str, Any]:
+    def _refer(self, value: Any) -> dict[str, Any]:
         kind: Any = type(value)
         if issubclass(kind, type) and issubclass(value, BaseException) and not is_built_in(value):
             bases = [base for base in value.__bases__ if issubclass(base, BaseException)]
-            written = [base.__name__ if is_built_in(base) else self._reference(base) for base in bases]
+            packed = [base.__name__ if is_built_in(base) else self._refer(base) for base in bases]
             # Where it comes from, as far as it tells: any text, or no text at all.
-            place = [one if isinstance(one, str) else "" for one in (value.__module__, value.__qualname__)]
-            return {EXCEPTION: [self._number(value), value.__name__, written, *place]}
+            place = [text if isinstance(text, str) else "" for text in (value.__module__, value.__qualname__)]
+            return {protocol.EXCEPTION_CLASS: [self._number(value), value.__name__, packed, *place]}
         # Whether the class says itself what is equal, dataclasses included.
         is_record = isinstance(kind.__eq__, FunctionType)
         return {REFERENCE: [self._number(value), kind.__name__, *([self._number(kind)] if is_record else [])]}
 
-    def _extended(self, value: object, content: object) -> dict[str, Any]:
-        return {EXTENDED: [self._number(value), type(value).__name__, content]}
+    def _refer_to_extended(self, value: object, content: object) -> dict[str, Any]:
+        return {protocol.EXTENDED: [self._number(value), type(value).__name__, content]}
 
     def _number(self, value: object) -> int:
-        # An object in the list stays alive, so its identity stays its own.
+        # An object in the list stays alive, so no other one has its identity.
         number = self._numbers.setdefault(id(value), len(self._objects))
         if number == len(self._objects):
             self._objects.append(value)
         return number
 
-    def _failure(self, kind: str, error: BaseException) -> bytes:
+    def _pack_failure(self, kind: str, error: BaseException) -> bytes:
         try:
             text, part = describe(error)
         except BaseException:
             return json.dumps([kind, "Exception", "", ""]).encode()
         with contextlib.suppress(BaseException):
-            found = type(error).__name__ if is_built_in(type(error)) else type(error)
-            what = [found, [*error.args], vars(error), str(error)]
-            whole = self._packed([kind, what, text, part])
-            if len(whole) <= _LONGEST_FAILURE:
-                return whole
+            named = type(error).__name__ if is_built_in(type(error)) else type(error)
+            packed = self._pack([kind, [named, [*error.args], vars(error), str(error)], text, part])
+            if len(packed) <= _LONGEST_FAILURE:
+                return packed
         nearest = next((base.__name__ for base in type(error).__mro__ if is_built_in(base)), "Exception")
         return json.dumps([kind, nearest, text, part]).encode()
 
-    def _object(self, key: str, content: Any) -> object:
-        if key == BUILT_IN:
+    def _resolve(self, key: str, content: Any) -> object:
+        if key == protocol.BUILT_IN:
             return getattr(builtins, content)
         if key == REFERENCE:
             return self._objects[content]
         number, name = content
-        if key == ITERATOR:
-            return self._iterator(number)
-        if number not in self._lent:
+        if key == protocol.ITERATOR:
+            return self._iterate(number)
+        if number not in self._imported:
 
             def function(*arguments: object, **keywords: object) -> object:
                 return self._call_back(number, arguments, keywords)
 
             function.__name__ = function.__qualname__ = name
-            self._lent[number] = function
-        return self._lent[number]
+            self._imported[number] = function
+        return self._imported[number]
 
-    def _iterator(self, number: int) -> Iterator[object]:
+    def _iterate(self, number: int) -> Iterator[object]:
         with contextlib.suppress(StopIteration):
             while True:
                 yield self._call_back(number, (), {})
@@ -276,7 +256,10 @@ def is_built_in(kind: type) -> bool:
 
 
 def describe(error: BaseException, *, briefly: bool = False) -> tuple[str, str]:
-    """One line about an exception, and the innermost part that raised it (or ""); runs foreign code unless brief."""
+    """Return one line about an exception, and the innermost part that raised it; run foreign code unless brief.
+
+    The part, one of set-up, program and checks, is empty for an exception from elsewhere.
+    """
     # How the interpreter words an overflow of its stack depends on where in itself it met it.
     message = error.msg if isinstance(error, SyntaxError) else "" if isinstance(error, RecursionError) else error
     text = type(error).__name__
@@ -287,7 +270,7 @@ def describe(error: BaseException, *, briefly: bool = False) -> tuple[str, str]:
         part, line = _PARTS[error.filename], error.lineno or 0
     trace = None if part else error.__traceback__
     while trace is not None:
-        found = _PARTS.get(trace.tb_frame.f_code.co_filename)
-        part, line = (found, trace.tb_lineno) if found else (part, line)
+        if frame_part := _PARTS.get(trace.tb_frame.f_code.co_filename):
+            part, line = frame_part, trace.tb_lineno
         trace = trace.tb_next
     return (f"{text} ({part}, line {line})" if part else text), part

@@ -32,7 +32,7 @@ def isolate(policy: Policy) -> None:
 
 
 def file_rules(policy: Policy, box: str | None) -> tuple[int | None, list[int]]:
-    """Landlock rules as a descriptor, if the level has any, and others to keep open; ``box`` may be written."""
+    """Return Landlock rules as a descriptor, if the level has any, and others to keep open; ``box`` may be written."""
     pinned = []
     if policy.program_user is not None and os.geteuid() == 0 and sys.platform == "linux":
         # An interpreter in the home directory of root cannot be reached by another user, although the library itself
@@ -49,7 +49,7 @@ def file_rules(policy: Policy, box: str | None) -> tuple[int | None, list[int]]:
 
 
 def confine_fork_server(policy: Policy, rules: int | None) -> Callable[[int], None]:
-    """Confine the fork server before the fork; return what a program's process, given its parent's id, does then."""
+    """Confine the fork server; return a function that confines a program's process, given the id of its parent."""
     if rules is not None:
         linux.drop_capabilities()
         # Processor time counts from the start of a process, while the others bound the whole of what it may hold.
@@ -72,7 +72,7 @@ def confine_fork_server(policy: Policy, rules: int | None) -> Callable[[int], No
 
 
 def confine_checks(policy: Policy, rules: int | None) -> None:
-    """Confine the process of the checks, which serves many programs; raises OSError where that is not possible."""
+    """Confine the process of the checks, which serves many programs; raise OSError if that is not possible."""
     _become(policy, policy.checks_user)
     set_rlimits({"memory_mib": max(policy.limits["memory_mib"], _CHECKS_MIB), "file_mib": 0})
     if linux.KNOWN:
@@ -86,7 +86,7 @@ def confine_checks(policy: Policy, rules: int | None) -> None:
 
 
 def set_rlimits(limits: Mapping[str, float]) -> None:
-    """Set those limits that the kernel knows, or lower ones already in force; core dumps are always off."""
+    """Set those limits that the kernel knows, or keep lower ones already in force; core dumps are always off."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for name in _RLIMITS.keys() & limits.keys():
         kind, unit = _RLIMITS[name]

@@ -1,4 +1,4 @@
-"""The program, as the checks see it: something that answers questions with plain values and stand-ins."""
+"""The program, as the checks see it: something that answers with plain values and stand-ins."""
 
 from __future__ import annotations
 
@@ -6,39 +6,27 @@ import builtins
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from . import values
-from .candidate import (
-    BUILT_IN,
-    CALL_BACK,
-    ENDED,
-    EXCEPTION,
-    EXTENDED,
-    FUNCTION,
-    ITERATOR,
-    RAISED,
-    REFERENCE,
-    UNREADABLE,
-    VALUE,
-    is_built_in,
-)
-from .failures import Caught, End, class_of, raised, told
-from .proxies import Extended, Remote, extended
-from .values import LONGEST, MUTABLE, Channel, TooLongError
+from . import protocol, values
+from .candidate import is_built_in
+from .failures import RemoteException, RemoteStopIteration, as_exception, exception_class, remote_failure
+from .protocol import LONGEST, RAISED, REFERENCE, VALUE, Channel, TooLongError, UnreadableError
+from .proxies import Extended, Remote, extend_value
+from .values import MUTABLE
 
 _LONGEST_NAME = 100
 
 
 class Peer:
-    """The connection to one program, with what the checks have of it and what it has of theirs."""
+    """Connection to one program, with the objects of each side that the other one refers to."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         # One stand-in an object, so that two are the same where the objects are.
         self._objects: dict[int, Remote] = {}
         self._extended: dict[int, Extended] = {}
-        self._exceptions: dict[int, Caught] = {}
+        self._exceptions: dict[int, RemoteException] = {}
         # Functions of the checks that the program may call, by number.
-        self._lent: list[Any] = []
+        self._exported: list[Any] = []
         # Arguments and what the program made of them, while changes are wanted.
         self._changes: list[tuple[Any, Any]] | None = None
         # What came with the last reply: the places of arguments that the result is, or that have changed, and how.
@@ -52,50 +40,50 @@ class Peer:
         self.failure: Exception | None = None
 
     def ask(self, operation: str, *operands: object) -> Any:
-        """Ask the program to do something; raises what it raised, or what ends the connection (see ``failure``)."""
-        request = self._packed([operation, *operands])
+        """Have the program do something; raise what it raised, or what ends the connection (see ``failure``)."""
+        request = self._pack([operation, *operands])
         try:
             self._channel.send(request)
-            return self.reply()
-        except (EOFError, OSError, TooLongError, values.UnreadableError) as error:
-            if told(error) is None:
+            return self.receive_reply()
+        except (EOFError, OSError, TooLongError, UnreadableError) as error:
+            if remote_failure(error) is None:
                 self.failure = self.failure or error
             raise
 
-    def reply(self) -> Any:
-        """Return what the program says next, whose calls of the checks' functions are made; raises as :meth:`ask`."""
+    def receive_reply(self) -> Any:
+        """Return the program's next value, after its calls of the checks' functions; raise as :meth:`ask` does."""
         while True:
-            match values.unpack(self._channel.receive(), self._referred):
+            match values.unpack(self._channel.receive(), self._resolve):
                 case [str(kind), value, *notes] if kind == VALUE:
                     self._notes = notes
                     return value
-                case [str(kind), int(number), list(arguments), dict(keywords)] if kind == CALL_BACK:
-                    if not 0 <= number < len(self._lent):
-                        raise values.UnreadableError("a call of nothing")
-                    self._channel.send(self._called(self._lent[number], arguments, keywords))
-                case [str(kind), error, str(text), str()] if kind in (RAISED, UNREADABLE, ENDED):
-                    raise End if kind == ENDED else raised(kind, error, text)
+                case [str(kind), int(number), list(arguments), dict(keywords)] if kind == protocol.CALL_BACK:
+                    if not 0 <= number < len(self._exported):
+                        raise UnreadableError("a call of nothing")
+                    self._channel.send(self._call_exported(self._exported[number], arguments, keywords))
+                case [str(kind), error, str(text), str()] if kind in (RAISED, protocol.UNREADABLE, protocol.EXHAUSTED):
+                    raise RemoteStopIteration if kind == protocol.EXHAUSTED else as_exception(kind, error, text)
                 case _:
-                    raise values.UnreadableError("a reply of no known form")
+                    raise UnreadableError("a reply of no known form")
 
     def call(self, function: Remote, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
         """Call a function of the program with copies of the arguments, and note what it changes in them."""
         result = self.ask("call", function, [*arguments], keywords, self._changes is not None)
         for place, *content in self._notes:
-            mine, theirs = [*arguments, *keywords.values()][place], (content or [result])[0]
-            if type(mine) is not type(theirs) or not isinstance(mine, MUTABLE):
+            argument, changed = [*arguments, *keywords.values()][place], (content or [result])[0]
+            if type(argument) is not type(changed) or not isinstance(argument, MUTABLE):
                 continue
             if not content:
-                self._originals[id(result)] = (result, self._original(mine))
+                self._originals[id(result)] = (result, self._original(argument))
             elif self._changes is not None:
-                self._changes.append((mine, theirs))
+                self._changes.append((argument, changed))
         return result
 
     def begin_assertion(self) -> None:
         """Note from now on what calls change in lists and the like."""
         self._changes = []
 
-    def hold_assertion(self) -> None:
+    def end_assertion(self) -> None:
         """Count an assertion that held; only now is seen what its calls changed, so not by what it compares with."""
         self.assertions_held += 1
         self._apply_changes()
@@ -113,69 +101,70 @@ class Peer:
 
         return call
 
-    def is_same(self, one: object, other: object) -> bool:
+    def is_same(self, left: object, right: object) -> bool:
         """Return whether two are the same object, for the checks or for the program."""
-        return self._original(one) is self._original(other)
+        return self._original(left) is self._original(right)
 
     def _apply_changes(self) -> None:
-        for mine, theirs in self._changes or ():
-            mine.clear()
-            (mine.update if isinstance(mine, dict | set) else mine.extend)(theirs)
+        for argument, changed in self._changes or ():
+            argument.clear()
+            (argument.update if isinstance(argument, dict | set) else argument.extend)(changed)
         self._changes = None
 
     def _original(self, value: object) -> object:
         return self._originals.get(id(value), (value, value))[1]
 
-    def _called(self, function: Any, arguments: list[Any], keywords: dict[str, Any]) -> bytes:
+    def _call_exported(self, function: Any, arguments: list[Any], keywords: dict[str, Any]) -> bytes:
         try:
-            return self._packed([VALUE, function(*arguments, **keywords)])
+            return self._pack([VALUE, function(*arguments, **keywords)])
         except Exception as error:
-            if isinstance(error, AssertionError) and told(error) is None:
+            if isinstance(error, AssertionError) and remote_failure(error) is None:
                 # Whatever the program makes of it.
                 self.failure = self.failure or error
             if self.failure is not None:
                 raise
-            nearest = next(base for base in type(error).__mro__ if isinstance(base, Caught) or is_built_in(base))
-            return self._packed([RAISED, nearest, [*error.args]])
+            bases = type(error).__mro__
+            nearest = next(base for base in bases if isinstance(base, RemoteException) or is_built_in(base))
+            return self._pack([RAISED, nearest, [*error.args]])
 
-    def _packed(self, message: list[object]) -> bytes:
-        packed = values.pack(message, self._reference, _extended_reference)
+    def _pack(self, message: list[object]) -> bytes:
+        packed = values.pack(message, self._refer, _refer_to_extended)
         if len(packed) > LONGEST:
             raise ValueError(f"the checks pass a value of {len(packed)} bytes")
         return packed
 
-    def _reference(self, value: Any) -> dict[str, Any]:
-        if isinstance(value, Remote | Caught):
+    def _refer(self, value: Any) -> dict[str, Any]:
+        if isinstance(value, Remote | RemoteException):
             return {REFERENCE: (value if isinstance(value, Remote) else value._remote)._number}
         name = getattr(value, "__name__", type(value).__name__)
         if isinstance(name, str) and vars(builtins).get(name) is value:
-            return {BUILT_IN: name}
+            return {protocol.BUILT_IN: name}
         if isinstance(value, Iterator):
-            return {ITERATOR: [self._lend(value.__next__), name]}
+            return {protocol.ITERATOR: [self._export(value.__next__), name]}
         if callable(value):
-            return {FUNCTION: [self._lend(value), name]}
+            return {protocol.FUNCTION: [self._export(value), name]}
         raise TypeError(f"the checks pass a {type(value).__name__}, which cannot cross to the program")
 
-    def _lend(self, function: Any) -> int:
-        if function not in self._lent:
-            self._lent.append(function)
-        return self._lent.index(function)
+    def _export(self, function: Any) -> int:
+        if function not in self._exported:
+            self._exported.append(function)
+        return self._exported.index(function)
 
-    def _referred(self, key: str, content: Any) -> Remote | Extended | Caught:
+    def _resolve(self, key: str, content: Any) -> Remote | Extended | RemoteException:
         number, kind, *more = content
         number, kind = int(number), str(kind)[:_LONGEST_NAME]
         if key == REFERENCE:
             return self._objects.setdefault(number, Remote(self, number, kind, *map(int, more)))
-        if key == EXTENDED:
+        if key == protocol.EXTENDED:
             if number not in self._extended:
-                self._extended[number] = extended(Remote(self, number, kind), kind, *more)
+                self._extended[number] = extend_value(Remote(self, number, kind), kind, *more)
             return self._extended[number]
-        if key != EXCEPTION:
+        if key != protocol.EXCEPTION_CLASS:
             raise KeyError(key)
         if number not in self._exceptions:
-            self._exceptions[number] = class_of(Remote(self, number, "type"), kind, *more)
+            self._exceptions[number] = exception_class(Remote(self, number, "type"), kind, *more)
         return self._exceptions[number]
 
 
-def _extended_reference(value: object, content: object) -> object:
+def _refer_to_extended(value: object, content: object) -> object:
     return {REFERENCE: value._remote._number} if isinstance(value, Extended) else content

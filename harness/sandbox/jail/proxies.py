@@ -7,8 +7,8 @@ import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from .candidate import OF_ONE, OF_TWO, ORDERINGS
-from .failures import End
+from .failures import RemoteStopIteration
+from .protocol import BINARY, ORDERINGS, UNARY
 
 if TYPE_CHECKING:
     from .peer import Peer
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _EXTENDABLE = (int, str, float, bytes, tuple)
 
 
-def _asking(operation: str) -> Any:
-    return lambda remote, *operands: remote._peer.ask(operation, remote, *operands)
+def _operation(name: str) -> Any:
+    return lambda remote, *operands: remote._peer.ask(name, remote, *operands)
 
 
 class Remote:
@@ -28,7 +28,7 @@ class Remote:
     _peer: Peer
     _number: int
     _kind: str
-    _record: int | None
+    _record: int | None  # number of a class that defines equality
 
     def __init__(self, peer: Peer, number: int, kind: str, record: int | None = None) -> None:
         for name, value in (("_peer", peer), ("_number", number), ("_kind", kind), ("_record", record)):
@@ -37,19 +37,19 @@ class Remote:
     def __call__(self, *arguments: object, **keywords: object) -> Any:  # noqa: D102
         return self._peer.call(self, arguments, keywords)
 
-    __getattr__, __setattr__ = _asking("attribute"), _asking("set_attribute")
-    __getitem__, __setitem__, __delitem__ = _asking("item"), _asking("set_item"), _asking("delete_item")
+    __getattr__, __setattr__ = _operation("attribute"), _operation("set_attribute")
+    __getitem__, __setitem__, __delitem__ = _operation("item"), _operation("set_item"), _operation("delete_item")
 
     def __iter__(self) -> Iterator[Any]:
         iterator = self._peer.ask("iterate", self)
-        with contextlib.suppress(End):
+        with contextlib.suppress(RemoteStopIteration):
             while True:
                 yield self._peer.ask("next", iterator)
 
     def __next__(self) -> Any:
         try:
             return self._peer.ask("next", self)
-        except End:
+        except RemoteStopIteration:
             raise StopIteration from None
 
     def __len__(self) -> int:
@@ -59,12 +59,12 @@ class Remote:
         return self._peer.ask("truth", self) is True
 
     def __str__(self) -> str:
-        return self._described("text")
+        return self._describe("text")
 
     def __repr__(self) -> str:
-        return self._described("representation")
+        return self._describe("representation")
 
-    def _described(self, operation: str) -> str:
+    def _describe(self, operation: str) -> str:
         return f"<{self._kind} of the program>" if self._peer.is_silent else str(self._peer.ask(operation, self))
 
     def __eq__(self, other: object) -> bool:
@@ -72,9 +72,9 @@ class Remote:
             return isinstance(other, Remote)
         if self._record is None or other._record != self._record:
             return False
-        mine, theirs = (self._peer.ask("fields", record) for record in (self, other))
+        own_fields, other_fields = (self._peer.ask("fields", record) for record in (self, other))
         # Without attributes there is nothing to go by but the word of the program.
-        is_equal = mine is not None and bool(mine == theirs)
+        is_equal = own_fields is not None and bool(own_fields == other_fields)
         if (self._peer.ask("eq", self, other) is True) is not is_equal:
             raise ValueError(f"whether a {self._kind} is equal to another: its == and its attributes do not agree")
         return is_equal
@@ -89,7 +89,7 @@ class Remote:
         raise TypeError(f"a {self._kind} of the program cannot be copied")
 
 
-def _of_two(name: str) -> Any:
+def _binary(name: str) -> Any:
     def ask(remote: Remote, other: object) -> Any:
         return remote._peer.ask(name, remote, other) if isinstance(other, Remote) else NotImplemented
 
@@ -110,16 +110,13 @@ def _ordering(name: str) -> Any:
     return ask
 
 
-for _name in OF_ONE:
-    setattr(Remote, f"__{_name}__", _asking(_name))
-for _name in OF_TWO:
-    setattr(Remote, f"__{_name.strip('_')}__", _of_two(_name))
-for _name in ORDERINGS:
-    setattr(Remote, f"__{_name}__", _ordering(_name))
+for _names, _method in ((UNARY, _operation), (BINARY, _binary), (ORDERINGS, _ordering)):
+    for _name in _names:
+        setattr(Remote, f"__{_name.strip('_')}__", _method(_name))
 
 
 class Extended:
-    """An instance of a class of the program that extends a type: its value is here, all that it has besides is not."""
+    """Instance of a program's class that extends a type: its value is here, all that it has besides is not."""
 
     _remote: Remote
 
@@ -143,19 +140,19 @@ class Extended:
         return self._remote.__reduce__()
 
 
-def extended(remote: Remote, name: str, value: Any) -> Extended:
-    """Return a value of a plain type with the attributes of an object; raises TypeError for any other value."""
+def extend_value(remote: Remote, name: str, value: Any) -> Extended:
+    """Return a value of a plain type with the attributes of an object; raise TypeError for any other value."""
     base = next((base for base in type(value).__mro__ if base in _EXTENDABLE), None)
     if base is None or isinstance(value, bool | Extended):
         raise TypeError("no value that can be extended")
     kind: Any = type(value)
-    found: Any = base.__new__(_extending(name, kind), value)
-    found.__dict__["_remote"] = remote
-    return found
+    extended: Any = base.__new__(_extended_class(name, kind), value)
+    extended.__dict__["_remote"] = remote
+    return extended
 
 
 @functools.lru_cache(maxsize=64)
-def _extending(name: str, base: Any) -> Any:
+def _extended_class(name: str, base: Any) -> Any:
     # A copy of a named tuple is one of the program's, too.
-    more = {"_replace": property(lambda value: value._remote._replace)} if hasattr(base, "_fields") else {}
-    return type(name, (Extended, base), more)
+    members = {"_replace": property(lambda value: value._remote._replace)} if hasattr(base, "_fields") else {}
+    return type(name, (Extended, base), members)

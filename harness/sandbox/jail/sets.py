@@ -15,7 +15,7 @@ _MOST_SEARCHED = 64
 
 
 def set_in_order(kind: type, elements: list[Any]) -> Any:
-    """Return a set or frozenset that iterates in the order of the elements, where one is found, else any of them.
+    """Return a set or frozenset that iterates in the order of the elements if one is found, else in any order.
 
     The order follows from the size of the table and, where elements collide, from who came first. Neither is seen from
     outside, so sizes and sequences are tried, the usual ones first.
@@ -24,9 +24,9 @@ def set_in_order(kind: type, elements: list[Any]) -> Any:
     # Whether objects of the program are equal is for the program to say, each time.
     if not all(map(_is_plain, elements)):
         return first
-    for found in itertools.chain((first, kind(set(elements))), _others(kind, elements)):
-        if len(found) == len(elements) and all(map(operator.is_, found, elements)):
-            return found
+    for candidate in itertools.chain((first, kind(set(elements))), _candidates(kind, elements)):
+        if len(candidate) == len(elements) and all(map(operator.is_, candidate, elements)):
+            return candidate
     return first
 
 
@@ -34,7 +34,7 @@ def _is_plain(element: object) -> bool:
     return type(element) in _PLAIN or (type(element) is tuple and all(map(_is_plain, element)))
 
 
-def _others(kind: type, elements: list[Any]) -> Iterator[Any]:
+def _candidates(kind: type, elements: list[Any]) -> Iterator[Any]:
     if not 1 < len(elements) <= _MOST_SEARCHED:
         return
     smallest = max(8, 1 << (2 * len(elements) - 1).bit_length())
@@ -42,10 +42,10 @@ def _others(kind: type, elements: list[Any]) -> Iterator[Any]:
         # Added last, so they displace nobody; they only make the table as large.
         extra = [object() for _ in range(size // 4 - len(elements))] if kind is set else []
         for number in range(_TRIES):
-            # The first time as they are, then in any sequences.
+            # The first time in the given order, then in pseudorandom ones.
             places = sorted((hash((number, place)) if number else place, place) for place in range(len(elements)))
             # A dictionary's length is known, so the table has its size from the beginning.
-            found = kind(dict.fromkeys([*(elements[place] for _, place in places), *extra]))
+            candidate = kind(dict.fromkeys([*(elements[place] for _, place in places), *extra]))
             if extra:
-                found.difference_update(extra)
-            yield found
+                candidate.difference_update(extra)
+            yield candidate

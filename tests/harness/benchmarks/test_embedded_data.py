@@ -12,7 +12,7 @@ import pytest
 from harness.benchmarks import Tools, benchmark, keys, prepare
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.benchmarks.prepare import load_items
-from harness.benchmarks.validate import EXAMPLES, check
+from harness.benchmarks.validate import EXAMPLES, validate_items
 from harness.sandbox import Sandbox
 
 # SHA-256 of the file, and the checksum of its items that every manifest carries, begun. A change here changes every
@@ -60,7 +60,7 @@ def test_the_questions_are_the_pinned_ones_in_one_form_and_no_two_alike(key: str
 async def test_every_gold_answer_is_right_and_a_mutant_wrong(key: str, step: int) -> None:
     some = load_items(key, "embedded").items[::step]
     async with Sandbox() as sandbox, MathVerifier() as math_verify:
-        report = await check(benchmark(key), some, "embedded", Tools(sandbox, math_verify))
+        report = await validate_items(benchmark(key), some, "embedded", Tools(sandbox, math_verify))
     assert report.passed, report.to_markdown()
     assert report.exceptions(EXAMPLES) == []
 

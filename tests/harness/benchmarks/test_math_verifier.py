@@ -14,7 +14,7 @@ from harness.sandbox.jail import linux
 # Speaks the protocol; sleeps on "hang", dies on "die" and within a reply on "tear", otherwise compares strings.
 IMPOSTOR = """
 import json, os, time
-from harness.sandbox.jail.values import Channel
+from harness.sandbox.jail.protocol import Channel
 channel = Channel(0)
 while True:
     gold, answer = json.loads(channel.receive())

@@ -6,7 +6,7 @@ from harness.benchmarks import Tools, benchmark, keys
 from harness.benchmarks.items import keyed_order
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.benchmarks.prepare import load_items, split_items
-from harness.benchmarks.validate import check
+from harness.benchmarks.validate import validate_items
 from harness.sandbox import Sandbox
 
 pytestmark = [pytest.mark.realdata, pytest.mark.usefixtures("mirror")]
@@ -31,5 +31,5 @@ async def test_sizes_checksums_and_a_sample_validates(key: str) -> None:
     by_id = {item.id: item for item in items}
     sample = [by_id[id_] for id_ in keyed_order(by_id, "validation sample")[: SIZES[key][2]]]
     async with Sandbox() as sandbox, MathVerifier() as math_verify:
-        report = await check(benchmark(key), sample, "real", Tools(sandbox, math_verify))
+        report = await validate_items(benchmark(key), sample, "real", Tools(sandbox, math_verify))
     assert report.passed, report.to_markdown()

@@ -1,0 +1,45 @@
+"""The first process of a worker: start the fork server, then grade one order after the other."""
+
+from __future__ import annotations
+
+import json
+import marshal
+import os
+import socket
+import sys
+
+from . import fork_server
+from .confinement import Policy
+from .protocol import LONGEST_ORDER, Channel
+
+# What programs and checks are likely to import. Not random: it would draw a new seed in every child.
+_LIKELY_IMPORTS = "bisect collections copy functools heapq itertools json math operator re string typing"
+
+
+def main() -> None:
+    """Run a worker, told its policy as JSON by the last argument, until the connection at its standard input ends."""
+    parent = Channel(0)
+    try:
+        policy = Policy(**json.loads(sys.argv[2]))
+        for name in _LIKELY_IMPORTS.split():
+            __import__(name)
+        control, servers_end = socket.socketpair()
+        # Before anything is received: nothing that arrives here is ever in the memory of a program.
+        server = os.fork()
+        if server == 0:
+            fork_server.run(policy, servers_end)
+        servers_end.close()
+        # Not earlier either: the less a process holds, the sooner it is copied.
+        from .grader import Grader
+
+        grader = Grader(policy, control)
+        while True:
+            # The other end is the process that started this one.
+            parent.send(marshal.dumps(grader.grade(marshal.loads(parent.receive(LONGEST_ORDER)))))  # noqa: S302
+    except EOFError as error:
+        os.write(2, str(error).encode())
+        control.close()
+        os.waitpid(server, 0)
+    except BaseException as error:
+        parent.send(marshal.dumps({"failure": f"{type(error).__name__}: {error}"}))
+    os._exit(0)

@@ -1,0 +1,90 @@
+"""Channels between the processes of a worker, and the words they exchange."""
+
+from __future__ import annotations
+
+import os
+import struct
+
+# A value longer than this answers no question; an order also holds sources with their data.
+LONGEST, LONGEST_ORDER = 16 << 20, 64 << 20
+_HEAD, _PIECE = 4, 1 << 16
+
+# Grader to fork server, of the process it was handed: the program starts, its process has to end, its connection ended.
+START, END, HUNG_UP = b"s", b"e", b"h"
+# Fork server to grader: a process is ready, its descriptors come along; any other text says why there is none.
+READY = b"r"
+# How a process ended: status as from ``wait``, processor time, whether a limit of time or files cut it short (below),
+# whether it lived on without its connection, whether it left files.
+REPORT = struct.Struct("<idB??")
+WALL, CROWDED = 1, 2
+# What a work directory may hold.
+BOX_ENTRIES, BOX_BYTES = 1000, 16 << 20
+
+# First message of a program's process: confined, or why not. No foreign code has run by then.
+CONFINED, UNCONFINED = b"+", b"-"
+# First word of a reply; CALL_BACK precedes a reply: it asks the checks to call a function of theirs.
+VALUE, RAISED, UNREADABLE, EXHAUSTED = "value", "raised", "unreadable", "ended"
+CALL_BACK = "call_back"
+# References to objects of the program, then to those of the checks.
+REFERENCE, EXTENDED, EXCEPTION_CLASS = "object", "extended", "exception"
+BUILT_IN, FUNCTION, ITERATOR = "built_in", "function", "iterator"
+# Operators and comparisons between objects of the program. It never hears of a value of the checks: that may be what
+# they expect.
+UNARY = ("neg", "pos", "invert", "abs")
+BINARY = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and_", "or_", "xor")
+ORDERINGS = ("lt", "le", "gt", "ge")
+LONGEST_SHOWN = 4096
+
+MODULE = "solution"
+# Parts of an order; each is also the name of its source in tracebacks.
+SETUP, PROGRAM, CHECKS = "setup", "program", "checks"
+
+# Outcomes in the grader's report that are none of a program: it ended, as its status tells, or the sandbox failed.
+GONE, FAILURE = "gone", "failure"
+
+
+class UnreadableError(Exception):
+    """The other side sent what no honest value can look like."""
+
+
+class TooLongError(Exception):
+    """The other side announced a message that is longer than allowed."""
+
+
+class Channel:
+    """One end of a connected stream socket; a message is four bytes of length, then its content."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._pending = bytearray()
+        # Bound now: foreign code may make the names lead elsewhere.
+        self._read, self._write = os.read, os.write
+
+    def send(self, message: bytes) -> None:
+        """Write a message; raise OSError if the other side is gone."""
+        rest = memoryview(len(message).to_bytes(_HEAD, "little") + message)
+        while rest:
+            rest = rest[self._write(self._descriptor, rest) :]
+
+    def receive(self, longest: int = LONGEST) -> bytes:
+        """Wait for a message; raise EOFError if the other side is gone, TooLongError for one of more bytes."""
+        length = int.from_bytes(self._take(_HEAD), "little")
+        if length > longest:
+            raise TooLongError(length)
+        return self._take(length)
+
+    def _take(self, length: int) -> bytes:
+        while len(self._pending) < length:
+            self._fill()
+        taken = bytes(self._pending[:length])
+        del self._pending[:length]
+        return taken
+
+    def _fill(self) -> None:
+        try:
+            piece = self._read(self._descriptor, _PIECE)
+        except ConnectionResetError:
+            piece = b""
+        if not piece:
+            raise EOFError
+        self._pending += piece
