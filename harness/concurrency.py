@@ -105,8 +105,8 @@ class Batcher(Generic[Asked, Given]):
             future.set_result(result)
 
 
-class Turns:
-    """Lets so many blocks run at once, the longest first, also of those that ask in one round of the event loop."""
+class LongestFirstSemaphore:
+    """Semaphore that admits the longest block first, also of those that wait since one round of the event loop."""
 
     def __init__(self, at_once: int) -> None:
         self._free = at_once
@@ -114,22 +114,22 @@ class Turns:
         self._arrivals = count()
 
     @asynccontextmanager
-    async def turn(self, length: int) -> AsyncIterator[None]:
-        """Wait for a turn and keep it until the block ends; among equal lengths, who came first goes first."""
+    async def slot(self, length: int) -> AsyncIterator[None]:
+        """Hold a slot for the block, admitted by its length, then by order of arrival."""
         loop = asyncio.get_running_loop()
-        mine: asyncio.Future[None] = loop.create_future()
-        heapq.heappush(self._waiting, (-length, next(self._arrivals), mine))
-        loop.call_soon(self._give)
+        admitted: asyncio.Future[None] = loop.create_future()
+        heapq.heappush(self._waiting, (-length, next(self._arrivals), admitted))
+        loop.call_soon(self._admit)
         try:
-            await mine
+            await admitted
             yield
         finally:
-            # Given up while waiting, it never had a turn; given up just as its turn came, it had.
-            if mine.done() and not mine.cancelled():
+            # A block cancelled while it waits never had a slot; one cancelled just as it is admitted had.
+            if admitted.done() and not admitted.cancelled():
                 self._free += 1
-                self._give()
+                self._admit()
 
-    def _give(self) -> None:
+    def _admit(self) -> None:
         while self._free and self._waiting:
             _, _, first = heapq.heappop(self._waiting)
             if not first.done():

@@ -47,8 +47,8 @@ def machine_folder() -> Path:
     return Path(os.environ.get("GMR_CACHE_DIR") or Path("results", "cache"))
 
 
-class Store:
-    """A file that is closed where its block ends."""
+class Closing:
+    """Context manager that calls ``close`` where its block ends."""
 
     def __enter__(self) -> Self:
         return self
@@ -61,7 +61,7 @@ class Store:
         raise NotImplementedError
 
 
-class Cache(Store):
+class Cache(Closing):
     """Embeddings and outcomes of programs, shared by the cells of a machine (WAL); deleting the file is harmless."""
 
     def __init__(self, path: Path) -> None:

@@ -69,7 +69,7 @@ async def complete(backbone: Backbone, server: Server, place: Endpoint, request:
             f"{where} refuses a short completion ({error}); calls have a system message, a seed and "
             f"{', '.join(backbone.sampling._fields)}: where its chat template takes no system message, add "
             f"`system: merge` to the entry of {backbone.key}; where it refuses a parameter, set `extended: false` in "
-            f"{endpoints.their_file()}"
+            f"{endpoints.endpoints_file()}"
         ) from error
     except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
         raise unreachable(backbone.key, server.url, error) from error

@@ -115,7 +115,7 @@ def _additions(parent: Workflow, domain: str) -> Iterator[dict[str, Any]]:
 def _replacements(parent: Workflow, domain: str) -> Iterator[dict[str, Any]]:
     watched = {node.when.node for node in parent.nodes if node.when is not None}
     for place, old in enumerate(parent.nodes):
-        operators = [one for one in offered(domain).values() if one.judges or old.id not in watched]
+        operators = [one for one in offered(domain).values() if one.has_status or old.id not in watched]
         for node in _nodes(old.id, parent.nodes[:place], operators, domain):
             yield _object({"kind": {"const": "replace"}, "id": {"const": old.id}, "node": node})
 
@@ -136,21 +136,25 @@ def _can_go(id_: str, parent: Workflow, domain: str) -> bool:
 
 def _nodes(id_: str, earlier: Sequence[Node], operators: Sequence[Operator], domain: str) -> Iterator[dict[str, Any]]:
     ids = [node.id for node in earlier]
-    judges = [node.id for node in earlier if offered(domain)[node.operator].judges]
-    kinds = dict.fromkeys((one.instructed, one.needs_result) for one in operators)
-    for instructed, needs_result in kinds:
+    with_status = [node.id for node in earlier if offered(domain)[node.operator].has_status]
+    kinds = dict.fromkeys((one.takes_instruction, one.needs_result) for one in operators)
+    for takes_instruction, needs_result in kinds:
         inputs = ids if needs_result else [QUESTION, *ids]
         if not inputs:
             continue
-        names = [one.name for one in operators if (one.instructed, one.needs_result) == (instructed, needs_result)]
+        names = [
+            one.name
+            for one in operators
+            if (one.takes_instruction, one.needs_result) == (takes_instruction, needs_result)
+        ]
         yield _object(
             {
                 "id": {"const": id_},
                 "operator": {"enum": names},
                 "inputs": _list_of(inputs),
-                **({"instruction": {"type": "string"}} if instructed else {}),
+                **({"instruction": {"type": "string"}} if takes_instruction else {}),
                 "repeat": {"type": "integer", "minimum": 1, "maximum": MOST_REPEATS},
-                "when": _condition(judges),
+                "when": _condition(with_status),
             }
         )
 
@@ -160,10 +164,10 @@ def _list_of(names: Sequence[str]) -> dict[str, Any]:
     return {"type": "array", "items": {"enum": list(names)}, "minItems": 1, "maxItems": most}
 
 
-def _condition(judges: Sequence[str]) -> dict[str, Any]:
-    if not judges:
+def _condition(nodes: Sequence[str]) -> dict[str, Any]:
+    if not nodes:
         return {"type": "null"}
-    condition = _object({"node": {"enum": list(judges)}, "is": {"enum": list(get_args(Status))}})
+    condition = _object({"node": {"enum": list(nodes)}, "is": {"enum": list(get_args(Status))}})
     return {"anyOf": [{"type": "null"}, condition]}
 
 

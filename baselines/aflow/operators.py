@@ -58,7 +58,7 @@ _LETTER = re.compile(r"\b[Cc](?:andidate|ANDIDATE)\b[\s:*_(\[\"']*([A-Z])\b")
 
 
 class Outcome(NamedTuple):
-    """What one run of an operator gives: a text, and a status where the operator judges."""
+    """What one run of an operator gives: a text, and a status where the operator has one."""
 
     text: str
     status: Status | None = None
@@ -198,7 +198,7 @@ RUN: Mapping[str, Callable[[NodeRun, str, Sequence[Record]], Coroutine[Any, Any,
 
 
 class Result(NamedTuple):
-    """What a node leaves for later ones: at least one text, and a status if it ran and judges."""
+    """What a node leaves for later ones: at least one text, and a status if it ran and its operator has one."""
 
     texts: tuple[str, ...]
     status: Status | None

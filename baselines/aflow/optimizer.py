@@ -95,9 +95,9 @@ def optimizer_prompt(
 
 def _operators(domain: str) -> Iterator[str]:
     for operator in offered(domain).values():
-        fields = ["inputs", *(["instruction"] if operator.instructed else [])]
-        gives = "text and status" if operator.judges else "text"
-        yield f"- {operator.name}({', '.join(fields)}) -> {gives}: {operator.what}"
+        fields = ["inputs", *(["instruction"] if operator.takes_instruction else [])]
+        gives = "text and status" if operator.has_status else "text"
+        yield f"- {operator.name}({', '.join(fields)}) -> {gives}: {operator.description}"
 
 
 def _parent(parent: Round) -> str:

@@ -14,21 +14,21 @@ class Operator(NamedTuple):
     """One operator, as the optimizer is told of it."""
 
     name: str
-    what: str
-    instructed: bool = False  # a node may give it an instruction
+    description: str
+    takes_instruction: bool = False  # a node may give it an instruction
     needs_result: bool = False  # it works on results of earlier nodes and can do nothing with the question alone
-    judges: bool = False  # it ends with a status, ``passed`` or ``failed``, that a later node can look at
+    has_status: bool = False  # it ends with a status, ``passed`` or ``failed``, that a later node can look at
 
 
 CUSTOM = Operator(
     "Custom",
     "One call with an instruction of yours, which may be empty, and the results of its inputs.",
-    instructed=True,
+    takes_instruction=True,
 )
 CODE_GENERATE = Operator(
     "CustomCodeGenerate",
     "One call with an instruction of yours, which may be empty; of the reply only the program is passed on.",
-    instructed=True,
+    takes_instruction=True,
 )
 ANSWER_GENERATE = Operator("AnswerGenerate", "One call that thinks first and then gives a short answer.")
 ENSEMBLE = Operator(
@@ -41,14 +41,14 @@ PROGRAMMER = Operator(
     "Programmer",
     "Has a Python program written that computes the answer, and runs it; what went wrong goes into the next of at most "
     "three attempts. Its status is failed when none of them gave a value.",
-    judges=True,
+    has_status=True,
 )
 TEST = Operator(
     "Test",
     "Runs the program of its input on the examples in the question. While it fails, it is rewritten, three times at "
     "most. Its status is that of the last run.",
     needs_result=True,
-    judges=True,
+    has_status=True,
 )
 
 OFFERED: Mapping[str, tuple[Operator, ...]] = {
@@ -175,7 +175,7 @@ def _check_operator(node: Node, domain: str) -> None:
     if node.operator not in operators:
         raise InvalidWorkflowError(f"{node.id}: no operator {node.operator!r}; there are {', '.join(operators)}")
     operator = operators[node.operator]
-    if node.instruction and not operator.instructed:
+    if node.instruction and not operator.takes_instruction:
         raise InvalidWorkflowError(f"{node.id}: {node.operator} takes no instruction")
     if not 1 <= len(node.inputs) <= MOST_INPUTS:
         raise InvalidWorkflowError(f"{node.id}: a node has 1 to {MOST_INPUTS} inputs")
@@ -190,5 +190,5 @@ def _check_references(node: Node, earlier: Mapping[str, Node], domain: str) -> N
     if node.when is None:
         return
     watched = earlier.get(node.when.node)
-    if watched is None or not offered(domain)[watched.operator].judges:
+    if watched is None or not offered(domain)[watched.operator].has_status:
         raise InvalidWorkflowError(f"{node.id}: {node.when.node!r} is no earlier node that ends with a status")

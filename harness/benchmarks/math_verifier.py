@@ -15,7 +15,7 @@ from typing import Self
 from harness.database import Cache
 from harness.errors import UserError
 from harness.files import ROOT, fingerprint
-from harness.sandbox.cache import Reach, Verdicts
+from harness.sandbox.cache import Scope, Verdicts
 from harness.sandbox.process import Child
 
 WORKER = (sys.executable, "-m", "harness.benchmarks.math_worker")
@@ -55,7 +55,7 @@ class MathVerifier:
         await self._verdicts.close()
         self._end()
 
-    async def _decided(self, gold: str, answer: str) -> tuple[bool | None, Reach]:
+    async def _decided(self, gold: str, answer: str) -> tuple[bool | None, Scope]:
         async with self._turn:
             reply = b""
             try:
@@ -68,10 +68,10 @@ class MathVerifier:
                     self._end()
         if not reply:
             logger.warning("the Math-Verify worker gave no verdict on %.80r and was replaced", answer)
-            return None, Reach.PROCESS
+            return None, Scope.PROCESS
         verdict: bool | None = json.loads(reply)
         # Another machine may decide a pair that this one did not.
-        return verdict, Reach.PROCESS if verdict is None else Reach.MACHINE
+        return verdict, Scope.PROCESS if verdict is None else Scope.MACHINE
 
     def _end(self) -> None:
         worker, self._worker = self._worker, None

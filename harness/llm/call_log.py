@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TextIO
 
 import orjson
 
-from harness.database import Store, connect, one_line
+from harness.database import Closing, connect, one_line
 from harness.errors import UserError
 from harness.files import writing
 from harness.llm.request import Message, Reply, Request
@@ -66,7 +66,7 @@ class Texts(NamedTuple):
     reply: str
 
 
-class CallLogReader(Store):
+class CallLogReader(Closing):
     """The log of one cell, open for reading while another process may write; UserError if absent or damaged."""
 
     def __init__(self, path: Path) -> None:
@@ -272,7 +272,7 @@ def _lock(path: Path) -> TextIO:
     return file
 
 
-class AttemptLog(Store):
+class AttemptLog(Closing):
     """Attempts at calls, a JSON line each, which may differ between equal runs; ``failed`` counts those that failed."""
 
     def __init__(self, path: Path) -> None:

@@ -63,7 +63,7 @@ class Endpoint(Declaration):
 IN_PROCESS = Endpoint.model_construct(urls=("in-process",))
 
 
-def their_file() -> str:
+def endpoints_file() -> str:
     """The file that says where backbones are served, as a message names it."""
     return os.environ.get(ENDPOINTS) or f"{_FILE} or `servers` of the preset"
 

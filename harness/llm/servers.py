@@ -17,7 +17,7 @@ from openai.types.chat import ChatCompletion
 
 from harness.concurrency import gather
 from harness.errors import UserError
-from harness.llm.endpoints import ENDPOINTS, Endpoint, their_file
+from harness.llm.endpoints import ENDPOINTS, Endpoint, endpoints_file
 from harness.llm.request import Reply, Request, Served, is_simulated
 
 logger = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ class Server:
         if name not in listed:
             calls = "" if name == model else ", or what it calls this model, as served_name"
             what = f"{self.url} does not serve {name!r} (it serves {', '.join(listed) or 'nothing'})"
-            cure = f"start it with --served-model-name {name}, or correct the entry of {backbone} in {their_file()}"
+            cure = f"start it with --served-model-name {name}, or correct the entry of {backbone} in {endpoints_file()}"
             raise UserError(f"{what}; {cure}{calls}")
         found = Served.listed(model, dict(listed[name]))
         if found.root is not None and _ON_THE_HUB.fullmatch(found.root) and found.root not in (model, name):
@@ -129,7 +129,7 @@ class Server:
             raise UserError(
                 f"{self.url} simulates {request.model}, as its replies say (system_fingerprint {fingerprint}), but "
                 "lists it without that revision, so that calls would not say what they are for, nor results that they "
-                f"are simulated; name the server itself in {their_file()}, not a gateway that leaves fields out"
+                f"are simulated; name the server itself in {endpoints_file()}, not a gateway that leaves fields out"
             )
 
     async def _listed(self, backbone: str) -> dict[str, Model]:
@@ -140,7 +140,7 @@ class Server:
             raise unreachable(backbone, self.url, error) from error
         except (ValueError, AttributeError, TypeError, RecursionError) as error:
             what = f"{self.url} of {backbone} does not answer like an OpenAI-compatible server"
-            raise UserError(f"{what}; does its url in {their_file()} end in /v1?") from error
+            raise UserError(f"{what}; does its url in {endpoints_file()} end in /v1?") from error
 
 
 def _reply(completion: ChatCompletion, request: Request, names: Sequence[str]) -> Reply:
@@ -169,7 +169,7 @@ def _reply(completion: ChatCompletion, request: Request, names: Sequence[str]) -
         raise MalformedReplyError(what, tokens=(sent, written))
     if model not in names:
         what = f"a completion of the model {model!r}, while {names[0]!r} was asked"
-        cure = f"let it answer by this name (vLLM: --served-model-name), or correct served_name in {their_file()}"
+        cure = f"let it answer by this name (vLLM: --served-model-name), or correct served_name in {endpoints_file()}"
         raise MalformedReplyError(what, cure, (sent, written))
     return Reply(text, sent, written, reason, request.model)
 
@@ -209,7 +209,7 @@ def http_client(connections: int) -> httpx2.AsyncClient:
     number = connections + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < number:
-        what = f"{their_file()} wants up to {connections} connections, but a process may open {hard} files here"
+        what = f"{endpoints_file()} wants up to {connections} connections, but a process may open {hard} files here"
         raise UserError(f"{what}; lower max_in_flight, or raise the limit (ulimit -Hn)")
     if soft != resource.RLIM_INFINITY and soft < number:
         resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))
@@ -223,12 +223,12 @@ def unreachable(backbone: str, urls: str, error: BaseException) -> UserError:
     if isinstance(error, (openai.AuthenticationError, openai.PermissionDeniedError)):
         return UserError(f"{urls} refuses the API key of {backbone}; check the variable named by key_env")
     if isinstance(error, openai.NotFoundError):
-        return UserError(f"{urls} does not know what {backbone} asks for ({error}); check {their_file()}")
+        return UserError(f"{urls} does not know what {backbone} asks for ({error}); check {endpoints_file()}")
     kind = SilentError if isinstance(error, openai.APIConnectionError) else UserError
     return kind(
         f"endpoint {urls} of {backbone} does not answer ({with_cause(error)}); start the server, correct "
-        f"{their_file()}, or name another file by {ENDPOINTS}; then give the same command again (finished calls are "
-        "kept)"
+        f"{endpoints_file()}, or name another file by {ENDPOINTS}; then give the same command again (finished calls "
+        "are kept)"
     )
 
 

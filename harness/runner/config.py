@@ -182,7 +182,7 @@ def servers(chosen: Preset, keys: Iterable[str]) -> dict[str, Endpoint]:
     if chosen.servers and not endpoints.is_named():
         where = _of(chosen, "servers")
         return endpoints.choose(check(chosen.servers, dict[str, Endpoint], where), keys, where)
-    return endpoints.load(endpoints.declared_in(), keys, endpoints.their_file())
+    return endpoints.load(endpoints.declared_in(), keys, endpoints.endpoints_file())
 
 
 def _of(chosen: Preset, key: str) -> str:

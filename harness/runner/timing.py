@@ -143,11 +143,11 @@ async def servers_of(plan: Plan) -> AsyncIterator[tuple[Mapping[str, Endpoint], 
         return
     from aiohttp import web
 
-    from harness.simulator.server import Manners, application
+    from harness.simulator.server import ServerBehaviour, application
 
     endpoint = simulated_endpoint(plan.preset)
     engine = endpoint.calibration.engine
-    runner = web.AppRunner(application(endpoint, Manners(engine)), access_log=None)
+    runner = web.AppRunner(application(endpoint, ServerBehaviour(engine)), access_log=None)
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -1,6 +1,6 @@
 """Verdicts that are found once: outcomes of programs and equality of answers, kept for all cells of a machine.
 
-At ``full`` programs cannot reach the file. At ``rlimit`` they can read it, and where the suite is no root, so that they
+At ``full`` programs cannot scope the file. At ``rlimit`` they can read it, and where the suite is no root, so that they
 are the same user, write it like every other result: this level is for programs that are faulty, not for hostile ones.
 """
 
@@ -19,10 +19,10 @@ from harness.concurrency import InFlight
 from harness.database import Cache
 
 
-class Reach(enum.Enum):
-    """Whom a verdict holds for: the one who asked, this process, or all cells of the machine."""
+class Scope(enum.Enum):
+    """Where a verdict may be reused: nowhere, in this process, or by all cells of the machine."""
 
-    ASKER, PROCESS, MACHINE = range(3)
+    NONE, PROCESS, MACHINE = range(3)
 
 
 class Verdicts:
@@ -34,7 +34,7 @@ class Verdicts:
         self._in_this_process: dict[bytes, Any] = {}
         self._in_flight: InFlight[Any] = InFlight()
 
-    async def of(self, question: tuple[str, ...], find: Callable[[], Coroutine[Any, Any, tuple[Any, Reach]]]) -> Any:
+    async def of(self, question: tuple[str, ...], find: Callable[[], Coroutine[Any, Any, tuple[Any, Scope]]]) -> Any:
         """Return the verdict, remembered or found now, once for all who ask; UserError where the cache is broken."""
         # Quotes are escaped in it, so no two questions share a text.
         key = hashlib.sha256(repr((question, self._ground())).encode()).digest()
@@ -48,10 +48,10 @@ class Verdicts:
         """Drop what is being found out."""
         await self._in_flight.close()
 
-    async def _found(self, key: bytes, find: Callable[[], Coroutine[Any, Any, tuple[Any, Reach]]]) -> Any:
-        verdict, reach = await find()
-        if reach is Reach.MACHINE and self._cache is not None:
+    async def _found(self, key: bytes, find: Callable[[], Coroutine[Any, Any, tuple[Any, Scope]]]) -> Any:
+        verdict, scope = await find()
+        if scope is Scope.MACHINE and self._cache is not None:
             await asyncio.to_thread(self._cache.put, "verdicts", key, orjson.dumps(verdict))
-        elif reach is not Reach.ASKER:
+        elif scope is not Scope.NONE:
             self._in_this_process[key] = verdict
         return verdict

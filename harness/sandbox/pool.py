@@ -19,7 +19,7 @@ from harness.concurrency import processors
 from harness.database import Cache
 from harness.errors import UserError
 from harness.files import ROOT, fingerprint
-from harness.sandbox.cache import Reach, Verdicts
+from harness.sandbox.cache import Scope, Verdicts
 from harness.sandbox.jail.confinement import FULL, RLIMIT
 from harness.sandbox.model import Execution, Limits, Outcome, Program
 from harness.sandbox.worker import Worker, WorkerLostError, failed
@@ -145,14 +145,14 @@ class Sandbox:
         code = fingerprint([ROOT / "harness" / "sandbox"])
         return repr(self.limits), self.level, sys.version, sysconfig.get_platform(), code
 
-    async def _judged(self, program: Program) -> tuple[tuple[Any, ...], Reach]:
+    async def _judged(self, program: Program) -> tuple[tuple[Any, ...], Scope]:
         execution = await self._executed(program)
         # Whether the text alone decides how it ends, as far as the text tells.
         own = not any(_OPEN_DOOR.search(part) for part in (program.source, program.setup, program.checks))
-        reach = Reach.MACHINE if own and execution.outcome not in MACHINES_OWN else Reach.PROCESS
+        scope = Scope.MACHINE if own and execution.outcome not in MACHINES_OWN else Scope.PROCESS
         if execution.outcome is Outcome.SANDBOX_ERROR:
-            reach = Reach.ASKER
-        return astuple(replace(execution, stdout=execution.stdout[-_KEPT_OUTPUT:])), reach
+            scope = Scope.NONE
+        return astuple(replace(execution, stdout=execution.stdout[-_KEPT_OUTPUT:])), scope
 
     async def _executed(self, program: Program) -> Execution:
         async with self._slots:

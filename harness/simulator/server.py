@@ -26,7 +26,9 @@ from harness.files import Declaration, Share
 from harness.simulator.endpoint import RefusedError, SimulatedEndpoint
 from harness.simulator.parameters import EngineParameters
 
-Kind = Literal["server_error", "rate_limit", "reset", "hang", "drip", "cut", "malformed", "no_usage", "wrong_model"]
+FaultKind = Literal[
+    "server_error", "rate_limit", "reset", "hang", "drip", "cut", "malformed", "no_usage", "wrong_model"
+]
 LAST_FAULTY_ATTEMPT = 11
 _DRIPS_PER_S = 20
 # Closing with unsent data and this option set, the kernel sends a reset.
@@ -70,7 +72,7 @@ class Engine:
         }
 
 
-def _at_most_all(shares: Mapping[Kind, float]) -> Mapping[Kind, float]:
+def _at_most_all(shares: Mapping[FaultKind, float]) -> Mapping[FaultKind, float]:
     if sum(shares.values()) > 1:
         raise ValueError(f"add up to {sum(shares.values()):g}; expected at most 1")
     return shares
@@ -79,13 +81,13 @@ def _at_most_all(shares: Mapping[Kind, float]) -> Mapping[Kind, float]:
 class Faults(Declaration):
     """The faults of a server, a file such as ``config/faults.yaml``."""
 
-    shares: Annotated[Mapping[Kind, Share], AfterValidator(_at_most_all)]  # of the attempts that meet each kind
+    shares: Annotated[Mapping[FaultKind, Share], AfterValidator(_at_most_all)]  # of the attempts that meet each kind
     seed: int = 0  # another one, other attempts
     in_a_row: PositiveInt = 1  # attempts of a request that share a draw, from the first on
     hang_s: PositiveFloat = 5.0  # seconds that a hanging or dripping connection is kept open
     retry_after_s: NonNegativeInt = 1  # what Retry-After says
 
-    def met(self, request: str, attempt: int) -> Kind | None:
+    def met(self, request: str, attempt: int) -> FaultKind | None:
         """The kind of fault that an attempt at a request meets, counted from 1."""
         if attempt > LAST_FAULTY_ATTEMPT:
             return None
@@ -97,7 +99,9 @@ class Faults(Declaration):
         return None
 
 
-async def misbehave(kind: Kind, faults: Faults, request: web.Request, reply: dict[str, Any]) -> web.StreamResponse:
+async def inject_fault(
+    kind: FaultKind, faults: Faults, request: web.Request, reply: dict[str, Any]
+) -> web.StreamResponse:
     """Answer an attempt that is to fail; ``reply`` is what the answer would be."""
     match kind:
         case "server_error":
@@ -140,7 +144,7 @@ async def _break_off(kind: str, hang_s: float, request: web.Request, body: bytes
 
 
 @dataclass(frozen=True)
-class Manners:
+class ServerBehaviour:
     """Delay, faults and engine of a server."""
 
     engine: EngineParameters | None = None  # speeds to imitate, one modelled server a backbone; None answers at once
@@ -148,12 +152,12 @@ class Manners:
     latency_s: float = 0.0  # every reply waits for a random time up to twice so many seconds
 
 
-def application(endpoint: SimulatedEndpoint, manners: Manners = Manners()) -> web.Application:
+def application(endpoint: SimulatedEndpoint, behaviour: ServerBehaviour = ServerBehaviour()) -> web.Application:
     """The web application: ``POST /v1/chat/completions``, ``GET /v1/models``, ``GET /health`` and ``GET /engine``."""
     attempts: Counter[str] = Counter()
     engines: dict[str, Engine] = {}
-    if manners.engine is not None:
-        engines = {one.key: Engine(one.parameters_b, manners.engine) for one in endpoint.calibration.backbones}
+    if behaviour.engine is not None:
+        engines = {one.key: Engine(one.parameters_b, behaviour.engine) for one in endpoint.calibration.backbones}
 
     async def chat(request: web.Request) -> web.StreamResponse:
         try:
@@ -165,16 +169,16 @@ def application(endpoint: SimulatedEndpoint, manners: Manners = Manners()) -> we
         status, reply = endpoint.chat(body)
         if status != 200:
             return web.json_response(reply, status=status)
-        if manners.faults is not None:
+        if behaviour.faults is not None:
             attempts[reply["id"]] += 1
-            if (fault := manners.faults.met(reply["id"], attempts[reply["id"]])) is not None:
-                return await misbehave(fault, manners.faults, request, reply)
+            if (fault := behaviour.faults.met(reply["id"], attempts[reply["id"]])) is not None:
+                return await inject_fault(fault, behaviour.faults, request, reply)
         if engines:
             usage = reply["usage"]
             engine = engines[endpoint.backbone(reply["model"]).key]
             await engine.occupy(usage["prompt_tokens"], usage["completion_tokens"])
-        if manners.latency_s:
-            await asyncio.sleep(random.uniform(0, 2 * manners.latency_s))  # noqa: S311 - decides nothing
+        if behaviour.latency_s:
+            await asyncio.sleep(random.uniform(0, 2 * behaviour.latency_s))  # noqa: S311 - decides nothing
         return web.json_response(reply, status=status)
 
     async def models(_: web.Request) -> web.Response:
@@ -194,6 +198,6 @@ def application(endpoint: SimulatedEndpoint, manners: Manners = Manners()) -> we
     return app
 
 
-def serve(endpoint: SimulatedEndpoint, host: str, port: int, manners: Manners) -> None:
+def serve(endpoint: SimulatedEndpoint, host: str, port: int, behaviour: ServerBehaviour) -> None:
     """Serve at an address until interrupted."""
-    web.run_app(application(endpoint, manners), host=host, port=port, print=None, access_log=None, backlog=_BACKLOG)
+    web.run_app(application(endpoint, behaviour), host=host, port=port, print=None, access_log=None, backlog=_BACKLOG)

@@ -21,7 +21,7 @@ from tqdm import tqdm
 from harness.agents.runtime import Runtime, Solve
 from harness.agents.trajectory import Answered, Context, Episode, Trajectory, rounded
 from harness.benchmarks.items import Item, Status
-from harness.concurrency import Turns
+from harness.concurrency import LongestFirstSemaphore
 from harness.files import write_atomically
 from harness.runner.results import CALLS, DECISIONS, rows, rows_of, write_table
 from harness.training import checkpoint
@@ -85,7 +85,7 @@ class Training:
         self._facts = facts
         self._label = label
         self._has_call = has_call
-        self._turns = Turns(in_flight)
+        self._semaphore = LongestFirstSemaphore(in_flight)
         self._updates_of_epoch: list[dict[str, Any]] = []
         self._trajectories: list[tuple[Episode, Trajectory]] = []
         self._finished = 0
@@ -106,7 +106,7 @@ class Training:
     async def attempt(self, solve: Solve, item: Item, episode: Episode) -> Attempt:
         """Let the method try a question once, of those waiting the longest first, and grade it as the runtime does."""
         self._begun += 1
-        async with self._turns.turn(len(item.question)):
+        async with self._semaphore.slot(len(item.question)):
             answered = await self._runtime.attempt(solve, item, episode)
         self._ended += 1
         return Attempt(episode, answered)

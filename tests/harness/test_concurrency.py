@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.concurrency import Batcher, Turns, gather
+from harness.concurrency import Batcher, LongestFirstSemaphore, gather
 
 
 class Crew:
@@ -109,12 +109,12 @@ class Work:
     """Pieces of work that note who begins, and how many are under way."""
 
     def __init__(self, at_once: int) -> None:
-        self.turns = Turns(at_once)
+        self.semaphore = LongestFirstSemaphore(at_once)
         self.begun: list[int] = []
         self.now = self.most = 0
 
     async def piece(self, name: int, length: int, rounds: int = 1) -> None:
-        async with self.turns.turn(length):
+        async with self.semaphore.slot(length):
             self.begun.append(name)
             self.now += 1
             self.most = max(self.most, self.now)

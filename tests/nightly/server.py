@@ -22,7 +22,7 @@ from aiohttp import web
 from harness.files import ROOT
 from harness.llm.backbones import load
 from harness.simulator.parameters import EngineParameters
-from harness.simulator.server import Manners, application
+from harness.simulator.server import ServerBehaviour, application
 
 MODELS = {key: one.model for key, one in load(ROOT / "config" / "backbones.yaml").items()}
 MEAN_TOKENS = 100
@@ -106,7 +106,7 @@ async def _serve(model: Model) -> None:
     speeds = {"prefill_tokens_per_s_1b": 1e12, "decode_tokens_per_s_1b": MEAN_TOKENS / model.seconds}
     engine: Any = EngineParameters(concurrent_sequences=model.places, **speeds)
     endpoint: Any = Endpoint(model.spread)
-    runner = web.AppRunner(application(endpoint, Manners(engine)), access_log=None)
+    runner = web.AppRunner(application(endpoint, ServerBehaviour(engine)), access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, backlog=2048).start()
     print(f"http://127.0.0.1:{runner.addresses[0][1]}/v1", flush=True)

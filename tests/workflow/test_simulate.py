@@ -1,4 +1,4 @@
-"""``gmr simulate``: which manners the server is given."""
+"""``gmr simulate``: the behaviour the server is given."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from harness.errors import UserError
 from harness.files import ROOT, read
-from harness.simulator.server import Faults, Manners
+from harness.simulator.server import Faults, ServerBehaviour
 from workflow.cli import app
 
 FAULTS = ROOT / "config" / "faults.yaml"
@@ -28,8 +28,8 @@ def test_a_server_is_quick_and_faultless_unless_told_otherwise(monkeypatch: pyte
     simulate("smoke")
     simulate("smoke", "--engine", "--faults", str(FAULTS), "--latency", "0.5", "--port", "81", "--host", "::1")
     assert served == [
-        ("127.0.0.1", 8000, Manners(None, None, 0.0)),
-        ("::1", 81, Manners(engine, read(FAULTS, Faults), 0.5)),
+        ("127.0.0.1", 8000, ServerBehaviour(None, None, 0.0)),
+        ("::1", 81, ServerBehaviour(engine, read(FAULTS, Faults), 0.5)),
     ]
     with pytest.raises(UserError, match="preset paper asks real servers"):
         simulate("paper")

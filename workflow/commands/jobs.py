@@ -200,18 +200,18 @@ def simulate(
     """Serve the simulated backbones of a preset as an OpenAI-compatible HTTP server."""
     from harness.files import read
     from harness.runner.simulation import simulated_endpoint
-    from harness.simulator.server import Faults, Manners, serve
+    from harness.simulator.server import Faults, ServerBehaviour, serve
 
     chosen = preset_of(preset, overrides)
     if not chosen.simulated:
         raise UserError(f"preset {preset} asks real servers; name one with simulated backbones")
     failing = read(faults, Faults) if faults is not None else None
     endpoint = simulated_endpoint(chosen)
-    manners = Manners(endpoint.calibration.engine if engine else None, failing, latency)
+    behaviour = ServerBehaviour(endpoint.calibration.engine if engine else None, failing, latency)
     models = len(endpoint.models()["data"])
     logging.info(f"serving {models} simulated models at http://{host}:{port}/v1, Ctrl-C stops")
     try:
-        serve(endpoint, host, port, manners)
+        serve(endpoint, host, port, behaviour)
     except OSError as error:
         raise UserError(f"cannot listen on {host}:{port} ({error.strerror}); choose another --port") from error
 

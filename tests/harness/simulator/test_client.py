@@ -1,4 +1,4 @@
-"""What a cell gets from simulated backbones: the same bytes in process and over HTTP, whatever the server's manners."""
+"""A cell gets the same bytes from simulated backbones in process and over HTTP, whatever the server's behaviour."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from harness.runner.results import SIMULATED_WARNING, TABLES
 from harness.runner.setup import endpoints_of
 from harness.runner.simulation import simulated_endpoint
 from harness.simulator import SimulatedEndpoint
-from harness.simulator.server import Faults, Manners, application
+from harness.simulator.server import Faults, ServerBehaviour, application
 from tests.fake_encoder import FakeEncoder
 from tests.small_run import GMR, SINGLE, smoke
 
@@ -38,7 +38,9 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def serving(endpoint: SimulatedEndpoint, manners: Manners, without: Sequence[str] = ()) -> AsyncIterator[str]:
+async def serving(
+    endpoint: SimulatedEndpoint, behaviour: ServerBehaviour, without: Sequence[str] = ()
+) -> AsyncIterator[str]:
     """The simulation behind a socket, or behind a gateway that leaves some fields out of what a server lists."""
 
     @web.middleware
@@ -50,7 +52,7 @@ async def serving(endpoint: SimulatedEndpoint, manners: Manners, without: Sequen
         kept = [{name: value for name, value in one.items() if name not in without} for one in body["data"]]
         return web.json_response({**body, "data": kept})
 
-    app = application(endpoint, manners)
+    app = application(endpoint, behaviour)
     app.middlewares.append(gateway)
     async with TestServer(app) as server:
         yield str(server.make_url("/v1"))
@@ -78,7 +80,7 @@ async def test_a_cell_has_the_same_bytes_through_delays_and_faults(
     place: Path, finished_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faults = read(ROOT / "config" / "faults.yaml", Faults).model_copy(update={"hang_s": 0.2, "retry_after_s": 0})
-    async with serving(simulated_endpoint(smoke()), Manners(faults=faults, latency_s=0.01)) as url:
+    async with serving(simulated_endpoint(smoke()), ServerBehaviour(faults=faults, latency_s=0.01)) as url:
         monkeypatch.setenv(SIMULATED_URL, url)
         await cell.run(plan(smoke(), GMR))
     assert content(place) == content(finished_run)
@@ -89,7 +91,7 @@ async def test_a_cell_has_the_same_bytes_through_delays_and_faults(
 
 @pytest.mark.usefixtures("place")
 async def test_another_calibration_and_what_is_no_url_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with serving(simulated_endpoint(smoke(length_scale=0.5)), Manners()) as url:
+    async with serving(simulated_endpoint(smoke(length_scale=0.5)), ServerBehaviour()) as url:
         monkeypatch.setenv(SIMULATED_URL, url)
         with pytest.raises(UserError, match=rf"{url}, named by GMR_SIMULATED_URL, does not serve .*gmr simulate"):
             await cell.run(plan(smoke(), GMR))
@@ -110,7 +112,7 @@ async def test_whatever_names_a_simulation_or_stands_in_for_a_model_marks_a_run(
     asked = plan(smoke(endpoints="served", weights=weights), SINGLE)
     monkeypatch.setattr(simulation, "revision", revision or simulation.revision)
     monkeypatch.setenv(ENDPOINTS, str(place / "endpoints.yaml"))
-    async with serving(simulation, Manners(), left_out) as url:
+    async with serving(simulation, ServerBehaviour(), left_out) as url:
         (place / "endpoints.yaml").write_text(f"{SINGLE.backbone}: {{url: {url!r}, served_name: {original}}}")
         if "revision" in left_out:
             with pytest.raises(UserError, match=rf"{url} simulates {original}, as its replies say"):

@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from harness.simulator import SimulatedEndpoint
 from harness.simulator import server as server_module
 from harness.simulator.parameters import EngineParameters
-from harness.simulator.server import LAST_FAULTY_ATTEMPT, Engine, Faults, Kind, Manners, application
+from harness.simulator.server import LAST_FAULTY_ATTEMPT, Engine, FaultKind, Faults, ServerBehaviour, application
 
 from .samples import Questions, request_for
 
@@ -26,19 +26,23 @@ async def over_http(client: TestClient[Any, Any], request: Any) -> tuple[int, An
         return response.status, await response.json()
 
 
-@pytest.mark.parametrize("manners", [Manners(), Manners(FAST), Manners(latency_s=0.01)], ids=["plain", "timed", "late"])
+@pytest.mark.parametrize(
+    "behaviour",
+    [ServerBehaviour(), ServerBehaviour(FAST), ServerBehaviour(latency_s=0.01)],
+    ids=["plain", "timed", "late"],
+)
 async def test_the_same_bodies_as_in_process(
-    manners: Manners, endpoint: SimulatedEndpoint, pools: dict[str, Questions]
+    behaviour: ServerBehaviour, endpoint: SimulatedEndpoint, pools: dict[str, Questions]
 ) -> None:
     requests = [request_for(item, name) for item in pools["gsm_hard"].pool[:6] for name in ("qwen-2.5-14B", "nobody")]
-    async with TestClient(TestServer(application(endpoint, manners))) as client:
+    async with TestClient(TestServer(application(endpoint, behaviour))) as client:
         found = await asyncio.gather(*(over_http(client, request) for request in requests))
         assert found == [endpoint.chat(request) for request in requests]
         async with client.get("/v1/models") as response:
             assert await response.json() == endpoint.models()
         async with client.get("/engine") as response:
             report = await response.json()
-    if manners.engine is None:
+    if behaviour.engine is None:
         assert report == {}
     else:
         assert report["qwen-2.5-14B"]["requests"] == 6
@@ -83,14 +87,14 @@ def test_shares_are_met_bursts_have_their_length_and_the_twelfth_attempt_never_f
     assert [always.met("it", attempt) for attempt in range(1, 13)] == ["hang"] * LAST_FAULTY_ATTEMPT + [None]
 
 
-@pytest.mark.parametrize("kind", get_args(Kind))
-async def test_what_a_client_meets(kind: Kind, endpoint: SimulatedEndpoint, pools: dict[str, Questions]) -> None:
+@pytest.mark.parametrize("kind", get_args(FaultKind))
+async def test_what_a_client_meets(kind: FaultKind, endpoint: SimulatedEndpoint, pools: dict[str, Questions]) -> None:
     asked = request_for(pools["gsm_hard"].pool[0])
     good = endpoint.chat(asked)[1]
     bodies = {"no_usage": {name: good[name] for name in good if name != "usage"}}
     bodies["wrong_model"] = {**good, "model": "another/model"}
-    manners = Manners(faults=Faults(shares={kind: 1.0}, hang_s=0.2, retry_after_s=7))
-    async with TestClient(TestServer(application(endpoint, manners))) as client:
+    behaviour = ServerBehaviour(faults=Faults(shares={kind: 1.0}, hang_s=0.2, retry_after_s=7))
+    async with TestClient(TestServer(application(endpoint, behaviour))) as client:
         assert (await over_http(client, {"model": "nobody", "messages": []}))[0] == 404
         if kind in ("reset", "cut", "hang", "drip"):
             with pytest.raises((aiohttp.ClientPayloadError, aiohttp.ClientConnectionError, ConnectionResetError)):
