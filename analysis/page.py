@@ -29,8 +29,6 @@ _CELLS = "cells.csv"
 _FIRST = ("main_table", "pareto_gsm", "pareto_he")
 # Reports that are text, by name: what a reader calls them.
 _TEXTS = {
-    "learning_contrasts": "What training changed",
-    "learning": "What was measured of each training",
     "flip_rate": "How many replies differ when asked again",
 }
 _REAL = "REAL MODELS: the replies of the servers that are named under Provenance"
@@ -127,7 +125,7 @@ def _texts(folder: Path) -> list[dict[str, Any]]:
     found = []
     for name, words in _TEXTS.items():
         if (path := folder / f"{name}.md").is_file():
-            files = _there(folder, [path.name, f"{name}.csv", f"{name}_curves.svg"])
+            files = _there(folder, [path.name, f"{name}.csv"])
             found.append({"title": words, "files": files, "text": _html(path.read_text(encoding="utf-8"))})
     return found
 

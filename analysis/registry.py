@@ -62,6 +62,7 @@ class Artefact(Declaration):
     timings: Annotated[Many[Selection], MinLen(1)] = ()  # timed with the first of their seeds
     data: bool = False  # reads the prepared questions
     scenarios: bool = False  # also reads the scenarios of ``config/sensitivity.yaml``, of a simulated run alone
+    optional: bool = False  # part of a whole run only where the preset names its artefacts
     options: Mapping[str, Any] = {}  # what its module is told
 
     @property

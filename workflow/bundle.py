@@ -210,7 +210,7 @@ def _code() -> dict[str, Any]:
 
     Counted is everything that decides what results and reports look like. The commit is ``None`` without a repository.
     """
-    folders = ("harness", "baselines", "gmr", "analysis", "config/studies")
+    folders = ("harness", "baselines", "gmr", "analysis")
     files = sorted(file for file in (ROOT / "config").glob("*.yaml") if file.stem not in _NO_RESULTS)
     parts = [*(ROOT / folder for folder in folders), *files]
     commit = _git("rev-parse", "HEAD")

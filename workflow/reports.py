@@ -9,22 +9,19 @@ from typing import Any
 
 from analysis import registry
 from analysis.registry import Artefact
-from harness.files import ROOT, digest
+from harness.files import digest
 from harness.runner import config, config_hash, layout
 from harness.runner.config import Preset
 
-_OF_A_STUDY = ("main_table", "costs", "leak_report")
-
 
 def artefacts_of(preset: Preset) -> list[str]:
-    """Return the artefacts of a whole run by key: all that the preset can have; of a study those about its cells."""
+    """Return the artefacts of a whole run by key: those that the preset names, else all that are not optional.
+
+    Raises UserError for a name that the preset has wrong.
+    """
     known = registry.artefacts()
-    return [name for name in (_OF_A_STUDY if is_study(preset) else known) if known[name].applies_to(preset)]
-
-
-def is_study(preset: Preset) -> bool:
-    """Return whether a preset is a study, which has a report of its own and no claims."""
-    return (ROOT / "config" / "studies" / f"{preset.name}.yaml").exists()
+    names = preset.artefacts or [name for name, artefact in known.items() if not artefact.optional]
+    return [name for name in names if registry.artefact(name).applies_to(preset)]
 
 
 def about_claims(preset: Preset) -> list[Artefact]:
@@ -39,8 +36,6 @@ def made_of(name: str, preset: Preset) -> str:
         case "claims":
             settings = [one.choice(preset) for one in about_claims(preset)]
             code = registry.code_of_report("config/published.yaml")
-        case "learning":
-            settings, code = list(map(str, config.cells(preset))), registry.code_of_report("config/studies")
         case "inspect":
             settings, code = list(map(str, config.cells(preset))), registry.code_of_report()
         case "page":
@@ -80,14 +75,6 @@ def _claims(preset: Preset) -> list[Path]:
     return write(build(source), layout.REPORTS / preset.name, "claims")
 
 
-def _learning(preset: Preset) -> list[Path]:
-    from analysis.learning.report import build, write
-    from analysis.learning.study import path_of
-
-    cells = [layout.cell(preset.name, cell) for cell in config.cells(preset)]
-    return write(build(cells, path_of(preset.name)), layout.REPORTS / preset.name)
-
-
 def _page(preset: Preset) -> list[Path]:
     """Of whatever is finished; it says how to make the rest."""
     from analysis.page import write
@@ -98,4 +85,4 @@ def _page(preset: Preset) -> list[Path]:
     return [page]
 
 
-WRITERS: Mapping[str, Callable[[Preset], list[Path]]] = {"claims": _claims, "learning": _learning, "page": _page}
+WRITERS: Mapping[str, Callable[[Preset], list[Path]]] = {"claims": _claims, "page": _page}

@@ -11,15 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
 from analysis.figure import Figure
-from analysis.frames import Results
 from analysis.notes import about
-from analysis.results import FinishedCell, RunInfo
+from analysis.results import TRAINING, FinishedCell, RunInfo
 from analysis.source import Source
 from analysis.training_log import mean_of_updates, updates
 from harness.errors import UserError
 from harness.runner.config import POOL
-
-Trained = Sequence[tuple[FinishedCell, pd.DataFrame]]
 
 _MEASURE = "utility"
 # Told apart by lightness and width alone, so that nothing depends on colour.
@@ -32,31 +29,29 @@ _CAPTION = (
 
 
 def build(source: Source) -> Figure:
-    """The figure; raises UserError for a cell without a training log, or where nothing was trained."""
+    """Return the figure of the cells with a training log; raises UserError where nothing was trained."""
     results = source.results()
-    logs = [(cell, updates(cell)) for cells in results.trainings.values() for cell in cells]
-    trained = [(cell, log) for cell, log in logs if _MEASURE in log]
+    logs = [(cell.run, updates(cell)) for cells in results.trainings.values() for cell in cells if _has_log(cell)]
+    trained = [(run, log) for run, log in logs if _MEASURE in log]
     if not trained:
         raise UserError("nothing was trained in these cells, so there is no curve; train them, with epochs above 0")
     frames = []
-    for cell, log in trained:
-        told = {name: getattr(cell.run, name) for name in ("method", "backbone", "benchmark", "seed")}
+    for run, log in trained:
+        place = {name: getattr(run, name) for name in ("method", "backbone", "benchmark", "seed")}
         curve = by_epoch(log).rename_axis("update").rename(_MEASURE).reset_index()
-        frames.append(curve.assign(**told, run_id=cell.run.run_id)[[*told, "update", _MEASURE, "run_id"]])
-    return curves(results, trained, pd.concat(frames))
-
-
-def curves(results: Results, logs: Trained, frame: pd.DataFrame) -> Figure:
-    """The figure of some trainings of a run, with the data behind it; without panels where there is none."""
-    trained = [(cell.run, log) for cell, log in logs if _MEASURE in log]
+        frames.append(curve.assign(**place, run_id=run.run_id)[[*place, "update", _MEASURE, "run_id"]])
     columns = len({(run.method, run.backbone) for run, _ in trained})
     return Figure(
         label="training-curves",
-        **about(results, _CAPTION if trained else "Nothing was trained in the finished cells."),
+        **about(results, _CAPTION),
         draw=functools.partial(_draw, trained, results.benchmarks),
         inches=(max(2.3 * columns, 7.0), 1.9 * len(results.benchmarks) + 1.0),
-        frame=frame,
+        frame=pd.concat(frames),
     )
+
+
+def _has_log(cell: FinishedCell) -> bool:
+    return (cell.folder / TRAINING).is_file()
 
 
 def row_title(run: RunInfo) -> str:
@@ -74,8 +69,6 @@ def _draw(trained: Sequence[tuple[RunInfo, pd.DataFrame]], benchmarks: Mapping[s
     order = list(benchmarks)
     runs = sorted((run for run, _ in trained), key=lambda run: order.index(run.benchmark))
     titles = {(run.method, run.backbone): row_title(run) for run in runs}
-    if not titles:
-        return
     grid = picture.subplots(len(benchmarks), len(titles), squeeze=False)
     for panels, (benchmark, title) in zip(grid, benchmarks.items(), strict=True):
         for panel, row in zip(panels, titles, strict=True):

@@ -80,6 +80,7 @@ class Keys(Declaration):
     # Whether backbones answer from the call log of each cell alone, and no server is asked.
     recorded: bool = False
     budget: Budget | None = None
+    artefacts: Distinct[str] | None = None  # of a whole run, keys of ``config/artefacts.yaml``; else the usual ones
 
 
 class Preset(Keys):

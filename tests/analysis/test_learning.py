@@ -1,26 +1,29 @@
-"""The study of learning on cells made by hand, each value against one computed independently."""
+"""The tables of learning on cells made by hand, each value against one computed independently."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from analysis.figures import training_curves
 from analysis.figures.training_curves import by_epoch
-from analysis.learning import report as study
-from analysis.learning.measures import MEASURES
-from analysis.learning.report import Report, build, write
-from analysis.learning.study import FOLDER, PATH, load
+from analysis.learning_measures import MEASURES
 from analysis.published import load as published
+from analysis.registry import artefact
+from analysis.source import Source
+from analysis.table import write
+from analysis.tables import learning, learning_contrasts
+from analysis.tables.learning import Study, read_study
 from analysis.training_log import mean_of_updates
 from harness.errors import UserError
 from harness.runner import config
@@ -34,6 +37,14 @@ MakeCell = Callable[..., Path]
 FIRST, SECOND = [0.0, 0.1, 0.5, 0.3, 0.2, 0.6, 0.4, 0.8, 1.0, 0.9], [0.4, 0.2, 0.1, 0.7, 0.3, 0.3, 0.5, 0.6, 0.2, 0.2]
 
 
+def source(*folders: Path, **changes: Any) -> Source:
+    return Source.of(folders, **{**artefact("learning").options, **changes})
+
+
+def build(folders: Sequence[Path]) -> Study:
+    return read_study(source(*folders))
+
+
 def chosen(item: int, name: str, choice: str, step: int = 1) -> dict[str, Any]:
     return decision(name, choice, item=item, step=step, options=5)
 
@@ -44,20 +55,20 @@ def single(write_cell: MakeCell) -> MakeCell:
     return lambda backbone, right, cost: write_cell("single", backbone, correct=verdicts(right, 4), cost=cost)
 
 
-def measured(report: Report, method: str = "gmr", seed: int = 0, benchmark: str = "gsm_hard") -> Mapping[str, float]:
+def measured(report: Study, method: str = "gmr", seed: int = 0, benchmark: str = "gsm_hard") -> Mapping[str, float]:
     found: dict[str, float] = report.learned.loc[benchmark, method, POOL, seed].dropna().to_dict()
     return found
 
 
-def answers(report: Report, name: str) -> dict[str, dict[Any, float]]:
+def answers(report: Study, name: str) -> dict[str, dict[Any, float]]:
     """By measure the difference of each seed."""
-    own = report.differences.query("contrast == @name")
+    own = learning_contrasts.differences(report).query("contrast == @name")
     return {key: of.set_index("seed")["value"].to_dict() for key, of in own.groupby("measure")}
 
 
-def fields(report: Report, measure: str, method: str) -> list[str]:
+def fields(report: Study, measure: str, method: str) -> list[str]:
     """What the table of the report prints of a measure and a row: mean, then each seed."""
-    rows = Read(study._measured(report)).rows
+    rows = Read(learning.build(source(*(cell.folder for cell in report.results.cells)))).rows
     [entries] = [row.entries for row in rows if row.labels[1:] == (measure, method)]
     return [entry.text + entry.sign for entry in entries]
 
@@ -137,10 +148,13 @@ def test_a_contrast_is_paired_by_seed(make: MakeCell) -> None:
     before = [make("gmr_untrained", seed, correct=verdicts(1, 4)) for seed in (0, 2)]
     report = build([*trained, *before])
     assert answers(report, "training")["accuracy"] == {0: 75, 2: 25}
-    assert "random (gsm_hard)" in report.unanswered
-    assert not any(one.startswith("training ") for one in report.unanswered)
+    lacking = learning_contrasts.unanswered(report, learning_contrasts.differences(report))
+    assert "random (gsm_hard)" in lacking
+    # Neither what is answered nor what asks about a method that the run does not have.
+    assert not any(name.startswith(("training ", "dot", "masrouter")) for name in lacking)
     expected = stats.ttest_1samp([75, 25], 0).confidence_interval(0.95)
-    [row] = [row for row in Read(study._contrasts(report)).rows if row.section == "training"][:1]
+    made = Read(learning_contrasts.build(source(*trained, *before)))
+    [row] = [row for row in made.rows if row.section == "training"][:1]
     told = f"+50.0 [{expected.low:+.1f}, {expected.high:+.1f}]".replace("-", "−")
     assert [entry.text for entry in row.entries] == [told, "2", "+75.0", "–", "+25.0"]
 
@@ -195,7 +209,7 @@ def utilities(values: Sequence[float]) -> list[dict[str, float]]:
 
 
 @pytest.fixture
-def curves(make: MakeCell) -> Report:
+def curves(make: MakeCell) -> Study:
     """Two seeds of ten updates in five epochs, one row of another method, and one router left as initialised."""
     trained = [make(seed=seed, updates=utilities(one), per_epoch=2) for seed, one in enumerate((FIRST, SECOND))]
     other = make("puppeteer", backbone="small", benchmark="humaneval", updates=utilities([0.5] * 4), per_epoch=1)
@@ -214,7 +228,7 @@ def test_a_point_is_the_mean_over_the_attempts_of_one_epoch(values: list[float],
     assert mean_of_updates(small, "x", [1, 1]).tolist() == [0.625]
 
 
-def test_fifths_of_a_training(make: MakeCell, curves: Report) -> None:
+def test_fifths_of_a_training(make: MakeCell, curves: Study) -> None:
     fifths = [np.reshape(one, (5, 2)).mean(axis=1) for one in (FIRST, SECOND)]
     found = measured(curves, seed=1)
     assert [found[f"training_utility_{part}"] for part in range(1, 6)] == pytest.approx(fifths[1])
@@ -228,30 +242,31 @@ def test_fifths_of_a_training(make: MakeCell, curves: Report) -> None:
     assert {key[-1]: short[key] for key in short if key.startswith("training_utility")} == {"1": 0.5, "3": 1.0}
 
 
-def test_the_files_hold_what_was_measured(curves: Report, single: Callable[..., Path], tmp_path: Path) -> None:
-    report = build([*(cell.folder for cell in curves.results.cells), single("good", 3, 0.004), tmp_path / "not yet"])
-    written = write(report, tmp_path)
-    assert all(b"SIMULATED" in path.read_bytes() for path in written)
-    assert f"INCOMPLETE: 1 of {len(report.results.cells) + 1} cells" in (tmp_path / "learning.md").read_text()
+def test_the_files_hold_what_was_measured(curves: Study, single: Callable[..., Path], tmp_path: Path) -> None:
+    folders = [*(cell.folder for cell in curves.results.cells), single("good", 3, 0.004)]
+    given = replace(source(*folders), unfinished=(tmp_path / "not yet",))
+    for name, module in {"learning": learning, "contrasts": learning_contrasts, "curves": training_curves}.items():
+        written = write(module.build(given), tmp_path, name)
+        assert all(b"SIMULATED" in path.read_bytes() for path in written)
+    assert f"INCOMPLETE: 1 of {len(folders) + 1} cells" in (tmp_path / "learning.md").read_text()
     rows = pd.read_csv(tmp_path / "learning.csv", comment="#").set_index(["method", "backbone", "measure", "seed"])
     rows = rows.sort_index()
     assert rows["value"]["gmr", "pool", "training_utility_1", 0] == pytest.approx(0.05)
     assert rows["value"]["single", "good", "utility"].item() == pytest.approx(67)
-    contrasts = pd.read_csv(tmp_path / "learning_contrasts.csv", comment="#").query("measure == 'accuracy'")
+    contrasts = pd.read_csv(tmp_path / "contrasts.csv", comment="#").query("measure == 'accuracy'")
     found = contrasts.query("contrast == 'best_single'").set_index("statistic")["value"]
     assert found["difference"].tolist() == [0, 0]
     assert found.drop("difference").to_dict() == {"mean": 0, "low": 0, "high": 0, "n": 2}
-    logged = pd.read_csv(tmp_path / "learning_curves.csv", comment="#")
-    assert set(logged["measure"]) == {"accuracy", "utility", "entropy"}
-    own = logged.query("measure == 'utility' and method == 'gmr' and seed == 1")
-    assert (own["update"].tolist(), own["value"].tolist()) == (list(range(1, 11)), SECOND)
+    drawn = pd.read_csv(tmp_path / "curves.csv", comment="#").query("method == 'gmr' and seed == 1")
+    assert drawn["update"].tolist() == [1.5, 3.5, 5.5, 7.5, 9.5]
+    assert drawn["utility"].tolist() == pytest.approx(np.reshape(SECOND, (5, 2)).mean(axis=1).tolist())
 
 
 def test_nothing_learned_is_nothing_to_report(make: MakeCell, single: Callable[..., Path], tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no cell of a method that learns"):
         build([single("good", 3, 0.1)])
     with pytest.raises(UserError, match="no results"):
-        build([tmp_path / "nowhere"])
+        build([])
     for name in ("decisions", "training"):
         folder = make(seed=len(name))
         (folder / f"{name}.parquet").write_bytes(b"PAR1 torn")
@@ -259,28 +274,16 @@ def test_nothing_learned_is_nothing_to_report(make: MakeCell, single: Callable[.
             build([folder])
 
 
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"single": "singel"}, "did you mean 'single'"),
-        ({"collapsed_entropy": None, "measures": ["collapse"]}, "'best_single' needs `collapsed_entropy`"),
-    ],
-)
-def test_a_slip_in_the_declaration(tmp_path: Path, change: Mapping[str, Any], named: str) -> None:
-    document = yaml.safe_load(PATH.read_text())
-    entry = document["contrasts"]["best_single"]
-    for key, value in change.items():
-        (entry if key in entry else document)[key] = value
-    path = tmp_path / "learning.yaml"
-    path.write_text(yaml.safe_dump({key: value for key, value in document.items() if value is not None}))
-    with pytest.raises(UserError, match=rf"{path}.*{named}"):
-        load(path)
+def test_a_slip_in_the_options(make: MakeCell) -> None:
+    with pytest.raises(UserError, match="cost_wait"):
+        read_study(source(make(), cost_wait=20))
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
-def test_the_preset_runs_whatever_its_study_compares(path: Path) -> None:
-    declared, preset = load(path), config.preset(path.stem)
-    contrasts = declared.contrasts.values()
-    sides = {side for one in contrasts for side in (one.a, one.b)} - {"best_single", "random_same_depth"}
-    assert {declared.single, *declared.random, *sides} == set(preset.methods)
-    assert {key for one in contrasts for key in one.benchmarks} == set(preset.benchmarks)
+def test_the_presets_run_whatever_a_contrast_compares() -> None:
+    presets = [config.preset(name) for name in ("learning", "learning_baselines")]
+    options = artefact("learning").options
+    contrasts = options["contrasts"].values()
+    sides = {side for contrast in contrasts for side in (contrast["a"], contrast["b"])}
+    methods = {options["single"], *options["random"], *sides - {"best_single", "random_same_depth"}}
+    assert methods == {method for preset in presets for method in preset.methods}
+    assert {measure for contrast in contrasts for measure in contrast["measures"]} <= set(MEASURES)

@@ -277,7 +277,7 @@ def test_other_code_an_existing_folder_and_an_absent_file_are_refused(
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 def test_a_bundle_says_whose_code_made_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for folder in ("harness", "baselines", "gmr", "analysis", "config/studies", "docs"):
+    for folder in ("harness", "baselines", "gmr", "analysis", "docs"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "code.yaml").write_text("1")
     monkeypatch.setattr(bundle, "ROOT", tmp_path)

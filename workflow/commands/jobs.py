@@ -102,7 +102,7 @@ def _forget_failed_calls(chosen: Preset, path: Path) -> str | None:
 
 @app.command()
 def report(
-    name: Annotated[str, typer.Argument(help="An artefact of `gmr --list`, claims, learning, or page.")],
+    name: Annotated[str, typer.Argument(help="An artefact of `gmr --list`, claims, or page.")],
     preset: PresetName,
     overrides: Overrides = None,
 ) -> None:

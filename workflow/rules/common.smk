@@ -31,15 +31,6 @@ def or_one_line(read):
 ARTEFACTS = or_one_line(registry.artefacts)
 FOLDERS = registry.folders()
 CLAIMS = [f"claims.{kind}" for kind in ("html", "md", "csv")]
-LEARNING = [
-    f"{name}.{kind}"
-    for name, of in (
-        ("learning", "table"),
-        ("learning_contrasts", "table"),
-        ("learning_curves", "figure"),
-    )
-    for kind in registry.ENDINGS[of]
-]
 OVERRIDES = files.yaml_values(
     {key: value for key, value in config.items() if key != "preset"}
 )
@@ -267,11 +258,10 @@ def everything_asked(wildcards):
 
 
 def everything(chosen):
-    """Every report of a preset but the page of them all; of a study, its own and the tables of its cells."""
+    """Every report of a preset but the page of them all; one that names its artefacts has no claims."""
     names = reports.artefacts_of(chosen)
     files = [file for name in names for file in ARTEFACTS[name].files]
-    own = LEARNING if reports.is_study(chosen) else CLAIMS
-    return [*files, *own]
+    return [*files, *([] if chosen.artefacts else CLAIMS)]
 
 
 def all_runs(wildcards, name, files):

@@ -49,30 +49,6 @@ rule claims:
         " --set @results/{wildcards.preset}/config.yaml"
 
 
-rule learning:
-    input:
-        lambda wildcards: all_runs(wildcards, "learning", LEARNING),
-    output:
-        in_report("reports/{preset}/learning_curves.png", "learning_curves", "Training"),
-        in_report("reports/{preset}/learning.html", "learning", "Training"),
-        in_report("reports/{preset}/learning_contrasts.html", "learning", "Training"),
-        [
-            f"reports/{{preset}}/{name}"
-            for name in LEARNING
-            if not name.endswith((".png", ".html"))
-        ],
-        "results/{preset}/made_of/reports/learning.sha256",
-    log:
-        "results/{preset}/logs/learning.log",
-    conda:
-        "../../environment.yml"
-    params:
-        backbones=backbones_of,
-    shell:
-        "gmr --log {log} report learning --preset {wildcards.preset}"
-        " --set @results/{wildcards.preset}/config.yaml"
-
-
 rule pdf:
     input:
         table="reports/{preset}/{name}.tex",

@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis import traces
 from analysis.results import FinishedCell, read_table
-from analysis.training_log import mean_of_updates
+from analysis.training_log import mean_of_updates, updates
 
 _FIRST_UPDATES = 3
 _LAST_SHARE = 0.25
@@ -20,7 +20,7 @@ _MODULES = {"backbone": "llm_router", "role": "role_allocator"}
 
 
 class Measure(NamedTuple):
-    """Its title with its unit, its decimals as printed, and the factor from the unit of the data to it."""
+    """Title and unit of a measure, its decimals as printed, and the factor from the unit of the data to it."""
 
     title: str
     digits: int = 1
@@ -59,19 +59,19 @@ MEASURES: Mapping[str, Measure] = {
     "updates": Measure("updates", 0),
     "steps": Measure("executed steps", 0),
     **{
-        f"training_{key}_{part}": one._replace(title=f"{one.title}, part {part} of 5")
-        for key, one in _PARTS.items()
+        f"training_{key}_{part}": measure._replace(title=f"{measure.title}, part {part} of 5")
+        for key, measure in _PARTS.items()
         for part in range(1, 6)
     },
     **{
-        f"training_{key}_gain": one._replace(title=f"{one.title}, last part minus first", is_difference=True)
-        for key, one in _PARTS.items()
+        f"training_{key}_gain": measure._replace(title=f"{measure.title}, last part minus first", is_difference=True)
+        for key, measure in _PARTS.items()
     },
 }
 
 
 def of_items(items: pd.DataFrame, cost_weight: float) -> dict[str, float]:
-    """Accuracy in percent, utility R - λ_c · cost of the steps (paper, Optimization) in points, cost of all calls."""
+    """Return accuracy in percent, utility R - λ_c · cost of steps (paper, Optimization) in points, cost of calls."""
     accuracy = float(items["correct"].mean())
     return {
         "accuracy": 100 * accuracy,
@@ -80,40 +80,35 @@ def of_items(items: pd.DataFrame, cost_weight: float) -> dict[str, float]:
     }
 
 
-def of_learner(
-    cell: FinishedCell, log: pd.DataFrame, decisions: pd.DataFrame, cost_weight: float, collapsed_entropy: float | None
-) -> dict[str, float]:
-    """All measures of a cell by key of :data:`MEASURES`, from its items, training log and test decisions."""
-    found = of_items(cell.items, cost_weight)
+def of_learner(cell: FinishedCell, cost_weight: float, collapsed_entropy: float) -> dict[str, float]:
+    """Return all measures of a cell by key of :data:`MEASURES`; raises UserError for a damaged table."""
+    measures = of_items(cell.items, cost_weight)
     # What the method itself maximises, in its own unit; null where that is nothing.
-    own = read_table(cell.folder / "items.parquet", ("utility",))["utility"]
-    if own.notna().all():
-        found["own_utility"] = float(own.mean())
-    found |= _of_memory(traces.read(cell))
-    for name in ("backbone", "role"):
-        used = shares(decisions, name)
-        if len(used) and cell.run.config.get(_MODULES[name], True):
-            found[f"top_{name}"] = used.max()
+    utility = read_table(cell.folder / "items.parquet", ("utility",))["utility"]
+    if utility.notna().all():
+        measures["own_utility"] = float(utility.mean())
+    measures |= _of_memory(traces.read(cell))
+    decisions = read_table(cell.folder / "decisions.parquet", ("name", "choice"))
+    for name, module in _MODULES.items():
+        shares = 100 * decisions.loc[decisions["name"] == name, "choice"].value_counts(normalize=True)
+        if len(shares) and cell.run.config.get(module, True):
+            measures[f"top_{name}"] = shares.max()
             if name == "backbone":
                 # A backbone that a policy never took has a share of zero.
-                found |= {f"share_{key}": used.get(key, 0.0) for key in sorted({*cell.run.backbones, *used.index})}
-    return {**found, **_of_training(log, collapsed_entropy)}
+                keys = sorted({*cell.run.backbones, *shares.index})
+                measures |= {f"share_{key}": shares.get(key, 0.0) for key in keys}
+    return {**measures, **_of_training(updates(cell), collapsed_entropy)}
 
 
-def _of_memory(made: traces.Traces) -> dict[str, float]:
-    found = {name: one.value for name, one in traces.ratios(made).items()}
-    rates = {name: 100 * value for name, value in found.items() if name in MEASURES and name != "depth"}
-    if made.available.any():
-        rates["retrieved"] = 100 * float(made.retrieved.sum() / made.available.sum())
-    return {"depth": found["depth"], **rates}
+def _of_memory(memory: traces.Traces) -> dict[str, float]:
+    ratios = {name: ratio.value for name, ratio in traces.ratios(memory).items()}
+    rates = {name: 100 * value for name, value in ratios.items() if name in MEASURES and name != "depth"}
+    if memory.available.any():
+        rates["retrieved"] = 100 * float(memory.retrieved.sum() / memory.available.sum())
+    return {"depth": ratios["depth"], **rates}
 
 
-def shares(decisions: pd.DataFrame, name: str) -> pd.Series:
-    """Return the share of the steps, in percent, of each backbone or role; empty where none was chosen."""
-    return 100 * decisions.loc[decisions["name"] == name, "choice"].value_counts(normalize=True)
-
-
-def _of_training(log: pd.DataFrame, collapsed_entropy: float | None) -> dict[str, float]:
+def _of_training(log: pd.DataFrame, collapsed_entropy: float) -> dict[str, float]:
     if log.empty:
         return {}
     first, last = log.head(_FIRST_UPDATES).mean(), log.tail(math.ceil(_LAST_SHARE * len(log))).mean()
@@ -121,7 +116,7 @@ def _of_training(log: pd.DataFrame, collapsed_entropy: float | None) -> dict[str
     for key in _GROUPS:
         if f"{key}_groups" in log:
             found |= {f"{key}_first": 100 * first[f"{key}_groups"], f"{key}_last": 100 * last[f"{key}_groups"]}
-    if "entropy_backbone" in log and collapsed_entropy is not None:
+    if "entropy_backbone" in log:
         below = log.index[log["entropy_backbone"] < collapsed_entropy]
         found["collapse"] = below[0] if len(below) else math.inf
     found |= {"updates": len(log), "steps": log["steps"].sum() if "steps" in log else None}

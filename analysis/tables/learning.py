@@ -1,0 +1,231 @@
+"""Measures of every learned row, seed by seed, beside the single backbones of the same run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from pydantic import NonNegativeFloat, PositiveFloat
+
+from analysis import columns, learning_measures, table
+from analysis.figures.training_curves import row_title
+from analysis.frames import Results
+from analysis.learning_measures import MEASURES, Measure
+from analysis.provenance import table_run_id
+from analysis.results import TRAINING
+from analysis.source import Source
+from analysis.statistics import t_quantile
+from analysis.table import DAGGER, NOT_RUN, Entry, Table
+from harness.errors import UserError
+from harness.files import Declaration, Distinct, Text, check
+
+PLACE = ["benchmark", "method", "backbone", "seed"]
+SINGLE = ["accuracy", "cost_total", "utility"]
+_SHARE = "share_"
+
+
+class Contrast(Declaration):
+    """The question ``asks``: method ``a`` minus ``b`` by some of :data:`MEASURES`."""
+
+    asks: Text
+    a: str
+    b: str  # a method, or ``best_single`` or ``random_same_depth`` (:mod:`analysis.tables.learning_contrasts`)
+    measures: Distinct[str]
+
+
+class Options(Declaration):
+    """The options of the tables in ``config/artefacts.yaml``."""
+
+    cost_weight: NonNegativeFloat  # λ_c of the utility in every row, so that rows can be compared
+    own_utility: Text  # what the methods maximise, in words
+    collapsed_entropy: PositiveFloat  # in nats; below it the choice of a backbone counts as settled
+    single: str  # the method whose cells are the single backbones
+    random: Distinct[str]  # routers that choose uniformly, each with a fixed depth
+    contrasts: Mapping[str, Contrast]
+
+
+class Line(NamedTuple):
+    """One line of a table: its section and labels, the columns over all seeds, and a column a seed."""
+
+    labels: tuple[str, ...]
+    summary: Sequence[str]
+    seeds: Sequence[Entry]
+
+
+@dataclass(frozen=True)
+class Study:
+    """Measures of the learned rows and the single backbones of a run, one row of ``values`` a cell and measure."""
+
+    options: Options
+    results: Results
+    values: pd.DataFrame
+
+    @cached_property
+    def learned(self) -> pd.DataFrame:
+        """Return the learned rows by benchmark, method, backbone and seed, one column a measure."""
+        rows = self.values[self.values["method"] != self.options.single]
+        return rows.pivot(index=PLACE, columns="measure", values="value")
+
+    @cached_property
+    def singles(self) -> pd.DataFrame:
+        """Return the single backbones by benchmark, best first; ``dominated`` names one no worse and cheaper."""
+        rows = self.values[self.values["method"] == self.options.single]
+        frame = rows.pivot(index=["benchmark", "backbone"], columns="measure", values="value").reindex(columns=SINGLE)
+        frame = frame.sort_values(["accuracy", "cost_total", "backbone"], ascending=[False, True, True])
+        pairs = frame.reset_index().merge(frame.reset_index(), on="benchmark", suffixes=("", "_other"))
+        better = (pairs["accuracy_other"] >= pairs["accuracy"]) & (pairs["cost_total_other"] < pairs["cost_total"])
+        best = pairs[better].groupby(["benchmark", "backbone"])["backbone_other"].first()
+        return frame.assign(dominated=best.reindex(frame.index).fillna(""))
+
+    @cached_property
+    def titles(self) -> dict[tuple[str, str], str]:
+        """Return the title of each method and backbone."""
+        return {(cell.run.method, cell.run.backbone): row_title(cell.run) for cell in self.results.cells}
+
+    @cached_property
+    def seeds(self) -> list[int]:
+        """Return every training seed of any learned cell, ascending."""
+        return sorted(set(self.learned.index.get_level_values("seed")))
+
+    def table(
+        self,
+        label: str,
+        caption: str,
+        notes: Iterable[str],
+        heads: Sequence[str],
+        summary: Sequence[str],
+        lines: Sequence[Line],
+        frame: pd.DataFrame,
+    ) -> Table:
+        """Return a table of lines, whose columns over all seeds are titled ``summary``."""
+        labels, summaries, seeds = zip(*lines, strict=True)
+        over_seeds = {
+            title: list(map(Entry, of)) for title, of in zip(summary, zip(*summaries, strict=True), strict=True)
+        }
+        by_seed = dict(zip(map(str, self.seeds), zip(*seeds, strict=True), strict=True))
+        groups: columns.Groups = {("Over seeds", ""): over_seeds, ("Seed", ""): by_seed}
+        frame = frame.assign(run=table_run_id(self.results.cells))
+        return columns.table(self.results, label, caption, labels, heads, groups, notes, frame)
+
+
+def read_study(source: Source) -> Study:
+    """Measure the finished cells of a run; raises UserError where none has learned anything."""
+    options: Options = check(dict(source.options), Options, "the options of the learning tables, config/artefacts.yaml")
+    results = source.results()
+    order = {folder: number for number, folder in enumerate(source.cells)}
+    rows: list[tuple[object, ...]] = []
+    # In the order of the preset, the single backbones last.
+    for cell in sorted(
+        results.cells, key=lambda cell: (cell.run.benchmark, cell.run.method == options.single, order[cell.folder])
+    ):
+        run, is_single = cell.run, cell.run.method == options.single
+        if is_single:
+            measures = learning_measures.of_items(cell.items, options.cost_weight)
+        elif (cell.folder / TRAINING).is_file():
+            measures = learning_measures.of_learner(cell, options.cost_weight, options.collapsed_entropy)
+        else:
+            continue
+        seed = "" if is_single else run.seed
+        rows += [(run.benchmark, run.method, run.backbone, seed, *measure) for measure in measures.items()]
+    values = pd.DataFrame(rows, columns=[*PLACE, "measure", "value"])
+    if (values["method"] == options.single).all():
+        raise UserError(
+            "no cell of a method that learns among the finished ones; run `snakemake --cores all "
+            f"reports/{results.cells[0].run.preset}/learning.md`, or name such a method under `methods` of the preset"
+        )
+    return Study(options, results, values)
+
+
+def build(source: Source) -> Table:
+    """Return a line a measure and row, benchmark by benchmark; raises UserError where nothing learned."""
+    study = read_study(source)
+    single, dominated = study.options.single, study.singles["dominated"]
+    names = [*MEASURES, *sorted(name for name in study.learned if name.startswith(_SHARE))]
+    index = ["benchmark", "measure", "method", "backbone"]
+    wide = study.values.pivot(index=index, columns="seed", values="value")
+    places = study.values[index].drop_duplicates().itertuples(index=False, name=None)
+    lines: list[Line] = []
+    for place in sorted(places, key=lambda place: (place[0], names.index(place[1]))):
+        (benchmark, key, method, backbone), values = place, wide.loc[place]
+        measure = MEASURES.get(key) or Measure(f"share of {key.removeprefix(_SHARE)} (%)")
+        better = dominated.get((benchmark, backbone)) if method == single else ""
+        title = study.titles[method, backbone] + (f", dominated by {better}" if better else "")
+        seeds = [Entry() if method == single else seed_entry(values[seed], measure) for seed in study.seeds]
+        labels = (benchmark, study.results.benchmarks[benchmark], measure.title, title)
+        lines.append(Line(labels, [_mean(values.dropna(), measure)], seeds))
+    # Of equals the first by name.
+    used = study.learned.filter(regex=f"^{_SHARE}").dropna(how="all").idxmax(axis=1).str.removeprefix(_SHARE)
+    for (benchmark, method, backbone), most_used in used.groupby(level=PLACE[:3], sort=False):
+        by_seed = most_used.droplevel(PLACE[:3]).reindex(study.seeds, fill_value=NOT_RUN)
+        seeds = [Entry(name, sign=DAGGER if dominated.get((benchmark, name)) else "") for name in by_seed]
+        share = f"{sum(bool(entry.sign) for entry in seeds)} of {len(most_used)} dominated" if len(dominated) else ""
+        where, title = study.results.benchmarks[benchmark], study.titles[method, backbone]
+        lines.append(Line((f"{benchmark}, used", where, "most used backbone", title), [share], seeds))
+    caption = (
+        "Methods that learn, on test questions that no training saw, training seeds "
+        f"{', '.join(map(str, study.seeds))}."
+    )
+    heads = ("Benchmark", "Measure", "Method")
+    return study.table("learning", caption, _notes(study), heads, ("mean ± sd",), lines, study.values)
+
+
+def _notes(study: Study) -> Iterator[str]:
+    options = study.options
+    yield (
+        "The standard deviation is that of the sample of seeds. Trainings tend to end at one of few places; then no "
+        "run is near the mean, and only the values tell."
+    )
+    yield f"{NOT_RUN}: no such cell, or nothing to measure with this seed. Measures that no seed has are left out."
+    yield (
+        f"Utility is R − {options.cost_weight:g} · cost of the steps, in points, with this weight in every row, "
+        "also where it was trained with another. Cost is that of all calls, aggregation included, in the paper's unit."
+    )
+    yield (
+        "Own utility is what a method itself maximises, on the test questions or in training, in its own unit: compare "
+        f"it with nothing but itself. {options.own_utility}"
+    )
+    yield (
+        "Retrieved is Σ retrieved / Σ available over steps with stored records; steps are counted from 0. First "
+        "updates: the first three. Last: the last quarter, over which entropies are averaged, too. Parts are fifths of "
+        "the updates; last minus first has a 95 % t interval over seeds."
+    )
+    yield f"The choice of a backbone counts as settled when its entropy is below {options.collapsed_entropy:g} nats."
+    if len(study.singles):
+        yield f"Dominated, {DAGGER}: another single backbone is at least as accurate on these questions, and cheaper."
+
+
+def t_margin(values: pd.Series) -> float:
+    """Return half the width of the 95 % t interval of a mean; not a number for fewer than two values."""
+    return t_quantile(len(values) - 1) * float(values.sem()) if len(values) > 1 else math.nan
+
+
+def number(value: float, measure: Measure, sign: str = "") -> str:
+    """Return a value in the unit and with the digits of its measure, or "never" for an event that did not come."""
+    return "never" if math.isinf(value) else table.number(value * measure.factor, measure.digits, sign)
+
+
+def seed_entry(value: float, measure: Measure, sign: str = "") -> Entry:
+    """Return the entry of one seed."""
+    return Entry(NOT_RUN if math.isnan(value) else number(value, measure, sign))
+
+
+def _mean(values: pd.Series, measure: Measure) -> str:
+    if measure.is_difference:
+        return mean_difference(values, measure)
+    if np.isinf(values.to_numpy(float)).any():
+        return ""
+    return number(values.mean(), measure) + (f" ± {number(values.std(), measure)}" if len(values) > 1 else "")
+
+
+def mean_difference(gaps: pd.Series, measure: Measure) -> str:
+    """Return the mean of paired differences as text, with its t interval over seeds."""
+    mean, margin = gaps.mean(), t_margin(gaps)
+    text = number(mean, measure, "+")
+    if math.isnan(margin):
+        return f"{text} (one seed, no interval)"
+    return f"{text} [{number(mean - margin, measure, '+')}, {number(mean + margin, measure, '+')}]"

@@ -1,0 +1,123 @@
+"""Paired differences between learned, untrained, random and single rows, seed by seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from analysis.learning_measures import MEASURES
+from analysis.source import Source
+from analysis.statistics import CONFIDENCE
+from analysis.table import Entry, Table
+from analysis.tables.learning import SINGLE, Line, Study, mean_difference, read_study, seed_entry, t_margin
+from harness.runner.config import POOL
+
+BEST_SINGLE = "best_single"  # the most accurate single backbone on the same test questions
+RANDOM = "random_same_depth"  # the random routers, interpolated at the mean depth that each seed shows
+_OTHERS = {BEST_SINGLE: "the best single backbone", RANDOM: "random routers of the same depth"}
+_CONTRAST = ["contrast", "asks", "a", "b", "backbone", "benchmark", "measure"]
+
+
+def build(source: Source) -> Table:
+    """Return a line a contrast, row, benchmark and measure; raises UserError where nothing learned."""
+    study = read_study(source)
+    found = differences(study)
+    lines, parts = [], [pd.DataFrame(columns=[*_CONTRAST, "statistic", "seed", "value"])]
+    for place, rows in found.groupby(_CONTRAST, sort=False):
+        name, asks, a, b, backbone, benchmark, key = place
+        values, measure = rows.set_index("seed")["value"], MEASURES[key]
+        mean, margin = values.mean(), t_margin(values)
+        statistics = pd.Series({"mean": mean, "low": mean - margin, "high": mean + margin, "n": len(values)})
+        tidy = statistics.dropna().rename_axis("statistic").reset_index(name="value")
+        parts += [rows.assign(statistic="difference"), tidy.assign(seed="", **dict(zip(_CONTRAST, place, strict=True)))]
+        sides = f"{study.titles[a, backbone]} minus {_OTHERS.get(b) or study.titles[b, backbone]}"
+        labels = (name, asks, sides, study.results.benchmarks[benchmark], measure.title)
+        seeds = [seed_entry(values.get(seed, math.nan), measure, "+") for seed in study.seeds]
+        lines.append(Line(labels, [mean_difference(values, measure), str(len(values))], seeds))
+    if not lines:
+        lines.append(Line(("", "none can be answered", "", "", ""), ["", ""], [Entry()] * len(study.seeds)))
+    heads, summary = ("Question", "Sides", "Benchmark", "Measure"), ("mean and interval", "n")
+    caption, notes = "Differences between rows.", _notes(study, found)
+    return study.table("learning-contrasts", caption, notes, heads, summary, lines, pd.concat(parts))
+
+
+def differences(study: Study) -> pd.DataFrame:
+    """Return the contrasts, one row a seed: both sides of each answered the same questions."""
+    parts = []
+    for name, contrast in study.options.contrasts.items():
+        first = _rows_of(study, contrast.a)
+        # An update that never came is no number to subtract.
+        gaps = first.sub(_other_side(study, contrast.b, first)).replace([math.inf, -math.inf], math.nan)
+        tidy = gaps.reindex(columns=contrast.measures).melt(var_name="measure", ignore_index=False).dropna()
+        parts.append(tidy.reset_index().assign(contrast=name, asks=contrast.asks, a=contrast.a, b=contrast.b))
+    found = pd.concat(parts)[[*_CONTRAST, "seed", "value"]]
+    places = found.groupby(["contrast", "benchmark", "backbone"], sort=False).ngroup()
+    return found.iloc[places.argsort(kind="stable")]
+
+
+def _rows_of(study: Study, method: str) -> pd.DataFrame:
+    return study.learned[study.learned.index.get_level_values("method") == method].droplevel("method")
+
+
+def _other_side(study: Study, side: str, first: pd.DataFrame) -> pd.DataFrame:
+    """Return side ``b`` of a contrast in the rows of side ``a``."""
+    if side == RANDOM:
+        routers = pd.concat([_rows_of(study, method) for method in study.options.random])
+        random = dict(list(routers.groupby(first.index.names)))
+        rows = [_at_depth(random.get(place, first.head(0)), depth) for place, depth in first["depth"].items()]
+        return pd.DataFrame(rows, first.index)
+    if side == BEST_SINGLE:
+        best = study.singles[SINGLE].groupby(level="benchmark").head(1).droplevel("backbone")
+        return best.reindex(first.index.get_level_values("benchmark")).set_axis(first.index)
+    if side == study.options.single:
+        return study.singles[SINGLE].reindex(first.index.droplevel("seed")).set_axis(first.index)
+    return _rows_of(study, side).reindex(first.index)
+
+
+def _at_depth(routers: pd.DataFrame, depth: float) -> dict[str, float]:
+    """Return every measure at a depth, on the straight line between neighbouring routers; none outside of them."""
+    measures = {}
+    for measure, values in routers.items():
+        known = sorted(zip(routers["depth"][values.notna()], values.dropna(), strict=True))
+        if known:
+            depths, measured = zip(*known, strict=True)
+            measures[str(measure)] = float(np.interp(depth, depths, measured, left=math.nan, right=math.nan))
+    return measures
+
+
+def unanswered(study: Study, found: pd.DataFrame) -> list[str]:
+    """Return the contrasts of methods of the run for which the finished cells do not suffice, with their places."""
+    answered = set(found[["contrast", "benchmark", "backbone"]].itertuples(index=False, name=None))
+    names = []
+    for name, contrast in study.options.contrasts.items():
+        rows = [row for row in study.titles if row[0] == contrast.a]
+        places = [(key, backbone) for key in study.results.benchmarks for _, backbone in rows]
+        lacking = [
+            key if backbone == POOL else f"{key} {backbone}"
+            for key, backbone in places
+            if (name, key, backbone) not in answered
+        ]
+        if lacking:
+            names.append(f"{name} ({', '.join(lacking)})")
+    return names
+
+
+def _notes(study: Study, found: pd.DataFrame) -> Iterator[str]:
+    yield (
+        "Differences are paired: both sides answered the same questions with the same seed. The "
+        f"{100 * CONFIDENCE:g} % t intervals are over training seeds of one calibration and one set of questions; they "
+        "say nothing about other questions, other calibrations or real models, and are not corrected for the number of "
+        "contrasts. An interval without width means that the seeds agree, not that the value is certain."
+    )
+    if len(study.singles):
+        yield (
+            "The best single backbone was chosen on the very test questions it is compared on, which favours it. A "
+            "single backbone has no seed; its utility bears its only call, a router's does not bear the aggregation."
+        )
+    if (found["b"] == RANDOM).any():
+        yield "Random routers are interpolated linearly at the mean test depth of each seed."
+    if names := unanswered(study, found):
+        yield f"Not answered, for want of cells: {', '.join(names)}."
