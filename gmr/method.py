@@ -11,7 +11,7 @@ import numpy as np
 
 from gmr.config import Config, pool_of
 from gmr.policy import Snapshot, Trace, Vector
-from gmr.rollout import Rollout
+from gmr.rollout import GatedRollout
 from gmr.router import Router
 from gmr.training import learn, new_router, utility
 from harness.agents.trajectory import Answered, Context
@@ -38,7 +38,7 @@ class GMR(PolicyGradient[Router, Snapshot, Trace]):
     async def solve(self, item: Item, context: Context) -> str:
         """One trajectory, with decisions as ``decode`` says."""
         greedy = self.config.decode == "greedy"
-        return await Rollout(self.policy, self.pool, self.config, greedy=greedy).solve(item, context)
+        return await GatedRollout(self.policy, self.pool, self.config, greedy=greedy).solve(item, context)
 
     def utility(self, answered: Answered) -> float:
         """U = R - λ_c · Cost(τ)."""
@@ -63,9 +63,9 @@ class GMR(PolicyGradient[Router, Snapshot, Trace]):
         """The decisions of the router as it is now."""
         return Snapshot(network)
 
-    def rollout(self, policy: Snapshot) -> Rollout:
+    def rollout(self, policy: Snapshot) -> GatedRollout:
         """One trajectory, its decisions sampled."""
-        return Rollout(policy, self.pool, self.config)
+        return GatedRollout(policy, self.pool, self.config)
 
     def learn(
         self, learning: Learning[Router], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
@@ -95,16 +95,16 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class FirstDecision:
     """The first step of a trajectory before any model is asked; of later ones nothing can be said without replies."""
 
     roles: tuple[Option, ...]  # the most probable first
     backbones: tuple[Option, ...]  # given the first role, in the order of the pool
 
 
-def outlook(router: GMR, question: Vector) -> Outlook:
+def first_decision(router: GMR, question: Vector) -> FirstDecision:
     """What a router would do first, for the embedding of a question, shape (384,)."""
     pool, (of_roles, of_backbones) = router.pool, router.policy.first(question)
     roles = (Option(one.key, float(p)) for one, p in zip(pool.roles, of_roles, strict=True))
     backbones = (Option(one.key, float(p)) for one, p in zip(pool.backbones, of_backbones, strict=True))
-    return Outlook(tuple(sorted(roles, key=lambda one: -one.probability)), tuple(backbones))
+    return FirstDecision(tuple(sorted(roles, key=lambda one: -one.probability)), tuple(backbones))

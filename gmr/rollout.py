@@ -32,7 +32,7 @@ def aggregator_prompt(rules: str, item: Item, records: Sequence[Record]) -> tupl
     return team_prompt((INSTRUCTION, rules), item, records, "" if records else NOTHING_STORED)
 
 
-class Rollout:
+class GatedRollout:
     """Walks one question through Algorithm 1; greedy takes the most probable choice, and gates at one half."""
 
     def __init__(self, policy: Snapshot, pool: Pool, config: Config, *, greedy: bool = False) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.trajectories import Record, call_texts, record_of
-from gmr.method import GMR, Option, Outlook, outlook
+from gmr.method import GMR, FirstDecision, Option, first_decision
 from harness.agents.runtime import grade
 from harness.agents.trajectory import Answered
 from harness.benchmarks.items import Item, Status, Verdict
@@ -109,9 +109,9 @@ def prepared_question(restored: Restored, item: str) -> Item:
     return by_id[item]
 
 
-def next_decision(restored: Restored, item: Item) -> Outlook:
+def next_decision(restored: Restored, item: Item) -> FirstDecision:
     """What the router would do first; no model is asked and nothing is written."""
-    return outlook(restored.router, SentenceEncoder().encode(item.question).vector)
+    return first_decision(restored.router, SentenceEncoder().encode(item.question).vector)
 
 
 async def run(restored: Restored, item: Item) -> Walk:
@@ -131,12 +131,12 @@ async def run(restored: Restored, item: Item) -> Walk:
     return Walk(made.preset.name, is_simulated(made, served), restored.router.config.decode, record)
 
 
-def to_text(about: Mapping[str, Any], found: Outlook | Walk, page: Page) -> str:
+def to_text(about: Mapping[str, Any], found: FirstDecision | Walk, page: Page) -> str:
     """Return what a router was found to do, for the eyes of a person."""
     trained = f"trained on {'SIMULATED backbones' if about['simulated'] else 'models'}"
     run = f"preset {about['preset']}, seed {about['seed']}, {count(about['epoch'], 'epoch')}"
     lines = [f"{about['method']} for {about['benchmark']}, {trained}: {run}", about["checkpoint"], ""]
-    if isinstance(found, Outlook):
+    if isinstance(found, FirstDecision):
         lines += ["Question", *page.indented(about["question"], "  "), "", *_outlook_lines(found)]
         return "\n".join(lines)
     if found.simulated:
@@ -147,7 +147,7 @@ def to_text(about: Mapping[str, Any], found: Outlook | Walk, page: Page) -> str:
     return "\n".join([*lines, *record_lines(found.record, page)])
 
 
-def _outlook_lines(outlook: Outlook) -> Iterator[str]:
+def _outlook_lines(outlook: FirstDecision) -> Iterator[str]:
     top, rest = outlook.roles[:_ROLES_SHOWN], outlook.roles[_ROLES_SHOWN:]
     yield "Step 1, role"
     yield from _bars(top)

@@ -57,7 +57,7 @@ _REFLECT = (
 _LETTER = re.compile(r"\b[Cc](?:andidate|ANDIDATE)\b[\s:*_(\[\"']*([A-Z])\b")
 
 
-class Outcome(NamedTuple):
+class NodeOutput(NamedTuple):
     """What one run of an operator gives: a text, and a status where the operator has one."""
 
     text: str
@@ -109,29 +109,29 @@ class NodeRun(NamedTuple):
         return team_prompt((instruction, context.rules), context.item, records, header=HEADER)
 
 
-async def custom(run: NodeRun, instruction: str, records: Sequence[Record]) -> Outcome:
+async def custom(run: NodeRun, instruction: str, records: Sequence[Record]) -> NodeOutput:
     """One call with an instruction of the workflow."""
     prompt = run.prompt(instruction, records)
-    return Outcome((await run.ask(prompt, "custom", turn=Turn(instruction=instruction))).text)
+    return NodeOutput((await run.ask(prompt, "custom", turn=Turn(instruction=instruction))).text)
 
 
-async def generate_code(run: NodeRun, instruction: str, records: Sequence[Record]) -> Outcome:
+async def generate_code(run: NodeRun, instruction: str, records: Sequence[Record]) -> NodeOutput:
     """One call, of which only the program goes on; the whole text where there is none."""
     text = (await run.ask(run.prompt(instruction, records), "generate_code")).text
     program = (run.context.extract(text) or "").strip("\n")
-    return Outcome(fenced(program) if program.strip() else text)
+    return NodeOutput(fenced(program) if program.strip() else text)
 
 
-async def generate_answer(run: NodeRun, instruction: str, records: Sequence[Record]) -> Outcome:
+async def generate_answer(run: NodeRun, instruction: str, records: Sequence[Record]) -> NodeOutput:
     """One call that thinks before it answers."""
     turn = Turn(style="step_by_step")
-    return Outcome((await run.ask(run.prompt(_THINK, records), "generate_answer", turn=turn)).text)
+    return NodeOutput((await run.ask(run.prompt(_THINK, records), "generate_answer", turn=turn)).text)
 
 
-async def ensemble(run: NodeRun, instruction: str, records: Sequence[Record]) -> Outcome:
+async def ensemble(run: NodeRun, instruction: str, records: Sequence[Record]) -> NodeOutput:
     """One call that picks a candidate by its letter, the first without one (D-AF-5); none for one candidate."""
     if len(records) < 2:
-        return Outcome(records[0].text if records else "")
+        return NodeOutput(records[0].text if records else "")
     letters = string.ascii_uppercase[: len(records)]
     candidates = [Record(f"Candidate {letter}", one.text) for letter, one in zip(letters, records, strict=True)]
     prompt = team_prompt((_CHOOSE,), run.context.item, candidates, header=CANDIDATES)
@@ -139,10 +139,10 @@ async def ensemble(run: NodeRun, instruction: str, records: Sequence[Record]) ->
     named = _LETTER.findall(reply.text)
     letter = named[-1] if named and named[-1] in letters else ""
     run.context.decide(Decision(run.step, "ensemble", run.slot, letter or UNLISTED, len(records), 0.0))
-    return Outcome(records[letters.index(letter) if letter else 0].text)
+    return NodeOutput(records[letters.index(letter) if letter else 0].text)
 
 
-async def programmer(run: NodeRun, instruction: str, records: Sequence[Record]) -> Outcome:
+async def programmer(run: NodeRun, instruction: str, records: Sequence[Record]) -> NodeOutput:
     """A program that computes the answer, run, and rewritten where it gave no value; then the last reply goes on."""
     conversation = run.prompt(_PROGRAM, records)
     text = ""
@@ -155,19 +155,19 @@ async def programmer(run: NodeRun, instruction: str, records: Sequence[Record]) 
         value = await run.context.code_tools.value(text)
         run.context.note_tool(reply, str(value or NO_PROGRAM))
         if value is not None and value.printed not in (None, "None"):
-            return Outcome(f"{fenced(computing(text) or '')}\nThe answer is {value.printed}", "passed")
+            return NodeOutput(f"{fenced(computing(text) or '')}\nThe answer is {value.printed}", "passed")
         failure = "there is no program in a fenced Python block" if value is None else value.failure
         again = _PROGRAM_AGAIN.format(failure=failure or "answer holds None")
         conversation = (*conversation, Message("assistant", text), Message("user", again))
-    return Outcome(text, "failed")
+    return NodeOutput(text, "failed")
 
 
-async def check_solution(run: NodeRun, instruction: str, records: Sequence[Record]) -> Outcome:
+async def check_solution(run: NodeRun, instruction: str, records: Sequence[Record]) -> NodeOutput:
     """The first solution that passes the visible examples, if any; else the first, rewritten until it does (D-AF-4)."""
     solutions = [one.text for one in records]
     for solution in solutions:
         if await _status(run.context, solution) == "passed":
-            return Outcome(solution, "passed")
+            return NodeOutput(solution, "passed")
     solution = next((one for one in solutions if programs(one)), "")
     for attempt in range(MOST_REFLECTIONS if solution else 0):
         seen = Record("Solution", appended(solution, await run.context.code_tools.examples(run.context.item, solution)))
@@ -177,8 +177,8 @@ async def check_solution(run: NodeRun, instruction: str, records: Sequence[Recor
             break
         solution = text
         if await _status(run.context, solution) == "passed":
-            return Outcome(solution, "passed")
-    return Outcome(solution or (solutions[0] if solutions else ""), "failed")
+            return NodeOutput(solution, "passed")
+    return NodeOutput(solution or (solutions[0] if solutions else ""), "failed")
 
 
 async def _status(context: Context, solution: str) -> Status:
@@ -187,7 +187,7 @@ async def _status(context: Context, solution: str) -> Status:
     return "failed" if await context.code_tools.passes(context.item, solution) is False else "passed"
 
 
-RUN: Mapping[str, Callable[[NodeRun, str, Sequence[Record]], Coroutine[Any, Any, Outcome]]] = {
+RUN: Mapping[str, Callable[[NodeRun, str, Sequence[Record]], Coroutine[Any, Any, NodeOutput]]] = {
     CUSTOM.name: custom,
     CODE_GENERATE.name: generate_code,
     ANSWER_GENERATE.name: generate_answer,
@@ -236,6 +236,6 @@ def _records(node: Node, results: Mapping[str, Result]) -> list[Record]:
     return [Record(f"Result of {name}", text) for name in node.sources for text in results[name].texts if text.strip()]
 
 
-def _joined(outcomes: list[Outcome]) -> Result:
+def _joined(outcomes: list[NodeOutput]) -> Result:
     ordered = sorted(outcomes, key=lambda outcome: outcome.status == "failed")
     return Result(tuple(outcome.text for outcome in ordered), ordered[0].status)

@@ -62,7 +62,7 @@ class Pool(NamedTuple):
 PLANNING = 0
 
 
-class Rollout:
+class TeamRollout:
     """Walks one question through planning, rounds and final node, and keeps the trace of its decisions."""
 
     def __init__(self, router: Router, pool: Pool, config: Config) -> None:
@@ -192,9 +192,9 @@ class MASRouter(PolicyGradient[Router, Router, Trace]):
         """The choices, and the largest team."""
         return {**self.choices(), "max_agents": self.config.max_agents}
 
-    def rollout(self, policy: Router) -> Rollout:
+    def rollout(self, policy: Router) -> TeamRollout:
         """One trajectory."""
-        return Rollout(policy, self.pool, self.config)
+        return TeamRollout(policy, self.pool, self.config)
 
     def learn(
         self, learning: Learning[Router], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep

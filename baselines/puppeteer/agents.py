@@ -139,7 +139,7 @@ class Contribution:
     program: str | None = None  # the valid program it offers (programming questions only)
 
 
-class Step(NamedTuple):
+class AgentStep(NamedTuple):
     """One step of a path: who contributed what, and the embedding of its text, shape (384,)."""
 
     action: Action
@@ -148,7 +148,7 @@ class Step(NamedTuple):
 
 
 # The work on one question so far.
-Path = tuple[Step, ...]
+Path = tuple[AgentStep, ...]
 
 
 CANDIDATES_HEADER = "Candidate answers of your team, oldest first:"
@@ -258,7 +258,7 @@ async def act(action: Action, backbone: str, item: Item, path: Path, context: Co
     else:
         answer = stated(reply.text) if action.answers else None
         one = Contribution(reply.text, answer, _continued(prompt, reply), _tokens(reply))
-    return (*path, Step(action, one, await context.embed(one.text)))
+    return (*path, AgentStep(action, one, await context.embed(one.text)))
 
 
 def program_of(text: str, task: CodeTask) -> str | None:

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from baselines.puppeteer.agents import ACTIONS, KEYS
-from baselines.puppeteer.policy import Config, Evaluation, Policy, Rollout, Trace
+from baselines.puppeteer.policy import Config, Evaluation, Policy, PuppeteerRollout, Trace
 from harness.agents.trajectory import Answered
 from harness.runner.method import Setting
 from harness.training.checkpoint import Checkpoint
@@ -107,9 +107,9 @@ class Puppeteer(PolicyGradient[Policy, Policy, Trace]):
         """The ten actions."""
         return {"actions": [[action.key, action.profile] for action in ACTIONS]}
 
-    def rollout(self, policy: Policy) -> Rollout:
+    def rollout(self, policy: Policy) -> PuppeteerRollout:
         """A walk whose actions are sampled."""
-        return Rollout(policy, self._backbone, self.config)
+        return PuppeteerRollout(policy, self._backbone, self.config)
 
     def learn(
         self, learning: Learning[Policy], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep

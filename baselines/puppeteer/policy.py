@@ -46,7 +46,7 @@ def state_of(question: Vector, outputs: Sequence[Vector]) -> Array:
     return np.concatenate([question.astype(np.float64), last, mean])
 
 
-class Choice(NamedTuple):
+class ActionChoice(NamedTuple):
     """One draw of the policy."""
 
     step: int  # steps ℓ already done
@@ -58,7 +58,7 @@ class Choice(NamedTuple):
 
 
 # The choices of one question, in order.
-Trace = tuple[Choice, ...]
+Trace = tuple[ActionChoice, ...]
 
 
 _SIZES = (STATE, 512, 128, 32, len(ACTIONS))
@@ -85,7 +85,7 @@ class Policy(nn.Module):
         """Log-probabilities (rows, 10) of states (rows, 1152); minus infinity for barred actions."""
         return torch.log_softmax(self.layers(states).masked_fill(barred, -torch.inf), dim=1)
 
-    def evaluate(self, choices: Sequence[Choice]) -> Evaluation:
+    def evaluate(self, choices: Sequence[ActionChoice]) -> Evaluation:
         """Log-probabilities and entropies of choices."""
         states = torch.from_numpy(np.stack([choice.state for choice in choices]))
         barred = torch.stack([_barred(choice.barred) for choice in choices])
@@ -107,14 +107,14 @@ def _barred(actions: Sequence[int]) -> Tensor:
     return mask
 
 
-class Rollout:
+class PuppeteerRollout:
     """Walks one question with a policy that does not change meanwhile, and keeps the trace of its choices."""
 
     def __init__(self, policy: Policy, backbone: str, config: Config) -> None:
         self._policy = policy
         self._backbone = backbone
         self._max_steps = config.max_steps
-        self._choices: list[Choice] = []
+        self._choices: list[ActionChoice] = []
 
     @property
     def trace(self) -> Trace:
@@ -141,7 +141,7 @@ class Rollout:
             action = context.draw(step, "action", KEYS, np.exp(log_probs))
         log_prob = float(log_probs[action])
         context.decide(Decision(step, "action", 0, KEYS[action], len(KEYS) - len(barred), log_prob))
-        self._choices.append(Choice(len(path), state, barred, action, log_prob))
+        self._choices.append(ActionChoice(len(path), state, barred, action, log_prob))
         return action
 
     async def _close(self, path: Path, item: Item, context: Context) -> str:

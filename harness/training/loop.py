@@ -139,18 +139,18 @@ class Training:
         why = ""
         if found.facts.get("identity") != self._facts["identity"]:
             why = "its checkpoints come from other code, data or configuration"
-        elif not self._rests_on_files(finished[-1]):
+        elif not self._has_all_files(finished[-1]):
             why = "files of its checkpoints or calls in its log are gone"
         if why:
             logger.warning("%s: %s; training starts over (finished calls are kept)", self._label, why)
-            forget(self._folder)
+            delete_checkpoints(self._folder)
             return None
         self._finished = finished[-1]
         logger.info("%s: training resumes after epoch %d", self._label, self._finished)
         optimiser = checkpoint.load(self._checkpoint(self._finished, _OPTIMISER))
         return Checkpoint({**found.tensors, **optimiser.tensors}, found.facts)
 
-    def _rests_on_files(self, finished: int) -> bool:
+    def _has_all_files(self, finished: int) -> bool:
         epochs = range(finished + 1)
         if not all(self._piece(epoch, name).exists() for epoch in epochs for name in TABLES):
             return False
@@ -227,7 +227,7 @@ class Training:
         return self._checkpoints / f"epoch-{epoch:02d}{of}.safetensors"
 
 
-def forget(folder: Path) -> None:
+def delete_checkpoints(folder: Path) -> None:
     """Remove the checkpoints of a cell, so that its training starts over."""
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
 

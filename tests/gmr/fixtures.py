@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gmr.config import Config, Pool
 from gmr.method import GMR
 from gmr.policy import Snapshot, Step, Trace
-from gmr.rollout import Rollout
+from gmr.rollout import GatedRollout
 from gmr.router import Router
 from harness.agents.roles import role
 from harness.agents.trajectory import TEST, Episode, Trajectory
@@ -95,4 +95,4 @@ async def walk(
     episode: Episode = TEST,
     greedy: bool = False,
 ) -> tuple[Trajectory, Trace]:
-    return await walked(Rollout(policy, POOL, settings, greedy=greedy), client, item, seed, episode)
+    return await walked(GatedRollout(policy, POOL, settings, greedy=greedy), client, item, seed, episode)

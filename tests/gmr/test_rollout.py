@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gmr.policy import Snapshot, Trace
-from gmr.rollout import NOTHING_STORED, Rollout
+from gmr.rollout import NOTHING_STORED, GatedRollout
 from harness.agents import rng
 from harness.agents.prompts import RECORDS_HEADER
 from harness.agents.trajectory import Episode, Trajectory, sample
@@ -122,7 +122,7 @@ async def planned(*plans: Plan, answering: Answering | None = None) -> tuple[Tra
 
     context.draw = lambda step, name, *given, greedy: getattr(plans[step - 1], name)
     context.bernoulli = gate
-    rollout = Rollout(snapshot(), POOL, config())
+    rollout = GatedRollout(snapshot(), POOL, config())
     return context.close(await rollout.solve(ITEMS[0], context)), client, rollout.trace
 
 

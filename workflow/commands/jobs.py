@@ -82,7 +82,7 @@ def _forget_failed_calls(chosen: Preset, path: Path) -> str | None:
     """
     from harness.llm.call_log import CallLog, CallLogReader
     from harness.runner import config, layout
-    from harness.training.loop import forget
+    from harness.training.loop import delete_checkpoints
 
     of = layout.cell_of(path.parent)
     with CallLogReader(path) as log:
@@ -95,7 +95,7 @@ def _forget_failed_calls(chosen: Preset, path: Path) -> str | None:
         return None
     with CallLog(path) as log:
         (path.parent / "run.json").unlink(missing_ok=True)
-        forget(path.parent)
+        delete_checkpoints(path.parent)
         logging.info("%s: %d failed calls to be asked again", of, log.forget_failed())
     return str(path.parent / "run.json")
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from baselines.masrouter.method import Config, MASRouter, Pool, Rollout
+from baselines.masrouter.method import Config, MASRouter, Pool, TeamRollout
 from baselines.masrouter.router import Choices, Decided, Router, Texts, Trace
 from baselines.masrouter.team import MODES
 from harness.agents.code_tools import CodeTools
@@ -109,5 +109,5 @@ async def walk(
     greedy: bool = False,
     **changes: Any,
 ) -> tuple[Trajectory, Trace]:
-    rollout = Rollout(made, pool(domain), config(**changes))
+    rollout = TeamRollout(made, pool(domain), config(**changes))
     return await walked(rollout, client, item, seed, episode, code_tools=code_tools(sandbox), greedy=greedy)

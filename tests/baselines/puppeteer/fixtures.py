@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from baselines.puppeteer.agents import KEYS
 from baselines.puppeteer.method import Puppeteer
-from baselines.puppeteer.policy import Config, Rollout, Trace
+from baselines.puppeteer.policy import Config, PuppeteerRollout, Trace
 from harness.agents.trajectory import TEST, Episode, Trajectory
 from harness.benchmarks.items import CodeTask, Item
 from harness.llm.request import Reply, Request
@@ -84,7 +84,7 @@ async def walk(
     episode: Episode = TEST,
     **changes: Any,
 ) -> tuple[Trajectory, Trace]:
-    rollout = Rollout(policy, "small", config(**changes))
+    rollout = PuppeteerRollout(policy, "small", config(**changes))
     return await walked(rollout, client, item, seed, episode, code_tools=code_tools or NoPrograms())
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from baselines.puppeteer.agents import KEYS, TERMINATE
 from baselines.puppeteer.method import Puppeteer, returns, utility
-from baselines.puppeteer.policy import STATE, Choice, Config, Policy, Trace, state_of
+from baselines.puppeteer.policy import STATE, ActionChoice, Config, Policy, Trace, state_of
 from harness.agents.code_tools import Value
 from harness.agents.trajectory import Answered, Episode
 from harness.errors import UserError
@@ -58,7 +58,8 @@ def test_log_probabilities_and_entropies_of_many_choices_at_once() -> None:
     assert {parameter.dtype for parameter in policy.parameters()} == {torch.float64}
     actions = [2, 4, 6, 8, 5, 9]
     choices = [
-        Choice(0, state, barred, action, 0.0) for state, barred, action in zip(STATES, BARRED, actions, strict=True)
+        ActionChoice(0, state, barred, action, 0.0)
+        for state, barred, action in zip(STATES, BARRED, actions, strict=True)
     ]
     found = policy.evaluate(choices)
     for place, action in enumerate(actions):
@@ -77,8 +78,8 @@ def test_log_probabilities_and_entropies_of_many_choices_at_once() -> None:
 N = 10
 
 
-def choice(step: int, action: int = 1, tokens: int = 0) -> Choice:
-    return Choice(step, np.zeros(STATE), (), action, -1.0, tokens)
+def choice(step: int, action: int = 1, tokens: int = 0) -> ActionChoice:
+    return ActionChoice(step, np.zeros(STATE), (), action, -1.0, tokens)
 
 
 def chain(*tokens: int) -> Trace:
