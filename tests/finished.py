@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import shutil
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from filelock import FileLock
 
 from harness.benchmarks.prepare import prepare
 from harness.runner import cell, config, config_hash, layout
@@ -71,8 +71,7 @@ def shared(factory: pytest.TempPathFactory) -> Path:
     base = factory.getbasetemp()
     base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     folder, unfinished = base / "finished", base / "finished.part"
-    with (base / "finished.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with FileLock(base / "finished.lock"):
         if not folder.exists():
             shutil.rmtree(unfinished, ignore_errors=True)
             with contextlib.chdir(finish(unfinished, (*REPORTS, "claims"))):

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import fcntl
 import logging
 import math
 import os
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 import orjson
+from filelock import AsyncFileLock
 
 from harness.benchmarks.prepare import read
 from harness.concurrency import gather
@@ -41,7 +39,6 @@ _BYTES_A_TOKEN = 3
 # Role, output rules and chat template around a question.
 _INSTRUCTIONS = 1024
 _TOKENS = 16
-_POLL_S = 0.5
 
 
 async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
@@ -56,7 +53,12 @@ async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
     asked = backbones_of(preset)
     places = config.servers(preset, asked)
     needed = {key: needs(preset, key) for key in benchmarks}
-    async with _alone(layout.served(preset.name, "any").with_name(".lock")):
+    # Snakemake runs a check for each benchmark, and they would measure each other.
+    lock = layout.served(preset.name, "any").with_name(".lock")
+    with writing(lock):
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        held = await AsyncFileLock(lock).acquire()
+    async with held:
         record = _of_this_run(preset, places)
         if record is None:
             record = {
@@ -86,22 +88,6 @@ def needs(preset: Preset, benchmark: str) -> int:
     longest = max(len(item.question.encode()) for item in (*prepared.train, *prepared.test))
     reply = max(backbone.max_tokens for backbone in backbones_of(preset).values())
     return math.ceil(longest / _BYTES_A_TOKEN) + _INSTRUCTIONS + reply
-
-
-@asynccontextmanager
-async def _alone(path: Path) -> AsyncIterator[None]:
-    """Wait for other checks of a preset: Snakemake runs one for each benchmark, and they would measure each other."""
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("ab")
-    with file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                await asyncio.sleep(_POLL_S)
-        yield
 
 
 def _of_this_run(preset: Preset, places: Mapping[str, Endpoint]) -> dict[str, Any] | None:

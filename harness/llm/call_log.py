@@ -7,7 +7,6 @@ that is killed at any moment asks no finished call twice.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import socket
 import sqlite3
@@ -17,9 +16,10 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 import orjson
+from filelock import FileLock, Timeout
 
 from harness.database import Closing, connect, one_line
 from harness.errors import UserError
@@ -82,7 +82,6 @@ class CallLogReader(Closing):
                 self._database.executescript(_SCHEMA)
         with self._one_line():
             self._checksums = _checksums(self._database)
-        self.get("")
 
     def get(self, key: str) -> Reply | None:
         """Return the outcome of a call, or None if it was never finished."""
@@ -256,20 +255,17 @@ def copy(log: Path, to: Path, *, prompts: bool) -> None:
         )
 
 
-def _lock(path: Path) -> TextIO:
+def _lock(path: Path) -> AbstractContextManager[Any]:
+    """Lock a file for this process, named in it; UserError that names the holder where another has it."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("a+")
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+            held = FileLock(path, thread_local=False).acquire(blocking=False)
+        except Timeout as error:
             holder = path.read_text(errors="replace").strip() or "another process"
-            file.close()
             raise UserError(f"{path.parent} is being written by {holder}; wait until it is done, or stop it") from error
-        file.truncate(0)
-        file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
-        file.flush()
-    return file
+        path.write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
+    return held
 
 
 class AttemptLog(Closing):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import functools
 import hashlib
 import importlib
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
+from filelock import FileLock
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -104,9 +104,8 @@ class SentenceEncoder:
             return graph
         with writing(graph):
             graph.parent.mkdir(parents=True, exist_ok=True)
-            lock = graph.with_suffix(".lock").open("ab")
-        with lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            held = FileLock(graph.with_suffix(".lock")).acquire()
+        with held:
             if not graph.exists():
                 self._export(folder, graph)
         return graph

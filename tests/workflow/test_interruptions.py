@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from harness.errors import UserError
 from harness.files import ROOT, yaml_value
 from harness.llm.call_log import CallLog
-from harness.llm.request import Message, Reply, Request
+from harness.llm.request import Message, Reply, Request, Turn
 from harness.runner import config, layout
 from harness.runner.config import Cell
 from tests.harness.llm.logged import calls_of, content
@@ -167,7 +167,8 @@ def test_a_second_writer_is_refused_and_failed_calls_are_an_answer_until_told_to
     run(place, *words(COT))
     folder, log = place / layout.cell("smoke", COT), place / layout.call_log("smoke", COT)
     asked = min(calls_of(log).items())[1]["request"]
-    request = Request(**{**asked, "messages": tuple(Message(**one) for one in asked["messages"])})
+    objects = {"messages": tuple(Message(**one) for one in asked["messages"]), "metadata": Turn(**asked["metadata"])}
+    request = Request(**{**asked, **objects})
     given = {key: yaml_value(value) for key, _, value in (text.partition("=") for text in SETTINGS)}
     with contextlib.chdir(place):
         settle(config.preset("smoke", given)).close()

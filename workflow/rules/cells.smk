@@ -15,7 +15,7 @@ rule cell:
         "../../environment.yml"
     resources:
         # Cells that ask real servers at once; the profiles say how many may.
-        asking=lambda wildcards: int(not PRESETS[wildcards.preset].simulated),
+        asking=lambda wildcards: int(not preset_named(wildcards.preset).simulated),
     shell:
         "gmr --log {log} cell --preset {wildcards.preset} --method {wildcards.method}"
         " --benchmark {wildcards.benchmark} --backbone {wildcards.backbone}"
@@ -37,8 +37,8 @@ rule cells:
     input:
         lambda wildcards: [
             layout.cell(config["preset"], cell) / "run.json"
-            for cell in registry.cells_of(PRESETS[config["preset"]])
-            if cell.seed in PRESETS[config["preset"]].seeds
+            for cell in registry.cells_of(preset_named(config["preset"]))
+            if cell.seed in preset_named(config["preset"]).seeds
         ],
 
 
@@ -53,7 +53,7 @@ rule timing:
     conda:
         "../../environment.yml"
     # All cores there are, so that nothing else runs while a method is timed; with simulated backbones it mostly sleeps.
-    threads: lambda wildcards: 1 if PRESETS[wildcards.preset].simulated else 1024
+    threads: lambda wildcards: 1 if preset_named(wildcards.preset).simulated else 1024
     shell:
         "gmr --log {log} timing --preset {wildcards.preset} --method {wildcards.method}"
         " --benchmark {wildcards.benchmark} --backbone {wildcards.backbone}"

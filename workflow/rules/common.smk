@@ -1,3 +1,4 @@
+import functools
 import gc
 import re
 import sys
@@ -43,15 +44,12 @@ if "--no-hooks" in sys.argv and workflow.is_main_process:
     sys.exit("error: with --no-hooks no job would learn its settings; leave it out")
 
 
-class Presets(dict):
-    """Presets by name with the overrides applied, each made when it is asked for: what one cannot have, another may."""
-
-    def __missing__(self, name):
-        self[name] = suite.preset(name, OVERRIDES)
-        return self[name]
+@functools.cache
+def preset_named(name):
+    """Return a preset with the overrides applied."""
+    return suite.preset(name, OVERRIDES)
 
 
-PRESETS = Presets()
 NAMES = suite.preset_names()
 
 
@@ -68,7 +66,7 @@ def check_presets():
     ] or [config["preset"]]
     suite.check_presets([config["preset"], *asked])
     for name in asked:
-        PRESETS[name]
+        preset_named(name)
 
 
 or_one_line(check_presets)
@@ -87,7 +85,7 @@ onstart:
         {job.wildcards.get("preset") for job in workflow.dag.needrun_jobs()}
         - {None}
     ):
-        SETTLED.append(or_one_line(lambda: jobs.settle(PRESETS[name])))
+        SETTLED.append(or_one_line(lambda: jobs.settle(preset_named(name))))
     CONSOLE.begin()
 
 
@@ -148,14 +146,14 @@ def made_of(name, of, files, preset):
 
 def data_inputs(wildcards):
     """Return the input by which changed settings and code make the questions again."""
-    of = config_hash.made_of_data(PRESETS[wildcards.preset])
+    of = config_hash.made_of_data(preset_named(wildcards.preset))
     files = data_of(wildcards.preset, [wildcards.benchmark])
     return made_of(f"data/{wildcards.benchmark}", of, files, wildcards.preset)
 
 
 def cell_inputs(wildcards):
     """What a cell reads: its data, the calibration or the check of the servers, the finished cells whose logs may answer it."""
-    chosen, cell = PRESETS[wildcards.preset], cell_of(wildcards)
+    chosen, cell = preset_named(wildcards.preset), cell_of(wildcards)
     try:
         suite.check_cell(chosen, cell)
     except UserError as error:
@@ -177,7 +175,7 @@ def cell_inputs(wildcards):
 
 def timing_inputs(wildcards):
     """The finished cell that is timed."""
-    chosen, cell = PRESETS[wildcards.preset], cell_of(wildcards)
+    chosen, cell = preset_named(wildcards.preset), cell_of(wildcards)
     files = [layout.timing(chosen.name, cell) / "timing.json"]
     of = config_hash.made_of_timing(chosen, cell)
     return [
@@ -195,7 +193,7 @@ def health_of(chosen, benchmark):
 
 def health_inputs(wildcards):
     """The questions of a benchmark, whose length servers must be able to take."""
-    if PRESETS[wildcards.preset].simulated:
+    if preset_named(wildcards.preset).simulated:
         raise WorkflowError(
             f"preset {wildcards.preset} is simulated and has no servers"
         )
@@ -204,7 +202,7 @@ def health_inputs(wildcards):
 
 def calibration_inputs(wildcards):
     """The questions and, where a parameter is changed, the calibration as stated."""
-    chosen = PRESETS[wildcards.preset]
+    chosen = preset_named(wildcards.preset)
     base = [layout.calibration(layout.base(chosen.name))] if chosen.simulator else []
     files = [layout.calibration(chosen.name)]
     return [
@@ -221,7 +219,7 @@ def artefacts_of(kind):
 
 def artefact_inputs(wildcards):
     """What a table or figure is made from."""
-    artefact, chosen = ARTEFACTS[wildcards.name], PRESETS[wildcards.preset]
+    artefact, chosen = ARTEFACTS[wildcards.name], preset_named(wildcards.preset)
     try:
         artefact.check(chosen)
     except UserError as error:
@@ -238,7 +236,7 @@ def with_report(inputs, name, files, chosen):
 
 def claims_inputs(wildcards):
     """Every cell and timing of a preset that a claim may be about."""
-    chosen = PRESETS[wildcards.preset]
+    chosen = preset_named(wildcards.preset)
     inputs = (one.inputs(chosen) for one in reports.about_claims(chosen))
     paths = {str(path) for some in inputs for path in some}
     return with_report(sorted(paths), "claims", CLAIMS, chosen)
@@ -246,14 +244,14 @@ def claims_inputs(wildcards):
 
 def page_inputs(wildcards):
     """Return every report of a preset."""
-    chosen = PRESETS[wildcards.preset]
+    chosen = preset_named(wildcards.preset)
     inputs = [layout.report(chosen.name, name) for name in everything(chosen)]
     return with_report(inputs, "page", ["index.html", "cells.csv"], chosen)
 
 
 def everything_asked(wildcards):
     """Every report of the preset whose artefacts are copied to reports/NAME, as the copies, and the front page."""
-    chosen = PRESETS[config["preset"]]
+    chosen = preset_named(config["preset"])
     return [*(f"reports/{name}" for name in everything(chosen)), "reports/index.html"]
 
 
@@ -266,7 +264,7 @@ def everything(chosen):
 
 def all_runs(wildcards, name, files):
     """``run.json`` of every cell of a preset's main table, for a report on all of them."""
-    chosen = PRESETS[wildcards.preset]
+    chosen = preset_named(wildcards.preset)
     runs = [layout.cell(chosen.name, cell) / "run.json" for cell in suite.cells(chosen)]
     return with_report(runs, name, files, chosen)
 
@@ -305,4 +303,4 @@ def section_of(wildcards):
 
 def backbones_of(wildcards):
     """Whether the backbones of a preset are simulated, for Snakemake's report."""
-    return "SIMULATED" if PRESETS[wildcards.preset].simulated else "real"
+    return "SIMULATED" if preset_named(wildcards.preset).simulated else "real"

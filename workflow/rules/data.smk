@@ -18,7 +18,7 @@ rule data:
 rule questions:
     input:
         lambda wildcards: data_of(
-            config["preset"], PRESETS[config["preset"]].benchmarks
+            config["preset"], preset_named(config["preset"]).benchmarks
         ),
 
 

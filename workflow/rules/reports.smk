@@ -81,7 +81,7 @@ localrules:
 # is in a list by its checksum, and nothing else is ever taken away in reports/.
 rule run_name:
     input:
-        when_changed(is_run(PRESETS[config["preset"]])),
+        when_changed(is_run(preset_named(config["preset"]))),
     output:
         "reports/RUN",
     log:
@@ -89,7 +89,7 @@ rule run_name:
     conda:
         "../../environment.yml"
     params:
-        text=name_of_run(PRESETS[config["preset"]]),
+        text=name_of_run(preset_named(config["preset"])),
     shell:
         "(touch reports/.copies;"
         " (LC_ALL=C sha256sum --check reports/.copies || true) | sed -n 's/: OK$//p' | xargs -r -d '\\n' rm -f;"

@@ -81,8 +81,11 @@ def test_a_damaged_log_is_one_line_that_names_it_and_the_cure(tmp_path: Path) ->
         else:
             path.write_bytes(content)
         for kind in (CallLog, CallLogReader):
-            with pytest.raises(UserError, match=r"calls\.sqlite is damaged .*move it away") as caught, kind(path):
-                pass
+            with (
+                pytest.raises(UserError, match=r"calls\.sqlite is damaged .*move it away") as caught,
+                kind(path) as log,
+            ):
+                log.get(request("a").key)
             assert "\n" not in str(caught.value)
 
 
