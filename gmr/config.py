@@ -1,4 +1,4 @@
-"""What a router is made of and what it chooses from; every variant of the paper is one value of ``Config``."""
+"""Settings of GMR and the pools it chooses from; every variant of the paper is one value of ``Config``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Advantage = Literal["centred", "standardised"]
 
 
 class Config(Declaration):
-    """The settings of GMR, with the paper's values (Implementation Details); a module that is off draws nothing."""
+    """Settings of GMR, with the paper's values (Implementation Details); a module that is off draws nothing."""
 
     epochs: ByBenchmark[NonNegativeInt]  # passes over the training questions; 0 leaves the router as initialised
     batch: PositiveInt = 16  # questions B of one update
@@ -56,27 +56,28 @@ class Config(Declaration):
 
 
 class Pool(NamedTuple):
-    """The choices of a router."""
+    """Roles and backbones of a router, in the order of their indices."""
 
     roles: tuple[Role, ...]
     backbones: tuple[Backbone, ...]
 
     def to_facts(self) -> dict[str, list[list[str]]]:
-        """Key and profile of every choice, in the order of the indices: what a trained router is bound to."""
-        return {kind: [[one.key, one.profile] for one in members] for kind, members in self._asdict().items()}
+        """Return key and profile of every role and backbone, which a checkpoint has to match."""
+        return {kind: [[member.key, member.profile] for member in pool] for kind, pool in self._asdict().items()}
 
 
 def pool_of(config: Config, setting: Setting) -> Pool:
-    """The roles that the configuration grants and the backbones of the setting; a UserError where no role is left."""
+    """Return the pools of a configuration; UserError if a role subset asks for more roles than there are, or none."""
     roles = by_domain(setting.domain) if config.role_pool == "domain" else catalogue()
     if config.role_subset is not None:
-        roles = tuple(role for domain, count in config.role_subset.items() for role in _some(domain, count, setting))
+        roles = tuple(
+            role for domain, count in config.role_subset.items() for role in _draw_roles(domain, count, setting)
+        )
     return Pool(tuple(sorted(roles, key=lambda role: role.key)), tuple(setting.pool.values()))
 
 
-def _some(domain: str, count: int, setting: Setting) -> list[Role]:
+def _draw_roles(domain: str, count: int, setting: Setting) -> list[Role]:
     roles = by_domain(domain)
     if not 1 <= count <= len(roles):
         raise UserError(f"role_subset asks for {count} roles of {domain}; choose between 1 and {len(roles)}")
-    drawn = sorted(roles, key=lambda role: rng.uniform("role subset", str(setting.seed), role.key))
-    return drawn[:count]
+    return sorted(roles, key=lambda role: rng.uniform("role subset", str(setting.seed), role.key))[:count]

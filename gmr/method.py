@@ -1,4 +1,4 @@
-"""Gated-Memory Routing as a method of the suite: it learns from the training questions, then answers."""
+"""Gated-Memory Routing as a method of the suite: training on its questions, then one trajectory a question."""
 
 from __future__ import annotations
 
@@ -25,52 +25,51 @@ logger = logging.getLogger(__name__)
 
 
 class GMR(PolicyGradient[Router, Snapshot, Trace]):
-    """A router over a pool of roles and backbones, trained by group-relative policy gradient (D-GMR-10)."""
+    """Router over a pool of roles and backbones, trained by group-relative policy gradient (D-GMR-10)."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
-        epochs = setting.epochs(config.epochs)
-        super().__init__(epochs=epochs, batch=config.batch, group=config.group, lr=config.lr)
+        super().__init__(epochs=setting.epochs(config.epochs), batch=config.batch, group=config.group, lr=config.lr)
         self.config = config
         self.pool = pool_of(config, setting)
         self._setting = setting
         self._warned = False
 
     async def solve(self, item: Item, context: Context) -> str:
-        """One trajectory, with decisions as ``decode`` says."""
+        """Return the answer of one trajectory, decided as ``decode`` says."""
         greedy = self.config.decode == "greedy"
         return await GatedRollout(self.policy, self.pool, self.config, greedy=greedy).solve(item, context)
 
     def utility(self, answered: Answered) -> float:
-        """U = R - λ_c · Cost(τ)."""
+        """Return u = R - λ_c · Cost(τ)."""
         return utility(answered, self.config)
 
     async def begin(self, training: Training) -> Router:
-        """A router as initialised by the training seed."""
+        """Return a router as initialised by the training seed."""
         roles = np.stack([await training.embed(role.profile) for role in self.pool.roles])
         backbones = np.stack([await training.embed(backbone.profile) for backbone in self.pool.backbones])
         return new_router(self.config, roles, backbones, training.seed)
 
     def like(self, checkpoint: Checkpoint) -> Router:
-        """A router over the profiles that the checkpoint holds."""
+        """Return a router over the profiles of a checkpoint, its weights not loaded."""
         tensors = network_of(checkpoint.tensors)
         return Router(self.config, tensors["role_profiles"], tensors["backbone_profiles"])
 
     def choices(self) -> Choices:
-        """The roles and backbones of the pool."""
+        """Return key and profile of the roles and backbones."""
         return self.pool.to_facts()
 
     def frozen(self, network: Router) -> Snapshot:
-        """The decisions of the router as it is now."""
+        """Return the decisions of the router with its present parameters."""
         return Snapshot(network)
 
     def rollout(self, policy: Snapshot) -> GatedRollout:
-        """One trajectory, its decisions sampled."""
+        """Return a rollout with sampled decisions."""
         return GatedRollout(policy, self.pool, self.config)
 
     def learn(
         self, learning: Learning[Router], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
     ) -> dict[str, float]:
-        """One step of the optimiser; warns once where the choice of backbones has collapsed."""
+        """Take one step of the optimiser and return its log; warn once if the choice of backbones collapses."""
         measures = learn(learning, answered, traces, self.config, (self._setting.seed, step.update))
         entropy = measures.get("entropy_backbone", math.inf)
         if not self._warned and entropy < COLLAPSED_ENTROPY:
@@ -88,7 +87,7 @@ build = GMR
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One role or backbone, and the probability with which the router takes it."""
+    """Role or backbone, and the probability that the router chooses it."""
 
     key: str
     probability: float
@@ -96,15 +95,17 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class FirstDecision:
-    """The first step of a trajectory before any model is asked; of later ones nothing can be said without replies."""
+    """Probabilities at the first step, before any model is called; those of later steps depend on replies."""
 
     roles: tuple[Option, ...]  # the most probable first
     backbones: tuple[Option, ...]  # given the first role, in the order of the pool
 
 
-def first_decision(router: GMR, question: Vector) -> FirstDecision:
-    """What a router would do first, for the embedding of a question, shape (384,)."""
-    pool, (of_roles, of_backbones) = router.pool, router.policy.first(question)
-    roles = (Option(one.key, float(p)) for one, p in zip(pool.roles, of_roles, strict=True))
-    backbones = (Option(one.key, float(p)) for one, p in zip(pool.backbones, of_backbones, strict=True))
-    return FirstDecision(tuple(sorted(roles, key=lambda one: -one.probability)), tuple(backbones))
+def first_decision(method: GMR, question: Vector) -> FirstDecision:
+    """Return the probabilities at the first step, for a question embedding of shape (384,)."""
+    pool, (roles, backbones) = method.pool, method.policy.first(question)
+    role_options = (Option(role.key, float(p)) for role, p in zip(pool.roles, roles, strict=True))
+    return FirstDecision(
+        tuple(sorted(role_options, key=lambda option: -option.probability)),
+        tuple(Option(backbone.key, float(p)) for backbone, p in zip(pool.backbones, backbones, strict=True)),
+    )

@@ -1,4 +1,4 @@
-"""One trajectory of Gated-Memory Routing: the paper's Algorithm 1, from the question to the aggregated answer."""
+"""One trajectory of Gated-Memory Routing (Algorithm 1), from the question to the aggregated answer."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ NOTHING_STORED = "No stored records: none of your colleagues' contributions was 
 
 
 def aggregator_prompt(rules: str, item: Item, records: Sequence[Record]) -> tuple[Message, ...]:
-    """The final call: the question and the stored records, or an explicit line that there are none."""
+    """Return the final prompt: the question and the stored records, or a line that says there are none."""
     return team_prompt((INSTRUCTION, rules), item, records, "" if records else NOTHING_STORED)
 
 
 class GatedRollout:
-    """Walks one question through Algorithm 1; greedy takes the most probable choice, and gates at one half."""
+    """One question through Algorithm 1; ``greedy`` takes the most probable choice, and opens gates above one half."""
 
     def __init__(self, policy: Snapshot, pool: Pool, config: Config, *, greedy: bool = False) -> None:
         self._policy = policy
@@ -46,22 +46,19 @@ class GatedRollout:
         self.trace: Trace
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Act until halted or φ steps are done, then aggregate what was stored; no step is cut short (D-GMR-4)."""
+        """Run steps until halted or φ are done, aggregate the stored records, and return the answer (D-GMR-4)."""
         question = await context.embed(item.question)
         state, halted = self._policy.begin(question), False
         while not halted and len(self._steps) < self._config.max_depth:
             state, halted = await self._step(state, item, context)
         self.trace = Trace(question, tuple(self._steps), state.log_prob.item())
-        chosen = Counter(self._pool.backbones[step.backbone].key for step in self._steps)
-        # Of equally frequent ones the first: a Counter keeps the order of first sight.
-        backbone = chosen.most_common(1)[0][0]
-        prompt = aggregator_prompt(context.rules, item, self._stored)
-        step = len(self._steps) + 1
+        # Of equally frequent backbones the first: a Counter keeps the order of first sight.
+        [(backbone, _)] = Counter(self._pool.backbones[step.backbone].key for step in self._steps).most_common(1)
         reply = await context.ask(
             backbone,
-            prompt,
+            aggregator_prompt(context.rules, item, self._stored),
             Turn("aggregate"),
-            step=step,
+            step=len(self._steps) + 1,
             purpose="aggregate",
             is_step=False,
             temperature=self._temperature,

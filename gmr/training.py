@@ -1,4 +1,4 @@
-"""One optimiser step: utility, group-relative advantage, loss, and the training log (paper, Optimization)."""
+"""One update: utility, group-relative advantage, loss and training log (paper, Optimization)."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Array = NDArray[np.float64]
 
 
 def utility(answered: Answered, config: Config) -> float:
-    """U = R - λ_c · Cost(τ), with R in {0, 1} and the cost of the steps in the paper's unit (D-GMR-7)."""
+    """Return u = R - λ_c · Cost(τ), with R in {0, 1} and the cost of the steps in the paper's unit (D-GMR-7)."""
     return float(answered.verdict.correct) - config.lambda_c * answered.trajectory.cost_steps
 
 
 def advantages(utilities: Array, kind: Advantage = "centred") -> Array:
-    """Return utilities (questions, G) less the mean of their group, exactly zero where a group's are equal.
+    """Return A_i = u_i - mean of its group, for utilities (questions, G); zero if all of a group are equal.
 
     ``standardised`` divides by the sample standard deviation of the group, which the paper drops on purpose.
     """
     centred: Array = utilities - utilities.mean(axis=1, keepdims=True)
-    # The mean of equal numbers need not be that number in floating point; nothing may be learned from its rounding.
+    # The mean of equal numbers need not be that number in floating point, and no rounding error is to be learned from.
     equal = np.all(utilities == utilities[:, :1], axis=1, keepdims=True)
     if kind == "standardised":
         centred /= np.where(equal, 1.0, utilities.std(axis=1, ddof=1, keepdims=True))
@@ -36,17 +36,17 @@ def advantages(utilities: Array, kind: Advantage = "centred") -> Array:
 
 
 def loss(evaluation: Evaluation, advantage: Array, vae: torch.Tensor, config: Config) -> torch.Tensor:
-    """ℒ = -mean(log π · A) + α · L_VAE - c_H · H̄, the mean over all B · G trajectories."""
+    """Return ℒ = -mean(log π_i A_i) + α L_VAE - c_H H̄, the mean over all B · G trajectories."""
     policy = -(evaluation.log_prob * torch.from_numpy(advantage)).mean()
     return policy + config.vae_weight * vae - config.entropy_weight * evaluation.mean_entropy
 
 
-def log_of(
+def training_log(
     utilities: Array, rewards: Array, advantage: Array, traces: Sequence[Trace], evaluation: Evaluation
 ) -> dict[str, float]:
-    """The training log of an update, for arrays of shape (questions, G): shares, and mean entropies in nats."""
+    """Return shares and mean entropies in nats of an update, for arrays of shape (questions, G)."""
     steps = [step for trace in traces for step in trace.steps]
-    offered = [seen for step in steps for seen in step.retrieved]
+    retrieved = [z for step in steps for z in step.retrieved]
     return {
         "utility": float(utilities.mean()),
         "equal_reward_groups": float(np.mean(np.ptp(rewards, axis=1) == 0)),
@@ -54,19 +54,19 @@ def log_of(
         "steps": float(len(steps)),
         "write_rate": float(np.mean([step.written for step in steps])),
         "empty_memory": float(np.mean([not any(step.written for step in trace.steps) for trace in traces])),
-        **({"retrieved": float(np.mean(offered))} if offered else {}),
+        **({"retrieved": float(np.mean(retrieved))} if retrieved else {}),
         **{f"entropy_{name}": total.item() / count for name, (total, count) in evaluation.entropies.items() if count},
         **{f"max_probability_{name}": value for name, value in evaluation.top.items()},
     }
 
 
 def new_router(config: Config, roles: NDArray[np.floating], backbones: NDArray[np.floating], seed: int) -> Router:
-    """A router as initialised, a function of the training seed alone, over embeddings (R, 384) and (M, 384)."""
+    """Return a router over profile embeddings (R, 384) and (M, 384), its weights a function of the seed alone."""
     return seeded(lambda: Router(config, roles, backbones), "initial weights", seed)
 
 
 def vae_noise(router: Router, seed: int, update: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The standard normal draws of one update for both autoencoders: shapes (R, 128) and (M, 128)."""
+    """Return the standard normal noise of one update for both autoencoders, shapes (R, 128) and (M, 128)."""
     generator = torch.Generator().manual_seed(seed_of("vae", seed, update))
     shapes = [latents.shape for latents in router.latents()]
     roles, backbones = (torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes)
@@ -80,14 +80,17 @@ def learn(
     config: Config,
     noise: tuple[int, int],
 ) -> dict[str, float]:
-    """One step of the optimiser, for L_VAE noise of (seed, update): its log; RuntimeError where log π differs."""
-    utilities = np.array([utility(one, config) for one in answered]).reshape(-1, config.group)
-    rewards = np.array([float(one.verdict.correct) for one in answered]).reshape(-1, config.group)
+    """Take one step of the optimiser, with L_VAE noise of (seed, update), and return the training log.
+
+    Raises RuntimeError if the rollouts were sampled by another policy.
+    """
+    utilities = np.array([utility(rollout, config) for rollout in answered]).reshape(-1, config.group)
+    rewards = np.array([float(rollout.verdict.correct) for rollout in answered]).reshape(-1, config.group)
     advantage = advantages(utilities, config.advantage)
     evaluation = evaluate(learning.network, traces)
     check_on_policy(evaluation.log_prob.detach().numpy(), [trace.log_prob for trace in traces])
     vae = learning.network.vae_loss(*vae_noise(learning.network, *noise))
     total = loss(evaluation, advantage.ravel(), vae, config)
     learning.step(total)
-    log = log_of(utilities, rewards, advantage, traces, evaluation)
+    log = training_log(utilities, rewards, advantage, traces, evaluation)
     return {**log, "loss": total.item(), "vae_loss": vae.item()}

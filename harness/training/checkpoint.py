@@ -1,7 +1,4 @@
-"""Checkpoints: a file of arrays and of facts that describe them.
-
-The format is safetensors, so that a checkpoint from a stranger is data and never code.
-"""
+"""Checkpoints: arrays and the facts that describe them, in a safetensors file, which cannot hold code."""
 
 from __future__ import annotations
 
@@ -26,11 +23,10 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The state of a method after an epoch."""
+    """State of a method after an epoch."""
 
     tensors: Mapping[str, NDArray[np.generic]]  # arrays by name
-    # What a reader needs to use them: method, configuration, setting, epoch; plain JSON values.
-    facts: Mapping[str, Any]
+    facts: Mapping[str, Any]  # method, configuration, setting, epoch; plain JSON values
 
 
 def save(path: Path, checkpoint: Checkpoint) -> None:
@@ -43,7 +39,7 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
 
 
 def load(path: Path) -> Checkpoint:
-    """Read a checkpoint; raises UserError where there is none, it is damaged or of another version of the suite."""
+    """Return a checkpoint; UserError if there is none, it is damaged or of another version of the suite."""
     from safetensors import SafetensorError, safe_open
 
     try:

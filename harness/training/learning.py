@@ -1,7 +1,4 @@
-"""Learners with a network: optimiser, checkpoint, initial weights, and the loop of policy-gradient training.
-
-Of torch, only what the caller's network needs: a method that learns without gradients does without this module.
-"""
+"""Methods that train a network: optimiser, initial weights, checks of checkpoints, and policy-gradient training."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ Policy = TypeVar("Policy")
 Trace = TypeVar("Trace")
 Trace_co = TypeVar("Trace_co", covariant=True)
 Tensors = Mapping[str, NDArray[np.generic]]
-# By kind, such as ``roles``, key and profile of every choice in the order of the indices. Lists, as JSON has them.
+# Key and profile of every choice in the order of the indices, by kind such as ``roles``. Lists, as in JSON.
 Choices = Mapping[str, list[list[str]]]
 _STEP = "step"
 _ADAM = ("exp_avg", "exp_avg_sq", _STEP)
@@ -37,9 +34,9 @@ LOG_PROB_TOLERANCE = 1e-5
 
 
 class Learning(Generic[Network]):
-    """A network and the Adam that trains it in place, with default betas and no decay.
+    """Network, and Adam with default betas and no decay that trains it in place.
 
-    Of Adam, the function of torch is called: its class imports torch's compiler, one to four seconds of a processor.
+    Calls torch's function of Adam: its class imports torch's compiler, one to four seconds of processor time.
     """
 
     def __init__(self, network: Network, lr: float) -> None:
@@ -48,18 +45,19 @@ class Learning(Generic[Network]):
         self._moments: dict[str, dict[str, torch.Tensor]] = {}
 
     def step(self, loss: torch.Tensor) -> None:
-        """One step of Adam down a loss, for the parameters that have a gradient."""
+        """Take one step of Adam for the parameters that have a gradient."""
         self.network.zero_grad()
         loss.backward()
-        moved = {name: one for name, one in self.network.named_parameters() if one.grad is not None}
-        for name, one in moved.items():
+        parameters = {name: value for name, value in self.network.named_parameters() if value.grad is not None}
+        for name, value in parameters.items():
             if name not in self._moments:
-                self._moments[name] = {moment: torch.zeros_like(one) for moment in _ADAM[:2]} | {_STEP: torch.zeros(())}
-        first, second, steps = ([self._moments[name][moment] for name in moved] for moment in _ADAM)
+                zeros = {moment: torch.zeros_like(value) for moment in _ADAM[:2]}
+                self._moments[name] = zeros | {_STEP: torch.zeros(())}
+        first, second, steps = ([self._moments[name][moment] for name in parameters] for moment in _ADAM)
         with torch.no_grad():
             adam(
-                list(moved.values()),
-                [one.grad for one in moved.values() if one.grad is not None],
+                list(parameters.values()),
+                [value.grad for value in parameters.values() if value.grad is not None],
                 first,
                 second,
                 [],
@@ -74,11 +72,11 @@ class Learning(Generic[Network]):
             )
 
     def learned(self) -> Tensors:
-        """The network: its parameters and its buffers."""
+        """Return parameters and buffers of the network."""
         return {f"{_NETWORK}{name}": value.numpy().copy() for name, value in self.network.state_dict().items()}
 
     def moments(self) -> Tensors:
-        """The moments of Adam; none for a parameter that never had a gradient."""
+        """Return the moments of Adam; none for a parameter that never had a gradient."""
         return {
             f"adam.{name}.{moment}": value.numpy().copy()
             for name, _ in self.network.named_parameters()
@@ -86,7 +84,7 @@ class Learning(Generic[Network]):
         }
 
     def restore(self, tensors: Tensors) -> None:
-        """Take over what :meth:`learned` and, to resume learning, :meth:`moments` gave; UserError on other shapes."""
+        """Load what :meth:`learned` and, to resume training, :meth:`moments` returned; UserError on other shapes."""
         weights = network_of(tensors)
         shapes = {name: tuple(value.shape) for name, value in self.network.state_dict().items()}
         if {name: value.shape for name, value in weights.items()} != shapes:
@@ -102,27 +100,27 @@ class Learning(Generic[Network]):
 
 
 def network_of(tensors: Tensors) -> Tensors:
-    """The tensors of the network by their names in it, without those of the optimiser; UserError where none are."""
-    found = {name.removeprefix(_NETWORK): value for name, value in tensors.items() if name.startswith(_NETWORK)}
-    if not found:
-        raise UserError("the file holds what the optimiser remembers and no network; name one without .optimiser")
-    return found
+    """Return the tensors of the network by their names in it; UserError if there are those of the optimiser only."""
+    weights = {name.removeprefix(_NETWORK): value for name, value in tensors.items() if name.startswith(_NETWORK)}
+    if not weights:
+        raise UserError("the file holds the state of the optimiser and no network; name one without .optimiser")
+    return weights
 
 
 def seeded(build: Callable[[], Network], *key: object) -> Network:
-    """A network as initialised, a function of the key alone; torch's global generator stays as it was."""
+    """Build a network whose weights follow from the key alone; torch's global generator stays as it was."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_of(*key))
         return build()
 
 
 def seed_of(*key: object) -> int:
-    """A seed for torch's generators that follows from a key."""
+    """Return a seed for torch's generators that follows from a key."""
     return int(rng.uniform(*map(str, key)) * (1 << 53))
 
 
 def refuse_other_choices(trained: Mapping[str, Any], now: Choices) -> None:
-    """Raise UserError with the first choice that differs from a checkpoint's in its name, place or profile."""
+    """Raise UserError if names, order or profiles of choices differ from those of a checkpoint."""
     for kind, choices in now.items():
         for (old, old_profile), (new, new_profile) in zip(trained[kind], choices, strict=False):
             if old != new:
@@ -141,17 +139,17 @@ def refuse_other_choices(trained: Mapping[str, Any], now: Choices) -> None:
 
 
 def check_on_policy(again: ArrayLike, sampled: Sequence[float]) -> None:
-    """Raise RuntimeError where log-probabilities computed again differ from the sampled ones by more than 1e-5."""
+    """Raise RuntimeError if log-probabilities of the update differ from the sampled ones by more than 1e-5."""
     worst = float(np.abs(np.asarray(again) - np.asarray(sampled)).max())
     if not worst <= LOG_PROB_TOLERANCE:
         raise RuntimeError(
-            f"log-probabilities computed again differ from the sampled ones by {worst:.2e} (limit "
+            f"log-probabilities of the update differ from the sampled ones by {worst:.2e} (limit "
             f"{LOG_PROB_TOLERANCE:.0e}): the update is not on-policy"
         )
 
 
 class Update(NamedTuple):
-    """One step of the optimiser to come: where it stands, its questions, and whether its epoch ends with it."""
+    """Questions of one step of the optimiser; ``ends_epoch`` is true for the last one of an epoch."""
 
     step: TrainingStep
     questions: list[Item]
@@ -159,7 +157,7 @@ class Update(NamedTuple):
 
 
 def updates(training: Training, done: int, epochs: int, size: int) -> Iterator[Update]:
-    """The updates of the epochs not done, in batches of ``size`` questions in an order of seed and epoch."""
+    """Iterate over the updates after ``done`` epochs, ``size`` questions each, in an order of seed and epoch."""
     per_epoch = -(-len(training.items) // size)
     for epoch in range(done + 1, epochs + 1):
         key = ("order of training", str(training.seed), str(epoch))
@@ -170,18 +168,18 @@ def updates(training: Training, done: int, epochs: int, size: int) -> Iterator[U
 
 
 class Rollout(Protocol[Trace_co]):
-    """One question walked by a policy that does not change meanwhile."""
+    """One trajectory under a fixed policy."""
 
     async def solve(self, item: Item, context: Context) -> str:
-        """The answer."""
+        """Return the answer to a question."""
 
     @property
     def trace(self) -> Trace_co:
-        """The decisions made, so that their log-probabilities can be computed again with gradient."""
+        """Decisions of the trajectory, from which the update computes log-probabilities with gradient."""
 
 
 class PolicyGradient(ABC, Generic[Network, Policy, Trace]):
-    """A method that learns on policy, from so many rollouts (``group``) of each question of a batch."""
+    """Method that learns on policy, from ``group`` rollouts of each question of a batch."""
 
     def __init__(self, *, epochs: int, batch: int, lr: float, group: int = 1) -> None:
         self._epochs, self._batch, self._lr, self._group = epochs, batch, lr, group
@@ -189,58 +187,58 @@ class PolicyGradient(ABC, Generic[Network, Policy, Trace]):
 
     @abstractmethod
     async def begin(self, training: Training) -> Network:
-        """The network as initialised by the training seed."""
+        """Return the network as initialised by the training seed."""
 
     @abstractmethod
     def like(self, checkpoint: Checkpoint) -> Network:
-        """A network of the shape that the checkpoint should have, with any weights."""
+        """Return a network of the shape that a checkpoint should have, with any weights."""
 
     @abstractmethod
     def choices(self) -> Choices:
-        """What a trained network is bound to."""
+        """Return the choices that a trained network is bound to."""
 
     @abstractmethod
     def rollout(self, policy: Policy) -> Rollout[Trace]:
-        """A rollout that samples its decisions."""
+        """Return a rollout that samples its decisions."""
 
     @abstractmethod
     def learn(
         self, learning: Learning[Network], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
     ) -> Mapping[str, float]:
-        """Take one step of the optimiser; returns what the training log holds of it. Checks that it is on policy."""
+        """Check that the rollouts are on policy, take one step of the optimiser, and return its training log."""
 
     def frozen(self, network: Network) -> Policy:
-        """The policy of a network that does not change meanwhile."""
+        """Return the policy of a network that stays as it is until the next update."""
         return network  # type: ignore[return-value]
 
     async def solve(self, item: Item, context: Context) -> str:
-        """One trajectory, its decisions sampled as in training."""
+        """Return the answer of one trajectory, its decisions sampled as in training."""
         return await self.rollout(self.policy).solve(item, context)
 
     def facts(self) -> Mapping[str, Any]:
-        """Facts of a checkpoint besides the weights."""
+        """Return the facts that a checkpoint holds beside the weights."""
         return self.choices()
 
     @property
     def policy(self) -> Policy:
-        """The policy as it decides now, once trained or loaded."""
+        """Trained or loaded policy; RuntimeError before."""
         if self._policy is None:
             raise RuntimeError("the network has no weights yet: call fit or load first")
         return self._policy
 
     def load(self, checkpoint: Checkpoint) -> None:
-        """Take over a trained network; raises UserError as :meth:`restored`."""
+        """Load a trained network; UserError as :meth:`restored`."""
         self._policy = self.frozen(self.restored(checkpoint).network)
 
     def restored(self, checkpoint: Checkpoint) -> Learning[Network]:
-        """The network as a checkpoint left it; raises UserError where that has other choices or configuration."""
+        """Return network and optimiser of a checkpoint; UserError if it has other choices or another configuration."""
         refuse_other_choices(checkpoint.facts, self.choices())
         learning = Learning(self.like(checkpoint), self._lr)
         learning.restore(checkpoint.tensors)
         return learning
 
     async def fit(self, training: Training) -> None:
-        """Train, a checkpoint before the first epoch and after each; an interrupted training resumes."""
+        """Train or resume a training; write a checkpoint before the first epoch and after each."""
 
         def save(epoch: int) -> None:
             training.save(epoch, learning.learned(), learning.moments(), self.facts())
@@ -249,20 +247,20 @@ class PolicyGradient(ABC, Generic[Network, Policy, Trace]):
             rollout = self.rollout(policy)
             return await training.attempt(rollout.solve, item, episode), rollout.trace
 
-        found = training.resume()
-        learning = Learning(await self.begin(training), self._lr) if found is None else self.restored(found)
-        if found is None:
+        checkpoint, done = training.resume(), 0
+        if checkpoint is None:
+            learning = Learning(await self.begin(training), self._lr)
             save(0)
-        done = int(found.facts["epoch"]) if found else 0
+        else:
+            learning, done = self.restored(checkpoint), int(checkpoint.facts["epoch"])
         training.plan((self._epochs - done) * len(training.items) * self._group)
         for step, questions, ends_epoch in updates(training, done, self._epochs, self._batch):
             with training.timed("rollouts"):
                 policy = self.frozen(learning.network)
                 episodes = [(item, Episode(step.epoch, number)) for item in questions for number in range(self._group)]
-                made = await gather(attempt(item, episode) for item, episode in episodes)
-            attempts, traces = [one for one, _ in made], [trace for _, trace in made]
+                attempts, traces = zip(*await gather(attempt(*episode) for episode in episodes), strict=True)
             with training.timed("update"):
-                measures = self.learn(learning, [one.answered for one in attempts], traces, step)
+                measures = self.learn(learning, [answered for _, answered in attempts], traces, step)
             training.note(step, measures, attempts)
             if ends_epoch:
                 save(step.epoch)

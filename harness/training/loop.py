@@ -1,8 +1,7 @@
-"""The training loop of a learning method: questions, graded attempts, checkpoints, and the training log.
+"""Training of one cell: graded attempts at questions, checkpoints, the training log, and resumption.
 
-An epoch is the unit of resumption. What it produced (log rows, uses of calls, decisions) is written next to its
-checkpoint and before it, so a checkpoint that exists vouches for everything up to its epoch; what an interrupted epoch
-had begun is done again, from the call log.
+Training resumes after the last finished epoch. The tables of an epoch (measures, calls, decisions) are written before
+its checkpoint, so a checkpoint implies the files up to its epoch. An interrupted epoch is repeated from the call log.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class Attempt(NamedTuple):
 
 
 class TrainingStep(NamedTuple):
-    """One step of a training: its epoch and its update, both counted from 1, and how many updates there will be."""
+    """Epoch and update of a training, both counted from 1, and the number of all its updates."""
 
     epoch: int
     update: int
@@ -66,100 +65,92 @@ class TrainingStep(NamedTuple):
 
 
 class Training:
-    """The training of one cell."""
+    """Training of one cell."""
 
     def __init__(
         self,
         items: Sequence[Item],
         runtime: Runtime,
         folder: Path,  # the cell's
-        facts: Mapping[str, Any],  # identify the training; a checkpoint with another ``identity`` is not continued
-        label: str,  # names the cell in progress lines
+        facts: Mapping[str, Any],  # of every checkpoint; one with another ``identity`` is not continued
+        label: str,  # of the cell in progress lines
         has_call: Callable[[str], bool],  # whether the call log holds a call, by its key
         in_flight: int,  # attempts under way at the same time
     ) -> None:
         self.items = tuple(items)
         self.seed = runtime.seed
+        self.seconds: dict[str, float] = {}  # wall-clock time by phase, since this process began
         self._runtime = runtime
         self._folder, self._checkpoints = folder, folder / _CHECKPOINTS
         self._facts = facts
         self._label = label
         self._has_call = has_call
-        self._semaphore = LongestFirstSemaphore(in_flight)
-        self._updates_of_epoch: list[dict[str, Any]] = []
-        self._trajectories: list[tuple[Episode, Trajectory]] = []
-        self._finished = 0
+        self._slots = LongestFirstSemaphore(in_flight)
+        self._measures: list[dict[str, Any]] = []  # of the present epoch
+        self._trajectories: list[tuple[Episode, Trajectory]] = []  # of the present epoch
+        self._finished = 0  # the last finished epoch
         self._started = time.monotonic()
         self._updates = 0
         self._begun = self._ended = 0  # attempts since the last update
         self._last_update = ""
-        self.seconds: dict[str, float] = {}  # wall-clock time by phase, since this process began
 
     async def embed(self, text: str) -> NDArray[np.float32]:
-        """The sentence embedding of a text, shape (384,)."""
+        """Return the sentence embedding of a text, shape (384,)."""
         return (await self._runtime.embeddings.embed(text)).vector
 
     def plan(self, attempts: int) -> None:
-        """Expect so many attempts: too many failed ones, which stop the cell, are a share of these."""
+        """Expect a number of attempts; the share of them that may fail before the cell stops refers to it."""
         self._runtime.errors.plan(attempts)
 
     async def attempt(self, solve: Solve, item: Item, episode: Episode) -> Attempt:
-        """Let the method try a question once, of those waiting the longest first, and grade it as the runtime does."""
+        """Let the method try a question once, and grade its answer; of waiting questions the longest goes first."""
         self._begun += 1
-        async with self._semaphore.slot(len(item.question)):
+        async with self._slots.slot(len(item.question)):
             answered = await self._runtime.attempt(solve, item, episode)
         self._ended += 1
         return Attempt(episode, answered)
 
     async def consult(self, purpose: str, episode: Episode, work: Callable[[Context], Awaitable[T]]) -> T:
-        """Let the method ask models something that is no attempt at a question; returns what ``work`` found out.
+        """Let the method call models for something that is no attempt at a question; return the result of ``work``.
 
-        The calls are in the ledger of the training, where ``purpose``, such as ``optimizer``, takes the place of the
-        question's id. Together they count as one attempt, which has failed where the last (by step, then slot) has.
+        The calls are in the tables of the training, with ``purpose``, such as ``optimizer``, as id of the question.
+        Together they count as one attempt, which has failed if the last call (by step, then slot) has.
         """
-        context = self._runtime.context(
-            Item(id=purpose, benchmark=self._runtime.benchmark.key, question="", gold=""), episode
-        )
-        found = await work(context)
+        item = Item(id=purpose, benchmark=self._runtime.benchmark.key, question="", gold="")
+        context = self._runtime.context(item, episode)
+        result = await work(context)
         trajectory = context.close("")
         self._trajectories.append((episode, trajectory))
-        last = trajectory.final_call
-        failed = last is not None and last.error is not None
-        self._runtime.errors.note(Status.CALL_FAILED if failed else Status.GRADED, last)
-        return found
+        call = trajectory.final_call
+        has_failed = call is not None and call.error is not None
+        self._runtime.errors.note(Status.CALL_FAILED if has_failed else Status.GRADED, call)
+        return result
 
     def resume(self) -> Checkpoint | None:
-        """The checkpoint to resume from, ``None`` to begin; one of another training or with lost files is removed."""
+        """Return the checkpoint to resume from, None to begin; delete those of another training or with lost files."""
         for torn in self._checkpoints.glob(".*"):
             torn.unlink()
-        finished = self._finished_epochs()
-        if not finished:
+        epochs = self._finished_epochs()
+        if not epochs:
             return None
-        found = checkpoint.load(self._checkpoint(finished[-1]))
+        stored = checkpoint.load(self._checkpoint(epochs[-1]))
         why = ""
-        if found.facts.get("identity") != self._facts["identity"]:
+        if stored.facts.get("identity") != self._facts["identity"]:
             why = "its checkpoints come from other code, data or configuration"
-        elif not self._has_all_files(finished[-1]):
+        elif not self._has_all_files(epochs[-1]):
             why = "files of its checkpoints or calls in its log are gone"
         if why:
             logger.warning("%s: %s; training starts over (finished calls are kept)", self._label, why)
             delete_checkpoints(self._folder)
             return None
-        self._finished = finished[-1]
+        self._finished = epochs[-1]
         logger.info("%s: training resumes after epoch %d", self._label, self._finished)
         optimiser = checkpoint.load(self._checkpoint(self._finished, _OPTIMISER))
-        return Checkpoint({**found.tensors, **optimiser.tensors}, found.facts)
-
-    def _has_all_files(self, finished: int) -> bool:
-        epochs = range(finished + 1)
-        if not all(self._piece(epoch, name).exists() for epoch in epochs for name in TABLES):
-            return False
-        calls = (row for epoch in epochs for row in rows_of(self._piece(epoch, "training_calls"), ["key"]))
-        return all(self._has_call(row["key"]) for row in calls)
+        return Checkpoint({**stored.tensors, **optimiser.tensors}, stored.facts)
 
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:
-        """Count the time of a block towards a phase."""
+        """Add the time of a block to a phase."""
         started = time.perf_counter()
         try:
             yield
@@ -167,14 +158,16 @@ class Training:
             self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - started
 
     def note(self, step: TrainingStep, measures: Mapping[str, float], attempts: Sequence[Attempt]) -> None:
-        """Keep one update: what the method measured, with accuracy, costs, depth and calls of its attempts."""
-        learned = {name: rounded(float(value)) for name, value in measures.items()}
-        measures = {**_measures([attempt.answered for attempt in attempts]), **learned}
-        self._updates_of_epoch += (
+        """Log one update: measures of the method, with six decimals, and accuracy, costs and depth of its attempts."""
+        measures = {
+            **_measures([answered for _, answered in attempts]),
+            **{name: rounded(float(value)) for name, value in measures.items()},
+        }
+        self._measures += (
             {"epoch": step.epoch, "update": step.update, "measure": name, "value": float(value)}
             for name, value in measures.items()
         )
-        self._trajectories += ((episode, one.trajectory) for episode, one in attempts)
+        self._trajectories += ((episode, answered.trajectory) for episode, answered in attempts)
         self._updates += 1
         self._begun = self._ended = 0
         left = (time.monotonic() - self._started) / self._updates * (step.of - step.update)
@@ -186,19 +179,19 @@ class Training:
         )
 
     def so_far(self) -> str:
-        """Return the last update in words, and how many attempts at the next one have ended."""
+        """Return the last update in words, and the number of ended attempts at the next one."""
         under_way = f", {self._ended}/{self._begun} attempts at the next update" if self._begun else ""
         return f"{self._label}: training{self._last_update}{under_way}"
 
     def save(self, epoch: int, learned: Tensors, optimiser: Tensors, facts: Mapping[str, Any]) -> None:
         """Write the checkpoint of a finished epoch, 0 before any training; of the optimiser only the last is kept."""
         for name, schema in TABLES.items():
-            found = self._updates_of_epoch if name == "training" else self._rows(name.removeprefix("training_"))
-            write_table(self._piece(epoch, name), schema, found, simulated=self._facts["simulated"])
-        self._updates_of_epoch, self._trajectories = [], []
-        whole = {**facts, **self._facts, "epoch": epoch}
-        checkpoint.save(self._checkpoint(epoch, _OPTIMISER), Checkpoint(optimiser, whole))
-        checkpoint.save(self._checkpoint(epoch), Checkpoint(learned, whole))
+            table = self._measures if name == "training" else self._rows(name.removeprefix("training_"))
+            write_table(self._piece(epoch, name), schema, table, simulated=self._facts["simulated"])
+        self._measures, self._trajectories = [], []
+        facts = {**facts, **self._facts, "epoch": epoch}
+        checkpoint.save(self._checkpoint(epoch, _OPTIMISER), Checkpoint(optimiser, facts))
+        checkpoint.save(self._checkpoint(epoch), Checkpoint(learned, facts))
         for earlier in range(epoch):
             self._checkpoint(earlier, _OPTIMISER).unlink(missing_ok=True)
         self._finished = epoch
@@ -208,39 +201,48 @@ class Training:
         write_atomically(self._folder / CHECKPOINT, self._checkpoint(self._finished).read_bytes())
         for name, schema in TABLES.items():
             pieces = (self._piece(epoch, name) for epoch in range(self._finished + 1))
-            found = (row for piece in pieces for row in rows_of(piece))
-            write_table(self._folder / f"{name}.parquet", schema, found, simulated=self._facts["simulated"])
+            table = (row for piece in pieces for row in rows_of(piece))
+            write_table(self._folder / f"{name}.parquet", schema, table, simulated=self._facts["simulated"])
 
     def _rows(self, kind: str) -> Iterator[Mapping[str, Any]]:
-        return ({**episode._asdict(), **row} for episode, one in self._trajectories for row in rows(one, kind))
+        for episode, trajectory in self._trajectories:
+            yield from ({**episode._asdict(), **row} for row in rows(trajectory, kind))
 
     def _finished_epochs(self) -> list[int]:
-        """The epochs that training can resume from: only the last is sure to have what the optimiser remembers."""
-        moments = self._checkpoints.glob(f"epoch-*{_OPTIMISER}.safetensors")
-        epochs = sorted(int(path.name.split(".")[0].removeprefix("epoch-")) for path in moments)
+        """Return the epochs that training can resume from, which is the last: it alone has the optimiser's state."""
+        optimisers = self._checkpoints.glob(f"epoch-*{_OPTIMISER}.safetensors")
+        epochs = sorted(int(path.name.split(".")[0].removeprefix("epoch-")) for path in optimisers)
         return [epoch for epoch in epochs if self._checkpoint(epoch).exists()]
+
+    def _has_all_files(self, finished: int) -> bool:
+        epochs = range(finished + 1)
+        if not all(self._piece(epoch, name).exists() for epoch in epochs for name in TABLES):
+            return False
+        calls = (row for epoch in epochs for row in rows_of(self._piece(epoch, "training_calls"), ["key"]))
+        return all(self._has_call(row["key"]) for row in calls)
 
     def _piece(self, epoch: int, name: str) -> Path:
         return self._checkpoints / f"epoch-{epoch:02d}.{name}.parquet"
 
-    def _checkpoint(self, epoch: int, of: str = "") -> Path:
-        return self._checkpoints / f"epoch-{epoch:02d}{of}.safetensors"
+    def _checkpoint(self, epoch: int, suffix: str = "") -> Path:
+        return self._checkpoints / f"epoch-{epoch:02d}{suffix}.safetensors"
 
 
 def delete_checkpoints(folder: Path) -> None:
-    """Remove the checkpoints of a cell, so that its training starts over."""
+    """Delete the checkpoints of a cell, so that its training starts over."""
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
 
 
 def _measures(answered: Sequence[Answered]) -> dict[str, float]:
-    trajectories = [one.trajectory for one in answered]
+    trajectories = [attempt.trajectory for attempt in answered]
     n = len(trajectories)
     return {
         "trajectories": n,
-        "accuracy": sum(one.verdict.correct for one in answered) / n,
-        "cost_total": sum(one.cost_total for one in trajectories) / n,
-        "cost_steps": sum(one.cost_steps for one in trajectories) / n,
-        "depth": sum(one.depth for one in trajectories) / n,
-        "calls": sum(len(one.calls) for one in trajectories),
-        "truncated": sum(one.truncated for one in trajectories) / max(sum(one.embedded for one in trajectories), 1),
+        "accuracy": sum(attempt.verdict.correct for attempt in answered) / n,
+        "cost_total": sum(trajectory.cost_total for trajectory in trajectories) / n,
+        "cost_steps": sum(trajectory.cost_steps for trajectory in trajectories) / n,
+        "depth": sum(trajectory.depth for trajectory in trajectories) / n,
+        "calls": sum(len(trajectory.calls) for trajectory in trajectories),
+        "truncated": sum(trajectory.truncated for trajectory in trajectories)
+        / max(sum(trajectory.embedded for trajectory in trajectories), 1),
     }

@@ -17,7 +17,7 @@ from hypothesis.extra.numpy import arrays
 from gmr.config import Config
 from gmr.policy import Entropy, Evaluation, Snapshot, Step, Trace
 from gmr.router import Router
-from gmr.training import advantages, learn, log_of, loss, new_router, utility
+from gmr.training import advantages, learn, loss, new_router, training_log, utility
 from harness.agents.trajectory import Answered, Episode
 from harness.training.learning import Learning
 from tests.fixtures import ITEMS, Client, attempt, embedding, graded
@@ -72,7 +72,7 @@ def step(written: bool, *retrieved: bool) -> Step:
     return Step(0, 0, retrieved, units(RNG), written, None)
 
 
-def test_the_log_of_utilities_memories_and_entropies() -> None:
+def test_the_training_log_utilities_memories_and_entropies() -> None:
     rewards = np.array([[1.0, 1.0], [0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
     utilities = rewards - np.array([[0.1, 0.1], [0.1, 0.2], [0.1, 0.1], [0.2, 0.2]])
     traces = [
@@ -82,7 +82,7 @@ def test_the_log_of_utilities_memories_and_entropies() -> None:
     ]
     entropies = {"role": Entropy(torch.tensor(6.0), 4), "retrieval": Entropy(torch.tensor(0.0), 0)}
     evaluation = Evaluation(torch.zeros(2), torch.tensor(0.0), entropies, {"role": 0.75})
-    found = log_of(utilities, rewards, utilities - utilities.mean(axis=1, keepdims=True), traces, evaluation)
+    found = training_log(utilities, rewards, utilities - utilities.mean(axis=1, keepdims=True), traces, evaluation)
     assert found == {
         "utility": pytest.approx(utilities.sum() / 8),
         "equal_reward_groups": 0.75,
@@ -95,7 +95,7 @@ def test_the_log_of_utilities_memories_and_entropies() -> None:
         "max_probability_role": 0.75,
     }
     # No share of nothing.
-    assert "retrieved" not in log_of(utilities, rewards, utilities, traces[1:2], evaluation)
+    assert "retrieved" not in training_log(utilities, rewards, utilities, traces[1:2], evaluation)
 
 
 # Updates from rollouts that were really walked
