@@ -5,4 +5,4 @@ include: "workflow/Snakefile"
 rule default:
     default_target: True
     input:
-        everything_asked,
+        rules.all.input,

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from annotated_types import MinLen
 from pydantic import Field, NonNegativeInt
 
-from analysis.sensitivity import plan
 from analysis.source import Source, lacks
 from harness.errors import UserError, unknown
-from harness.files import Declaration, Distinct, Many, fingerprint_of, read_entries, source_of
+from harness.files import Declaration, Distinct, Many, read_entries
+from harness.fingerprint import fingerprint_of, source_of
 from harness.runner import config, layout
 from harness.runner.config import Cell, Preset
 
@@ -61,7 +61,6 @@ class Artefact(Declaration):
     cells: Annotated[Many[Selection], MinLen(1)] = ()
     timings: Annotated[Many[Selection], MinLen(1)] = ()  # timed with the first of their seeds
     data: bool = False  # reads the prepared questions
-    scenarios: bool = False  # also reads the scenarios of ``config/sensitivity.yaml``, of a simulated run alone
     optional: bool = False  # part of a whole run only where the preset names its artefacts
     options: Mapping[str, Any] = {}  # what its module is told
 
@@ -81,8 +80,6 @@ class Artefact(Declaration):
 
     def applies_to(self, preset: Preset) -> bool:
         """Whether a preset has anything to make it from."""
-        if self.scenarios:
-            return bool(plan(preset))
         return not self.cells or bool(self.cells_of(preset))
 
     def check(self, preset: Preset) -> None:
@@ -91,8 +88,6 @@ class Artefact(Declaration):
             lacking = f"backbone for its methods among {', '.join(preset.backbones)}"
             if all(set(one.benchmarks or preset.benchmarks).isdisjoint(preset.benchmarks) for one in self.cells):
                 lacking = "benchmark it is made from"
-            if self.scenarios and not preset.simulated:
-                lacking = "simulated backbones"
             raise UserError(
                 f"{self.key} cannot be made of preset {preset.name}, which has no {lacking}; "
                 "choose another preset (config/presets) or artefact (config/artefacts.yaml)"
@@ -112,17 +107,12 @@ class Artefact(Declaration):
         cells = [layout.cell(preset.name, cell) / "run.json" for cell in self.cells_of(preset)]
         timings = [layout.timing(preset.name, cell) / "timing.json" for cell in self.timings_of(preset)]
         prepared = [layout.manifest(preset.name, key) for key in preset.benchmarks if self.data]
-        scenarios = [folder / "run.json" for one in plan(preset) for folder in one.folders] if self.scenarios else []
-        return [*cells, *timings, *prepared, *scenarios]
+        return [*cells, *timings, *prepared]
 
     def code(self) -> str:
         """Fingerprint of the code that can change its files, given what it is made from."""
-        if self.scenarios:
-            read = ["config/sensitivity.yaml"]
-        elif self.cells or self.data:
-            read = []
-        else:  # Without an input it is made from the configuration.
-            read = ["config/backbones.yaml", "config/weights.yaml"]
+        # Without an input it is made from the configuration.
+        read = [] if self.cells or self.data else ["config/backbones.yaml", "config/weights.yaml"]
         return code_of_report("config/published.yaml", *read)
 
     def build(self, preset: Preset) -> Exhibit:

@@ -1,17 +1,14 @@
-"""Files: written whole or not at all, YAML read strictly, the records it declares checked, code fingerprinted."""
+"""Files: written whole or not at all, YAML read strictly, the records it declares checked."""
 
 from __future__ import annotations
 
-import ast
 import difflib
 import functools
 import hashlib
-import importlib.util
-import json
 import os
 import re
 import tempfile
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, TypeVar
@@ -50,8 +47,6 @@ _WORDS = {
     "a valid integer": "a whole number",
     "a valid number": "a number",
 }
-_HANDED_ON = "GMR_SYNTAX_TREES"
-_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @contextmanager
@@ -256,79 +251,3 @@ def _reason(error: ErrorDetails) -> str:
 def digest(document: Any) -> str:
     """SHA-256 of a document of JSON, whatever the order of its keys."""
     return hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()
-
-
-def fingerprint(paths: Iterable[Path]) -> str:
-    """SHA-256 over source files, and those below folders; of Python the syntax tree without docstrings counts."""
-    files = {file for path in paths for file in (filter(_counts, path.rglob("*")) if path.is_dir() else [path])}
-    hasher = hashlib.sha256()
-    for file in sorted(files):
-        name = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file.name
-        content = _tree(file.read_bytes()).encode() if file.suffix == ".py" else file.read_bytes()
-        hasher.update(f"{name}\0".encode() + content + b"\0")
-    return hasher.hexdigest()
-
-
-@functools.cache
-def fingerprint_of(*names: str) -> str:
-    """Return the :func:`fingerprint` of files and folders of the checkout, computed once a process."""
-    return fingerprint(ROOT / name for name in names)
-
-
-def _counts(file: Path) -> bool:
-    return file.suffix in {".py", ".yaml", ".j2", ".jsonl"}
-
-
-def code_of(module: str) -> str:
-    """Fingerprint of the code that can change the results of a method: ``harness`` and the method's own module."""
-    source = source_of(module)
-    return fingerprint([ROOT / "harness", *([source] if source else [])])
-
-
-def source_of(module: str) -> Path | None:
-    """File of a module, or folder of a package; ``None`` if there is none."""
-    try:
-        spec = importlib.util.find_spec(module)
-    except ModuleNotFoundError:
-        return None
-    if spec is None or spec.origin is None:
-        return None
-    return Path(spec.origin).parent if spec.submodule_search_locations else Path(spec.origin)
-
-
-def hand_on_trees() -> None:
-    """Tell the processes that this one starts what syntax trees it has read: a fifth of the time of a short cell."""
-    os.environ[_HANDED_ON] = json.dumps(_trees())
-
-
-@functools.cache
-def _trees() -> dict[str, str]:
-    """Digests of the syntax trees that are known, by the digest of their source."""
-    return dict(json.loads(os.environ.get(_HANDED_ON, "{}")))
-
-
-def _tree(source: bytes) -> str:
-    """Digest of a module's syntax tree, the same in every version of Python; of its source where it has no tree."""
-    known, key = _trees(), hashlib.sha256(source).hexdigest()
-    if key not in known:
-        try:
-            known[key] = hashlib.sha256(repr(_plain(ast.parse(source))).encode()).hexdigest()
-        except SyntaxError:
-            known[key] = key
-    return known[key]
-
-
-def _plain(node: Any) -> Any:
-    """A tree as tuples without positions, docstrings and empty fields, of which newer versions of Python have more."""
-    if not isinstance(node, ast.AST):
-        return node
-    fields: list[tuple[str, Any]] = []
-    for name in node._fields:
-        value = getattr(node, name, None)
-        if isinstance(value, list):
-            if name == "body" and isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
-                value = value[1:]
-            value = [_plain(part) for part in value]
-        if value is not None and value != []:
-            fields.append((name, _plain(value)))
-    return type(node).__name__, fields

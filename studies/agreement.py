@@ -265,6 +265,6 @@ def main(
 
 
 if __name__ == "__main__":
-    from workflow.cli import run
+    from cli.main import run
 
     run(lambda: typer.run(main))

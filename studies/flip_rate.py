@@ -21,6 +21,7 @@ from tqdm import tqdm
 
 from analysis.statistics import wilson
 from analysis.table import grid
+from cli.app import Overrides, PresetName, preset_of
 from harness.agents.prompts import question_prompt
 from harness.benchmarks import Tools, benchmark
 from harness.benchmarks.items import Item
@@ -34,7 +35,6 @@ from harness.llm.request import Request
 from harness.runner import config, layout
 from harness.runner.config import Preset
 from harness.sandbox import Sandbox
-from workflow.app import Overrides, PresetName, preset_of
 
 HEADS = ("backbone", "compared", "requests", "replies differ", "95% interval", "verdicts differ", "95% interval")
 
@@ -108,6 +108,6 @@ def main(
 
 
 if __name__ == "__main__":
-    from workflow.cli import run
+    from cli.main import run
 
     run(lambda: typer.run(main))

@@ -13,14 +13,14 @@ import pytest
 import yaml
 from filelock import FileLock
 
+from cli import reports
+from cli.commands import exports
 from harness.benchmarks.prepare import prepare
 from harness.runner import cell, config, config_hash, layout
 from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
 from harness.runner.simulation import calibrate
 from tests.fake_encoder import FakeEncoder
-from workflow import jobs, reports
-from workflow.commands import exports
 
 BENCHMARK = "humaneval"
 SETTINGS = {
@@ -44,7 +44,7 @@ def settled() -> Preset:
     """The preset that Snakemake would run in the working folder, its settings written for the jobs."""
     given = yaml.safe_load(Path("config/config.yaml").read_text())
     chosen = config.preset(given.pop("preset"), given)
-    jobs.settle(chosen).close()
+    config_hash.write_settings(chosen)
     return chosen
 
 

@@ -84,8 +84,8 @@ def _load() -> None:
     import smart_open  # noqa: F401
     import snakemake.cli
 
-    import workflow.reports  # noqa: F401
-    from harness.files import fingerprint
+    import cli.reports  # noqa: F401
+    from harness.fingerprint import fingerprint
 
     snakemake.cli.get_argument_parser()
     fingerprint([ROOT / name for name in ("harness", "gmr", "baselines", "analysis")])

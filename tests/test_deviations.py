@@ -9,7 +9,7 @@ from harness.files import ROOT
 LEDGER = (ROOT / "docs" / "deviations.md").read_text(encoding="utf-8")
 ENTRY = re.compile(r"\bD-[A-Z]+-\d+\b")
 HEADINGS = re.findall(r"^### (D-[A-Z]+-\d+) (.+)$", LEDGER, re.MULTILINE)
-PARTS = ("baselines", "config", "docs", "gmr", "harness", "analysis", "tests", "workflow")
+PARTS = ("baselines", "config", "docs", "gmr", "harness", "analysis", "tests", "cli")
 
 
 def anchor(heading: str) -> str:

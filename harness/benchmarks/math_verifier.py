@@ -14,7 +14,8 @@ from typing import Self
 
 from harness.database import Cache
 from harness.errors import UserError
-from harness.files import ROOT, fingerprint
+from harness.files import ROOT
+from harness.fingerprint import fingerprint
 from harness.sandbox.cache import Scope, Verdicts
 from harness.sandbox.process import Child
 

@@ -25,7 +25,8 @@ from pydantic import Field
 from harness.concurrency import InFlight, processors
 from harness.database import Cache, machine_folder
 from harness.errors import UserError
-from harness.files import ROOT, Declaration, Sha256, fingerprint, read, write_atomically, writing
+from harness.files import ROOT, Declaration, Sha256, read, write_atomically, writing
+from harness.fingerprint import fingerprint
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession

@@ -16,7 +16,8 @@ import orjson
 
 from harness.agents.runtime import Runtime
 from harness.errors import StoppedError
-from harness.files import code_of, digest, write_atomically
+from harness.files import digest, write_atomically
+from harness.fingerprint import code_of
 from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import note_served
 from harness.llm.request import Served

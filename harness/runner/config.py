@@ -22,9 +22,8 @@ from harness.files import (
     check,
     check_entries,
     read_yaml,
-    source_of,
-    yaml_value,
 )
+from harness.fingerprint import source_of
 from harness.llm import backbones as backbone_files
 from harness.llm import endpoints
 from harness.llm.backbones import Backbone
@@ -86,8 +85,7 @@ class Keys(Declaration):
 class Preset(Keys):
     """One run: data, methods, backbones, seeds, budgets."""
 
-    name: str  # of the file, then the changed parameter of the simulator, if any
-    simulator: Mapping[str, float] = {}  # that change: a parameter of ``config/simulator.yaml`` and its value
+    name: str  # of the file
 
     @property
     def simulated(self) -> bool:
@@ -201,14 +199,9 @@ def check_presets(names: Iterable[str]) -> None:
 
 
 def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
-    """Read a preset, apply overrides, and check every name it uses (UserError).
-
-    A name is a file of ``config/presets``; ``NAME@PARAMETER=VALUE`` is the same with one parameter of the simulator
-    changed, such as ``embedded@slope=4.0``.
-    """
-    base, _, change = name.partition("@")
-    check_presets([base])
-    path = FOLDER / "presets" / f"{base}.yaml"
+    """Read a preset, apply overrides, and check every name it uses (UserError)."""
+    check_presets([name])
+    path = FOLDER / "presets" / f"{name}.yaml"
     changed = overrides or {}
     where = f"{path}{' with ' + ', '.join(map(str, changed)) + ' overridden' if changed else ''}"
     keys: Keys = check({**check(read_yaml(path), dict[str, Any], path), **changed}, Keys, where)
@@ -219,7 +212,7 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
         named = "given for this run" if f"{kind}s" in changed else f"named in config/presets/{path.name}"
         _check_names(kind, getattr(keys, f"{kind}s"), choices, f"config/{kind}s.yaml; {named}")
     _check_names("large backbone", keys.large or (), backbones(found), f"the backbones of {path.name}")
-    return found.model_copy(update={"simulator": _changed_parameter(found, change)}) if change else found
+    return found
 
 
 def settings(chosen: Preset) -> dict[str, Any]:
@@ -259,19 +252,6 @@ def _check_pool(chosen: Preset, name: str) -> None:
     names = [one.model for one in asked]
     if twice := [model for model in names if names.count(model) > 1]:
         raise UserError(f"{name}: two backbones are {twice[0]!r}; calls are told apart by `model`")
-
-
-def _changed_parameter(chosen: Preset, change: str) -> dict[str, float]:
-    """The changed parameter in the name of a preset; calibrating checks whether it exists."""
-    parameter, _, value = change.partition("=")
-    number = yaml_value(value)
-    is_number = isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
-    if not chosen.simulated or not is_number:
-        raise UserError(
-            f"{chosen.name!r} is no preset: behind @ stands one parameter of config/simulator.yaml and its value, such "
-            "as embedded@slope=4.0, and the backbones have to be simulated"
-        )
-    return {parameter: float(number)}
 
 
 def cells(chosen: Preset) -> list[Cell]:

@@ -10,10 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import yaml
 
-from harness.files import code_of, digest, fingerprint_of, read_yaml, write_atomically
+from harness.files import digest, read_yaml, write_atomically
+from harness.fingerprint import code_of, fingerprint_of
 from harness.llm.backbones import ABOUT
 from harness.runner import config, layout
+
+_HEAD = "# The settings of the last run of this preset, overrides included; its jobs read them.\n"
 
 
 def of_data(chosen: config.Preset) -> dict[str, Any]:
@@ -32,7 +36,6 @@ def of_cell(chosen: config.Preset, cell: config.Cell) -> dict[str, Any]:
         "endpoints": chosen.endpoints,
         **({"length_scale": chosen.length_scale} if chosen.simulated else {}),
         **({"decoding": chosen.decoding} if chosen.greedy else {}),
-        **({"simulator": dict(chosen.simulator)} if chosen.simulator else {}),
     }
     return {
         "cell": dataclasses.asdict(cell),
@@ -58,7 +61,7 @@ def declared(chosen: config.Preset, cell: config.Cell) -> dict[str, Any]:
         "module": entry.module,
         "compared_cost": entry.compared_cost,
         "config_hash": digest(of_cell(chosen, cell)),
-        "code": _code(entry.module),
+        "code": code_of(entry.module),
     }
 
 
@@ -77,6 +80,14 @@ def is_current(chosen: config.Preset, cell: config.Cell) -> bool:
     return all(run.get(name) == value for name, value in declared(chosen, cell).items())
 
 
+def write_settings(chosen: config.Preset) -> None:
+    """Write the settings of a run where its jobs read them; a file that is the same already keeps its time."""
+    text = _HEAD + yaml.safe_dump(config.settings(chosen), sort_keys=False, width=120, allow_unicode=True)
+    path = layout.settings(chosen.name)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        write_atomically(path, text)
+
+
 def made_of_data(chosen: config.Preset) -> str:
     """Return the digest of what decides the prepared questions of a benchmark."""
     return digest([of_data(chosen), fingerprint_of("harness/benchmarks", "config/benchmarks.yaml")])
@@ -84,7 +95,7 @@ def made_of_data(chosen: config.Preset) -> str:
 
 def made_of_timing(chosen: config.Preset, cell: config.Cell) -> str:
     """Return the digest of what decides, besides the cell, how its method is timed."""
-    return digest([chosen.in_flight, chosen.endpoints, _code(config.methods()[cell.method].module)])
+    return digest([chosen.in_flight, chosen.endpoints, code_of(config.methods()[cell.method].module)])
 
 
 def note_made_of(path: Path, made_of: str) -> None:
@@ -98,12 +109,6 @@ def is_made_of(path: Path, made_of: str, files: Iterable[Path] = ()) -> bool:
         return path.read_text(encoding="utf-8").strip() == made_of and all(file.exists() for file in files)
     except OSError:
         return False
-
-
-@cache
-def _code(module: str) -> str:
-    """Return the fingerprint of a method's code, computed once however many cells it has."""
-    return code_of(module)
 
 
 @cache

@@ -19,11 +19,6 @@ CHECKPOINT = "trained.safetensors"
 _LEARNED = ("training.parquet", "training_calls.parquet", "training_decisions.parquet", CHECKPOINT)
 
 
-def base(preset: str) -> str:
-    """The preset whose questions a preset uses: itself, or the one whose simulator it changes."""
-    return preset.partition("@")[0]
-
-
 def settings(preset: str) -> Path:
     """The settings of a run, which its jobs read."""
     return RESULTS / preset / "config.yaml"
@@ -31,12 +26,12 @@ def settings(preset: str) -> Path:
 
 def manifest(preset: str, benchmark: str) -> Path:
     """The small file that identifies a benchmark's data and splits."""
-    return RESULTS / base(preset) / "data" / f"{benchmark}.json"
+    return RESULTS / preset / "data" / f"{benchmark}.json"
 
 
 def items(preset: str, benchmark: str) -> Path:
     """The normalised questions."""
-    return RESULTS / base(preset) / "data" / f"{benchmark}.items.jsonl"
+    return RESULTS / preset / "data" / f"{benchmark}.items.jsonl"
 
 
 def served(preset: str, benchmark: str) -> Path:

@@ -9,7 +9,7 @@ from typing import Any, cast
 import orjson
 
 from harness.errors import UserError
-from harness.files import code_of
+from harness.fingerprint import code_of
 from harness.llm.backbones import Backbone
 from harness.runner.method import Method, build
 from harness.runner.plan import Plan

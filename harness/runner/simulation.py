@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from harness.benchmarks.prepare import Prepared, read
 from harness.errors import UserError
-from harness.files import digest, fingerprint_of, write_atomically
+from harness.files import digest, write_atomically
+from harness.fingerprint import fingerprint_of
 from harness.llm import endpoints
 from harness.llm.backbones import load as load_backbones
 from harness.llm.request import Served
@@ -40,34 +41,29 @@ def _pools(preset: Preset) -> dict[str, Prepared]:
 async def calibrate(preset: Preset) -> None:
     """Calibrate the simulated backbones to a preset's questions and write ``calibration.json``.
 
-    A preset that changes a parameter takes the wrong programs of the calibration as stated: no parameter affects them,
-    and trying them takes nearly all of the time. Raises UserError where any of these are missing or do not fit.
+    Raises UserError where the questions are missing or do not fit.
     """
     from harness.sandbox import Limits, Sandbox
-    from harness.simulator import Calibration, build
+    from harness.simulator import build
     from harness.simulator.parameters import load_settings
 
-    pools, settings = _pools(preset), load_settings(overrides=preset.simulator)
+    pools, settings = _pools(preset), load_settings()
     # All backbones, not the preset's alone: a backbone more or less in a preset then changes no calibration.
     backbones = load_backbones(config.FOLDER / "backbones.yaml")
-    if preset.simulator:
-        stated = Calibration.load(layout.calibration(layout.base(preset.name)), pools)
-        calibration = build.calibration_of(pools, settings, backbones, stated.benchmarks)
-    else:
-        async with Sandbox(Limits(cpu_s=build.TRIAL_S)) as sandbox:
-            calibration = await build.build_calibration(pools, settings, backbones, sandbox)
+    async with Sandbox(Limits(cpu_s=build.TRIAL_S)) as sandbox:
+        calibration = await build.build_calibration(pools, settings, backbones, sandbox)
     write_atomically(layout.calibration(preset.name), calibration.content)
-    config_hash.note_made_of(layout.made_of(preset.name, "calibration"), made_of(preset))
+    config_hash.note_made_of(layout.made_of(preset.name, "calibration"), made_of())
 
 
-def made_of(preset: Preset) -> str:
-    """Return the digest of what decides, besides the questions, a preset's calibration."""
+def made_of() -> str:
+    """Return the digest of what decides a calibration besides the questions."""
     from harness.simulator.parameters import load_settings
 
     settings = load_settings()
     # The other published numbers are no business of the calibration.
     targets = [settings.accuracy, {key: one.model_dump() for key, one in settings.cost.items()}]
-    return digest([dict(preset.simulator), targets, fingerprint_of(*CODE)])
+    return digest([targets, fingerprint_of(*CODE)])
 
 
 def simulated_endpoint(preset: Preset) -> SimulatedEndpoint:

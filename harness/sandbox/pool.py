@@ -18,7 +18,8 @@ from typing import Any, Self
 from harness.concurrency import processors
 from harness.database import Cache
 from harness.errors import UserError
-from harness.files import ROOT, fingerprint
+from harness.files import ROOT
+from harness.fingerprint import fingerprint
 from harness.sandbox.cache import Scope, Verdicts
 from harness.sandbox.jail.confinement import FULL, RLIMIT
 from harness.sandbox.model import Execution, Limits, Outcome, Program

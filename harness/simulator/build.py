@@ -81,16 +81,6 @@ async def build_calibration(
     """Calibrate to prepared questions, the same bytes each time; UserError for a missing number or a broken sandbox."""
     logger.info("calibrating the simulated backbones; questions that ask for programs take the longest")
     programs = {key: await _tried_programs(key, pools[key].pool, sandbox) for key in sorted(pools)}
-    return calibration_of(pools, settings, backbones, programs)
-
-
-def calibration_of(
-    pools: Mapping[str, Prepared],
-    settings: Settings,
-    backbones: Mapping[str, Backbone],
-    programs: Mapping[str, Programs | BenchmarkCalibration],
-) -> Calibration:
-    """The calibration of prepared questions, with known programs or those of another calibration to them."""
     calibrations = {}
     for key in sorted(pools):
         pool, benchmark, found = pools[key], find_benchmark(key), programs[key]

@@ -11,7 +11,8 @@ from annotated_types import MinLen
 from pydantic import PositiveInt
 
 from harness.errors import UserError
-from harness.files import ROOT, check, fingerprint
+from harness.files import ROOT, check
+from harness.fingerprint import fingerprint
 from harness.llm.encoder import DECLARATION as ENCODER
 from harness.llm.request import SIMULATED, Message, Reply, Request, Served, Turn
 from harness.simulator import tokens

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 from annotated_types import Len, MinLen
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, Strict
 
-from harness.errors import unknown
 from harness.files import ROOT, Declaration, Many, Share, check, read_yaml
 from harness.llm.request import Kind, Style
 
@@ -75,16 +74,6 @@ class Assumed(_Assumption):
     value: Any
     why: str
 
-    @property
-    def number(self) -> float:
-        """The value, 1 for a list or mapping."""
-        return 1.0 if isinstance(self.value, Mapping | list) else float(self.value)
-
-    def moved(self, change: Any) -> Any:
-        """What a change makes of the value: a number takes its place, or multiplies every entry."""
-        is_factor = isinstance(change, int | float) and isinstance(self.value, Mapping | list)
-        return _scaled(self.value, change) if is_factor else change
-
 
 class Loan(_Assumption):
     """The lengths of another benchmark times a factor; ``question_tokens`` is the mean of its original questions."""
@@ -140,14 +129,10 @@ class Settings(NamedTuple):
     assumed: Mapping[str, Assumed]  # the parameters as in the file, with their ranges
 
 
-def load_settings(path: Path = DEFAULT_FILE, overrides: Mapping[str, Any] | None = None) -> Settings:
-    """Read the file with ``overrides`` by name, factors on lists and mappings; UserError for unusable values."""
+def load_settings(path: Path = DEFAULT_FILE) -> Settings:
+    """Read the file of parameters; UserError for unusable values."""
     file = _read(path)
     values = {name: one.value for name, one in file.parameters.items()}
-    for name, change in (overrides or {}).items():
-        if name not in values:
-            raise unknown("parameter", name, values, str(path))
-        values[name] = file.parameters[name].moved(change)
     accuracy, cost = _published(file.calibration)
     engine = {name: one.value for name, one in file.engine.items()}
     return Settings(
@@ -185,11 +170,3 @@ def _merged(published: Any, stated: Any) -> Any:
     if not isinstance(published, Mapping):
         return published
     return {**stated, **{key: _merged(part, stated.get(key, {})) for key, part in published.items()}}
-
-
-def _scaled(stated: Any, factor: float) -> Any:
-    if isinstance(stated, Mapping):
-        return {name: _scaled(part, factor) for name, part in stated.items()}
-    if isinstance(stated, list):
-        return [_scaled(part, factor) for part in stated]
-    return stated * factor

@@ -19,7 +19,7 @@ BACKBONE = "qwen-2.5-7B"
 # Several commands in one process, which loads everything once.
 _COMMANDS = """
 import json, sys
-from workflow import cli
+from cli import cli
 for words in json.loads(sys.argv[1]):
     cli.app(words, standalone_mode=False)
 """

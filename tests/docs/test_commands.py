@@ -24,7 +24,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TARGETS = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 PROGRAMS = ("gmr", "make", "pytest", "python", "snakemake", "bash", "sbatch")
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# No bundle was unpacked here; tests/workflow/test_bundle.py plans in one.
+# No bundle was unpacked here; tests/cli/test_bundle.py plans in one.
 NOT_PLANNED = ("--unlock", "--directory")
 
 
@@ -72,7 +72,7 @@ def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def parse(words: Sequence[str]) -> dict[str, Any]:
     """The parameters of a ``gmr`` command, read by its own parser."""
-    from workflow.cli import app
+    from cli.main import app
 
     group: Any = typer.main.get_command(app)
     context = group.make_context("gmr", list(words))

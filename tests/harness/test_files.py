@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field, PositiveInt, ValidationError
 
-from harness import files
+from harness import files, fingerprint
 from harness.errors import UserError
 from harness.files import (
     AsWritten,
@@ -40,22 +40,22 @@ def test_a_failed_write_leaves_the_old_content(tmp_path: Path, monkeypatch: pyte
 
 
 def test_the_fingerprint_sees_code_and_data_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "ROOT", tmp_path)
+    monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "a.py").write_text("1")
     (tmp_path / "package" / "b.yaml").write_text("x: 1")
-    before = files.fingerprint([tmp_path / "package"])
+    before = fingerprint.fingerprint([tmp_path / "package"])
     (tmp_path / "package" / "notes.txt").write_text("scribble")
-    assert files.fingerprint([tmp_path / "package"]) == before
+    assert fingerprint.fingerprint([tmp_path / "package"]) == before
     # What is named counts whatever it is.
-    assert files.fingerprint([tmp_path / "package", tmp_path / "package" / "notes.txt"]) != before
-    assert files.fingerprint([tmp_path / "package" / "b.yaml", tmp_path / "package"]) == before
+    assert fingerprint.fingerprint([tmp_path / "package", tmp_path / "package" / "notes.txt"]) != before
+    assert fingerprint.fingerprint([tmp_path / "package" / "b.yaml", tmp_path / "package"]) == before
     (tmp_path / "package" / "b.yaml").write_text("x: 2")
-    changed = files.fingerprint([tmp_path / "package"])
+    changed = fingerprint.fingerprint([tmp_path / "package"])
     assert changed != before
     (tmp_path / "package" / "data").mkdir()
     (tmp_path / "package" / "data" / "questions.jsonl").write_text("{}\n")
-    assert files.fingerprint([tmp_path / "package"]) != changed
+    assert fingerprint.fingerprint([tmp_path / "package"]) != changed
 
 
 SOURCE = """
@@ -85,26 +85,29 @@ def test_the_syntax_tree_is_the_fingerprint_of_python_and_the_same_in_every_vers
 
     def of(source: str) -> str:
         (tmp_path / "a.py").write_text(source)
-        return files.fingerprint([tmp_path / "a.py"])
+        return fingerprint.fingerprint([tmp_path / "a.py"])
 
-    monkeypatch.setattr(files, "ROOT", tmp_path)
+    monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
     known = "f1eec630e6100ad5dbe665e82331b5743aeb2dd115de8f0492913b4f8b94bbdd"
     assert of(SOURCE) == of(LIKE_IT) == known
     changes = [("1.5", "1.25"), ("* by", "/ by"), ("of(", "for_("), (".1f", ".2f"), ("):", ") -> int")]
     assert len({known, *(of(SOURCE.replace(old, new, 1)) for old, new in changes)}) == len(changes) + 1
 
 
-def test_a_process_believes_what_the_one_that_started_it_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    parsed: list[bytes] = []
-    parse = files.ast.parse
-    monkeypatch.setattr(files.ast, "parse", lambda source: parsed.append(source) or parse(source))
-    monkeypatch.setenv("GMR_SYNTAX_TREES", "{}")
-    files._trees.cache_clear()
-    before = files._tree(SOURCE.encode())
-    files.hand_on_trees()
-    files._trees.cache_clear()
-    assert files._tree(SOURCE.encode()) == files._tree(LIKE_IT.encode()) == before
-    assert parsed == [SOURCE.encode(), LIKE_IT.encode()]
+def test_digests_of_syntax_trees_are_kept_for_other_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results" / "cache").mkdir(parents=True)
+    (tmp_path / "a.py").write_text(SOURCE)
+    fingerprint._syntax_digests.cache_clear()
+    before = fingerprint.fingerprint([tmp_path / "a.py"])
+    fingerprint._syntax_digests.cache_clear()
+    monkeypatch.setattr(fingerprint.ast, "parse", lambda source: pytest.fail("parsed again"))
+    assert fingerprint.fingerprint([tmp_path / "a.py"]) == before
+    (tmp_path / "results" / "cache" / "syntax.json").write_text("{")
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    fingerprint._syntax_digests.cache_clear()
+    assert fingerprint.fingerprint([tmp_path / "a.py"]) == before
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ CELL = "results/{preset}/cells/{method}/{benchmark}/{backbone}/seed{seed}/"
 
 rule cell:
     input:
-        cell_inputs,
+        inputs_of(inputs.cell, "cell"),
     output:
         [f"{CELL}{name}" for name in layout.cell_files(learned=False)],
         f"{CELL}timing.json",
@@ -15,7 +15,7 @@ rule cell:
         "../../environment.yml"
     resources:
         # Cells that ask real servers at once; the profiles say how many may.
-        asking=lambda wildcards: int(not preset_named(wildcards.preset).simulated),
+        asking=lambda wildcards: int(not is_simulated(wildcards)),
     shell:
         "gmr --log {log} cell --preset {wildcards.preset} --method {wildcards.method}"
         " --benchmark {wildcards.benchmark} --backbone {wildcards.backbone}"
@@ -31,20 +31,15 @@ use rule cell as learned_cell with:
         method=one_of(key for key, entry in METHODS.items() if entry.trained),
 
 
-# What a run is forecast from: every cell behind any artefact, with the seeds of the preset, and nothing
-# else.
+# What a run is forecast from: every cell behind any artefact, with the seeds of the preset, and nothing else.
 rule cells:
     input:
-        lambda wildcards: [
-            layout.cell(config["preset"], cell) / "run.json"
-            for cell in registry.cells_of(preset_named(config["preset"]))
-            if cell.seed in preset_named(config["preset"]).seeds
-        ],
+        lambda wildcards: inputs.cells(load_preset(config["preset"])),
 
 
 rule timing:
     input:
-        timing_inputs,
+        inputs_of(inputs.timing, "cell"),
     output:
         "results/{preset}/timings/{method}/{benchmark}/{backbone}/seed{seed}/timing.json",
         "results/{preset}/made_of/timings/{method}/{benchmark}/{backbone}/seed{seed}.sha256",
@@ -53,7 +48,7 @@ rule timing:
     conda:
         "../../environment.yml"
     # All cores there are, so that nothing else runs while a method is timed; with simulated backbones it mostly sleeps.
-    threads: lambda wildcards: 1 if preset_named(wildcards.preset).simulated else 1024
+    threads: lambda wildcards: 1 if is_simulated(wildcards) else 1024
     shell:
         "gmr --log {log} timing --preset {wildcards.preset} --method {wildcards.method}"
         " --benchmark {wildcards.benchmark} --backbone {wildcards.backbone}"

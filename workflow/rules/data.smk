@@ -1,6 +1,6 @@
 rule data:
     input:
-        data_inputs,
+        inputs_of(inputs.data, "benchmark"),
     output:
         "results/{preset}/data/{benchmark}.json",
         "results/{preset}/data/{benchmark}.items.jsonl",
@@ -17,14 +17,14 @@ rule data:
 # All questions of the preset, for what is done before its first cell.
 rule questions:
     input:
-        lambda wildcards: data_of(
-            config["preset"], preset_named(config["preset"]).benchmarks
+        lambda wildcards: inputs.questions(
+            load_preset(config["preset"]), load_preset(config["preset"]).benchmarks
         ),
 
 
 rule calibration:
     input:
-        calibration_inputs,
+        inputs_of(inputs.calibration),
     output:
         "results/{preset}/calibration.json",
         "results/{preset}/made_of/calibration.sha256",
@@ -42,7 +42,7 @@ rule calibration:
 # One a benchmark: with the questions of all for input, a benchmark more would run it again, and all finished cells.
 rule health:
     input:
-        health_inputs,
+        inputs_of(inputs.health, "benchmark"),
     output:
         "results/{preset}/served/{benchmark}.json",
         # What cells wait for. Its content never changes, so that a check by hand, whose file is newer, makes none again.

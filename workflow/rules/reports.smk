@@ -1,16 +1,14 @@
 rule table:
     input:
-        artefact_inputs,
+        inputs_of(inputs.artefact, "name"),
     output:
         in_report("reports/{preset}/{name}.html", "table", section_of),
-        expand(
-            "reports/{{preset}}/{{name}}.{kind}", kind=other_endings("table", "html")
-        ),
+        expand("reports/{{preset}}/{{name}}.{kind}", kind=endings("table", but="html")),
         "results/{preset}/made_of/reports/{name}.sha256",
     log:
         "results/{preset}/logs/{name}.log",
     wildcard_constraints:
-        name=artefacts_of("table"),
+        name=names_of("table"),
     conda:
         "../../environment.yml"
     params:
@@ -23,17 +21,15 @@ rule table:
 use rule table as figure with:
     output:
         in_report("reports/{preset}/{name}.png", "figure", section_of),
-        expand(
-            "reports/{{preset}}/{{name}}.{kind}", kind=other_endings("figure", "png")
-        ),
+        expand("reports/{{preset}}/{{name}}.{kind}", kind=endings("figure", but="png")),
         "results/{preset}/made_of/reports/{name}.sha256",
     wildcard_constraints:
-        name=artefacts_of("figure"),
+        name=names_of("figure"),
 
 
 rule claims:
     input:
-        claims_inputs,
+        inputs_of(inputs.claims),
     output:
         in_report("reports/{preset}/claims.html", "claims", "The paper's statements"),
         expand("reports/{{preset}}/claims.{kind}", kind=["md", "csv"]),
@@ -52,13 +48,13 @@ rule claims:
 rule pdf:
     input:
         table="reports/{preset}/{name}.tex",
-        page=ROOT / "analysis" / "one_table.tex",
+        page=files.ROOT / "analysis" / "one_table.tex",
     output:
         "reports/{preset}/{name}.pdf",
     log:
         "results/{preset}/logs/{name}.pdf.log",
     wildcard_constraints:
-        name=artefacts_of("table"),
+        name=names_of("table"),
     conda:
         "../../environment.yml"
     shell:
@@ -72,41 +68,21 @@ rule pdf:
 
 
 localrules:
-    run_name,
-    published_copy,
-    front_page,
+    link,
 
 
-# Copies of another preset go before RUN names a new one, so that RUN is true of every copy in the folder. What is copied
-# is in a list by its checksum, and nothing else is ever taken away in reports/.
-rule run_name:
+# reports/NAME is a link to the artefact of the preset of this run.
+rule link:
     input:
-        when_changed(is_run(preset_named(config["preset"]))),
-    output:
-        "reports/RUN",
-    log:
-        "results/logs/run_name.log",
-    conda:
-        "../../environment.yml"
-    params:
-        text=name_of_run(preset_named(config["preset"])),
-    shell:
-        "(touch reports/.copies;"
-        " (LC_ALL=C sha256sum --check reports/.copies || true) | sed -n 's/: OK$//p' | xargs -r -d '\\n' rm -f;"
-        " rm reports/.copies; echo {params.text:q} > {output}) 2> {log}"
-
-
-rule published_copy:
-    input:
-        artefact=lambda wildcards: layout.report(config["preset"], wildcards.name),
-        run="reports/RUN",
+        artefact=lambda wildcards: link_target(wildcards.name),
+        planned=lambda wildcards: planned(is_linked(wildcards.name)),
     output:
         "reports/{name}",
     log:
-        "results/logs/copy/{name}.log",
+        "results/logs/link/{name}.log",
     wildcard_constraints:
-        name=rf"(?!index\.html)({one_of(FOLDERS)}/)?[^/]+\.(tex|csv|md|html|pdf|png|svg)",
+        name=one_of(reports.all_files()),
     conda:
         "../../environment.yml"
     shell:
-        "(cp {input.artefact} {output}; sha256sum {output} >> reports/.copies) 2> {log}"
+        "ln --symbolic --relative --force {input.artefact} {output} 2> {log}"

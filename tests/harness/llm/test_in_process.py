@@ -9,7 +9,7 @@ from pathlib import Path
 LIBRARIES = ["openai", "aiohttp", "httpx2", "tenacity", "torch", "onnxruntime", "pandas", "scipy", "matplotlib"]
 CELL = """
 import sys
-from workflow import cli
+from cli import cli
 sys.argv = ["gmr", *{words!r}]
 try:
     cli.main()

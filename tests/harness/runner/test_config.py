@@ -16,7 +16,7 @@ from analysis.published import load
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm import backbones
-from harness.runner import config, config_hash, layout
+from harness.runner import config, config_hash
 from harness.runner.config import Cell, Limit
 
 
@@ -119,7 +119,7 @@ def test_a_preset_that_is_unknown_or_empty_is_one_line(folder: Path) -> None:
         config.preset("empty")
 
 
-@pytest.mark.parametrize("name", [*config.preset_names(), "smoke@slope=4.0"])
+@pytest.mark.parametrize("name", config.preset_names())
 def test_the_settings_of_a_preset_make_it_again(name: str) -> None:
     found = config.preset(name)
     assert config.preset(name, yaml.safe_load(yaml.safe_dump(config.settings(found)))) == found
@@ -143,20 +143,6 @@ def test_a_cell_that_the_preset_does_not_have_is_refused(cell: Cell, message: st
     with pytest.raises(UserError, match=message):
         config.check_cell(chosen, cell)
     config.check_cell(chosen, Cell("gmr_no_write_gate", "gsm_hard", "pool", 7))
-
-
-def test_a_preset_may_change_one_parameter_of_its_simulator() -> None:
-    chosen, cell = config.preset("smoke@slope=4"), Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)
-    assert (chosen.name, chosen.simulator) == ("smoke@slope=4", {"slope": 4.0})
-    assert config_hash.of_cell(chosen, cell) != config_hash.of_cell(config.preset("smoke"), cell)
-    assert layout.manifest("smoke@slope=4", "math") == layout.manifest("smoke", "math")
-    assert layout.cell("smoke@slope=4", cell) != layout.cell("smoke", cell)
-
-
-@pytest.mark.parametrize("name", ["smoke@slope", "smoke@slope=steep", "smoke@slope=yes", "paper@slope=4"])
-def test_a_change_that_is_none_is_refused(name: str) -> None:
-    with pytest.raises(UserError, match="behind @ stands"):
-        config.preset(name)
 
 
 def test_logs_are_shared_only_where_method_and_preset_say_so(folder: Path) -> None:

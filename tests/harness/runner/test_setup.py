@@ -16,8 +16,8 @@ from harness.runner.config import Cell
 from harness.runner.plan import Plan, plan
 from harness.runner.setup import check_confinement
 from harness.sandbox.pool import LEVELS
+from tests.cli.trained import Backbones
 from tests.fake_encoder import FakeEncoder
-from tests.workflow.trained import Backbones
 
 QUESTIONS = 2
 REFUSED = r"sandbox level rlimit.*real models write \(qwen-2.5-14B\).*gmr sandbox.*Linux"

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from cli.main import app
 from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
 from harness.errors import UserError
@@ -30,11 +31,10 @@ from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
 from harness.runner.timing import AskingAlways
 from harness.simulator.parameters import EngineParameters
+from tests.cli.trained import Backbones
 from tests.fake_encoder import FakeEncoder
 from tests.fixtures import FAILED, Client, content, questions, runtime
 from tests.small_run import GMR, SINGLE, smoke
-from tests.workflow.trained import Backbones
-from workflow.cli import app
 
 # A hundred times as fast as the modelled servers are, so that tests need not wait for them.
 FAST = EngineParameters(concurrent_sequences=64, prefill_tokens_per_s_1b=6e6, decode_tokens_per_s_1b=6e4)

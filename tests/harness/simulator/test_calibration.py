@@ -18,18 +18,14 @@ from hypothesis import strategies as st
 from harness.benchmarks import benchmark
 from harness.benchmarks.code_grading import task_of
 from harness.benchmarks.items import CodeTask, Item
-from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
 from harness.llm.backbones import Backbone
-from harness.runner import layout
-from harness.runner.simulation import calibrate
 from harness.sandbox import Limits, Outcome, Program, Sandbox
 from harness.simulator import Calibration, SimulatedEndpoint, tokens
 from harness.simulator.build import build_calibration, fit, mean_tokens, programs_for
 from harness.simulator.contributions import QuestionIndex
 from harness.simulator.parameters import STYLES, Settings
 from harness.simulator.response_model import affinity, difficulty, log_location, sigmoid
-from tests.small_run import smoke
 
 from .samples import Questions, mini, request_for, word_problems
 
@@ -124,24 +120,6 @@ def test_other_questions_are_refused(calibration_path: Path, pools: dict[str, An
     (tmp_path / "w.json").write_text(json.dumps(record))
     with pytest.raises(UserError, match="not math"):
         Calibration.load(tmp_path / "w.json", pools)
-
-
-def test_a_preset_that_changes_a_parameter_is_built_from_the_one_it_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    prepare("gsm_hard", "embedded", "official", layout.items("smoke", "gsm_hard"), layout.manifest("smoke", "gsm_hard"))
-    moved = smoke().model_copy(update={"name": "smoke@slope=4.0", "simulator": {"slope": 4.0}})
-    with pytest.raises(UserError, match=r"results/smoke/calibration\.json cannot be read .*make it with `snakemake"):
-        asyncio.run(calibrate(moved))
-    asyncio.run(calibrate(smoke()))
-    monkeypatch.setattr("harness.sandbox.Sandbox", None)
-    asyncio.run(calibrate(moved))
-    stated, changed = (json.loads(layout.calibration(one.name).read_bytes()) for one in (smoke(), moved))
-    assert (stated["parameters"]["slope"], changed["parameters"]["slope"]) == (5.0, 4.0)
-    its, other = (one["benchmarks"]["gsm_hard"] for one in (stated, changed))
-    assert its["checksum"] == other["checksum"]
-    assert its["fit"] != other["fit"]
 
 
 DOUBLE = Item(

@@ -33,15 +33,6 @@ def test_what_is_stated_stands_beside_what_is_published_and_never_in_its_place(
     assert found["weekdays"]["direct"] == {"mine": 5.0}
 
 
-def test_an_override_replaces_a_number_and_multiplies_a_table(settings: Settings) -> None:
-    other = load_settings(overrides={"slope": 4.0, "wrong_weights": 2.0}).parameters
-    assert other.slope == 4.0
-    assert other.wrong_weights == tuple(2 * weight for weight in settings.parameters.wrong_weights)
-    unchanged = {"slope", "wrong_weights"}
-    assert other.model_dump(exclude=unchanged) == settings.parameters.model_dump(exclude=unchanged)
-    assert settings.parameters.slope == 5.0
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

@@ -1,0 +1,207 @@
+"""Health check of the endpoints of a preset before its first paid call: what they serve, and how fast they are."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import orjson
+from filelock import AsyncFileLock
+
+from cli.parent import PARENT
+from cli.speed import AT_ONCE, complete, measure, short_request
+from harness.benchmarks.prepare import read
+from harness.concurrency import gather
+from harness.errors import UserError
+from harness.files import write_atomically, writing
+from harness.llm.backbones import Backbone
+from harness.llm.endpoints import Endpoint
+from harness.llm.request import Served
+from harness.llm.servers import Server, find_served, http_client
+from harness.runner import config, layout
+from harness.runner.config import Preset
+from harness.runner.setup import as_served
+
+logger = logging.getLogger(__name__)
+
+# Of vLLM and SGLang, and of Ollama.
+_VERSIONS = ("/version", "/api/version")
+_LIMIT_S = 10.0
+# Backbones take between 3 and 5 bytes of English, code or mathematics for a token.
+_BYTES_A_TOKEN = 3
+# Role, output rules and chat template around a question.
+_INSTRUCTIONS = 1024
+_TOKENS = 16
+
+
+async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
+    """Ask every server of a preset what it serves; write that down for some benchmarks, and return the files, one each.
+
+    Raises UserError with a line for each server that is down, refuses the key, does not serve what the preset asks,
+    does not complete a prompt as calls need it, or cannot take the longest question; or where backbones are simulated
+    or questions not prepared. The speed of servers is measured one after another, as they may share a machine.
+    """
+    if preset.simulated:
+        raise UserError(f"preset {preset.name} has simulated backbones, which need no server and no health check")
+    asked = backbones_of(preset)
+    places = config.servers(preset, asked)
+    needed = {key: needs(preset, key) for key in benchmarks}
+    # Snakemake runs a check for each benchmark, and they would measure each other.
+    lock = layout.served(preset.name, "any").with_name(".lock")
+    with writing(lock):
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        held = await AsyncFileLock(lock).acquire()
+    async with held:
+        record = _of_this_run(preset, places)
+        if record is None:
+            record = {
+                "preset": preset.name,
+                "asked": datetime.now(UTC).isoformat(timespec="seconds"),
+                "weights": preset.weights,
+                "backbones": await _ask(preset, asked, places, needed),
+            }
+        else:
+            _refuse(preset, list(_too_short(asked, record["backbones"], needed)))
+        written = {layout.served(preset.name, key): {**record, "tokens_needed": needed[key]} for key in needed}
+        for path, content in written.items():
+            write_atomically(path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
+    return list(written)
+
+
+def backbones_of(preset: Preset) -> dict[str, Backbone]:
+    """Every backbone that a cell of a preset may ask, with the weights it has there."""
+    keys = dict.fromkeys(key for cell in config.cells(preset) for key in config.backbones_of(preset, cell))
+    declared = config.backbones(preset)
+    return {key: backbone for key, backbone in declared.items() if key in keys}
+
+
+def needs(preset: Preset, benchmark: str) -> int:
+    """Tokens that an agent's longest prompt and reply may take, on the safe side, without what others wrote."""
+    prepared = read(layout.manifest(preset.name, benchmark), layout.items(preset.name, benchmark))
+    longest = max(len(item.question.encode()) for item in (*prepared.train, *prepared.test))
+    reply = max(backbone.max_tokens for backbone in backbones_of(preset).values())
+    return math.ceil(longest / _BYTES_A_TOKEN) + _INSTRUCTIONS + reply
+
+
+def _of_this_run(preset: Preset, places: Mapping[str, Endpoint]) -> dict[str, Any] | None:
+    """Return what another job of the same run of Snakemake wrote of the same servers, or None; by hand None."""
+    if PARENT not in os.environ:
+        return None
+    urls = {key: list(place.urls) for key, place in places.items()}
+    for path in sorted(layout.served(preset.name, "any").parent.glob("*.json")):
+        if path.stat().st_mtime >= layout.PLANNED.stat().st_mtime:
+            record: dict[str, Any] = orjson.loads(path.read_bytes())
+            if {key: [one["url"] for one in of["servers"]] for key, of in record["backbones"].items()} == urls:
+                return record
+    return None
+
+
+async def _ask(
+    preset: Preset, asked: Mapping[str, Backbone], places: Mapping[str, Endpoint], needed: Mapping[str, int]
+) -> dict[str, Any]:
+    """Return what is written down of each backbone; UserError with everything that is wrong with any."""
+    async with http_client(AT_ONCE + sum(len(place.urls) for place in places.values())) as http:
+        servers = {key: [Server(url, places[key], http) for url in places[key].urls] for key in asked}
+        found = await gather(_describe(asked[key], servers[key], places[key], http) for key in asked)
+        backbones = {key: one for key, one in zip(asked, found, strict=True) if isinstance(one, dict)}
+        problems = [problem for one in found if not isinstance(one, dict) for problem in one]
+        _refuse(preset, [*problems, *_too_short(asked, backbones, needed)])
+        for key, backbone in asked.items():
+            for server, written in zip(servers[key], backbones[key]["servers"], strict=True):
+                try:
+                    speed, lacks = await measure(backbone, server, places[key])
+                except UserError as error:
+                    problems.append(str(error))
+                    continue
+                if backbones[key]["context_length"] is None:
+                    lacks.append(_no_window(backbone, max(needed.values(), default=0)))
+                logger.info("%s of %s %s", server.url, key, speed)
+                for lack in lacks:
+                    logger.warning("%s of %s %s", server.url, key, lack)
+                written |= {"speed": speed.model_dump(), "lacks": lacks}
+        _refuse(preset, problems)
+    return backbones
+
+
+def _refuse(preset: Preset, problems: list[str]) -> None:
+    if problems:
+        raise UserError(
+            f"{len(problems)} problem{'s' if len(problems) > 1 else ''} with the servers of preset {preset.name}:"
+            + "".join(f"\n  {problem}" for problem in problems)
+        )
+
+
+async def _describe(
+    backbone: Backbone, servers: list[Server], place: Endpoint, http: httpx2.AsyncClient
+) -> dict[str, Any] | list[str]:
+    """Return what is written down of a backbone, or what is wrong with its servers."""
+
+    async def ask(server: Server) -> Served | str:
+        try:
+            served, _ = await find_served([server], backbone.key, backbone.model, place.served_name)
+            as_served(backbone, served)
+            await complete(backbone, server, place, short_request(backbone, _TOKENS))
+        except UserError as error:
+            return str(error)
+        return served
+
+    answers = await gather(map(ask, servers))
+    if problems := [answer for answer in answers if isinstance(answer, str)]:
+        return problems
+    try:
+        # Each alone is what was asked; whether they are alike is known of all together.
+        served, _ = await find_served(servers, backbone.key, backbone.model, place.served_name)
+    except UserError as error:
+        return [str(error)]
+    versions = await gather(_version(server.url, http) for server in servers)
+    return {
+        "model": backbone.model,
+        "revision": as_served(backbone, served).revision,
+        "revision_confirmed": served.revision is not None,
+        "context_length": served.context_length,
+        "served_by": served.owned_by,
+        "servers": [
+            {"url": server.url, "version": version, "loaded": answer.root if isinstance(answer, Served) else None}
+            for server, version, answer in zip(servers, versions, answers, strict=True)
+        ],
+    }
+
+
+async def _version(url: str, http: httpx2.AsyncClient) -> str | None:
+    base = urlsplit(url)._replace(path="", query="", fragment="").geturl()
+    for path in _VERSIONS:
+        try:
+            answer = await http.get(f"{base}{path}", timeout=_LIMIT_S)
+            version = answer.json()["version"]
+        except (httpx2.HTTPError, OSError, ValueError, LookupError, TypeError):
+            continue
+        if answer.is_success and isinstance(version, str):
+            return version
+    return None
+
+
+def _too_short(
+    asked: Mapping[str, Backbone], backbones: Mapping[str, Mapping[str, Any]], needed: Mapping[str, int]
+) -> Iterator[str]:
+    for key, one in backbones.items():
+        window = one["context_length"] or asked[key].context_length
+        if short := [f"{name} ({tokens})" for name, tokens in needed.items() if window is not None and tokens > window]:
+            yield (
+                f"{one['servers'][0]['url']} of {key} takes {window} tokens, prompt and reply together, too few for "
+                f"the longest questions of {', '.join(short)}; start it with --max-model-len {max(needed.values())} "
+                "or more (llama.cpp: -c, of which each of -np gets its part)"
+            )
+
+
+def _no_window(backbone: Backbone, needed: int) -> str:
+    return (
+        f"does not report its context length ({backbone.context_length or 'none'} in its entry): start it with room "
+        f"for {needed} tokens or more, as it may cut a longer prompt without a word (Ollama: OLLAMA_CONTEXT_LENGTH)"
+    )

@@ -1,0 +1,108 @@
+"""The inputs of every job of the DAG, and whether its outputs were made from the settings and the code as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from analysis import registry
+from cli import reports
+from harness.errors import UserError
+from harness.runner import config, config_hash, layout, simulation
+from harness.runner.config import Cell, Preset
+
+
+class Inputs(NamedTuple):
+    """Files that a job reads, and whether its outputs are current: if not, they are made again."""
+
+    files: list[Path]
+    is_current: bool
+
+
+def data(preset: Preset, benchmark: str) -> Inputs:
+    """Return the inputs of the prepared questions of a benchmark."""
+    config.check_benchmark(preset, benchmark)
+    code = config_hash.made_of_data(preset)
+    return Inputs([], _is_made_of(preset, f"data/{benchmark}", code, questions(preset, [benchmark])))
+
+
+def calibration(preset: Preset) -> Inputs:
+    """Return the inputs of the calibration of simulated backbones: all questions."""
+    made = [layout.calibration(preset.name)]
+    is_current = _is_made_of(preset, "calibration", simulation.made_of(), made)
+    return Inputs(questions(preset, preset.benchmarks), is_current)
+
+
+def health(preset: Preset, benchmark: str) -> list[Path]:
+    """Return the inputs of a check of servers, which must take the longest question."""
+    if preset.simulated:
+        raise UserError(f"preset {preset.name} is simulated and has no servers")
+    return questions(preset, [benchmark])
+
+
+def cell(preset: Preset, cell: Cell) -> Inputs:
+    """Return the inputs of a cell: questions, calibration or check of servers, cells whose logs may answer it."""
+    config.check_cell(preset, cell)
+    files = questions(preset, [cell.benchmark])
+    if preset.simulated:
+        files.append(layout.calibration(preset.name))
+    elif not preset.recorded:
+        files.append(layout.served(preset.name, cell.benchmark).with_suffix(".checked"))
+    files += runs(preset, config.sharing(preset, cell))
+    return Inputs(files, config_hash.is_current(preset, cell))
+
+
+def cells(preset: Preset) -> list[Path]:
+    """Return the files of the cells behind any artefact, with the seeds of the preset."""
+    return runs(preset, [cell for cell in registry.cells_of(preset) if cell.seed in preset.seeds])
+
+
+def timing(preset: Preset, cell: Cell) -> Inputs:
+    """Return the inputs of the timing of a method: its finished cell."""
+    made = [layout.timing(preset.name, cell) / "timing.json"]
+    code = config_hash.made_of_timing(preset, cell)
+    return Inputs(runs(preset, [cell]), _is_made_of(preset, layout.timing_name(cell), code, made))
+
+
+def artefact(preset: Preset, key: str) -> Inputs:
+    """Return the inputs of a table or figure of ``config/artefacts.yaml``."""
+    entry = registry.artefact(key)
+    entry.check(preset)
+    return _report(preset, key, entry.inputs(preset), entry.files)
+
+
+def claims(preset: Preset) -> Inputs:
+    """Return the inputs of the claims: every cell and timing that one may be about."""
+    files = {path for entry in reports.about_claims(preset) for path in entry.inputs(preset)}
+    return _report(preset, "claims", sorted(files), reports.CLAIMS)
+
+
+def page(preset: Preset) -> Inputs:
+    """Return the inputs of the page: every other report."""
+    files = [layout.report(preset.name, name) for name in reports.files_of(preset)]
+    return _report(preset, "page", files, ["index.html", "cells.csv"])
+
+
+def inspect_logs(preset: Preset) -> Inputs:
+    """Return the inputs of the logs for Inspect: the cells of the main table."""
+    return _report(preset, "inspect", runs(preset, config.cells(preset)), ["inspect"])
+
+
+def questions(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
+    """Return the manifests and the questions of benchmarks."""
+    return [path(preset.name, key) for key in benchmarks for path in (layout.manifest, layout.items)]
+
+
+def runs(preset: Preset, cells: Iterable[Cell]) -> list[Path]:
+    """Return the files that say that cells are finished."""
+    return [layout.cell(preset.name, cell) / "run.json" for cell in cells]
+
+
+def _report(preset: Preset, name: str, inputs: list[Path], outputs: Iterable[str]) -> Inputs:
+    made = [layout.report(preset.name, file) for file in outputs]
+    return Inputs(inputs, _is_made_of(preset, f"reports/{name}", reports.made_of(name, preset), made))
+
+
+def _is_made_of(preset: Preset, name: str, settings: str, made: Iterable[Path]) -> bool:
+    return config_hash.is_made_of(layout.made_of(preset.name, name), settings, made)

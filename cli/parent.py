@@ -1,0 +1,63 @@
+"""Snakemake as the parent of jobs: what it hands on to them, and how both end together."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+
+PARENT = "GMR_PARENT"
+
+
+def prepare_jobs() -> None:
+    """Set the environment of jobs, note the time of the plan, and let a closed terminal end Snakemake as Ctrl-C does.
+
+    Called once, where the DAG is read.
+    """
+    from harness.files import write_atomically
+    from harness.runner import layout
+
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    # Jobs on other machines read the DAG too, while it is at work.
+    if PARENT not in os.environ or not layout.PLANNED.exists():
+        # Another content each time: Snakemake takes a newer file of the same content for the old one.
+        write_atomically(layout.PLANNED, f"{time.time_ns()}\n")
+    os.environ.setdefault(PARENT, f"{socket.gethostname()}:{os.getpid()}")
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
+        signal.signal(signal.SIGHUP, _interrupt)
+
+
+def _interrupt(*_: object) -> None:
+    """Raise KeyboardInterrupt, so that Snakemake releases its lock; a terminal that is closed sends SIGHUP twice."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def stop_scheduling() -> None:
+    """Let Snakemake on this host start no further job: with ``keep-going``, each would fail for the same reason."""
+    host, _, pid = os.environ.get(PARENT, "").rpartition(":")
+    if host == socket.gethostname() and int(pid) != os.getpid():
+        # Snakemake waits for running jobs after SIGTERM.
+        os.kill(int(pid), signal.SIGTERM)
+
+
+def end_with_parent() -> None:
+    """End this process when Snakemake on this host ends; PR_SET_PDEATHSIG would watch the shell between them."""
+    host, _, pid = os.environ.get(PARENT, "").rpartition(":")
+    if host != socket.gethostname() or not hasattr(os, "pidfd_open"):
+        return
+    try:
+        handle = os.pidfd_open(int(pid))
+    except ProcessLookupError:
+        os._exit(1)
+    threading.Thread(target=_exit_after, args=(handle,), daemon=True).start()
+
+
+def _exit_after(handle: int) -> None:
+    select.select([handle], [], [])
+    os._exit(1)

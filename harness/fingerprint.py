@@ -1,0 +1,101 @@
+"""Fingerprints of code: SHA-256 over files, in which comments, docstrings and the layout of Python do not count."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import importlib.util
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from harness.errors import UserError
+from harness.files import ROOT, write_atomically
+
+# Digests of syntax trees by the digest of their source, since parsing the whole suite takes a fifth of a short cell.
+_SYNTAX_CACHE = Path("results", "cache", "syntax.json")
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_SUFFIXES = {".py", ".yaml", ".j2", ".jsonl"}
+
+
+def fingerprint(paths: Iterable[Path]) -> str:
+    """Return the SHA-256 of source files and of those in folders; of Python, the syntax tree without docstrings."""
+    known = _syntax_digests()
+    before = len(known)
+    files = {file for path in paths for file in (_sources(path) if path.is_dir() else [path])}
+    hasher = hashlib.sha256()
+    for file in sorted(files):
+        name = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file.name
+        content = _syntax_digest(file.read_bytes()).encode() if file.suffix == ".py" else file.read_bytes()
+        hasher.update(f"{name}\0".encode() + content + b"\0")
+    if len(known) > before and _SYNTAX_CACHE.parent.is_dir():
+        with suppress(UserError):  # A folder that cannot be written costs time alone.
+            write_atomically(_SYNTAX_CACHE, orjson.dumps(known))
+    return hasher.hexdigest()
+
+
+@functools.cache
+def fingerprint_of(*names: str) -> str:
+    """Return the :func:`fingerprint` of files and folders of the checkout, computed once a process."""
+    return fingerprint(ROOT / name for name in names)
+
+
+@functools.cache
+def code_of(module: str) -> str:
+    """Return the fingerprint of the code that can change the results of a method: ``harness`` and its own module."""
+    source = source_of(module)
+    return fingerprint([ROOT / "harness", *([source] if source else [])])
+
+
+def source_of(module: str) -> Path | None:
+    """Return the file of a module or the folder of a package; None if there is none."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except ModuleNotFoundError:
+        return None
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent if spec.submodule_search_locations else Path(spec.origin)
+
+
+def _sources(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.suffix in _SUFFIXES]
+
+
+@functools.cache
+def _syntax_digests() -> dict[str, str]:
+    try:
+        return dict(orjson.loads(_SYNTAX_CACHE.read_bytes()))
+    except (OSError, ValueError):
+        return {}
+
+
+def _syntax_digest(source: bytes) -> str:
+    """Return the digest of a syntax tree, the same in every version of Python; of the source if it has no tree."""
+    known, key = _syntax_digests(), hashlib.sha256(source).hexdigest()
+    if key not in known:
+        try:
+            known[key] = hashlib.sha256(repr(_as_tuples(ast.parse(source))).encode()).hexdigest()
+        except SyntaxError:
+            known[key] = key
+    return known[key]
+
+
+def _as_tuples(node: Any) -> Any:
+    """Return a tree as tuples without positions, docstrings and empty fields, which differ between Python versions."""
+    if not isinstance(node, ast.AST):
+        return node
+    fields: list[tuple[str, Any]] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, list):
+            if name == "body" and isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+                value = value[1:]
+            value = [_as_tuples(part) for part in value]
+        if value is not None and value != []:
+            fields.append((name, _as_tuples(value)))
+    return type(node).__name__, fields

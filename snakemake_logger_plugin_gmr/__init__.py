@@ -1,0 +1,247 @@
+"""The terminal of a run, as a logger plugin of Snakemake: a line for every finished job, what failed, what was made.
+
+Snakemake finds it by the name of this package; the profiles choose it (``logger: gmr``). ``--logger`` without a name
+gives Snakemake's own terminal; its log in ``.snakemake/log`` is complete either way.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
+
+_CELLS = ("cell", "learned_cell")
+_MOST_LINES = 8
+_KILLED = "no message in its log; it may have been killed (out of memory?), or a traceback above says why"
+_IGNORED = {LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO, LogEvent.PROGRESS, LogEvent.GROUP_INFO}
+
+
+@dataclass
+class Job:
+    """A job as Snakemake announced it; times in seconds of the monotonic clock."""
+
+    rule: str
+    wildcards: Mapping[str, str]
+    outputs: list[str]
+    start: float = 0.0
+    duration: float | None = None  # of a finished one
+    failure: str | None = None  # the last error in its log, empty if there is none
+
+    @property
+    def name(self) -> str:
+        """Return what a user calls the job."""
+        named = {key: value for key, value in self.wildcards.items() if key != "preset"}
+        words = [f"seed {value}" if key == "seed" else value for key, value in named.items()]
+        return " ".join([self.rule.removeprefix("learned_"), *words])
+
+
+class LogHandler(LogHandlerBase):
+    """Prints events of Snakemake as single lines."""
+
+    writes_to_stream = True
+    writes_to_file = False
+    has_filter = False
+    has_formatter = False
+    needs_rulegraph = False
+
+    def __post_init__(self) -> None:
+        """Start without any job."""
+        self._stream = sys.stdout if self.common_settings.dryrun else sys.stderr
+        self._start = time.monotonic()
+        self._planned: Counter[str] = Counter()  # jobs by rule
+        self._jobs: dict[int, Job] = {}
+        self._notes: list[str] = []  # what Snakemake says before it has a plan
+        self._has_ended = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print what a record says to a user, if anything."""
+        event, fields = getattr(record, "event", None), record.__dict__
+        match event:
+            case LogEvent.RUN_INFO:
+                self._plan(fields["stats"], record.getMessage())
+            case LogEvent.JOB_INFO:
+                self._announce(fields)
+            case LogEvent.JOB_STARTED:
+                for number in fields["jobs"]:
+                    if number in self._jobs:
+                        self._jobs[number].start = time.monotonic()
+                        self._jobs[number].failure = None  # Tried again, as in profiles/slurm.
+            case LogEvent.JOB_FINISHED:
+                self._finish(fields["job_id"])
+            case LogEvent.JOB_ERROR:
+                self._fail(fields)
+            case LogEvent.ERROR:
+                # That of a failed job comes once more, with its log.
+                if fields["exception"] != "RuleException":
+                    self._end(_error(record.getMessage(), fields["exception"]))
+            case LogEvent.SHELLCMD:
+                self._print(fields.get("shellcmd") or fields.get("cmd") or "")
+            case None if record.levelno < logging.WARNING:
+                self._notes.append(self.format(record))
+            case None if record.levelno >= logging.ERROR and self._failed():
+                self._end("")
+            case _ if event not in _IGNORED:
+                self._print(self.format(record))
+
+    def close(self) -> None:
+        """Print what Snakemake said if it had nothing to run: that nothing is to be done, or what else it did."""
+        if not self._planned:
+            self._print("\n".join(self._notes))
+        super().close()
+
+    def _plan(self, stats: Mapping[str, int], table: str) -> None:
+        """Print how many jobs are to do; a dry run ends with the table of them."""
+        if self._planned:
+            self._print(table)
+            return
+        self._planned = Counter({rule: number for rule, number in stats.items() if rule != "total"})
+        cells = sum(self._planned[rule] for rule in _CELLS)
+        others = _count(self._planned.total() - cells, "other job" if cells else "job")
+        trained = f" ({self._planned['learned_cell']} of them trained first)" if self._planned["learned_cell"] else ""
+        self._print(f"to do: {_count(cells, 'cell')}{trained} and {others}" if cells else f"to do: {others}")
+
+    def _announce(self, fields: Mapping[str, Any]) -> None:
+        job = Job(fields["rule_name"], dict(fields["wildcards"] or {}), list(map(str, fields["output"])))
+        job.start = time.monotonic()
+        self._jobs[fields["jobid"]] = job
+        if self.common_settings.dryrun:
+            reasons = (part.split(": ")[0] for part in str(fields["reason"]).split("; "))
+            self._print(f"{job.name}: {'; '.join(filter(None, reasons))}")
+
+    def _finish(self, number: int) -> None:
+        if (job := self._jobs.get(number)) is None:
+            return
+        job.duration = time.monotonic() - job.start
+        finished = [job for job in self._jobs.values() if job.duration is not None]
+        done, total, unit = len(finished), self._planned.total(), "jobs"
+        cells = sum(job.rule in _CELLS for job in finished)
+        if cells < (all_cells := sum(self._planned[rule] for rule in _CELLS)):
+            done, total, unit = cells, all_cells, "cells"
+        self._print(f"[{done} of {total} {unit}{self._time_left(finished)}] {job.name}, {_duration(job.duration)}")
+        if len(finished) == self._planned.total():
+            self._succeed(finished)
+
+    def _time_left(self, finished: list[Job]) -> str:
+        """Return how long the rest takes at the pace so far; empty before a job of each rule with many has ended."""
+        durations = {job.rule: [done.duration or 0.0 for done in finished if done.rule == job.rule] for job in finished}
+        means = {rule: fmean(times) for rule, times in durations.items()}
+        left = self._planned - Counter(job.rule for job in self._jobs.values() if job.duration is not None)
+        left -= Counter(job.rule for job in self._jobs.values() if job.failure is not None)
+        if not left or any(rule in _CELLS and rule not in means for rule in left):
+            return ""
+        now = time.monotonic()
+        running = [job for job in self._jobs.values() if job.duration is None and job.failure is None]
+        busy = sum(job.duration or 0.0 for job in finished) + sum(now - job.start for job in running)
+        work = sum(number * means.get(rule, 0.0) for rule, number in left.items())
+        work -= sum(min(now - job.start, means.get(job.rule, 0.0)) for job in running)
+        at_once = busy / max(now - self._start, 1e-9)
+        return f", about {_duration(work / max(at_once, 0.1))} left" if work > 0 else ""
+
+    def _fail(self, fields: Mapping[str, Any]) -> None:
+        job = self._jobs.setdefault(fields["jobid"], Job(fields["rule_name"], {}, []))
+        error = _last_error(fields["log"])
+        job.failure = f"{job.name} ({', '.join(map(str, fields['log']))})\n  {error or _KILLED}"
+        if error.startswith("stopped by"):
+            job.failure = ""
+            return
+        self._print(f"{'failed' if error else 'ended without a message'}: {job.name}")
+
+    def _failed(self) -> list[Job]:
+        return [job for job in self._jobs.values() if job.failure is not None]
+
+    def _end(self, error: str) -> None:
+        """Print, once, which jobs failed and why, or the error that ended the run before any did."""
+        failed = self._failed()
+        if not failed:
+            self._notes.clear()
+            self._print(error)
+        if not failed or self._has_ended:
+            return
+        self._has_ended = True
+        if any(job.failure == "" for job in failed):
+            # What ended a job before it could say anything ended the run, too.
+            failed = [job for job in failed if job.failure and _KILLED not in job.failure]
+        if not failed:
+            self._print("stopped; what is finished is kept, and the same command resumes")
+            return
+        self._print(f"{_count(len(failed), 'job')} failed, all else is kept; mend this and give the command again:")
+        self._print_list([f"  {job.failure}" for job in failed])
+
+    def _succeed(self, finished: list[Job]) -> None:
+        """Print what was made, and what to look at next."""
+        self._print(f"done in {_duration(time.monotonic() - self._start)}")
+        reports: defaultdict[str, list[str]] = defaultdict(list)
+        for job in finished:
+            paths = [path for path in job.outputs if path.startswith("reports/")]
+            reports[job.rule] += (
+                paths if len(paths) == 1 else sorted({f"{path.rpartition('.')[0]}.*" for path in paths})
+            )
+        pages = [path for path in reports["page"] if "index" in path]
+        if made := reports["link"] or pages or [path for paths in reports.values() for path in paths]:
+            more = f" and {len(made) - _MOST_LINES} more" if len(made) > _MOST_LINES else ""
+            self._print(f"made: {', '.join(sorted(made)[:_MOST_LINES])}{more}")
+        cells = [job.wildcards for job in finished if job.rule in _CELLS]
+        if cells:
+            cell = next((cell for cell in cells if cell["method"] == "gmr"), cells[0])
+            page = "" if pages else f"gmr report page --preset {cell['preset']}, "
+            self._print(f"next: {page}gmr show {cell['method']} {cell['benchmark']} --preset {cell['preset']} --wrong")
+
+    def _print_list(self, lines: list[str]) -> None:
+        for line in lines[:_MOST_LINES]:
+            self._print(line)
+        if len(lines) > _MOST_LINES:
+            self._print(f"  and {len(lines) - _MOST_LINES} more")
+
+    def _print(self, line: str) -> None:
+        if line and line != "None":
+            # A terminal that was closed must not keep Snakemake from releasing its lock.
+            with suppress(OSError):
+                # In one write, since jobs write to the same terminal.
+                self._stream.write(f"{line}\n")
+                self._stream.flush()
+
+
+def _last_error(logs: Iterable[str]) -> str:
+    """Return the last error in the logs of a job with the lines after it; empty if there is none."""
+    lines = [line for log in map(Path, logs) if log.exists() for line in log.read_text(errors="replace").splitlines()]
+    errors = [number for number, line in enumerate(lines) if line.startswith(("error: ", "stopped by"))]
+    return "\n  ".join(lines[errors[-1] :]) if errors else ""
+
+
+def _error(text: str, exception: str) -> str:
+    """Return the line for an exception of Snakemake, with the command that mends it."""
+    match exception:
+        case "LockException":
+            return (
+                f"error: another snakemake is at work in {Path.cwd()}; wait for its end. If none is, "
+                "since it was killed, release its lock by `snakemake --unlock`"
+            )
+        case "PermissionError" | "OSError":
+            return f"error: {text.strip().splitlines()[-1]}; make {Path.cwd()} writable, or free space, and try again"
+        case "MissingRuleException":
+            missing = text.split(" (if you")[0].splitlines()[-1].strip()
+            return f"error: {missing}; `gmr --list` names the artefacts and presets"
+        case "WorkflowError" | "InputFunctionException" if "WorkflowError:\n" in text:
+            # What the rules raise for a mistake of the user is one line.
+            return f"error: {text.partition('WorkflowError:')[2].strip().splitlines()[0]}"
+    return text
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

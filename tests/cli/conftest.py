@@ -1,0 +1,33 @@
+"""A folder with a trained router in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.benchmarks.prepare import prepare
+from harness.runner import layout
+from tests.cli.trained import TRAINED, Backbones, write
+from tests.fake_encoder import FakeEncoder
+
+
+@pytest.fixture
+def endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Backbones:
+    """A folder to work in, and stand-ins for the encoder and the backbones."""
+    (tmp_path / "results").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for module in ("cli.route", "harness.runner.setup"):
+        monkeypatch.setattr(f"{module}.SentenceEncoder", FakeEncoder)
+    answering = Backbones()
+    monkeypatch.setattr("harness.runner.setup.simulated_endpoint", lambda preset: answering)
+    return answering
+
+
+@pytest.fixture
+def trained(endpoint: Backbones) -> Path:
+    """The checkpoint of a finished cell, and the questions."""
+    prepare("gsm_hard", "embedded", "official", layout.items("smoke", "gsm_hard"), layout.manifest("smoke", "gsm_hard"))
+    write(TRAINED)
+    (TRAINED.parent / "run.json").write_text("{}")
+    return TRAINED

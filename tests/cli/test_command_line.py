@@ -1,0 +1,171 @@
+"""What all commands share: their list, one line for a mistake, settings from files, the checkout that counts."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import shlex
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+import yaml
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from cli import main
+from cli.main import app
+from harness.errors import UserError
+from harness.files import ROOT
+from harness.llm.budget import BudgetError
+from harness.runner import config, config_hash, layout
+from harness.runner.config import Cell
+from tests.planning import checkout
+
+CELL = ["cell", "--preset", "smoke", "--method", "cot", "--benchmark", "gsm_hard", "--backbone", "qwen-2.5-14B"]
+FILE = Path("results/smoke/config.yaml")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "results").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def said(*words: str) -> str:
+    ended = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert ended.exit_code == 0, ended.output
+    return ended.output
+
+
+def test_every_command_says_what_it_does_and_has_a_place_on_the_page() -> None:
+    page = (ROOT / "docs" / "runs.md").read_text(encoding="utf-8")
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    names = [name for name, command in commands.items() if not command.hidden]
+    assert len(names) == 11
+    for name in names:
+        assert f" {name} " in said(name, "--help")
+        assert re.search(rf"`gmr {name}\b", page), name
+    assert CliRunner().invoke(app, ["shwo"]).exit_code == 2
+
+
+def test_whatever_has_a_name_is_listed() -> None:
+    listed = said("--list")
+    for name in ("embedded", "gmr_no_halting", "gsm_hard", "ablation/no_write_gate"):
+        assert re.search(rf"^  {name} +\S", listed, re.MULTILINE), name
+    assert re.fullmatch(r"gmr \d+\.\d+\.\d+\n", said("--version"))
+
+
+def test_help_loads_no_library_that_takes_its_time() -> None:
+    program = "import sys, cli.main; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert {"pydantic", "pandas", "numpy", "torch", "asyncio", "yaml", "rich"} & {*loaded.stdout.split()} == set()
+
+
+def test_the_preset_of_the_folder_is_that_of_every_command(folder: Path) -> None:
+    with pytest.raises(UserError, match="of preset embedded is not finished"):
+        said("show", "gmr", "gsm_hard")
+    (folder / "config").mkdir()
+    (folder / "config" / "config.yaml").write_text("preset: smoke")
+    with pytest.raises(UserError, match="of preset smoke is not finished"):
+        said("show", "gmr", "gsm_hard")
+    with pytest.raises(UserError, match=r"results/smoke/data/gsm_hard\.json cannot be read"):
+        said("cell", *CELL[3:])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--preset", "smok"], "unknown preset 'smok'; did you mean 'smoke'?"),
+        (["--backbone", "qwen-2.5-14b"], "unknown backbone 'qwen-2.5-14b'; did you mean 'qwen-2.5-14B'?"),
+        (["--set", "limit"], "is neither KEY=YAML"),
+        (["--set", "@results/smoke/nothing.yaml"], "results/smoke/nothing.yaml: cannot be read"),
+        (["--set", "@/dev/null"], "/dev/null holds no keys of a preset"),
+    ],
+)
+def test_a_mistake_is_one_line(words: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(message)) as refused:
+        said(*CELL, *words)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_command_given_elsewhere_says_where_it_belongs(folder: Path) -> None:
+    (folder / "results").rmdir()
+    with pytest.raises(UserError, match="no Snakefile and no results here; give the command in"):
+        said(*CELL)
+
+
+def test_a_spent_budget_ends_the_command_with_one_line_and_begins_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def spent() -> None:
+        raise BudgetError("the budget is spent")
+
+    told: list[str] = []
+    for name in ("end_with_parent", "stop_cleanly"):
+        monkeypatch.setattr(main, name, lambda: None)
+    monkeypatch.setattr(main, "stop_scheduling", lambda: told.append("snakemake"))
+    monkeypatch.setattr(logging, "raiseExceptions", True)
+    with pytest.raises(SystemExit) as ended:
+        main.run(spent)
+    assert (ended.value.code, told) == (2, ["snakemake"])
+    assert [record.getMessage() for record in caplog.records] == ["error: the budget is spent"]
+
+
+def test_settings_of_a_run_keep_their_time_where_nothing_changed() -> None:
+    config_hash.write_settings(config.preset("smoke"))
+    os.utime(FILE, (1, 1))
+    config_hash.write_settings(config.preset("smoke"))
+    assert FILE.stat().st_mtime == 1
+    config_hash.write_settings(config.preset("smoke", {"seeds": [7]}))
+    assert yaml.safe_load(FILE.read_text())["seeds"] == [7]
+
+
+def test_a_printed_command_repeats_its_job_from_a_bare_shell_and_another_retries_its_failed_calls(
+    tmp_path: Path,
+) -> None:
+    place = checkout(tmp_path / "place")
+    run = layout.cell("smoke", Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)) / "run.json"
+    given = ["limit={test: 3}", "benchmarks=[gsm_hard]", "description=some words"]
+    words = ["-m", "snakemake", "-p", "--cores", "1", str(run), "--config", "preset=smoke", *given]
+    ended = subprocess.run([sys.executable, *words], cwd=place, capture_output=True, text=True, check=True)
+    (command,) = re.findall(r"^gmr --log .* cell .*$", ended.stdout + ended.stderr, re.MULTILINE)
+    first = (place / run).read_bytes()
+    assert orjson.loads(first)["data"]["n_test"] == 3
+    (place / run).unlink()
+    bare = {"HOME": str(Path.home()), "PATH": os.defpath, "PYTHONPATH": str(ROOT)}
+    again = [sys.executable, "-m", "cli.main", *shlex.split(command)[1:]]
+    subprocess.run(again, cwd=place, env=bare, check=True, capture_output=True)
+    assert (place / run).read_bytes() == first
+    # Calls that failed are asked again by one command, with the settings of the run.
+    with contextlib.closing(sqlite3.connect(place / run.with_name("calls.sqlite"))) as log, log:
+        log.execute("UPDATE calls SET error = 'refused', checksum = NULL WHERE number = 1")
+    retry = [sys.executable, "-m", "cli.main", "retry", "--preset", "smoke", "--cores", "1"]
+    subprocess.run(retry, cwd=place, env=bare, check=True, capture_output=True)
+    assert (place / run).read_bytes() == first
+
+
+def test_another_checkout_and_an_installation_without_one_are_refused(tmp_path: Path) -> None:
+    second = tmp_path / "second"
+    for name in ("Snakefile", "cli/main.py", "harness/files.py"):
+        (second / name).parent.mkdir(parents=True, exist_ok=True)
+        (second / name).touch()
+
+    def error(root: Path) -> str:
+        program = f"import sys; sys.path.insert(0, {str(root)!r}); from cli.main import main; main()"
+        words = [sys.executable, "-c", program, "show", "gmr", "gsm_hard"]
+        return subprocess.run(words, cwd=second, capture_output=True, text=True, check=False).stderr
+
+    line = f"error: this is the gmr of {ROOT}, and {second.resolve()} is another checkout"
+    assert error(ROOT).startswith(line)
+    installed = tmp_path / "installed"
+    for name in ("cli", "harness"):
+        shutil.copytree(ROOT / name, installed / name)
+    assert "pip install -e ." in error(installed)

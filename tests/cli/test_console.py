@@ -1,0 +1,119 @@
+"""What the terminal says of jobs that fail, are killed, or are told to stop: records as Snakemake makes them."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from snakemake_interface_logger_plugins.common import LogEvent
+
+import snakemake_logger_plugin_gmr as terminal
+
+PROGRESS = "cot gsm_hard qwen-2.5-14B seed 0: 7/16 questions"
+
+
+class Run:
+    """A terminal with cells to be made, whose clock stands still."""
+
+    def __init__(self, folder: Path, cells: int) -> None:
+        settings: Any = SimpleNamespace(dryrun=False)
+        self._handler = terminal.LogHandler(settings, None)
+        self._output = self._handler._stream = io.StringIO()
+        self._folder = folder
+        self.record(LogEvent.RUN_INFO, stats={"cell": cells, "total": cells})
+
+    def record(self, event: LogEvent | None, text: str = "", level: int = logging.INFO, **fields: Any) -> None:
+        record = logging.LogRecord("snakemake", level, "", 0, text, None, None)
+        self._handler.emit(logging.makeLogRecord({**record.__dict__, "event": event, **fields}))
+
+    def start(self, number: int) -> None:
+        names = {"preset": "smoke", "method": f"m{number}"}
+        self.record(LogEvent.JOB_INFO, jobid=number, rule_name="cell", wildcards=names, output=[], reason="")
+        self.record(LogEvent.JOB_STARTED, jobs=[number])
+
+    def finish(self, number: int) -> str:
+        self.record(LogEvent.JOB_FINISHED, job_id=number)
+        return self._output.getvalue().splitlines()[-1]
+
+    def break_off(self, number: int, *lines: str) -> None:
+        """End a job with a status that is not 0; its log has these lines."""
+        log = self._folder / f"{number}.log"
+        log.write_text("".join(f"{line}\n" for line in lines))
+        self.record(LogEvent.JOB_ERROR, rule_name="cell", jobid=number, log=[str(log)])
+
+    def end(self) -> list[str]:
+        """Return what is said of failures at the end, once."""
+        before = len(self._output.getvalue())
+        self.record(None, "Exiting because a job execution failed.", logging.ERROR)
+        self.record(LogEvent.ERROR, "At least one job did not complete successfully.", exception="WorkflowError")
+        return self._output.getvalue()[before:].splitlines()
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Callable[[int], Run]:
+    return lambda cells: Run(tmp_path, cells)
+
+
+def test_the_reason_of_a_killed_job_is_not_its_progress(begin: Callable[[int], Run]) -> None:
+    run = begin(2)
+    for number in range(2):
+        run.start(number)
+    run.break_off(0, PROGRESS)
+    run.break_off(1, PROGRESS, "error: no server", "  start one", "stopped")
+    first, _, killed, _, *failed = run.end()
+    assert first.startswith("2 jobs failed")
+    assert killed.strip().startswith("no message in its log; it may have been killed")
+    assert failed == ["  error: no server", "    start one", "  stopped"]
+
+
+def test_a_job_that_a_stopped_run_takes_with_it_has_not_failed(tmp_path: Path) -> None:
+    run = Run(tmp_path, 3)
+    for number in range(3):
+        run.start(number)
+    run.break_off(0, PROGRESS)
+    run.break_off(1, PROGRESS, "stopped by SIGTERM; 7 finished calls are kept")
+    assert run.end() == ["stopped; what is finished is kept, and the same command resumes"]
+    again = Run(tmp_path, 1)
+    again.start(0)
+    again.break_off(0, "error: no server")
+    assert again.end()[0].startswith("1 job failed")
+
+
+def test_a_failed_job_takes_no_part_in_the_time_that_is_left(
+    begin: Callable[[int], Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(terminal, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    run = begin(3)
+    run.start(0)
+    run.start(1)
+    run.break_off(0, "error: no server")
+    now[0] = 10.0
+    assert run.finish(1) == "[1 of 3 cells, about 10 s left] cell m1, 10 s"
+    # Tried again, it runs again.
+    run.start(0)
+    now[0] = 15.0
+    run.start(2)
+    assert run.finish(0) == "[2 of 3 cells, about 8 s left] cell m0, 5 s"
+
+
+@pytest.mark.parametrize(
+    ("exception", "text", "line"),
+    [
+        ("LockException", "any text\nof it", "error: another snakemake is at work in"),
+        ("OSError", "Traceback ...\nOSError: [Errno 28] No space left: 'x'\n", "error: OSError: [Errno 28] No space"),
+        ("WorkflowError", "WorkflowError:\n    preset smoke has no servers", "error: preset smoke has no servers"),
+        ("MissingRuleException", "No rule to produce x (if you use ...)", "error: No rule to produce x; `gmr --list`"),
+    ],
+)
+def test_an_error_of_snakemake_is_one_line(tmp_path: Path, exception: str, text: str, line: str) -> None:
+    run = Run(tmp_path, 1)
+    run.record(LogEvent.ERROR, text, logging.ERROR, exception=exception)
+    shown = run._output.getvalue().splitlines()
+    assert shown[-1].startswith(line)
+    assert len(shown) == 2

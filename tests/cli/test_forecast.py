@@ -1,0 +1,268 @@
+"""A forecast against the cells it is measured on: itself, at another size, of another backbone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pydantic import ValidationError
+from typer.testing import CliRunner
+
+from cli.forecast import charges, forecast, gpu_hours, lines, most_like, peers, speeds
+from cli.main import app
+from harness.benchmarks.prepare import prepare, read
+from harness.errors import UserError
+from harness.files import ROOT
+from harness.llm.backbones import load
+from harness.llm.endpoints import Endpoint
+from harness.runner import config, layout
+from harness.runner.config import Cell
+from harness.runner.results import CALLS
+from harness.training.loop import TABLES
+
+COT = Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)
+LARGE = Cell("cot", "gsm_hard", "qwen-2.5-32B", 0)
+GMR = Cell("gmr", "gsm_hard", "pool", 0)
+SOURCE = config.preset("embedded", {"benchmarks": ["gsm_hard"]})
+
+
+@pytest.fixture(autouse=True)
+def questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[str]]:
+    """Ids of the prepared training and test questions of the measured preset, in a fresh folder."""
+    monkeypatch.chdir(tmp_path)
+    where = layout.items("embedded", "gsm_hard"), layout.manifest("embedded", "gsm_hard")
+    prepare("gsm_hard", "embedded", "official", *where)
+    prepared = read(where[1], where[0])
+    return [item.id for item in prepared.train], [item.id for item in prepared.test]
+
+
+def call(item: str, key: str, backbone: str = "qwen-2.5-14B", prompt: int = 100) -> dict[str, object]:
+    """A use of a model; equal keys are one call."""
+    given = {"item_id": item, "backbone": backbone, "key": key, "prompt_tokens": prompt, "completion_tokens": 10}
+    others = {"step": 1, "purpose": "solve", "slot": 0, "role": "", "cost": 0.0, "is_step": True}
+    return {**given, **others, "finish_reason": "stop", "error": None}
+
+
+def finished(cell: Cell, test: Sequence[dict[str, object]], passes: Iterable[Sequence[dict[str, object]]] = ()) -> None:
+    """Write what a finished cell leaves: its test calls, and those of each pass of its training."""
+    folder = layout.cell("embedded", cell)
+    folder.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(list(test), CALLS), folder / "calls.parquet")
+    rows = [{"epoch": number, "rollout": 0, **one} for number, calls in enumerate(passes, 1) for one in calls]
+    if rows:
+        pq.write_table(pa.Table.from_pylist(rows, TABLES["training_calls"]), folder / "training_calls.parquet")
+    (folder / "run.json").write_text("{}")
+
+
+def of(cell: Cell, **changes: object) -> pd.Series[float]:
+    preset = config.preset("embedded", {"benchmarks": ["gsm_hard"], **changes})
+    found, unlike = forecast(preset, [cell], SOURCE)
+    assert not unlike
+    return found.sum()
+
+
+def test_a_cell_that_was_run_whole_is_forecast_as_it_was(questions: tuple[list[str], list[str]]) -> None:
+    train, test = questions
+    passes = [[call(item, f"{item}-{number // 2}") for item in train] for number in range(3)]
+    finished(GMR, [call(item, item, prompt=len(item)) for item in test], [*passes, [call("optimizer", "o")]])
+    found = of(GMR)
+    assert found["used"] == len(test) + 3 * len(train) + 1
+    assert found["asked"] == len(test) + 2 * len(train) + 1
+    assert found["used_prompt"] == sum(map(len, test)) + 100 * (3 * len(train) + 1)
+    assert found["completion"] == 10 * found["asked"]
+
+
+def test_questions_scale_and_calls_about_none_do_not(questions: tuple[list[str], list[str]]) -> None:
+    train, test = questions
+    learned = [call(train[0], "a"), call(train[1], "b"), call(train[1], "b"), call("optimizer", "o")]
+    finished(GMR, [call(test[0], "c"), call(test[1], "d"), call(test[1], "e")], [learned])
+    found = of(GMR, limit={"train": 8, "test": 20})
+    assert found["used"] == pytest.approx(3 / 2 * 8 + 1 + 3 / 2 * 20)
+    assert found["asked"] == pytest.approx(2 / 2 * 8 + 1 + 3 / 2 * 20)
+
+
+def test_methods_of_ones_own_choice_are_all_that_is_forecast(questions: tuple[list[str], list[str]]) -> None:
+    """CoT has two rows in the main table; the ablations of GMR are of no method that was chosen, and not lacking."""
+    finished(COT, [call(item, item) for item in questions[1]])
+    words = ["forecast", "--preset", "embedded", "--from", "embedded", "--set", "benchmarks=[gsm_hard]"]
+    said = CliRunner().invoke(app, [*words, "--set", "methods=[cot]"], catch_exceptions=False).output
+    assert said.startswith("2 cells of preset embedded")
+    assert "are like none" not in said
+
+
+def test_another_backbone_has_its_own_price(questions: tuple[list[str], list[str]]) -> None:
+    _, test = questions
+    finished(COT, [call(test[0], "a")])
+    found, _ = forecast(config.preset("embedded"), [LARGE], SOURCE)
+    assert list(found.index) == [("cot", "qwen-2.5-32B")]
+    backbones = load(ROOT / "config" / "backbones.yaml")
+    assert found["cost"].sum() == pytest.approx(len(test) * backbones["qwen-2.5-32B"].cost(100, 10))
+    assert (gpu_hours(found, None)[1]["least"] > 0).all()
+
+
+def test_the_likest_cell_stands_for_one_that_was_not_run() -> None:
+    measured = [COT, GMR, Cell("aflow", "gsm_hard", "qwen-2.5-14B", 0)]
+    for cell, like in (
+        (COT, COT),
+        (Cell("gmr", "gsm_hard", "pool", 2), GMR),
+        (LARGE, COT),
+        (Cell("cot", "math", "qwen-2.5-32B", 0), COT),
+        (Cell("complex_cot", "gsm_hard", "qwen-2.5-14B", 0), COT),
+        (Cell("gmr_depth_2", "math", "pool", 0), GMR),
+        (Cell("masrouter", "gsm_hard", "pool", 0), None),
+    ):
+        assert most_like(cell, measured, {}) == like
+
+
+def test_hours_are_tokens_over_rates(tmp_path: Path) -> None:
+    index = pd.MultiIndex.from_tuples([("cot", "a"), ("gmr", "a")], names=["method", "backbone"])
+    amounts = pd.DataFrame({"prompt": [1000.0, 3000.0], "completion": [10.0, 30.0]}, index=index)
+    table = tmp_path / "throughput.yaml"
+    table.write_text("X: {a: {prefill: [1000, 2000], decode: [10, 20]}}")
+    gpu, found = gpu_hours(amounts, None, table)
+    assert (gpu, found.loc["a"].tolist()) == ("X", pytest.approx([(2 + 2) / 3600, (4 + 4) / 3600]))
+    with pytest.raises(UserError, match="unknown GPU 'Y'"):
+        gpu_hours(amounts, "Y", table)
+    table.write_text("X: {a: {prefill: [0, 1], decode: [1, 1]}}")
+    with pytest.raises(UserError, match="prefill"):
+        gpu_hours(amounts, "X", table)
+
+
+POOL = ("small", "middle", "large")
+
+
+def own(**changes: object) -> config.Preset:
+    """A preset with three backbones of its own, from the smallest on, the replies of which have at most 8 tokens."""
+    pool = {
+        key: {"model": f"me/{key}", "parameters_b": size, "description": "My own.", "max_tokens": 8}
+        for size, key in enumerate(POOL, 1)
+    }
+    servers = {key: {"url": f"http://localhost:{port}/v1"} for port, key in enumerate(POOL, 8001)}
+    keys = {"backbones": list(POOL), "large": ["large"], "pool": pool, "servers": servers, "endpoints": "served"}
+    return config.preset("embedded", {"benchmarks": ["gsm_hard"], **keys, **changes})
+
+
+def measured_by_health(preset: config.Preset, **speeds: float) -> None:
+    """Write what ``gmr health`` does of backbones that read ten times and write once so many tokens a second."""
+    backbones = {
+        key: {"servers": [{"url": "http://x/v1", "speed": {"alone": 1, "at_once": 4, "together": n, "read": 10 * n}}]}
+        for key, n in speeds.items()
+    }
+    path = layout.served(preset.name, "gsm_hard")
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"weights": None, "asked": "2026-01-01", "backbones": backbones}))
+
+
+def test_backbones_stand_in_for_those_of_another_pool_by_size(questions: tuple[list[str], list[str]]) -> None:
+    stand_ins = {"small": "llama-3.2-3B", "middle": "mistral-nemo-12B", "large": "qwen-2.5-32B"}
+    assert peers(own(), SOURCE) == stand_ins
+    assert peers(own(backbones=["small"], large=None), SOURCE) == {"small": "qwen-2.5-32B"}
+    assert set(peers(SOURCE, SOURCE).items()) == {(key, key) for key in SOURCE.backbones}
+    assert most_like(Cell("cot", "gsm_hard", "large", 0), [COT, LARGE], stand_ins) == LARGE
+
+
+def test_calls_of_another_pool_are_spread_evenly_and_no_reply_is_longer_than_its_backbones(
+    questions: tuple[list[str], list[str]],
+) -> None:
+    finished(GMR, [call(item, item) for item in questions[1]])
+    found, _ = forecast(own(), [GMR], SOURCE)
+    number = len(questions[1])
+    assert found["asked"].tolist() == pytest.approx([number / 3] * 3)
+    assert found["completion"].sum() == pytest.approx(8 * number)
+    assert sorted(found.index) == sorted(("gmr", key) for key in POOL)
+
+
+def test_epochs_beyond_those_of_the_run_do_not_count(questions: tuple[list[str], list[str]]) -> None:
+    train, test = questions
+    finished(
+        GMR, [call(item, item) for item in test], [[call(item, f"{item}-{n}") for item in train] for n in range(5)]
+    )
+    for epochs in (0, 2, 5, None):
+        made = 5 if epochs is None else epochs
+        assert of(GMR, limit={"epochs": epochs})["asked"] == len(test) + made * len(train)
+
+
+def test_hours_are_those_of_the_servers_that_health_has_timed(questions: tuple[list[str], list[str]]) -> None:
+    _, test = questions
+    preset, number = own(limit={"test": 3}), 3
+    finished(GMR, [call(item, item) for item in test])
+    with pytest.raises(UserError, match=r"no speed of small is known: measure .* by `gmr health`, .* by --gpu"):
+        list(lines(preset, [GMR], SOURCE, None))
+    measured_by_health(preset, small=1.0, middle=0.5, large=0.25)
+    # A backbone reads 100 and writes 8 tokens: 18 s at 10 and 1 a second.
+    hours = [18 * times * number / 3 / 3600 for times in (1, 2, 4)]
+    said = list(lines(preset, [GMR], SOURCE, None))[-1]
+    assert [float(one) for one in re.findall(r"(?<=[a-z] |; )[\d.e-]+(?=[,;]| where)", said)] == pytest.approx(
+        [*hours, max(hours)], rel=0.05
+    )
+    assert float(re.search(r"(\S+) where they share", said)[1]) == pytest.approx(sum(hours), rel=0.05)  # type: ignore[index]
+    with pytest.raises(UserError, match="unknown GPU 'Y'"):
+        list(lines(preset, [GMR], SOURCE, "Y"))
+
+
+def test_asked_calls_cost_what_endpoints_charge(
+    questions: tuple[list[str], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, test = questions
+    # Two uses of each call, of which one is asked.
+    finished(COT, [call(item, item) for item in test for _ in range(2)])
+    amounts, _ = forecast(SOURCE, [COT], SOURCE)
+    place = Endpoint.model_validate({"url": "http://x/v1", "price": {"input": 2, "output": 30}, "currency": "EUR"})
+    (found,) = charges(amounts, {"qwen-2.5-14B": place})["EUR"]
+    assert found == pytest.approx(len(test) * (100 * 2 + 10 * 30) / 1e6)
+    assert charges(amounts, {"qwen-2.5-14B": Endpoint.model_validate({"url": "http://x/v1"})}).empty
+
+    text = (ROOT / "config" / "endpoints.hosted.example.yaml").read_text()
+    monkeypatch.setenv("GMR_ENDPOINTS", "hosted.yaml")
+    Path("hosted.yaml").write_text(text)
+    preset = config.preset("cpu_server", {"benchmarks": ["gsm_hard"]})
+    with pytest.raises(UserError, match=r"hosted\.yaml: llama-3\.2-3B\.price\.input: 'FILL-IN' should be a number"):
+        list(lines(preset, [COT], SOURCE, None))
+    Path("hosted.yaml").write_text(re.sub("FILL-IN(?=[,}])", "3", text).replace("currency: 3", "currency: CHF"))
+    assert " CHF." in list(lines(preset, [COT], SOURCE, None))[-1]
+
+
+def test_a_price_has_a_currency_and_all_endpoints_have_one_or_none(questions: tuple[list[str], list[str]]) -> None:
+    with pytest.raises(ValidationError, match="needs both price and currency"):
+        Endpoint.model_validate({"url": "http://x/v1", "price": {"input": 2, "output": 30}})
+    priced = Endpoint.model_validate({"url": "http://x/v1", "price": {"input": 2, "output": 30}, "currency": "EUR"})
+    finished(GMR, [call(questions[1][0], "a"), call(questions[1][0], "b", "qwen-2.5-32B")])
+    amounts, _ = forecast(SOURCE, [GMR], SOURCE)
+    places = {"qwen-2.5-14B": priced, "qwen-2.5-32B": Endpoint.model_validate({"url": "http://y/v1"})}
+    with pytest.raises(UserError, match=r"of qwen-2\.5-14B has a price and that of qwen-2\.5-32B has none"):
+        charges(amounts, places)
+
+
+@pytest.mark.parametrize("gpu", ["laptop-cpu", "gpu-12GB"])
+def test_the_preset_for_a_laptop_can_be_forecast_before_it_has_servers(
+    gpu: str, questions: tuple[list[str], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GMR_ENDPOINTS", raising=False)
+    finished(GMR, [call(item, item) for item in questions[1]])
+    said = list(lines(config.preset("laptop", {"benchmarks": ["gsm_hard"]}), [GMR], SOURCE, gpu))
+    assert said[-1].startswith(f"Hours of one {gpu}, kept full")
+
+
+def test_nothing_measured_and_questions_of_other_data_are_refused(questions: tuple[list[str], list[str]]) -> None:
+    with pytest.raises(UserError, match="has finished no cell like these; measure a slice first"):
+        forecast(SOURCE, [COT], SOURCE)
+    path = layout.RESULTS / "smoke" / "cells" / "cot" / "gsm_hard" / "qwen-2.5-14B" / "seed0" / "run.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+    with pytest.raises(UserError, match=r"of another preset: --from smoke$"):
+        forecast(SOURCE, [COT], SOURCE)
+    finished(COT, [call(questions[1][0], "a")])
+    with pytest.raises(UserError, match=r"results/paper/data"):
+        forecast(config.preset("paper"), [COT], SOURCE)
+
+
+def test_a_speed_of_other_weights_is_none_of_these() -> None:
+    measured_by_health(config.preset("laptop"), **{"qwen-2.5-3B": 10.0})
+    assert list(speeds(config.preset("laptop"))) == ["qwen-2.5-3B"]
+    assert speeds(config.preset("laptop", {"weights": "q4_k_m"})) == {}

@@ -1,0 +1,312 @@
+"""What is said of endpoints before the first call: everything that is wrong, at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import openai._base_client
+import orjson
+import pytest
+import yaml
+from aiohttp import web
+
+from analysis.claims.judge import identity as of_claims
+from analysis.frames import measure
+from analysis.provenance import identity, provenance
+from analysis.results import read
+from cli import health
+from harness.benchmarks.prepare import prepare
+from harness.errors import UserError
+from harness.runner import cell, config, layout
+from harness.runner.config import Cell
+from harness.runner.plan import plan
+from tests.fake_encoder import FakeEncoder
+from tests.harness.llm.serving import Answer, completion, served_at
+
+POOL = ("llama-3.2-3B", "llama-3.1-8B")
+PRESET = {"backbones": list(POOL), "methods": ["single"], "benchmarks": ["gsm_hard"]}
+NAMES = {key: f"random/{key}" for key in POOL}
+
+
+async def answering(http: web.Request) -> web.Response:
+    return web.json_response(completion("one, two", (await http.json())["model"]))
+
+
+def listing(*names: str, status: int = 200, **changes: Any) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def models(_: web.Request) -> web.Response:
+        entries = [{"id": name, "object": "model", "created": 0, "owned_by": "vllm", **changes} for name in names]
+        return web.json_response({"object": "list", "data": entries}, status=status)
+
+    return models
+
+
+@pytest.fixture
+def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> config.Preset:
+    """Two backbones, one benchmark, its questions prepared."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GMR_ENDPOINTS", str(tmp_path / "endpoints.yaml"))
+    preset = config.preset("cpu_server", PRESET)
+    prepare(
+        "gsm_hard", "embedded", "official", *(of(preset.name, "gsm_hard") for of in (layout.items, layout.manifest))
+    )
+    return preset
+
+
+def point(*entries: dict[str, Any]) -> None:
+    """Put the entries of the backbones where the check reads them."""
+    Path("endpoints.yaml").write_text(yaml.safe_dump(dict(zip(POOL, entries, strict=True))))
+
+
+async def problems(preset: config.Preset) -> list[str]:
+    with pytest.raises(UserError) as caught:
+        await health.check(preset, ["gsm_hard"])
+    first, *lines = str(caught.value).splitlines()
+    assert first == f"{len(lines)} problem{'s'[: len(lines) > 1]} with the servers of preset cpu_server:"
+    assert not layout.served(preset.name, "gsm_hard").exists()
+    return [line.strip() for line in lines]
+
+
+async def test_what_is_served_is_written_down(chosen: config.Preset, caplog: pytest.LogCaptureFixture) -> None:
+    async with AsyncExitStack() as stack:
+        both = listing(*NAMES.values(), max_model_len=8192, root="/models/x", revision="r7")
+        urls = [await stack.enter_async_context(served_at(models=both, chat=answering)) for _ in range(2)]
+        # However busy this machine is, no reply takes so long that a server counts as too slow.
+        point({"urls": urls, "timeout_s": 1e9}, {"url": urls[0], "timeout_s": 1e9})
+        with caplog.at_level("INFO"):
+            await health.check(chosen, ["gsm_hard"])
+    said = [record.message for record in caplog.records if record.name == health.__name__]
+    form = r"(.*) writes [\d.e+]+ tokens a second alone, [\d.e+]+ with 16 at once, reads [\d.e+]+"
+    assert [re.fullmatch(form, line)[1] for line in said] == [  # type: ignore[index]
+        *(f"{url} of {POOL[0]}" for url in urls),
+        f"{urls[0]} of {POOL[1]}",
+    ]
+    found = orjson.loads(layout.served(chosen.name, "gsm_hard").read_bytes())
+    first = found["backbones"]["llama-3.2-3B"]
+    assert (found["preset"], found["weights"]) == ("cpu_server", "random")
+    assert list(found["backbones"]) == list(POOL)
+    assert {name: first[name] for name in ("model", "revision", "revision_confirmed", "context_length")} == {
+        "model": "random/llama-3.2-3B",
+        "revision": "r7",
+        "revision_confirmed": True,
+        "context_length": 8192,
+    }
+    assert [one["url"] for one in first["servers"]] == urls
+    server = first["servers"][0]
+    speed = server.pop("speed")
+    assert speed.pop("at_once") == 16
+    assert all(speed[name] > 0 for name in ("alone", "together", "read"))
+    assert server == {"url": urls[0], "version": None, "loaded": "/models/x", "lacks": []}
+
+
+async def refuse_systems(http: web.Request) -> web.Response:
+    if (await http.json())["messages"][0]["role"] == "system":
+        return web.json_response({"error": {"message": "System role not supported"}}, status=400)
+    return await answering(http)
+
+
+async def refuse_parameters(http: web.Request) -> web.Response:
+    if "top_k" in await http.json():
+        return web.json_response({"error": {"message": "unknown parameter: top_k"}}, status=422)
+    return await answering(http)
+
+
+async def die_of_a_seed(http: web.Request) -> web.Response:
+    if (await http.json())["seed"] >= 1 << 30:
+        raise ConnectionResetError
+    return await answering(http)
+
+
+async def report_nothing(http: web.Request) -> web.Response:
+    return web.json_response(completion(model=(await http.json())["model"], usage=None))
+
+
+async def call_itself_otherwise(http: web.Request) -> web.Response:
+    return web.json_response(completion(model="my-model"))
+
+
+@pytest.mark.parametrize(
+    ("chat", "message"),
+    [
+        (refuse_systems, r"refuses a short completion \(.*System role .*add `system: merge` to the entry of"),
+        (refuse_parameters, r"refuses a short completion \(.*top_k\).*set `extended: false` in"),
+        (die_of_a_seed, r"lists its models and completes no text \(.*\); see its log"),
+        (report_nothing, r"answers with a chat completion that does not report its usage; .*let it report"),
+        (call_itself_otherwise, r"answers with a completion of the model 'my-model'.*--served-model-name"),
+    ],
+)
+async def test_a_server_that_calls_would_fail_at_is_known_before_the_first(
+    chat: Answer, message: str, chosen: config.Preset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai._base_client, "INITIAL_RETRY_DELAY", 0.0)
+    async with served_at(models=listing(*NAMES.values()), chat=chat) as url:
+        point({"url": url}, {"url": url})
+        found = await problems(chosen)
+    assert len(found) == 2
+    assert all(re.match(rf"{url} of {key} {message}", line) for key, line in zip(POOL, found, strict=True))
+
+
+async def test_every_problem_is_named_at_once(chosen: config.Preset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "sk-secret-1234")
+    async with AsyncExitStack() as stack:
+        other = await stack.enter_async_context(served_at(models=listing("other/model")))
+        locked = await stack.enter_async_context(served_at(models=listing(status=401)))
+        dead = "http://127.0.0.1:9/v1"
+        point({"urls": [other, dead]}, {"url": locked, "key_env": "MY_KEY"})
+        found = await problems(chosen)
+    assert len(found) == 3
+    assert found[0].startswith(f"{other} does not serve 'random/llama-3.2-3B' (it serves other/model)")
+    assert found[1].startswith(f"endpoint {dead} of llama-3.2-3B does not answer")
+    assert f"correct {Path('endpoints.yaml').resolve()}, or name another file by GMR_ENDPOINTS; then" in found[1]
+    assert found[2] == f"{locked} refuses the API key of llama-3.1-8B; check the variable named by key_env"
+    assert "sk-secret" not in "".join(found)
+
+
+async def test_a_context_that_is_too_short_names_the_benchmark(chosen: config.Preset) -> None:
+    needed = health.needs(chosen, "gsm_hard")
+    lines = layout.items(chosen.name, "gsm_hard").read_bytes().splitlines()
+    longest = max(len(orjson.loads(line)["question"].encode()) for line in lines)
+    assert needed == -(-longest // 3) + 1024 + 2048
+    async with AsyncExitStack() as stack:
+        window = lambda tokens: served_at(models=listing(*NAMES.values(), max_model_len=tokens), chat=answering)  # noqa: E731
+        short = await stack.enter_async_context(window(needed - 1))
+        point({"url": short}, {"url": short})
+        found = await problems(chosen)
+        assert len(found) == 2
+        assert f"takes {needed - 1} tokens" in found[0]
+        assert f"gsm_hard ({needed}); start it with --max-model-len {needed}" in found[0]
+        enough = await stack.enter_async_context(window(needed))
+        point({"url": enough}, {"url": enough})
+        await health.check(chosen, ["gsm_hard"])
+
+
+OWN = {"model": "me/mine", "parameters_b": 2, "description": "A model of my own.", "max_tokens": 640}
+
+
+async def lacking(chat: Answer, entry: dict[str, Any], server: dict[str, Any], **listed: Any) -> list[str]:
+    """What the check of a pool of one says that its server lacks."""
+    async with served_at(models=listing("me/mine", **listed), chat=chat) as url:
+        keys = {"backbones": ["mine"], "large": None, "pool": {"mine": {**OWN, **entry}}, "weights": None}
+        preset = config.preset("cpu_server", {**PRESET, **keys})
+        Path("endpoints.yaml").write_text(yaml.safe_dump({"mine": {"url": url, "timeout_s": 1e6, **server}}))
+        (path,) = await health.check(preset, ["gsm_hard"])
+    (found,) = orjson.loads(path.read_bytes())["backbones"]["mine"]["servers"]
+    return list(found["lacks"])
+
+
+async def heed_penalties(http: web.Request) -> web.Response:
+    body = await http.json()
+    return web.json_response(completion(f"one, two {body.get('repetition_penalty', 1)}", body["model"]))
+
+
+async def test_a_penalty_that_a_server_takes_no_notice_of_is_told(chosen: config.Preset) -> None:
+    window = {"max_model_len": 8192}
+    penalised = {"generation": {"repetition_penalty": 1.1}}
+    (lack,) = await lacking(answering, penalised, {}, **window)
+    assert re.match("takes no notice of repetition_penalty, which the generation of mine states: leave it out", lack)
+    for chat, entry, server in (
+        (heed_penalties, penalised, {}),
+        (answering, {}, {}),
+        (answering, penalised, {"extended": False}),
+    ):
+        assert await lacking(chat, entry, server, **window) == []
+
+
+async def test_a_server_too_slow_for_the_longest_reply_is_told(chosen: config.Preset) -> None:
+    async def slow(http: web.Request) -> web.Response:
+        await asyncio.sleep(0.05)
+        return await answering(http)
+
+    # Eight replies of two tokens in at least 0.05 s: 640 tokens of each take at least 16 s.
+    (lack,) = await lacking(slow, {}, {"timeout_s": 15, "max_in_flight": 8}, max_model_len=8192)
+    assert re.match(
+        r"writes 640 tokens in \d+ s with 8 requests at once, and an attempt ends after 15 s: lower max_in_flight", lack
+    )
+    assert await lacking(answering, {}, {"max_in_flight": 8}, max_model_len=8192) == []
+
+
+async def test_the_context_is_what_llama_cpp_says_of_it_else_that_of_the_entry(chosen: config.Preset) -> None:
+    assert await lacking(answering, {}, {}, meta={"n_ctx": 8192, "n_params": 7}) == []
+    with pytest.raises(UserError, match=r"of mine takes 1000 tokens, .*gsm_hard"):
+        await lacking(answering, {}, {}, meta={"n_ctx": 1000})
+    with pytest.raises(UserError, match=r"of mine takes 1024 tokens, .*gsm_hard"):
+        await lacking(answering, {"context_length": 1024}, {})
+    (lack,) = await lacking(answering, {"context_length": 8192}, {})
+    assert re.match(r"does not report its context length \(8192 in its entry\): start it with room for \d{4} ", lack)
+
+
+async def test_a_template_without_a_system_role_is_asked_as_calls_are(chosen: config.Preset) -> None:
+    assert await lacking(refuse_systems, {"system": "merge"}, {}, max_model_len=8192) == []
+
+
+async def test_the_jobs_of_one_run_ask_once_and_a_check_by_hand_always(
+    chosen: config.Preset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+
+    async def chat(http: web.Request) -> web.Response:
+        nonlocal asked
+        asked += 1
+        return await answering(http)
+
+    prepare("math", "embedded", "official", *(of(chosen.name, "math") for of in (layout.items, layout.manifest)))
+    both = chosen.model_copy(update={"benchmarks": ("gsm_hard", "math")})
+    async with served_at(models=listing(*NAMES.values(), max_model_len=8192), chat=chat) as url:
+        point({"url": url}, {"url": url})
+        layout.PLANNED.write_text("now")
+        monkeypatch.setenv("GMR_PARENT", "host:1")
+        await asyncio.gather(health.check(both, ["math"]), health.check(both, ["gsm_hard"]))
+        once = asked
+        records = [orjson.loads(layout.served(both.name, key).read_bytes()) for key in both.benchmarks]
+        assert records[0].pop("tokens_needed") != records[1].pop("tokens_needed")
+        assert records[0] == records[1]
+        await health.check(both, ["math"])
+        assert asked == once
+        os.utime(layout.PLANNED, (2**32, 2**32))
+        await health.check(both, ["math"])
+        assert asked == 2 * once
+        monkeypatch.delenv("GMR_PARENT")
+        await health.check(both, ["math", "gsm_hard"])
+        assert asked == 3 * once
+
+
+async def test_servers_of_one_backbone_have_to_be_alike(chosen: config.Preset) -> None:
+    async with AsyncExitStack() as stack:
+        kinds = [listing(*NAMES.values(), max_model_len=window) for window in (8192, 16384)]
+        urls = [await stack.enter_async_context(served_at(models=kind, chat=answering)) for kind in kinds]
+        point({"urls": urls}, {"url": urls[1]})
+        (found,) = await problems(chosen)
+    assert found.startswith("the servers of llama-3.2-3B are not alike: max_model_len is 8192")
+
+
+@pytest.mark.parametrize("entry", [{}, {"owned_by": None}, {"owned_by": 7}])
+async def test_a_server_that_says_no_more_than_a_name_passes_and_its_cell_can_be_reported(
+    entry: dict[str, object], chosen: config.Preset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backbone, model = "llama-3.2-3B", "random/llama-3.2-3B"
+    monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
+    # The questions need no program, and this machine need not be able to confine one.
+    monkeypatch.setattr("harness.runner.setup.check_confinement", lambda *_: None)
+
+    async def chat(http: web.Request) -> web.Response:
+        return web.json_response(completion("The answer is 7", (await http.json())["model"]))
+
+    async def models(http: web.Request) -> web.Response:
+        return web.json_response({"object": "list", "data": [{"id": name, **entry} for name in NAMES.values()]})
+
+    async with served_at(chat=chat, models=models) as url:
+        point({"url": url}, {"url": url})
+        (checked,) = await health.check(chosen, ["gsm_hard"])
+        made = plan(chosen, Cell("single", "gsm_hard", backbone, 0))
+        await cell.run(made)
+    assert orjson.loads(checked.read_bytes())["backbones"][backbone]["served_by"] is None
+    found = read(made.folder)
+    assert identity([found])["backbones"] == f"{backbone}={model}"
+    assert dict(provenance([found]))["backbones"] == f"{backbone} = {model}"
+    assert of_claims([found])["backbones"] == f"{backbone}={model}"
+    assert measure([found])

@@ -1,0 +1,311 @@
+"""A cell as a process: killed, stopped, locked out, out of disk; and resumed to the same bytes, with nothing lost."""
+
+import asyncio
+import contextlib
+import os
+import resource
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from harness.errors import UserError
+from harness.files import ROOT, yaml_value
+from harness.llm.call_log import CallLog
+from harness.llm.request import Message, Reply, Request, Turn
+from harness.runner import config, config_hash, layout
+from harness.runner.config import Cell
+from tests.harness.llm.logged import calls_of, content
+from tests.planning import checkout
+
+COT, GMR = Cell("cot", "gsm_hard", "qwen-2.5-14B", 0), Cell("gmr", "gsm_hard", "pool", 0)
+SETTINGS = ("benchmarks=[gsm_hard]", "limit={train: 1, test: 60, epochs: 2}")
+# Of the log the rows are a result, not the pages of the file.
+PASSING = {"timing.json", "attempts.jsonl", "calls.lock"}
+
+
+def words(cell: Cell, *more: str) -> list[str]:
+    named = ["--method", cell.method, "--benchmark", cell.benchmark, "--backbone", cell.backbone]
+    return ["cell", *named, *settings(*SETTINGS), *more]
+
+
+def settings(*given: str) -> list[str]:
+    return ["--preset", "smoke", *(word for one in given for word in ("--set", one))]
+
+
+def run(folder: Path, *given: str) -> None:
+    """A command in this process."""
+    with contextlib.chdir(folder):
+        ended = CliRunner().invoke(app, given, catch_exceptions=False)
+    assert ended.exit_code == 0, ended.output
+
+
+def start(folder: Path, *given: str, program: str = "cli.main", **more: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
+        [sys.executable, "-m", *program.split(), *given],
+        **{"cwd": folder, "stderr": subprocess.PIPE, "text": True, "start_new_session": True, **more},
+    )
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Questions and calibration of one mini-benchmark."""
+    folder = tmp_path_factory.mktemp("prepared")
+    (folder / "results").mkdir()
+    run(folder, "data", "--benchmark", "gsm_hard", *settings(*SETTINGS))
+    run(folder, "calibration", *settings(*SETTINGS))
+    return folder
+
+
+@pytest.fixture
+def place(prepared: Path, tmp_path: Path) -> Path:
+    shutil.copytree(prepared, tmp_path / "run")
+    return tmp_path / "run"
+
+
+@pytest.fixture(scope="module")
+def undisturbed(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Cell], dict[str, bytes]]:
+    """What a cell leaves behind that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("undisturbed") / "run"
+    shutil.copytree(prepared, folder)
+
+    def of(cell: Cell) -> dict[str, bytes]:
+        if not (folder / layout.cell("smoke", cell) / "run.json").exists():
+            run(folder, *words(cell))
+        return results(folder, cell)
+
+    return of
+
+
+def results(folder: Path, cell: Cell = COT) -> dict[str, bytes]:
+    own = folder / layout.cell("smoke", cell)
+    files = [path for path in own.rglob("*") if path.is_file() and path.name not in PASSING]
+    return {str(path.relative_to(own)): content(path) for path in files}
+
+
+def logged(folder: Path, cell: Cell = COT) -> int:
+    """How many calls a log holds that a process may just be making."""
+    log = folder / layout.call_log("smoke", cell)
+    try:
+        return len(calls_of(log)) if log.exists() else 0
+    except sqlite3.OperationalError:
+        return 0
+
+
+def calls(folder: Path, cell: Cell = COT) -> dict[str, int]:
+    path = folder / layout.cell("smoke", cell) / "timing.json"
+    return orjson.loads(path.read_bytes())["calls"]  # type: ignore[no-any-return]
+
+
+def wait_until(process: subprocess.Popen[str], reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not reached():
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.002)
+
+
+def test_a_killed_cell_goes_on_asks_nothing_twice_and_ends_in_the_same_bytes(
+    place: Path, undisturbed: Callable[[Cell], dict[str, bytes]]
+) -> None:
+    given = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = start(place, *words(COT), program="tests.cli.hanging 5", env=given)
+    wait_until(process, lambda: logged(place) == 5)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    kept = 5
+    assert not (place / layout.cell("smoke", COT) / "run.json").exists()
+    for asked in (60 - kept, 0):
+        run(place, *words(COT))
+        assert results(place) == undisturbed(COT)
+        assert calls(place)["asked"] == asked
+
+
+def test_a_cell_dies_with_the_snakemake_that_started_it(place: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as parent:
+        given = {**os.environ, "GMR_PARENT": f"{socket.gethostname()}:{parent.pid}"}
+        cell = start(place, *words(COT, "--set", "in_flight=1"), env=given)
+        wait_until(cell, lambda: logged(place) > 0)
+        cell.send_signal(signal.SIGSTOP)
+        parent.kill()
+    cell.send_signal(signal.SIGCONT)
+    assert cell.wait(timeout=20) == 1
+
+
+def test_a_full_disk_is_one_line_and_nothing_is_lost(
+    place: Path, undisturbed: Callable[[Cell], dict[str, bytes]]
+) -> None:
+    def small_disk() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))
+
+    full = start(place, *words(COT, "--set", "in_flight=1"), preexec_fn=small_disk)
+    said = full.communicate()[1]
+    assert full.returncode == 2
+    assert "error: cannot write" in said
+    assert "Traceback" not in said
+    kept = logged(place)
+    assert kept > 1
+    run(place, *words(COT))
+    assert results(place) == undisturbed(COT)
+    assert calls(place)["log"] == kept
+
+
+def test_a_second_writer_is_refused_and_failed_calls_are_an_answer_until_told_to_forget_them(
+    place: Path, undisturbed: Callable[[Cell], dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(place, *words(COT))
+    folder, log = place / layout.cell("smoke", COT), place / layout.call_log("smoke", COT)
+    asked = min(calls_of(log).items())[1]["request"]
+    objects = {"messages": tuple(Message(**one) for one in asked["messages"]), "metadata": Turn(**asked["metadata"])}
+    request = Request(**{**asked, **objects})
+    given = {key: yaml_value(value) for key, _, value in (text.partition("=") for text in SETTINGS)}
+    with contextlib.chdir(place):
+        config_hash.write_settings(config.preset("smoke", given))
+    begun: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda _, words: begun.append(words[3:]))
+    retry = ["retry", "--preset", "smoke", "reports/smoke/costs.md", "--cores", "2"]
+    run(place, *retry)
+    # Of a learned cell the checkpoints go too; while another process is at work, nothing may.
+    (folder / "checkpoints").mkdir()
+    with CallLog(log) as opened:
+        asyncio.run(opened.append(request, Reply.failed(request.model, "the server was on fire")))
+        with pytest.raises(UserError, match="is being written by process"):
+            run(place, *retry)
+    assert (folder / "run.json").exists()
+    assert (folder / "checkpoints").exists()
+    run(place, *words(COT))
+    assert b"the server was on fire" in (folder / "items.parquet").read_bytes()
+    assert begun == []
+    run(place, *retry)
+    assert not (folder / "checkpoints").exists()
+    assert not (folder / "run.json").exists()
+    ((_, _, made, *targets, _, preset, benchmarks, limit),) = begun
+    assert (made, *targets) == (str(layout.cell("smoke", COT) / "run.json"), *retry[3:])
+    assert (preset, benchmarks) == ("preset=smoke", 'benchmarks=["gsm_hard"]')
+    assert yaml_value(limit.partition("=")[2])["test"] == 60
+    run(place, *words(COT))
+    assert results(place) == undisturbed(COT)
+
+
+@pytest.mark.parametrize(
+    ("cell", "answered", "number"),
+    [(COT, 5, signal.SIGINT), pytest.param(GMR, 12, signal.SIGTERM, marks=pytest.mark.nightly)],
+)
+def test_a_cell_whose_server_hangs_stops_with_one_line_and_goes_on_to_the_same_bytes(
+    place: Path, undisturbed: Callable[[Cell], dict[str, bytes]], cell: Cell, answered: int, number: signal.Signals
+) -> None:
+    given = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = start(place, *words(cell), program=f"tests.cli.hanging {answered}", env=given)
+    wait_until(process, lambda: (place / "hangs").exists() and logged(place, cell) == answered)
+    os.killpg(process.pid, number)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 128 + number
+    kept = f"{answered} finished calls of {cell} are kept, and the same command resumes with them"
+    assert said.splitlines()[-1] == f"stopped by {number.name}; {kept}"
+    assert not (place / layout.cell("smoke", cell) / "run.json").exists()
+    run(place, *words(cell))
+    assert results(place, cell) == undisturbed(cell)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_snakemake_told_to_stop_says_what_is_kept_and_nothing_that_looks_like_failure(
+    number: signal.Signals, prepared: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(prepared / "results", checkout(tmp_path) / "results")
+    (tmp_path / "bin").mkdir()
+    command = tmp_path / "bin" / "gmr"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m tests.cli.hanging 5 "$@"\n')
+    command.chmod(0o755)
+    snakemake = "import sys; sys.executable = sys.argv.pop(1); from snakemake.cli import main; main()"
+    target = str(layout.cell("smoke", COT) / "run.json")
+    given = ["--cores", "1", target, "--config", "preset=smoke", *SETTINGS]
+    process = subprocess.Popen(
+        [sys.executable, "-c", snakemake, str(tmp_path / "bin" / "python"), *given],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+    )
+    wait_until(process, lambda: (tmp_path / "hangs").exists() and logged(tmp_path) == 5)
+    os.killpg(process.pid, number)
+    said = process.communicate(timeout=60)[1].splitlines()
+    assert process.returncode > 0
+    assert list(tmp_path.glob(".snakemake/locks/*")) == []
+    begun = next(place for place, line in enumerate(said) if line.startswith("to do: "))
+    # Where the job ends before Snakemake says that it stops, there is no such line.
+    assert sorted({*said[begun + 1 :]} - {"stopping; jobs save what they have"}) == [
+        f"stopped by {number.name}; 5 finished calls of {COT} are kept, and the same command resumes with them",
+        "stopped; what is finished is kept, and the same command resumes",
+    ]
+
+
+SMALL = "import asyncio, logging, time\nfrom cli import signals\nlogging.basicConfig(format='%(message)s')\n"
+STUBBORN = """
+async def work():
+    print("ready", flush=True)
+    time.sleep(60)
+signals.GRACE_S = 0.2
+signals.run(work())
+"""
+SLOW = """
+async def work():
+    try:
+        print("ready", flush=True)
+        await asyncio.sleep(60)
+    finally:
+        print("ready", flush=True)
+        await asyncio.sleep(60)
+signals.run(work())
+"""
+OUTSIDE = "signals.stop_cleanly()\nprint('ready', flush=True)\ntime.sleep(60)\n"
+# Told when its work is done: the caller must not continue with the next piece.
+DONE = """
+import signal
+async def work():
+    signal.raise_signal(signal.SIGTERM)
+signals.run(work())
+logging.error("went on")
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "numbers", "line"),
+    [
+        (STUBBORN, [signal.SIGTERM], "stopped by SIGTERM; not finished within 0.2 s, so ended at once; "),
+        (SLOW, [signal.SIGINT] * 2, "stopped by SIGINT; told so twice, so ended at once; "),
+        (OUTSIDE, [signal.SIGTERM], "stopped by SIGTERM; "),
+        (OUTSIDE, [signal.SIGHUP], "stopped by SIGHUP; "),
+        (DONE, [], "stopped by SIGTERM; "),
+    ],
+)
+def test_told_at_any_moment_a_process_ends_with_one_line(
+    program: str, numbers: list[signal.Signals], line: str
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", SMALL + program],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Who runs the tests may ignore it, as nohup does.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+    )
+    assert process.stdout is not None
+    for number in numbers:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert said == f"{line}give the same command again\n"
+    assert process.returncode == 128 + (numbers or [signal.SIGTERM])[0]

@@ -1,0 +1,130 @@
+"""What runs for a target, planned in one process; and what Snakemake is told by profiles and rules."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+import pytest
+import yaml
+
+from analysis.registry import artefacts, cells_of
+from harness.files import ROOT
+from harness.runner import config, layout, simulation
+from harness.simulator.endpoint import _CODE
+from tests.planning import checkout, plans
+
+EMBEDDED = config.preset("embedded")
+SLICE = ["cells", "--config", "preset=rehearsal", "limit={share: 0.05}", "seeds=[0]"]
+LINK = {"link": 1}
+# Targets and settings, and the jobs that run for them.
+PLANS: Mapping[str, tuple[list[str], dict[str, int]]] = {
+    "main table": (
+        ["reports/main_table.tex"],
+        {"data": 5, "calibration": 1, "cell": 75, "learned_cell": 30, "table": 1, **LINK},
+    ),
+    "real main table": (
+        ["reports/paper/main_table.tex"],
+        {"data": 5, "health": 5, "cell": 75, "learned_cell": 90, "table": 1},
+    ),
+    "one ablation": (
+        ["reports/ablation/no_write_gate.tex", "--config", "preset=smoke"],
+        {"data": 2, "calibration": 1, "learned_cell": 4, "table": 1, **LINK},
+    ),
+    "a checkpoint": (
+        ["results/smoke/cells/gmr/gsm_hard/pool/seed0/trained.safetensors"],
+        {"data": 2, "calibration": 1, "learned_cell": 1},
+    ),
+}
+WHOLE = {"embedded": [], "slice": SLICE}
+REFUSED: Mapping[str, list[str]] = {
+    "depth cannot be made of preset smoke, which has no benchmark it is made from": ["reports/smoke/depth.png"],
+    "No rule to produce results/smoke/cells/cot/gsm_hard/qwen-2.5-14B/seed0/trained.safetensors; `gmr --list`": [
+        "results/smoke/cells/cot/gsm_hard/qwen-2.5-14B/seed0/trained.safetensors"
+    ],
+    "No rule to produce reports/nope/main_table.tex; `gmr --list`": ["reports/nope/main_table.tex"],
+    "unknown preset 'nope'; known: cpu_server, embedded, ": ["--config", "preset=nope"],
+    "did you mean 'limit'?": ["--config", "limits={test: 3}"],
+}
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
+    """What every plan said; all of them from one process."""
+    commands = {**{name: words for name, (words, _) in PLANS.items()}, **WHOLE, **REFUSED}
+    return dict(zip(commands, plans(checkout(tmp_path_factory.mktemp("plans")), [*commands.values()]), strict=True))
+
+
+def jobs(said: tuple[int, str]) -> dict[str, int]:
+    status, text = said
+    assert status == 0, text
+    table = text.split("Job stats:")[1].split("\n\n")[0]
+    found = {name: int(count) for name, count in re.findall(r"^(\w+) +(\d+)$", table, re.MULTILINE)}
+    assert found.pop("total") == sum(found.values())
+    return found
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_target_runs_what_it_is_made_from_and_nothing_else(said: dict[str, tuple[int, str]], name: str) -> None:
+    assert jobs(said[name]) == PLANS[name][1]
+
+
+def test_a_plan_names_every_job_and_why_it_runs(said: dict[str, tuple[int, str]]) -> None:
+    lines = said["a checkpoint"][1].splitlines()
+    assert "cell gmr gsm_hard pool seed 0: Missing output files; Input files updated by another job" in lines
+
+
+def test_everything_is_every_artefact_with_the_claims(said: dict[str, tuple[int, str]]) -> None:
+    found = jobs(said["embedded"])
+    kinds = Counter(one.kind for one in artefacts().values())
+    assert (found["table"], found["figure"]) == (kinds["table"], kinds["figure"])
+    assert (found["claims"], found["timing"]) == (1, 6)
+    distinct = {layout.cell("embedded", one) for one in {*cells_of(EMBEDDED), *config.cells(EMBEDDED)}}
+    assert found["cell"] + found["learned_cell"] == len(distinct)
+
+
+def test_a_forecast_is_measured_on_every_cell_with_the_seeds_of_the_run(said: dict[str, tuple[int, str]]) -> None:
+    found = jobs(said["slice"])
+    cells = [cell for cell in cells_of(config.preset("rehearsal")) if cell.seed == 0]
+    assert found.pop("cell") + found.pop("learned_cell") == len(cells) == 139
+    assert found == {"cells": 1, "data": 5, "calibration": 1}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_a_mistake_is_one_line(said: dict[str, tuple[int, str]], message: str) -> None:
+    status, text = said[message]
+    assert status != 0
+    assert message in text.splitlines()[-1]
+    assert text.splitlines()[-1].startswith("error: ")
+    assert "Traceback" not in text
+
+
+# Imports of the simulator that change no calibration: requests, how many run at once, declarations, paths, errors.
+NO_SOURCE = {"agents", "concurrency", "errors", "files", "fingerprint", "llm", "runner"}
+
+
+def test_what_a_simulated_reply_is_made_of_makes_a_new_calibration_and_a_new_revision() -> None:
+    text = "".join(path.read_text() for path in (ROOT / "harness" / "simulator").glob("*.py"))
+    modules = {f"agents/{name}" for name in re.findall(r"from harness\.agents import (\w+)", text)}
+    made_of = {*re.findall(r"from harness\.(\w+)", text), *modules} - NO_SOURCE
+    assert {"simulator", "benchmarks", "agents/rng"} <= made_of
+    for part in made_of:
+        assert {f"harness/{part}", f"harness/{part}.py"} & {*simulation.CODE}, part
+        # The sandbox tries programs when the calibration is made.
+        assert part in (*_CODE, "sandbox") or f"{part}.py" in _CODE, part
+
+
+def test_profiles_name_options_and_rules_that_exist_and_slurm_gets_no_rule_that_wants_all_cores() -> None:
+    from snakemake.cli import get_argument_parser
+
+    pytest.importorskip("snakemake_executor_plugin_slurm", reason="the extra `slurm` is not installed")
+    rules = "\n".join(path.read_text() for path in (ROOT / "workflow" / "rules").glob("*.smk"))
+    greedy = {part.split(":")[0] for part in ("\n" + rules).split("\nrule ")[1:] if re.search(r"threads:.*1024", part)}
+    options = get_argument_parser()._option_string_actions
+    for path in (ROOT / "profiles").glob("*/config.yaml"):
+        profile = yaml.safe_load(path.read_text())
+        assert [name for name in profile if f"--{name}" not in options] == []
+        named = {rule for setting in ("set-threads", "set-resources") for rule in profile.get(setting, {})}
+        assert all(f"rule {rule}:" in rules for rule in named)
+        assert path.parent.name != "slurm" or greedy == set(profile["set-threads"])

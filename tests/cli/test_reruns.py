@@ -1,0 +1,261 @@
+"""What a change makes run again, and what a run says: jobs that only pretend, in a checkout of its own."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from harness.files import ROOT
+from tests.planning import PARTS, planner
+
+TARGETS = [
+    "reports/smoke/pareto_he.png",
+    "reports/smoke/ablation/no_write_gate.csv",
+    "reports/smoke/ablation/no_halting.csv",
+]
+CONFIG = ["--config", "methods=[single, gmr]", "backbones=[qwen-2.5-14B]"]
+# Stands in for the real commands: a job leaves the files it has to leave, which say what it was made of, and is done. A
+# file `dies` names the job that is killed with its Snakemake, a file `fails` the method whose cells fail.
+COMMAND = """#!{python}
+import os, signal, sys
+from pathlib import Path
+import orjson
+from harness.files import read_yaml, write_atomically
+from harness.runner import config, config_hash, layout, simulation
+from harness.runner.config import Cell
+from cli import reports
+
+_, log, command, *words = sys.argv[1:]
+shown = words.pop(0) if command == "report" else ""
+given = dict(zip(words[::2], words[1::2]))
+name = given["--preset"]
+preset = config.preset(name, read_yaml(layout.settings(name)))
+
+def make(*paths):
+    for path in paths:
+        write_atomically(Path(path), "made")
+
+def says(file, text):
+    return Path(file).exists() and Path(file).read_text() == text
+
+if command == "data":
+    benchmark = given["--benchmark"]
+    make(layout.manifest(name, benchmark), layout.items(name, benchmark))
+    config_hash.note_made_of(layout.made_of(name, "data/" + benchmark), config_hash.made_of_data(preset))
+elif command == "calibration":
+    make(layout.calibration(name))
+    config_hash.note_made_of(layout.made_of(name, "calibration"), simulation.made_of())
+elif command == "health":
+    make(layout.served(name, given["--benchmark"]))
+elif command == "report":
+    make(*(layout.report(name, shown + "." + kind) for kind in "tex csv md html pdf png svg".split()))
+    reports.note_made(shown, preset)
+else:
+    if says("fails", given["--method"]):
+        Path(log).write_text("at work\\nerror: no server\\n  start one")
+        sys.exit(2)
+    cell = Cell(given["--method"], given["--benchmark"], given["--backbone"], int(given["--seed"]))
+    folder = layout.cell(name, cell)
+    make(*(folder / file for file in [*layout.cell_files(learned=True), "timing.json"]))
+    write_atomically(folder / "run.json", orjson.dumps(config_hash.declared(preset, cell)))
+if says("dies", command):
+    Path("dies").unlink()
+    os.kill(int(os.environ["GMR_PARENT"].rpartition(":")[2]), signal.SIGKILL)
+"""
+CELL = "results/smoke/cells/gmr_no_halting/gsm_hard/pool/seed0"
+SNAKEMAKE = "import sys; sys.executable = sys.argv.pop(1); from snakemake.cli import main; main()"
+
+
+def snakemake(house: Path, *words: str, targets: Sequence[str] = TARGETS, status: int = 0) -> str:
+    """What Snakemake says in a checkout of its own, whose modules it imports and whose ``gmr`` it calls."""
+    given = {key: value for key, value in os.environ.items() if key not in ("PYTHONSAFEPATH", "PYTHONPATH")}
+    ended = subprocess.run(
+        [sys.executable, "-c", SNAKEMAKE, str(house / "bin" / "python"), "--cores", "1", *targets, *CONFIG, *words],
+        cwd=house,
+        env={**given, "PYTHONPATH": str(house)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert ended.returncode == status, ended.stdout
+    assert "Traceback" not in ended.stdout
+    return "\n".join(line for line in ended.stdout.splitlines() if not line.startswith("Using workflow"))
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout whose jobs only pretend."""
+    folder = tmp_path_factory.mktemp("house")
+    for part in (*PARTS, "cli", "harness", "gmr", "baselines", "analysis", "docs", "snakemake_logger_plugin_gmr"):
+        if (ROOT / part).is_dir():
+            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / part, folder)
+    (folder / "bin").mkdir()
+    (folder / "bin" / "gmr").write_text(COMMAND.replace("{python}", sys.executable))
+    (folder / "bin" / "gmr").chmod(0o755)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(house: Path) -> str:
+    """What the run that made the targets said: it failed, was killed, was locked out, and went on to its end."""
+    (house / "fails").write_text("single")
+    failed = snakemake(house, "endpoints=served", status=1)
+    log = "results/smoke/logs/cells/single/humaneval/qwen-2.5-14B/seed0.log"
+    assert failed.endswith(
+        "\n1 job failed, all else is kept; mend this and give the command again:\n"
+        f"  cell single humaneval qwen-2.5-14B seed 0 ({log})\n  error: no server\n    start one"
+    )
+    (house / "fails").unlink()
+    (house / "dies").write_text("calibration")
+    snakemake(house, status=-signal.SIGKILL)
+    locked = snakemake(house, status=1)
+    assert locked.endswith("since it was killed, release its lock by `snakemake --unlock`")
+    assert locked.count("error: another snakemake is at work in") == 1
+    shutil.rmtree(house / ".snakemake" / "locks")
+    return snakemake(house)
+
+
+def test_a_run_says_what_is_to_do_what_is_done_and_where_it_is(made: str) -> None:
+    first, *jobs, done, files, following = made.splitlines()
+    assert first == "to do: 7 cells (6 of them trained first) and 4 other jobs"
+    line = r"\[(\d+ of \d+ (?:cells|jobs))(?:, about \d+ s left)?\] \w+.*, \d+ s"
+    progress = [found[1] for job in jobs if (found := re.fullmatch(line, job))]
+    assert len(progress) == len(jobs) == 11
+    assert {f"{number} of 7 cells" for number in range(7)} < set(progress)
+    assert progress[-1] == "11 of 11 jobs"
+    # Once a cell of each kind that is to come has ended: one that learns, and the one that does not.
+    cells = [job for job in jobs if "] cell " in job]
+    (alone,) = (number for number, job in enumerate(cells) if "single" in job)
+    assert [" left]" in job for job in cells[:-1]] == [number >= max(alone, 1) for number in range(len(cells) - 1)]
+    assert re.fullmatch(r"done in \d+ s", done)
+    assert files == f"made: {', '.join(sorted(str(Path(name).with_suffix('.*')) for name in TARGETS))}"
+    assert following.startswith("next: gmr report page --preset smoke, gmr show gmr")
+
+
+@contextmanager
+def changed(path: Path, old: str, new: str) -> Iterator[None]:
+    """A file with one text in place of another, until the end of the block."""
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    try:
+        yield
+    finally:
+        path.write_text(text)
+
+
+Reruns = Callable[..., set[str]]
+
+
+@pytest.fixture(scope="module", params=["remembered", "forgotten"])
+def reruns(house: Path, made: str, request: pytest.FixtureRequest) -> Iterator[Reruns]:
+    """The jobs that a dry run plans now; once with what Snakemake remembers of the run, once without."""
+    memory = house / ".snakemake"
+    if request.param == "forgotten":
+        memory.rename(house / "remembered")
+    with planner(house) as plan:
+
+        def planned(*words: str) -> set[str]:
+            ((status, said),) = plan([["--cores", "1", *TARGETS, *CONFIG, *words]])
+            assert status == 0, said
+            lines = said.split("Job stats")[0].splitlines()
+            return {
+                line.split(": ")[0] for line in lines if ": " in line and not line.startswith(("to do", "Rules with"))
+            }
+
+        yield planned
+    if request.param == "forgotten":
+        shutil.rmtree(memory)
+        (house / "remembered").rename(memory)
+
+
+FUTURE = "from __future__ import annotations"
+
+
+def test_what_cannot_have_changed_is_not_made_again(house: Path, reruns: Reruns) -> None:
+    with ExitStack() as stack:
+        for file in ("gmr/networks.py", "harness/agents/activation.py", "analysis/figures/pareto.py"):
+            comment = f"{FUTURE}  # All of them.\n\n# Nothing else has changed."
+            stack.enter_context(changed(house / file, FUTURE, comment))
+        # That servers are checked again, by hand, makes no finished cell again.
+        for checked in (house / "results/smoke/served").iterdir():
+            checked.touch()
+        assert reruns() == set()
+
+
+def test_a_change_makes_itself_again_and_what_shows_it(house: Path, reruns: Reruns) -> None:
+    methods, entry = house / "config" / "methods.yaml", "title: GMR w/o write gate, config: {write_gate: false"
+    with (
+        changed(methods, entry, f"{entry}, lr: 0.02"),
+        changed(house / "analysis/figures/pareto.py", FUTURE, f"{FUTURE}\n\nLATER = True"),
+    ):
+        assert reruns() == {
+            "cell gmr_no_write_gate gsm_hard pool seed 0",
+            "cell gmr_no_write_gate humaneval pool seed 0",
+            "table ablation/no_write_gate",
+            "table ablation/no_halting",
+            "figure pareto_he",
+        }
+
+
+def test_settings_of_the_run_count_and_its_pace_does_not(house: Path, reruns: Reruns) -> None:
+    assert reruns("in_flight=3", "budget={cost: 9}") == set()
+    everything = reruns("limit={test: 5}")
+    assert {"cell single humaneval qwen-2.5-14B seed 0", "figure pareto_he", "table ablation/no_halting"} < everything
+    assert sum(job.startswith("cell ") for job in everything) == 7
+    # Nothing of it is left behind where the setting is taken back.
+    assert reruns() == set()
+
+
+def test_deleted_files_are_made_again_with_what_was_made_from_them(house: Path, reruns: Reruns) -> None:
+    for path, jobs in {
+        CELL: {"cell gmr_no_halting gsm_hard pool seed 0", "table ablation/no_halting"},
+        f"{CELL}/items.parquet": {"cell gmr_no_halting gsm_hard pool seed 0", "table ablation/no_halting"},
+        "reports/smoke/ablation/no_halting.tex": {"table ablation/no_halting"},
+    }.items():
+        (house / path).rename(house / "elsewhere")
+        assert reruns() == jobs
+        (house / "elsewhere").rename(house / path)
+
+
+def test_a_title_makes_its_cells_again_and_a_published_number_none(house: Path, reruns: Reruns) -> None:
+    title = "title: GMR w/o write gate"
+    with changed(house / "config" / "methods.yaml", title, "title: GMR without write gate"):
+        cells = {f"cell gmr_no_write_gate {key} pool seed 0" for key in ("gsm_hard", "humaneval")}
+        assert reruns() == {"table ablation/no_write_gate", *cells}
+    with changed(house / "config" / "published.yaml", "# The numbers", "# All numbers"):
+        assert reruns() == {"figure pareto_he", "table ablation/no_halting", "table ablation/no_write_gate"}
+    # But for those that the simulated backbones are calibrated to.
+    with changed(house / "config" / "published.yaml", "{accuracy: 62.79,", "{accuracy: 62.78,"):
+        assert "calibration" in reruns()
+    # Prices turn published costs into lengths of replies.
+    with changed(house / "harness" / "llm" / "backbones.py", "PRICE_IN_PER_B = ", "PRICE_IN_PER_B = 2 * "):
+        assert "calibration" in reruns()
+
+
+def test_a_report_of_the_preset_is_a_link_and_never_takes_the_place_of_a_file(house: Path, made: str) -> None:
+    link, own = house / "reports/pareto_he.png", house / "reports/ablation/no_halting.csv"
+    own.parent.mkdir(exist_ok=True)
+    own.write_text("a year's work")
+    said = snakemake(house, "preset=smoke", targets=["reports/ablation/no_halting.csv"], status=1)
+    assert "is no link; move it away" in said
+    assert own.read_text() == "a year's work"
+    targets = ["reports/pareto_he.png"]
+    assert "[1 of 1 jobs] link pareto_he.png" in snakemake(house, "preset=smoke", targets=targets)
+    assert link.readlink() == Path("smoke/pareto_he.png")
+    assert "Nothing to be done" in snakemake(house, "preset=smoke", targets=targets)
+    link.unlink()
+    link.symlink_to("embedded/pareto_he.png")
+    snakemake(house, "preset=smoke", targets=targets)
+    assert link.readlink() == Path("smoke/pareto_he.png")

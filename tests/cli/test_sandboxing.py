@@ -1,0 +1,92 @@
+"""``gmr sandbox``: programs executed by hand, and which levels work here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from cli.main import app
+from harness.errors import UserError
+from harness.sandbox.pool import best_level
+
+MIDDLE = "def middle(values):\n    print('looking at', values)\n    return sorted(values)[1]\n"
+CHECKS = "assert middle([3, 1, 2]) == 2\nassert middle([5, 5, 1]) == 5\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to give commands in, with a right program and its checks."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "middle.py").write_text(MIDDLE, encoding="utf-8-sig")
+    (tmp_path / "checks.py").write_text(CHECKS)
+    return tmp_path
+
+
+def gmr(*words: str, given: str | None = None) -> Result:
+    return CliRunner().invoke(app, ["sandbox", *words], input=given, catch_exceptions=False)
+
+
+def test_a_right_program_passes_with_status_0() -> None:
+    found = gmr("middle.py", "--tests", "checks.py")
+    assert found.exit_code == 0
+    assert found.stdout.splitlines() == [
+        "outcome   passed",
+        f"level     {best_level()}",
+        "  looking at [3, 1, 2]",
+        "  looking at [5, 5, 1]",
+    ]
+
+
+def test_a_wrong_program_does_not_says_where_and_does_not_steer_the_terminal() -> None:
+    program = MIDDLE.replace("sorted(values)[1]", "print('\\x1b[2J') or max(values)")
+    found = gmr("-", "--tests", "checks.py", "--level", "rlimit", given=program)
+    assert found.exit_code == 1
+    assert found.stdout.splitlines()[:3] == [
+        "outcome   wrong_answer",
+        "detail    AssertionError (checks, line 1)",
+        "level     rlimit",
+    ]
+    assert "  <U+001B>[2J" in found.stdout
+
+
+def test_without_checks_the_question_is_whether_it_runs(folder: Path) -> None:
+    assert gmr("-", given="1 + 1").exit_code == 0
+    assert "ZeroDivisionError: division by zero (program, line 1)" in gmr("-", given="1 / 0").stdout
+    (folder / "setup.py").write_text("import math\n")
+    assert gmr("-", "--setup", "setup.py", given="math.pi").exit_code == 0
+
+
+def test_a_failure_of_the_sandbox_is_not_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.sandbox.worker._BOOT", "pass")
+    monkeypatch.setattr("harness.sandbox.pool.best_level", lambda: "rlimit")
+    found = gmr("middle.py")
+    assert found.exit_code == 3
+    assert "outcome   sandbox_error\ndetail    WorkerLostError: the worker ended" in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("absent.py",), "cannot read absent.py: No such file"),
+        (("binary",), r"binary is no text \(byte 2 is not UTF-8\)"),
+        (("middle.py", "--tests", "unfinished"), r"unfinished has to be Python.*\(unfinished, line 2\)"),
+        (("middle.py", "--entry-point", "middle"), "give --tests too"),
+        (("middle.py", "--level", "docker"), "unknown sandbox level 'docker'"),
+    ],
+)
+def test_a_mistake_is_one_line_and_executes_nothing(words: tuple[str, ...], message: str, folder: Path) -> None:
+    (folder / "binary").write_bytes(b"ab\xff\xfe")
+    (folder / "unfinished").write_text("x = 1\nassert (")
+    with pytest.raises(UserError, match=message) as caught:
+        gmr(*words)
+    assert "\n" not in str(caught.value)
+
+
+def test_without_a_program_it_says_what_works_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.sandbox.pool.why_not", lambda level: "unshare: no" if level == "full" else "")
+    found = gmr()
+    assert found.exit_code == 1
+    assert found.stdout.splitlines() == ["full      does not work: unshare: no", "rlimit    works"]

@@ -1,0 +1,329 @@
+"""Trajectories of cells made by hand: printed by ``gmr show``, and as logs that Inspect itself reads."""
+
+import importlib.util
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from analysis.table import md_escape
+from analysis.trajectories import Choice, Gate, Step, records
+from cli.main import app
+from cli.trajectory_text import visible
+from harness.agents.prompts import EXAMPLES_RUN
+from harness.agents.trajectory import Decision
+from harness.benchmarks.items import Item, Status, Verdict
+from harness.errors import UserError
+from harness.llm.request import Reply, Turn
+from harness.runner import layout
+from harness.runner.config import Cell
+from tests.cli.stories import Ask, Story, finish, prepare
+
+LOGS = "reports/embedded/inspect"
+ITEMS = [Item(f"q{number}", "gsm_hard", f"How many are {number} and 4?", f"{number + 4}.0") for number in range(3)]
+GMR, COT = Cell("gmr", "gsm_hard", "pool", 0), Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)
+WRONG, BROKEN = Verdict(False, "9", Status.GRADED), Verdict(False, None, Status.CALL_FAILED, "no room left")
+RIGHT = Verdict(True, "7", Status.GRADED)
+QUARTER, HALF = math.log(0.25), math.log(0.5)
+
+
+def step(number: int, write: str, halt: str, *retrieved: str) -> list[Decision]:
+    """The decisions of one step of the router."""
+    return [
+        Decision(number, "role", 0, f"Math/R{number}", 4, QUARTER),
+        Decision(number, "backbone", 0, "small", 2, HALF),
+        *(Decision(number, "retrieve", slot, choice, 2, QUARTER) for slot, choice in enumerate(retrieved)),
+        Decision(number, "write", 0, write, 2, QUARTER),
+        Decision(number, "halt", 0, halt, 2, QUARTER),
+    ]
+
+
+def act(number: int, reply: str) -> Ask:
+    how = {"turn": Turn(role=f"Math/R{number}"), "step": number, "purpose": "act"}
+    return Ask(reply, [("system", "You count."), ("user", f"Turn {number}: {reply!r}?")], how=how)
+
+
+def asked(reply: str | Reply, verdict: Verdict, answer: str = "The answer is 9") -> Story:
+    return Story([Ask(reply, [("user", f"{reply}?")])], answer=answer, verdict=verdict)
+
+
+AGGREGATE = Ask("The answer is 7", [("user", "Together?")], how={"step": 3, "purpose": "aggregate", "is_step": False})
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two finished cells: GMR is right, right and wrong; CoT wrong, without an answer, and right."""
+    (tmp_path / "results").mkdir()
+    monkeypatch.chdir(tmp_path)
+    prepare(ITEMS)
+    walk = Story([act(1, "Three"), act(2, "Four"), AGGREGATE], [*step(1, "yes", "no"), *step(2, "no", "yes", "no")])
+    finish(GMR, ITEMS, [walk, Story([act(1, "x")]), Story([act(1, "\x1b[2Jy")], answer="9", verdict=WRONG)])
+    finish(COT, ITEMS, [asked("n", WRONG), asked(Reply.failed("org/model", "too long"), BROKEN, ""), asked("p", RIGHT)])
+    return tmp_path
+
+
+def gmr(*words: str) -> str:
+    return CliRunner().invoke(app, ["show", *words], catch_exceptions=False, env={"COLUMNS": "100"}).stdout
+
+
+def document(*words: str) -> dict[str, Any]:
+    return json.loads(gmr(*words, "--json"))  # type: ignore[no-any-return]
+
+
+def test_decisions_prompts_purposes_and_failures_are_shown(run: Path) -> None:
+    whole = gmr("gmr", "gsm_hard", "q0", "--full")
+    assert whole.startswith("SIMULATED BACKBONES")
+    assert "Step 2: Math/R2 (25.0 %) on small (50.0 %)\n  memory     step 1: 75.0 %, left out\n" in whole
+    assert (
+        "  write      75.0 %, refused\n  halt       25.0 %, halts\n  spent      100 + 10 tokens, cost 4e-07\n" in whole
+    )
+    assert "3 calls in 2 steps, 300 + 30 tokens.\nCost 1.2e-06, of this 8e-07 in steps.\nUtility 15.0000.\n" in whole
+    assert "  system     You count.\n  user       Turn 1: 'Three'?\n  reply      Three\n" in whole
+    failed = gmr("cot", "gsm_hard", "q1", "--backbone", "qwen-2.5-14B")
+    assert "Answer\n  (the call failed: too long)\n" in failed
+    assert "extracted  none\n  verdict    wrong (call_failed, no room left)\n" in failed
+    assert "Step 1\n  asked      small (solve)\n  reply      (the call failed: too long)\n  spent" in failed
+    assert "memory" not in failed
+
+
+@given(st.text())
+def test_only_line_breaks_and_tabs_are_left_of_what_steers(text: str) -> None:
+    shown = visible(text)
+    assert all(one.isprintable() or one in "\n\t" or ord(one) > 0x9F for one in shown)
+    shown.encode()
+
+
+def test_the_document_holds_all_that_was_said_and_decided(run: Path) -> None:
+    found = document("gmr", "gsm_hard", "q0")
+    assert (found["simulated"], found["cell"]["method"], found["record"]["totals"]["depth"]) == (True, "gmr", 2)
+    first, second = found["record"]["steps"]
+    assert first["calls"][0]["messages"][1] == {"role": "user", "content": "Turn 1: 'Three'?"}
+    assert second["retrieved"] == {"1": {"is_open": False, "probability": 0.75}}
+    assert second["role"] == {"name": "role", "slot": 0, "choice": "Math/R2", "options": 4, "probability": 0.25}
+    assert found["record"]["final"][0]["reply"] == "The answer is 7"
+
+
+def test_the_list_has_every_question_and_can_be_narrowed(run: Path) -> None:
+    text = gmr("gmr", "gsm_hard")
+    assert "2 of 3 right, 0 in error." in text
+    assert [line.split()[:2] for line in text.splitlines()[4:]] == [["q0", "right"], ["q1", "right"], ["q2", "wrong"]]
+    row = ("cot", "gsm_hard", "--backbone", "qwen-2.5-14B")
+    assert [one["id"] for one in document(*row, "--errors", "--wrong")["items"]] == ["q0", "q1"]
+    (failed,) = document(*row, "--errors")["items"]
+    asked = {"calls": 1, "tokens": 0, "cost": 0.0, "detail": "no room left", "status": "call_failed"}
+    assert failed == {"id": "q1", "correct": False, **asked}
+
+
+def test_the_list_counts_the_numbers_of_ids(run: Path) -> None:
+    ids = ["math/2/10", "math/10/1", "math/2/9", "other", "math/2"]
+    items = [Item(one, "math", "?", "7") for one in ids]
+    prepare(items)
+    finish(Cell("gmr", "math", "pool", 0), items, [asked("n", RIGHT)] * len(items))
+    expected = ["math/2", "math/2/9", "math/2/10", "math/10/1", "other"]
+    assert [one["id"] for one in document("gmr", "math")["items"]] == expected
+    assert [line.split()[0] for line in gmr("gmr", "math").splitlines()[4:]] == expected
+
+
+def steps_of(method: str, backbone: str, story: Story) -> tuple[Step, ...]:
+    """What a trajectory is made into."""
+    cell = Cell(method, "gsm_hard", backbone, 0)
+    finish(cell, ITEMS[:1], [story])
+    (record,) = records("embedded", cell, {ITEMS[0].id: ITEMS[0]})
+    return record.steps
+
+
+def test_gates_that_draw_nothing_are_told_from_methods_without_gates(run: Path) -> None:
+    asks = [Ask("so", how={"step": number}) for number in (1, 2)]
+    story = Story(asks, [Decision(number, name, 0, "x", 2, HALF) for number in (1, 2) for name in ("role", "backbone")])
+    first, second = steps_of("random_2", "pool", story)
+    assert (first.written, first.halted) == (Gate(True, None), Gate(False, None))
+    # The last step of a trajectory that may go no further ends it without a draw.
+    assert (second.retrieved, second.halted) == ({1: Gate(True, None)}, Gate(True, None))
+    first, second = steps_of("puppeteer", "small", story)
+    assert (first.role, first.written, first.halted, second.retrieved) == (None, None, None, {})
+    assert [choice.name for choice in first.choices] == ["backbone", "role"]
+
+
+def test_decisions_of_other_methods_by_their_names(run: Path) -> None:
+    decisions = [
+        Decision(0, "agents", 0, "2", 6, 0.0),
+        Decision(0, "role", 1, "Math/Teacher", 12, QUARTER),
+        Decision(1, "short_cut", 2, "Agent A", 1, 0.0),
+        Decision(2, "action", 0, "terminate", 2, HALF),
+    ]
+    planned, first, second = steps_of("masrouter", "pool", Story([Ask("so")], decisions))
+    # A choice without a call is a step of its own.
+    assert ((planned.number, planned.calls), (second.number, second.calls)) == ((0, ()), (2, ()))
+    assert planned.choices == (
+        Choice("agents", 0, "2", 6, None),
+        Choice("role", 1, "Math/Teacher", 12, pytest.approx(0.25)),
+    )
+    assert first.choices == (Choice("short_cut", 2, "Agent A", 1, None),)
+
+
+def test_questions_of_others_and_a_damaged_log_are_refused(run: Path) -> None:
+    with pytest.raises(UserError, match="its question 'q0' is none of the prepared ones"):
+        list(records("embedded", GMR, {}))
+    layout.call_log("embedded", GMR).write_bytes(b"no database" * 1000)
+    with pytest.raises(UserError, match=r"calls\.sqlite is damaged"):
+        gmr("gmr", "gsm_hard", "q0")
+
+
+def test_without_the_log_the_decisions_are_still_shown(run: Path) -> None:
+    layout.call_log("embedded", GMR).unlink()
+    text = gmr("gmr", "gsm_hard", "q0")
+    assert "reply      (the log of the calls is not here" in text
+    assert "write      25.0 %, stored" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["gmr", "gsm_hard", "q9"], "has no question 'q9' among its 3; one that it has is 'q"),
+        (["cot", "gsm_hard"], "cot has the rows qwen-2.5-14B, qwen-2.5-32B; name one by --backbone"),
+        (["gmr", "math"], "of preset embedded is not finished; run it with `snakemake --cores all results/"),
+        (["gmr", "gsm_hard", "q0", "--wrong"], "--wrong and --errors are for the list"),
+    ],
+)
+def test_a_mistake_is_refused_with_what_to_do(run: Path, words: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=message) as refusal:
+        gmr(*words)
+    assert "\n" not in str(refusal.value)
+
+
+def export(*words: str) -> str:
+    ended = CliRunner().invoke(app, ["export", "--preset", "embedded", *words], catch_exceptions=False)
+    return ended.output
+
+
+@pytest.fixture
+def logs(run: Path) -> dict[str, Any]:
+    """The logs by the row, as Inspect lists and reads them."""
+    inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
+    export()
+    return {
+        (log := inspect_log.read_eval_log(info.name, resolve_attachments=True)).eval.model: log
+        for info in inspect_log.list_eval_logs(LOGS)
+    }
+
+
+def test_samples_are_the_rows_of_the_tables(logs: dict[str, Any]) -> None:
+    for cell, name in ((GMR, "gmr/pool"), (COT, "cot/qwen-2.5-14B")):
+        log, folder = logs.pop(name), layout.cell("embedded", cell)
+        assert (log.status, log.eval.task, "simulated" in log.tags) == ("success", "gsm_hard_simulated", True)
+        assert log.metadata["warning"].startswith("SIMULATED BACKBONES")
+        assert log.eval.task_display_name.endswith("(simulated backbones)")
+        rows = {row["item_id"]: row for row in pq.read_table(folder / "items.parquet").to_pylist()}
+        calls = pq.read_table(folder / "calls.parquet").to_pylist()
+        assert {sample.id for sample in log.samples} == set(rows)
+        assert len({sample.uuid for sample in log.samples} - {None}) == len(rows)
+        for sample in log.samples:
+            row, own = rows[sample.id], [call for call in calls if call["item_id"] == sample.id]
+            assert sample.scores["correct"].value == ("C" if row["correct"] else "I")
+            assert sample.scores["correct"].answer == row["answer"]
+            assert sample.scores["status"].value == row["status"]
+            assert sample.output.completion == row["text"]
+            assert sample.metadata["cost_total"] == row["cost_total"]
+            spoken = [event for event in sample.events if event.event == "model"]
+            assert [event.metadata["key"] for event in spoken] == [call["key"] for call in own]
+            used = sample.model_usage["simulated/small"]
+            assert used.input_tokens == sum(call["prompt_tokens"] for call in own)
+            assert used.output_tokens == sum(call["completion_tokens"] for call in own)
+        share = sum(row["correct"] for row in rows.values()) / len(rows)
+        assert log.results.scores[0].metrics["accuracy"].value == pytest.approx(share)
+        assert log.stats.model_usage["simulated/small"].input_tokens == sum(call["prompt_tokens"] for call in calls)
+    assert not logs
+
+
+def test_a_sample_holds_what_was_said_and_decided(logs: dict[str, Any]) -> None:
+    (sample,) = [one for one in logs["gmr/pool"].samples if one.id == "q0"]
+    assert (sample.input, sample.target) == ("How many are 0 and 4?", "4.0")
+    spoken = [event for event in sample.events if event.event == "model"]
+    assert [event.input[-1].text for event in spoken] == ["Turn 1: 'Three'?", "Turn 2: 'Four'?", "Together?"]
+    assert [event.output.completion for event in spoken] == ["Three", "Four", "The answer is 7"]
+    assert [event.role for event in spoken] == ["Math/R1", "Math/R2", "aggregate"]
+    assert [message.text for message in sample.messages] == ["Together?", "The answer is 7"]
+    spans = [event.name for event in sample.events if event.event == "span_begin"]
+    assert spans == ["step 1: Math/R1 on small", "step 2: Math/R2 on small", "aggregation"]
+    said = "".join(event.data for event in sample.events if event.event == "info")
+    for decided in (
+        "**role** Math/R1, 25.0%, one of 4",
+        "**backbone** small, 50.0%, one of 2",
+        "**memory** step 1 left out (probability of being shown 75.0%)",
+        "**contribution** stored (probability of being stored 25.0%)",
+        "**halting** halted (probability of halting 25.0%)",
+    ):
+        assert decided in said
+
+
+def test_the_outcome_of_a_program_is_shown_at_its_agent(run: Path) -> None:
+    inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
+    program, outcome = "def f():\n    return 1", f"{EXAMPLES_RUN}\n- example passed: assert f() == 1"
+    # No later prompt repeats it.
+    story = Story(
+        [Ask(program, how={"turn": Turn(role="Code/ProgrammingExpert")}, tool=outcome), Ask("1", how={"step": 2})]
+    )
+    finish(Cell("masrouter", "gsm_hard", "pool", 0), ITEMS[:1], [story])
+    export("--method", "masrouter")
+    (name,) = [info.name for info in inspect_log.list_eval_logs(LOGS) if "masrouter" in info.name]
+    (sample,) = inspect_log.read_eval_log(name, resolve_attachments=True).samples
+    tools = [event.data for event in sample.events if event.event == "info" and event.source == "tool"]
+    assert tools == [md_escape(outcome)]
+
+
+def test_without_a_method_the_cells_of_the_preset_are_exported_and_no_others(run: Path) -> None:
+    inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
+    ablation = Cell("gmr_no_write_gate", "gsm_hard", "pool", 0)
+    finish(ablation, ITEMS[:1], [Story([Ask("7")])])
+
+    def exported() -> set[str]:
+        return {Path(info.name).stem for info in inspect_log.list_eval_logs(LOGS)}
+
+    export()
+    assert exported() == {"gmr_pool_seed0", "cot_qwen-2.5-14B_seed0"}
+    export("--method", ablation.method)
+    assert exported() == {"gmr_pool_seed0", "cot_qwen-2.5-14B_seed0", "gmr_no_write_gate_pool_seed0"}
+
+
+def test_methods_of_ones_own_choice_are_exported_and_what_is_not_finished_is_said(
+    run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
+    chosen = ("--set", "benchmarks=[gsm_hard]", "--set")
+    export(*chosen, "methods=[gmr, masrouter]")
+    assert [path.stem for path in Path(LOGS).rglob("*.eval")] == ["gmr_pool_seed0"]
+    assert "1 of 2 cells are not finished (masrouter gsm_hard pool seed0)" in caplog.text
+    with pytest.raises(UserError, match=r"nothing of gmr_dot .* --config methods='\[gmr_dot\]'`"):
+        export(*chosen, "methods=[gmr_dot]")
+
+
+def test_hostile_texts_come_back_as_they_are_and_equal_results_make_equal_bytes(run: Path) -> None:
+    inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
+    hostile = "</script><script>alert(1)</script>\x00\x1b[2J\u202e\u2028 {{x}} " + "long" * 50_000
+    item = Item("a/b #&%../c", "math", hostile, hostile)
+    prepare([item])
+    finish(Cell("gmr", "math", "pool", 0), [item], [Story([Ask(hostile, [("user", hostile)])], answer=hostile)])
+    export("--method", "gmr")
+    written = {path: path.read_bytes() for path in Path(LOGS).rglob("*.eval")}
+    export("--method", "gmr")
+    assert written == {path: path.read_bytes() for path in Path(LOGS).rglob("*.eval")}
+    (name,) = [info.name for info in inspect_log.list_eval_logs(LOGS) if "/math/" in info.name]
+    (sample,) = inspect_log.read_eval_log(name, resolve_attachments=True).samples
+    assert (sample.id, sample.input, sample.output.completion) == (item.id, hostile, hostile)
+    (spoken,) = [event for event in sample.events if event.event == "model"]
+    assert (spoken.input[0].text, spoken.output.completion) == (hostile, hostile)
+
+
+def test_what_cannot_be_exported_is_one_line(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match="nothing of masrouter is finished in preset embedded"):
+        export("--method", "masrouter")
+    find = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "inspect_ai" else find(name))
+    with pytest.raises(UserError, match=r"inspect_ai is not installed; pip install -e '\.\[inspect\]' adds it"):
+        export()

@@ -1,5 +1,0 @@
-"""``python -m workflow`` is the command ``gmr``."""
-
-from workflow.cli import main
-
-main()
