@@ -18,8 +18,8 @@ Table = Literal["embeddings", "verdicts"]
 
 # Another process may be committing, or adding up a long log; network file systems are slow at both.
 _PATIENCE_S = 120.0
-# Not the file's own fault: a full disk, a folder that cannot be written, another process that does not let go.
-_OUTER = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM", "SQLITE_BUSY")
+# Not the file's fault: a full disk, a folder that cannot be written, another process that does not let go.
+_ENVIRONMENT_ERRORS = tuple(f"SQLITE_{name}" for name in ("FULL", "IOERR", "CANTOPEN", "READONLY", "PERM", "BUSY"))
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def one_line(path: Path, cure: str) -> Iterator[None]:
     try:
         yield
     except (sqlite3.DatabaseError, ValueError) as error:
-        if (getattr(error, "sqlite_errorname", None) or "").startswith(_OUTER):
+        if (getattr(error, "sqlite_errorname", None) or "").startswith(_ENVIRONMENT_ERRORS):
             raise unwritable(path, error) from error
         raise UserError(f"{path} is damaged ({error}); {cure}") from error
 

@@ -35,13 +35,13 @@ def sandbox(
     """
     from cli.trajectory_text import visible
     from harness.sandbox import Outcome, Program
-    from harness.sandbox.pool import LEVELS, why_not
+    from harness.sandbox.pool import LEVELS, refusal
 
     if file is None:
         for name in LEVELS:
-            reason = why_not(name)
+            reason = refusal(name)
             typer.echo(f"{name:<10}{'does not work: ' + visible(reason) if reason else 'works'}")
-        raise typer.Exit(_NOT_PASSED if why_not(LEVELS[0]) else 0)
+        raise typer.Exit(_NOT_PASSED if refusal(LEVELS[0]) else 0)
     if entry_point and tests is None:
         raise UserError("--entry-point names the function that the checks are about; give --tests too")
     program = Program(

@@ -16,7 +16,7 @@ from harness.database import Cache
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.fingerprint import fingerprint
-from harness.sandbox.cache import Scope, Verdicts
+from harness.sandbox.cache import Scope, VerdictCache
 from harness.sandbox.process import Child
 
 WORKER = (sys.executable, "-m", "harness.benchmarks.math_worker")
@@ -31,22 +31,22 @@ logger = logging.getLogger(__name__)
 
 
 class MathVerifier:
-    """Asks a worker process, started when needed and replaced where it ends, about one pair at a time."""
+    """Client of a worker process that decides one pair at a time; started when needed, replaced if it ends."""
 
     def __init__(
         self, worker: Sequence[str] = WORKER, reply_limit_s: float = REPLY_LIMIT_S, cache: Cache | None = None
     ) -> None:
         self._command = worker
         self._reply_limit_s = reply_limit_s
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._worker: Child | None = None
-        self._verdicts = Verdicts(cache, _ground)
+        self._verdicts = VerdictCache(cache, _environment)
 
     async def equal(self, gold: str, answer: str) -> bool | None:
-        """Whether the answer equals the gold one; ``None``, no verdict, where it is too long or too costly to tell."""
+        """Return whether the answer equals the gold one, None if it is too long or too costly to decide."""
         if len(answer) > LONGEST_ANSWER:
             return None
-        verdict: bool | None = await self._verdicts.of((gold, answer), lambda: self._decided(gold, answer))
+        verdict: bool | None = await self._verdicts.get((gold, answer), lambda: self._decide(gold, answer))
         return verdict
 
     async def __aenter__(self) -> Self:
@@ -56,11 +56,11 @@ class MathVerifier:
         await self._verdicts.close()
         self._end()
 
-    async def _decided(self, gold: str, answer: str) -> tuple[bool | None, Scope]:
-        async with self._turn:
+    async def _decide(self, gold: str, answer: str) -> tuple[bool | None, Scope]:
+        async with self._lock:
             reply = b""
             try:
-                self._worker = self._worker or await self._started()
+                self._worker = self._worker or await self._start()
                 with contextlib.suppress(OSError):
                     reply = await self._worker.ask(json.dumps([gold, answer]).encode(), self._reply_limit_s)
             finally:
@@ -69,8 +69,7 @@ class MathVerifier:
                     self._end()
         if not reply:
             logger.warning("the Math-Verify worker gave no verdict on %.80r and was replaced", answer)
-            return None, Scope.PROCESS
-        verdict: bool | None = json.loads(reply)
+        verdict: bool | None = json.loads(reply or b"null")
         # Another machine may decide a pair that this one did not.
         return verdict, Scope.PROCESS if verdict is None else Scope.MACHINE
 
@@ -80,7 +79,7 @@ class MathVerifier:
             worker.process.kill()
             worker.close()
 
-    async def _started(self) -> Child:
+    async def _start(self) -> Child:
         with contextlib.ExitStack() as undo:
             try:
                 # No key or token of ours reaches it, and sets of symbols are always walked in the same order.
@@ -91,12 +90,12 @@ class MathVerifier:
                 if await worker.ask(b'["1", "1"]', REPLY_LIMIT_S):
                     undo.pop_all()
                     return worker
-                reason = worker.last_words()
+                reason = worker.last_error_line()
             except OSError as error:
                 reason = str(error) or "it kept silent"
         raise UserError(f"the Math-Verify worker did not start ({reason}); is math-verify installed?")
 
 
-def _ground() -> tuple[str, ...]:
+def _environment() -> tuple[str, ...]:
     code = fingerprint([ROOT / "harness" / "benchmarks" / "math_worker.py"])
     return "math-verify", code, sys.version, *map(version, _LIBRARIES)

@@ -39,18 +39,18 @@ def main() -> None:
     """Answer requests until the connection ends."""
     for gold, answer in WARMING:
         _equal(gold, answer)
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    _close_the_disk()
+    null = os.open(os.devnull, os.O_RDWR)
+    _confine_files()
     gc.freeze()
     channel = Channel(0)
     with contextlib.suppress(EOFError):
         while True:
             gold, answer = json.loads(channel.receive())
-            channel.send(_decide(gold, answer, nowhere))
+            channel.send(_decide(gold, answer, null))
 
 
-def _close_the_disk() -> None:
-    """Let this process and its children read Python's own files and open nothing else, where the kernel can do so."""
+def _confine_files() -> None:
+    """Let this process and its children read Python's own files and open nothing else, if the kernel can do so."""
     sys.dont_write_bytecode = True
     if not ON_LINUX:
         return
@@ -59,16 +59,16 @@ def _close_the_disk() -> None:
     with contextlib.suppress(OSError):
         rules = linux.landlock_rules(readable, None)
         linux.forbid_new_privileges()
-        linux.landlock(rules)()
+        linux.apply_landlock(rules)
 
 
-def _decide(gold: str, answer: str, nowhere: int) -> bytes:
-    """The verdict of a child; a child that ends without one has decided nothing."""
+def _decide(gold: str, answer: str, null: int) -> bytes:
+    """Return the verdict of a child process; a child that ends without one has decided nothing."""
     reading, writing = os.pipe()
     parent = os.getpid()
     child = os.fork()
     if child == 0:
-        _end_with_verdict(gold, answer, writing, nowhere, parent)
+        _end_with_verdict(gold, answer, writing, null, parent)
     os.close(writing)
     with open(reading, "rb") as replies:
         reply = replies.read(max(map(len, VERDICTS)) + 1)
@@ -76,20 +76,20 @@ def _decide(gold: str, answer: str, nowhere: int) -> bytes:
     return reply if reply in VERDICTS else UNDECIDED
 
 
-def _end_with_verdict(gold: str, answer: str, writing: int, nowhere: int, parent: int) -> None:
+def _end_with_verdict(gold: str, answer: str, writing: int, null: int, parent: int) -> None:
     try:
         for standard in (0, 1, 2):
-            os.dup2(nowhere, standard)
+            os.dup2(null, standard)
         signal.alarm(WALL_LIMIT_S)
         confinement.set_rlimits(
             {"cpu_s": CPU_LIMIT_S, "memory_mib": MEMORY_LIMIT_MIB, "file_mib": 0, "open_files": OPEN_FILES}
         )
         if ON_LINUX:
             with contextlib.suppress(OSError):
-                linux.dying_with_parent()(parent)
+                linux.die_with_parent(parent)
                 linux.drop_capabilities()
                 linux.forbid_new_privileges()
-                linux.filtering()()
+                linux.filter_calls(linux.call_filter())
         verdict = _equal(gold, answer)
         os.write(writing, UNDECIDED if verdict is None else VERDICTS[not verdict])
     finally:

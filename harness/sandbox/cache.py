@@ -1,6 +1,6 @@
 """Verdicts that are found once: outcomes of programs and equality of answers, kept for all cells of a machine.
 
-At ``full`` programs cannot scope the file. At ``rlimit`` they can read it, and where the suite is no root, so that they
+At ``full`` programs cannot reach the file. At ``rlimit`` they can read it, and where the suite is no root, so that they
 are the same user, write it like every other result: this level is for programs that are faulty, not for hostile ones.
 """
 
@@ -20,38 +20,39 @@ from harness.database import Cache
 
 
 class Scope(enum.Enum):
-    """Where a verdict may be reused: nowhere, in this process, or by all cells of the machine."""
+    """Who may reuse a verdict: nobody, this process, or all cells of the machine."""
 
     NONE, PROCESS, MACHINE = range(3)
 
 
-class Verdicts:
-    """JSON values by question and ground, all that decides besides; without a cache only this process shares them."""
+class VerdictCache:
+    """Verdicts as JSON values, keyed by input and execution environment; without a cache, for this process only."""
 
-    def __init__(self, cache: Cache | None, ground: Callable[[], tuple[str, ...]]) -> None:
+    def __init__(self, cache: Cache | None, environment: Callable[[], tuple[str, ...]]) -> None:
         self._cache = cache
-        self._ground = functools.cache(ground)
+        self._environment = functools.cache(environment)
         self._in_this_process: dict[bytes, Any] = {}
         self._in_flight: InFlight[Any] = InFlight()
 
-    async def of(self, question: tuple[str, ...], find: Callable[[], Coroutine[Any, Any, tuple[Any, Scope]]]) -> Any:
-        """Return the verdict, remembered or found now, once for all who ask; UserError where the cache is broken."""
-        # Quotes are escaped in it, so no two questions share a text.
-        key = hashlib.sha256(repr((question, self._ground())).encode()).digest()
-        if key in self._in_this_process:
-            return self._in_this_process[key]
-        if self._cache is not None and (stored := self._cache.get("verdicts", key)):
+    async def get(self, key: tuple[str, ...], decide: Callable[[], Coroutine[Any, Any, tuple[Any, Scope]]]) -> Any:
+        """Return a verdict, stored or decided now, once for all who wait; raise UserError if the cache is broken."""
+        # Quotes are escaped in it, so no two keys share a text.
+        digest = hashlib.sha256(repr((key, self._environment())).encode()).digest()
+        if digest in self._in_this_process:
+            return self._in_this_process[digest]
+        if self._cache is not None and (stored := self._cache.get("verdicts", digest)):
             return orjson.loads(stored)
-        return await self._in_flight.share(key, lambda: self._found(key, find))
+
+        async def decide_and_store() -> Any:
+            verdict, scope = await decide()
+            if scope is Scope.MACHINE and self._cache is not None:
+                await asyncio.to_thread(self._cache.put, "verdicts", digest, orjson.dumps(verdict))
+            elif scope is not Scope.NONE:
+                self._in_this_process[digest] = verdict
+            return verdict
+
+        return await self._in_flight.share(digest, decide_and_store)
 
     async def close(self) -> None:
-        """Drop what is being found out."""
+        """Cancel what is being decided."""
         await self._in_flight.close()
-
-    async def _found(self, key: bytes, find: Callable[[], Coroutine[Any, Any, tuple[Any, Scope]]]) -> Any:
-        verdict, scope = await find()
-        if scope is Scope.MACHINE and self._cache is not None:
-            await asyncio.to_thread(self._cache.put, "verdicts", key, orjson.dumps(verdict))
-        elif scope is not Scope.NONE:
-            self._in_this_process[key] = verdict
-        return verdict

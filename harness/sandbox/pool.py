@@ -1,4 +1,4 @@
-"""Many programs, a few at once, on warm workers, at the best level of confinement that works here."""
+"""The sandbox: a pool of warm workers at the best level of confinement that works here."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from harness.database import Cache
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.fingerprint import fingerprint
-from harness.sandbox.cache import Scope, Verdicts
+from harness.sandbox.cache import Scope, VerdictCache
 from harness.sandbox.jail.confinement import FULL, RLIMIT
 from harness.sandbox.model import Execution, Limits, Outcome, Program
-from harness.sandbox.worker import Worker, WorkerLostError, failed
+from harness.sandbox.worker import Worker, WorkerLostError, failed_execution
 
 # The strongest first.
 LEVELS = (FULL, RLIMIT)
@@ -31,18 +31,18 @@ LEVELS = (FULL, RLIMIT)
 _DOUBTFUL = (Outcome.CPU_LIMIT, Outcome.WALL_LIMIT, Outcome.KILLED)
 # Another machine, or this one on another day, may end the same program otherwise. A limit of memory is among them: with
 # more processors, more of it is set aside for threads. A limit of output is not: the program's own bytes are counted.
-MACHINES_OWN = frozenset({*_DOUBTFUL, Outcome.MEMORY_LIMIT, Outcome.SANDBOX_ERROR})
-# What a trial of a level ends by on a machine that may offer it all the same; and what is short there for the moment.
-_DISTURBED = MACHINES_OWN - {Outcome.SANDBOX_ERROR}
+_MACHINE_DEPENDENT = frozenset({*_DOUBTFUL, Outcome.MEMORY_LIMIT, Outcome.SANDBOX_ERROR})
+# What ends a trial of a level on a machine that may offer it all the same: outcomes, and errors of what is short.
+_DISTURBANCES = _MACHINE_DEPENDENT - {Outcome.SANDBOX_ERROR}
 _SHORTAGES = tuple(map(os.strerror, (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)))
 _TRIALS = 3
 # How chance, the clock and the machine get into a program; a word too many costs no more than executing again.
-_DOORS = (
+_NONDETERMINISTIC_NAMES = (
     "random secrets uuid time timeit datetime tempfile os io pathlib glob shutil platform socket http urllib resource "
     "signal gc threading _thread concurrent asyncio multiprocessing subprocess "
     "gzip zipfile tarfile email ssl statistics logging importlib __import__"
 )
-_OPEN_DOOR = re.compile(rf"\b(?:{'|'.join(_DOORS.split())})\b|\b(?:id|open)\(")
+_NONDETERMINISTIC = re.compile(rf"\b(?:{'|'.join(_NONDETERMINISTIC_NAMES.split())})\b|\b(?:id|open)\(")
 # Enough for what a tool reads, which is printed last; grading reads no output.
 _KEPT_OUTPUT = 1000
 # Loads from disk after confinement, both Python and shared objects.
@@ -52,10 +52,10 @@ logger = logging.getLogger(__name__)
 
 
 @functools.cache
-def why_not(level: str) -> str:
-    """Return, in one line, why this machine refuses a level; empty where it works. Decided once a process.
+def refusal(level: str) -> str:
+    """Return in one line why this machine refuses a level, empty if it works; tried once a process.
 
-    Raises UserError where no trial comes to its end: that says nothing about the level, and must not lower it.
+    Raises UserError if no trial comes to its end: that says nothing about the level, and must not lower it.
     """
     refusals: list[str] = []
     disturbances: list[str] = []
@@ -65,12 +65,12 @@ def why_not(level: str) -> str:
             trial = thread.submit(asyncio.run, _try(level)).result()
         if trial.outcome is Outcome.PASSED:
             break
-        is_disturbed = trial.outcome in _DISTURBED or any(reason in trial.detail for reason in _SHORTAGES)
+        is_disturbed = trial.outcome in _DISTURBANCES or any(reason in trial.detail for reason in _SHORTAGES)
         (disturbances if is_disturbed else refusals).append(trial.detail or trial.outcome)
     reasons = [*refusals, *disturbances]
     if reasons:
-        why = "; ".join(dict.fromkeys(reasons))
-        logger.warning("sandbox level %r: %d of %d trials failed: %s", level, len(reasons), _TRIALS, why)
+        text = "; ".join(dict.fromkeys(reasons))
+        logger.warning("sandbox level %r: %d of %d trials failed: %s", level, len(reasons), _TRIALS, text)
     if len(reasons) < _TRIALS:
         return ""
     if refusals:
@@ -91,15 +91,15 @@ async def _try(level: str) -> Execution:
     except WorkerLostError as error:
         return Execution(Outcome.KILLED, str(error), "")
     except (OSError, ValueError, UserError) as error:
-        return failed(error)
+        return failed_execution(error)
 
 
 def best_level() -> str:
-    """Return the best level this machine offers; raises UserError where none works, or where it cannot be found out."""
+    """Return the best level that works on this machine; raise UserError if none does or it cannot be found out."""
     for level in LEVELS:
-        if not why_not(level):
+        if not refusal(level):
             return level
-    reasons = "; ".join(f"{level}: {why_not(level)}" for level in LEVELS)
+    reasons = "; ".join(f"{level}: {refusal(level)}" for level in LEVELS)
     cure = "plain resource limits need an unprivileged user: run as such a user, with a Python it can read"
     raise UserError(f"no way to execute programs safely on this machine ({reasons}); {cure}")
 
@@ -116,15 +116,15 @@ class Sandbox:
     ) -> None:
         if level and level not in LEVELS:
             raise UserError(f"unknown sandbox level {level!r}; expected one of {', '.join(LEVELS)}")
-        if level and (reason := why_not(level)):
+        if level and (reason := refusal(level)):
             raise UserError(f"sandbox level {level!r} does not work here ({reason}); the best is {best_level()!r}")
         self.limits = limits or Limits()
         self.level = level or best_level()
-        self._places = workers or processors()
-        self._slots = asyncio.Semaphore(self._places)
+        self._workers = workers or processors()
+        self._slots = asyncio.Semaphore(self._workers)
         self._alone = asyncio.Lock()
         self._idle: list[Worker] = []
-        self._verdicts = Verdicts(cache, self._ground) if cache else None
+        self._verdicts = VerdictCache(cache, self._environment) if cache else None
 
     async def __aenter__(self) -> Self:
         return self
@@ -136,39 +136,40 @@ class Sandbox:
             self._idle.pop().close()
 
     async def run(self, program: Program) -> Execution:
-        """Return how a program ends; ``SANDBOX_ERROR`` must not be scored. UserError where the cache is broken."""
+        """Execute a program; ``SANDBOX_ERROR`` must not be scored. Raise UserError if the cache is broken."""
         if self._verdicts is None:
-            return await self._executed(program)
-        outcome, *rest = await self._verdicts.of(astuple(program), lambda: self._judged(program))
-        return Execution(Outcome(outcome), *rest)
+            return await self._execute(program)
+        outcome, *values = await self._verdicts.get(astuple(program), lambda: self._decide(program))
+        return Execution(Outcome(outcome), *values)
 
-    def _ground(self) -> tuple[str, ...]:
+    def _environment(self) -> tuple[str, ...]:
         code = fingerprint([ROOT / "harness" / "sandbox"])
         return repr(self.limits), self.level, sys.version, sysconfig.get_platform(), code
 
-    async def _judged(self, program: Program) -> tuple[tuple[Any, ...], Scope]:
-        execution = await self._executed(program)
-        # Whether the text alone decides how it ends, as far as the text tells.
-        own = not any(_OPEN_DOOR.search(part) for part in (program.source, program.setup, program.checks))
-        scope = Scope.MACHINE if own and execution.outcome not in MACHINES_OWN else Scope.PROCESS
+    async def _decide(self, program: Program) -> tuple[tuple[Any, ...], Scope]:
+        execution = await self._execute(program)
+        # As far as the text tells.
+        is_deterministic = not any(map(_NONDETERMINISTIC.search, (program.source, program.setup, program.checks)))
+        scope = Scope.MACHINE if is_deterministic and execution.outcome not in _MACHINE_DEPENDENT else Scope.PROCESS
         if execution.outcome is Outcome.SANDBOX_ERROR:
             scope = Scope.NONE
         return astuple(replace(execution, stdout=execution.stdout[-_KEPT_OUTPUT:])), scope
 
-    async def _executed(self, program: Program) -> Execution:
+    async def _execute(self, program: Program) -> Execution:
+        """Execute a program; once more, while no other runs, if it may have been its neighbours that ended it."""
         async with self._slots:
-            execution = await self._tried(program)
+            execution = await self._retry(program)
         if execution.outcome not in _DOUBTFUL or execution.was_idle:
             return execution
         async with self._alone, contextlib.AsyncExitStack() as all_slots:
-            for _ in range(self._places):
+            for _ in range(self._workers):
                 await all_slots.enter_async_context(self._slots)
-            again = await self._tried(program)
+            again = await self._retry(program)
         if again.outcome is not execution.outcome:
             logger.warning("a program ended as %s on a busy machine, and as %s alone", execution.outcome, again.outcome)
         return again
 
-    async def _tried(self, program: Program) -> Execution:
+    async def _retry(self, program: Program) -> Execution:
         execution = await self._attempt(program)
         return await self._attempt(program) if execution.outcome is Outcome.SANDBOX_ERROR else execution
 
@@ -178,7 +179,7 @@ class Sandbox:
             worker = self._idle.pop() if self._idle else Worker(self.level, self.limits)
             return await worker.run(program)
         except (OSError, ValueError) as error:
-            return failed(f"{type(error).__name__}: {error}")
+            return failed_execution(f"{type(error).__name__}: {error}")
         finally:
             if worker is not None and worker.is_spent:
                 # It may take its time to end, and its files to go.

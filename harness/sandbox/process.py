@@ -1,4 +1,4 @@
-"""A process of our own that is asked one question after another."""
+"""A child process that replies to one message after another."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import Any
 
 _HEAD, _PIECE = 4, 1 << 16
-_FAREWELL_S = 5.0
+_CLOSING_S = 5.0
 
 
 class Child:
-    """A process whose standard input is a socket of framed messages; ends with it. OSError where it cannot start."""
+    """A process with a socket of framed messages as standard input, which ends with it; OSError if it cannot start."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
-        self._connection, theirs = socket.socketpair()
-        silent: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+        self._connection, childs_end = socket.socketpair()
+        streams: Any = {"stdin": childs_end.fileno(), "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
         try:
-            with theirs:
+            with childs_end:
                 self.process = subprocess.Popen(  # noqa: S603  our own launchers
-                    command, stdin=theirs.fileno(), env=environment, cwd=folder, start_new_session=True, **silent
+                    command, env=environment, cwd=folder, start_new_session=True, **streams
                 )
         except BaseException:
             self._connection.close()
@@ -34,36 +34,36 @@ class Child:
         self._connection.setblocking(False)
 
     async def ask(self, message: bytes, limit_s: float) -> bytes:
-        """Return the reply, empty where the process has ended; TimeoutError, and its end, where the limit passes."""
+        """Return the reply, empty if the process has ended; past the limit, kill it and raise TimeoutError."""
         async with asyncio.timeout(limit_s):
             try:
-                # One that has failed says why before it ends.
+                # A process that has failed says why before it ends.
                 with contextlib.suppress(BrokenPipeError):
                     framed = len(message).to_bytes(_HEAD, "little") + message
                     await asyncio.get_running_loop().sock_sendall(self._connection, framed)
-                return await self._received()
+                return await self._receive()
             except BaseException:
-                # It would end no sooner than what it does.
+                # By itself it would end no sooner than what it is doing.
                 self.process.kill()
                 raise
 
-    def last_words(self) -> str:
+    def last_error_line(self) -> str:
         """Return the last line that the process, which has ended, wrote to its standard error."""
         os.set_blocking(self._errors.fileno(), False)
-        words = (self._errors.read() or b"").decode("utf-8", "replace").strip().splitlines()
-        return words[-1] if words else "it said nothing"
+        lines = (self._errors.read() or b"").decode("utf-8", "replace").strip().splitlines()
+        return lines[-1] if lines else "no message; it may have been killed (out of memory?)"
 
     def close(self) -> None:
         """Wait until the process has ended, and with it all that it started."""
         self._connection.close()
         self.process.wait()
         # Where it was killed, only what it started still holds the other end.
-        select.select([self._errors], [], [], _FAREWELL_S)
+        select.select([self._errors], [], [], _CLOSING_S)
         self._errors.close()
 
-    async def _received(self) -> bytes:
+    async def _receive(self) -> bytes:
         content, end = b"", _HEAD
-        # One that ended with something unread resets the connection: then its last words say more.
+        # A process that ended with something unread resets the connection; its last error line says more.
         with contextlib.suppress(ConnectionResetError):
             while len(content) < end:
                 piece = await asyncio.get_running_loop().sock_recv(self._connection, _PIECE)

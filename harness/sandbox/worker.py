@@ -1,4 +1,4 @@
-"""One warm worker, seen from here: what it is told, its work directory, and what its reports mean."""
+"""One warm worker, seen from here: its policy, its work directory, and what its reports mean."""
 
 from __future__ import annotations
 
@@ -49,47 +49,46 @@ _IDLE = 0.1
 
 
 class WorkerLostError(OSError):
-    """A worker has ended and not said why: killed, perhaps, which says nothing about what this machine offers."""
+    """The worker ended without a report: killed, perhaps, which says nothing about what this machine offers."""
 
 
 class Worker:
-    """Runs one program at a time, on one event loop; its maker has to close it."""
+    """Process that runs one program at a time, on one event loop; to be closed after use."""
 
     def __init__(self, level: str, limits: Limits) -> None:
         # Whether it is of no use: not started, broken, with files in its work directory, or old.
         self.is_spent = True
         self._programs = 0
         self._limits = limits
-        self._home = _home() if level == RLIMIT else None
-        told = json.dumps(policy(level, limits, f"{self._home}/box" if self._home else _PRIVATE_BOX))
-        command = [os.path.realpath(sys.executable), *_OPTIONS, "-c", _BOOT, os.path.dirname(__file__), told]
+        self._home = _make_home() if level == RLIMIT else None
+        text = json.dumps(policy(level, limits, f"{self._home}/box" if self._home else _PRIVATE_BOX))
+        command = [os.path.realpath(sys.executable), *_OPTIONS, "-c", _BOOT, os.path.dirname(__file__), text]
         self.child = Child(command, _ENVIRONMENT, Path("/"))
 
     async def run(self, program: Program) -> Execution:
-        """Execute a program; raises OSError where the worker has failed or was lost, or could not be started."""
+        """Execute a program; raise OSError if the worker has failed or was lost, or could not be started."""
         order = marshal.dumps(asdict(program))
         if len(order) > LONGEST_ORDER:
-            told = f"more than {LONGEST_ORDER >> 20} MiB of source, {len(program.source)} characters of it the program"
-            return Execution(Outcome.NOT_EXECUTABLE, told, "")
+            size = f"more than {LONGEST_ORDER >> 20} MiB of source, {len(program.source)} characters of it the program"
+            return Execution(Outcome.NOT_EXECUTABLE, size, "")
         self.is_spent = True
         # Until then even a crowded machine lets a worker start, the program reach its limits, and the checks theirs.
         content = await self.child.ask(order, self._limits.wall_s + 10 * self._limits.cpu_s + _PATIENCE_S)
         if not content and await asyncio.to_thread(self.child.process.wait) == -signal.SIGXCPU:
             # Only with what a program returns can checks take so long.
-            told = f"more than {self._limits.cpu_s} s of processor time in the checks"
-            return Execution(Outcome.CPU_LIMIT, told, "")
+            return Execution(Outcome.CPU_LIMIT, f"more than {self._limits.cpu_s} s of processor time in the checks", "")
         if not content:
-            raise WorkerLostError(f"the worker ended: {self.child.last_words()}")
+            raise WorkerLostError(f"the worker ended: {self.child.last_error_line()}")
         # The process of the checks wrote it; no program can write to this connection.
-        found: dict[str, Any] = marshal.loads(content)  # noqa: S302
-        if "failure" in found:
-            raise OSError(found["failure"])
+        report: dict[str, Any] = marshal.loads(content)  # noqa: S302
+        if "failure" in report:
+            raise OSError(report["failure"])
         self._programs += 1
-        self.is_spent = found["soiled"] or self._programs >= _LIFETIME
-        return _execution(found, self._limits)
+        self.is_spent = report["soiled"] or self._programs >= _LIFETIME
+        return _execution(report, self._limits)
 
     def close(self) -> None:
-        """End it and all that belongs to it."""
+        """End the process and all that it started, and delete its work directory."""
         self.child.close()
         # Trees deeper than the interpreter can follow, and directories whose owner took all rights away.
         for tool in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
@@ -97,62 +96,62 @@ class Worker:
                 subprocess.run([*tool, self._home], stderr=subprocess.DEVNULL, check=False)  # noqa: S603
 
 
-def failed(reason: object) -> Execution:
-    """Return the execution that did not take place because the sandbox failed."""
+def failed_execution(reason: object) -> Execution:
+    """Return an execution that did not take place because the sandbox failed."""
     return Execution(Outcome.SANDBOX_ERROR, _line(str(reason)), "")
 
 
 def policy(level: str, limits: Limits, box: str) -> dict[str, Any]:
-    """Return what a worker is told: how to confine programs, what each may use, and their work directory."""
+    """Return how a worker confines programs, what each may use, and their work directory (``box``)."""
     # The system counts threads per user, which is only this program in a user namespace of its own; with the user's
     # other processes in the count, the one certain limit is "no more".
-    used = asdict(limits if level == FULL else replace(limits, threads=1))
+    limits = limits if level == FULL else replace(limits, threads=1)
     # None to stay the present user; where there are two, neither can touch the other.
     users = (PROGRAM_USER, CHECKS_USER) if os.geteuid() == 0 else (None, None)
     names = dict(zip(("program_user", "checks_user"), users, strict=True))
-    return {"level": level, "limits": used, "box": box, "parent": os.getpid(), **names, **_library()}
+    return {"level": level, "limits": asdict(limits), "box": box, "parent": os.getpid(), **names, **_library()}
 
 
-def _execution(found: dict[str, Any], limits: Limits) -> Execution:
-    outcome, detail = _outcome(found, limits)
-    stdout = "" if outcome in _CUT_ANYWHERE else found["stdout"].decode("utf-8", "replace")
-    shown = found["shown"] if outcome is Outcome.PASSED else None
+def _execution(report: dict[str, Any], limits: Limits) -> Execution:
+    outcome, detail = _outcome(report, limits)
+    stdout = "" if outcome in _CUT_ANYWHERE else report["stdout"].decode("utf-8", "replace")
+    shown = report["shown"] if outcome is Outcome.PASSED else None
     # One that waits for a processor, or whose checks do, has had some of it.
-    used_s = found["cpu_s"] + found["checks_cpu_s"]
+    used_s = report["cpu_s"] + report["checks_cpu_s"]
     was_idle = outcome is Outcome.WALL_LIMIT and used_s < _IDLE * min(limits.cpu_s, limits.wall_s)
-    return Execution(outcome, _line(detail), stdout, shown and _writable(shown), found["is_loaded"], was_idle)
+    return Execution(outcome, _line(detail), stdout, shown and _encodable(shown), report["is_loaded"], was_idle)
 
 
-def _outcome(found: dict[str, Any], limits: Limits) -> tuple[Outcome, str]:
-    if found["cut"] == protocol.WALL:
+def _outcome(report: dict[str, Any], limits: Limits) -> tuple[Outcome, str]:
+    if report["cut"] == protocol.WALL:
         return Outcome.WALL_LIMIT, f"more than {limits.wall_s:g} s of wall time"
-    if found["cut"] == protocol.CROWDED:
+    if report["cut"] == protocol.CROWDED:
         return Outcome.OUTPUT_LIMIT, f"more than {BOX_ENTRIES} files or {BOX_BYTES >> 20} MiB of them"
-    if found["outcome"] == protocol.FAILURE:
-        return Outcome.SANDBOX_ERROR, found["detail"]
-    if found["outcome"] != protocol.GONE:
-        return Outcome(found["outcome"]), found["detail"]
-    status = found["status"]
+    if report["outcome"] == protocol.FAILURE:
+        return Outcome.SANDBOX_ERROR, report["detail"]
+    if report["outcome"] != protocol.GONE:
+        return Outcome(report["outcome"]), report["detail"]
+    status = report["status"]
     if not os.WIFSIGNALED(status):
         return Outcome.EXCEPTION, f"exit with status {os.WEXITSTATUS(status)} before the last check"
     number = os.WTERMSIG(status)
     # A program that ignores the first signal at the limit is killed by the second one.
-    if number == signal.SIGXCPU or (number == signal.SIGKILL and found["cpu_s"] >= limits.cpu_s):
+    if number == signal.SIGXCPU or (number == signal.SIGKILL and report["cpu_s"] >= limits.cpu_s):
         return Outcome.CPU_LIMIT, f"more than {limits.cpu_s} s of processor time"
     names = {known.value: known.name for known in signal.Signals}
     return Outcome.KILLED, names.get(number, f"signal {number}")
 
 
 def _line(detail: str) -> str:
-    return _writable(_ADDRESS.sub("0x...", _CONTROL.sub(" ", detail))[:_LONGEST_DETAIL])
+    return _encodable(_ADDRESS.sub("0x...", _CONTROL.sub(" ", detail))[:_LONGEST_DETAIL])
 
 
-def _writable(text: str) -> str:
+def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _home() -> str:
-    """A new directory with the work directory in it; in a private root that lives in memory and needs none."""
+def _make_home() -> str:
+    """Make a directory with the work directory in it; a private root, in memory, needs none."""
     home = tempfile.mkdtemp(prefix="sandbox-")
     # Others may pass through, but not look into it.
     os.chmod(home, 0o711)  # noqa: S103
@@ -162,24 +161,23 @@ def _home() -> str:
             os.chown(f"{home}/box", PROGRAM_USER, PROGRAM_USER)
     except OSError as error:
         shutil.rmtree(home)
-        what = (
-            f"root here cannot act for the unprivileged user {PROGRAM_USER} ({error}), and no program may run as root"
-        )
-        cure = "run as an ordinary user, or in a container with the capabilities CHOWN, SETUID and SETGID"
-        raise UserError(f"{what}: {cure}") from error
+        raise UserError(
+            f"root here cannot act for the unprivileged user {PROGRAM_USER} ({error}), and no program may run as root: "
+            "run as an ordinary user, or in a container with the capabilities CHOWN, SETUID and SETGID"
+        ) from error
     return home
 
 
 @functools.cache
 def _library() -> dict[str, Any]:
-    """What a program needs of the Python installation: the standard library and its libraries, no site packages."""
+    """Return what a program needs of the Python installation: the standard library, no site packages."""
     prefix = os.path.realpath(sys.base_prefix)
     library = sysconfig.get_path("stdlib", vars={"installed_base": prefix})
-    stdlib = _existing(library, os.path.join(library, "lib-dynload"))
+    stdlib = _directories(library, os.path.join(library, "lib-dynload"))
     # Where extension modules of the standard library find the shared libraries they need.
     triplet = sysconfig.get_config_var("MULTIARCH")
     system = ["/lib64", "/usr/lib64", *([f"/lib/{triplet}", f"/usr/lib/{triplet}"] if triplet else [])]
-    libraries, zones = _existing(*system, os.path.dirname(library)), _existing("/usr/share/zoneinfo")
+    libraries, zones = _directories(*system, os.path.dirname(library)), _directories("/usr/share/zoneinfo")
     shown = [path for path in (*libraries, *zones) if not any(path.startswith(f"{outer}/") for outer in libraries)]
     readable = [(os.devnull, "device"), (library, "list"), *((path, "tree") for path in zones)]
     for directory in libraries:
@@ -194,5 +192,5 @@ def _library() -> dict[str, Any]:
     return {"prefix": prefix, "stdlib": stdlib, "mounts": shown, "readable": readable}
 
 
-def _existing(*paths: str) -> list[str]:
+def _directories(*paths: str) -> list[str]:
     return [path for path in dict.fromkeys(paths) if os.path.isdir(path)]

@@ -86,7 +86,7 @@ def test_a_mistake_is_one_line_and_executes_nothing(words: tuple[str, ...], mess
 
 
 def test_without_a_program_it_says_what_works_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.sandbox.pool.why_not", lambda level: "unshare: no" if level == "full" else "")
+    monkeypatch.setattr("harness.sandbox.pool.refusal", lambda level: "unshare: no" if level == "full" else "")
     found = gmr()
     assert found.exit_code == 1
     assert found.stdout.splitlines() == ["full      does not work: unshare: no", "rlimit    works"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 
 from . import linux
@@ -48,27 +48,26 @@ def file_rules(policy: Policy, box: str | None) -> tuple[int | None, list[int]]:
     return None if policy.level == RLIMIT else linux.landlock_rules(policy.readable, box), pinned
 
 
-def confine_fork_server(policy: Policy, rules: int | None) -> Callable[[int], None]:
-    """Confine the fork server; return a function that confines a program's process, given the id of its parent."""
-    if rules is not None:
+def confine_fork_server(policy: Policy) -> None:
+    """Confine the fork server at ``full`` by what its children inherit; at ``rlimit`` it has to end their processes."""
+    if policy.level != RLIMIT:
         linux.drop_capabilities()
         # Processor time counts from the start of a process, while the others bound the whole of what it may hold.
         set_rlimits({name: value for name, value in policy.limits.items() if name != "cpu_s"})
         linux.forbid_new_privileges()
-        die_with, landlock, filter_calls = linux.dying_with_parent(), linux.landlock(rules), linux.filtering()
 
-    def confine(parent: int) -> None:
-        if rules is None:
-            _become(policy, policy.program_user)
-            set_rlimits(policy.limits)
-        else:
-            set_rlimits({"cpu_s": policy.limits["cpu_s"]})
-            die_with(parent)
-            landlock()
-            filter_calls()
-        _refuse_root()
 
-    return confine
+def confine_program(policy: Policy, rules: int | None, call_filter: bytes, parent: int) -> None:
+    """Confine a program's process, a child of the process ``parent``; rules and filter were made before the fork."""
+    if rules is None:
+        _become(policy, policy.program_user)
+        set_rlimits(policy.limits)
+    else:
+        set_rlimits({"cpu_s": policy.limits["cpu_s"]})
+        linux.die_with_parent(parent)
+        linux.apply_landlock(rules)
+        linux.filter_calls(call_filter)
+    _refuse_root()
 
 
 def confine_checks(policy: Policy, rules: int | None) -> None:
@@ -76,12 +75,12 @@ def confine_checks(policy: Policy, rules: int | None) -> None:
     _become(policy, policy.checks_user)
     set_rlimits({"memory_mib": max(policy.limits["memory_mib"], _CHECKS_MIB), "file_mib": 0})
     if linux.KNOWN:
-        linux.dying_with_parent()(policy.parent)
+        linux.die_with_parent(policy.parent)
     if rules is not None:
         linux.forbid_new_privileges()
-        linux.landlock(rules)()
+        linux.apply_landlock(rules)
         linux.drop_capabilities()
-        linux.filtering()()
+        linux.filter_calls(linux.call_filter())
     _refuse_root()
 
 

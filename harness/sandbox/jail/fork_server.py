@@ -14,7 +14,7 @@ import time
 from typing import NoReturn
 
 from . import candidate, linux, protocol
-from .confinement import FULL, RLIMIT, Policy, confine_fork_server, file_rules, isolate, keep_only
+from .confinement import FULL, RLIMIT, Policy, confine_fork_server, confine_program, file_rules, isolate, keep_only
 from .protocol import CROWDED, WALL, Channel
 
 # In a private root the kernel counts files; elsewhere this process looks every so often.
@@ -36,7 +36,7 @@ def run(policy: Policy, control: socket.socket) -> NoReturn:
             if first != 0:
                 os.waitpid(first, 0)
                 os._exit(0)
-            linux.dying_with_parent()(0)
+            linux.die_with_parent(0)
         server = _ForkServer(policy, control)
     except BaseException as error:
         control.send(f"{type(error).__name__}: {error}".encode())
@@ -61,7 +61,8 @@ class _ForkServer:
         self._clean_box = self._box_state()
         self._poll = select.poll()
         self._poll.register(control, select.POLLIN)
-        self._confine_program = confine_fork_server(policy, self._rules)
+        self._filter = b"" if self._rules is None else linux.call_filter()
+        confine_fork_server(policy)
         candidate.prepare()
         gc.disable()
         gc.collect()
@@ -108,7 +109,7 @@ class _ForkServer:
                 os.dup2(descriptor, number)
             keep_only([connection, *self._kept])
             os.setsid()
-            self._confine_program(parent)
+            confine_program(self._policy, self._rules, self._filter, parent)
         except BaseException as error:
             channel.send(protocol.UNCONFINED + f"{type(error).__name__}: {error}".encode())
             os._exit(1)

@@ -8,7 +8,7 @@ import os
 import signal
 import struct
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 # Name, number on x86_64, number on aarch64. A program may make none of them but the last, some of these with certain
 # arguments only. By what they reach:
@@ -57,30 +57,20 @@ libc.syscall.restype = ctypes.c_long
 
 
 def number(name: str) -> int | None:
-    """Return the number of a system call, None where there is none; raises OSError on unknown architectures."""
+    """Return the number of a system call, None if there is none; raise OSError on an unknown architecture."""
     if _COLUMN is None:
         raise OSError(f"no system call numbers known for {sys.platform} on {os.uname().machine}")
-    found = NUMBERS[name][_COLUMN]
-    return None if found == "-" else int(found)
-
-
-def prepared(name: str, *arguments: int | bytes | None) -> Callable[[], int]:
-    """A function that makes a system call, prepared before a fork to touch less memory after it; raises OSError."""
-    words = [ctypes.c_ulong(word) if isinstance(word, int) else word for word in arguments]
-    words.insert(0, ctypes.c_long(number(name) or 0))  # type: ignore[arg-type]
-
-    def call() -> int:
-        result: int = libc.syscall(*words)
-        if result < 0:
-            raise OSError(ctypes.get_errno(), f"{name}: {os.strerror(ctypes.get_errno())}")
-        return result
-
-    return call
+    text = NUMBERS[name][_COLUMN]
+    return None if text == "-" else int(text)
 
 
 def call(name: str, *arguments: int | bytes | None) -> int:
-    """Make a system call, as :func:`prepared`."""
-    return prepared(name, *arguments)()
+    """Make a system call and return its result; raise OSError if it fails."""
+    words = [ctypes.c_ulong(word) if isinstance(word, int) else word for word in arguments]
+    result: int = libc.syscall(ctypes.c_long(number(name) or 0), *words)
+    if result < 0:
+        raise OSError(ctypes.get_errno(), f"{name}: {os.strerror(ctypes.get_errno())}")
+    return result
 
 
 def forbid_new_privileges() -> None:
@@ -93,16 +83,11 @@ def drop_capabilities() -> None:
     call("capset", (0x20080522).to_bytes(4, "little") + bytes(4), bytes(24))  # version 3
 
 
-def dying_with_parent() -> Callable[[int], None]:
-    """Return a function that ends its process with the parent given; call it after the last change of credentials."""
-    ask = prepared("prctl", 1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
-
-    def apply(parent: int) -> None:
-        ask()
-        if os.getppid() != parent:
-            raise OSError("the parent process has ended")
-
-    return apply
+def die_with_parent(parent: int) -> None:
+    """End with the parent of that id; to be called after the last change of credentials, which undoes it."""
+    call("prctl", 1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:
+        raise OSError("the parent process has ended")
 
 
 # Landlock: the files a process may open, whatever their permissions say.
@@ -131,15 +116,10 @@ def landlock_rules(readable: list[tuple[str, str]], box: str | None) -> int:
     return rules
 
 
-def landlock(rules: int) -> Callable[[], None]:
-    """Return a function that applies the rules to its process for good."""
-    restrict = prepared("landlock_restrict_self", rules, 0)
-
-    def apply() -> None:
-        restrict()
-        os.close(rules)
-
-    return apply
+def apply_landlock(rules: int) -> None:
+    """Apply the rules to this process for good."""
+    call("landlock_restrict_self", rules, 0)
+    os.close(rules)
 
 
 # Namespaces: a tiny read-only root, no network and no other process in sight.
@@ -196,29 +176,20 @@ _CLONE_THREAD = 0x00010000
 # The kernel would send signals on behalf of a program that asks for them this way: F_SETOWN, F_SETSIG, F_SETOWN_EX;
 # FIOSETOWN, SIOCSPGRP, and TIOCSTI, which types into a terminal.
 _SIGNAL_REQUESTS = {"fcntl": (8, 10, 15), "ioctl": (0x8901, 0x8902, 0x5412)}
-# No process has it; the place where one's own belongs.
+# No process has it; stands for the id of the process in a filter that is built before the fork.
 _ANY_PID = 0x7FFFFFFE
 
 
-def filtering() -> Callable[[], None]:
-    """Return a function that applies the filter to its process for good, which has to have given up new privileges."""
-    instructions = _program(_ANY_PID)
-    code = ctypes.create_string_buffer(instructions, len(instructions))
-    mark = _ANY_PID.to_bytes(4, "little")
-    places = [place for place in range(4, len(instructions), 8) if instructions[place : place + 4] == mark]
+def filter_calls(instructions: bytes) -> None:
+    """Apply a :func:`call_filter` to this process for good; it has to have given up new privileges."""
+    own = instructions.replace(_ANY_PID.to_bytes(4, "little"), os.getpid().to_bytes(4, "little"))
+    code = ctypes.create_string_buffer(own, len(own))
     # SECCOMP_SET_MODE_FILTER
-    install = prepared("seccomp", 1, 0, struct.pack("@HP", len(code) // 8, ctypes.addressof(code)))
-
-    def apply() -> None:
-        me = os.getpid().to_bytes(4, "little")
-        for place in places:
-            ctypes.memmove(ctypes.byref(code, place), me, 4)
-        install()
-
-    return apply
+    call("seccomp", 1, 0, struct.pack("@HP", len(own) // 8, ctypes.addressof(code)))
 
 
-def _program(pid: int) -> bytes:
+def call_filter(pid: int = _ANY_PID) -> bytes:
+    """Return the instructions of the filter, for a process of that id."""
     rules = [_for(name, [_step(_RETURN, _REFUSE)]) for name in FORBIDDEN if number(name) is not None]
     # Arguments of clone3 lie in memory a filter cannot read; C libraries fall back to clone.
     rules += [
@@ -242,7 +213,7 @@ def _program(pid: int) -> bytes:
 
 
 def _rule(name: str, argument: int, test: int, values: Sequence[int], found: int, otherwise: int) -> bytes:
-    """What becomes of a call: ``found`` where a value passes the test against the low half of an argument."""
+    """Return the steps for a call: ``found`` if a value passes the test against the low half of an argument."""
     load = _step(_LOAD, _FIRST_ARGUMENT + 8 * argument)
     tests = [_step(test, value, len(values) - place, 0) for place, value in enumerate(values)]
     return _for(name, [load, *tests, _step(_RETURN, otherwise), _step(_RETURN, found)])

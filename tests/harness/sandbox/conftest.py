@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.sandbox import Execution, Limits, Program, Sandbox
-from harness.sandbox.pool import why_not
+from harness.sandbox.pool import refusal
 
 SMALL = Limits(cpu_s=1, wall_s=6.0, memory_mib=256)
 
@@ -17,7 +17,7 @@ Execute = Callable[[Mapping[str, Program]], Awaitable[dict[str, Execution]]]
 
 
 def need(level: str) -> None:
-    if reason := why_not(level):
+    if reason := refusal(level):
         pytest.skip(f"sandbox level {level!r} is not available on this machine: {reason}")
 
 

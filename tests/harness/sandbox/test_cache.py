@@ -39,7 +39,7 @@ class Executor:
 @pytest.fixture
 def executor(monkeypatch: pytest.MonkeyPatch) -> Executor:
     one = Executor()
-    monkeypatch.setattr(Sandbox, "_executed", lambda sandbox, program: one.run(sandbox, program))
+    monkeypatch.setattr(Sandbox, "_execute", lambda sandbox, program: one.run(sandbox, program))
     return one
 
 

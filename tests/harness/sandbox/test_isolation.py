@@ -88,7 +88,7 @@ words |= st.integers(0, (1 << 64) - 1)
 def evaluate(number: int, arguments: list[int], architecture: int) -> int:
     """Run the filter, a classic packet filter; a jump out of it is an IndexError."""
     data = struct.pack("<IIQ6Q", number, architecture, 0, *arguments)
-    steps, place, held = list(struct.iter_unpack("<HBBI", linux._program(PID))), 0, 0
+    steps, place, held = list(struct.iter_unpack("<HBBI", linux.call_filter(PID))), 0, 0
     while True:
         operation, if_true, if_false, value = steps[place]
         place += 1

@@ -108,7 +108,7 @@ async def test_a_worker_that_cannot_start_or_fails_says_why(monkeypatch: pytest.
             execution = await sandbox.run(RIGHT)
             assert execution.outcome is Outcome.SANDBOX_ERROR
             assert ("/no/such" in execution.detail) == ("checks_user" not in wrong), execution
-        reason = pool.why_not.__wrapped__("full")
+        reason = pool.refusal.__wrapped__("full")
     assert first.outcome is Outcome.SANDBOX_ERROR
     assert "/does/not/exist" in first.detail
     assert reason == execution.detail.removeprefix("OSError: ")
@@ -139,11 +139,11 @@ def test_a_trial_that_is_cut_short_never_lowers_the_level(
     monkeypatch.setattr(pool, "Worker", started)
     monkeypatch.setattr(Worker, "run", run)
     if trials == 1:
-        assert pool.why_not.__wrapped__("full") == ""
+        assert pool.refusal.__wrapped__("full") == ""
         assert "sandbox level 'full': 1 of 3 trials failed: " in caplog.text
     else:
         with pytest.raises(UserError, match=r"'full' could not be found out: 3 trials were cut short .* free it, then"):
-            pool.why_not.__wrapped__("full")
+            pool.refusal.__wrapped__("full")
 
 
 async def test_a_worker_killed_meanwhile_is_replaced(level: str) -> None:
@@ -214,10 +214,10 @@ def _wait_until(holds: Callable[[], bool]) -> None:
 def test_users_are_told_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match="unknown sandbox level 'docker'; expected one of full"):
         Sandbox(level="docker")
-    monkeypatch.setattr(pool, "why_not", lambda level: "unshare: no" if level == "full" else "")
+    monkeypatch.setattr(pool, "refusal", lambda level: "unshare: no" if level == "full" else "")
     assert pool.best_level() == "rlimit"
     with pytest.raises(UserError, match=r"'full' does not work here \(unshare: no\).* best is 'rlimit'"):
         Sandbox(level="full")
-    monkeypatch.setattr(pool, "why_not", lambda level: "unshare: no")
+    monkeypatch.setattr(pool, "refusal", lambda level: "unshare: no")
     with pytest.raises(UserError, match=r"full: unshare: no; rlimit: .*run as such a user"):
         Sandbox()
