@@ -1,10 +1,10 @@
-"""MASRouter as a method of the suite: settings, pool, one trajectory, objective, update, training and test."""
+"""MASRouter as a method of the suite: settings, one trajectory, objective and update."""
 
 from __future__ import annotations
 
 import string
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from baselines.masrouter.router import Choices, Choose, Decided, Embeddings, Router, Texts, Trace, draw_noise
+from baselines.masrouter.router import Choices, Choose, Router, TeamPlan, Texts, Trace, draw_noise
 from baselines.masrouter.team import MODES, Agent, Team, final_prompt, profile, profiles, with_all_tests, work
 from harness.agents.roles import DOMAINS, Role, by_domain
 from harness.agents.trajectory import Answered, Context, Decision
@@ -33,7 +33,7 @@ MOST_AGENTS = len(string.ascii_uppercase)
 
 
 class Config(Declaration):
-    """The settings of MASRouter, with the released values where they do not depend on the benchmark (D-MR-9)."""
+    """Settings of MASRouter, with the released values where they do not depend on the benchmark (D-MR-9)."""
 
     epochs: ByBenchmark[NonNegativeInt]  # passes over the training questions
     kappa: ByBenchmark[NonNegativeFloat]  # weight κ of cost in the utility (D-MR-5)
@@ -46,7 +46,7 @@ class Config(Declaration):
 
 
 class Pool(NamedTuple):
-    """The choices of a router: roles of the domain, which is given instead of being chosen (D-MR-1), and backbones."""
+    """Choices of a router: roles of the domain, which is given instead of being chosen (D-MR-1), and backbones."""
 
     domain: str
     roles: tuple[Role, ...]
@@ -54,7 +54,7 @@ class Pool(NamedTuple):
 
     @property
     def label(self) -> int:
-        """Index of the task that is given."""
+        """Index of the given task."""
         return DOMAINS.index(self.domain)
 
 
@@ -63,7 +63,7 @@ PLANNING = 0
 
 
 class TeamRollout:
-    """Walks one question through planning, rounds and final node, and keeps the trace of its decisions."""
+    """One question through planning, rounds and final node, with the trace of its decisions."""
 
     def __init__(self, router: Router, pool: Pool, config: Config) -> None:
         self._router = router
@@ -72,13 +72,12 @@ class TeamRollout:
         self.trace: Trace
 
     async def solve(self, item: Item, context: Context) -> str:
-        """The answer of the final node."""
+        """Return the answer of the final node."""
         self.trace = await self._plan(item, context)
         team = self._team(self.trace.choices)
-        shown = with_all_tests(item) if self._config.visible_tests == "all" else item
-        texts = await work(team, shown, context)
-        # Of equally frequent ones the first: a Counter keeps the order of first sight.
-        backbone = Counter(agent.backbone for agent in team.agents).most_common(1)[0][0]
+        texts = await work(team, with_all_tests(item) if self._config.visible_tests == "all" else item, context)
+        # Of equally frequent backbones the first: a Counter keeps the order of first sight.
+        [(backbone, _)] = Counter(agent.backbone for agent in team.agents).most_common(1)
         prompt = final_prompt(self._pool.domain, context.rules, item, texts)
         step = team.mode.rounds + 1
         reply = await context.ask(
@@ -92,11 +91,11 @@ class TeamRollout:
         uniform = context.uniform(PLANNING, "noise")
         noise = draw_noise(uniform, len(MODES), len(pool.roles), len(pool.backbones))
         with torch.inference_mode():
-            decided = self._router.decide(question[None], [noise], self._drawing(context))
-        self._note(decided, context)
-        return Trace(question, noise, decided.choices[0], decided.log_prob.item())
+            plan = self._router.decide([question], [noise], self._draw(context))
+        self._record(plan, context)
+        return Trace(question, noise, plan.choices[0], plan.log_prob.item())
 
-    def _drawing(self, context: Context) -> Choose:
+    def _draw(self, context: Context) -> Choose:
         names = {
             "mode": [mode.name for mode in MODES],
             "role": [role.key for role in self._pool.roles],
@@ -111,12 +110,12 @@ class TeamRollout:
 
         return draw
 
-    def _note(self, decided: Decided, context: Context) -> None:
-        """Record what is no draw: the task the classifier would have chosen, and the number of agents."""
-        tasks = torch.log_softmax(decided.tasks[0], dim=0)
+    def _record(self, plan: TeamPlan, context: Context) -> None:
+        """Record the most probable task of the classifier and the number of agents, which are not drawn."""
+        tasks = torch.log_softmax(plan.tasks[0], dim=0)
         guess = int(tasks.argmax())
         context.decide(Decision(PLANNING, "task", 0, DOMAINS[guess], len(tasks), tasks[guess].item()))
-        agents = str(len(decided.choices[0].roles))
+        agents = str(len(plan.choices[0].roles))
         context.decide(Decision(PLANNING, "agents", 0, agents, self._config.max_agents, 0.0))
 
     def _team(self, choices: Choices) -> Team:
@@ -126,20 +125,20 @@ class TeamRollout:
 
 
 def utility(answered: Answered, kappa: float) -> float:
-    """U = correct - κ · cost, with the cost of all calls, the final one included, in the paper's unit."""
+    """Return u = correct - κ · cost, with the cost of all calls, the final one included, in the paper's unit."""
     return float(answered.verdict.correct) - kappa * answered.trajectory.cost_total
 
 
-def _of_decisions(decided: Decided, pool: Pool) -> dict[str, float]:
-    count = len(decided.choices)
-    chosen = Counter(choices.mode for choices in decided.choices)
-    right = int((decided.tasks.argmax(dim=1) == pool.label).sum())
+def _measures(plan: TeamPlan, pool: Pool) -> dict[str, float]:
+    count = len(plan.choices)
+    modes = Counter(choices.mode for choices in plan.choices)
+    right = int((plan.tasks.argmax(dim=1) == pool.label).sum())
     return {
         "classifier_accuracy": right / count,
-        **{f"share_{mode.name}": chosen[index] / count for index, mode in enumerate(MODES)},
-        "agents": sum(len(choices.roles) for choices in decided.choices) / count,
-        "entropy_mode": _mean_entropy(decided.modes.detach()),
-        "entropy_backbone": _mean_entropy(decided.backbones.detach()),
+        **{f"share_{mode.name}": modes[index] / count for index, mode in enumerate(MODES)},
+        "agents": sum(len(choices.roles) for choices in plan.choices) / count,
+        "entropy_mode": _mean_entropy(plan.modes.detach()),
+        "entropy_backbone": _mean_entropy(plan.backbones.detach()),
     }
 
 
@@ -148,7 +147,7 @@ def _mean_entropy(rows: Tensor) -> float:
 
 
 class MASRouter(PolicyGradient[Router, Router, Trace]):
-    """A router of teams, trained by REINFORCE without a baseline and sampled at the test as well (D-MR-6)."""
+    """Router of teams, trained by REINFORCE without a baseline and sampled at the test as well (D-MR-6)."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
         super().__init__(epochs=setting.epochs(config.epochs), batch=config.batch, lr=config.lr)
@@ -157,21 +156,17 @@ class MASRouter(PolicyGradient[Router, Router, Trace]):
         self._kappa = setting.of_benchmark(config.kappa)
 
     def utility(self, answered: Answered) -> float:
-        """What training maximises of one trajectory: its reward less its cost."""
+        """Return the utility of one trajectory, its reward less its cost."""
         return utility(answered, self._kappa)
 
     async def begin(self, training: Training) -> Router:
-        """A router as initialised by the training seed."""
-
-        async def embedded(profiles: Iterable[list[str]]) -> Embeddings:
-            return np.stack([await training.embed(profile) for _, profile in profiles])
-
+        """Return a router as initialised by the training seed."""
         choices = self.choices()
-        texts = Texts(*[await embedded(choices[kind]) for kind in Texts._fields])
+        texts = Texts(*[np.stack([await training.embed(text) for _, text in choices[kind]]) for kind in Texts._fields])
         return seeded(lambda: Router(texts, self.config.max_agents), "initial weights", training.seed)
 
     def like(self, checkpoint: Checkpoint) -> Router:
-        """A router over the texts that the checkpoint holds, for teams of the same size."""
+        """Return a router over the texts of a checkpoint; UserError if it was trained with another ``max_agents``."""
         most, trained = self.config.max_agents, checkpoint.facts["max_agents"]
         if trained != most:
             raise UserError(f"the checkpoint was trained with max_agents {trained} and is given {most}; train it again")
@@ -180,7 +175,7 @@ class MASRouter(PolicyGradient[Router, Router, Trace]):
         return Router(Texts(*texts), most)  # type: ignore[arg-type]
 
     def choices(self) -> ChoicesOf:
-        """The tasks, modes, roles and backbones of the pool."""
+        """Return name and profile of tasks, modes, roles and backbones."""
         return {
             "tasks": [[domain, profile] for domain, profile in profiles().items()],
             "modes": [[mode.name, mode.profile] for mode in MODES],
@@ -189,31 +184,31 @@ class MASRouter(PolicyGradient[Router, Router, Trace]):
         }
 
     def facts(self) -> Mapping[str, Any]:
-        """The choices, and the largest team."""
+        """Return the choices and the size of the largest team."""
         return {**self.choices(), "max_agents": self.config.max_agents}
 
     def rollout(self, policy: Router) -> TeamRollout:
-        """One trajectory."""
+        """Return a rollout with sampled decisions."""
         return TeamRollout(policy, self.pool, self.config)
 
     def learn(
         self, learning: Learning[Router], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
     ) -> dict[str, float]:
-        """Take one step of the optimiser; returns what the training log holds of it."""
-        utilities = [self.utility(one) for one in answered]
-        decided = learning.network.again(traces)
-        if decided.choices != tuple(trace.choices for trace in traces):
-            raise RuntimeError("computed again, teams have other sizes: the update is not on-policy")
-        check_on_policy(decided.log_prob.detach().numpy(), [trace.log_prob for trace in traces])
+        """Take one step of the optimiser and return its training log."""
+        utilities = [self.utility(rollout) for rollout in answered]
+        plan = learning.network.evaluate(traces)
+        if plan.choices != tuple(trace.choices for trace in traces):
+            raise RuntimeError("the teams of the update have other sizes: the update is not on-policy")
+        check_on_policy(plan.log_prob.detach().numpy(), [trace.log_prob for trace in traces])
         # Cross-entropy of the classifier on its logits (D-MR-3), and REINFORCE without a baseline, mean(-log π · u).
-        task = F.cross_entropy(decided.tasks, torch.full((len(traces),), self.pool.label))
-        policy = -(decided.log_prob * torch.tensor(utilities, dtype=torch.float64)).mean()
+        task = F.cross_entropy(plan.tasks, torch.full((len(traces),), self.pool.label))
+        policy = -(plan.log_prob * torch.tensor(utilities, dtype=torch.float64)).mean()
         vae = learning.network.vae_loss(traces)
         total = task + policy + self.config.vae_weight * vae
         learning.step(total)
         return {
             "utility": sum(utilities) / len(utilities),
-            **_of_decisions(decided, self.pool),
+            **_measures(plan, self.pool),
             "loss": total.item(),
             "task_loss": task.item(),
             "policy_loss": policy.item(),

@@ -26,7 +26,7 @@ _DESCRIPTIONS = {
 
 
 def profiles() -> dict[str, str]:
-    """By domain, in the order of their indices, the text that stands for a task in an embedding."""
+    """Return the text of each task for its embedding, by domain in the order of the indices."""
     return {domain: f"{domain} : {_DESCRIPTIONS[domain]}" for domain in DOMAINS}
 
 
@@ -53,14 +53,12 @@ TEXTS: Mapping[Output, str] = {
 
 
 def formats_of(role: Role) -> Formats:
-    """The role's formats, as released: of its first call, and of one that the mode of collaboration adds."""
-    first = TEXTS[role.output]
-    second = _second(role)
-    return Formats(first, first if second is None else TEXTS[second])
+    """Return the role's released formats: of its first call, and of one that the mode of collaboration adds."""
+    return Formats(TEXTS[role.output], TEXTS[_second_output(role) or role.output])
 
 
 def profile(role: Role) -> str:
-    """The whole profile as JSON, with the fields of the released files in their order."""
+    """Return the whole profile as JSON, with the fields of the released files in their order."""
     fields = {
         "Name": role.name,
         "MessageAggregation": role.sees,
@@ -68,12 +66,12 @@ def profile(role: Role) -> str:
         "OutputFormat": role.output,
         "PostProcess": role.tool,
         "PostDescription": role.second_call,
-        "PostOutputFormat": _second(role),
+        "PostOutputFormat": _second_output(role),
     }
     return json.dumps({name: "none" if value is None else value for name, value in fields.items()})
 
 
-def _second(role: Role) -> Output | None:
+def _second_output(role: Role) -> Output | None:
     if role.second_call is None:
         return None
     return "code" if role.domain == "Code" else "answer"
@@ -86,28 +84,28 @@ _REFLECT = (
 
 
 class Mode(NamedTuple):
-    """One way to work together; from round two on, an agent sees what the others said in the round before."""
+    """Mode of collaboration; from round two on, an agent sees what the others said in the round before."""
 
     name: str
-    description: str  # what the router knows of it
+    description: str  # for the embedding
     rounds: int = 1  # how often each agent speaks
-    edges: Literal["none", "chain", "complete"] = "none"  # whom it sees in the first round: of those before it
-    note: str = ""  # what every agent is told beyond its role
-    style: Style | None = None  # how explicitly every agent is to reason; ``None`` for its role's own way
-    second_call: str | None = None  # what an agent whose role has no second call is asked in one
+    edges: Literal["none", "chain", "complete"] = "none"  # which earlier agents it sees in the first round
+    note: str = ""  # instruction of every agent beside its role
+    style: Style | None = None  # how explicitly every agent is to reason; ``None``: as its role does
+    second_call: str | None = None  # instruction of a second call for roles without one
 
     @property
     def profile(self) -> str:
-        """The text that stands for the mode in an embedding: ``name : description``."""
+        """Text of the mode for its embedding, ``name : description``."""
         return f"{self.name} : {self.description}"
 
-    def before(self, slot: int) -> range:
-        """The slots, counted from 0, that a slot sees in the first round."""
+    def predecessors(self, slot: int) -> range:
+        """Return the slots, counted from 0, that a slot sees in the first round."""
         first = {"none": slot, "chain": max(slot - 1, 0), "complete": 0}[self.edges]
         return range(first, slot)
 
     def layers(self, agents: int) -> tuple[tuple[int, ...], ...]:
-        """The slots in the order of their turns; those of one layer do not wait for each other."""
+        """Return the slots in the order of their turns; those of one layer are concurrent."""
         if self.edges == "none":
             return (tuple(range(agents)),)
         return tuple((slot,) for slot in range(agents))
@@ -150,31 +148,31 @@ PREVIOUS_ROUND = "What the other agents said in the previous round:"
 
 
 class Agent(NamedTuple):
-    """One slot of a team: who it is, and the key of the backbone behind it."""
+    """Agent of a team: its role and the key of its backbone."""
 
     role: Role
     backbone: str
 
 
 class Team(NamedTuple):
-    """What the router decided."""
+    """Team that the router decided on."""
 
     mode: Mode
     agents: tuple[Agent, ...]
 
 
 def letter(slot: int) -> str:
-    """What tells an agent from the others in a prompt, for slots counted from 0."""
+    """Return the letter that names an agent in prompts, for slots counted from 0."""
     return string.ascii_uppercase[slot]
 
 
-def said(texts: Sequence[str]) -> Iterator[int]:
-    """The slots that said something; one whose call failed stays silent and is shown to nobody."""
+def speakers(texts: Sequence[str]) -> Iterator[int]:
+    """Iterate over the slots with a text; an agent whose call failed stays silent and is shown to nobody."""
     return (slot for slot, text in enumerate(texts) if text.strip())
 
 
 async def work(team: Team, item: Item, context: Context) -> list[str]:
-    """Let a team go through all rounds of its mode; returns what each agent said last, empty where it stayed silent."""
+    """Run all rounds of a team's mode and return the last text of each agent, empty if it stayed silent."""
     previous: list[str] = []
     for number in range(1, team.mode.rounds + 1):
         previous = await _Round(team, item, context, number, previous, [""] * len(team.agents)).run()
@@ -187,20 +185,20 @@ class _Round(NamedTuple):
     context: Context
     number: int
     previous: Sequence[str]
-    said: list[str]
+    current: list[str]  # texts of this round by slot
 
     async def run(self) -> list[str]:
         for layer in self.team.mode.layers(len(self.team.agents)):
             texts = await gather(self._turn(slot) for slot in layer)
             for slot, text in zip(layer, texts, strict=True):
-                self.said[slot] = text
-        return self.said
+                self.current[slot] = text
+        return self.current
 
     async def _turn(self, slot: int) -> str:
         records = self._visible(slot)
-        settled = await self._short_cut(slot, records)
-        if settled is not None:
-            return settled
+        solution = await self._passing(slot, records)
+        if solution is not None:
+            return solution
         (role, backbone), mode = self.team.agents[slot], self.team.mode
         return await act(
             role,
@@ -221,23 +219,24 @@ class _Round(NamedTuple):
     def _visible(self, slot: int) -> dict[int, Record]:
         texts: Sequence[str]
         if self.number == 1:
-            texts, shown = self.said, set(self.team.mode.before(slot))
+            texts, visible = self.current, set(self.team.mode.predecessors(slot))
         else:
-            texts, shown = self.previous, set(range(len(self.previous))) - {slot}
-        names = [f"Agent {letter(at)}, {agent.role.name}" for at, agent in enumerate(self.team.agents)]
-        return {at: Record(names[at], texts[at]) for at in said(texts) if at in shown}
+            texts, visible = self.previous, set(range(len(self.previous))) - {slot}
+        names = [f"Agent {letter(other)}, {agent.role.name}" for other, agent in enumerate(self.team.agents)]
+        return {other: Record(names[other], texts[other]) for other in speakers(texts) if other in visible}
 
-    async def _short_cut(self, slot: int, records: dict[int, Record]) -> str | None:
-        for at, record in records.items():
+    async def _passing(self, slot: int, records: dict[int, Record]) -> str | None:
+        """Return the first visible solution that passes the tests, which the agent takes over without a call."""
+        for other, record in records.items():
             if await self.context.code_tools.passes(self.item, record.text):
-                choice = f"Agent {letter(at)}"
+                choice = f"Agent {letter(other)}"
                 self.context.decide(Decision(self.number, "short_cut", slot + 1, choice, len(records), 0.0))
                 return record.text
         return None
 
 
 def with_all_tests(item: Item) -> Item:
-    """The question with every test as an example (D-MR-2), where its tests are asserts without set-up code."""
+    """Return the question with every test as an example (D-MR-2), if its tests are asserts without set-up code."""
     if item.code is None:
         return item
     tree = parse(item.code.checks)
@@ -267,7 +266,7 @@ NOTHING_CAME_BACK = "No agent delivered anything; answer the question on your ow
 
 
 def final_prompt(domain: str, rules: str, item: Item, texts: Sequence[str]) -> tuple[Message, ...]:
-    """The prompt of the final node, which sees last outputs by slot, labelled by letters and without the roles."""
-    records = [Record(f"Agent {letter(slot)}", texts[slot]) for slot in said(texts)]
+    """Return the prompt of the final node: the last texts by slot, labelled by letters and without the roles."""
+    records = [Record(f"Agent {letter(slot)}", texts[slot]) for slot in speakers(texts)]
     closing = "" if records else NOTHING_CAME_BACK
     return team_prompt((INSTRUCTIONS[domain], rules), item, records, closing, header=LAST_OUTPUTS)

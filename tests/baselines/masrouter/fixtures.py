@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from baselines.masrouter.method import Config, MASRouter, Pool, TeamRollout
-from baselines.masrouter.router import Choices, Decided, Router, Texts, Trace
+from baselines.masrouter.router import Choices, Router, TeamPlan, Texts, Trace
 from baselines.masrouter.team import MODES
 from harness.agents.code_tools import CodeTools
 from harness.agents.roles import by_domain, catalogue
@@ -60,9 +60,9 @@ class Planned:
             MODE_NAMES.index(mode), tuple(map(names.index, roles)), tuple(keys.index(key) for key in chosen)
         )
 
-    def decide(self, question: Any, noise: Any, choose: Any) -> Decided:
+    def decide(self, question: Any, noise: Any, choose: Any) -> TeamPlan:
         zero = torch.zeros(1)
-        return Decided((self.choices,), zero, torch.zeros(1, 3), zero, torch.zeros(1, 6), torch.zeros(1, 2))
+        return TeamPlan((self.choices,), zero, torch.zeros(1, 3), zero, torch.zeros(1, 6), torch.zeros(1, 2))
 
 
 def role_of(request: Request) -> str:

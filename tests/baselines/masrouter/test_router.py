@@ -64,7 +64,7 @@ async def test_training_starts_with_three_agents_and_the_loss_that_users_reporte
     for item in ITEMS:
         _, trace = await walk(made, Client(), item)
         assert len(trace.choices.roles) == 3
-        assert made.again([trace]).n_f.item() == pytest.approx(3, abs=0.5)
+        assert made.evaluate([trace]).n_f.item() == pytest.approx(3, abs=0.5)
         assert made.vae_loss([trace]).item() == pytest.approx(5 * 47.2, abs=6)
 
 
@@ -83,7 +83,7 @@ async def test_every_decision_is_the_draw_by_its_key_from_the_probabilities_of_p
     roles, backbones = ([one.key for one in part] for part in (pool().roles, BACKBONES))
     for item in ITEMS:
         trajectory, trace = await walk(made, Client(), item, seed=3, episode=Episode(2, 0))
-        expected, again = Reference(made, trace), made.again([trace])
+        expected, again = Reference(made, trace), made.evaluate([trace])
         assert [again.log_prob.item(), trace.log_prob] == pytest.approx([expected.log_prob] * 2, abs=1e-9)
         assert again.n_f.item() == pytest.approx(expected.n_f)
         found = {(one.name, one.slot): one for one in trajectory.decisions}
@@ -158,7 +158,7 @@ async def test_reward_reaches_the_number_of_agents_through_one_term_alone() -> N
     made = router(moved=0.15)
     mine = list(made.number.parameters())
     for trace in await traces(made, epochs=1):
-        decided = made.again([trace])
+        decided = made.evaluate([trace])
         found = torch.autograd.grad(decided.log_prob, mine, allow_unused=True, retain_graph=True)
         of_n = torch.autograd.grad(decided.n_f, mine, allow_unused=True)
         factor = digamma(decided.n_f.item() + 1)
@@ -177,7 +177,7 @@ async def test_reward_reaches_the_number_of_agents_through_one_term_alone() -> N
 def test_a_pass_over_many_questions_is_the_pass_over_each(picked: list[int], small: bool) -> None:
     made, made_traces = walked(small)
     some = [made_traces[number] for number in picked]
-    many, one_by_one = made.again(some), [made.again([trace]) for trace in some]
+    many, one_by_one = made.evaluate(some), [made.evaluate([trace]) for trace in some]
     assert many.choices == tuple(trace.choices for trace in some)
     assert many.log_prob.tolist() == pytest.approx([trace.log_prob for trace in some], abs=1e-12)
     assert many.n_f.tolist() == pytest.approx([one.n_f.item() for one in one_by_one], abs=1e-12)
