@@ -1,4 +1,4 @@
-"""Puppeteer's agents: the ten actions, what agents see and are told, one activation (D-PUP-2, D-PUP-7, D-PUP-10)."""
+"""Puppeteer's agents: the ten actions, their prompts, one activation (D-PUP-2, D-PUP-7, D-PUP-10)."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from harness.benchmarks.items import CodeTask, Item
 from harness.benchmarks.programs import definitions, parse
 from harness.llm.request import Kind, Message, Reply, Style, Turn
 
-# What the released code sends with every call (D-GEN-2).
+# Sent with every call by the released code (D-GEN-2).
 TEMPERATURE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One choice of the policy."""
+    """Action that the policy can choose."""
 
     key: str
-    name: str  # how its contributions are signed
-    kind: Literal["reasoning", "program", "end"]  # one call; a call whose program is run; no call at all
+    name: str  # signature of its contributions
+    kind: Literal["reasoning", "program", "end"]  # one call; a call whose program is run; no call
     persona: str
     instruction: str
     purpose: Kind = "solve"  # of its turns
     style: Style = "direct"
-    answers: bool = True  # it is told the output rules and commits to an answer
+    answers: bool = True  # gets the output rules and commits to an answer
 
     @property
     def profile(self) -> str:
-        """What a trained policy has learned this action to be."""
+        """Text that a checkpoint holds of this action."""
         return f"{self.persona} {self.instruction}".strip()
 
 
@@ -130,20 +130,20 @@ Messages = tuple[Message, ...]
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """What one activation of an agent brought."""
+    """Contribution of one activation of an agent."""
 
-    text: str  # what later agents see of it; empty where its call failed for good
-    answer: str | None  # the answer it commits to, as it was written
-    dialog: Messages  # its conversation, to be continued should it act again
+    text: str  # shown to later agents; empty if the call failed for good
+    answer: str | None  # the answer it commits to, verbatim
+    dialog: Messages  # the conversation, continued if the agent acts again
     tokens: int  # prompt and completion tokens of all its calls
-    program: str | None = None  # the valid program it offers (programming questions only)
+    program: str | None = None  # the valid program in it (programming questions only)
 
 
 class AgentStep(NamedTuple):
-    """One step of a path: who contributed what, and the embedding of its text, shape (384,)."""
+    """One step of a path: an action, its contribution, and the embedding of its text, shape (384,)."""
 
     action: Action
-    made: Contribution
+    contribution: Contribution
     embedding: Vector
 
 
@@ -176,13 +176,13 @@ POSED = {"gsm_hard": "The following mathematical problem is to be solved by writ
 
 
 def posed(item: Item) -> Item:
-    """The question as agents and policy are to see it."""
+    """Return the question as agents and policy see it."""
     line = POSED.get(item.benchmark)
     return item if line is None else replace(item, question=f"{line}\n{item.question}")
 
 
 def turn_prompt(action: Action, item: Item, rules: str, path: Path) -> Messages:
-    """The messages that let an agent act: a new conversation, or its earlier one with the work as it is now."""
+    """Return the prompt of an agent: a new conversation, or its earlier one with the work as it is now."""
     records = history(path)
     request = _request(action, item)
     earlier = _dialog(action, path)
@@ -195,26 +195,26 @@ def turn_prompt(action: Action, item: Item, rules: str, path: Path) -> Messages:
 
 
 def history(path: Path) -> list[Record]:
-    """All contributions of a path, unfiltered: this is what Gated-Memory Routing is set against."""
-    return [Record(step.action.name, step.made.text) for step in path]
+    """Return all contributions of a path, unfiltered."""
+    return [Record(step.action.name, step.contribution.text) for step in path]
 
 
 def _dialog(action: Action, path: Path) -> Messages:
-    return next((step.made.dialog for step in reversed(path) if step.action == action), ())
+    return next((step.contribution.dialog for step in reversed(path) if step.action == action), ())
 
 
 def final(item: Item, rules: str, path: Path) -> Messages:
-    """The final call: question and candidate answers (D-PUP-7), of programs all contributions (D-PUP-11)."""
+    """Return the final prompt: question and candidate answers (D-PUP-7), or all contributions for code (D-PUP-11)."""
     if item.code is not None:
         return team_prompt((WRITE, rules), item, history(path))
-    answers = ((step.action.name, step.made.answer) for step in path if step.made.answer is not None)
+    answers = ((step.action.name, step.contribution.answer) for step in path if step.contribution.answer is not None)
     records = [Record(speaker, f"The answer is {answer}") for speaker, answer in answers]
     closing = "" if records else NO_CANDIDATES
     return team_prompt((AGGREGATE, rules), item, records, closing, header=CANDIDATES_HEADER)
 
 
-def stated(text: str) -> str | None:
-    """The answer to which a reply commits, as it wrote it: its last box, else what follows its last "answer is"."""
+def answer_in(text: str) -> str | None:
+    """Return the answer a reply commits to, verbatim: its last box, else the text after its last "answer is"."""
     box = last_box(text)
     if box:
         return f"\\boxed{{{box}}}"
@@ -223,7 +223,7 @@ def stated(text: str) -> str | None:
 
 
 def _request(action: Action, item: Item) -> str:
-    """What stands in the message of the user, because the second call of the same conversation asks otherwise."""
+    """Return the task of a programmer; in the user message, since the second call of a conversation has another."""
     if action.kind != "program":
         return ""
     return COMPUTE if item.code is None else IMPLEMENT
@@ -237,7 +237,7 @@ Ask = Callable[..., Awaitable[Reply]]
 
 
 async def act(action: Action, backbone: str, item: Item, path: Path, context: Context) -> Path:
-    """Let an agent, not the end of the path, contribute to a path once."""
+    """Let an agent contribute to a path once, and return the longer path."""
     turn = Turn(action.purpose, action.style, role=action.key)
     ask: Ask = functools.partial(
         context.ask,
@@ -249,36 +249,36 @@ async def act(action: Action, backbone: str, item: Item, path: Path, context: Co
     prompt = turn_prompt(action, item, context.rules, path)
     reply = await ask(prompt, turn=turn._replace(form="program") if action.kind == "program" else turn, purpose="act")
     if reply.error is not None:
-        # A call that failed leaves no conversation to continue.
-        one = Contribution("", None, _dialog(action, path), _tokens(reply))
+        # A failed call leaves no conversation to continue.
+        contribution = Contribution("", None, _dialog(action, path), _tokens(reply))
     elif item.code is not None:
-        one = await _implemented(action, item.code, item, prompt, reply, context)
+        contribution = await _implement(action, item.code, item, prompt, reply, context)
     elif action.kind == "program":
-        one = await _computed(prompt, reply, ask, context)
+        contribution = await _compute(prompt, reply, ask, context)
     else:
-        answer = stated(reply.text) if action.answers else None
-        one = Contribution(reply.text, answer, _continued(prompt, reply), _tokens(reply))
-    return (*path, AgentStep(action, one, await context.embed(one.text)))
+        answer = answer_in(reply.text) if action.answers else None
+        contribution = Contribution(reply.text, answer, _continued(prompt, reply), _tokens(reply))
+    return (*path, AgentStep(action, contribution, await context.embed(contribution.text)))
 
 
 def program_of(text: str, task: CodeTask) -> str | None:
-    """The first program of a text that parses and defines the function asked for; ``None`` for none."""
+    """Return the first program of a text that parses and defines the entry point, or None."""
     trees = ((source, parse(source)) for source in programs(text))
     return next((source for source, tree in trees if tree and task.entry_point in definitions(tree)), None)
 
 
-async def _implemented(
+async def _implement(
     action: Action, task: CodeTask, item: Item, prompt: Messages, reply: Reply, context: Context
 ) -> Contribution:
-    """A turn on a programming question; the programmer's reply is run on the visible examples (D-PUP-11)."""
+    """Return a contribution to a programming question; the programmer's is run on the visible examples (D-PUP-11)."""
     outcome = await context.code_tools.examples(item, reply.text) if action.kind == "program" else ""
     context.note_tool(reply, outcome)
     text = reply.text if outcome in ("", NO_EXAMPLE) else appended(reply.text, outcome)
     return Contribution(text, None, _continued(prompt, reply), _tokens(reply), program_of(reply.text, task))
 
 
-async def _computed(prompt: Messages, reply: Reply, ask: Ask, context: Context) -> Contribution:
-    """A program that computes the answer, and the call that states it if the program ran (D-PUP-10)."""
+async def _compute(prompt: Messages, reply: Reply, ask: Ask, context: Context) -> Contribution:
+    """Run the program of a reply and, if it gave a value, ask for the answer in a second call (D-PUP-10)."""
     value = await context.code_tools.value(reply.text)
     context.note_tool(reply, str(value or NO_PROGRAM))
     if value is None or value.printed is None:
@@ -288,7 +288,7 @@ async def _computed(prompt: Messages, reply: Reply, ask: Ask, context: Context) 
     second = await ask(conversation, purpose="second_call")
     dialog = _continued(prompt, reply) if second.error is not None else _continued(conversation, second)
     text = f"{value}\n\n{second.text}".strip()
-    return Contribution(text, stated(second.text), dialog, _tokens(reply) + _tokens(second))
+    return Contribution(text, answer_in(second.text), dialog, _tokens(reply) + _tokens(second))
 
 
 def _continued(prompt: Messages, reply: Reply) -> Messages:

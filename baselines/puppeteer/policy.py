@@ -1,4 +1,4 @@
-"""Puppeteer's policy over states (D-PUP-1), and the walk of one question from the first choice to the answer."""
+"""Puppeteer's policy over states (D-PUP-1), and one question from the first choice to the answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from harness.runner.method import ByBenchmark
 
 
 class Config(Declaration):
-    """How the policy is trained and how it decides."""
+    """Settings of Puppeteer, with the released values."""
 
     epochs: ByBenchmark[NonNegativeInt]  # passes over the training questions
     batch: PositiveInt = 1  # questions of one update; one, as upstream, waits for the update before it (D-PUP-8)
@@ -40,17 +40,17 @@ STATE = 3 * EMBEDDING
 
 
 def state_of(question: Vector, outputs: Sequence[Vector]) -> Array:
-    """Question, last output and mean over all outputs, shape (1152,); zeros before the first output."""
+    """Return question, last output and mean of all outputs, shape (1152,); zeros before the first output."""
     past = np.asarray(outputs, dtype=np.float64).reshape(-1, EMBEDDING)
     last, mean = (past[-1], past.mean(axis=0)) if len(past) else (np.zeros(EMBEDDING), np.zeros(EMBEDDING))
     return np.concatenate([question.astype(np.float64), last, mean])
 
 
 class ActionChoice(NamedTuple):
-    """One draw of the policy."""
+    """One choice of the policy."""
 
     step: int  # steps ℓ already done
-    state: Array  # what the policy saw, shape (1152,)
+    state: Array  # shape (1152,)
     barred: tuple[int, ...]  # actions that could not be drawn: terminating at the start (D-PUP-5)
     action: int
     log_prob: float
@@ -65,7 +65,7 @@ _SIZES = (STATE, 512, 128, 32, len(ACTIONS))
 
 
 class Evaluation(NamedTuple):
-    """Log-probabilities of choices, and entropies in nats of what they were drawn from, shape (choices,) each."""
+    """Log-probabilities of choices, and entropies in nats of their distributions, shape (choices,) each."""
 
     log_prob: Tensor
     entropy: Tensor
@@ -82,22 +82,22 @@ class Policy(nn.Module):
         self.layers = nn.Sequential(*layers[:-1])
 
     def forward(self, states: Tensor, barred: Tensor) -> Tensor:
-        """Log-probabilities (rows, 10) of states (rows, 1152); minus infinity for barred actions."""
+        """Return log-probabilities, shape (rows, 10), for states (rows, 1152); minus infinity for barred actions."""
         return torch.log_softmax(self.layers(states).masked_fill(barred, -torch.inf), dim=1)
 
     def evaluate(self, choices: Sequence[ActionChoice]) -> Evaluation:
-        """Log-probabilities and entropies of choices."""
+        """Compute log-probabilities and entropies of choices, with gradient."""
         states = torch.from_numpy(np.stack([choice.state for choice in choices]))
         barred = torch.stack([_barred(choice.barred) for choice in choices])
         log_probs = self(states, barred)
-        drawn = torch.tensor([[choice.action] for choice in choices])
-        # Zero times minus infinity is no number, in the gradient neither.
-        surprise = log_probs.masked_fill(barred, 0.0)
-        return Evaluation(log_probs.gather(1, drawn).squeeze(1), -(log_probs.exp() * surprise).sum(dim=1))
+        actions = torch.tensor([[choice.action] for choice in choices])
+        # Zero times minus infinity is NaN, in the gradient, too.
+        finite = log_probs.masked_fill(barred, 0.0)
+        return Evaluation(log_probs.gather(1, actions).squeeze(1), -(log_probs.exp() * finite).sum(dim=1))
 
     @torch.no_grad()
     def log_probs(self, state: Array, barred: Sequence[int] = ()) -> Array:
-        """Log-probabilities of the actions, shape (10,), in a state (1152,); minus infinity for barred ones."""
+        """Return log-probabilities of the actions, shape (10,), in a state (1152,); minus infinity for barred ones."""
         return self(torch.from_numpy(state)[None], _barred(barred)[None])[0].numpy()
 
 
@@ -108,7 +108,7 @@ def _barred(actions: Sequence[int]) -> Tensor:
 
 
 class PuppeteerRollout:
-    """Walks one question with a policy that does not change meanwhile, and keeps the trace of its choices."""
+    """One question under a fixed policy, with the trace of its choices."""
 
     def __init__(self, policy: Policy, backbone: str, config: Config) -> None:
         self._policy = policy
@@ -118,21 +118,21 @@ class PuppeteerRollout:
 
     @property
     def trace(self) -> Trace:
-        """The choices made, complete once :meth:`solve` has returned."""
+        """Choices so far, complete once :meth:`solve` has returned."""
         return tuple(self._choices)
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Act until the policy terminates or the last step is done, then close."""
+        """Act until the policy terminates or the last step is done, and return the final answer."""
         shown = posed(item)
         question = await context.embed(shown.question)
         path: Path = ()
         while (action := self._choose(question, path, context)) != TERMINATE:
             path = await act(ACTIONS[action], self._backbone, shown, path, context)
-            self._choices[-1] = self._choices[-1]._replace(tokens=path[-1].made.tokens)
+            self._choices[-1] = self._choices[-1]._replace(tokens=path[-1].contribution.tokens)
         return await self._close(path, item, context)
 
     def _choose(self, question: Vector, path: Path, context: Context) -> int:
-        """Draw an action and record it; the step limit is a choice that nobody drew, as upstream (D-PUP-12)."""
+        """Draw and record an action; the end at the step limit is recorded though not drawn, as upstream (D-PUP-12)."""
         state = state_of(question, [step.embedding for step in path])
         barred = () if path else (TERMINATE,)
         log_probs = self._policy.log_probs(state, barred)
@@ -145,8 +145,10 @@ class PuppeteerRollout:
         return action
 
     async def _close(self, path: Path, item: Item, context: Context) -> str:
-        """The answer: on programming questions the last valid program (D-PUP-11), else a final call (D-PUP-7)."""
-        program = next((step.made.program for step in reversed(path) if step.made.program is not None), None)
+        """Return the last valid program, if there is one (D-PUP-11), else the reply to a final call (D-PUP-7)."""
+        program = next(
+            (step.contribution.program for step in reversed(path) if step.contribution.program is not None), None
+        )
         if program is not None:
             return fenced(program)
         reply = await context.ask(

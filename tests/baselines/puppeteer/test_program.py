@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from baselines.puppeteer.agents import AGAIN, COMPUTE, IMPLEMENT, STATE, WRITE, program_of, stated
+from baselines.puppeteer.agents import AGAIN, COMPUTE, IMPLEMENT, STATE, WRITE, answer_in, program_of
 from harness.agents.code_tools import NO_PROGRAM, CodeTools, Value
 from harness.agents.prompts import RECORDS_HEADER
 from harness.benchmarks.extraction import fenced
@@ -156,4 +156,4 @@ def test_an_answer_counts_only_where_it_is_stated() -> None:
         "The answer is \\boxed{B}": "\\boxed{B}",
         **dict.fromkeys(("Three steps, 14 items.", "The answer is", "\\boxed{}", ""), None),
     }
-    assert {text: stated(text) for text in stating} == stating
+    assert {text: answer_in(text) for text in stating} == stating
