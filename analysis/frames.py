@@ -16,15 +16,12 @@ from typing import Any
 import pandas as pd
 
 from analysis.provenance import identity, provenance
-from analysis.published import Published, load
+from analysis.published import AVERAGE, KEY, Published, load
 from analysis.results import TRAINING, FinishedCell, by_place
 from analysis.statistics import Estimate, accuracy, macro_average, mean
 from harness.benchmarks.items import Status
 from harness.runner.config import POOL
 
-KEY = ["method", "backbone", "benchmark"]
-#: Stands for a benchmark in the rows of the averages.
-AVERAGE = "average"
 IDENTITY = ["seeds", "run_id", "config_hash", "code", "data_checksum", "backbones"]
 WITHOUT_VERDICT = [status.value for status in Status if status is not Status.GRADED]
 MEASURED = [
@@ -35,8 +32,6 @@ COST = [
     *("published_total", "published_questions", "published_cost_per_query", "cost_low", "cost_high", "cost_ratio"),
     *("cost_seed0", "total_scaled"),
 ]
-# The backbone of a method's row in the paper's further tables where it is not the pool.
-_BACKBONES = {"puppeteer": "qwen-2.5-32B"}
 #: Tables print costs of a question as multiples of 1e-4.
 UNIT = 1e4
 #: Behind the tables of ablations, paradigms and roles, whose accuracies all fit these numbers (D-REPORT-2).
@@ -99,14 +94,8 @@ class Results:
         return next(f"n = {len(cell.items)}" for cell in self.cells if cell.run.benchmark == benchmark)
 
     def printed(self, table: str) -> pd.DataFrame:
-        """One of the paper's further tables, which have one row of each method: a row a place, a column a measure."""
-        found = {
-            (method, _BACKBONES.get(method, POOL), benchmark): numbers
-            for method, by_benchmark in self.published.further[table].items()
-            for benchmark, numbers in by_benchmark.items()
-        }
-        index = pd.MultiIndex.from_tuples(found, names=KEY)
-        return self._without_pool(pd.DataFrame(list(found.values()), index, dtype=float))
+        """Return a published table by place, one column a measure (:meth:`Published.table`)."""
+        return self._without_pool(self.published.table(table))
 
     def _without_pool(self, printed: pd.DataFrame) -> pd.DataFrame:
         """Return published values by place, without those of a pool that is not the run's."""

@@ -7,12 +7,17 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
+import pandas as pd
 from annotated_types import MinLen
 from pydantic import BeforeValidator, Field, PositiveFloat
 
 from harness.files import ROOT, Declaration, Many, Percentage, Text, read
+from harness.runner.config import POOL
 
 PATH = ROOT / "config" / "published.yaml"
+KEY = ["method", "backbone", "benchmark"]
+#: Stands for a benchmark in the rows of the averages.
+AVERAGE = "average"
 
 
 class Count(NamedTuple):
@@ -81,6 +86,38 @@ class Published(Declaration):
     #: The other tables: by table, method, benchmark (or ``overall``) and measure.
     further: Mapping[str, Mapping[str, Mapping[str, Mapping[str, PositiveFloat]]]]
     prices: Mapping[str, Price]  # by backbone
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Return ``main``, ``costs`` or a further table by :data:`KEY`, one column a measure."""
+        match name:
+            case "main":
+                numbers = {
+                    (row.method, row.backbone, benchmark): {"accuracy": value}
+                    for row in self.rows
+                    for benchmark, value in {
+                        **{key: accuracy.percent for key, accuracy in row.accuracies.items()},
+                        AVERAGE: row.average,
+                    }.items()
+                }
+            case "costs":
+                numbers = {
+                    (row.method, row.backbone, benchmark): {"accuracy": row.accuracy, "cost": row.cost}
+                    for benchmark, rows in self.costs.items()
+                    for row in rows
+                }
+            case _:
+                numbers = {
+                    (*row_of(method), benchmark): dict(measures)
+                    for method, by_benchmark in self.further[name].items()
+                    for benchmark, measures in by_benchmark.items()
+                }
+        index = pd.MultiIndex.from_tuples(numbers, names=KEY)
+        return pd.DataFrame(list(numbers.values()), index, dtype=float)
+
+
+def row_of(method: str) -> tuple[str, str]:
+    """Return the method and backbone of a row of the further tables, which name the method alone."""
+    return method, "qwen-2.5-32B" if method == "puppeteer" else POOL
 
 
 @cache

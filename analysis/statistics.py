@@ -132,17 +132,8 @@ class Jackknife:
         self._starts, self._length = ends[:-1], int(ends[-1])
 
     def ratio(self, tops: Array, bottoms: Array | None, questions: Hashable, trainings: Hashable = None) -> Array:
-        """Return Σ top / Σ bottom over the questions, as a mean over the trainings.
-
-        Tops and bottoms have the shape (..., trainings, questions); without bottoms it is a mean over the questions.
-        """
-        bottoms = np.ones_like(tops) if bottoms is None else bottoms
-        top, bottom = tops.sum(axis=-1, keepdims=True), bottoms.sum(axis=-1, keepdims=True)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            whole, without = top / bottom, (top - tops) / (bottom - bottoms)
-        # What is left of nothing is no value, whatever rounding makes of it.
-        without[np.broadcast_to(bottom - bottoms <= 0, without.shape)] = np.nan
-        return self.mean(whole[..., 0], without, questions, trainings)
+        """Return Σ top / Σ bottom over the questions (:func:`leave_one_out`), as a mean over the trainings."""
+        return self.mean(*leave_one_out(tops, bottoms), questions, trainings)
 
     def mean(self, whole: Array, without: Array, questions: Hashable, trainings: Hashable = None) -> Array:
         """Return the mean over trainings (..., trainings) that are also given without each question (..., questions).
@@ -203,6 +194,20 @@ class Jackknife:
         worth = (value - (n - 1) * moves[start : start + n]) / _PERCENT
         first, others, second = (int(np.count_nonzero(np.abs(worth - whole) < _WHOLE)) for whole in (1, 0, -1))
         return (first, second, n) if first + second + others == n else None
+
+
+def leave_one_out(tops: Array, bottoms: Array | None = None) -> tuple[Array, Array]:
+    """Return Σ top / Σ bottom over the questions, shape (...), and again without each question, shape (..., questions).
+
+    Without bottoms it is the mean over the questions.
+    """
+    bottoms = np.ones_like(tops) if bottoms is None else bottoms
+    top, bottom = tops.sum(axis=-1, keepdims=True), bottoms.sum(axis=-1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        whole, without = top / bottom, (top - tops) / (bottom - bottoms)
+    # What is left of nothing is no value, whatever rounding makes of it.
+    without[np.broadcast_to(bottom - bottoms <= 0, without.shape)] = np.nan
+    return whole[..., 0], without
 
 
 def _mean(values: Array) -> Array:

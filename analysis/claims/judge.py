@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from analysis.claims.declaration import ROUNDING, Claim, Region
 from analysis.claims.joint import End, interval, spreads
@@ -43,8 +44,13 @@ Part: TypeAlias = dict[str, Any]
 _FUZZ = 1e-9
 
 
-def judge(claim: Claim, run: Run) -> list[Part]:
-    """The parts of a claim, judged."""
+def judge(claims: Sequence[Claim], run: Run) -> list[list[Part]]:
+    """Return the judged parts of each claim."""
+    frame = run.frame(claims)
+    return [_judge(claim, run, frame) for claim in claims]
+
+
+def _judge(claim: Claim, run: Run, frame: pd.DataFrame) -> list[Part]:
     words = {name: getattr(claim, name) for name in ("section", "place", "says", "implied", "unit", "note")}
     parts: list[Part] = []
     combinations = list(claim.parts())
@@ -55,11 +61,14 @@ def judge(claim: Claim, run: Run) -> list[Part]:
         printed = part.get("stated", part.get("published"))
         if region is None:
             part |= {"outcome": NO_RESULT}
+        elif not run.cells:
+            part |= {"holds": str(region), "outcome": NOT_RUN, "missing": ("any cell",)}
         else:
-            part |= _in_run(claim, arguments, region, run, printed, len(combinations))
+            part |= {"holds": str(region), **_in_run(claim, arguments, region, frame, printed, len(combinations))}
         parts.append(part)
     in_paper = {part["paper_verdict"] for part in parts}
-    outcome = next(one for one in VERDICTS if one in {part.get("jointly", part["outcome"]) for part in parts})
+    outcomes = {part.get("jointly", part["outcome"]) for part in parts}
+    outcome = next(outcome for outcome in VERDICTS if outcome in outcomes)
     # Simulated backbones say nothing of the paper.
     is_simulated = run.simulated and outcome in (FAILS, UNDECIDED, HOLDS)
     whole = {
@@ -99,26 +108,25 @@ def _in_paper(claim: Claim, arguments: Sequence[Any], region: Region | None) -> 
 
 
 def _in_run(
-    claim: Claim, arguments: tuple[Any, ...], region: Region, run: Run, printed: float | None, parts: int
+    claim: Claim, arguments: tuple[Any, ...], region: Region, frame: pd.DataFrame, printed: float | None, parts: int
 ) -> Part:
-    n = Measured(run)
+    n = Measured(frame)
     value = _number(claim.quantity(n, *arguments))
-    part: Part = {"holds": str(region)}
-    if n.missing or not run.cells:
-        return part | {"outcome": NOT_RUN, "missing": tuple(n.missing) or ("any cell",)}
-    part |= identity([cell for cells in n.used for cell in cells])
+    if n.missing:
+        return {"outcome": NOT_RUN, "missing": n.missing}
+    part = identity([cell for cells in n.used for cell in cells])
     if n.unknown:
         return part | {"outcome": UNDECIDED, "reason": f"nothing was drawn for {'; '.join(n.unknown)}"}
     part |= {"measured": value}
     if "cost" in n.measures:
-        part["measured_all_calls"] = _number(claim.quantity(Measured(run, all_calls=True), *arguments))
+        part["measured_all_calls"] = _number(claim.quantity(Measured(frame, all_calls=True), *arguments))
     # Nothing that is sampled could be required to have a single value.
     if region.low == region.high:
         return part | {"outcome": HOLDS if value in region else FAILS}
     if not n.of_items:
         return part | {"outcome": UNDECIDED, "reason": "no interval: from a log or a timing job, not from questions"}
     jackknife = n.jackknife
-    sampled = claim.quantity(Measured(run, jackknife), *arguments)
+    sampled = claim.quantity(Measured(frame, jackknife), *arguments)
     spread = partial(jackknife.spread, are_points=True)
     found = spreads(sampled, spread)
     low, high = interval(found)

@@ -1,35 +1,23 @@
-"""The numbers of a run: over finished cells, once as measured and with each question and training left out."""
+"""The numbers of a run: a frame of what claims ask of it, and its values with each question and training left out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
 from analysis import traces
-from analysis.claims.numbers import (
-    AVERAGE,
-    OVERALL,
-    PAPER,
-    SINGLE_CALLS,
-    Array,
-    Number,
-    Numbers,
-    Row,
-    Value,
-    least,
-    mean,
-    most,
-)
+from analysis.claims.declaration import Claim
+from analysis.claims.numbers import OVERALL, PAPER, SINGLE_CALLS, Array, Numbers, Ordered, Row, Value, least, mean, most
 from analysis.frames import Key
+from analysis.published import AVERAGE, KEY
 from analysis.registry import Selection, artefact
 from analysis.results import TRAINING, FinishedCell
-from analysis.statistics import Jackknife, Ratio
+from analysis.statistics import Jackknife, Ratio, leave_one_out
 from analysis.timings import Timing, pflops
 from analysis.training_log import updates
 from harness.runner import config
@@ -52,18 +40,25 @@ _OF_RATIOS: Mapping[str, Callable[[FinishedCell], Mapping[str, Ratio]]] = {
     "calls_": traces.of_calls,
     "redundancy_": traces.redundancy,
 }
-_EXTREMES: Mapping[str, Callable[..., Value]] = {"seed_lowest": least, "seed_highest": most}
+# Values of single seeds, each of the accuracies that ``seed_mean`` averages.
+_OF_SEEDS: Mapping[str, Callable[..., Any]] = {
+    "seeds": lambda *seeds: seeds,
+    "seed_lowest": least,
+    "seed_highest": most,
+}
 _OF_TRAININGS = ("training_", "entropy_")
+_BY_DIFFICULTY = ("depth_by_difficulty", "hard_accuracy")
 # A question is hard that so many percent of the single-call rows get wrong.
 _HARD = 50
 _AS_MEASURED = Jackknife({}, {})
 # Of these the paper prints a mean over some trainings, of everything else one training.
 _SEVERAL, _PUBLISHED_SEEDS = {"seed_mean"}, 3
+_NO_VALUES: Array = np.empty((0, 0))
 
 
 @dataclass(frozen=True)
 class Run:
-    """What claims are compared with: finished cells and timings, maybe none, and the seeds that every row must have."""
+    """Finished cells and timings that claims are compared with, maybe none, and the seeds that every row must have."""
 
     cells: Mapping[Key, Cells] = field(default_factory=dict)
     timings: Mapping[Key, Timing] = field(default_factory=dict)
@@ -72,39 +67,117 @@ class Run:
 
     @property
     def simulated(self) -> bool:
-        """Whether the backbones were simulated."""
+        """Return whether the backbones were simulated."""
         return any(cell.run.simulated for cells in self.cells.values() for cell in cells)
+
+    def frame(self, claims: Iterable[Claim]) -> pd.DataFrame:
+        """Return an :class:`Entry` for every number that some claims ask of a run, indexed as the published ones."""
+        asked: dict[tuple[str, ...], None] = {}
+        for claim in claims:
+            for arguments in claim.parts() if claim.holds else ():
+                claim.quantity(_Asked(asked), *arguments)
+        entries = [self._entry(measure, (method, backbone), key) for method, backbone, key, measure in asked]
+        if not asked:
+            return pd.DataFrame()
+        index = pd.MultiIndex.from_tuples(asked, names=[*KEY, "measure"])
+        return pd.Series(entries, index, dtype=object).unstack("measure")
+
+    def _entry(self, measure: str, row: Row, benchmark: str) -> Entry:
+        if measure == "seconds":
+            timing = self.timings.get((*row, benchmark))
+            if timing is None:
+                return Entry(missing=(f"a timing job of {' '.join(row)} on {benchmark}",))
+            cells, missing = self._take(row, benchmark, {row: (timing.seed,)})
+            return Entry(np.array([timing.per_query]), cells=(cells,), missing=missing)
+        rows = [row, *(SINGLE_CALLS if measure in _BY_DIFFICULTY else ())]
+        groups, lost = zip(
+            *(self._take(one, benchmark, self.several if measure == "seed_mean" else self.seeds) for one in rows),
+            strict=True,
+        )
+        if missing := tuple(text for texts in lost for text in texts):
+            return Entry(cells=tuple(filter(None, groups)), missing=missing)
+        cells, *singles = groups
+        if measure.startswith(_OF_TRAININGS):
+            return Entry(np.array([_of_training(cells, measure)]), cells=groups)
+        if measure == "depth_by_difficulty":
+            return Entry(*_correlation(_sums(cells, "depth")[0], _wrong(singles)), groups)
+        tops, bottoms = _sums(cells, "accuracy" if measure in ("seed_mean", "hard_accuracy") else measure)
+        if measure == "hard_accuracy":
+            bottoms = bottoms * (_wrong(singles) >= _HARD)
+            tops = tops * bottoms
+        return Entry(*leave_one_out(tops, bottoms), groups)
+
+    def _take(self, row: Row, benchmark: str, seeds: Seeds) -> tuple[Cells, tuple[str, ...]]:
+        """Return the cells of a row with its seeds; none, and what is missing, where any is."""
+        wanted = seeds.get(row, ())
+        cells = tuple(cell for cell in self.cells.get((*row, benchmark), ()) if cell.run.seed in wanted)
+        absent = sorted(set(wanted) - {cell.run.seed for cell in cells})
+        if cells and not absent:
+            return cells, ()
+        lost = f"seed {'/'.join(map(str, absent))}" if absent else "which the preset does not have"
+        return (), (f"{' '.join(row)} on {benchmark}, {lost}",)
+
+
+class Entry(NamedTuple):
+    """A measure of a row on a benchmark."""
+
+    whole: Array = _NO_VALUES  # of each training, shape (trainings,)
+    without: Array = _NO_VALUES  # the same without each question, shape (trainings, questions); else of no question
+    cells: tuple[Cells, ...] = ()  # that were read, those of the row first
+    missing: tuple[str, ...] = ()  # what was not run, in words
+
+
+class _Asked(Numbers):
+    """Collects which numbers are asked for."""
+
+    def __init__(self, asked: dict[tuple[str, ...], None]) -> None:
+        self._asked = asked
+
+    def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Any:
+        benchmarks = PAPER.benchmarks if benchmark in (AVERAGE, OVERALL) else (benchmark,)
+        names = {"cost": ("cost", "cost_total"), **dict.fromkeys(_OF_SEEDS, ("seed_mean",))}.get(measure, (measure,))
+        self._asked |= dict.fromkeys((*row, key, name) for key in benchmarks for name in names)
+        return (np.nan,) if measure == "seeds" else np.nan
 
 
 def seeds_of(preset: config.Preset) -> tuple[Seeds, Seeds]:
-    """The seeds of every row on any benchmark, by a preset and by the table of seeds."""
+    """Return the seeds of every row on any benchmark, by a preset and by the table of seeds."""
     every = Selection(methods=tuple(config.methods())).cells(preset)
     return _by_row(every), _by_row(artefact("seed_variance").cells_of(preset))
 
 
 def _by_row(cells: Sequence[config.Cell]) -> Seeds:
-    found: dict[Row, set[int]] = {(cell.method, cell.backbone): set() for cell in cells}
+    seeds: dict[Row, set[int]] = {(cell.method, cell.backbone): set() for cell in cells}
     for cell in cells:
-        found[cell.method, cell.backbone].add(cell.seed)
-    return {row: tuple(sorted(seeds)) for row, seeds in found.items()}
+        seeds[cell.method, cell.backbone].add(cell.seed)
+    return {row: tuple(sorted(numbers)) for row, numbers in seeds.items()}
 
 
 class Measured(Numbers):
-    """The side of a run: as measured, and of a ``jackknife`` also with each question and training left out."""
+    """The side of a run, a frame of entries; of a ``jackknife`` also with each question and training left out."""
 
-    def __init__(self, run: Run, jackknife: Jackknife = _AS_MEASURED, *, all_calls: bool = False) -> None:
-        self._run, self._jackknife = run, jackknife
-        self._names = {"cost": "cost_total" if all_calls else "cost", "seed_mean": "accuracy"}
-        #: What was asked for, the cells read for it, what was not run, and what was run and yet says nothing; in order.
+    def __init__(self, frame: pd.DataFrame, jackknife: Jackknife = _AS_MEASURED, *, all_calls: bool = False) -> None:
+        self._frame, self._jackknife = frame, jackknife
+        self._cost = "cost_total" if all_calls else "cost"
+        #: What was asked for and the entries read for it, in order; what was run and yet says nothing.
         self.measures: dict[str, None] = {}
-        self.used: dict[Cells, None] = {}
-        self.missing: dict[str, None] = {}
+        self.entries: list[Entry] = []
         self.unknown: dict[str, None] = {}
+
+    @property
+    def used(self) -> dict[Cells, None]:
+        """Return the groups of cells that were read."""
+        return dict.fromkeys(cells for entry in self.entries for cells in entry.cells)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Return what was not run, in words."""
+        return tuple(dict.fromkeys(text for entry in self.entries for text in entry.missing))
 
     @property
     def of_items(self) -> bool:
         """Return whether all measures are of questions, so that leaving questions out gives an interval."""
-        return not any(measure.startswith(("seconds", *_OF_TRAININGS)) for measure in self.measures)
+        return all(entry.without.size for entry in self.entries)
 
     @property
     def jackknife(self) -> Jackknife:
@@ -118,124 +191,86 @@ class Measured(Numbers):
     def published_sizes(self) -> dict[Any, int]:
         """Return the numbers of questions and trainings behind the published values, by test set and measurement."""
         rows = {(cells[0].run.method, cells[0].run.backbone) for cells in self.used}
-        printed = [one for one in PAPER.rows if (one.method, one.backbone) in rows] or PAPER.rows
+        printed = [row for row in PAPER.rows if (row.method, row.backbone) in rows] or PAPER.rows
         trainings = 1 if _SEVERAL.isdisjoint(self.measures) else _PUBLISHED_SEEDS
-        found: dict[Any, int] = dict.fromkeys(self.used, trainings)
+        sizes: dict[Any, int] = dict.fromkeys(self.used, trainings)
         for key in {cells[0].run.benchmark for cells in self.used}:
             accuracies = [row.accuracies[key] for row in printed]
-            counts = [count for one in accuracies for count in (*one.counts, one.near) if count]
-            found[key] = min(count.n for count in counts)
-        return found
-
-    def seed_lead(self, row: Row, other: Row) -> Value:
-        """Return the smallest lead among the seeds that were trained."""
-        return self._extreme(least, row, other)
+            counts = [count for accuracy in accuracies for count in (*accuracy.counts, accuracy.near) if count]
+            sizes[key] = min(count.n for count in counts)
+        return sizes
 
     def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Any:
-        """There is one run, whichever table of the paper is meant."""
+        """Return the value of the one run there is, whichever table of the paper is meant."""
         self.measures[measure] = None
-        if measure in _EXTREMES:
-            return self._extreme(_EXTREMES[measure], row)
+        if measure in _OF_SEEDS:
+            return _OF_SEEDS[measure](*self._by_seed(row))
         if benchmark in (AVERAGE, OVERALL):
-            return mean(*[self._value(measure, row, one, table) for one in PAPER.benchmarks])
-        if measure == "seconds":
-            return self._seconds(row, benchmark)
-        cells = self._take(row, benchmark, self._run.several if measure == "seed_mean" else self._run.seeds)
-        by_difficulty = measure in ("depth_by_difficulty", "hard_accuracy")
-        singles = [self._take(one, benchmark, self._run.seeds) for one in SINGLE_CALLS if by_difficulty]
-        if not cells or not all(singles):
+            return mean(*[self._value(measure, row, key, table) for key in PAPER.benchmarks])
+        entry = self._entry(self._cost if measure == "cost" else measure, row, benchmark)
+        if entry.missing:
             return np.nan
-        if measure.startswith(_OF_TRAININGS):
-            value: Number = _of_training(cells, measure)
-        elif measure == "depth_by_difficulty":
-            value = self._correlation(cells, singles)
-        elif measure == "hard_accuracy":
-            right, ones = _sums(cells, "accuracy")
-            hard = ones * (_wrong(singles) >= _HARD)
-            value = self._jackknife.ratio(right * hard, hard, benchmark, cells)
-        else:
-            value = self._jackknife.ratio(*_sums(cells, self._names.get(measure, measure)), benchmark, cells)
+        value = self._jackknife.mean(entry.whole, entry.without, benchmark, entry.cells[0])
         if np.isnan(value).all():
             of = "in the training of" if measure.startswith(_OF_TRAININGS) else "of"
             self.unknown[f"{measure} {of} {row[0]} on {benchmark}"] = None
         return value
 
-    def _correlation(self, cells: Cells, singles: Sequence[Cells]) -> Array:
-        """Spearman's of steps and difficulty, the share of the main table's single-call rows that answer wrong."""
-        wrong = _wrong(singles)
-        depths, _ = _sums(cells, "depth")
-        n, benchmark = len(wrong), cells[0].run.benchmark
-        whole = np.array([_rank_correlation(depth, wrong) for depth in depths])
-        without = np.broadcast_to(whole[:, np.newaxis], depths.shape)
-        if benchmark in self._jackknife.questions and n > 1:
-            left = np.nonzero(~np.eye(n, dtype=bool))[1].reshape(n, n - 1)
-            without = np.array([_rank_correlation(depth[left], wrong[left]) for depth in depths])
-        return self._jackknife.mean(whole, without, benchmark, cells)
+    def seed_lead(self, row: Row, other: Row) -> Ordered:
+        """Return the smallest lead of a row over another with the same seed, which both must have."""
+        lead = super().seed_lead(row, other)
+        seeds = {
+            tuple(cell.run.seed for cell in cells)
+            for one in (row, other)
+            for cells in self._entry("seed_mean", one, next(iter(PAPER.benchmarks))).cells
+        }
+        if len(seeds) > 1:
+            self.entries.append(Entry(missing=(f"the same seeds of {row[0]} and {other[0]}",)))
+        return lead
 
-    def _extreme(self, choose: Callable[..., Value], *rows: Row) -> Value:
-        columns = [[self._take(row, one, self._run.several) for one in PAPER.benchmarks] for row in rows]
-        if not all(map(all, columns)):
-            return np.nan
-        if len({self._run.several[row] for row in rows}) > 1:
-            return self._lacks(f"the same seeds of {' and '.join(method for method, _ in rows)}")
+    def _by_seed(self, row: Row) -> Iterator[Value]:
+        """Iterate over the averages over the benchmarks of each seed."""
+        entries = {key: self._entry("seed_mean", row, key) for key in PAPER.benchmarks}
+        if any(entry.missing for entry in entries.values()):
+            yield np.nan
+            return
+        for place in range(len(next(iter(entries.values())).whole)):
+            yield mean(
+                *(self._jackknife.mean(one.whole[[place]], one.without[[place]], key) for key, one in entries.items())
+            )
 
-        def average(of_row: Sequence[Cells], seed: int) -> Number:
-            verdicts = ((cells[0].run.benchmark, _sums(cells, "accuracy")[0][[seed]]) for cells in of_row)
-            return mean(*[self._jackknife.ratio(right, None, benchmark) for benchmark, right in verdicts])
-
-        of_seeds = [[average(of_row, seed) for of_row in columns] for seed in range(len(columns[0][0]))]
-        return choose(*[first - sum(other) for first, *other in of_seeds])
-
-    def _seconds(self, row: Row, benchmark: str) -> Value:
-        timing = self._run.timings.get((*row, benchmark))
-        if timing is None:
-            return self._lacks(f"a timing job of {' '.join(row)} on {benchmark}")
-        self._take(row, benchmark, {row: (timing.seed,)})
-        return timing.per_query
-
-    def _take(self, row: Row, benchmark: str, seeds: Seeds) -> Cells:
-        wanted = seeds.get(row, ())
-        found = tuple(cell for cell in self._run.cells.get((*row, benchmark), ()) if cell.run.seed in wanted)
-        absent = sorted(set(wanted) - {cell.run.seed for cell in found})
-        if absent or not found:
-            lost = f"seed {'/'.join(map(str, absent))}" if absent else "which the preset does not have"
-            self._lacks(f"{' '.join(row)} on {benchmark}, {lost}")
-            return ()
-        self.used[found] = None
-        return found
-
-    def _lacks(self, what: str) -> float:
-        self.missing[what] = None
-        return np.nan
+    def _entry(self, measure: str, row: Row, benchmark: str) -> Entry:
+        entry: Entry = self._frame.at[(*row, benchmark), measure]
+        self.entries.append(entry)
+        return entry
 
 
-@cache
 def _sums(cells: Cells, measure: str) -> tuple[Array, Array]:
-    """What a measure is a ratio of, each of shape (seeds, n); a seed without a part in it has zeros."""
-    if of := _OF_ITEMS.get(measure):
-        values = np.array([of(cell) for cell in cells])
+    """Return what a measure is a ratio of, each of shape (trainings, n); a training without a part has zeros."""
+    if of_cell := _OF_ITEMS.get(measure):
+        values = np.array([of_cell(cell) for cell in cells])
         return values, np.ones_like(values)
     nothing = np.zeros(len(cells[0].items))
     each = [_ratios(cell, measure).get(measure, Ratio(nothing, nothing)) for cell in cells]
-    tops = [(100 if one.is_share else 1) * one.numerators for one in each]
-    return np.array(tops), np.array([one.denominators for one in each])
+    tops = [(100 if ratio.is_share else 1) * ratio.numerators for ratio in each]
+    return np.array(tops), np.array([ratio.denominators for ratio in each])
 
 
 def _ratios(cell: FinishedCell, measure: str) -> Mapping[str, Ratio]:
-    for beginning, of in _OF_RATIOS.items():
+    for beginning, of_cell in _OF_RATIOS.items():
         if measure.startswith(beginning):
-            return of(cell)
+            return of_cell(cell)
     return traces.ratios(traces.read(cell))
 
 
 def _wrong(rows: Sequence[Cells]) -> Array:
     """Return the percentage of some rows that answers wrong, by question."""
-    wrong: Array = 100 - np.mean([_sums(one, "accuracy")[0].mean(axis=0) for one in rows], axis=0)
+    wrong: Array = 100 - np.mean([_sums(cells, "accuracy")[0].mean(axis=0) for cells in rows], axis=0)
     return wrong
 
 
 def _of_training(cells: Cells, measure: str) -> float:
-    """Lowest of any update and seed; steps of all updates, mean over seeds; steps over trajectories."""
+    """Return the lowest of any update and seed; steps of all updates, mean over seeds; or steps over trajectories."""
     if not all((cell.folder / TRAINING).is_file() for cell in cells):
         return np.nan
     log = pd.concat([updates(cell) for cell in cells], keys=range(len(cells)))
@@ -246,8 +281,18 @@ def _of_training(cells: Cells, measure: str) -> float:
     return float(steps if measure == "training_steps" else steps / trajectories)
 
 
+def _correlation(depths: Array, wrong: Array) -> tuple[Array, Array]:
+    """Return Spearman's correlation of steps and difficulty by training, and again without each question."""
+    n = len(wrong)
+    whole = np.array([_rank_correlation(depth, wrong) for depth in depths])
+    if n == 1:
+        return whole, np.broadcast_to(whole[:, np.newaxis], depths.shape)
+    left = np.nonzero(~np.eye(n, dtype=bool))[1].reshape(n, n - 1)
+    return whole, np.array([_rank_correlation(depth[left], wrong[left]) for depth in depths])
+
+
 def _rank_correlation(first: Array, second: Array) -> Array:
     ranks = [rankdata(side, axis=-1) for side in (first, second)]
-    own, other = (one - one.mean(axis=-1, keepdims=True) for one in ranks)
-    spread = np.sqrt((own**2).sum(axis=-1) * (other**2).sum(axis=-1))
-    return np.divide((own * other).sum(axis=-1), spread, out=np.zeros_like(spread), where=spread > 0)
+    one, other = (rank - rank.mean(axis=-1, keepdims=True) for rank in ranks)
+    spread = np.sqrt((one**2).sum(axis=-1) * (other**2).sum(axis=-1))
+    return np.divide((one * other).sum(axis=-1), spread, out=np.zeros_like(spread), where=spread > 0)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cache, reduce
 from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.published import load
+from analysis.published import load, row_of
 from harness.runner.config import POOL
 
 Array: TypeAlias = NDArray[np.float64]
@@ -20,7 +21,7 @@ Number: TypeAlias = float | Array
 Value: TypeAlias = "Number | Ordered"
 #: A method and the backbone it runs on.
 Row: TypeAlias = tuple[str, str]
-AVERAGE, OVERALL = "average", "overall"
+OVERALL = "overall"
 LARGE = "qwen-2.5-32B"
 GMR, MASROUTER, PUPPETEER = ("gmr", POOL), ("masrouter", POOL), ("puppeteer", LARGE)
 PAPER = load()
@@ -50,6 +51,7 @@ MEASURES: Mapping[str, tuple[str, tuple[str, ...], str, float]] = {
     "seed_mean": ("accuracy over several training seeds", ("seed_variance",), "mean", 0.005),
     "seed_lowest": ("average over the benchmarks of the worst seed", ("seed_variance",), "lowest", 0.005),
     "seed_highest": ("average over the benchmarks of the best seed", ("seed_variance",), "highest", 0.005),
+    "seeds": ("average over the benchmarks seed by seed", (), "", 0),
     "hard_accuracy": ("accuracy on questions that half of the single-call rows get wrong", (), "", 0),
     "later_prompt": ("tokens of a prompt after the first step", (), "", 0),
     f"calls_{LARGE}": (f"share of the steps' calls that go to {LARGE}", (), "", 0),
@@ -136,18 +138,19 @@ def settled(value: Value) -> Number:
 
 
 class Numbers(ABC):
-    """One side of every claim; a ``row`` that is a method alone is the one on the pool."""
+    """Numbers of one side by measure, row and benchmark; a ``row`` may be a method alone."""
 
     @abstractmethod
     def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Any: ...
 
-    @abstractmethod
-    def seed_lead(self, row: Row, other: Row) -> Value:
-        """The smallest lead of one row over another under the same seed, in the average over the benchmarks."""
+    def of(self, measure: str, row: Row | str, benchmark: str, table: str = "") -> Any:
+        """Return one of :data:`MEASURES`; of several tables of the paper from the one that is named."""
+        return self._value(measure, row_of(row) if isinstance(row, str) else row, benchmark, table)
 
-    def of(self, measure: str, row: Row | str, benchmark: str, table: str = "") -> Number:
-        """One of :data:`MEASURES`; of several tables of the paper from the one that is named."""
-        return self._value(measure, (row, POOL) if isinstance(row, str) else row, benchmark, table)
+    def seed_lead(self, row: Row, other: Row) -> Ordered:
+        """Return the smallest lead of a row over another with the same seed, in the average over the benchmarks."""
+        seeds = (self.of("seeds", one, OVERALL) for one in (row, other))
+        return least(*[first - second for first, second in zip(*seeds, strict=False)])
 
     def accuracy(self, row: Row | str, benchmark: str, table: str = "") -> Number:
         """In percent."""
@@ -188,6 +191,20 @@ class Numbers(ABC):
         return Ordered(tuple(self.accuracy(row, benchmark) for row in rows), place, tuple(map(name_of, rows)))
 
 
+@cache
+def published() -> pd.DataFrame:
+    """Return the paper's numbers by method, backbone and benchmark, one column a measure and table."""
+    tables = {name: PAPER.table(name) for name in ("main", "costs", *PAPER.further)}
+    return pd.DataFrame(
+        {
+            (measure, table): tables[table][name]
+            for measure, (_, printed_in, name, _) in MEASURES.items()
+            for table in printed_in
+            if name in tables[table]
+        }
+    )
+
+
 class Printed(Numbers):
     """The side of the paper, with some numbers not as printed but as given ``instead``, by their key in ``read``."""
 
@@ -196,14 +213,11 @@ class Printed(Numbers):
         #: Every number that was asked for, and the half unit that its rounding leaves open.
         self.read: dict[tuple[str, ...], tuple[float, float]] = {}
 
-    def seed_lead(self, row: Row, other: Row) -> Value:
-        """The paper prints no value of a single seed but the worst and the best."""
-        raise AbsentError(f"the lead of {row[0]} over {other[0]} seed by seed")
-
     def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Number:
-        words, tables, name, half = MEASURES[measure]
-        found = (self._in(one, row, benchmark, name) for one in ([table] if table else tables))
-        value = next((one for one in found if one is not None), None)
+        words, tables, _, half = MEASURES[measure]
+        columns = [published().get((measure, one)) for one in ([table] if table else tables)]
+        values = [column.get((*row, benchmark), np.nan) for column in columns if column is not None]
+        value = next((float(one) for one in values if not np.isnan(one)), None)
         if value is None:
             what = f"{measure} of {' '.join(row)}" if tables else f"{words}, of {row[0]}"
             raise AbsentError(f"{what} on {benchmark}")
@@ -211,19 +225,9 @@ class Printed(Numbers):
         self.read[measure, *row, benchmark, table] = value, _FINE_COST if is_fine else half
         return self._instead.get((measure, *row, benchmark, table), value)
 
-    def _in(self, table: str, row: Row, benchmark: str, name: str) -> float | None:
-        if table == "main":
-            found = [one for one in PAPER.rows if (one.method, one.backbone) == row]
-            values = [one.average if benchmark == AVERAGE else one.accuracies[benchmark].percent for one in found]
-            return next(iter(values), None)
-        if table == "costs":
-            costs = [one for one in PAPER.costs.get(benchmark, ()) if (one.method, one.backbone) == row]
-            return float(getattr(costs[0], name)) if costs else None
-        return PAPER.further[table].get(row[0], {}).get(benchmark, {}).get(name)
-
 
 def compute(quantity: Callable[[Numbers], Value]) -> tuple[float, float, float]:
-    """A quantity over the paper's numbers, and its ends over what these may have been before rounding."""
+    """Return a quantity of the paper's numbers, and its ends over what these may have been before rounding."""
     # Monotone in each input, so its extremes are in the corners of their box; of too many inputs none are looked for.
     plain = Printed()
     value = float(settled(quantity(plain)))

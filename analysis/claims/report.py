@@ -96,7 +96,7 @@ class ClaimsReport(Exhibit):
         return {"html": page, "md": _markdown(self), "csv": csv(self.frame, self.warning)}
 
 
-def build(source: Source, claims: Iterable[Claim] = CLAIMS) -> ClaimsReport:
+def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
     """Judge every claim by the finished cells and timings of a preset; without any, by the paper alone."""
     seeds, run, changed, origin = seeds_of(source.run), Run(), "", {}
     if source.cells:
@@ -104,7 +104,7 @@ def build(source: Source, claims: Iterable[Claim] = CLAIMS) -> ClaimsReport:
         run = Run(results.of_paper, read_timings(source.timings, results.cells), *seeds)
         changed = settings(results).strip()
         origin = {**provenance(results.cells), "timings": str(len(run.timings))}
-    judged = [judge(claim, run) for claim in claims]
+    judged = judge(claims, run)
     is_fitted = any(part.get("calibrated") for parts in judged for part in parts)
     asked = f"Seeds: {_seeds(*seeds)}. A statement that lacks one of its seeds is not run."
     notes = [_PAPER_NOTE, _RUN_NOTE, _VALUE_NOTE, asked, _FITTED if is_fitted else "", changed]

@@ -44,7 +44,7 @@ def run_of(cells: Sequence[Path], seeds: Any = ONE, timings: Any = None) -> Run:
 
 def part(quantity: Quantity, cells: Sequence[Path], seeds: Any = ONE, timings: Any = None, **declared: Any) -> Part:
     """The only part of a claim, judged against some cells."""
-    (found,) = judge(claim("a", "b", "points", **declared)(quantity), run_of(cells, seeds, timings))
+    ((found,),) = judge([claim("a", "b", "points", **declared)(quantity)], run_of(cells, seeds, timings))
     return found
 
 
@@ -177,10 +177,10 @@ def test_rows_by_place_against_brute_force(write_cell: Any) -> None:
     assert part(lambda n: n.rival(ranked[0], "humaneval", ranked[1]), folders)["measured"] == right[ranked[2]]
     assert part(lambda n: n.at(4, ranked[::-1], "humaneval"), folders)["measured"] == right[ranked[3]]
     strongest = next(row for row in ranked if row not in SINGLE_CALLS)
-    caption = judge(BY_KEY["humaneval_caption_cost"], run_of(folders))[0]["measured"]
+    caption = judge([BY_KEY["humaneval_caption_cost"]], run_of(folders))[0][0]["measured"]
     assert caption == pytest.approx(100 * (1 - spent[GMR] / min(spent[strongest], spent[MASROUTER])))
     margins = [max(right[GMR] - right[row], 100 * (spent[row] / spent[GMR] - 1)) for row in others]
-    assert judge(BY_KEY["on_the_frontier"], run_of(folders))[0]["measured"] == pytest.approx(min(margins))
+    assert judge([BY_KEY["on_the_frontier"]], run_of(folders))[0][0]["measured"] == pytest.approx(min(margins))
 
 
 def test_gates_and_calls(make: Any) -> None:
@@ -326,7 +326,7 @@ def test_verdicts(write_cell: Any, rng: np.random.Generator, simulated: bool) ->
         def ahead(n: Numbers, name: str) -> Value:
             return n.lead(GMR, MASROUTER, name)
 
-        parts = judge(ahead, run_of(cells))
+        parts = judge([ahead], run_of(cells))[0]
         assert parts[-1]["outcome"] == outcome
         told = verdict if verdict == "not run" or not simulated else "simulated"
         assert {(part["verdict"], part["claim_outcome"]) for part in parts} == {(told, outcome)}
@@ -341,7 +341,7 @@ def test_without_any_spread_nothing_is_decided(write_cell: Any) -> None:
         cost = part(asked("cost"), cells)
         assert (cost["outcome"], cost["reason"]) == (UNDECIDED, "no interval: no question moves the value")
         # What is not sampled needs no spread.
-        (roles,) = judge(BY_KEY["role_count"], run_of(cells))
+        (roles,) = judge([BY_KEY["role_count"]], run_of(cells))[0]
         assert (roles["outcome"], roles["measured"]) == (HOLDS, len(catalogue()))
 
 
@@ -435,7 +435,7 @@ def test_a_part_is_against_a_claim_after_correction_for_all_parts(write_cell: An
             for name in BENCHMARKS
             for row in ("gmr", "masrouter")
         ]
-        parts = {one["part"]: one for one in judge(ahead, run_of(cells))}
+        parts = {one["part"]: one for one in judge([ahead], run_of(cells))[0]}
         assert (parts["MATH"]["outcome"], parts["MATH"]["verdict"]) == (FAILS, verdict)
         assert ("after correction for 5 parts" in parts["MATH"].get("reason", "")) == (wins == 7)
 

@@ -54,7 +54,7 @@ BY_HAND = {
 
 @pytest.fixture(scope="module")
 def judged() -> dict[str, list[Part]]:
-    return {claim.key: judge(claim, Run()) for claim in CLAIMS}
+    return {claim.key: judge([claim], Run())[0] for claim in CLAIMS}
 
 
 def test_verdicts_by_hand(judged: dict[str, list[Part]]) -> None:
@@ -99,7 +99,7 @@ def test_parts_are_all_combinations() -> None:
     def lead(n: Numbers, benchmark: str, row: tuple[str, str]) -> Value:
         return n.accuracy(row, benchmark) - 75
 
-    parts = judge(lead, Run())
+    parts = judge([lead], Run())[0]
     assert [(part["part"], round(part["published"], 2), part["paper_verdict"]) for part in parts] == [
         ("MATH, GMR, LLM Pool", 4.33, "consistent"),
         ("MATH, Puppeteer, qwen-2.5-32B", 4.09, "consistent"),
