@@ -23,7 +23,7 @@ def test_a_cell_of_six_questions(
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     make(smoke())
     named = ["--method", SINGLE.method, "--benchmark", SINGLE.benchmark, "--backbone", SINGLE.backbone]
-    command = [sys.executable, "-m", "workflow", "cell", "--preset", "smoke", *named]
+    command = [sys.executable, "-m", "cli.main", "cell", "--preset", "smoke", *named]
     folder = layout.cell("smoke", SINGLE)
 
     def run(_: int) -> None:

@@ -99,7 +99,7 @@ def test_a_benchmark_goes_from_its_file_to_its_column(tmp_path: Path) -> None:
         "checksum": expected["checksum"],
         **expected["splits"],
     }
-    assert "Weekdays" in python(suite, "-m", "workflow", "validate", "--data", "real", "--benchmark", "weekdays")
+    assert "Weekdays" in python(suite, "-m", "cli.main", "validate", "--data", "real", "--benchmark", "weekdays")
     cell = "cell --method cot --benchmark weekdays --backbone qwen-2.5-14B"
     commands = ["data --benchmark weekdays", "calibration", cell, "report main_table"]
     gmr(suite, "weekdays", commands, methods="[cot]", backbones="[qwen-2.5-14B]", limit="{test: 10}")

@@ -97,7 +97,7 @@ def simulated(folder: Path, *words: str) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     process = subprocess.Popen(
-        [sys.executable, "-m", "workflow", "simulate", "--preset", "smoke", "--port", str(port), *words],
+        [sys.executable, "-m", "cli.main", "simulate", "--preset", "smoke", "--port", str(port), *words],
         cwd=folder,
         stderr=subprocess.DEVNULL,
     )

@@ -65,7 +65,7 @@ def snakemake(*words: str) -> list[str]:
 
 
 def gmr(folder: Path, *words: str) -> str:
-    command = [sys.executable, "-m", "workflow", *words]
+    command = [sys.executable, "-m", "cli.main", *words]
     ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout

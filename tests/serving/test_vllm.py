@@ -45,7 +45,7 @@ PRESET = config.preset("cpu_server")
 
 def gmr(*words: str) -> str:
     ended = subprocess.run(
-        [sys.executable, "-m", "workflow", *words],
+        [sys.executable, "-m", "cli.main", *words],
         capture_output=True,
         text=True,
         timeout=600,
