@@ -52,7 +52,7 @@ def add(folder: Path, path: str, new: Mapping[str, Any]) -> None:
 def suite(folder: Path, *sections: str) -> Path:
     """The suite with two methods and the router of the README more, and what sections of the page add."""
     folder.mkdir(parents=True)
-    for part in (*PARTS, "harness", "baselines", "gmr", "analysis", "docs"):
+    for part in (*PARTS, "cli", "harness", "baselines", "gmr", "analysis", "docs"):
         if (ROOT / part).is_dir():
             shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
         else:

@@ -19,9 +19,9 @@ BACKBONE = "qwen-2.5-7B"
 # Several commands in one process, which loads everything once.
 _COMMANDS = """
 import json, sys
-from cli import cli
+from cli import main
 for words in json.loads(sys.argv[1]):
-    cli.app(words, standalone_mode=False)
+    main.app(words, standalone_mode=False)
 """
 
 

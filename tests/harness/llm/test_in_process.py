@@ -9,10 +9,10 @@ from pathlib import Path
 LIBRARIES = ["openai", "aiohttp", "httpx2", "tenacity", "torch", "onnxruntime", "pandas", "scipy", "matplotlib"]
 CELL = """
 import sys
-from cli import cli
+from cli import main
 sys.argv = ["gmr", *{words!r}]
 try:
-    cli.main()
+    main.main()
 except SystemExit as ended:
     assert not ended.code, ended.code
 print(sorted({{*{LIBRARIES!r}}} & {{*sys.modules}}))
@@ -30,6 +30,6 @@ def test_a_simulated_cell_loads_no_client_and_nothing_that_learning_or_reports_n
         return subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True, env=None).stdout
 
     for job in (["data", "--benchmark", "gsm_hard"], ["calibration"]):
-        subprocess.run([sys.executable, "-m", "cli.main", *job, *chosen], cwd=tmp_path, check=True)
+        subprocess.run([sys.executable, "-m", "main.main", *job, *chosen], cwd=tmp_path, check=True)
     assert gmr("cell", *chosen, *cell).splitlines()[-1] == "[]"
     assert list((tmp_path / "results" / "smoke").rglob("run.json"))
