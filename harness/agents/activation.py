@@ -1,7 +1,6 @@
 """One activation of a role: its prompt, its call, its tool, its second call (paper, Agent Role Profiles; D-PROMPT-2).
 
-The catalogue says what happens around the call of a role. Every role acts on every benchmark, so a tool that
-finds nothing to work on says so in one line.
+Every role acts on every benchmark, so a tool that finds nothing to work on says so in one line.
 """
 
 from __future__ import annotations
@@ -32,39 +31,33 @@ _NUMBER = re.compile(
 
 
 class Formats(NamedTuple):
-    """What an agent is told of the form of its replies; empty for nothing."""
+    """Rules of the form of an agent's replies; empty for none."""
 
     first: str  # of the first call, in the system text
-    # Of the second one, behind its instruction; empty also where that shares the rules of the first.
-    second: str = ""
+    second: str = ""  # of the second one, behind its instruction; empty also where it shares the rules of the first
 
 
 async def act(
     role: Role,
     backbone: str,
     item: Item,
-    records: Sequence[Record],  # what others have said that the agent may see, in the order shown
+    records: Sequence[Record],  # earlier contributions that the agent may see, in the order shown
     context: Context,
     *,
     step: int,
     slot: int = 0,
-    note: str = "",  # what the agent is told beyond its role
+    note: str = "",  # system text beyond the role's
     header: str = RECORDS_HEADER,
     second_call: str | None = None,  # for a role without one of its own
-    formats: Formats | None = None,
-    style: Style | None = None,  # how explicitly to reason, where that is not its role's own way
+    formats: Formats | None = None,  # without them, the output rules of the benchmark are in the system text
+    style: Style | None = None,  # without it, the role's own
     temperature: float | None = 0.0,
 ) -> str:
-    """Let an agent contribute once; raises UserError where the sandbox is broken, or an endpoint is gone.
+    """Let an agent contribute once, in one call or two, and return its contribution.
 
-    The backbone is asked once, or twice where there is a second call: that one continues the conversation, sees the
-    first reply with what the tool added to it, and its own reply replaces the first. Unless an agent has formats of its
-    own, the output rules of the benchmark are in the system text, which both calls share. Step, slot and temperature
-    are those of the calls.
-
-    Returns:
-        The contribution: the second reply, or the only one with what the tool added to it. The empty text where a
-        call failed for good (D-GMR-11); after a failed first call there is no second.
+    A second call continues the conversation: it sees the first reply with the output of the tool. The contribution is
+    the second reply, else the only one with the output of the tool; empty where a call failed for good (D-GMR-11).
+    Raises UserError if the sandbox is broken or an endpoint is gone.
     """
     hints: tuple[str, ...] = ()
     if role.sees == "test_feedback":
@@ -83,32 +76,32 @@ async def act(
     first = await ask(prompt, turn, purpose="act")
     if first.error is not None:
         return ""
-    outcome = await _tool_line(role, item, first.text, context)
-    context.note_tool(first, outcome)
-    text = appended(first.text, outcome)
-    second_call = role.second_call or second_call
-    if second_call is None:
+    tool_output = await _tool_output(role, item, first.text, context)
+    context.note_tool(first, tool_output)
+    text = appended(first.text, tool_output)
+    instruction = role.second_call or second_call
+    if instruction is None:
         return text
-    asked = "\n\n".join(filter(None, (second_call, formats.second)))
-    conversation = (*prompt, Message("assistant", text), Message("user", asked))
+    request = "\n\n".join(filter(None, (instruction, formats.second)))
+    conversation = (*prompt, Message("assistant", text), Message("user", request))
     turn = turn._replace(kind="finish") if role.second_call else turn
     return (await ask(conversation, turn, purpose="second_call")).text
 
 
 async def candidates(records: Sequence[Record], code_tools: CodeTools) -> tuple[str, ...]:
-    """The distinct answers that records state or compute, in order of first appearance.
+    """Return the distinct answers that records state or compute, in order of first appearance.
 
-    A record states what stands in its last box or, without a box, the number on its last answer line; it computes
+    A record states the content of its last box or, without a box, the number on its last answer line; it computes
     what its program leaves in ``answer``. Numbers of equal value are one candidate.
     """
     values = await gather(code_tools.value(record.text) for record in records)
-    found: dict[Decimal | str, str] = {}
+    distinct: dict[Decimal | str, str] = {}
     for record, value in zip(records, values, strict=True):
         computed = value.printed if value is not None and value.printed != "None" else None
         for candidate in (*_stated(record.text), computed or ""):
             if 0 < len(candidate) <= _LONGEST_CANDIDATE:
-                found.setdefault(_number_or_text(candidate), candidate)
-    return tuple(found.values())
+                distinct.setdefault(_number_or_text(candidate), candidate)
+    return tuple(distinct.values())
 
 
 def _stated(text: str) -> Iterator[str]:
@@ -133,16 +126,14 @@ def _number_or_text(candidate: str) -> Decimal | str:
 
 
 async def _with_feedback(record: Record, item: Item, context: Context) -> Record:
-    """A record with the outcome of the examples, unless there is none or the agent's own tool has put it there."""
-    if not programs(record.text):
+    """Append the results of the examples to a record, unless there are none or they are in it."""
+    results = await context.code_tools.examples(item, record.text)
+    if results in (NO_EXAMPLE, NO_PROGRAM) or results in record.text:
         return record
-    outcome = await context.code_tools.examples(item, record.text)
-    if outcome == NO_EXAMPLE or outcome in record.text:
-        return record
-    return Record(record.speaker, appended(record.text, outcome))
+    return Record(record.speaker, appended(record.text, results))
 
 
-async def _tool_line(role: Role, item: Item, reply: str, context: Context) -> str:
+async def _tool_output(role: Role, item: Item, reply: str, context: Context) -> str:
     match role.tool:
         case "none":
             return ""
@@ -158,19 +149,19 @@ async def _tool_line(role: Role, item: Item, reply: str, context: Context) -> st
 
 
 def appended(text: str, addition: str) -> str:
-    """A text with an addition that no extractor takes for a part of the program in it, whose fence is mended."""
+    """Append to a text so that no extractor takes the addition for a part of the program before it; close its fence."""
     if not addition or not text.strip():
         return addition or text
     if programs(text) == [text]:
         return f"```python\n{text.rstrip()}\n```\n\n{addition}"
-    for closing in ("", _closing("`", text), _closing("~", text)):
-        whole = f"{text.rstrip()}{closing}\n\n{addition}"
+    for fence in ("", _closing_fence("`", text), _closing_fence("~", text)):
+        whole = f"{text.rstrip()}{fence}\n\n{addition}"
         blocks = fenced_blocks(whole)
         if not blocks or not blocks[-1].source.rstrip().endswith(addition):
             break
     return whole
 
 
-def _closing(mark: str, text: str) -> str:
+def _closing_fence(mark: str, text: str) -> str:
     longest = max((len(run) for run in re.findall(f"{mark}+", text)), default=0)
     return "\n" + mark * max(3, longest)

@@ -1,7 +1,6 @@
 """Tools of roles: run the program of a reply on the examples of the question, or read its result.
 
-Programs run in the sandbox only (D-GEN-5). Of the tests of a question, a tool sees those that stand in the
-question itself and no others.
+Programs run in the sandbox only (D-GEN-5). Of the tests of a question, a tool sees only those that its text states.
 """
 
 from __future__ import annotations
@@ -33,35 +32,35 @@ _ANSWER = re.compile(r"\banswer\b")
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The value of a program's variable ``answer``, or the error; exactly one is set; as text, a sentence."""
+    """Value of a program's variable ``answer``, or the reason why it has none; as text, a sentence."""
 
-    printed: str | None = None  # the value as ``print`` shows it, on one line, cut at 200 characters
-    failure: str | None = None  # why there is none, in a few words
+    printed: str | None = None  # as ``print`` shows it, on one line, cut at 200 characters
+    failure: str | None = None
 
     def __str__(self) -> str:
         return f"{VALUE_MISSING}{self.failure}." if self.printed is None else f"{VALUE_SHOWN}{self.printed}"
 
 
 class CodeTools:
-    """Runs programs of texts in a sandbox; any of its methods raises UserError where that is broken."""
+    """Runs programs of texts in a sandbox; every method raises UserError if the sandbox is broken."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
 
     async def examples(self, item: Item, text: str) -> str:
-        """Run a text's program on each example of the question; a heading and a line each, or one that says why not."""
+        """Run the program of a text on each example of the question; return a line each, or one that says why not."""
         runs = await self._on_examples(item, text)
         if not runs:
             return NO_EXAMPLE if programs(text) else NO_PROGRAM
         return "\n".join([EXAMPLES_RUN, *(_example_line(example, run) for example, run in runs)])
 
     async def passes(self, item: Item, text: str) -> bool | None:
-        """Whether the program of a text passes every example of the question; None without a program or an example."""
+        """Return whether the program of a text passes every example of the question, or None without either."""
         runs = await self._on_examples(item, text)
         return all(run.outcome is Outcome.PASSED for _, run in runs) if runs else None
 
     async def value(self, text: str) -> Value | None:
-        """Run the last program of a text that speaks of ``answer`` and read this variable; None without a program."""
+        """Run the last program of a text that mentions ``answer``; return this variable, or None without a program."""
         if not programs(text):
             return None
         source = computing(text)
@@ -71,14 +70,15 @@ class CodeTools:
         if run.outcome is not Outcome.PASSED:
             return Value(failure=_reason(run))
         printed = " ".join((run.shown or "").split())
-        shown = printed if len(printed) <= _LONGEST_VALUE else f"{printed[:_LONGEST_VALUE]}..."
-        return Value(printed=_ADDRESS.sub("...", shown))
+        if len(printed) > _LONGEST_VALUE:
+            printed = f"{printed[:_LONGEST_VALUE]}..."
+        return Value(printed=_ADDRESS.sub("...", printed))
 
     async def _on_examples(self, item: Item, text: str) -> list[tuple[str, Execution]]:
         task, sources = item.code, programs(text)
         if task is None or not sources:
             return []
-        source = next((one for one in reversed(sources) if task.entry_point in _defined(one)), sources[0])
+        source = next((source for source in reversed(sources) if task.entry_point in _defined(source)), sources[0])
         runs = await gather(
             self._run(Program(source, task.setup, example, task.entry_point)) for example in task.visible
         )
@@ -95,7 +95,7 @@ class CodeTools:
 
 
 def programs(text: str) -> list[str]:
-    """The fenced blocks that say they are Python, or say nothing and read like it; without fences, a whole text may."""
+    """Return the fenced blocks marked as Python, or unmarked and parsed as it; without fences, the text if it is."""
     blocks = fenced_blocks(text)
     if not blocks:
         return [text] if _defined(text) else []
@@ -103,9 +103,8 @@ def programs(text: str) -> list[str]:
 
 
 def computing(text: str) -> str | None:
-    """The last program of a text that speaks of ``answer``, which :meth:`CodeTools.value` runs."""
-    speaking = [source for source in programs(text) if _ANSWER.search(source)]
-    return speaking[-1] if speaking else None
+    """Return the last program of a text that mentions ``answer``, which :meth:`CodeTools.value` runs, or None."""
+    return next((source for source in reversed(programs(text)) if _ANSWER.search(source)), None)
 
 
 def _is_program(block: Block) -> bool:

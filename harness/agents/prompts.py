@@ -1,4 +1,4 @@
-"""Building prompts: static text first, the question next, memory last.
+"""Prompts: static text first, the question next, contributions last.
 
 In this order the leading blocks of a prompt are the same bytes from question to question and from step to step, which
 is what a server's prefix cache needs.
@@ -19,14 +19,14 @@ EXAMPLES_RUN = "The program was run on every visible example of the question:"
 
 
 class Record(NamedTuple):
-    """One contribution shown to a later agent: who spoke, and the text."""
+    """A contribution as later agents see it: speaker and text."""
 
     speaker: str
     text: str
 
 
 def question_prompt(instruction: str, rules: str, item: Item) -> tuple[Message, ...]:
-    """A single user message for methods without roles: an instruction, which may be empty, the rules, the question."""
+    """Return one user message: an instruction, which may be empty, the output rules, the question."""
     return (Message("user", _blocks(instruction, rules, _question(item))),)
 
 
@@ -40,31 +40,24 @@ def agent_prompt(
     note: str = "",
     header: str = RECORDS_HEADER,
 ) -> tuple[Message, ...]:
-    """The prompt of one agent: role, note, output rules; question; contributions it may see, candidate answers."""
+    """Return the prompt of a role: role, note, output rules; question, contributions, candidate answers."""
     candidates = f"{HINTS_HEADER} {'; '.join(hints)}" if hints else ""
     system = (role.description, role.instruction, note, rules)
     return team_prompt(system, item, records, candidates, header=header)
 
 
 def team_prompt(
-    system: Sequence[str],
-    item: Item,
-    records: Sequence[Record],
-    closing: str = "",
-    *,
-    header: str = RECORDS_HEADER,
+    system: Sequence[str], item: Item, records: Sequence[Record], closing: str = "", *, header: str = RECORDS_HEADER
 ) -> tuple[Message, ...]:
-    """The prompt of a member of a team: blocks of system text, question, contributions in their order, closing text."""
+    """Return a system message of text blocks, and a user message: question, contributions in their order, closing."""
     user = _blocks(_question(item), render_records(records, header), closing)
     return (Message("system", _blocks(*system)), Message("user", user))
 
 
 def render_records(records: Sequence[Record], header: str = RECORDS_HEADER) -> str:
-    """The block of earlier contributions, numbered in the order given; empty for none."""
-    if not records:
-        return ""
+    """Return contributions as one block, numbered in the order given; empty without any."""
     parts = [f"[{number}] {record.speaker}:\n{record.text.strip()}" for number, record in enumerate(records, 1)]
-    return "\n\n".join([header, *parts])
+    return "\n\n".join([header, *parts]) if parts else ""
 
 
 def _question(item: Item) -> str:

@@ -11,28 +11,28 @@ _RANGE = 1 << 53
 
 
 def uniform(*key: str) -> float:
-    """A number strictly between 0 and 1, fixed by the key (53 bits of its SHA-256), whose parts are kept apart."""
+    """Return a number strictly between 0 and 1: 53 bits of the SHA-256 of a key, whose parts are kept apart."""
     digest = hashlib.sha256("\x1f".join(key).encode("utf-8", "surrogatepass")).digest()
     return ((int.from_bytes(digest[:8], "big") >> 11) + 0.5) / _RANGE
 
 
 def normal(*key: str) -> float:
-    """A standard normal number fixed by the key."""
+    """Return a standard normal number fixed by a key."""
     return _NORMAL.inv_cdf(uniform(*key))
 
 
 def normal_score(share: float) -> float:
-    """The standard normal quantile of a share strictly between 0 and 1."""
+    """Return the standard normal quantile of a share strictly between 0 and 1."""
     return _NORMAL.inv_cdf(share)
 
 
 def index(count: int, *key: str) -> int:
-    """A number in ``range(count)`` fixed by the key."""
+    """Return a number in ``range(count)`` fixed by a key."""
     return int(uniform(*key) * count)
 
 
 def weighted(weights: Sequence[float], *key: str) -> int:
-    """An index drawn in proportion to the weights; they need not sum to one."""
+    """Return an index drawn in proportion to weights, which need not sum to one."""
     point = uniform(*key) * sum(weights)
     for place, weight in enumerate(weights):
         point -= weight
@@ -42,7 +42,7 @@ def weighted(weights: Sequence[float], *key: str) -> int:
 
 
 class Stream:
-    """Small numbers in a row, all fixed by one key; cheaper than a fresh key for each."""
+    """Sequence of small numbers fixed by one key; cheaper than a key for each."""
 
     def __init__(self, *key: str) -> None:
         self._seed = hashlib.sha256("\x1f".join(key).encode("utf-8", "surrogatepass")).digest()
@@ -50,7 +50,7 @@ class Stream:
         self._numbers: list[int] = []
 
     def below(self, count: int) -> int:
-        """The next number, in ``range(count)``; count must be far below 65536 for it to be even."""
+        """Return the next number in ``range(count)``; even only for a count far below 65536."""
         if not self._numbers:
             digest = hashlib.sha512(self._seed + self._block.to_bytes(4, "big")).digest()
             self._numbers = [int.from_bytes(digest[at : at + 2], "big") for at in range(0, len(digest), 2)]

@@ -1,4 +1,4 @@
-"""The trajectory of one question: every call and decision a method made, as its context recorded them."""
+"""Trajectories, and the context that records the calls and decisions of a method on one question."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class Episode(NamedTuple):
-    """The attempt at a question: epoch and rollout."""
+    """Attempt at a question: epoch and rollout."""
 
-    epoch: int  # epoch of the training, counted from 1; 0 for the test
-    rollout: int  # which of the rollouts of the question in this epoch, counted from 0
+    epoch: int  # of the training, counted from 1; 0 for the test
+    rollout: int  # among those of the question in this epoch, counted from 0
 
 
 TEST = Episode(0, 0)
@@ -32,26 +32,26 @@ TEST = Episode(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One use of a model, charged as the method would have paid, cached or not."""
+    """Use of a model, charged as the method would have paid, cached or not."""
 
     step: int  # step of the trajectory, counted from 1
-    purpose: str  # what the call was for, in the method's words (``solve``, ``critique``, ``aggregate`` ...)
-    slot: int  # tells calls of the same step and purpose apart, in an order that no latency can change
+    purpose: str  # in the method's words (``solve``, ``critique``, ``aggregate`` ...)
+    slot: int  # order among calls of the same step and purpose, whatever their latency
     backbone: str
-    role: str  # key of the role, empty where there is none
-    key: str  # identity of the call in the log
+    role: str  # key of the role, empty without one
+    key: str  # of the call in the log
     prompt_tokens: int  # as the server reported
     completion_tokens: int  # as the server reported
     cost: float  # price of this use in the paper's unit
-    is_step: bool  # whether the call belongs to a step (counted in ``cost_steps``) or to the final aggregation
+    is_step: bool  # part of a step (counted in ``cost_steps``), not the final aggregation
     finish_reason: str  # as the server reported; ``error`` for a failed call
-    error: str | None  # what the server said when it refused for good
-    tool: str = ""  # what the tool of the role said of the reply; empty where none was run
+    error: str | None  # message of the server if the call failed for good
+    tool: str = ""  # output of the role's tool on the reply; empty if none was run
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One choice of a policy: which, among how many, at what log-probability."""
+    """Choice of a policy among several options, with its log-probability."""
 
     step: int
     name: str
@@ -63,39 +63,40 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """The calls and decisions of a method on one question, in order, and its answer."""
+    """Calls and decisions of a method on one question, in order, and its answer."""
 
     item: Item
     answer: str  # the text to be graded
     calls: tuple[Call, ...]
     decisions: tuple[Decision, ...]
-    embedded: int = 0  # how many texts it looked at as embeddings
-    truncated: int = 0  # how many of these were longer than the sentence encoder reads
-    cut_off: bool = False  # whether the answer is a reply that ended at its length limit
+    embedded: int = 0  # number of texts embedded
+    truncated: int = 0  # number of these that were longer than the sentence encoder reads
+    cut_off: bool = False  # the answer is a reply that ended at its length limit
 
     @property
     def cost_total(self) -> float:
-        """Price of all calls in the paper's unit (D-GEN-1)."""
+        """Return the price of all calls in the paper's unit (D-GEN-1)."""
         return sum(call.cost for call in self.calls)
 
     @property
     def cost_steps(self) -> float:
-        """Price without the final aggregation call."""
+        """Return the price without the final aggregation call."""
         return sum(call.cost for call in self.calls if call.is_step)
 
     @property
     def depth(self) -> int:
-        """Number of steps executed."""
+        """Return the number of steps executed."""
         return max((call.step for call in self.calls if call.is_step), default=0)
 
     @property
-    def final_call(self) -> Call | None:
-        """The call that produced the answer, ``None`` if no model was asked."""
-        return self.calls[-1] if self.calls else None
+    def failed_call(self) -> Call | None:
+        """Return the final call if it failed and left no answer, else None."""
+        final = self.calls[-1] if self.calls else None
+        return None if final is None or final.error is None or self.answer.strip() else final
 
 
 class Answered(NamedTuple):
-    """One question, answered and graded."""
+    """Question, answered and graded."""
 
     trajectory: Trajectory
     verdict: Verdict
@@ -121,9 +122,9 @@ def sample(probabilities: NDArray[np.float64], uniform: float) -> int:
 
 
 class Context:
-    """A method's only door to models, chance, embeddings and tools, for one attempt at one question.
+    """Access of a method to models, chance, embeddings and tools, for one attempt at one question.
 
-    Everything asked or decided is recorded, in an order that neither latency nor concurrency can change.
+    Calls and decisions are recorded in an order that neither latency nor concurrency can change.
     """
 
     def __init__(
@@ -141,13 +142,13 @@ class Context:
         greedy: bool = False,
     ) -> None:
         self.item = item
-        self.rules = rules  # the output rules of its benchmark
-        self.code_tools = code_tools  # what the tools of roles may do
+        self.rules = rules  # output rules of the benchmark
+        self.code_tools = code_tools
         self._client = client
         self._backbones = backbones
         self._embeddings = embeddings
         self._extract = extract
-        self._greedy = greedy  # whether every call takes the most probable tokens, whatever a method asks (D-GEN-2)
+        self._greedy = greedy  # every call takes the most probable tokens, whatever a method asks (D-GEN-2)
         self._key = (str(seed), str(episode.epoch), str(episode.rollout), item.benchmark, item.id)
         self._calls: list[Call] = []
         self._replies: list[Reply] = []
@@ -172,9 +173,9 @@ class Context:
     ) -> Reply:
         """Ask one backbone once; see :class:`Call` and :class:`~harness.llm.request.Request` for the arguments.
 
-        A temperature comes with neither nucleus nor penalty; ``None`` is what the backbone's publisher has it sample by
-        (D-GEN-2). At 0 the same prompt gets the same reply, though each use is charged; above 0, unless a ``draw`` is
-        given, every call is a sample of its own that follows from seed, question, episode, step, purpose and slot.
+        A temperature comes with neither nucleus nor penalty; ``None`` stands for the sampling that the publisher of the
+        backbone recommends (D-GEN-2). At 0, equal prompts get equal replies, and each use is charged. Above 0, unless a
+        ``draw`` is given, every call is an independent sample fixed by seed, question, episode, step, purpose and slot.
         """
         model = self._backbones[backbone]
         sampling = model.sampling if temperature is None else Sampling(temperature)
@@ -216,28 +217,28 @@ class Context:
             self._cut_off.add(reply.text.strip())
         return reply
 
-    def note_tool(self, reply: Reply, outcome: str) -> None:
-        """Record what a tool of the role said of a reply, with its call; of an example of the question its number."""
+    def note_tool(self, reply: Reply, output: str) -> None:
+        """Record the output of a tool with the call of the reply, examples of the question replaced by their number."""
         # So that results hold no part of a question, and a bundle can leave questions out.
         for number, example in enumerate(self.item.code.visible if self.item.code else (), 1):
-            outcome = outcome.replace(" ".join(example.split()), f"no. {number}")
-        # Calls with one key may share a reply; each of them gets its outcome.
-        place = next(at for at, one in enumerate(self._replies) if one is reply and not self._calls[at].tool)
-        self._calls[place] = replace(self._calls[place], tool=outcome)
+            output = output.replace(" ".join(example.split()), f"no. {number}")
+        # Calls with one key may share a reply; each of them gets its output.
+        place = next(at for at, other in enumerate(self._replies) if other is reply and not self._calls[at].tool)
+        self._calls[place] = replace(self._calls[place], tool=output)
 
     async def embed(self, text: str) -> NDArray[np.float32]:
-        """The sentence embedding of a text, shape (384,), of unit length."""
+        """Return the sentence embedding of a text, shape (384,), of unit length."""
         encoded = await self._embeddings.embed(text)
         self._embedded += 1
         self._truncated += encoded.tokens > self._embeddings.encoder.max_tokens
         return encoded.vector
 
     def extract(self, text: str) -> str | None:
-        """The answer inside a text, as the benchmark's one extractor finds it; ``None`` where there is none."""
+        """Return the answer that the benchmark's extractor finds in a text, or None."""
         return self._extract(self.item, text)
 
     def uniform(self, step: int, name: str, slot: int = 0) -> float:
-        """A number strictly between 0 and 1, fixed by seed, question, episode and the decision it is for."""
+        """Return a number strictly between 0 and 1, fixed by seed, question, episode and decision."""
         return rng.uniform(*self._key, str(step), name, str(slot))
 
     def draw(
@@ -250,13 +251,13 @@ class Context:
         *,
         greedy: bool = False,
     ) -> int:
-        """Return the index of one of several options, drawn by the number of the decision; if greedy, the likeliest."""
+        """Draw the index of one of several options by the number of the decision; if greedy, return the likeliest."""
         if greedy:
             return int(probabilities.round(DRAWN_DECIMALS).argmax())
         return sample(probabilities, self.uniform(step, name, slot))
 
     def bernoulli(self, step: int, name: str, probability: float, slot: int = 0, *, greedy: bool = False) -> bool:
-        """Return whether a gate opens by the number of the decision; if greedy, whether that is likelier than not."""
+        """Draw whether a gate opens by the number of the decision; if greedy, return whether that is likelier."""
         return (0.5 if greedy else self.uniform(step, name, slot)) < round(probability, DRAWN_DECIMALS)
 
     def decide(self, decision: Decision) -> None:
@@ -264,7 +265,7 @@ class Context:
         self._decisions.append(replace(decision, log_prob=rounded(decision.log_prob)))
 
     def close(self, answer: str) -> Trajectory:
-        """The finished trajectory."""
+        """Return the trajectory, whose answer is given."""
         calls = sorted(self._calls, key=lambda call: (not call.is_step, call.step, call.slot, call.purpose, call.key))
         decisions = sorted(self._decisions, key=lambda decision: (decision.step, decision.slot, decision.name))
         counts = self._embedded, self._truncated

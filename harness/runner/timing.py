@@ -25,7 +25,7 @@ import orjson
 
 from harness.agents.runtime import Runtime
 from harness.agents.trajectory import Trajectory
-from harness.benchmarks.items import Item, Status
+from harness.benchmarks.items import Item
 from harness.database import Cache
 from harness.errors import UserError
 from harness.files import write_atomically
@@ -115,10 +115,7 @@ async def answer_all(method: Method, items: Sequence[Item], runtime: Runtime, in
         nonlocal done
         context = runtime.context(item)
         trajectory = context.close(await method.solve(item, context))
-        # An answer that outlived a failed last call counts as one, as in grading.
-        final = trajectory.final_call
-        failed = final is not None and final.error is not None and not trajectory.answer.strip()
-        runtime.errors.note(Status.CALL_FAILED if failed else Status.GRADED, final)
+        runtime.errors.note(trajectory.failed_call)
         done += 1
         return trajectory
 

@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from harness.agents.runtime import Runtime, Solve
 from harness.agents.trajectory import Answered, Context, Episode, Trajectory, rounded
-from harness.benchmarks.items import Item, Status
+from harness.benchmarks.items import Item
 from harness.concurrency import LongestFirstSemaphore
 from harness.files import write_atomically
 from harness.runner.results import CALLS, DECISIONS, rows, rows_of, write_table
@@ -121,9 +121,7 @@ class Training:
         result = await work(context)
         trajectory = context.close("")
         self._trajectories.append((episode, trajectory))
-        call = trajectory.final_call
-        has_failed = call is not None and call.error is not None
-        self._runtime.errors.note(Status.CALL_FAILED if has_failed else Status.GRADED, call)
+        self._runtime.errors.note(trajectory.failed_call)
         return result
 
     def resume(self) -> Checkpoint | None:

@@ -68,20 +68,17 @@ def failed(error: str, backbone: str = "small") -> Call:
 def stopped_by(share: ErrorShare, *calls: Call) -> str:
     *before, last = calls
     for call in before:
-        share.note(Status.CALL_FAILED, call)
+        share.note(call)
     with pytest.raises(UserError) as caught:
-        share.note(Status.CALL_FAILED, last)
+        share.note(last)
     return str(caught.value)
 
 
 @pytest.mark.parametrize(("limit", "attempts", "allowed"), [(0.05, 1, 1), (0.1, 20, 2), (0.1, 100, 10), (0.0, 500, 0)])
 def test_the_share_of_failed_attempts_is_taken_over_at_least_twenty(limit: float, attempts: int, allowed: int) -> None:
     share = ErrorShare(limit)
-    for status in [Status.GRADED, Status.UNPARSABLE, Status.EMPTY, Status.TRUNCATED][: attempts - allowed]:
-        # An earlier call may have failed; only the outcome counts.
-        share.note(status, failed("down"))
-    while share.attempts < attempts - allowed:
-        share.note(Status.GRADED, None)
+    for _ in range(attempts - allowed):
+        share.note(None)
     message = stopped_by(share, *[failed("down")] * (allowed + 1))
     assert message.startswith(f"{allowed + 1} of {attempts + 1} attempts failed")
 

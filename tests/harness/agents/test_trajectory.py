@@ -56,8 +56,7 @@ async def test_costs_follow_the_paper_with_and_without_the_final_call() -> None:
     assert trajectory.cost_steps == pytest.approx(8 * small)
     assert trajectory.cost_total == pytest.approx(8 * small + large)
     assert trajectory.depth == 2
-    assert trajectory.final_call is not None
-    assert trajectory.final_call.purpose == "aggregate"
+    assert trajectory.calls[-1].purpose == "aggregate"
 
 
 async def test_every_use_is_charged_even_where_the_answer_was_known() -> None:
