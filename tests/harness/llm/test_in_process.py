@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-LIBRARIES = ["openai", "aiohttp", "httpx2", "tenacity", "torch", "onnxruntime", "pandas", "scipy", "matplotlib"]
+LIBRARIES = ["openai", "aiohttp", "httpx2", "tenacity", "torch", "onnxruntime", "scipy", "matplotlib"]
 CELL = """
 import sys
 from cli import main
@@ -30,6 +30,6 @@ def test_a_simulated_cell_loads_no_client_and_nothing_that_learning_or_reports_n
         return subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True, env=None).stdout
 
     for job in (["data", "--benchmark", "gsm_hard"], ["calibration"]):
-        subprocess.run([sys.executable, "-m", "main.main", *job, *chosen], cwd=tmp_path, check=True)
+        subprocess.run([sys.executable, "-m", "cli.main", *job, *chosen], cwd=tmp_path, check=True)
     assert gmr("cell", *chosen, *cell).splitlines()[-1] == "[]"
     assert list((tmp_path / "results" / "smoke").rglob("run.json"))
