@@ -24,24 +24,24 @@ INSTRUCTIONS: dict[Style, str] = {
 
 
 class Config(Declaration):
-    """``step_by_step`` for CoT, ``complex`` for Complex-CoT."""
+    """Settings: ``step_by_step`` for CoT, ``complex`` for Complex-CoT."""
 
     style: Style
 
 
 @dataclass(frozen=True)
 class ChainOfThought:
-    """One backbone, one call, one cue."""
+    """One backbone, one call, one instruction to reason."""
 
     backbone: str
     style: Style
 
     async def solve(self, item: Item, context: Context) -> str:
-        """The reply to the cue, the rules and the question."""
+        """Return the reply to the instruction, the rules and the question."""
         prompt = question_prompt(INSTRUCTIONS[self.style], context.rules, item)
         return (await context.ask(self.backbone, prompt, Turn(style=self.style))).text
 
 
 def build(setting: Setting, config: Config) -> ChainOfThought:
-    """The method for one backbone."""
+    """Return the method for one backbone."""
     return ChainOfThought(setting.one_backbone, config.style)

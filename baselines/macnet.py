@@ -25,45 +25,45 @@ Topology = Literal["chain", "tree", "complete"]
 
 @dataclass(frozen=True)
 class Graph:
-    """A directed acyclic graph with one agent on each node."""
+    """Directed acyclic graph with one agent on each node."""
 
-    predecessors: tuple[tuple[int, ...], ...]  # for each node those with an edge to it, ascending; all come before it
+    predecessors: tuple[tuple[int, ...], ...]  # of each node, ascending; all come before it
 
     @property
     def nodes(self) -> range:
-        """The nodes, in a topological order."""
+        """Nodes in a topological order."""
         return range(len(self.predecessors))
 
     @property
     def leaves(self) -> tuple[int, ...]:
         """Nodes without an edge to another, ascending."""
-        inner = {before for these in self.predecessors for before in these}
+        inner = set().union(*self.predecessors)
         return tuple(node for node in self.nodes if node not in inner)
 
     @cached_property
     def depths(self) -> tuple[int, ...]:
-        """Edges on the longest path to each node."""
+        """Number of edges on the longest path to each node."""
         depths: list[int] = []
-        for these in self.predecessors:
-            depths.append(max((depths[before] + 1 for before in these), default=0))
+        for predecessors in self.predecessors:
+            depths.append(max((depths[node] + 1 for node in predecessors), default=0))
         return tuple(depths)
 
     @cached_property
     def temperatures(self) -> tuple[float, ...]:
-        """Sampling temperature of each node, 1 - (d + 1) / (D + 2) for its depth d of at most D (D-MAC-6)."""
+        """Sampling temperature of each node, 1 - (d + 1) / (D + 2) for depth d of at most D (D-MAC-6)."""
         deepest = max(self.depths)
-        # A quotient of whole numbers is the float nearest to it; its difference from 1 need not be.
+        # The quotient of whole numbers is the nearest float; the difference from 1 need not be.
         return tuple((deepest + 1 - depth) / (deepest + 2) for depth in self.depths)
 
     @cached_property
     def slots(self) -> tuple[int, ...]:
-        """Where the calls of each node begin in a numbering of all calls, and where the last one's end."""
-        # For k edges to a node 3k + 1 numbers, which are draws too; it makes 2k + 1 calls at most, others stay free.
-        return tuple(accumulate((3 * len(these) + 1 for these in self.predecessors), initial=0))
+        """First slot of each node in a numbering of all calls, and the end of the last node's."""
+        # A node with k incoming edges has 3k + 1 slots, which are draws, too; it makes 2k + 1 calls at most.
+        return tuple(accumulate((3 * len(nodes) + 1 for nodes in self.predecessors), initial=0))
 
 
 def graph_of(topology: Topology, agents: int) -> Graph:
-    """The topology with so many nodes; edges lead from the one root outwards, in the tree to two nodes each."""
+    """Return a topology with a number of nodes; edges lead outwards from one root, in the tree to two nodes each."""
     match topology:
         case "chain":
             later = [(node - 1,) for node in range(1, agents)]
@@ -122,7 +122,7 @@ _EMPHASIS = " \t*_`#>\"'.!"
 
 
 def advice_in(critique: str) -> str:
-    """The advice a critique holds, empty where a line of its own approves; within a sentence approval is none."""
+    """Return the advice of a critique, empty if a line of its own approves; approval within a sentence is none."""
     lines = [line.strip(_EMPHASIS).upper() for line in critique.splitlines()]
     return "" if NO_REVISION in lines else critique.strip()
 
@@ -132,7 +132,7 @@ _KINDS: Mapping[str, Kind] = {"critique": "critique", "revise": "revise", "merge
 
 @dataclass(frozen=True)
 class Exchange:
-    """Agents of one backbone on a graph, at work on one question; a node is a step, a slot a draw (D-MAC-6)."""
+    """Agents of one backbone on a graph, working on one question; a node is a step, a slot a draw (D-MAC-6)."""
 
     graph: Graph
     backbone: str
@@ -141,26 +141,26 @@ class Exchange:
     context: Context
 
     async def solve(self, node: int, place: int = 0) -> str:
-        """The solution of a node that nothing is handed to."""
+        """Return the solution of a node without predecessors."""
         system = (PROFILE, SOLVE, self.context.rules)
         return await self._ask(node, place, "solve", team_prompt(system, self.item, (), NOTHING_TO_REVISE))
 
     async def refine(self, solution: str, node: int, edge: int) -> str:
-        """One edge: a critic reads the solution handed on, then the actor, whatever the critic says, betters it."""
+        """Return the solution after one edge: a critic comments on it, then the actor revises it in any case."""
         critic, actor, rules = 2 * edge, 2 * edge + 1, self.context.rules
         if not solution.strip():
             return await self.solve(node, actor)
-        shown = Record("Solution", solution)
+        record = Record("Solution", solution)
         system = (PROFILE, CRITICISE, self.checks, _APPROVAL, f"{_FORM} {rules}" if rules else "")
-        prompt = team_prompt(system, self.item, [shown], header=SOLUTION_HEADER)
+        prompt = team_prompt(system, self.item, [record], header=SOLUTION_HEADER)
         advice = advice_in(await self._ask(node, critic, "critique", prompt))
-        records = [shown, Record("Advice", advice or NO_ADVICE)]
+        records = [record, Record("Advice", advice or NO_ADVICE)]
         prompt = team_prompt((PROFILE, REVISE, rules), self.item, records, header=ADVICE_HEADER)
         return await self._ask(node, actor, "revise", prompt)
 
     async def merge(self, candidates: Sequence[str], node: int) -> str:
-        """One solution from the candidates of a node, in one call; none without any candidate."""
-        # A single one that is left of several is merged, too: a node's solution is always that of its last call.
+        """Return one solution from the candidates of a node, in one call; empty if there is no candidate."""
+        # A single one left of several is merged, too: the solution of a node is that of its last call.
         records = [Record("Candidate", candidate) for candidate in candidates if candidate.strip()]
         if not records:
             return ""
@@ -186,15 +186,16 @@ class Exchange:
 
 
 async def run(exchange: Exchange) -> str:
-    """Run the graph, each node once its predecessors have delivered; return the solution of its leaf or leaves."""
+    """Run each node once its predecessors have delivered; return the solution of the leaf, or of all leaves merged."""
     graph = exchange.graph
     solutions = [""] * len(graph.nodes)
     delivered = [asyncio.Event() for _ in graph.nodes]
 
     async def deliver(node: int) -> None:
-        for before in graph.predecessors[node]:
-            await delivered[before].wait()
-        solutions[node] = await _solution(exchange, node, [solutions[before] for before in graph.predecessors[node]])
+        for predecessor in graph.predecessors[node]:
+            await delivered[predecessor].wait()
+        received = [solutions[predecessor] for predecessor in graph.predecessors[node]]
+        solutions[node] = await _solution(exchange, node, received)
         delivered[node].set()
 
     await gather(deliver(node) for node in graph.nodes)
@@ -202,15 +203,15 @@ async def run(exchange: Exchange) -> str:
     return final[0] if len(final) == 1 else await exchange.merge(final, len(graph.nodes))
 
 
-async def _solution(exchange: Exchange, node: int, handed: list[str]) -> str:
-    if not handed:
+async def _solution(exchange: Exchange, node: int, received: list[str]) -> str:
+    if not received:
         return await exchange.solve(node)
-    candidates = await gather(exchange.refine(solution, node, edge) for edge, solution in enumerate(handed))
+    candidates = await gather(exchange.refine(solution, node, edge) for edge, solution in enumerate(received))
     return candidates[0] if len(candidates) == 1 else await exchange.merge(candidates, node)
 
 
 class Config(Declaration):
-    """What distinguishes the rows."""
+    """Settings of MacNet."""
 
     topology: Topology
     agents: PositiveInt = 6  # nodes of the graph
@@ -225,12 +226,12 @@ class MacNet:
     checks: str
 
     async def solve(self, item: Item, context: Context) -> str:
-        """The solution of the last node, or the one made from all leaves."""
+        """Return the solution of the last node, or the one merged from all leaves."""
         return await run(Exchange(self.graph, self.backbone, self.checks, item, context))
 
 
 def build(setting: Setting, config: Config) -> MacNet:
-    """The method for one backbone and a benchmark of a domain that critics have rules for."""
+    """Return the method for one backbone; UserError if critics have no rules for the domain."""
     if setting.domain not in CHECKS:
         raise unknown("domain of critics", setting.domain, CHECKS, "baselines/macnet.py")
     return MacNet(setting.one_backbone, graph_of(config.topology, config.agents), CHECKS[setting.domain])

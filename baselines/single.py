@@ -1,4 +1,4 @@
-"""Single LLM: the question and the output rules, one call; reasoning is not forbidden."""
+"""Single LLM: one call with the question and the output rules; reasoning is not forbidden."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.runner.method import Setting
 
 
 class Config(Declaration):
-    """Single LLM has nothing to set."""
+    """Settings of Single LLM: none."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,10 @@ class SingleLLM:
     backbone: str
 
     async def solve(self, item: Item, context: Context) -> str:
-        """The reply to the bare question."""
+        """Return the reply to the bare question."""
         return (await context.ask(self.backbone, question_prompt("", context.rules, item))).text
 
 
 def build(setting: Setting, config: Config) -> SingleLLM:
-    """The method for one backbone."""
+    """Return the method for one backbone."""
     return SingleLLM(setting.one_backbone)

@@ -1,4 +1,4 @@
-"""One edit of a workflow: its form, what it does, a schema for one parent; it touches one node (D-AF-3)."""
+"""Edits of one node of a workflow: their form, their application, and a JSON schema for one parent (D-AF-3)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from harness.files import Declaration
 
 
 class Add(Declaration):
-    """A new node behind ``at`` others."""
+    """New node behind ``at`` others."""
 
     kind: Literal["add"] = "add"
     at: int
@@ -51,8 +51,8 @@ Edit = Annotated[Add | Replace | Remove, Field(discriminator="kind")]
 
 
 def apply(edit: Edit, parent: Workflow, domain: str) -> Workflow:
-    """The workflow after an edit; raises InvalidWorkflowError where it does not fit or the result could not run."""
-    # A replaced node keeps its name; who read a removed one reads its inputs; what nothing reads any longer goes.
+    """Return the workflow after an edit; InvalidWorkflowError if it does not fit or the result could not run."""
+    # A replaced node keeps its name; readers of a removed one read its inputs; nodes without readers are dropped.
     nodes = parent.nodes
     if not isinstance(edit, Add) and edit.id not in parent.ids:
         raise InvalidWorkflowError(f"there is no node {edit.id!r}; there are {', '.join(parent.ids)}")
@@ -69,15 +69,15 @@ def apply(edit: Edit, parent: Workflow, domain: str) -> Workflow:
             child = tuple(_reading(node, _rewired(node, id_, inputs)) for node in nodes if node.id != id_)
     if not child:
         raise InvalidWorkflowError("the last node cannot be removed")
-    whole = Workflow((*child[:-1], child[-1].model_copy(update={"repeat": 1})))
-    needed = whole.needed()
-    settled = Workflow(tuple(node for node in whole.nodes if node.id in needed))
-    check(settled, domain)
-    return settled
+    edited = Workflow((*child[:-1], child[-1].model_copy(update={"repeat": 1})))
+    needed = edited.needed()
+    pruned = Workflow(tuple(node for node in edited.nodes if node.id in needed))
+    check(pruned, domain)
+    return pruned
 
 
 def in_short(edit: Edit, child: Workflow) -> str:
-    """An edit, and what it led to, in a few words."""
+    """Return an edit and its result in a few words."""
     if isinstance(edit, Remove):
         return f"remove {edit.id}"
     node = child.nodes[child.ids.index(edit.node.id if isinstance(edit, Add) else edit.id)]
@@ -95,8 +95,8 @@ def _rewired(node: Node, removed: str, inputs: tuple[str, ...]) -> tuple[str, ..
 
 
 def schema(parent: Workflow, domain: str) -> dict[str, Any]:
-    """A JSON schema of the proposals that fit a parent; a few of its instances are invalid all the same."""
-    # Every position has a branch of its own, because a schema without conditions cannot say "earlier" otherwise.
+    """Return a JSON schema of proposals for a parent; a few of its instances are invalid all the same."""
+    # Every position has a branch, because a schema without conditions cannot say "earlier" otherwise.
     edits = [*_additions(parent, domain), *_replacements(parent, domain), *_removals(parent, domain)]
     return _object({"modification": {"type": "string"}, "edit": {"anyOf": edits}})
 
@@ -115,18 +115,18 @@ def _additions(parent: Workflow, domain: str) -> Iterator[dict[str, Any]]:
 def _replacements(parent: Workflow, domain: str) -> Iterator[dict[str, Any]]:
     watched = {node.when.node for node in parent.nodes if node.when is not None}
     for place, old in enumerate(parent.nodes):
-        operators = [one for one in offered(domain).values() if one.has_status or old.id not in watched]
+        operators = [operator for operator in offered(domain).values() if operator.has_status or old.id not in watched]
         for node in _nodes(old.id, parent.nodes[:place], operators, domain):
             yield _object({"kind": {"const": "replace"}, "id": {"const": old.id}, "node": node})
 
 
 def _removals(parent: Workflow, domain: str) -> Iterator[dict[str, Any]]:
-    removable = [id_ for id_ in parent.ids if _can_go(id_, parent, domain)]
+    removable = [id_ for id_ in parent.ids if _is_removable(id_, parent, domain)]
     if removable:
         yield _object({"kind": {"const": "remove"}, "id": {"enum": removable}})
 
 
-def _can_go(id_: str, parent: Workflow, domain: str) -> bool:
+def _is_removable(id_: str, parent: Workflow, domain: str) -> bool:
     try:
         apply(Remove(id=id_), parent, domain)
     except InvalidWorkflowError:
@@ -137,16 +137,13 @@ def _can_go(id_: str, parent: Workflow, domain: str) -> bool:
 def _nodes(id_: str, earlier: Sequence[Node], operators: Sequence[Operator], domain: str) -> Iterator[dict[str, Any]]:
     ids = [node.id for node in earlier]
     with_status = [node.id for node in earlier if offered(domain)[node.operator].has_status]
-    kinds = dict.fromkeys((one.takes_instruction, one.needs_result) for one in operators)
-    for takes_instruction, needs_result in kinds:
+    kinds: dict[tuple[bool, bool], list[str]] = {}
+    for operator in operators:
+        kinds.setdefault((operator.takes_instruction, operator.needs_result), []).append(operator.name)
+    for (takes_instruction, needs_result), names in kinds.items():
         inputs = ids if needs_result else [QUESTION, *ids]
         if not inputs:
             continue
-        names = [
-            one.name
-            for one in operators
-            if (one.takes_instruction, one.needs_result) == (takes_instruction, needs_result)
-        ]
         yield _object(
             {
                 "id": {"const": id_},

@@ -1,4 +1,4 @@
-"""AFlow as a method of the suite: it searches on the training questions, then the best workflow answers."""
+"""AFlow as a method of the suite: a search on the training questions, whose best workflow answers the test."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from harness.training.loop import Attempt, Training, TrainingStep
 
 
 class Config(Declaration):
-    """The settings of AFlow, with the values of its authors' code."""
+    """Settings of AFlow, with the values of its authors' code."""
 
-    optimizer: str | None = None  # backbone that proposes edits; ``None``: the one that runs the workflow (D-AF-1)
+    optimizer: str | None = None  # backbone that proposes edits; None: the executor (D-AF-1)
     max_rounds: NonNegativeInt = 20  # after the first, which scores the start workflow
-    sample: PositiveInt = 4  # how many rounds a parent is drawn from
-    uniform_share: Share = 0.3  # weight λ of the uniform part of that draw
-    sharpness: NonNegativeFloat = 0.2  # factor α of a difference in score, in points, in the other part
-    patience: PositiveInt = 5  # the search ends when the best rounds have stayed the same for this many in a row
+    sample: PositiveInt = 4  # number of rounds a parent is drawn from
+    uniform_share: Share = 0.3  # weight λ of a uniform draw
+    sharpness: NonNegativeFloat = 0.2  # factor α of score differences, in points, in the other part of the draw
+    patience: PositiveInt = 5  # rounds without a change of the best ones that end the search
 
 
 logger = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ _OUTPUT_LENGTH = 2000
 
 
 class AFlow:
-    """A search over workflows by edits of a model, and the workflow it chose."""
+    """Search over workflows by edits of a model, and the best workflow."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
         self._executor = setting.one_backbone
@@ -61,15 +61,15 @@ class AFlow:
         self._rounds = setting.epochs({"default": 1 + config.max_rounds})
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Run the workflow on a question."""
+        """Return the answer of the workflow to a question."""
         return await Interpreter(self.workflow, self._executor).solve(item, context)
 
     def utility(self, answered: Answered) -> float:
-        """What the search maximises of one question: whether it is right, whatever it costs."""
+        """Return 1 for a right answer and 0 for a wrong one, whatever it costs."""
         return float(answered.verdict.correct)
 
     def load(self, checkpoint: Checkpoint) -> None:
-        """Take over the best workflow of a search, or the start; raises UserError for one of other questions."""
+        """Load the best workflow of a search, or the start workflow; UserError if it is for another domain."""
         try:
             best = search.best(_rounds(checkpoint))
             workflow = start(self._setting.domain) if best is None else best.tried
@@ -82,10 +82,10 @@ class AFlow:
         self.workflow = workflow
 
     async def fit(self, training: Training) -> None:
-        """Search until the best rounds no longer change or the rounds are used up (D-AF-6)."""
-        found = training.resume()
-        rounds = [] if found is None else _rounds(found)
-        if found is None:
+        """Search until the best rounds no longer change or the limit of rounds is reached (D-AF-6)."""
+        checkpoint = training.resume()
+        rounds = [] if checkpoint is None else _rounds(checkpoint)
+        if checkpoint is None:
             self._save(training, rounds)
         if self._rounds < 2:
             why = f"{self._rounds} of 2 rounds that a search takes at least, the first being of the start workflow"
@@ -93,18 +93,18 @@ class AFlow:
         while len(rounds) < self._rounds and not self._converged(rounds):
             rounds.append(await self._round(rounds, training))
             self._save(training, rounds)
-        chosen = search.best(rounds)
-        if chosen is not None:
-            self.workflow = chosen.tried
+        best = search.best(rounds)
+        if best is not None:
+            self.workflow = best.tried
 
     def _converged(self, rounds: Sequence[Round]) -> bool:
         return search.converged([score for score, _ in search.scored(rounds)], self._config.patience)
 
     def _save(self, training: Training, rounds: Sequence[Round]) -> None:
-        chosen = search.best(rounds)
+        best = search.best(rounds)
         facts = {
-            "search": [one.model_dump(mode="json", by_alias=True) for one in rounds],
-            "best": None if chosen is None else chosen.round,
+            "search": [entry.model_dump(mode="json", by_alias=True) for entry in rounds],
+            "best": None if best is None else best.round,
             "optimizer": self._optimizer.backbone,
             "questions": len(training.items),
             "converged": self._converged(rounds),
@@ -114,14 +114,14 @@ class AFlow:
     async def _round(self, rounds: Sequence[Round], training: Training) -> Round:
         if not rounds:
             first = Round(round=1, parent=None, status="scored", workflow=start(self._setting.domain))
-            return await self._scored(first, rounds, training)
-        begun = await self._begun(rounds, training)
-        if begun.workflow is None:
-            logger.warning("%s, round %d: nothing to try: %s", self._setting.benchmark, begun.round, begun.reason)
-            return begun
-        return await self._scored(begun, rounds, training)
+            return await self._score(first, rounds, training)
+        entry = await self._propose(rounds, training)
+        if entry.workflow is None:
+            logger.warning("%s, round %d: nothing to try: %s", self._setting.benchmark, entry.round, entry.reason)
+            return entry
+        return await self._score(entry, rounds, training)
 
-    async def _begun(self, rounds: Sequence[Round], training: Training) -> Round:
+    async def _propose(self, rounds: Sequence[Round], training: Training) -> Round:
         number = len(rounds) + 1
         items = {item.id: item for item in training.items}
 
@@ -129,8 +129,8 @@ class AFlow:
             place = (str(training.seed), str(number), str(attempt))
             parent = self._parent(rounds, place)
             failures = _shuffled(parent.failures, "shown", *place)[:SHOWN_FAILURES]
-            shown = [(items[failure.item], failure) for failure in failures]
-            return Situation(parent, search.children(rounds, parent), shown)
+            questions = [(items[failure.item], failure) for failure in failures]
+            return Situation(parent, search.children(rounds, parent), questions)
 
         with training.timed("proposals"):
             proposal = await self._optimizer.propose(number, situation, training)
@@ -147,62 +147,55 @@ class AFlow:
         )
 
     def _parent(self, rounds: Sequence[Round], place: tuple[str, ...]) -> Round:
-        """The parent of one attempt of a round: every attempt draws its own, as upstream (D-AF-3)."""
-        drawn_from = search.candidates(rounds, self._config.sample)
-        scores = [score for score, _ in search.scored(drawn_from)]
-        shares = search.probabilities(scores, self._config.uniform_share, self._config.sharpness)
-        return drawn_from[sample(shares, rng.uniform("parent", *place))]
+        """Draw the parent of one attempt of a round; every attempt has its own draw, as upstream (D-AF-3)."""
+        candidates = search.candidates(rounds, self._config.sample)
+        scores = [score for score, _ in search.scored(candidates)]
+        probabilities = search.probabilities(scores, self._config.uniform_share, self._config.sharpness)
+        return candidates[sample(probabilities, rng.uniform("parent", *place))]
 
     def _cost(self, proposal: Proposal) -> float:
         backbone = self._setting.pool[self._optimizer.backbone]
         return sum(backbone.cost(reply.prompt_tokens, reply.completion_tokens) for reply in proposal.replies)
 
-    async def _scored(self, begun: Round, rounds: Sequence[Round], training: Training) -> Round:
+    async def _score(self, entry: Round, rounds: Sequence[Round], training: Training) -> Round:
         """Run a workflow once on every training question (D-AF-6)."""
-        solve = Interpreter(begun.tried, self._executor).solve
-        episode = Episode(begun.round, 0)
+        solve = Interpreter(entry.tried, self._executor).solve
+        episode = Episode(entry.round, 0)
         training.plan(len(training.items))
         with training.timed("validation"):
             attempts = await gather(training.attempt(solve, item, episode) for item in training.items)
-        done = _graded(begun, rounds, attempts, training.seed)
-        self._note(done, rounds, attempts, training)
-        return done
-
-    def _note(self, done: Round, rounds: Sequence[Round], attempts: Sequence[Attempt], training: Training) -> None:
-        measures = {
-            "score": done.score or 0.0,
-            "parent": done.parent or 0,
-            "best": max(score for score, _ in search.scored([*rounds, done])),
-        }
-        training.note(TrainingStep(done.round, done.round, self._rounds), measures, attempts)
+        entry = _graded(entry, rounds, attempts, training.seed)
+        best = max(score for score, _ in search.scored([*rounds, entry]))
+        measures = {"score": entry.score or 0.0, "parent": entry.parent or 0, "best": best}
+        training.note(TrainingStep(entry.round, entry.round, self._rounds), measures, attempts)
+        return entry
 
 
-def _graded(begun: Round, rounds: Sequence[Round], attempts: Sequence[Attempt], seed: int) -> Round:
-    answered = [attempt.answered for attempt in attempts]
-    score = 100 * sum(one.verdict.correct for one in answered) / len(answered)
-    wrong = [
+def _graded(entry: Round, rounds: Sequence[Round], attempts: Sequence[Attempt], seed: int) -> Round:
+    score = 100 * sum(answered.verdict.correct for _, answered in attempts) / len(attempts)
+    failures = [
         Failure(
-            item=one.trajectory.item.id,
-            output=clipped(one.trajectory.answer, _OUTPUT_LENGTH),
-            extracted=None if one.verdict.answer is None else clipped(one.verdict.answer, _OUTPUT_LENGTH),
+            item=trajectory.item.id,
+            output=clipped(trajectory.answer, _OUTPUT_LENGTH),
+            extracted=None if verdict.answer is None else clipped(verdict.answer, _OUTPUT_LENGTH),
         )
-        for one in answered
-        if not one.verdict.correct
+        for _, (trajectory, verdict) in attempts
+        if not verdict.correct
     ]
-    before = None if begun.parent is None else rounds[begun.parent - 1].score
-    return begun.model_copy(
+    before = None if entry.parent is None else rounds[entry.parent - 1].score
+    return entry.model_copy(
         update={
             "score": score,
             "success": None if before is None else score > before,
-            "calls": sum(len(one.trajectory.calls) for one in answered),
-            "cost": sum(one.trajectory.cost_total for one in answered),
-            "failures": tuple(_shuffled(wrong, "kept", str(seed), str(begun.round))[:KEPT_FAILURES]),
+            "calls": sum(len(answered.trajectory.calls) for _, answered in attempts),
+            "cost": sum(answered.trajectory.cost_total for _, answered in attempts),
+            "failures": tuple(_shuffled(failures, "kept", str(seed), str(entry.round))[:KEPT_FAILURES]),
         }
     )
 
 
 def _rounds(checkpoint: Checkpoint) -> list[Round]:
-    return [Round.model_validate(one) for one in checkpoint.facts["search"]]
+    return [Round.model_validate(entry) for entry in checkpoint.facts["search"]]
 
 
 def _shuffled(failures: Sequence[Failure], what: str, *place: str) -> list[Failure]:

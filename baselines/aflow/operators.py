@@ -1,4 +1,4 @@
-"""What the operators do (their prompts, their calls, their use of the tools; D-AF-7), and the run of a workflow."""
+"""Operators of workflows: prompts, calls, use of the code tools (D-AF-7); and the run of a workflow."""
 
 from __future__ import annotations
 
@@ -58,27 +58,21 @@ _LETTER = re.compile(r"\b[Cc](?:andidate|ANDIDATE)\b[\s:*_(\[\"']*([A-Z])\b")
 
 
 class NodeOutput(NamedTuple):
-    """What one run of an operator gives: a text, and a status where the operator has one."""
+    """Output of one run of an operator: a text, and a status if the operator has one."""
 
     text: str
     status: Status | None = None
 
 
 class NodeRun(NamedTuple):
-    """One run of a node: its place in the workflow, counted from 1, and which repetition it is, counted from 0."""
+    """One run of a node: ``step`` is its place in the workflow, from 1; repetitions are counted from 0."""
 
     context: Context
     backbone: str
     step: int
     repetition: int
 
-    async def ask(
-        self,
-        messages: tuple[Message, ...],
-        purpose: str,
-        attempt: int = 0,
-        turn: Turn = Turn(),
-    ) -> Reply:
+    async def ask(self, messages: tuple[Message, ...], purpose: str, attempt: int = 0, turn: Turn = Turn()) -> Reply:
         """Ask the executor: greedily in the first run of a node, with a draw of its own in each other (D-AF-2)."""
         return await self.context.ask(
             self.backbone,
@@ -93,16 +87,16 @@ class NodeRun(NamedTuple):
 
     @property
     def draw(self) -> int:
-        """0 for the greedy run; for another, a number that no other run of any node has, whatever their prompts."""
+        """0 for the greedy run, else a number that no other run of any node has."""
         return (self.step - 1) * MOST_REPEATS + self.repetition if self.repetition else 0
 
     @property
     def slot(self) -> int:
-        """The first of the slots of this run."""
+        """First slot of this run."""
         return self.repetition * max(MOST_ATTEMPTS, MOST_REFLECTIONS)
 
     def prompt(self, instruction: str, records: Sequence[Record]) -> tuple[Message, ...]:
-        """The prompt of an operator that answers; without instruction and records it is that of Single LLM."""
+        """Return the prompt of an answering operator; without instruction and records it is that of Single LLM."""
         context = self.context
         if not records:
             return question_prompt(instruction, context.rules, context.item)
@@ -110,30 +104,30 @@ class NodeRun(NamedTuple):
 
 
 async def custom(run: NodeRun, instruction: str, records: Sequence[Record]) -> NodeOutput:
-    """One call with an instruction of the workflow."""
+    """Make one call with an instruction of the workflow."""
     prompt = run.prompt(instruction, records)
     return NodeOutput((await run.ask(prompt, "custom", turn=Turn(instruction=instruction))).text)
 
 
 async def generate_code(run: NodeRun, instruction: str, records: Sequence[Record]) -> NodeOutput:
-    """One call, of which only the program goes on; the whole text where there is none."""
+    """Make one call and return its program, or the whole text if there is none."""
     text = (await run.ask(run.prompt(instruction, records), "generate_code")).text
     program = (run.context.extract(text) or "").strip("\n")
     return NodeOutput(fenced(program) if program.strip() else text)
 
 
 async def generate_answer(run: NodeRun, instruction: str, records: Sequence[Record]) -> NodeOutput:
-    """One call that thinks before it answers."""
+    """Make one call that thinks before it answers."""
     turn = Turn(style="step_by_step")
     return NodeOutput((await run.ask(run.prompt(_THINK, records), "generate_answer", turn=turn)).text)
 
 
 async def ensemble(run: NodeRun, instruction: str, records: Sequence[Record]) -> NodeOutput:
-    """One call that picks a candidate by its letter, the first without one (D-AF-5); none for one candidate."""
+    """Make one call that picks a candidate by its letter, by default the first (D-AF-5); none for one candidate."""
     if len(records) < 2:
         return NodeOutput(records[0].text if records else "")
     letters = string.ascii_uppercase[: len(records)]
-    candidates = [Record(f"Candidate {letter}", one.text) for letter, one in zip(letters, records, strict=True)]
+    candidates = [Record(f"Candidate {letter}", record.text) for letter, record in zip(letters, records, strict=True)]
     prompt = team_prompt((_CHOOSE,), run.context.item, candidates, header=CANDIDATES)
     reply = await run.ask(prompt, "ensemble", turn=Turn("aggregate", form="letter"))
     named = _LETTER.findall(reply.text)
@@ -143,7 +137,7 @@ async def ensemble(run: NodeRun, instruction: str, records: Sequence[Record]) ->
 
 
 async def programmer(run: NodeRun, instruction: str, records: Sequence[Record]) -> NodeOutput:
-    """A program that computes the answer, run, and rewritten where it gave no value; then the last reply goes on."""
+    """Run a program that computes the answer, rewritten while it gives no value; return value or last reply."""
     conversation = run.prompt(_PROGRAM, records)
     text = ""
     for attempt in range(MOST_ATTEMPTS):
@@ -163,15 +157,16 @@ async def programmer(run: NodeRun, instruction: str, records: Sequence[Record]) 
 
 
 async def check_solution(run: NodeRun, instruction: str, records: Sequence[Record]) -> NodeOutput:
-    """The first solution that passes the visible examples, if any; else the first, rewritten until it does (D-AF-4)."""
-    solutions = [one.text for one in records]
+    """Return the first solution that passes the visible examples, else the first one, rewritten (D-AF-4)."""
+    solutions = [record.text for record in records]
     for solution in solutions:
         if await _status(run.context, solution) == "passed":
             return NodeOutput(solution, "passed")
-    solution = next((one for one in solutions if programs(one)), "")
+    solution = next((text for text in solutions if programs(text)), "")
     for attempt in range(MOST_REFLECTIONS if solution else 0):
-        seen = Record("Solution", appended(solution, await run.context.code_tools.examples(run.context.item, solution)))
-        prompt = team_prompt((_REFLECT, run.context.rules), run.context.item, [seen], header="The solution:")
+        failed = appended(solution, await run.context.code_tools.examples(run.context.item, solution))
+        records = [Record("Solution", failed)]
+        prompt = team_prompt((_REFLECT, run.context.rules), run.context.item, records, header="The solution:")
         text = (await run.ask(prompt, "reflect", attempt, Turn("revise"))).text
         if not programs(text):
             break
@@ -198,21 +193,21 @@ RUN: Mapping[str, Callable[[NodeRun, str, Sequence[Record]], Coroutine[Any, Any,
 
 
 class Result(NamedTuple):
-    """What a node leaves for later ones: at least one text, and a status if it ran and its operator has one."""
+    """Result of a node for later ones: at least one text, and a status if it ran and its operator has one."""
 
     texts: tuple[str, ...]
     status: Status | None
 
 
 class Interpreter:
-    """Runs a checked workflow, node after node, a step each; the runs of one node are concurrent."""
+    """Interpreter of a checked workflow: a step a node, in order; the runs of one node are concurrent."""
 
     def __init__(self, workflow: Workflow, executor: str) -> None:
         self._workflow = workflow
         self._executor = executor
 
     async def solve(self, item: Item, context: Context) -> str:
-        """The answer: the output of the last node."""
+        """Return the output of the last node."""
         results: dict[str, Result] = {}
         for step, node in enumerate(self._workflow.nodes, 1):
             results[node.id] = await self._run(node, step, results, context)
@@ -227,7 +222,7 @@ class Interpreter:
 
 
 def _passed_through(node: Node, results: Mapping[str, Result]) -> Result:
-    """Outputs the first input or else what it watches; without a status, so that no condition on it holds."""
+    """Return the result of the first input, or of the watched node, without a status."""
     watched = [node.when.node] if node.when else []
     return Result(results[(*node.sources, *watched)[0]].texts, None)
 
@@ -236,6 +231,6 @@ def _records(node: Node, results: Mapping[str, Result]) -> list[Record]:
     return [Record(f"Result of {name}", text) for name in node.sources for text in results[name].texts if text.strip()]
 
 
-def _joined(outcomes: list[NodeOutput]) -> Result:
-    ordered = sorted(outcomes, key=lambda outcome: outcome.status == "failed")
-    return Result(tuple(outcome.text for outcome in ordered), ordered[0].status)
+def _joined(outputs: list[NodeOutput]) -> Result:
+    ordered = sorted(outputs, key=lambda output: output.status == "failed")
+    return Result(tuple(output.text for output in ordered), ordered[0].status)

@@ -1,4 +1,4 @@
-"""Asking the optimizer for one edit: what it is told, and the calls until there is an edit to try (D-AF-3)."""
+"""Proposals of the optimizer: its prompt, and the calls until there is an edit to try (D-AF-3)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _OUTPUT_LENGTH = 900
 
 
 class Situation(NamedTuple):
-    """What a proposal starts from: a scored round, the rounds that tried an edit of it, questions it got wrong."""
+    """Start of a proposal: a scored round, the rounds that tried an edit of it, questions it got wrong."""
 
     parent: Round
     children: Sequence[Round]
@@ -75,7 +75,7 @@ class Situation(NamedTuple):
 def optimizer_prompt(
     situation: Situation, schema: Mapping[str, Any], domain: str, rules: str, refused: Sequence[str]
 ) -> tuple[Message, ...]:
-    """The prompt of one proposal, with the schema that it has to fit and why earlier ones were refused (D-AF-3)."""
+    """Return the prompt of one proposal, with its schema and the reasons why earlier ones were refused (D-AF-3)."""
     system = [
         f"You improve, edit by edit, a workflow by which a language model answers {_TASKS[domain]}.",
         _LANGUAGE,
@@ -129,7 +129,7 @@ def _failures(failures: Sequence[tuple[Item, Failure]]) -> Iterator[str]:
 
 
 def clipped(text: str, length: int) -> str:
-    """A text without its middle where it is long: the answer mostly stands at the end."""
+    """Return a text without its middle if it is too long; answers mostly stand at the end."""
     text = text.strip()
     if len(text) <= length:
         return text
@@ -147,7 +147,7 @@ _LOGGED = 200
 
 
 class Proposal(NamedTuple):
-    """What a round of asking came to: a workflow or the reason why there is none, and all replies."""
+    """Outcome of a round of proposals: a workflow or the reason why there is none, and all replies."""
 
     parent: Round
     edit: str
@@ -158,22 +158,22 @@ class Proposal(NamedTuple):
 
 
 class Optimizer:
-    """Proposes edits for the questions of a domain, with one backbone behind it."""
+    """Backbone that proposes edits for the questions of a domain."""
 
     def __init__(self, backbone: str, domain: str) -> None:
         self.backbone = backbone
         self._domain = domain
 
     async def propose(self, number: int, situation_of: Callable[[int], Situation], training: Training) -> Proposal:
-        """Ask for the edit of a round: three attempts at most, of which two may give nothing to apply."""
-        # The next prompt for the same parent says why a proposal was refused; a failed call proposed nothing.
+        """Return the proposal of a round, after three attempts at most, of which two may give no valid edit."""
+        # The next prompt for the same parent says why a proposal was refused.
         replies: list[Reply] = []
         refused: dict[int, list[str]] = {}
         reason, unusable, attempt = "", 0, 0
         while attempt < MOST_ASKS and unusable < MOST_UNUSABLE:
             situation = situation_of(attempt)
-            of_parent = refused.setdefault(situation.parent.round, [])
-            replies += await self._ask(Episode(number, attempt), situation, of_parent, training)
+            reasons = refused.setdefault(situation.parent.round, [])
+            replies += await self._ask(Episode(number, attempt), situation, reasons, training)
             attempt += 1
             if replies[-1].error is not None:
                 reason, unusable = FAILED, unusable + 1
@@ -187,13 +187,13 @@ class Optimizer:
                 reason = _repeated(modification, child, situation)
                 if not reason:
                     return Proposal(situation.parent, in_short(edit, child), modification, child, tuple(replies))
-            of_parent.append(reason)
+            reasons.append(reason)
         return Proposal(situation.parent, "", "", None, tuple(replies), reason)
 
     async def _ask(
         self, episode: Episode, situation: Situation, refused: Sequence[str], training: Training
     ) -> tuple[Reply, ...]:
-        """A call with a response format and, where that fails, one without (D-AF-2, D-AF-3)."""
+        """Make a call with a response format and, if it fails, one without (D-AF-2, D-AF-3)."""
         fits = schema(situation.parent.tried, self._domain)
         draw = rng.index(1 << 31, PURPOSE, str(training.seed), *map(str, episode))
 
@@ -211,10 +211,10 @@ class Optimizer:
         return await training.consult(PURPOSE, episode, ask)
 
     def _log_failure(self, reply: Reply, episode: Episode, how: str) -> None:
-        """Show what a server said; it may differ from run to run and so is no reason that a round keeps."""
+        """Log the error of a call; it may differ from run to run, so no round stores it."""
         if reply.error is not None:
-            said = " ".join(reply.error.split())[:_LOGGED]
-            logger.warning("optimizer %s, round %d: the call %s failed: %s", self.backbone, episode.epoch, how, said)
+            error = " ".join(reply.error.split())[:_LOGGED]
+            logger.warning("optimizer %s, round %d: the call %s failed: %s", self.backbone, episode.epoch, how, error)
 
 
 class _Proposed(Declaration):
@@ -225,20 +225,19 @@ class _Proposed(Declaration):
 
 
 def proposed(text: str) -> tuple[str, Edit]:
-    """The description of an edit and the edit, from a reply; raises InvalidWorkflowError where there is none."""
+    """Return description and edit from a reply; InvalidWorkflowError if there is none."""
     try:
-        found = _Proposed.model_validate(_parsed(text))
+        proposal = _Proposed.model_validate(_parse(text))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise InvalidWorkflowError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    return found.modification, found.edit
+    return proposal.modification, proposal.edit
 
 
-def _parsed(text: str) -> dict[str, Any]:
-    tries = [text, *(block.source for block in fenced_blocks(text)), text[text.find("{") : text.rfind("}") + 1]]
-    for one in tries:
+def _parse(text: str) -> dict[str, Any]:
+    for source in [text, *(block.source for block in fenced_blocks(text)), text[text.find("{") : text.rfind("}") + 1]]:
         try:
-            document = orjson.loads(one)
+            document = orjson.loads(source)
         except orjson.JSONDecodeError:
             continue
         if isinstance(document, dict):
@@ -247,8 +246,8 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _response_format(fits: Mapping[str, Any]) -> str:
-    named = {"name": "proposal", "strict": True, "schema": fits}
-    return orjson.dumps({"type": "json_schema", "json_schema": named}).decode()
+    proposal = {"name": "proposal", "strict": True, "schema": fits}
+    return orjson.dumps({"type": "json_schema", "json_schema": proposal}).decode()
 
 
 def _repeated(modification: str, child: Workflow, situation: Situation) -> str:

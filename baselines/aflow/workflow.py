@@ -1,4 +1,4 @@
-"""The language of workflows: a list of nodes that a schema describes and nothing has to execute (D-AF-3)."""
+"""Workflows as data: a list of nodes instead of code (D-AF-3)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from harness.files import Declaration, Many
 
 
 class Operator(NamedTuple):
-    """One operator, as the optimizer is told of it."""
+    """Operator, as described to the optimizer."""
 
     name: str
     description: str
-    takes_instruction: bool = False  # a node may give it an instruction
-    needs_result: bool = False  # it works on results of earlier nodes and can do nothing with the question alone
-    has_status: bool = False  # it ends with a status, ``passed`` or ``failed``, that a later node can look at
+    takes_instruction: bool = False
+    needs_result: bool = False  # of an earlier node; the question alone is not enough
+    has_status: bool = False  # ends with ``passed`` or ``failed``, which conditions of later nodes can read
 
 
 CUSTOM = Operator(
@@ -60,7 +60,7 @@ START: Mapping[str, Operator] = {"Code": CODE_GENERATE, "Math": CUSTOM, "Commons
 
 
 def offered(domain: str) -> dict[str, Operator]:
-    """The operators of a domain, by name."""
+    """Return the operators of a domain by name."""
     return {operator.name: operator for operator in OFFERED[domain]}
 
 
@@ -75,57 +75,57 @@ LONGEST_INSTRUCTION = 2000
 
 
 class InvalidWorkflowError(ValueError):
-    """A workflow, or an edit of one, that the language does not allow; says why in a few words."""
+    """Workflow or edit that is not allowed, with the reason in a few words."""
 
 
 class Condition(Declaration):
-    """A node runs only if an earlier one ended with a status."""
+    """Condition of a node: an earlier one ended with a status."""
 
     node: str
     outcome: Status = Field(alias="is")
 
 
 class Node(Declaration):
-    """One step of a workflow."""
+    """Step of a workflow."""
 
     id: Annotated[str, Field(pattern="^[A-Za-z][A-Za-z0-9_]{0,31}$")]
     operator: str
     # ``"question"`` or ids of earlier nodes, each once, in the order in which they are shown.
     inputs: Annotated[Many[str], AfterValidator(lambda names: tuple(dict.fromkeys(names)))] = (QUESTION,)
     instruction: Annotated[str, StringConstraints(strip_whitespace=True, max_length=LONGEST_INSTRUCTION)] = ""
-    repeat: Annotated[int, Field(ge=1, le=MOST_REPEATS)] = 1  # every run is one output; the last node runs once
+    repeat: Annotated[int, Field(ge=1, le=MOST_REPEATS)] = 1  # one output a run; the last node runs once
     when: Condition | None = None
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The earlier nodes among the inputs."""
+        """Earlier nodes among the inputs."""
         return tuple(name for name in self.inputs if name != QUESTION)
 
     @property
     def refers_to(self) -> frozenset[str]:
-        """Every earlier node that its outcome depends on."""
+        """Earlier nodes among the inputs and in the condition."""
         return frozenset(self.sources) | ({self.when.node} if self.when else set())
 
 
 class Workflow(RootModel[Many[Node]], frozen=True):
-    """Nodes in the order in which they run; in JSON, a list."""
+    """Nodes in the order of execution; in JSON, a list."""
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """The nodes."""
+        """Nodes in order."""
         return self.root
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The names of the nodes, in order."""
+        """Names of the nodes in order."""
         return tuple(node.id for node in self.nodes)
 
     def to_json(self) -> list[dict[str, Any]]:
-        """The form that the optimizer sees."""
+        """Return the form that the optimizer sees."""
         return self.model_dump(mode="json", by_alias=True)
 
     def canonical(self) -> list[list[Any]]:
-        """Equal for workflows that differ in nothing but the names of nodes and white space in instructions."""
+        """Return a form that does not depend on names of nodes and white space in instructions."""
         names = {QUESTION: QUESTION, **{id_: str(place) for place, id_ in enumerate(self.ids)}}
         return [
             [
@@ -139,7 +139,7 @@ class Workflow(RootModel[Many[Node]], frozen=True):
         ]
 
     def needed(self) -> frozenset[str]:
-        """The nodes that the answer depends on."""
+        """Return the names of the nodes that the answer depends on."""
         reached = {self.nodes[-1].id}
         for node in reversed(self.nodes):
             if node.id in reached:
@@ -148,12 +148,12 @@ class Workflow(RootModel[Many[Node]], frozen=True):
 
 
 def start(domain: str) -> Workflow:
-    """The workflow of round 1: the question, asked once."""
+    """Return the workflow of round 1: one call with the question."""
     return Workflow((Node(id="node_1", operator=START[domain].name),))
 
 
 def check(workflow: Workflow, domain: str) -> None:
-    """Raise InvalidWorkflowError for a workflow that could not run, or part of which would run for nothing."""
+    """Raise InvalidWorkflowError for a workflow that could not run, or that has nodes without readers."""
     if not 1 <= len(workflow.nodes) <= MOST_NODES:
         raise InvalidWorkflowError(f"a workflow has 1 to {MOST_NODES} nodes, this one {len(workflow.nodes)}")
     earlier: dict[str, Node] = {}

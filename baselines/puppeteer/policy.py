@@ -146,11 +146,9 @@ class PuppeteerRollout:
 
     async def _close(self, path: Path, item: Item, context: Context) -> str:
         """Return the last valid program, if there is one (D-PUP-11), else the reply to a final call (D-PUP-7)."""
-        program = next(
-            (step.contribution.program for step in reversed(path) if step.contribution.program is not None), None
-        )
-        if program is not None:
-            return fenced(program)
+        programs = [step.contribution.program for step in path if step.contribution.program is not None]
+        if programs:
+            return fenced(programs[-1])
         reply = await context.ask(
             self._backbone,
             final(item, context.rules, path),
