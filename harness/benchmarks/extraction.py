@@ -40,19 +40,19 @@ _LANGUAGE_CHARACTERS = string.ascii_letters + string.digits + "_+#.-"
 
 
 def boxes_from_last(text: str) -> Iterator[str]:
-    r"""Contents of the balanced ``\boxed{...}`` and ``\fbox{...}`` that hold no other, the last first."""
+    r"""Iterate over the contents of balanced ``\boxed{...}`` and ``\fbox{...}`` that hold no other, the last first."""
     closing = _closing_braces(text)
-    following = len(text)
+    next_start = len(text)
     for match in reversed(list(_BOX.finditer(text))):
         end = closing.get(match.end() - 1)
         if end is not None:
-            if end < following:
+            if end < next_start:
                 yield text[match.end() : end].strip()
-            following = match.start()
+            next_start = match.start()
 
 
 def last_box(text: str) -> str | None:
-    """Content of the last balanced box, ``None`` where there is none."""
+    """Return the content of the last balanced box, None if there is none."""
     return next(boxes_from_last(text), None)
 
 
@@ -68,14 +68,14 @@ def _closing_braces(text: str) -> dict[int, int]:
 
 
 def after_answer_is(text: str, cut_off: bool = False) -> list[str]:
-    """What follows each "answer is" or "final result:", up to the end of the line or the next of them, first to last.
+    """Return the text behind each "answer is" or "final result:", up to the end of the line or the next of them.
 
     The last of a text that is cut off counts if what it states has ended.
     """
-    stretches = _ANSWER_IS.split(without_programs(text))[1:]
-    if cut_off and stretches and not _ENDED.search(stretches[-1]):
-        stretches.pop()
-    return [stretch.partition("\n")[0].strip() for stretch in stretches]
+    statements = _ANSWER_IS.split(without_programs(text))[1:]
+    if cut_off and statements and not _ENDED.search(statements[-1]):
+        statements.pop()
+    return [statement.partition("\n")[0].strip() for statement in statements]
 
 
 def without_programs(text: str) -> str:
@@ -84,7 +84,7 @@ def without_programs(text: str) -> str:
 
 
 def before_next_question(text: str) -> str:
-    """Return the text up to where it goes on to another question, all of it where it does not."""
+    """Return the text up to the place where it goes on to another question, all of it if it does not."""
     return _NEXT_QUESTION.split(text, maxsplit=1)[0]
 
 
@@ -97,7 +97,7 @@ class Block(NamedTuple):
 
 
 def fenced_blocks(text: str) -> list[Block]:
-    """All blocks in order, the last perhaps unclosed; a fence may follow prose or, with a language, end a block."""
+    """Return all blocks, the last perhaps unclosed; a fence may follow prose or, with a language, end a block."""
     blocks: list[Block] = []
     opened: _Fence | None = None
     lines: list[str] = []
@@ -115,14 +115,13 @@ def fenced_blocks(text: str) -> list[Block]:
 
 
 def before_fences(text: str) -> str:
-    """Return the lines before the first that ends in a fence."""
+    """Return the lines before the first one that ends in a fence."""
     return "\n".join(itertools.takewhile(lambda line: _fence_at_end(line) is None, text.split("\n")))
 
 
 def fenced(program: str) -> str:
-    """A program in a fence that nothing inside it can close."""
-    longest = max((len(run) for run in re.findall("`+", program)), default=0)
-    fence = "`" * max(3, longest + 1)
+    """Write a program in a fence that nothing inside it can close."""
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", program))])
     return f"{fence}python\n{program.rstrip()}\n{fence}"
 
 
@@ -133,7 +132,7 @@ class _Fence(NamedTuple):
 
 
 def _fence_at_end(line: str) -> _Fence | None:
-    """The fence that closes a line, read from the right: a search from the left is quadratic in the marks."""
+    """Return the fence at the end of a line, read from the right: from the left, time is quadratic in the marks."""
     body = line.rstrip()
     head = body.rstrip(_LANGUAGE_CHARACTERS)
     language = body[len(head) :].lower()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import Prepared
 
 NEAR = 0.9
 NGRAM_LENGTH = 5
+# Test questions compared at a time, which keeps memory flat.
 CHUNK = 256
 
 
@@ -24,28 +22,22 @@ class Leak(NamedTuple):
 
 
 def leaks(prepared: Prepared) -> list[Leak]:
-    """All leaks from training into test questions of a prepared benchmark, by test id, then training id."""
-    train, test = prepared.train, prepared.test
-    return sorted(_leaks(train, test), key=lambda leak: (leak.test, leak.train)) if train and test else []
-
-
-def _leaks(train: Sequence[Item], test: Sequence[Item]) -> Iterator[Leak]:
-    """Both kinds; the similarities are formed for a few test questions at a time, which keeps memory flat."""
+    """Return all leaks from training into test questions of a prepared benchmark, by test id, then training id."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    train_texts, test_texts = ([" ".join(one.question.lower().split()) for one in items] for items in (train, test))
+    train, test = prepared.train, prepared.test
+    if not train or not test:
+        return []
+    train_texts, test_texts = ([" ".join(item.question.lower().split()) for item in items] for items in (train, test))
     vectorizer = TfidfVectorizer(analyzer="char", ngram_range=(NGRAM_LENGTH, NGRAM_LENGTH), lowercase=False)
     vectorizer.fit([*train_texts, *test_texts])
     columns = vectorizer.transform(train_texts).T
-    exact = defaultdict(list)
-    for place, text in enumerate(train_texts):
-        exact[text].append(place)
+    pairs: list[Leak] = []
     for start in range(0, len(test), CHUNK):
-        texts = test_texts[start : start + CHUNK]
-        found = (vectorizer.transform(texts) @ columns).tocoo()
-        near = found.data >= NEAR
-        for row, column, similarity in zip(found.row[near], found.col[near], found.data[near].tolist(), strict=True):
-            if train_texts[column] != texts[row]:
-                yield Leak(train[column].id, test[start + row].id, "near", round(similarity, 4))
-        for row, text in enumerate(texts):
-            yield from (Leak(train[place].id, test[start + row].id, "exact", 1.0) for place in exact[text])
+        cosines = (vectorizer.transform(test_texts[start : start + CHUNK]) @ columns).tocoo()
+        near = cosines.data >= NEAR
+        for row, column, cosine in zip(cosines.row[near], cosines.col[near], cosines.data[near].tolist(), strict=True):
+            is_exact = train_texts[column] == test_texts[start + row]
+            kind, similarity = ("exact", 1.0) if is_exact else ("near", round(cosine, 4))
+            pairs.append(Leak(train[column].id, test[start + row].id, kind, similarity))
+    return sorted(pairs, key=lambda leak: (leak.test, leak.train))

@@ -46,7 +46,7 @@ class Math(Benchmark):
     )
 
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
-        """Ids are the subject and a hash of the problem: no copy on the hub keeps upstream's file names."""
+        """Return the items; ids are subject and hash of the problem, as no copy keeps upstream's file names."""
         ids = _unique_ids(records)
         return [self._item(id_, record) for id_, record in zip(ids, records, strict=True)]
 
@@ -64,32 +64,32 @@ class Math(Benchmark):
         )
 
     def _published_split(self, items: Sequence[Item]) -> Split:
-        """519 problems: a tenth of every subject and level, rounded up; 103 of them for training."""
+        """Divide 519 problems, a tenth of every subject and level, rounded up: 103 of them for training."""
         return share_split(tenth_of_each({item.id: item.stratum for item in items}, self.key), self.key)
 
     def present(self, item: Item, answer: str) -> str:
-        """The answer line with a box."""
+        """Write the answer line with a box."""
         return f"The answer is \\boxed{{{answer}}}"
 
     def read(self, item: Item, text: str, stated_only: bool) -> str | None:
-        """Content of the last balanced box, else what follows the last "answer is", without words that explain it."""
-        box = last_box(text)
-        if box is None:
+        """Return the last balanced box, else the text behind the last "answer is", without words that explain it."""
+        answer = last_box(text)
+        if answer is None:
             lines = [line for line in after_answer_is(text, stated_only) if line]
-            box = _result(_first_formula(lines[-1]), item.question) if lines else ""
-        return _unexplained(box) or None
+            answer = _result(_first_formula(lines[-1]), item.question) if lines else ""
+        return _without_explanation(answer) or None
 
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
-        """The gold answer with one number changed, with its sign changed, and small integers."""
+        """Return the gold answer with one number changed, with its sign changed, and small integers."""
         # The string rules would call -0 wrong although it is right.
         negated = [item.gold[1:] if item.gold.startswith("-") else f"-{item.gold}"] if item.gold != "0" else []
-        kept: dict[str, str] = {normal_form(item.gold): ""}
+        by_form: dict[str, str] = {normal_form(item.gold): ""}
         for candidate in [*_nudged_numbers(item.gold), *negated, "0", "1", "2", "3"]:
-            kept.setdefault(normal_form(candidate), candidate)
-        return tuple(kept.values())[1:]
+            by_form.setdefault(normal_form(candidate), candidate)
+        return tuple(by_form.values())[1:]
 
     def same(self, item: Item, a: str, b: str) -> bool:
-        """Whether the string rules call the answers equal."""
+        """Return whether the string rules call the answers equal."""
         return equivalent(a, b)
 
     async def judge(self, item: Item, answer: str, tools: Tools) -> Verdict:
@@ -133,8 +133,8 @@ def _result(line: str, question: str) -> str:
     return counted[1] if counted else result
 
 
-def _unexplained(answer: str) -> str:
-    """The answer without what its option says, what its ordinal counts, and without a clause behind it."""
+def _without_explanation(answer: str) -> str:
+    """Return the answer without the words of its option, the unit of its ordinal, or a clause behind it."""
     option = _OPTION.fullmatch(answer)
     if option:
         return f"{option[1]}{option[2]}}}" if option[1] else option[2]
@@ -147,7 +147,7 @@ def _unexplained(answer: str) -> str:
 
 
 def _nudged_numbers(answer: str) -> list[str]:
-    """The answer with one integer changed by one, the last first; indices and exponents, often ignored, come last."""
+    """Return the answer with one integer changed by one, the last first; indices and exponents, often ignored, last."""
     matches = reversed(list(re.finditer(r"\d{1,15}", answer)))
     ordered = sorted(matches, key=lambda match: answer[: match.start()].rstrip("{ ").endswith(("_", "^")))
     return [
@@ -159,16 +159,16 @@ def _nudged_numbers(answer: str) -> list[str]:
 
 
 _INTEGER_RATIO = re.compile(r"(-?\d+)/(-?\d+)")
-_TOKEN = re.compile(r"\\[a-zA-Z]+|[^\s{}\[\]\\]")
+_TOKEN = re.compile(r"\s*(\\[a-zA-Z]+|[^\s{}\[\]\\])")
 
 
 def equivalent(a: str, b: str) -> bool:
-    """Whether two answers are equal once normalised."""
+    """Return whether two answers are equal once normalised."""
     return a == b or normal_form(a) == normal_form(b)
 
 
 def normal_form(answer: str) -> str:
-    """The one spelling that stands for all spellings the rules call equal."""
+    """Return one spelling for all spellings that the rules call equal."""
     text = _SET_OPTION.sub(r"\1", _without_decoration(answer))
     # With that blank the text is a unit behind a number, without it the answer itself.
     text = text.split(r"\text{ ", 1)[0].replace(" .", " 0.").replace("{.", "{0.")
@@ -176,7 +176,9 @@ def normal_form(answer: str) -> str:
     text = _with_braced_arguments(text, r"\sqrt", arguments=1)
     text = _with_braced_arguments(text, r"\frac", arguments=2)
     text = re.sub(r"\s+", "", text)
-    return _as_fraction(text)
+    # The rules know one decimal as a fraction.
+    ratio = _INTEGER_RATIO.fullmatch("1/2" if text == "0.5" else text)
+    return rf"\frac{{{ratio[1]}}}{{{ratio[2]}}}" if ratio else text
 
 
 def _without_decoration(text: str) -> str:
@@ -196,22 +198,14 @@ def _without_variable(text: str) -> str:
 def _with_braced_arguments(text: str, command: str, arguments: int) -> str:
     r"""Write ``\frac12`` as ``\frac{1}{2}`` and ``\sqrt3`` as ``\sqrt{3}``, at any depth."""
     head, *tails = re.split(re.escape(command) + r"(?![a-zA-Z])", text)
-    return head + "".join(command + _braced(tail, arguments) for tail in tails)
-
-
-def _braced(text: str, arguments: int) -> str:
-    done = ""
-    for _ in range(arguments):
-        rest = text.lstrip()
-        token = _TOKEN.match(rest)
-        if token is None:
-            break
-        done, text = f"{done}{{{token.group()}}}", rest[token.end() :]
-    return done + text
-
-
-def _as_fraction(text: str) -> str:
-    if text == "0.5":
-        return r"\frac{1}{2}"
-    ratio = _INTEGER_RATIO.fullmatch(text)
-    return rf"\frac{{{ratio[1]}}}{{{ratio[2]}}}" if ratio else text
+    parts = [head]
+    for tail in tails:
+        parts.append(command)
+        for _ in range(arguments):
+            token = _TOKEN.match(tail)
+            if token is None:
+                break
+            parts.append(f"{{{token[1]}}}")
+            tail = tail[token.end() :]
+        parts.append(tail)
+    return "".join(parts)

@@ -13,9 +13,7 @@ from harness.benchmarks.programs import parse
 MOST_MUTANTS = 16
 
 _PAIRS = [(ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot)]
-_COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    one: other for a, b in _PAIRS for one, other in ((a, b), (b, a))
-}
+_COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {**dict(_PAIRS), **{b: a for a, b in _PAIRS}}
 # No operator is replaced by one whose result can be astronomically larger.
 _OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub,
@@ -46,21 +44,19 @@ class _Site(NamedTuple):
 
 @functools.lru_cache(maxsize=2048)
 def mutants(source: str, entry_point: str) -> tuple[str, ...]:
-    """At most 16 distinct unexecuted variants, likeliest first, last resorts included; ValueError for no program."""
+    """Return at most 16 distinct variants, likeliest to fail first, unexecuted; raise ValueError for no program."""
     tree = parse(source)
     if tree is None:
         raise ValueError(f"there are no mutants of what is no program: {source[:60]!r}")
     original = ast.unparse(tree)
-    found = dict.fromkeys(_written(tree, site) for site in _in_turn(list(_sites(tree, entry_point))))
-    found.pop(original, None)
-    hollow = [
-        f"{original}\n\ndef {entry_point}(*args, **kwargs):\n    {body}"
-        for body in ("return None", "raise NotImplementedError")
-    ]
-    return (*list(found)[: MOST_MUTANTS - len(hollow)], *hollow)
+    variants = dict.fromkeys(_unparse_changed(tree, site) for site in _in_turn(list(_sites(tree, entry_point))))
+    variants.pop(original, None)
+    bodies = ("return None", "raise NotImplementedError")
+    last_resorts = [f"{original}\n\ndef {entry_point}(*args, **kwargs):\n    {body}" for body in bodies]
+    return (*list(variants)[: MOST_MUTANTS - len(last_resorts)], *last_resorts)
 
 
-def _written(tree: ast.Module, site: _Site) -> str:
+def _unparse_changed(tree: ast.Module, site: _Site) -> str:
     before = getattr(site.node, site.field)
     setattr(site.node, site.field, site.value)
     try:

@@ -23,13 +23,13 @@ _TOP_LEVEL = re.compile(r"[^\s)\]}]")
 
 
 def parse(source: str) -> ast.Module | None:
-    """The syntax tree of a program, ``None`` where the text is no program or far too long to be an answer."""
+    """Return the syntax tree of a program, None if the text is no program or far too long to be an answer."""
     parsed = _parsed(source)
     return parsed if isinstance(parsed, ast.Module) else None
 
 
 def _parsed(source: str) -> ast.Module | int:
-    """The syntax tree, or the number of the line at which there is none (1 where nothing can be told)."""
+    """Return the syntax tree, or the number of the line with the error (1 if there is no telling)."""
     if len(source) > LONGEST_PROGRAM:
         return 1
     with warnings.catch_warnings():
@@ -45,7 +45,7 @@ def _parsed(source: str) -> ast.Module | int:
 
 
 def salvage(text: str) -> str:
-    """The complete statements of a program amid prose or cut off: whole lines, from an import or definition on."""
+    """Return the complete statements of a program amid prose or cut off, from an import or definition on."""
     lines = text.replace("\r\n", "\n").split("\n") if len(text) <= LONGEST_SALVAGED else []
     kept: list[str] = []
     start = 0
@@ -88,13 +88,14 @@ def without_trials(source: str) -> str:
 
 
 def definitions(tree: ast.Module) -> set[str]:
-    """Names that the top level of a program binds to a function, a class or a value."""
+    """Return the names that the top level of a program binds to a function, a class or a value."""
     names: set[str] = set()
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Assign):
-            names.update(target.id for target in node.targets if isinstance(target, ast.Name))
+        match node:
+            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
+                names.add(name)
+            case ast.Assign(targets):
+                names.update(target.id for target in targets if isinstance(target, ast.Name))
     return names
 
 
@@ -119,17 +120,18 @@ def _names(source: str) -> tuple[set[str], set[str]]:
             top = symtable.symtable(source, "", "exec")
         except (SyntaxError, RecursionError):  # a return at the top level is the first
             return set(), set()
-    bound = {one.get_name() for one in top.get_symbols() if one.is_assigned() or one.is_imported()}
+    bound = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
     used, tables = set[str](), [top]
     for table in tables:
         tables += table.get_children()
-        used |= {one.get_name() for one in table.get_symbols() if one.is_referenced() and one.is_global()}
+        symbols = table.get_symbols()
+        used |= {symbol.get_name() for symbol in symbols if symbol.is_referenced() and symbol.is_global()}
     return bound, used - bound - {*dir(builtins)}
 
 
 @functools.lru_cache(maxsize=4096)
 def canonical(source: str) -> str:
-    """A program without layout, comments and docstrings; text that is no program stands for itself."""
+    """Return a program without layout, comments and docstrings, and text that is no program as it is."""
     tree = parse(source)
     if tree is None:
         return source.strip()

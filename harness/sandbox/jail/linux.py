@@ -98,7 +98,7 @@ _RIGHTS_OF_VERSION = (0, 13, 14, 15, 15, 16)
 
 
 def landlock_rules(readable: list[tuple[str, str]], box: str | None) -> int:
-    """A descriptor of rules: read paths by kind (tree, list, file, device), all but execute in ``box``, no more."""
+    """Return a descriptor of rules: read paths by kind (tree, list, file, device), all but execute in ``box``."""
     version = call("landlock_create_ruleset", None, 0, 1)
     handled = (1 << _RIGHTS_OF_VERSION[min(version, 5)]) - 1
     rights = {"tree": _READ_FILE | _READ_DIR, "list": _READ_DIR, "file": _READ_FILE}
@@ -182,10 +182,10 @@ _ANY_PID = 0x7FFFFFFE
 
 def filter_calls(instructions: bytes) -> None:
     """Apply a :func:`call_filter` to this process for good; it has to have given up new privileges."""
-    own = instructions.replace(_ANY_PID.to_bytes(4, "little"), os.getpid().to_bytes(4, "little"))
-    code = ctypes.create_string_buffer(own, len(own))
+    instructions = instructions.replace(_ANY_PID.to_bytes(4, "little"), os.getpid().to_bytes(4, "little"))
+    code = ctypes.create_string_buffer(instructions, len(instructions))
     # SECCOMP_SET_MODE_FILTER
-    call("seccomp", 1, 0, struct.pack("@HP", len(own) // 8, ctypes.addressof(code)))
+    call("seccomp", 1, 0, struct.pack("@HP", len(code) // 8, ctypes.addressof(code)))
 
 
 def call_filter(pid: int = _ANY_PID) -> bytes:
@@ -199,7 +199,7 @@ def call_filter(pid: int = _ANY_PID) -> bytes:
         _rule("prlimit64", 0, _IF_EQUAL, [0, pid], _ALLOW, _REFUSE),
         # With any mode it reserves space that no limit on files counts.
         _rule("fallocate", 1, _IF_EQUAL, [0], _ALLOW, _REFUSE),
-        *(_rule(name, 1, _IF_EQUAL, asked, _REFUSE, _ALLOW) for name, asked in _SIGNAL_REQUESTS.items()),
+        *(_rule(name, 1, _IF_EQUAL, requests, _REFUSE, _ALLOW) for name, requests in _SIGNAL_REQUESTS.items()),
     ]
     # socketpair stays, event loops need it; without an address a message can only reach the other end.
     low = _FIRST_ARGUMENT + 8 * 4
@@ -212,11 +212,11 @@ def call_filter(pid: int = _ANY_PID) -> bytes:
     return b"".join([*guard, *rules, _step(_RETURN, _ALLOW)])
 
 
-def _rule(name: str, argument: int, test: int, values: Sequence[int], found: int, otherwise: int) -> bytes:
-    """Return the steps for a call: ``found`` if a value passes the test against the low half of an argument."""
+def _rule(name: str, argument: int, test: int, values: Sequence[int], verdict: int, otherwise: int) -> bytes:
+    """Return the steps for a call: ``verdict`` if a value passes the test against the low half of an argument."""
     load = _step(_LOAD, _FIRST_ARGUMENT + 8 * argument)
     tests = [_step(test, value, len(values) - place, 0) for place, value in enumerate(values)]
-    return _for(name, [load, *tests, _step(_RETURN, otherwise), _step(_RETURN, found)])
+    return _for(name, [load, *tests, _step(_RETURN, otherwise), _step(_RETURN, verdict)])
 
 
 def _for(name: str, steps: list[bytes]) -> bytes:
