@@ -1,36 +1,39 @@
-"""The report of a run as one page, ``reports/<preset>/index.html``, of the HTML and SVG files of its artefacts."""
+"""The report of a run as one page, ``reports/<preset>/index.html``, of the tables, figures and claims of its cells."""
 
 from __future__ import annotations
 
+import base64
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from markdown_it import MarkdownIt
+from markdown_it.tree import SyntaxTreeNode
 
 from analysis import registry, results
+from analysis.claims import report as claims
 from analysis.provenance import identity, provenance, served, warning
 from analysis.published import load
 from analysis.registry import Artefact
 from analysis.results import FinishedCell, short
-from analysis.table import amount, csv, environment
+from analysis.table import Exhibit, Table, amount, csv
 from harness.errors import UserError
 from harness.files import ROOT, read_yaml, write_atomically
 from harness.runner import config, layout
 from harness.runner.config import Preset
 from harness.runner.ledger import ledger
 
+if TYPE_CHECKING:
+    import jinja2
+
 DEVIATIONS = ROOT / "docs" / "deviations.md"
 _CELLS = "cells.csv"
 _FIRST = ("main_table", "pareto_gsm", "pareto_he")
-# Reports that are text, by name: what a reader calls them.
-_TEXTS = {
-    "flip_rate": "How many replies differ when asked again",
-}
 _REAL = "REAL MODELS: the replies of the servers that are named under Provenance"
 _USE = {
     True: "Use it to see that every method, table and plot works and how many calls each method makes; it is not "
@@ -38,12 +41,59 @@ _USE = {
     False: "Use it as evidence about the models under Provenance on these questions; read a gap to a published number "
     "together with the deviations.",
 }
+# This label shares a column with the one before it, so that a narrow screen has room for numbers.
+_SECOND_LINE = "LLM"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A table or figure on the page, with the names of its files in the same folder."""
+
+    key: str
+    title: str
+    exhibit: Exhibit
+    files: Sequence[str]
+    layout: Mapping[str, Any]  # of a table, else empty
+    picture: str  # the data URI of a figure, else empty
+
+
+def _shown(artefact: Artefact, preset: Preset, folder: Path) -> Shown:
+    exhibit, key = artefact.build(preset), artefact.key
+    files = _existing(folder, [*artefact.files, f"{key}.pdf"])
+    if isinstance(exhibit, Table):
+        return Shown(key, artefact.title, exhibit, files, _layout(exhibit), "")
+    picture = base64.b64encode((folder / f"{key}.svg").read_bytes()).decode()
+    return Shown(key, artefact.title, exhibit, files, {}, f"data:image/svg+xml;base64,{picture}")
+
+
+def _layout(table: Table) -> dict[str, Any]:
+    """Return the parts of a table: heads, groups of columns, columns, and rows with their entries."""
+    names, columns = list(table.shown.index.names[1:]), list(table.shown.columns)
+    joined = names.index(_SECOND_LINE) if _SECOND_LINE in names[1:] else 0
+    rows = zip(table.shown.index, table.shown.to_numpy(), strict=True)
+    return {
+        "heads": _join_label(names, joined),
+        "groups": [(*head, len(list(group))) for head, group in groupby(columns, lambda column: column[:2])],
+        "columns": [
+            (column[2], place == 0 or column[:2] != columns[place - 1][:2]) for place, column in enumerate(columns)
+        ],
+        "rows": [
+            (_join_label(labels, joined), entries, place in table.section_starts)
+            for place, ((_, *labels), entries) in enumerate(rows)
+        ],
+    }
+
+
+def _join_label(labels: Sequence[str], place: int) -> list[tuple[str, str]]:
+    """Return labels with a smaller second line, which is the label in a place; 0 for none."""
+    small = {place - 1: labels[place]} if place else {}
+    return [(label, small.get(number, "")) for number, label in enumerate(labels) if not place or number != place]
 
 
 def write(preset: Preset, names: Sequence[str]) -> list[str]:
     """Write the page and ``cells.csv`` of a run from what is finished; return the keys of artefacts not made yet."""
-    of_artefacts = (cell for name in names for cell in registry.artefact(name).cells_of(preset))
-    wanted = dict.fromkeys([*of_artefacts, *config.cells(preset)])
+    artefacts = [registry.artefact(name) for name in names]
+    wanted = dict.fromkeys([*(cell for one in artefacts for cell in one.cells_of(preset)), *config.cells(preset)])
     folders = [layout.cell(preset.name, cell) for cell in wanted]
     cells = [results.read(folder) for folder in folders if (folder / "run.json").is_file()]
     if not cells:
@@ -52,26 +102,28 @@ def write(preset: Preset, names: Sequence[str]) -> list[str]:
             f"run `snakemake --cores all reports/{preset.name}/main_table.md` first"
         )
     folder = layout.REPORTS / preset.name
-    artefacts = [registry.artefact(name) for name in names]
-    made = {one.key: _shown(one, folder) for one in artefacts if len(_there(folder, one.files)) == len(one.files)}
-    lacking = {one.key: one.title for one in artefacts if one.key not in made}
-    sections: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    shown = {
+        one.key: _shown(one, preset, folder) for one in artefacts if len(_existing(folder, one.files)) == len(one.files)
+    }
+    sections: defaultdict[str, list[Shown]] = defaultdict(list)
     for one in artefacts:
-        if one.key in made and one.key not in _FIRST:
-            sections[one.section].append(made[one.key])
+        if one.key in shown and one.key not in _FIRST:
+            sections[one.section].append(shown[one.key])
+    lacking = {one.key: one.title for one in artefacts if one.key not in shown}
     simulated = any(cell.run.simulated for cell in cells)
+    claim_files = _existing(folder, registry.CLAIMS)
     text = (
-        environment()
+        _templates()
         .get_template("page.html.j2")
         .render(
             preset=preset.name,
             banner=("simulated", warning(True)) if simulated else ("real", _REAL),
             use=_USE[simulated],
-            facts=_facts(preset, cells, made),
-            first=[made[key] for key in _FIRST if key in made],
+            facts=_facts(preset, cells, shown),
+            first=[shown[key] for key in _FIRST if key in shown],
             sections=sections,
-            claims=_claims(folder),
-            texts=_texts(folder),
+            claims=claims.build(claims.source_of(preset)) if claim_files else None,
+            claim_files=claim_files,
             deviations=_deviations(cells),
             tables={"Calls, tokens, cost": _spent(cells), **_licensed(cells)},
             not_made=lacking,
@@ -83,85 +135,86 @@ def write(preset: Preset, names: Sequence[str]) -> list[str]:
     return list(lacking)
 
 
-def _shown(artefact: Artefact, folder: Path) -> dict[str, Any]:
-    key = artefact.key
-    shown = {"key": key, "title": artefact.title, "files": _there(folder, [*artefact.files, f"{key}.pdf"])}
-    if artefact.kind == "figure":
-        return shown | {"shown": "", "caption": _caption(folder / f"{key}.svg")}
-    return shown | {"shown": _body(folder / f"{key}.html")}
+def _templates() -> jinja2.Environment:
+    """Return templates in which every value is escaped, and a name that is not given is an error."""
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+    )
 
 
-def _there(folder: Path, names: Iterable[str]) -> list[str]:
+def _existing(folder: Path, names: Iterable[str]) -> list[str]:
     return [name for name in dict.fromkeys(names) if (folder / name).is_file()]
 
 
-def _body(path: Path) -> str:
-    found = re.search(r"<body[^>]*>\n(.*)</body>", path.read_text(encoding="utf-8"), re.DOTALL)
-    if found is None:
-        raise UserError(f"{path} is not a report as this version of the suite writes it; make it again")
-    return found[1]
+class _Markdown(MarkdownIt):
+    """Renderer of Markdown: HTML in it stays text, so do links to other files, and a table has a box that scrolls."""
 
+    def __init__(self) -> None:
+        super().__init__("commonmark", {"html": False})
+        self.enable("table")
+        self.add_render_rule("table_open", lambda *_: '<div class="scroll" tabindex="0"><table>')
+        self.add_render_rule("table_close", lambda *_: "</table></div>")
 
-def _caption(svg: Path) -> str:
-    try:
-        found = ElementTree.parse(svg).find(".//{http://purl.org/dc/elements/1.1/}description")  # noqa: S314 (ours)
-    except ElementTree.ParseError:
-        found = None
-    if found is None:
-        raise UserError(f"{svg} is not a figure as this version of the suite writes it; make it again")
-    return found.text or ""
-
-
-def _claims(folder: Path) -> dict[str, Any] | None:
-    files = _there(folder, ["claims.html", "claims.md", "claims.csv"])
-    if "claims.html" not in files:
-        return None
-    summary, begin, judged = _body(folder / "claims.html").partition("<h2>")
-    below = (begin + judged).replace("<h2>", "<h3>").replace("</h2>", "</h3>")
-    return {"files": files, "summary": re.sub(r"<h1>.*?</h1>", "", summary), "judged": below}
-
-
-def _texts(folder: Path) -> list[dict[str, Any]]:
-    found = []
-    for name, words in _TEXTS.items():
-        if (path := folder / f"{name}.md").is_file():
-            files = _there(folder, [path.name, f"{name}.csv"])
-            found.append({"title": words, "files": files, "text": _html(path.read_text(encoding="utf-8"))})
-    return found
-
-
-def _html(markdown: str, below: int = 2) -> str:
-    reader = MarkdownIt("commonmark", {"html": False}).enable("table")
-    tokens = reader.parse(markdown)
-    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
-        if token.type in {"heading_open", "heading_close"}:
-            token.tag = f"h{min(6, below + int(token.tag[1:]))}"
-        if token.type == "heading_open" and following is not None:
-            token.attrSet("id", re.sub(r"[^\w\- ]", "", following.content.lower()).replace(" ", "-"))
-    made: str = reader.renderer.render(tokens, reader.options, {})
-    made = re.sub(r'<a href="(?!#|https?:)[^"]*">(.*?)</a>', r"\1", made, flags=re.DOTALL)
-    return made.replace("<table", '<div class="scroll" tabindex="0"><table').replace("</table>", "</table></div>")
+    def html(self, nodes: Iterable[SyntaxTreeNode]) -> str:
+        """Return nodes of a document as HTML."""
+        tokens = [token for node in nodes for token in node.to_tokens()]
+        for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+            if token.type == "heading_open" and following is not None:
+                token.attrSet("id", re.sub(r"[^\w\- ]", "", following.content.lower()).replace(" ", "-"))
+            depth = 0  # of links whose text alone is kept
+            kept = []
+            for child in token.children or ():
+                if child.type == "link_open" and not str(child.attrGet("href")).startswith(("#", "https:", "http:")):
+                    depth += 1
+                elif child.type == "link_close" and depth:
+                    depth -= 1
+                else:
+                    kept.append(child)
+            token.children = kept if token.children else token.children
+        text: str = self.renderer.render(tokens, self.options, {})
+        return text
 
 
 def _deviations(cells: Sequence[FinishedCell]) -> dict[str, Any]:
-    text = DEVIATIONS.read_text(encoding="utf-8")
+    """Return the entries of ``docs/deviations.md`` on the methods and benchmarks of some cells."""
+    reader = _Markdown()
+    document = SyntaxTreeNode(reader.parse(DEVIATIONS.read_text(encoding="utf-8")))
     titles = [cell.run.method_title for cell in cells]
     titles += [load().benchmarks.get(cell.run.benchmark, "") for cell in cells]
 
     def applies(names: str) -> bool:
         words = [part.partition(" and ")[0] for part in names.split(", ")]
-        return any(one.startswith(word) for word in words for one in titles) or names.startswith(("all", "FLOPs"))
+        return any(title.startswith(word) for word in words for title in titles) or names.startswith(("all", "FLOPs"))
 
-    lines = re.findall(r"^\| ([^|]+) \| (\[D-.*) \|$", text, re.MULTILINE)
-    concerned = [(names, links) for names, links in lines if applies(names)]
-    ids = {id_ for _, links in concerned for id_ in re.findall(r"\[(D-[A-Z]+-\d+)\]", links)}
-    entries = re.findall(r"^### (?:D-[A-Z]+-\d+) .*?(?=^##|\Z)", text, re.MULTILINE | re.DOTALL)
-    table = "".join(f"| {names} | {links} |\n" for names, links in concerned)
+    rows = [[cell.children[0] for cell in row.children] for row in document.walk() if row.type == "tr"]
+    concerned = [row for row in rows if len(row) == 2 and row[1].content.startswith("[D-") and applies(row[0].content)]
+    ids = {_text(link) for _, links in concerned for link in links.walk() if link.type == "link"}
     return {
         "number": len(ids),
-        "table": _html(f"| Of | Entries |\n|---|---|\n{table}"),
-        "entries": _html("".join(one for one in entries if one.split()[1] in ids), below=0),
+        "rows": [(names.content, reader.html([links])) for names, links in concerned],
+        "entries": reader.html(_entries(document, ids)),
     }
+
+
+def _entries(document: SyntaxTreeNode, ids: set[str]) -> Iterator[SyntaxTreeNode]:
+    """Iterate over the nodes of the sections below headings of the third level that begin with one of some ids."""
+    is_wanted = False
+    for node in document.children:
+        if node.type == "heading" and node.tag <= "h3":
+            is_wanted = node.tag == "h3" and _text(node).partition(" ")[0] in ids
+        if is_wanted:
+            yield node
+
+
+def _text(node: SyntaxTreeNode) -> str:
+    return "".join(leaf.content for leaf in node.walk() if leaf.type in ("text", "code_inline"))
 
 
 def _facts(preset: Preset, cells: Sequence[FinishedCell], made: Iterable[str]) -> list[tuple[str, str]]:

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-ENDINGS: Mapping[str, tuple[str, ...]] = {"table": ("tex", "csv", "md", "html"), "figure": ("pdf", "png", "svg", "csv")}
+ENDINGS: Mapping[str, tuple[str, ...]] = {"table": ("tex", "csv", "md"), "figure": ("pdf", "png", "svg", "csv")}
+#: The files of the report on the paper's claims, below the folder of a preset.
+CLAIMS = ("claims.md", "claims.csv")
 
 
 class Selection(Declaration):

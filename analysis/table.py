@@ -1,4 +1,4 @@
-"""A table as a reader sees it, and its files: LaTeX, CSV, Markdown and HTML, the same bytes for the same table."""
+"""A table as a reader sees it, and its files: LaTeX, CSV and Markdown, the same bytes for the same table."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
 from analysis.provenance import warning
 from harness.files import write_atomically
-
-if TYPE_CHECKING:
-    import jinja2
 
 NOT_RUN = "–"
 DAGGER = "†"
@@ -25,8 +21,6 @@ FAR = "‡"
 ALL_CALLS = "All calls"
 YES, NO = "●", "○"
 BEST, SECOND = "best", "second"
-# In HTML this label shares a column with the one before it, so that a narrow screen has room for numbers.
-_SECOND_LINE = "LLM"
 # What LaTeX prints of the provenance: all of it, which the comment above the table has, is longer than the table.
 _PRINTED = ("run", "preset", "cells", "seeds")
 
@@ -90,9 +84,15 @@ class Table(Exhibit):
     shown: pd.DataFrame  # index: section (a rule between two), labels; columns: heading, smaller line below it, title
     notes: tuple[str, ...]  # legend and footnotes, one sentence or two each
 
+    @property
+    def section_starts(self) -> list[int]:
+        """Return the rows before which a rule stands."""
+        sections = self.shown.index.get_level_values(0)
+        return [place for place in range(1, len(sections)) if sections[place] != sections[place - 1]]
+
     def contents(self) -> Mapping[str, str]:
-        """LaTeX, CSV, Markdown and HTML."""
-        return {"tex": latex(self), "csv": csv(self.frame, self.warning), "md": markdown(self), "html": html(self)}
+        """Return LaTeX, CSV and Markdown by file ending."""
+        return {"tex": latex(self), "csv": csv(self.frame, self.warning), "md": markdown(self)}
 
 
 def shown(
@@ -170,48 +170,6 @@ def markdown(table: Table) -> str:
     )
 
 
-def html(table: Table) -> str:
-    """One page that needs nothing else: no script, no font, no picture."""
-    names, columns = list(table.shown.index.names[1:]), list(table.shown.columns)
-    joined = names.index(_SECOND_LINE) if _SECOND_LINE in names[1:] else 0
-    starts = _section_starts(table)
-    return (
-        environment()
-        .get_template("table.html.j2")
-        .render(
-            table=table,
-            heads=_joined(names, joined),
-            groups=[(*head, len(list(of))) for head, of in groupby(columns, lambda column: column[:2])],
-            columns=[(one[2], place == 0 or one[:2] != columns[place - 1][:2]) for place, one in enumerate(columns)],
-            rows=[
-                (_joined(labels, joined), entries, place in starts)
-                for place, ((_, *labels), entries) in enumerate(
-                    zip(table.shown.index, table.shown.to_numpy(), strict=True)
-                )
-            ],
-        )
-    )
-
-
-def _joined(labels: Sequence[str], place: int) -> list[tuple[str, str]]:
-    small = {place - 1: labels[place]} if place else {}
-    return [(label, small.get(number, "")) for number, label in enumerate(labels) if not place or number != place]
-
-
-def environment() -> jinja2.Environment:
-    """Templates in which what is put in is escaped, and a name that is not given is an error."""
-    import jinja2
-
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        undefined=jinja2.StrictUndefined,
-    )
-
-
 def latex(table: Table) -> str:
     """A LaTeX fragment: one ``table*``, shrunk where it is wider than the text."""
     body = table.shown.map(_latex_entry)
@@ -227,7 +185,7 @@ def latex(table: Table) -> str:
     )
     head, rule, rest = tabular.partition("\\midrule\n")
     lines = rest.splitlines()
-    for place in reversed(_section_starts(table)):
+    for place in reversed(table.section_starts):
         lines.insert(place, r"\midrule")
     said = rf"\textbf{{{latex_escape(table.warning)}.}} " if table.warning else ""
     return "\n".join(
@@ -317,11 +275,6 @@ def grid(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> 
     """The lines of a pipe table and an empty one, its fields as given; the first columns are set flush left."""
     rule = ["---"] * left + ["--:"] * (len(heads) - left)
     return [*(f"| {' | '.join(line)} |" for line in ([md_escape(head) for head in heads], rule, *rows)), ""]
-
-
-def _section_starts(table: Table) -> list[int]:
-    sections = list(table.shown.index.get_level_values(0))
-    return [place for place in range(1, len(sections)) if sections[place] != sections[place - 1]]
 
 
 def _of(table: Table, names: Sequence[str] | None = None) -> str:

@@ -75,7 +75,7 @@ def artefact(preset: Preset, key: str) -> Inputs:
 def claims(preset: Preset) -> Inputs:
     """Return the inputs of the claims: every cell and timing that one may be about."""
     files = {path for entry in reports.about_claims(preset) for path in entry.inputs(preset)}
-    return _report(preset, "claims", sorted(files), reports.CLAIMS)
+    return _report(preset, "claims", sorted(files), registry.CLAIMS)
 
 
 def page(preset: Preset) -> Inputs:

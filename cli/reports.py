@@ -13,8 +13,6 @@ from harness.files import digest
 from harness.runner import config, config_hash, layout
 from harness.runner.config import Preset
 
-CLAIMS = ("claims.html", "claims.md", "claims.csv")
-
 
 def artefacts_of(preset: Preset) -> list[str]:
     """Return the artefacts of a whole run by key: those that the preset names, else all that are not optional.
@@ -30,13 +28,13 @@ def all_files() -> list[str]:
     """Return the names of all files of artefacts, PDFs of tables included, below the folder of a preset."""
     artefacts = registry.artefacts().values()
     files = [file for artefact in artefacts for file in artefact.files]
-    return [*files, *(f"{artefact.key}.pdf" for artefact in artefacts if artefact.kind == "table"), *CLAIMS]
+    return [*files, *(f"{artefact.key}.pdf" for artefact in artefacts if artefact.kind == "table"), *registry.CLAIMS]
 
 
 def files_of(preset: Preset) -> list[str]:
     """Return the names of the files of a whole run but the page; one that names its artefacts has no claims."""
     files = [file for name in artefacts_of(preset) for file in registry.artefact(name).files]
-    return [*files, *([] if preset.artefacts else CLAIMS)]
+    return [*files, *([] if preset.artefacts else registry.CLAIMS)]
 
 
 def about_claims(preset: Preset) -> list[Artefact]:
@@ -80,14 +78,11 @@ def write(name: str, preset: Preset) -> list[Path]:
 
 
 def _claims(preset: Preset) -> list[Path]:
-    """Of whatever cells are finished."""
-    from analysis.claims.report import build
-    from analysis.source import Source
+    """Write the report on the claims from whatever cells are finished."""
+    from analysis.claims.report import build, source_of
     from analysis.table import write
 
-    timed = dict.fromkeys(cell for one in registry.artefacts().values() for cell in one.timings_of(preset))
-    source = Source.finished(preset, registry.cells_of(preset), timed)
-    return write(build(source), layout.REPORTS / preset.name, "claims")
+    return write(build(source_of(preset)), layout.REPORTS / preset.name, "claims")
 
 
 def _page(preset: Preset) -> list[Path]:

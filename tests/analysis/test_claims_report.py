@@ -15,9 +15,10 @@ from analysis.claims.declaration import Claim, claim
 from analysis.claims.numbers import ROWS, Numbers, Value
 from analysis.claims.report import ClaimsReport, build
 from analysis.claims.statements import CLAIMS
+from analysis.page import _templates as page_templates
 from analysis.provenance import SIMULATED_WARNING
 from analysis.source import Source
-from analysis.table import write
+from analysis.table import md_escape, write
 from harness.runner import config
 
 Some = tuple[list[Path], Sequence[Claim]]
@@ -44,19 +45,16 @@ def made(some: Some, *more: Path, **overrides: Any) -> ClaimsReport:
 
 def test_the_paper_alone() -> None:
     report = build(Source(preset=config.preset("smoke")))
-    page, text = report.contents()["html"], report.contents()["md"]
-    assert all(f'<tr id="{one.key}">' in page for one in CLAIMS)
-    assert SIMULATED_WARNING not in page + text
+    text = report.contents()["md"]
+    assert all(f"; {md_escape(one.key)})" in text for one in CLAIMS)
+    assert SIMULATED_WARNING not in text
     assert "In this run: 70 not run, 10 about the paper only." in text
     assert report.frame[["measured", "cells", "simulated"]].isna().all(axis=None)
 
 
 def test_a_simulated_run_says_so_everywhere(some: Some) -> None:
     report = made(some)
-    page = report.contents()["html"]
-    assert page.index(SIMULATED_WARNING) < page.index("<html")
-    assert "<title>SIMULATED" in page
-    assert SIMULATED_WARNING in report.contents()["md"]
+    assert SIMULATED_WARNING in report.contents()["md"].partition("\n")[0]
     assert report.summary == (
         "In the paper: 3 consistent, 2 partly, 1 not checkable. Of those that its numbers contradict: 2 stated.",
         "In this run: 2 about the paper only, 2 not run, 2 simulated. The simulated ones: 2 does not hold.",
@@ -65,7 +63,7 @@ def test_a_simulated_run_says_so_everywhere(some: Some) -> None:
 
 def test_records_carry_numbers_and_provenance(some: Some, tmp_path: Path) -> None:
     written = write(made(some), tmp_path / "out", "claims")
-    assert sorted(path.name for path in written) == ["claims.csv", "claims.html", "claims.md"]
+    assert sorted(path.name for path in written) == ["claims.csv", "claims.md"]
     comment, text = (tmp_path / "out" / "claims.csv").read_text(encoding="utf-8").split("\n", 1)
     assert comment == f"# {SIMULATED_WARNING}"
     found = list(csv.DictReader(io.StringIO(text)))
@@ -123,8 +121,10 @@ def test_text_of_a_claim_is_no_markup() -> None:
         """
         return 1 + 1
 
-    texts = build(Source(preset=config.preset("smoke")), [one]).contents()
-    assert "<script>" not in texts["html"]
-    assert texts["html"].count("</table>") == 1
-    assert r"a \| b" in texts["md"]
-    assert r"\*y\*" in texts["md"]
+    report = build(Source(preset=config.preset("smoke")), [one])
+    text = report.contents()["md"]
+    assert r"a \| b" in text
+    assert r"\*y\*" in text
+    page = str(page_templates().get_template("claims/report.html.j2").module.judged(report))
+    assert "<script>" not in page
+    assert page.count("</table>") == 1

@@ -133,11 +133,6 @@ def names_of(kind):
     return one_of(key for key, entry in ARTEFACTS.items() if entry.kind == kind)
 
 
-def endings(kind, *, but):
-    """Return the endings of the files of a table or figure, but for one."""
-    return [ending for ending in registry.ENDINGS[kind] if ending != but]
-
-
 def in_report(path, caption, category):
     """Return an output that `snakemake --report` shows."""
     name = path.removeprefix("reports/{preset}/").rpartition(".")[0]

@@ -3,13 +3,15 @@ rule page:
     input:
         inputs_of(inputs.page),
     output:
-        "reports/{preset}/index.html",
+        in_report("reports/{preset}/index.html", "page", "Tables and claims"),
         "reports/{preset}/cells.csv",
         "results/{preset}/made_of/reports/page.sha256",
     log:
         "results/{preset}/logs/page.log",
     conda:
         "../../environment.yml"
+    params:
+        backbones=backbones_of,
     shell:
         "gmr --log {log} report page --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"

@@ -2,8 +2,7 @@ rule table:
     input:
         inputs_of(inputs.artefact, "name"),
     output:
-        in_report("reports/{preset}/{name}.html", "table", section_of),
-        expand("reports/{{preset}}/{{name}}.{kind}", kind=endings("table", but="html")),
+        expand("reports/{{preset}}/{{name}}.{kind}", kind=registry.ENDINGS["table"]),
         "results/{preset}/made_of/reports/{name}.sha256",
     log:
         "results/{preset}/logs/{name}.log",
@@ -11,8 +10,6 @@ rule table:
         name=names_of("table"),
     conda:
         "../../environment.yml"
-    params:
-        backbones=backbones_of,
     shell:
         "gmr --log {log} report {wildcards.name} --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"
@@ -21,8 +18,10 @@ rule table:
 use rule table as figure with:
     output:
         in_report("reports/{preset}/{name}.png", "figure", section_of),
-        expand("reports/{{preset}}/{{name}}.{kind}", kind=endings("figure", but="png")),
+        expand("reports/{{preset}}/{{name}}.{kind}", kind=["pdf", "svg", "csv"]),
         "results/{preset}/made_of/reports/{name}.sha256",
+    params:
+        backbones=backbones_of,
     wildcard_constraints:
         name=names_of("figure"),
 
@@ -31,15 +30,12 @@ rule claims:
     input:
         inputs_of(inputs.claims),
     output:
-        in_report("reports/{preset}/claims.html", "claims", "The paper's statements"),
-        expand("reports/{{preset}}/claims.{kind}", kind=["md", "csv"]),
+        expand("reports/{{preset}}/{name}", name=registry.CLAIMS),
         "results/{preset}/made_of/reports/claims.sha256",
     log:
         "results/{preset}/logs/claims.log",
     conda:
         "../../environment.yml"
-    params:
-        backbones=backbones_of,
     shell:
         "gmr --log {log} report claims --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"
