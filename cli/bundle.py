@@ -105,7 +105,7 @@ def unpack(path: Path, folder: Path) -> dict[str, Any]:
 
 
 def _finished(preset: Preset) -> tuple[set[Path], dict[str, dict[str, Any]], list[str]]:
-    """The files of a preset, ``run.json`` of its finished cells by folder, and why others are not finished."""
+    """Return the files of a preset, ``run.json`` of its finished cells by folder, and why others are not finished."""
     files: set[Path] = set()
     runs: dict[str, dict[str, Any]] = {}
     unfinished: list[str] = []
@@ -130,7 +130,7 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[str, dict[str, Any]], lis
 
 
 def _members(files: set[Path], folder: Path, *, questions: bool) -> Iterator[tuple[str, Path]]:
-    """The files by name. Without questions, of each call its key, which is a hash of all that was asked, and reply."""
+    """Iterate over files by member name; without questions, calls have only their key (a hash) and their reply."""
     for number, path in enumerate(sorted(files)):
         if path.name == call_log.CALL_LOG:
             call_log.copy(path, folder / str(number), prompts=questions)
@@ -153,7 +153,7 @@ def _write(out: Path, members: Mapping[str, Path], known: Mapping[str, Any]) -> 
 
 
 def _unpacked(path: Path, file: BinaryIO, folder: Path) -> dict[str, Any]:
-    """The manifest of a bundle, when its files are in the folder and are what it says."""
+    """Extract a bundle into a folder, check every file against the manifest, and return that."""
     left = manifest = None
     try:
         with tarfile.open(fileobj=zstandard.ZstdDecompressor().stream_reader(file), mode="r|") as tar:

@@ -76,14 +76,14 @@ async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
 
 
 def backbones_of(preset: Preset) -> dict[str, Backbone]:
-    """Every backbone that a cell of a preset may ask, with the weights it has there."""
+    """Return every backbone that a cell of a preset may ask, with its weights in that preset."""
     keys = dict.fromkeys(key for cell in config.cells(preset) for key in config.backbones_of(preset, cell))
     declared = config.backbones(preset)
     return {key: backbone for key, backbone in declared.items() if key in keys}
 
 
 def needs(preset: Preset, benchmark: str) -> int:
-    """Tokens that an agent's longest prompt and reply may take, on the safe side, without what others wrote."""
+    """Return an upper bound in tokens on an agent's longest prompt and reply, without what other agents wrote."""
     prepared = read(layout.manifest(preset.name, benchmark), layout.items(preset.name, benchmark))
     longest = max(len(item.question.encode()) for item in (*prepared.train, *prepared.test))
     reply = max(backbone.max_tokens for backbone in backbones_of(preset).values())

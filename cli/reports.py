@@ -86,7 +86,7 @@ def _claims(preset: Preset) -> list[Path]:
 
 
 def _page(preset: Preset) -> list[Path]:
-    """Of whatever is finished; it says how to make the rest."""
+    """Write the page from the reports that are finished; it says how to make the rest."""
     from analysis.page import write
 
     page = layout.report(preset.name, "index.html")

@@ -71,7 +71,7 @@ def restore(path: Path, preset: Callable[[str, Sequence[str]], Preset], *, greed
 
 
 def _weights(encoder: str) -> str:
-    """The weights of an encoder; between libraries and processors only the last digits of a vector differ."""
+    """Return the weights in an encoder's name; between libraries and processors only last digits of vectors differ."""
     return encoder.partition("-fp32-")[0]
 
 
@@ -93,7 +93,7 @@ def about(restored: Restored, item: Item) -> dict[str, Any]:
 
 
 def own_question(restored: Restored, text: str) -> Item:
-    """A question of the user's own; equal texts meet equal chance. Raises UserError for a blank or garbled text."""
+    """Return a question of the user's own, whose id is a hash of its text; UserError for a blank or garbled text."""
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise UserError("the question is not valid UTF-8; check the encoding of the terminal or of the file it is from")
     if not text.strip():
@@ -103,14 +103,14 @@ def own_question(restored: Restored, text: str) -> Item:
 
 
 def prepared_question(restored: Restored, item: str) -> Item:
-    """A prepared question of the router's benchmark, with a UserError where there is no such question."""
+    """Return a prepared question of the router's benchmark; UserError if there is no such question."""
     by_id = {one.id: one for one in restored.plan.data.pool}
     check_item(item, list(by_id), restored.plan.cell.benchmark)
     return by_id[item]
 
 
 def next_decision(restored: Restored, item: Item) -> FirstDecision:
-    """What the router would do first; no model is asked and nothing is written."""
+    """Return the router's first decision; no model is asked and nothing is written."""
     return first_decision(restored.router, SentenceEncoder().encode(item.question).vector)
 
 

@@ -35,12 +35,12 @@ class Page:
         self.full = full
 
     def entry(self, label: str, text: str) -> list[str]:
-        """A text behind its label."""
+        """Return a text behind its label."""
         first, *rest = self.indented(text, " " * (_LABEL + 2))
         return [f"  {label + ' ':<{_LABEL}}{first.lstrip()}", *rest]
 
     def indented(self, text: str, indent: str, *, whole: bool = False) -> list[str]:
-        """The lines of a text; the first few of them, broken at the width, unless all are wanted."""
+        """Return the lines of a text, indented: all of them, or the first few broken at the width."""
         lines = visible(text).strip("\n").splitlines() or [""]
         if self.full:
             return [f"{indent}{line}".rstrip() for line in lines]
@@ -68,22 +68,22 @@ def check_item(item: str, known: Sequence[str], where: str) -> None:
 
 
 def visible(text: str) -> str:
-    """A text whose control characters are spelt out: what a model says must not steer a terminal."""
+    """Return a text with control characters spelt out: a model's reply must not steer the terminal."""
     return _UNSEEN.sub(lambda found: f"<U+{ord(found[0]):04X}>", text.replace("\r\n", "\n"))
 
 
 def count(number: int, noun: str) -> str:
-    """A number of things."""
+    """Return a number with its noun, in the plural where it is not 1."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def percent(share: float) -> str:
-    """A probability as printed."""
+    """Return a probability as printed."""
     return f"{100 * share:.1f} %"
 
 
 def record_lines(record: Record, page: Page) -> list[str]:
-    """A whole trajectory, from the question to its cost."""
+    """Iterate over the lines of a trajectory, from the question to its cost."""
     totals = record.totals
     # Those whose failure leaves a trajectory without an answer.
     last = record.final or (record.steps[-1].calls if record.steps else ())
@@ -137,7 +137,7 @@ def _spent(calls: Sequence[Call], page: Page) -> list[str]:
 
 
 def gate(of: Gate, is_open: str, closed: str) -> str:
-    """The outcome of a gate behind its probability of being open, whatever the outcome."""
+    """Return a gate's probability of being open and its outcome."""
     outcome = is_open if of.is_open else closed
     return f"{outcome}, without a draw" if of.probability is None else f"{percent(of.probability)}, {outcome}"
 
@@ -159,7 +159,7 @@ def _chosen(choice: Choice) -> str:
 
 
 def _choice(choice: Choice, among: Sequence[Choice], page: Page) -> list[str]:
-    """A choice behind its name, with a number where a step has several of that name."""
+    """Return a choice behind its name, numbered where a step has several of that name."""
     several = sum(one.name == choice.name for one in among) > 1
     label = choice.name.replace("_", " ") + (f" {choice.slot + 1}" if several else "")
     return page.entry(label, _chosen(choice) + (f", one of {choice.options}" if choice.options > 1 else ""))
@@ -194,7 +194,7 @@ def _purpose(said: Said) -> str:
 
 
 def _prompt(said: Said, page: Page) -> list[str]:
-    """Prompts repeat the question and what others said, so they are for who wants all."""
+    """Return the lines of a prompt; prompts repeat the question and earlier replies, so only --full shows them."""
     if not page.full or said.messages is None:
         return []
     return [line for message in said.messages for line in page.entry(message.role, message.content)]
@@ -205,7 +205,7 @@ def _reply(said: Said) -> str:
 
 
 def to_json(document: Any) -> str:
-    """One document with nothing left out; tuples with names become objects, and numbers as keys text."""
+    """Return one JSON document, complete; named tuples become objects, numeric keys text."""
     return orjson.dumps(document, default=_object, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
 
 

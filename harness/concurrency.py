@@ -22,12 +22,12 @@ def use_one_thread() -> None:
 
 
 def processors() -> int:
-    """Those granted to this process: a batch system often grants fewer than the machine has."""
+    """Return the number of processors granted to this process, by a batch system often fewer than there are."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 async def gather(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Results of coroutines run together, in order; with the first failure the others are cancelled and waited for."""
+    """Run coroutines together and return results in order; the first failure cancels the others and waits for them."""
     tasks = [asyncio.create_task(one) for one in coroutines]
     try:
         return await asyncio.gather(*tasks)
@@ -51,7 +51,7 @@ class InFlight(Generic[T]):
         return key in self._tasks
 
     async def share(self, key: bytes, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result of the work under this key, begun unless under way; a failure reaches all and is not kept."""
+        """Return the result of the work under a key, started unless under way; failures reach all and are not kept."""
         if key not in self._tasks:
             self._tasks[key] = asyncio.create_task(work())
             self._tasks[key].add_done_callback(lambda done: self._end(key, done))
@@ -80,7 +80,7 @@ class Batcher(Generic[Asked, Given]):
         self._waiting: list[tuple[Asked, asyncio.Future[Given]]] = []
 
     async def ask(self, question: Asked) -> Given:
-        """The result for a question; where its batch fails, the failure reaches everyone in it."""
+        """Return the result for an input; where its batch fails, the failure reaches every caller in it."""
         future: asyncio.Future[Given] = asyncio.get_running_loop().create_future()
         self._waiting.append((question, future))
         if len(self._waiting) == 1:

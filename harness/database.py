@@ -43,7 +43,7 @@ def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
 
 
 def machine_folder() -> Path:
-    """The folder of the caches that all cells of a machine share."""
+    """Return the folder of the caches that all cells of a machine share."""
     return Path(os.environ.get("GMR_CACHE_DIR") or Path("results", "cache"))
 
 
@@ -106,7 +106,7 @@ class Cache(Closing):
 
 
 def _use_wal(database: sqlite3.Connection) -> None:
-    """Processes that begin with one new file refuse each other this at once, however patient they are otherwise."""
+    """Switch to write-ahead logging; processes that open a new file together are refused at once, so try again."""
     deadline = time.monotonic() + _PATIENCE_S
     while True:
         try:

@@ -15,7 +15,7 @@ class StoppedError(Exception):
 
 
 def unknown(kind: str, name: str, known: Iterable[str], where: str) -> UserError:
-    """The error for a name that no configuration has, with the nearest known name."""
+    """Return the error for a name that no configuration has, with the nearest known name."""
     choices = sorted(known)
     near = difflib.get_close_matches(name, choices, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(choices)}."

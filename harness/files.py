@@ -59,7 +59,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def unwritable(path: Path, reason: object) -> UserError:
-    """The error for a file that cannot be written."""
+    """Return the error for a file that cannot be written."""
     cure = "free space or mend the folder, then give the same command again (finished calls are kept)"
     return UserError(f"cannot write {path}: {reason}; {cure}")
 
@@ -108,7 +108,7 @@ _Loader.add_implicit_resolver(
 
 
 def read_yaml(path: Path) -> Any:
-    """The content of a YAML file; UserError with file and line where it is missing, no YAML, or repeats a key."""
+    """Read a YAML file; UserError with file and line if it is missing, no YAML, or repeats a key."""
     try:
         return yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - a SafeLoader
     except OSError as error:
@@ -123,7 +123,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def yaml_values(value: Any) -> Any:
-    """Numbers, booleans and nulls restored in a value that a command line has turned into strings."""
+    """Return a value from a command line with its numbers, booleans and nulls restored from strings."""
     if isinstance(value, Mapping):
         return {key: yaml_values(part) for key, part in value.items()}
     if isinstance(value, list):
@@ -136,7 +136,7 @@ def yaml_values(value: Any) -> Any:
 
 
 def yaml_value(text: str) -> Any:
-    """A value given on a command line: YAML where it is YAML, else the text itself."""
+    """Parse a value from a command line as YAML; text that is no YAML stays text."""
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
     except yaml.YAMLError:
@@ -151,7 +151,7 @@ class Declaration(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown(cls, given: Any) -> Any:
-        """Pydantic's own refusal names no field that might have been meant."""
+        """Refuse unknown fields with the nearest known one, which pydantic does not name."""
         if cls.model_config.get("extra") == "forbid" and isinstance(given, Mapping):
             known = [field.alias or name for name, field in cls.model_fields.items()]
             for name in given:
@@ -184,17 +184,17 @@ Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 def read(path: Path, form: Any) -> Any:
-    """The content of a YAML file as a model or as ``dict[str, Model]``; UserError as :func:`check`."""
+    """Read a YAML file as a model or as ``dict[str, Model]``; UserError as :func:`check`."""
     return check(read_yaml(path), form, path)
 
 
 def read_entries(path: Path, form: type[Model]) -> dict[str, Model]:
-    """The entries of a YAML file, each a model with its own key as the field ``key``."""
+    """Read the entries of a YAML file, each a model whose field ``key`` is its key in the file."""
     return check_entries(read_yaml(path), form, path)
 
 
 def check_entries(document: Any, form: type[Model], where: object) -> dict[str, Model]:
-    """The same of a document that has been read; without any entry it is refused."""
+    """Check the entries of a parsed document as :func:`read_entries` does; one without entries is refused."""
     entries = check(document, _ENTRIES, where)
     for key, entry in entries.items():
         if _KEY in entry:
@@ -205,7 +205,7 @@ def check_entries(document: Any, form: type[Model], where: object) -> dict[str, 
 
 
 def check(document: Any, form: Any, where: object) -> Any:
-    """A parsed document as a type that pydantic knows; UserError of one line with ``where``, key and mistake."""
+    """Convert a parsed document to a type that pydantic knows; UserError in one line: ``where``, key, mistake."""
     try:
         return _adapter(form).validate_python(document)
     except ValidationError as error:
@@ -219,7 +219,7 @@ def _adapter(form: Any) -> TypeAdapter[Any]:
 
 
 def told(error: ValidationError) -> str:
-    """The first mistake of several, on one line."""
+    """Return the first mistake of several, on one line."""
     first = error.errors(include_url=False)[0]
     steps, reason = list(first["loc"]), _reason(first)
     if steps and steps[-1] == "[key]":
@@ -249,5 +249,5 @@ def _reason(error: ErrorDetails) -> str:
 
 
 def digest(document: Any) -> str:
-    """SHA-256 of a document of JSON, whatever the order of its keys."""
+    """Return the SHA-256 of a JSON document, whatever the order of its keys."""
     return hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()

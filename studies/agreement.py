@@ -81,7 +81,7 @@ class Record:
 
     @property
     def key(self) -> str:
-        """What no other record of the file has."""
+        """Return the key of a record, unique in its file."""
         return "/".join(filter(None, (self.item_id, self.model, str(self.meta.get("strategy", "")))))
 
 
@@ -129,7 +129,7 @@ def question_and_answer(record: Record, folder: Path) -> tuple[Item, str]:
 
 
 def function_under_test(tests: str) -> str:
-    """The function that the tests of a record are about: the one an assert calls, else the one handed to ``check``."""
+    """Return the function that the tests of a record call: in an assert, else the argument of ``check``."""
     asserts = "\n".join(re.findall(r"^\s*assert\b.*", tests, re.MULTILINE))
     names = re.findall(r"(?<![\w.])(\w+)\(", asserts) + re.findall(r"^\s*check\((\w+)\)", tests, re.MULTILINE)
     # A built-in is around the call of another function, or the name of this one.

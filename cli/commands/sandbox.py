@@ -77,7 +77,7 @@ def _text(path: Path) -> str:
 
 
 def _statements(path: Path) -> str:
-    """Source that is trusted, so a slip in it is the user's and no outcome."""
+    """Parse trusted source; UserError for a syntax error, which is the user's and no outcome."""
     source = _text(path)
     try:
         ast.parse(source, path.name)

@@ -146,7 +146,7 @@ def _list(preset: Preset, cell: Cell, wrong: bool, errors: bool, as_json: bool) 
 
 
 def _cell_of(preset: Preset, method: str, benchmark: str, backbone: str | None, seed: int | None) -> Cell:
-    """The cell that is meant, where parts of its name may be left out; UserError where there is none, or several."""
+    """Return the finished cell that the given parts of its name select; UserError if none or several match."""
     from harness.runner import config
 
     entries = config.methods()
@@ -161,7 +161,7 @@ def _cell_of(preset: Preset, method: str, benchmark: str, backbone: str | None, 
 
 
 def _finished(preset: Preset, cell: Cell) -> Path:
-    """The folder of a finished cell; raises UserError with the command that makes it."""
+    """Return the folder of a finished cell; UserError with the command that makes it."""
     from harness.runner import layout
 
     run = layout.cell(preset.name, cell) / "run.json"
