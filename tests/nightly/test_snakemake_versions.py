@@ -1,0 +1,80 @@
+"""The workflow on the oldest Snakemake that the package admits and on the newest: runs, links, reports, locks."""
+
+from __future__ import annotations
+
+import os
+import re
+import site
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from harness.files import ROOT
+from tests.planning import checkout
+
+pytestmark = pytest.mark.nightly
+
+OLDEST = re.search(r'"snakemake>=([\d.]+)"', (ROOT / "pyproject.toml").read_text())[1]  # type: ignore[index]
+TARGET = "reports/errors.md"
+CONFIG = ["--config", "preset=smoke", "methods=[single]", "benchmarks=[gsm_hard]", "limit={test: 4}"]
+
+
+@pytest.fixture(scope="module", params=[f"snakemake=={OLDEST}", "snakemake"])
+def interpreter(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with one version of Snakemake and, for the rest, the packages of this one."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=True)
+    packages = next(folder.glob("lib/python*/site-packages"))
+    (packages / "parent.pth").write_text("\n".join([str(ROOT), *site.getsitepackages()]))
+    python = folder / "bin" / "python"
+    words = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--upgrade", request.param]
+    subprocess.run(words, check=True)
+    return python
+
+
+def test_a_run_in_every_way(interpreter: Path, tmp_path: Path) -> None:
+    place = checkout(tmp_path / "place")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+    def snakemake(*words: str, status: int = 0) -> str:
+        ended = subprocess.run(
+            [interpreter, "-m", "snakemake", "--cores", "2", *words],
+            cwd=place,
+            env={**os.environ, "PATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode == status, ended.stdout
+        return ended.stdout
+
+    said = snakemake(TARGET, *CONFIG)
+    assert f"made: {TARGET}" in said
+    assert (place / TARGET).readlink() == Path("smoke/errors.md")
+    assert "Nothing to be done" in snakemake(TARGET, *CONFIG)
+    assert "[1 of 2 jobs] table errors" in snakemake(TARGET, "--forcerun", "table", *CONFIG)
+    snakemake("--report", "report.html", TARGET, *CONFIG)
+    assert (place / "report.html").exists()
+    assert "No rule to produce reports/nothing.md; `gmr --list`" in snakemake("reports/nothing.md", status=1)
+    assert "no benchmark it is made from" in snakemake("reports/smoke/depth.png", status=1)
+    # As after a kill: a lock, and a job whose outputs are incomplete.
+    run = subprocess.Popen(
+        [interpreter, "-m", "snakemake", "--cores", "1", "--forceall", TARGET, *CONFIG],
+        cwd=place,
+        env={**os.environ, "PATH": path},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert run.stderr is not None
+    for line in run.stderr:
+        if line.startswith("to do"):
+            break
+    run.kill()
+    run.wait()
+    assert "release its lock by `snakemake --unlock`" in snakemake(TARGET, *CONFIG, status=1)
+    assert "Unlocked" in snakemake("--unlock")
+    snakemake(TARGET, "--rerun-incomplete", *CONFIG)
