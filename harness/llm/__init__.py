@@ -1,1 +1,1 @@
-"""Chat completions: one request type, one call log, one client for every kind of backbone."""
+"""Chat completions of all backbones: request, client, call log, servers, prices."""

@@ -1,4 +1,4 @@
-"""The language models that agents run on; prices and FLOPs follow the paper's appendix on open-weight backbones."""
+"""Backbones: the language models of a pool; prices and FLOPs follow the paper's appendix on open-weight backbones."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from harness.llm.request import REPLY_TOKENS, Message, Sampling, merge_system
 
 PRICE_IN_PER_B = 0.003
 PRICE_OUT_PER_B = 0.010
-#: What an entry says of a backbone that changes none of its replies.
+#: Fields of an entry that change no reply.
 ABOUT = ("licence", "attribution")
 
 
 def forward_flops(parameters_b: Any, tokens: Any) -> Any:
-    """Return the floating-point operations of so many tokens, without those of attention; numbers or series."""
+    """Return the floating-point operations of tokens, without those of attention; numbers or series."""
     return 2e9 * parameters_b * tokens
 
 
@@ -46,52 +46,52 @@ def _of_another_file(_: str | None) -> None:
 
 
 class Backbone(Declaration):
-    """One model of the pool."""
+    """Model of the pool."""
 
     key: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]  # in configuration, results and tables
     model: Word  # on the hub and at the server
-    revision: Word | None = None  # commit on the hub, None where none is pinned
+    revision: Word | None = None  # commit on the hub, None if none is pinned
     parameters_b: Annotated[PositiveFloat, AsWritten]  # nominal parameter count N, in billions
-    context_length: PositiveInt | None = None  # longest prompt plus completion, in tokens; None where not known
+    context_length: PositiveInt | None = None  # most tokens of prompt and completion together, None if not known
     description: Line  # capabilities, in words
     generation: Generation = Generation()
-    price: Price | None = None  # None for the paper's rule by size
+    price: Price | None = None  # None for the paper's price by size
     max_tokens: PositiveInt = REPLY_TOKENS  # longest completion
     stop: Distinct[Text] | None = None  # texts at which the server ends a completion
-    # Whether prompts keep their system message, or have it merged into the user's, for templates without such a role.
+    # ``merge`` puts the system message into the user's, for chat templates without a system role.
     system: Literal["separate", "merge"] = "separate"
     licence: Line | None = None  # of the weights
-    attribution: Line | None = None  # who made them
-    # Which other weights than the original these are, in words.
+    attribution: Line | None = None  # of the weights
+    # Weight set other than the original, in words.
     weights: Annotated[str | None, AfterValidator(_of_another_file)] = None
-    stand_in: bool = False  # whether these weights only stand in for those of a trained model
+    stand_in: bool = False  # these weights only stand in for those of a trained model
 
     @property
     def sampling(self) -> Sampling:
-        """Sampling for a method that sets none."""
+        """Return the sampling for a method that sets none."""
         return Sampling(**dict(self.generation))
 
     @property
     def price_in(self) -> float:
-        """Price of a million prompt tokens."""
+        """Return the price of a million prompt tokens."""
         return PRICE_IN_PER_B * self.parameters_b if self.price is None else self.price.input
 
     @property
     def price_out(self) -> float:
-        """Price of a million completion tokens."""
+        """Return the price of a million completion tokens."""
         return PRICE_OUT_PER_B * self.parameters_b if self.price is None else self.price.output
 
     def prompt(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """Return messages as this backbone takes them."""
+        """Return messages as the chat template of this backbone takes them."""
         return merge_system(messages) if self.system == "merge" else messages
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Cost of calls with these token counts, in the unit of the prices."""
+        """Return the cost of calls with these token counts, in the unit of the prices."""
         return (prompt_tokens * self.price_in + completion_tokens * self.price_out) / 1e6
 
     @property
     def profile(self) -> str:
-        """The text that stands for the backbone in an embedding: name, size, strengths and both prices."""
+        """Return the text that represents the backbone in an embedding: name, size, strengths and both prices."""
         return (
             f"{self.key}: {self.parameters_b:g} billion parameters. {self.description} "
             f"Price per million tokens: {self.price_in:g} input, {self.price_out:g} output."
@@ -104,7 +104,7 @@ class _Model(Declaration):
 
 
 class _Weights(Declaration):
-    """Other weights than the original, such as those of another precision, and the backbones that have them."""
+    """Weight set other than the original, such as one of another precision, and the backbones that have it."""
 
     key: Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_]*$")]
     description: Line
@@ -114,7 +114,7 @@ class _Weights(Declaration):
 
 @cache
 def load(path: Path) -> Mapping[str, Backbone]:
-    """Backbones by key in the file's order; raises UserError for a bad file."""
+    """Read backbones, by key in the order of the file; UserError if it is not valid."""
     return read_entries(path, Backbone)
 
 
@@ -124,14 +124,16 @@ def _weight_sets(path: Path) -> Mapping[str, _Weights]:
 
 
 def with_weights(backbones: Mapping[str, Backbone], path: Path, weights: str) -> dict[str, Backbone]:
-    """Return the backbones that have the ``weights``, with them; UserError where the file at ``path`` has none such."""
+    """Return the backbones that have a weight set, with it; UserError if the file at ``path`` does not declare it."""
     declared = _weight_sets(path)
     if weights not in declared:
         raise unknown("weight set", weights, declared, str(path))
-    chosen = declared[weights]
-    told = {"weights": f"{chosen.key} ({chosen.description})", **({"stand_in": True} if chosen.stand_in else {})}
+    weight_set = declared[weights]
+    changes: dict[str, Any] = {"weights": f"{weight_set.key} ({weight_set.description})"}
+    if weight_set.stand_in:
+        changes["stand_in"] = True
     return {
-        key: one.model_copy(update={**dict(chosen.backbones[key]), **told})
-        for key, one in backbones.items()
-        if key in chosen.backbones
+        key: backbone.model_copy(update={**dict(weight_set.backbones[key]), **changes})
+        for key, backbone in backbones.items()
+        if key in weight_set.backbones
     }

@@ -1,4 +1,4 @@
-"""The budget of a run: a reply counts in the log of the cell whose backbone gave it, be it an answer or none."""
+"""Budget of a run, over the call logs of its cells."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from harness.llm.backbones import Backbone
 from harness.llm.call_log import CallLogReader
 from harness.llm.request import Reply, Request
 
-# Calls of this process after which it looks again at what the others have asked.
+# Calls of this process between two readings of the logs of other processes.
 CHECK_EVERY = 200
 
 
 class Budget(Declaration):
-    """The most that all cells of a preset may take together, besides what is asked between two looks at their logs."""
+    """Limits for all cells of a preset together, apart from calls between two readings of their logs."""
 
     calls: PositiveInt | None = None
     tokens: PositiveInt | None = None  # of prompts and completions
@@ -28,7 +28,7 @@ class Budget(Declaration):
 
 
 class Spent(NamedTuple):
-    """The use of finished calls: calls, prompt and completion tokens, cost in the paper's unit."""
+    """Number of finished calls, their prompt and completion tokens, and their cost in the paper's unit."""
 
     calls: int = 0
     tokens: int = 0
@@ -40,7 +40,7 @@ class BudgetError(UserError):
 
 
 class Spending:
-    """Keeps a cell within the budget of its preset, by its logs: asked before every call, told after it."""
+    """Use of a budget: refuses further calls of a cell once the cells of its preset have spent it."""
 
     def __init__(
         self,
@@ -48,20 +48,20 @@ class Spending:
         budget: Budget,
         logs: Callable[[], Iterable[Path]],
         backbones: Iterable[Backbone],
-        own: Path | None = None,  # the one of them that this process writes
+        written: Path | None = None,  # the log that this process writes
     ) -> None:
         self._preset = preset
         self._budget = budget
-        self._others = lambda: self._sum(log for log in logs() if log != own)
+        self._sum_others = lambda: self._sum(log for log in logs() if log != written)
         self._backbones = {backbone.model: backbone for backbone in backbones}
-        self._by_others = self._others()
-        self._by_us = self._sum(log for log in logs() if log == own)
+        self._by_others = self._sum_others()
+        self._by_this = self._sum(log for log in logs() if log == written)
         self._paid = 0
         self._in_flight = 0
         self._ended = asyncio.Event()
 
     async def pay(self, request: Request, ask: Callable[[], Awaitable[Reply]]) -> Reply:
-        """Ask, and record; BudgetError where the budget is spent, said when all that is in flight is recorded."""
+        """Run ``ask``, which records its reply; BudgetError if the budget is spent, once no call is in flight."""
         while (reached := self._reached()) is not None:
             if not self._in_flight:
                 raise BudgetError(reached)
@@ -77,18 +77,18 @@ class Spending:
             self._ended.set()
         self._paid += 1
         if self._paid % CHECK_EVERY == 0:
-            self._by_others = await asyncio.to_thread(self._others)
+            self._by_others = await asyncio.to_thread(self._sum_others)
         return reply
 
     def add(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
-        """Count one reply of a backbone."""
-        self._by_us = self._plus(self._by_us, model, 1, prompt_tokens, completion_tokens)
+        """Count a reply of a backbone."""
+        self._by_this = self._plus(self._by_this, model, 1, prompt_tokens, completion_tokens)
 
     @property
     def spent(self) -> Spent:
-        """What all have used, as far as it is known here."""
-        others, us = self._by_others, self._by_us
-        return Spent(others.calls + us.calls, others.tokens + us.tokens, others.cost + us.cost)
+        """Return the use of all cells, of others as of the last reading of their logs."""
+        others, this = self._by_others, self._by_this
+        return Spent(others.calls + this.calls, others.tokens + this.tokens, others.cost + this.cost)
 
     def _sum(self, logs: Iterable[Path]) -> Spent:
         spent = Spent()
@@ -98,9 +98,9 @@ class Spending:
                     spent = self._plus(spent, *row)
         return spent
 
-    def _plus(self, spent: Spent, model: str, calls: int, sent: int, written: int) -> Spent:
-        cost = self._backbones[model].cost(sent, written) if model in self._backbones else 0.0
-        return Spent(spent.calls + calls, spent.tokens + sent + written, spent.cost + cost)
+    def _plus(self, spent: Spent, model: str, calls: int, prompt_tokens: int, completion_tokens: int) -> Spent:
+        cost = self._backbones[model].cost(prompt_tokens, completion_tokens) if model in self._backbones else 0.0
+        return Spent(spent.calls + calls, spent.tokens + prompt_tokens + completion_tokens, spent.cost + cost)
 
     def _reached(self) -> str | None:
         spent = self.spent

@@ -1,7 +1,7 @@
-"""The call log: cache, ledger and proof of every model call of a cell; and the log of attempts at them.
+"""Call log of a cell: cache, ledger and proof of its model calls; and the log of attempts at them.
 
-One process writes the SQLite file, which a lock file says. A call is committed before its reply is used, so a process
-that is killed at any moment asks no finished call twice.
+One process, named in a lock file, writes the SQLite file. A call is committed before its reply is used, so that a
+process killed at any moment asks no finished call twice.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from harness.files import writing
 from harness.llm.request import Message, Reply, Request
 
 CALL_LOG = "calls.sqlite"
-# Numbers stand before texts, so that adding them up leaves most of the file unread. Logs of earlier versions have no
-# checksums, and no table of replies that were paid for and could not count.
+# Numbers stand before texts, so that sums leave most of the file unread. Logs of earlier versions have no checksums,
+# and no table of uncounted replies: those that were paid for but can be no answer.
 _SCHEMA = """
 BEGIN;
 CREATE TABLE IF NOT EXISTS uncounted (model TEXT NOT NULL, prompt_tokens INTEGER, completion_tokens INTEGER);
@@ -60,14 +60,14 @@ _NO_CHECKSUMS = "NULL"
 
 
 class Texts(NamedTuple):
-    """Prompt and reply of one call."""
+    """Prompt and reply of a call."""
 
     messages: tuple[Message, ...]
     reply: str
 
 
 class CallLogReader(Closing):
-    """The log of one cell, open for reading while another process may write; UserError if absent or damaged."""
+    """Call log open for reading, also while another process writes; UserError if it is missing or damaged."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -77,19 +77,19 @@ class CallLogReader(Closing):
             if path.stat().st_size:
                 self._database = connect(path, writes=False)
             else:
-                # Before its first commit, or killed then, a log has no table.
+                # Before its first commit a log has no table.
                 self._database = sqlite3.connect(":memory:", check_same_thread=False)
                 self._database.executescript(_SCHEMA)
         with self._one_line():
             self._checksums = _checksums(self._database)
 
     def get(self, key: str) -> Reply | None:
-        """Return the outcome of a call, or None if it was never finished."""
+        """Return the reply to a call, or None if it is not finished."""
         row = self._row(key)
         return None if row is None else row[0]
 
     def texts(self, key: str) -> Texts | None:
-        """Return prompt and reply of a call, or None if it was never finished."""
+        """Return prompt and reply of a call, or None if it is not finished."""
         row = self._row(key, "request")
         if row is None:
             return None
@@ -97,31 +97,31 @@ class CallLogReader(Closing):
             return Texts(tuple(Message(**message) for message in orjson.loads(row[1])["messages"]), row[0].text)
 
     def paid(self) -> list[tuple[str, int, int, int]]:
-        """Return models, how many replies of each were paid for here, and their prompt and completion tokens."""
+        """Return each model with the number of replies paid for, and their prompt and completion tokens."""
         with self._one_line():
-            known = self._database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'uncounted'").fetchone()
-            rows = f"{_ANSWERED} UNION ALL {_UNCOUNTED}" if known[0] else _ANSWERED
+            tables = self._database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'uncounted'").fetchone()
+            rows = f"{_ANSWERED} UNION ALL {_UNCOUNTED}" if tables[0] else _ANSWERED
             return self._database.execute(_SUMS.format(rows)).fetchall()
 
     def failed(self) -> int:
-        """Return how many calls ended in an error for good."""
+        """Return the number of calls that failed for good."""
         with self._one_line():
             (count,) = self._database.execute("SELECT count(*) FROM calls WHERE error IS NOT NULL").fetchone()
         return int(count)
 
     def close(self) -> None:
-        """Give the file up; closing twice is harmless."""
+        """Close the file; closing twice is harmless."""
         self._database.close()
 
     def _row(self, key: str, more: str = "NULL") -> tuple[Reply, Any] | None:
-        """Return the reply to a call, as it was recorded, and one more column; UserError where it was damaged since."""
+        """Return the reply to a call and one more column, or None; UserError if the reply is not as it was recorded."""
         columns = f"key, {_OF_REPLY}, {self._checksums}, {more}"
         with self._one_line():
             row = self._database.execute(f"SELECT {columns} FROM calls WHERE key = ?", (key,)).fetchone()  # noqa: S608
         if row is None:
             return None
-        found, *reply, checksum, other = row
-        if checksum not in (None, _checksum(found, *reply)):
+        stored_key, *reply, checksum, other = row
+        if checksum not in (None, _checksum(stored_key, *reply)):
             raise UserError(
                 f"{self.path} is damaged (the reply to call {key} is not the one that was recorded); restore it, or "
                 f"take the row with this key out of its table of calls (sqlite3 {self.path.name}) and give the same "
@@ -142,31 +142,31 @@ def _checksum(key: str, *reply: Any) -> int:
 
 
 def _checksums(database: sqlite3.Connection, of: str = "main") -> str:
-    """Return the column of a log that holds the checksums of its rows."""
+    """Return the column that holds the checksums of a log, or NULL for a log without."""
     columns = {name for _, name, *_ in database.execute(f"PRAGMA {of}.table_info(calls)")}
     return "checksum" if "checksum" in columns else _NO_CHECKSUMS
 
 
 class CallLog(CallLogReader):
-    """The log of one cell, open for appending; UserError where another process writes it, or the disk is full."""
+    """Call log open for appending; UserError if another process writes it, or the disk is full."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._waiting: list[tuple[Any, ...]] = []
         self._batch: asyncio.Task[None] | None = None
-        self._turn = asyncio.Lock()
+        self._committing = asyncio.Lock()
         with ExitStack() as opened, self._one_line():
             opened.enter_context(_lock(path.with_suffix(".lock")))
             self._database = connect(path, writes=True)
             opened.callback(self._close_database)
-            # To make and remove a journal for each commit takes ten times as long.
+            # Creating and deleting a journal for each commit takes ten times as long.
             self._database.execute("PRAGMA journal_mode = PERSIST")
             self._database.execute("PRAGMA synchronous = NORMAL")
             self._database.executescript(_SCHEMA)
             if _checksums(self._database) == _NO_CHECKSUMS:
                 self._database.execute("ALTER TABLE calls ADD COLUMN checksum INTEGER")
             self._checksums = _checksums(self._database)
-            # To look for a new call never waits for the disk.
+            # So that a look-up of a new call does not wait for the disk.
             self._known = {bytes.fromhex(str(key)) for (key,) in self._database.execute("SELECT key FROM calls")}
             self._thread = ThreadPoolExecutor(1, "call log")
             opened.callback(self._flush)
@@ -179,11 +179,11 @@ class CallLog(CallLogReader):
         return bytes.fromhex(key) in self._known
 
     def get(self, key: str) -> Reply | None:
-        """Return the outcome of a call, or None if it was never finished."""
+        """Return the reply to a call, or None if it is not finished."""
         return super().get(key) if key in self else None
 
     async def append(self, request: Request, reply: Reply, *, asked: bool = True) -> None:
-        """Commit one finished call; ``asked`` where a backbone, no other log, answered. UserError for a full disk."""
+        """Commit a finished call, ``asked`` here or copied from another log; UserError if the disk is full."""
         counted = (reply.prompt_tokens, reply.completion_tokens, reply.finish_reason, reply.model, reply.error)
         checksum = _checksum(request.key, reply.text, *counted)
         self._waiting.append(
@@ -194,23 +194,23 @@ class CallLog(CallLogReader):
         await asyncio.shield(self._batch)
 
     async def charge(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
-        """Commit what a reply cost that can be no answer, for budgets alone."""
+        """Commit the tokens of a reply that can be no answer, for budgets alone."""
         row = (model, prompt_tokens, completion_tokens)
         await asyncio.get_running_loop().run_in_executor(self._thread, self._write, _CHARGE, [row])
 
     def forget_failed(self) -> int:
-        """Forget the failed calls, so that they are asked again; returns how many there were."""
+        """Delete the failed calls, so that they are asked again; return their number."""
         with self._one_line():
             keys = self._database.execute("DELETE FROM calls WHERE error IS NOT NULL RETURNING key").fetchall()
         self._known.difference_update(bytes.fromhex(key) for (key,) in keys)
         return len(keys)
 
     def close(self) -> None:
-        """Write what is still to be written and give up the lock; closing twice is harmless."""
+        """Commit waiting calls and release the lock; closing twice is harmless."""
         self._open.close()
 
     async def _commit_waiting(self) -> None:
-        async with self._turn:
+        async with self._committing:
             rows, self._waiting, self._batch = self._waiting, [], None
             if rows:
                 await asyncio.get_running_loop().run_in_executor(self._thread, self._commit, rows)
@@ -220,7 +220,7 @@ class CallLog(CallLogReader):
         self._known.update(bytes.fromhex(row[0]) for row in rows)
 
     def _write(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        # As a block a connection commits, or undoes what a full disk has not undone by itself.
+        # As a block, the connection commits or rolls back.
         with self._one_line(), self._database:
             self._database.execute("BEGIN IMMEDIATE")
             self._database.executemany(statement, rows)
@@ -235,13 +235,13 @@ class CallLog(CallLogReader):
         try:
             self._database.execute("PRAGMA journal_mode = DELETE")
         except sqlite3.Error:
-            pass  # Somebody is reading: an empty journal stays, and harms nobody.
+            pass  # While another process reads, an empty journal stays and does no harm.
         finally:
             self._database.close()
 
 
 def copy(log: Path, to: Path, *, prompts: bool) -> None:
-    """Write the calls of a log into a new file in the order of their keys, so that equal calls make equal bytes."""
+    """Copy the calls of a log in the order of their keys, so that equal calls make equal bytes."""
     request = "request" if prompts else "json_set(request, '$.messages', json('[]'))"
     with writing(to):
         to.parent.mkdir(parents=True, exist_ok=True)
@@ -269,7 +269,7 @@ def _lock(path: Path) -> AbstractContextManager[Any]:
 
 
 class AttemptLog(Closing):
-    """Attempts at calls, a JSON line each, which may differ between equal runs; ``failed`` counts those that failed."""
+    """Log of attempts at calls, a JSON line each, which may differ between equal runs; ``failed`` counts failures."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -277,15 +277,14 @@ class AttemptLog(Closing):
         self._host = socket.gethostname()
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            # Without a buffer a line is whole on the disk whenever the process ends; but one that the process was
-            # killed in, or that met a full disk, would swallow the next.
+            # Without a buffer only a kill or a full disk leaves half a line, which would swallow the next.
             self._file = path.open("a+b", buffering=0)
-            if path.is_file() and not (written := path.read_bytes()).endswith(b"\n"):
-                self._file.truncate(written.rfind(b"\n") + 1)
+            if path.is_file() and not (lines := path.read_bytes()).endswith(b"\n"):
+                self._file.truncate(lines.rfind(b"\n") + 1)
 
     @contextmanager
     def measure(self, key: str, endpoint: str) -> Iterator[None]:
-        """Time the attempt made inside the block at a call; an exception passes through and is noted."""
+        """Record the time, and the exception if any, of the block as an attempt at a call."""
         started, clock, failure = time.time(), time.perf_counter(), None
         try:
             yield
@@ -294,8 +293,8 @@ class AttemptLog(Closing):
             self.failed += isinstance(error, Exception)
             raise
         finally:
-            took = time.perf_counter() - clock
-            record = {"key": key, "endpoint": endpoint, "host": self._host, "started": started, "latency_s": took}
+            latency = time.perf_counter() - clock
+            record = {"key": key, "endpoint": endpoint, "host": self._host, "started": started, "latency_s": latency}
             record["error"] = failure
             with writing(self.path):
                 self._file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))

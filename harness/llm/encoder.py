@@ -1,4 +1,4 @@
-"""The frozen sentence encoder: the head of a text in (D-GEN-3), a unit vector out, the same bytes in any batch."""
+"""Frozen sentence encoder: maps the head of a text (D-GEN-3) to a unit vector, the same bytes in any batch."""
 
 from __future__ import annotations
 
@@ -37,34 +37,34 @@ EMBEDDING = 384
 DECLARATION = ROOT / "config" / "encoder.yaml"
 CPU_INFO = Path("/proc/cpuinfo")
 EXPORTER = ROOT / "harness" / "llm" / "encoder_graph.py"
-# What torch takes from ATEN_CPU_CAPABILITY; anything else it ignores.
+# Values of ATEN_CPU_CAPABILITY; torch ignores others.
 CAPABILITIES = ("default", "avx2", "avx512")
 _WEIGHTS = "model.safetensors"
 _TOKENIZER = "tokenizer.json"
-# Without modules.json the library would leave out the normalisation without an error.
+# Without modules.json the library would silently leave out the normalisation.
 _FILES = (_WEIGHTS, "config.json", _TOKENIZER, "modules.json")
 
 
 class Declared(Declaration):
-    """The declaration of the encoder in ``config/encoder.yaml``."""
+    """Declaration of the encoder in ``config/encoder.yaml``."""
 
     name: Annotated[str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$")]  # on the hub
-    # A Python package whose get_model_path() names the folder of the files; or the folder, written with a slash.
+    # A Python package whose get_model_path() returns the folder of the files; or the folder, written with a slash.
     source: Annotated[str, Field(pattern="^([A-Za-z_][A-Za-z0-9_.]*|.*/.*)$")]
     sha256: Sha256  # of model.safetensors
     dimension: Annotated[int, Field(ge=EMBEDDING, le=EMBEDDING)]  # of a vector
-    max_tokens: Annotated[int, Field(ge=3)]  # word pieces it reads, the two special ones included
+    max_tokens: Annotated[int, Field(ge=3)]  # most word pieces read, with two special ones
 
 
 class Encoded(NamedTuple):
-    """A text as the encoder sees it."""
+    """Embedding of a text."""
 
-    vector: NDArray[np.float32]  # shape (dimension,), of length 1; stands for the first max_tokens of the text
-    tokens: int  # word pieces of the whole text, special ones included
+    vector: NDArray[np.float32]  # of the first max_tokens of the text, shape (dimension,), of length 1
+    tokens: int  # word pieces of the whole text, with special ones
 
 
 class SentenceEncoder:
-    """The encoder that ``config/encoder.yaml`` declares: single precision on one CPU thread, by ONNX (D-GEN-8)."""
+    """Encoder declared in ``config/encoder.yaml``: single precision on one CPU thread, by ONNX (D-GEN-8)."""
 
     def __init__(self, declaration: Path = DECLARATION) -> None:
         self._entry: Declared = read(declaration, Declared)
@@ -75,11 +75,11 @@ class SentenceEncoder:
 
     @functools.cached_property
     def identity(self) -> str:
-        """The graph, what runs it, and the vector instructions: equal ones make equal bytes."""
+        """Return the names of graph, runtime and vector instructions, which together decide every byte of a vector."""
         return f"{self._graph_name}-onnxruntime{version('onnxruntime')}-{cpu_capability()}"
 
     def encode(self, text: str) -> Encoded:
-        """The vector and length of a text, from any thread; UserError where the model's files are missing or others."""
+        """Return the embedding of a text, from any thread; UserError if the model's files are missing or altered."""
         tokenizer, session = self._loaded()
         pieces = tokenizer.encode(text).ids
         read = pieces if len(pieces) <= self.max_tokens else [*pieces[: self.max_tokens - 1], pieces[-1]]
@@ -99,7 +99,7 @@ class SentenceEncoder:
             return self._model
 
     def _graph(self, folder: Path) -> Path:
-        """The graph of this machine, made unless it is there; cells that begin together make it once."""
+        """Return the graph of this machine, exported once even by cells that begin together."""
         graph = machine_folder() / f"{self._graph_name}.onnx"
         if graph.exists():
             return graph
@@ -127,7 +127,7 @@ class SentenceEncoder:
 
 
 def load_tokenizer(declaration: Path = DECLARATION) -> Tokenizer:
-    """The declared encoder's tokenizer, which never truncates or pads; several threads may use it."""
+    """Load the tokenizer of the declared encoder, without truncation and padding; several threads may use it."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(_folder(read(declaration, Declared), declaration) / _TOKENIZER))
@@ -164,26 +164,26 @@ def _folder(entry: Declared, declaration: Path) -> Path:
 
 
 def cpu_capability() -> str:
-    """The widest vector instructions, which decide a vector's last digits, by torch's rule without importing torch."""
+    """Return the widest vector instructions, which decide last digits, by torch's rule without importing torch."""
     info = CPU_INFO.read_text(errors="replace") if CPU_INFO.exists() else ""
     listed = re.search(r"^flags\s*:(.*)", info, re.MULTILINE)
     if listed is None:
         import torch
 
         return "-".join(torch.backends.cpu.get_cpu_capability().lower().split())
-    flags, chosen, own = set(listed[1].split()), os.environ.get("ATEN_CPU_CAPABILITY"), "default"
+    flags, forced, widest = set(listed[1].split()), os.environ.get("ATEN_CPU_CAPABILITY"), "default"
     if {"avx512vl", "avx512bw", "avx512dq", "fma"} <= flags:
-        own = "avx512"
+        widest = "avx512"
     elif {"avx2", "fma"} <= flags:
-        own = "avx2"
-    return f"{own}-torch-{chosen}" if chosen in CAPABILITIES and chosen != own else own
+        widest = "avx2"
+    return f"{widest}-torch-{forced}" if forced in CAPABILITIES and forced != widest else widest
 
 
 _TOKENS = struct.Struct("<I")
 
 
 class Embeddings:
-    """The embeddings of texts, from the cache of this machine or computed in threads."""
+    """Embeddings of texts, from the cache of this machine or computed in threads."""
 
     def __init__(self, encoder: SentenceEncoder, cache: Cache) -> None:
         self.encoder = encoder
@@ -195,21 +195,21 @@ class Embeddings:
         return self
 
     async def embed(self, text: str) -> Encoded:
-        """The embedding of a text, read-only; callers that ask for one text at the same time share the work."""
+        """Return the embedding of a text, read-only; computed once for concurrent callers."""
         key = hashlib.sha256(f"{self.encoder.identity}\0{text}".encode()).digest()
-        known = self._cache.get("embeddings", key)
-        if known is None:
+        cached = self._cache.get("embeddings", key)
+        if cached is None:
             return await self._in_flight.share(key, lambda: self._in_thread(key, text))
-        return _unpack(known)
+        return _unpack(cached)
 
     async def __aexit__(self, *_: object) -> None:
         await self._in_flight.close()
         self._threads.shutdown(wait=False)
 
     async def _in_thread(self, key: bytes, text: str) -> Encoded:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._make, key, text)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._compute, key, text)
 
-    def _make(self, key: bytes, text: str) -> Encoded:
+    def _compute(self, key: bytes, text: str) -> Encoded:
         encoded = self.encoder.encode(text)
         content = _TOKENS.pack(encoded.tokens) + encoded.vector.astype("<f4").tobytes()
         self._cache.put("embeddings", key, content)

@@ -17,18 +17,18 @@ from harness.llm.backbones import Price
 SIMULATED_URL = "GMR_SIMULATED_URL"
 ENDPOINTS = "GMR_ENDPOINTS"
 _FILE = "config/endpoints.yaml"
-# As many as five servers of the size in config/endpoints.yaml: behind this one URL are all backbones.
-_AT_URL = 1280
+# Behind this one URL are all backbones: as many as five servers of the size in config/endpoints.yaml.
+_SIMULATED_IN_FLIGHT = 1280
 _URL = r"^https?://[^\s/:]+(:[0-9]{1,5})?(/\S*)?$"
 
 Url = Annotated[str, Field(pattern=_URL)]
 
 
 class Endpoint(Declaration):
-    """One or more OpenAI-compatible servers of one backbone; ``config/endpoints.yaml`` says what each field means."""
+    """OpenAI-compatible servers of one backbone; ``config/endpoints.yaml`` explains each field."""
 
     url: Url | None = None
-    urls: Distinct[Url] = ()  # in any case, also of one
+    urls: Distinct[Url] = ()  # also of one server
     key_env: str | None = None
     max_in_flight: PositiveInt = 64
     timeout_s: PositiveFloat = 600.0
@@ -39,18 +39,18 @@ class Endpoint(Declaration):
 
     @model_validator(mode="before")
     @classmethod
-    def _several(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
-        if ("url" in given) == ("urls" in given):
+    def _with_urls(cls, entry: Any) -> Any:
+        if not isinstance(entry, dict):
+            return entry
+        if ("url" in entry) == ("urls" in entry):
             raise ValueError("needs either url, for one server, or urls, for several of the same model")
-        if ("price" in given) != ("currency" in given):
+        if ("price" in entry) != ("currency" in entry):
             raise ValueError("needs both price and currency, or neither")
-        return {"urls": [given["url"]], **given} if "url" in given else given
+        return {"urls": [entry["url"]], **entry} if "url" in entry else entry
 
     @property
     def api_key(self) -> str:
-        """The key from the environment, a UserError where it is not set; servers that check none get a placeholder."""
+        """Return the key from the environment, or a placeholder if the server checks none; UserError if it is unset."""
         if self.key_env is None:
             return "none"
         key = os.environ.get(self.key_env)
@@ -59,22 +59,22 @@ class Endpoint(Declaration):
         return key
 
 
-# Of backbones that this process answers for.
+# Stands for backbones that this process answers for.
 IN_PROCESS = Endpoint.model_construct(urls=("in-process",))
 
 
 def endpoints_file() -> str:
-    """The file that says where backbones are served, as a message names it."""
+    """Return the name of the file of addresses for a message."""
     return os.environ.get(ENDPOINTS) or f"{_FILE} or `servers` of the preset"
 
 
 def declared_in() -> Path:
-    """The file of addresses."""
+    """Return the file of addresses."""
     return Path(os.environ.get(ENDPOINTS) or ROOT / _FILE)
 
 
 def simulated_url() -> str | None:
-    """The URL of simulated backbones in another process, with the same replies; a UserError where it is none."""
+    """Return the URL of simulated backbones in another process, or None; UserError if it is not a URL."""
     url = os.environ.get(SIMULATED_URL) or None
     if url is not None and not re.search(_URL, url):
         raise UserError(f"{SIMULATED_URL} is {url!r}; expected the URL of a server, such as http://127.0.0.1:8000/v1")
@@ -82,9 +82,9 @@ def simulated_url() -> str | None:
 
 
 def simulated() -> Endpoint:
-    """The endpoint of all simulated backbones: in this process, or where the environment says."""
+    """Return the endpoint of all simulated backbones: this process, or the server that the environment names."""
     url = simulated_url()
-    return IN_PROCESS if url is None else Endpoint(url=url, max_in_flight=_AT_URL)
+    return IN_PROCESS if url is None else Endpoint(url=url, max_in_flight=_SIMULATED_IN_FLIGHT)
 
 
 def is_named() -> bool:
@@ -93,12 +93,12 @@ def is_named() -> bool:
 
 
 def load(path: Path, backbones: Iterable[str], where: str = "") -> dict[str, Endpoint]:
-    """The endpoints of backbones; UserError where one has none, is wrong, or shares a server on other terms."""
+    """Read the endpoints of backbones; UserError as :func:`choose`, or if the file is not valid."""
     return choose(read(path, dict[str, Endpoint]), backbones, where or str(path))
 
 
 def choose(entries: Mapping[str, Endpoint], backbones: Iterable[str], where: str) -> dict[str, Endpoint]:
-    """Return those of entries from anywhere that backbones need; UserError as :func:`load`."""
+    """Return the entries of backbones; UserError if one is missing, or two share a server on different terms."""
     endpoints: dict[str, Endpoint] = {}
     first: dict[str, str] = {}
     for backbone in backbones:

@@ -1,4 +1,4 @@
-"""Request and reply of one chat completion, and the description of a served model."""
+"""Request and reply of a chat completion, and the description of a served model."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import orjson
 Kind = Literal["solve", "plan", "critique", "revise", "aggregate", "search", "finish"]
 Style = Literal["direct", "step_by_step", "complex"]
 Form = Literal["answer", "program", "letter"]
-# Revisions of simulated weights and fingerprints of their replies begin with it; their servers are owned by it.
+# Owner of simulated models, and the beginning of their revisions and of the fingerprints of their replies.
 SIMULATED = "simulated"
-# What a listing says of every model alike, and where the weights are on the server's host.
+# Fields of a listing that are equal for all models, or tell a path on the server's host.
 _NO_DETAILS = frozenset({"id", "object", "created", "owned_by", "root"})
 
 
 def is_simulated(revision: object) -> bool:
-    """Return whether a revision, or the fingerprint of a reply, is that of simulated weights; None is not."""
+    """Return whether a revision, or the fingerprint of a reply, belongs to a simulated model."""
     return isinstance(revision, str) and revision.startswith(SIMULATED)
 
 
 class Message(NamedTuple):
-    """One chat message; ``role`` is ``system``, ``user`` or ``assistant``."""
+    """Chat message; ``role`` is ``system``, ``user`` or ``assistant``."""
 
     role: str
     content: str
@@ -53,12 +53,12 @@ class Sampling(NamedTuple):
 
 
 GREEDY = Sampling()
-# Longest completion of a backbone that states none.
+# Longest completion, for a backbone whose entry states none.
 REPLY_TOKENS = 2048
 
 
 def merge_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return messages with a system message put before the text of the user's that follows it."""
+    """Return messages with the system message prepended to the user message after it."""
     if len(messages) < 2 or (messages[0].role, messages[1].role) != ("system", "user"):
         return messages
     merged = Message("user", f"{messages[0].content}\n\n{messages[1].content}")
@@ -67,17 +67,17 @@ def merge_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 @dataclass(frozen=True)
 class Request:
-    """Everything that may change a reply: two requests are the same call exactly when they are equal."""
+    """Everything that may change a reply: equal requests are one call."""
 
-    model: str  # as the hub names it
-    revision: str | None  # of the weights, None where the configuration pins none
+    model: str  # on the hub
+    revision: str | None  # of the weights, None if the configuration pins none
     messages: tuple[Message, ...]
     temperature: float = GREEDY.temperature
     top_p: float = GREEDY.top_p
     top_k: int = GREEDY.top_k
     repetition_penalty: float = GREEDY.repetition_penalty
     max_tokens: int = REPLY_TOKENS
-    draw: int = 0  # index of an independent sample of the same prompt; also the seed sent to the server
+    draw: int = 0  # index of an independent sample of the same prompt, sent as seed
     response_format: str | None = None  # JSON schema request in OpenAI's form, as JSON text
     stop: tuple[str, ...] | None = None  # texts at which the server ends the reply
     metadata: Turn | None = None  # sent in OpenAI's field of that name, and part of the call, if weights are simulated
@@ -89,9 +89,9 @@ class Request:
 
     @cached_property
     def record(self) -> bytes:
-        """The JSON text kept in the call log, the same for equal calls."""
+        """Return the JSON text kept in the call log."""
         record = {name: getattr(self, name) for name in _FIELDS}
-        # Calls that are paid for keep their key: what came in later is said only where it changes something.
+        # So that calls already paid for keep their key, later fields are left out at their default.
         for name in ("top_k", "repetition_penalty"):
             if record[name] == getattr(GREEDY, name):
                 del record[name]
@@ -106,11 +106,11 @@ class Request:
 
     @cached_property
     def key(self) -> str:
-        """SHA-256 of the record: the identity of the call in every log."""
+        """Return the SHA-256 of the record, which identifies the call in every log."""
         return hashlib.sha256(self.record).hexdigest()
 
     def body(self, *, extended: bool) -> dict[str, Any]:
-        """The body for ``chat/completions``, extended by fields of open weights; no default is left to the server."""
+        """Return the body for ``chat/completions``, with no default left to the server; extended by vLLM's fields."""
         body = {name: getattr(self, name) for name in ("model", "temperature", "top_p", "max_tokens")}
         body |= {"messages": [message._asdict() for message in self.messages], "seed": self.draw, "n": 1}
         body |= {"frequency_penalty": 0, "presence_penalty": 0}
@@ -126,41 +126,42 @@ class Request:
         return body
 
 
-_FIELDS = tuple(one.name for one in dataclasses.fields(Request))
+_FIELDS = tuple(field.name for field in dataclasses.fields(Request))
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The final outcome of a call, be it a text, an empty text or an error."""
+    """Reply to a call, or its error."""
 
-    text: str  # empty where the call failed
+    text: str  # empty if the call failed
     prompt_tokens: int  # as the server reports, chat template included
     completion_tokens: int  # as the server reports
-    finish_reason: str  # stop, length, content_filter or tool_calls; error where the call failed
+    finish_reason: str  # stop, length, content_filter or tool_calls; error if the call failed
     model: str  # by the name in the request
-    error: str | None = None  # why the call failed for good: the refusal, or what the last attempt ended with
+    error: str | None = None  # of the last attempt, if the call failed for good
 
     @classmethod
     def failed(cls, model: str, error: str) -> Reply:
-        """The outcome of a call that the server refused, or that failed at every attempt."""
+        """Return the reply to a call that the server refused, or that failed at every attempt."""
         return cls("", 0, 0, "error", model, error)
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The description of a model by its endpoint."""
+    """Description of a model by its server."""
 
-    model: str  # its name on the hub, or where else it comes from
-    owned_by: str | None  # who serves it, such as vllm; many servers leave it out
-    details: Mapping[str, Any] = field(default_factory=dict)  # what else may be part of a result's identity
-    root: str | None = field(default=None, compare=False)  # what the server was told to load; part of no identity
+    model: str  # on the hub, or another source
+    owned_by: str | None  # such as vllm; many servers leave it out
+    details: Mapping[str, Any] = field(default_factory=dict)  # other fields that may be part of a result's identity
+    root: str | None = field(default=None, compare=False)  # weights that the server was told to load
 
     @classmethod
     def listed(cls, model: str, entry: Mapping[str, Any]) -> Served:
-        """Return what an entry of ``GET /v1/models`` says; nothing but the name is sure to be there, of any type."""
-        owner, root = (one if isinstance(one := entry.get(name), str) else None for name in ("owned_by", "root"))
-        details = {key: one for key, one in entry.items() if key not in _NO_DETAILS and isinstance(one, (int, str))}
-        # llama.cpp tells here of the context of one of its sequences, and of how many bits its weights are.
+        """Parse an entry of ``GET /v1/models``, of which any field but the name may be missing or of any type."""
+        owner, root = (text if isinstance(text := entry.get(name), str) else None for name in ("owned_by", "root"))
+        details = {key: value for key, value in entry.items() if isinstance(value, (int, str))}
+        details = {key: value for key, value in details.items() if key not in _NO_DETAILS}
+        # llama.cpp reports here the context of one of its sequences, and the bits of its weights.
         meta = entry.get("meta")
         for name, key, kind in (("n_ctx", "max_model_len", int), ("ftype", "quantisation", str)):
             if isinstance(meta, dict) and isinstance(meta.get(name), kind):
@@ -169,23 +170,23 @@ class Served:
 
     @property
     def context_length(self) -> int | None:
-        """The longest prompt and reply together, in tokens, where the server reports it."""
+        """Return the most tokens of prompt and reply together, or None if the server does not report it."""
         length = self.details.get("max_model_len")
         return length if isinstance(length, int) else None
 
     @property
     def quantisation(self) -> str | None:
-        """The format of weights of fewer bits than the original, where the server reports one, such as Q4_K_M."""
+        """Return the reported format of weights with fewer bits than the original, such as Q4_K_M, or None."""
         form = self.details.get("quantisation")
         return form if isinstance(form, str) and form.upper() not in ("F32", "F16", "BF16") else None
 
     @property
     def revision(self) -> str | None:
-        """The revision of the weights, where the server reports one."""
+        """Return the revision of the weights, or None if the server does not report it."""
         revision = self.details.get("revision")
         return None if revision is None else str(revision)
 
     @property
     def simulated(self) -> bool:
-        """Return whether the server itself says that it simulates, by its owner or by the revision of the weights."""
+        """Return whether the server declares itself simulated, by its owner or by the revision of the weights."""
         return self.owned_by == SIMULATED or is_simulated(self.revision)

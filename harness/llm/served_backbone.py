@@ -1,8 +1,8 @@
-"""Calls to backbones behind servers: their attempts, and what tells a failed call from a server that is gone.
+"""Retries and outage detection of one backbone's servers.
 
-A failed attempt counts against its call where the backbone answered others meanwhile; where it did not, the call waits.
-After ten minutes without any answer one token is asked for: either the server lives, and it is the call that it cannot
-answer, or the cell stops with nothing recorded. A server whose replies cannot be charged stops the cell at once.
+A failed attempt counts against its call if the backbone answered other calls meanwhile; if not, the call waits. After
+ten minutes without any reply one token is requested: either a server replies, and the call fails, or the cell stops
+with nothing recorded. A server whose replies cannot be charged stops the cell at once.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from harness.llm.servers import MalformedReplyError, Server, find_served, http_c
 
 logger = logging.getLogger(__name__)
 
-# Commits what a reply cost that cannot count: model, prompt and completion tokens.
+# Commits model, prompt and completion tokens of a reply that can be no answer.
 Charge = Callable[[str, int, int], Awaitable[None]]
 
 MAX_FAILURES = 12
-# Replies in a row that can never count, of a server that has given none that does.
+# Replies in a row that cannot be charged, of a server that has given no other.
 _MAX_UNCOUNTABLE = 3
-# Failed or lost to outages: a call that brings its server down each time is recorded as failed in the end.
+# Including attempts lost to outages, so that a call that takes its server down each time fails in the end.
 _MAX_ATTEMPTS = 4 * MAX_FAILURES
 FIRST_WAIT_S = 0.5
 MAX_WAIT_S = 30.0
-# After so long without any answer a warning says that calls wait.
+# Time without any reply until a warning says that calls wait.
 SILENCE_S = 30.0
-# After so long the cell gives up, and resumes from its log when it is started again.
+# Time without any reply until the cell stops; it resumes from its log when it is started again.
 OUTAGE_S = 600.0
-# For one token; long enough for a server with much to do.
+# For one token of a busy server.
 _PROBE_S = 30.0
 _REFUSES_ALL = (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError)
-# Time-out at a proxy, conflict, too early, too much to do: nothing the request could do about it.
+# Time-out at a proxy, conflict, too early, too many requests: not the fault of the request.
 _TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
 
 
-def connected(endpoints: Mapping[str, Endpoint], attempts: AttemptLog, charge: Charge) -> dict[str, ServedBackbone]:
-    """Return what each backbone is asked through; those that name the same URL share its server."""
+def connect(endpoints: Mapping[str, Endpoint], attempts: AttemptLog, charge: Charge) -> dict[str, ServedBackbone]:
+    """Return the served backbones; those that name the same URL share its server."""
     entries = {url: endpoint for endpoint in endpoints.values() for url in endpoint.urls}
     http = http_client(sum(endpoint.max_in_flight for endpoint in entries.values()))
     servers = {url: Server(url, endpoint, http) for url, endpoint in entries.items()}
@@ -57,7 +57,7 @@ def connected(endpoints: Mapping[str, Endpoint], attempts: AttemptLog, charge: C
 
 
 class ServedBackbone:
-    """A backbone behind one or more servers, each asked by how much it has to do."""
+    """Backbone behind one or more servers, with requests balanced by their load."""
 
     def __init__(
         self, key: str, endpoint: Endpoint, servers: list[Server], attempts: AttemptLog, charge: Charge
@@ -67,17 +67,17 @@ class ServedBackbone:
         self._use(servers)
         self._attempts = attempts
         self._charge = charge
-        self._heard = float("-inf")
+        self._replied_at = float("-inf")
         self._is_out = False
 
     async def served(self, model: str) -> Served:
-        """Return what the servers agree to serve; those that are down now are not asked again."""
-        found, servers = await find_served(self._servers, self._key, model, self._endpoint.served_name)
+        """Return the model as its servers agree to serve it; servers that are down now are not used."""
+        served, servers = await find_served(self._servers, self._key, model, self._endpoint.served_name)
         self._use(servers)
-        return found
+        return served
 
     async def ask(self, request: Request) -> Reply:
-        """The reply, or that it failed for good; UserError where servers refuse every request or are gone for long."""
+        """Return the reply to a call, or its error; UserError if servers refuse every request or are gone for long."""
         began = last = time.monotonic()
         failures = 0
         tried: set[Server] = set()
@@ -87,16 +87,16 @@ class ServedBackbone:
             try:
                 return await self._attempt(request, tried)
             except (openai.APIError, MalformedReplyError) as error:
-                if _may_pass(error):
-                    answers_others = self._heard > last and not isinstance(error, openai.RateLimitError)
+                if _is_transient(error):
+                    answers_others = self._replied_at > last and not isinstance(error, openai.RateLimitError)
                     failures += answers_others or isinstance(error, MalformedReplyError)
                     last = time.monotonic()
-                    if await self._outlasted(request, error, began):
+                    if await self._fails_alone(request, error, began):
                         failures = MAX_FAILURES
                 raise
 
         retrying = AsyncRetrying(
-            retry=retry_if_exception(_may_pass),
+            retry=retry_if_exception(_is_transient),
             wait=wait_exponential_jitter(multiplier=FIRST_WAIT_S, max=MAX_WAIT_S, jitter=FIRST_WAIT_S)
             + wait_exception(_retry_after),
             stop=lambda state: failures >= MAX_FAILURES or state.attempt_number >= _MAX_ATTEMPTS,
@@ -110,18 +110,18 @@ class ServedBackbone:
             return Reply.failed(request.model, str(error))
 
     async def close(self) -> None:
-        """Give up all connections."""
+        """Close all connections."""
         for server in self._servers:
             await server.close()
 
     def _use(self, servers: list[Server]) -> None:
         self._servers = servers
-        self._turn = 0
+        self._last_choice = 0
         # Without it, calls would queue at a slow server while another has places.
         self._places = asyncio.Semaphore(sum(server.capacity for server in servers))
 
     async def _attempt(self, request: Request, tried: set[Server]) -> Reply:
-        # Who waits for another attempt is out of here, and keeps nobody from the servers.
+        # A call that waits for its next attempt holds no place.
         async with self._places:
             server = self._choose(tried)
             server.in_flight += 1
@@ -130,14 +130,14 @@ class ServedBackbone:
                     with self._attempts.measure(request.key, server.url):
                         reply = await server.complete(request)
             except (openai.APIError, MalformedReplyError) as error:
-                if _may_pass(error):
+                if _is_transient(error):
                     server.failed_at = time.monotonic()
                 if isinstance(error, MalformedReplyError):
                     await self._count(request, server, error)
                 raise
             finally:
                 server.in_flight -= 1
-        self._heard = time.monotonic()
+        self._replied_at = time.monotonic()
         server.has_answered, server.failed_at, server.uncountable = True, float("-inf"), 0
         if self._is_out:
             self._is_out = False
@@ -145,22 +145,22 @@ class ServedBackbone:
         return reply
 
     def _choose(self, tried: set[Server]) -> Server:
-        """Return the server with the fewest requests, of those that the call has not tried; equal ones take turns.
+        """Return the server with the fewest requests among those that the call has not tried; equal ones take turns.
 
-        One that just failed has few requests because it fails, and comes after the others for a while.
+        A server that just failed has few requests because it fails, so it comes last for a while.
         """
-        self._turn += 1
+        self._last_choice += 1
         now = time.monotonic()
         if tried.issuperset(self._servers):
             tried.clear()
-        first = self._turn % len(self._servers)
-        left = [server for server in self._servers[first:] + self._servers[:first] if server not in tried]
-        chosen = min(left, key=lambda one: (one.places.locked(), now - one.failed_at < MAX_WAIT_S, one.in_flight))
-        tried.add(chosen)
-        return chosen
+        first = self._last_choice % len(self._servers)
+        untried = [server for server in self._servers[first:] + self._servers[:first] if server not in tried]
+        server = min(untried, key=lambda one: (one.places.locked(), now - one.failed_at < MAX_WAIT_S, one.in_flight))
+        tried.add(server)
+        return server
 
     async def _count(self, request: Request, server: Server, error: MalformedReplyError) -> None:
-        """Charge a reply that is no answer; UserError where no reply of its server is likely ever to be one."""
+        """Charge a reply that can be no answer; UserError if the server is unlikely ever to give one."""
         if error.tokens is not None:
             await self._charge(request.model, *error.tokens)
         server.uncountable += bool(error.cure)
@@ -170,33 +170,36 @@ class ServedBackbone:
                 "(finished calls are kept)"
             ) from error
 
-    async def _outlasted(self, request: Request, error: Exception, began: float) -> bool:
-        """Whether nobody has been answered for so long, though a server lives, that this call must be why."""
+    async def _fails_alone(self, request: Request, error: Exception, began: float) -> bool:
+        """Return whether the call is at fault: no call has had a reply for long, but a probe has.
+
+        Raises UserError if no server has replied for long, nor replies to the probe.
+        """
         while True:
-            silence = time.monotonic() - max(began, self._heard)
+            silence = time.monotonic() - max(began, self._replied_at)
             if silence >= SILENCE_S and not self._is_out:
                 self._is_out = True
                 logger.warning(
                     "%s does not answer at %s (%s): its calls wait until it does, for at most %.0f minutes",
                     *(self._key, self._urls, with_cause(error), OUTAGE_S / 60),
                 )
-            # A whole attempt more at a server that hangs would outlast the outage.
+            # Another attempt at a server that hangs would take longer than the outage may.
             hangs = isinstance(error, openai.APITimeoutError) and silence >= SILENCE_S
             if silence < OUTAGE_S and not hangs:
                 return False
-            if await self._lives(request):
+            if await self._replies_to_probe(request):
                 return silence >= OUTAGE_S
             if silence >= OUTAGE_S:
                 raise unreachable(self._key, self._urls, error) from error
             await asyncio.sleep(MAX_WAIT_S)
 
-    async def _lives(self, request: Request) -> bool:
-        one_token = replace(request, messages=(Message("user", "Hello"),), response_format=None, max_tokens=1)
+    async def _replies_to_probe(self, request: Request) -> bool:
+        probe = replace(request, messages=(Message("user", "Hello"),), response_format=None, max_tokens=1)
         for server in self._servers:
             try:
-                await server.complete(one_token, within_s=_PROBE_S)
+                await server.complete(probe, within_s=_PROBE_S)
             except (openai.APIError, MalformedReplyError) as error:
-                if _may_pass(error):
+                if _is_transient(error):
                     continue
             return True
         return False
@@ -207,12 +210,12 @@ class ServedBackbone:
 
 
 def _retry_after(error: BaseException) -> float:
-    """Seconds that a server asks to be left alone for, no more than a minute of them."""
-    said = error.response.headers.get("retry-after", "") if isinstance(error, openai.APIStatusError) else ""
-    return min(float(said), 60.0) if said.isdecimal() else 0.0
+    """Return the seconds of a server's Retry-After, at most a minute, or 0 without one."""
+    seconds = error.response.headers.get("retry-after", "") if isinstance(error, openai.APIStatusError) else ""
+    return min(float(seconds), 60.0) if seconds.isdecimal() else 0.0
 
 
-def _may_pass(error: BaseException) -> bool:
+def _is_transient(error: BaseException) -> bool:
     if isinstance(error, openai.APIStatusError):
         return error.status_code >= 500 or error.status_code in _TRANSIENT_STATUS
     return isinstance(error, (openai.APIConnectionError, MalformedReplyError))

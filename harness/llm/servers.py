@@ -1,4 +1,4 @@
-"""OpenAI-compatible servers: the connection to each, what it says it serves, and what counts as a reply."""
+"""OpenAI-compatible servers: connection, served model, and validation of replies."""
 
 from __future__ import annotations
 
@@ -22,46 +22,46 @@ from harness.llm.request import Reply, Request, Served, is_simulated
 
 logger = logging.getLogger(__name__)
 
-# Tries of what no call waits for: which models there are, and the short completion of a health check.
+# Of requests that no call waits for: the list of models, and the short completion of a health check.
 TRIES = 3
 _CONNECT_S = 10.0
 _LISTING_S = 60.0
-# Beside the connections: tables, logs, pipes to workers.
+# Open files besides connections: tables, logs, pipes to workers.
 _OTHER_FILES = 256
 _ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-# Of a generation that came to its end. For others engines have words of their own, such as `abort`, or none.
+# Reasons of a complete generation; for others engines have words of their own, such as `abort`, or none.
 _FINISHED = ("stop", "length", "content_filter", "tool_calls")
 _REPORT_USAGE = "nothing can be charged without counts of tokens: let it report `usage`, or serve by another engine"
-# Tokens that no text accounts for: a chat template with a system prompt of its own, what an engine writes ahead.
+# Tokens that no text accounts for, such as those of the system prompt of a chat template.
 _UNSEEN_TOKENS = 4096
 
 
 class MalformedReplyError(Exception):
-    """An answer that is no completion of the request; the message may end up in a call log and names no host."""
+    """Response that is no completion of the request; the message may end up in a call log and names no host."""
 
     def __init__(self, message: str, cure: str = "", tokens: tuple[int, int] | None = None) -> None:
         super().__init__(message)
-        self.cure = cure  # what would mend the server, where its every reply is likely to be so
-        self.tokens = tokens  # of prompt and completion, where the server made one and may charge for it
+        self.cure = cure  # for the server, if all its replies are likely to be so
+        self.tokens = tokens  # of prompt and completion, if the server may charge for them
 
 
 class SilentError(UserError):
-    """A server does not answer."""
+    """A server does not reply."""
 
 
 class Server:
-    """The connection to one server, and what is known of its load and health."""
+    """Connection to a server, with its load and health."""
 
     def __init__(self, url: str, endpoint: Endpoint, http: httpx2.AsyncClient) -> None:
         self.url = url
         self.capacity = endpoint.max_in_flight
         self.places = asyncio.Semaphore(self.capacity)
-        self.in_flight = 0  # requests under way, and those that wait for a place here
-        self.failed_at = float("-inf")  # when the last attempt ended, where it failed
+        self.in_flight = 0  # requests sent or waiting for a place here
+        self.failed_at = float("-inf")  # end of the last attempt, if it failed
         self.has_answered = False
-        self.uncountable = 0  # replies in a row that can never count
+        self.uncountable = 0  # replies in a row that cannot be charged
         self._extended = endpoint.extended
-        # By the model's own name what this server calls it: the name to ask by first, as it may answer by another.
+        # Names of a model at this server: first the one to request, then others by which it may reply.
         self._names: dict[str, tuple[str, ...]] = {}
         self._client = openai.AsyncOpenAI(
             api_key=endpoint.api_key,
@@ -72,9 +72,10 @@ class Server:
         )
 
     async def complete(self, request: Request, *, within_s: float | None = None, tries: int = 1) -> Reply:
-        """Return the reply, within the endpoint's ``timeout_s`` by default; APIError or MalformedReplyError without.
+        """Return the reply, within the endpoint's ``timeout_s`` by default.
 
-        Raises UserError where a simulation shows in its replies alone: by then nothing marks what is made of them.
+        Raises APIError or MalformedReplyError without a reply, and UserError if only the reply tells that the server is
+        simulated, because then nothing marks the results.
         """
         names = self._names.get(request.model) or (request.model,)
         client = self._client
@@ -82,25 +83,25 @@ class Server:
             client = client.with_options(max_retries=tries - 1, timeout=within_s)
         body = {**request.body(extended=self._extended), "model": names[0]}
         try:
-            # What chat.completions.create does, but for its walk through the declared type of every field, which takes
-            # a fifth of the processor time of a call.
+            # As chat.completions.create, but without its walk through the declared type of every field, which takes a
+            # fifth of the processor time of a call.
             completion = await client.post("/chat/completions", body=body, cast_to=ChatCompletion)
             self._refuse_unmarked(completion, request)
             return _reply(completion, request, names)
         except (ValueError, RecursionError) as error:
             raise MalformedReplyError(f"not JSON: {error}") from error
         except openai.APITimeoutError as error:
-            # The libraries call it a time-out, too, where a connection was refused.
+            # The libraries raise it for a refused connection, too.
             cause = error.__cause__ and error.__cause__.__cause__
             if isinstance(cause, aiohttp.ClientConnectorError):
                 raise openai.APIConnectionError(request=error.request) from cause
             raise
         except (aiohttp.ClientError, httpx2.HTTPError, OSError) as error:
-            # What comes through both libraries as it is, such as an answer that is no HTTP.
+            # Errors that both libraries pass through, such as a response that is no HTTP.
             raise openai.APIConnectionError(request=httpx2.Request("POST", client.base_url)) from error
 
     async def served(self, backbone: str, model: str, served_name: str | None) -> Served:
-        """What it says of a model, under whatever names; SilentError without an answer, UserError for other weights."""
+        """Return the server's description of a model; SilentError without a reply, UserError for other weights."""
         name = served_name or model
         listed = await self._listed(backbone)
         if name not in listed:
@@ -108,19 +109,19 @@ class Server:
             what = f"{self.url} does not serve {name!r} (it serves {', '.join(listed) or 'nothing'})"
             cure = f"start it with --served-model-name {name}, or correct the entry of {backbone} in {endpoints_file()}"
             raise UserError(f"{what}; {cure}{calls}")
-        found = Served.listed(model, dict(listed[name]))
-        if found.root is not None and _ON_THE_HUB.fullmatch(found.root) and found.root not in (model, name):
-            what = (
-                f"{self.url} serves the weights of {found.root} under the name {name}; start it with those of {model}"
+        served = Served.listed(model, dict(listed[name]))
+        if served.root is not None and _ON_THE_HUB.fullmatch(served.root) and served.root not in (model, name):
+            raise UserError(
+                f"{self.url} serves the weights of {served.root} under the name {name}; start it with those of {model}"
+                f", or correct the entry of {backbone} in config/backbones.yaml or weights.yaml"
             )
-            raise UserError(f"{what}, or correct the entry of {backbone} in config/backbones.yaml or weights.yaml")
-        # A server with several names for one model may answer by any of them, whichever it was asked by.
-        alike = [key for key, entry in listed.items() if dict(entry).get("root") == found.root is not None]
-        self._names[model] = (name, *alike)
-        return found
+        # A server with several names for one model may reply by any of them.
+        aliases = [key for key, entry in listed.items() if dict(entry).get("root") == served.root is not None]
+        self._names[model] = (name, *aliases)
+        return served
 
     async def close(self) -> None:
-        """Give up all connections."""
+        """Close all connections."""
         await self._client.close()
 
     def _refuse_unmarked(self, completion: ChatCompletion, request: Request) -> None:
@@ -144,68 +145,70 @@ class Server:
 
 
 def _reply(completion: ChatCompletion, request: Request, names: Sequence[str]) -> Reply:
-    """The package looks at no type that a server declares."""
+    # The package checks no type.
     try:
         choice, usage = completion.choices[0], completion.usage
-        # A lone surrogate cannot be stored; the server meant no more by it than a damaged character.
+        # A lone surrogate, which stands for a damaged character, cannot be stored.
         text = (choice.message.content or "").encode("utf-8", "replace").decode()
         reason: Any = choice.finish_reason
-        sent, written = (usage.prompt_tokens, usage.completion_tokens) if usage else (None, None)
+        prompt_tokens, completion_tokens = (usage.prompt_tokens, usage.completion_tokens) if usage else (None, None)
         model = completion.model
     except (AttributeError, LookupError, TypeError) as error:
         raise MalformedReplyError(f"not a chat completion: {error!r}") from error
-    if sent is None or written is None:
+    if prompt_tokens is None or completion_tokens is None:
         raise MalformedReplyError("a chat completion that does not report its usage", _REPORT_USAGE, (0, 0))
-    # No tokenizer makes more tokens than bytes of a text; True is no number, though Python calls it an int.
-    most_sent = sum(len(message.content.encode()) for message in request.messages) + _UNSEEN_TOKENS
-    most_written = request.max_tokens + _UNSEEN_TOKENS
+    # No tokenizer makes more tokens than bytes of a text. In Python, True is an int.
+    prompt_limit = sum(len(message.content.encode()) for message in request.messages) + _UNSEEN_TOKENS
     if not (
-        (type(sent), type(written)) == (int, int) and 1 <= sent <= most_sent and bool(text) <= written <= most_written
+        (type(prompt_tokens), type(completion_tokens)) == (int, int)
+        and 1 <= prompt_tokens <= prompt_limit
+        and bool(text) <= completion_tokens <= request.max_tokens + _UNSEEN_TOKENS
     ):
-        what = f"a chat completion with an impossible usage ({sent!r} and {written!r} tokens)"
+        what = f"a chat completion with an impossible usage ({prompt_tokens!r} and {completion_tokens!r} tokens)"
         raise MalformedReplyError(what, _REPORT_USAGE, (0, 0))
     if reason not in _FINISHED:
         what = f"a completion that was not finished (finish_reason {reason!r})"
-        raise MalformedReplyError(what, tokens=(sent, written))
+        raise MalformedReplyError(what, tokens=(prompt_tokens, completion_tokens))
     if model not in names:
         what = f"a completion of the model {model!r}, while {names[0]!r} was asked"
         cure = f"let it answer by this name (vLLM: --served-model-name), or correct served_name in {endpoints_file()}"
-        raise MalformedReplyError(what, cure, (sent, written))
-    return Reply(text, sent, written, reason, request.model)
+        raise MalformedReplyError(what, cure, (prompt_tokens, completion_tokens))
+    return Reply(text, prompt_tokens, completion_tokens, reason, request.model)
 
 
 async def find_served(
     servers: Sequence[Server], backbone: str, model: str, served_name: str | None = None
 ) -> tuple[Served, list[Server]]:
-    """What all servers of a backbone that answer agree to serve, and which they are; UserError where they differ."""
+    """Return the model as its servers agree to serve it, and those that reply; UserError if they differ."""
 
-    async def heard(server: Server) -> Served | SilentError:
+    async def ask(server: Server) -> Served | SilentError:
         try:
             return await server.served(backbone, model, served_name)
         except SilentError as error:
             return error
 
-    found = dict(zip(servers, await gather(map(heard, servers)), strict=True))
-    answers = {server: one for server, one in found.items() if isinstance(one, Served)}
-    for one in found.values():
-        if isinstance(one, SilentError):
-            if not answers:
-                raise one
-            logger.warning("%s; this job does without it", one)
-    (here_at, first), *others = answers.items()
+    replies = await gather(map(ask, servers))
+    replying = {server: reply for server, reply in zip(servers, replies, strict=True) if isinstance(reply, Served)}
+    for reply in replies:
+        if isinstance(reply, SilentError):
+            if not replying:
+                raise reply
+            logger.warning("%s; this job does without it", reply)
+    (first_server, first), *others = replying.items()
     for server, other in others:
         if other != first:
-            here, there = ({"owned_by": one.owned_by, **one.details} for one in (first, other))
+            here, there = ({"owned_by": served.owned_by, **served.details} for served in (first, other))
             name = min(key for key in here.keys() | there.keys() if here.get(key) != there.get(key))
-            what = f"{name} is {here.get(name)!r} at {here_at.url} and {there.get(name)!r} at {server.url}"
-            cure = "serve the same model and revision at all its urls"
-            raise UserError(f"the servers of {backbone} are not alike: {what}; {cure}")
-    return first, list(answers)
+            raise UserError(
+                f"the servers of {backbone} are not alike: {name} is {here.get(name)!r} at {first_server.url} and "
+                f"{there.get(name)!r} at {server.url}; serve the same model and revision at all its urls"
+            )
+    return first, list(replying)
 
 
 def http_client(connections: int) -> httpx2.AsyncClient:
-    """The one HTTP client of a process; UserError where the system does not allow so many open files."""
-    # The usual limit of 1,024 files is less than five full servers need.
+    """Return an HTTP client for so many connections; UserError if the system does not allow as many open files."""
+    # Five full servers need more than the usual limit of 1,024 files.
     number = connections + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < number:
@@ -219,7 +222,7 @@ def http_client(connections: int) -> httpx2.AsyncClient:
 
 
 def unreachable(backbone: str, urls: str, error: BaseException) -> UserError:
-    """Return what to tell of an endpoint that refuses every request, or does not answer."""
+    """Return the error for an endpoint that refuses every request, or does not reply."""
     if isinstance(error, (openai.AuthenticationError, openai.PermissionDeniedError)):
         return UserError(f"{urls} refuses the API key of {backbone}; check the variable named by key_env")
     if isinstance(error, openai.NotFoundError):
@@ -233,7 +236,7 @@ def unreachable(backbone: str, urls: str, error: BaseException) -> UserError:
 
 
 def with_cause(error: BaseException) -> str:
-    """The message of an error, or of what it comes from where the library says no more than that it failed."""
+    """Return the message of an error, or that of its cause where the library says no more than that it failed."""
     while isinstance(error, openai.APIConnectionError) and error.__cause__ is not None:
         error = error.__cause__
     return str(error) or type(error).__name__

@@ -12,23 +12,23 @@ from itertools import count
 from pathlib import Path
 
 from cli.main import main
-from harness.llm.client import _InThisProcess
+from harness.llm.client import _InProcessBackbone
 from harness.llm.request import Reply, Request
 
 HANGS = Path("hangs")
-answering = _InThisProcess.ask
+answering = _InProcessBackbone.ask
 
 
 def hang_after(number: int) -> None:
     asked = count()
 
-    async def ask(self: _InThisProcess, request: Request) -> Reply:
+    async def ask(self: _InProcessBackbone, request: Request) -> Reply:
         if next(asked) >= number:
             HANGS.touch()
             await asyncio.Event().wait()
         return await answering(self, request)
 
-    _InThisProcess.ask = ask  # type: ignore[method-assign]
+    _InProcessBackbone.ask = ask  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

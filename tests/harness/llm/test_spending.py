@@ -61,7 +61,7 @@ def ask(server: Slow, tmp_path: Path) -> Ask:
         with CallLog(tmp_path / "calls.sqlite") as log, AttemptLog(tmp_path / "attempts.jsonl") as attempts:
             spending = Spending("p", budget, lambda: [log.path], [M], log.path)
             async with ChatClient({}, log, attempts, spending=spending) as client:
-                client._asked = {"m": server}
+                client._backbones = {"m": server}
                 await gather(client.complete("m", request(text)) for text in texts)
 
     def ask(budget: Budget, *texts: str) -> None:
@@ -120,7 +120,7 @@ def test_what_other_cells_ask_meanwhile_is_looked_up_now_and_then(
             spending = Spending("p", Budget(calls=90), logs, [M], log.path)
             threads.clear()
             async with ChatClient({}, log, attempts, spending=spending) as client:
-                client._asked = {"m": server}
+                client._backbones = {"m": server}
                 await other_cell()
                 for number in range(9):
                     await client.complete("m", request(str(number)))
@@ -160,7 +160,7 @@ def test_what_this_process_asked_counts_once_whoever_is_looked_up(
             own = log.path if kept else None
             spending = Spending("p", Budget(calls=60), lambda: [tmp_path / "calls.sqlite"], [M], own)
             async with ChatClient({}, log, attempts, spending=spending) as client:
-                client._asked = {"m": server}
+                client._backbones = {"m": server}
                 await gather(client.complete("m", request(str(number))) for number in range(80))
 
     with pytest.raises(BudgetError, match="60 of 60 calls"):
