@@ -7,13 +7,12 @@ import functools
 import importlib
 import itertools
 import json
+import operator
 from collections.abc import Callable, Iterable, Iterator
-from operator import attrgetter
 from types import EllipsisType, NoneType
-from typing import Any
+from typing import Any, NamedTuple
 
 from .protocol import UnreadableError
-from .sets import set_in_order
 
 # Given what cannot cross: a dictionary with one key.
 Refer = Callable[[object], dict[str, Any]]
@@ -31,6 +30,11 @@ _SHARED = "shared"
 _SHORT_INTEGER = 1 << 63
 # Of a named tuple.
 _MOST_FIELDS = 255
+# A set with an element of another type is not searched for the order that it had: an object of the program would have
+# to say, each time, whether it is equal to another.
+_PLAIN = frozenset({int, float, complex, bool, str, bytes, NoneType})
+# Orders tried for a set of one size; beyond that many elements only the two usual ways of making a set are.
+_TRIES, _MOST_SEARCHED = 30, 64
 
 
 class _MutableValue:
@@ -54,19 +58,16 @@ _ENCODER = json.JSONEncoder(
 )
 
 
-class _Message:
-    """What is known of a message while it is written."""
-
-    def __init__(self, refer: Refer, extend: Extend) -> None:
-        self.refer = refer
-        self.extend = extend
-        self.mutable: dict[int, _MutableValue] = {}
-        self.numbers: Iterator[int] = itertools.count()
+class _Message(NamedTuple):
+    refer: Refer
+    extend: Extend
+    mutable: dict[int, _MutableValue]  # those written so far, by identity
+    numbers: Iterator[int]
 
 
 def pack(value: object, refer: Refer, extend: Extend = lambda value, content: content) -> bytes:
     """Return any value as bytes; ``refer`` is asked for what cannot cross."""
-    written = _write(value, _Message(refer, extend), 0)
+    written = _write(value, _Message(refer, extend, {}, itertools.count()), 0)
     return _ENCODER.encode(written).encode("utf-8", "surrogatepass")
 
 
@@ -204,6 +205,42 @@ def _read_named(parts: list[Any]) -> object:
     return tuple(elements) if {"count", "index"} & {*fields} else _named(name, *fields)._make(elements)
 
 
+def _ordered_set(kind: type, elements: list[Any]) -> Any:
+    """Return a set or frozenset that iterates in the order of the elements if one is found, else in any order.
+
+    The order follows from the size of the table and, where elements collide, from who came first. Neither is seen from
+    outside, so sizes and sequences are tried, the usual ones first.
+    """
+    first = kind(elements)
+    if not all(map(_is_plain, elements)):
+        return first
+    for candidate in itertools.chain((first, kind(set(elements))), _candidate_sets(kind, elements)):
+        if len(candidate) == len(elements) and all(map(operator.is_, candidate, elements)):
+            return candidate
+    return first
+
+
+def _is_plain(element: object) -> bool:
+    return type(element) in _PLAIN or (type(element) is tuple and all(map(_is_plain, element)))
+
+
+def _candidate_sets(kind: type, elements: list[Any]) -> Iterator[Any]:
+    if not 1 < len(elements) <= _MOST_SEARCHED:
+        return
+    smallest = max(8, 1 << (2 * len(elements) - 1).bit_length())
+    for size in (smallest, 2 * smallest, 4 * smallest) if kind is set else (smallest,):
+        # Added last, so they displace nobody; they only make the table as large.
+        extra = [object() for _ in range(size // 4 - len(elements))] if kind is set else []
+        for number in range(_TRIES):
+            # The first time in the given order, then in pseudorandom ones.
+            places = sorted((hash((number, place)) if number else place, place) for place in range(len(elements)))
+            # A dictionary's length is known, so the table has its size from the beginning.
+            candidate = kind(dict.fromkeys([*(elements[place] for _, place in places), *extra]))
+            if extra:
+                candidate.difference_update(extra)
+            yield candidate
+
+
 # Through the type and not through the value: a subclass may have put something else there.
 _WRITERS: dict[type, Callable[[Any, _Message, int], object]] = {
     int: lambda value, *_: plain if abs(plain := int.__int__(value)) <= _SHORT_INTEGER else {"int": hex(plain)},
@@ -218,10 +255,10 @@ _WRITERS: dict[type, Callable[[Any, _Message, int], object]] = {
 }
 # Other built-in types: name, parts, and how a list of parts becomes a value again.
 _CONTAINERS: dict[type, tuple[str, Callable[[Any], Iterable[Any]], Callable[[list[Any]], object]]] = {
-    set: ("set", set.__iter__, functools.partial(set_in_order, set)),
-    frozenset: ("frozenset", frozenset.__iter__, functools.partial(set_in_order, frozenset)),
-    complex: ("complex", attrgetter("real", "imag"), lambda parts: complex(*parts)),
-    range: ("range", attrgetter("start", "stop", "step"), lambda parts: range(*parts)),
+    set: ("set", set.__iter__, functools.partial(_ordered_set, set)),
+    frozenset: ("frozenset", frozenset.__iter__, functools.partial(_ordered_set, frozenset)),
+    complex: ("complex", operator.attrgetter("real", "imag"), lambda parts: complex(*parts)),
+    range: ("range", operator.attrgetter("start", "stop", "step"), lambda parts: range(*parts)),
     type({}.keys()): ("keys", iter, lambda keys: dict.fromkeys(keys).keys()),
     type({}.values()): ("values", iter, lambda values: dict(enumerate(values)).values()),
     type({}.items()): ("items", iter, lambda pairs: _read_pairs(pairs).items()),
@@ -234,13 +271,13 @@ _LIBRARY: dict[str, tuple[str, Callable[[Any], Iterable[Any]]]] = {
     "collections.Counter": ("dict", lambda value: [dict(value)]),
     "collections.OrderedDict": ("dict", lambda value: [dict(value)]),
     "collections.deque": ("list int|NoneType", lambda value: [list(value), value.maxlen]),
-    "datetime.date": ("int int int", attrgetter("year", "month", "day")),
-    "datetime.datetime": ("int " * 7 + "timezone|NoneType", attrgetter("year", "month", "day", *_TIME)),
-    "datetime.time": ("int int int int timezone|NoneType", attrgetter(*_TIME)),
-    "datetime.timedelta": ("int int int", attrgetter("days", "seconds", "microseconds")),
+    "datetime.date": ("int int int", operator.attrgetter("year", "month", "day")),
+    "datetime.datetime": ("int " * 7 + "timezone|NoneType", operator.attrgetter("year", "month", "day", *_TIME)),
+    "datetime.time": ("int int int int timezone|NoneType", operator.attrgetter(*_TIME)),
+    "datetime.timedelta": ("int int int", operator.attrgetter("days", "seconds", "microseconds")),
     "datetime.timezone": ("timedelta", lambda value: [value.utcoffset(None)]),
     "decimal.Decimal": ("str", lambda value: [str(value)]),
-    "fractions.Fraction": ("int int", attrgetter("numerator", "denominator")),
+    "fractions.Fraction": ("int int", operator.attrgetter("numerator", "denominator")),
     "pathlib.PosixPath": ("str", lambda value: [str(value)]),
     "pathlib.PurePosixPath": ("str", lambda value: [str(value)]),
 }

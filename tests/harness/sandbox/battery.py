@@ -38,8 +38,8 @@ NAME, PORT = "wombat", 47851
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A hostile program and how it has to end."""
+class HostileProgram:
+    """A hostile program, or an honest one that looks hostile, and how it has to end."""
 
     name: str
     program: Program
@@ -50,13 +50,13 @@ class Entry:
 
 
 def probe(actions: dict[str, str]) -> str:
-    """A program that returns the names of those expressions that raised neither OSError nor ValueError."""
+    """Return a program that returns the names of those expressions that raised neither OSError nor ValueError."""
     lines = "".join(f"    {name!r}: lambda: {action},\n" for name, action in actions.items())
     return f"{PIECES['probe']}ACTIONS = {{\n{lines}}}\n"
 
 
-def _read() -> list[Entry]:
-    """Every program that is written for this machine."""
+def _read() -> list[HostileProgram]:
+    """Read the programs that are written for this machine."""
     entries = []
     text = Path(__file__).with_name("battery.txt").read_text()
     for block in text.removeprefix("## ").split("\n## "):
@@ -80,7 +80,9 @@ def _read() -> list[Entry]:
             at_rlimit = () if other == "nothing" else tuple(map(Outcome, other.split())) or expected
             limits = next((LIMITS[word] for word in words if word in LIMITS), QUICK)
             program = Program(source, setup, checks or CHECKS, "f")
-            entries.append(Entry(name, program, {"full": expected, "rlimit": at_rlimit}, limits, "lasts" in words))
+            entries.append(
+                HostileProgram(name, program, {"full": expected, "rlimit": at_rlimit}, limits, "lasts" in words)
+            )
     return entries
 
 
@@ -91,17 +93,17 @@ IN_ENVIRONMENT, IN_EARLIER_PROGRAM, IN_EARLIER_CHECKS = (
 )
 
 
-def _special() -> list[Entry]:
-    """Programs that are better made than written."""
+def _special() -> list[HostileProgram]:
+    """Make the programs that are too long to write down, or name this checkout."""
     files = {str(path.relative_to(ROOT)): f"open({str(path)!r})" for path in (ROOT / "pyproject.toml", ROOT / "tests")}
     passed, unreadable = (Outcome.PASSED,), (Outcome.NOT_EXECUTABLE,)
     too_deep = (*unreadable, Outcome.KILLED, Outcome.MEMORY_LIMIT)
 
-    def entry(name: str, source: str, ends: tuple[Outcome, ...], checks: str = CHECKS) -> Entry:
-        return Entry(name, Program(source, "", checks, "f"), {"full": ends, "rlimit": ends})
+    def entry(name: str, source: str, ends: tuple[Outcome, ...], checks: str = CHECKS) -> HostileProgram:
+        return HostileProgram(name, Program(source, "", checks, "f"), {"full": ends, "rlimit": ends})
 
     return [
-        Entry("files of the project", Program(probe(files), "", NOTHING, "f"), {"full": passed, "rlimit": ()}),
+        HostileProgram("files of the project", Program(probe(files), "", NOTHING, "f"), {"full": passed, "rlimit": ()}),
         entry("null byte in a comment", f"# \0\n{RIGHT_PROGRAM}", unreadable),
         entry("sum of a hundred thousand terms", f"x = {'+'.join(['1'] * 100_000)}", too_deep),
         entry("number of a million digits", f"x = {'9' * 1_000_000}", unreadable),
