@@ -9,12 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cli.app import app
-from cli.commands import exports, runs, sandbox, trajectories
+from cli.commands import exports, runs, sandbox, show
 from cli.parent import end_with_parent, stop_scheduling
 from cli.signals import stop_cleanly
 from harness.errors import UserError
 
-COMMANDS = (exports, runs, sandbox, trajectories)
+COMMANDS = (exports, runs, sandbox, show)
 
 
 def main() -> None:

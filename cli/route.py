@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.trajectories import Record, call_texts, record_of
-from cli.trajectory_text import Page, check_item, count, percent, record_lines
+from cli.trajectory_printer import Page, check_item, count, percent, record_lines
 from gmr.method import GMR, FirstDecision, Option, first_decision
 from harness.agents.runtime import grade
 from harness.agents.trajectory import Answered

@@ -33,7 +33,7 @@ def sandbox(
     Status 0: passed, or programs of real models can be run here. 1: not. 2: nothing was executed. 3: the sandbox
     failed, which says nothing of the program. The checks are trusted: they decide what passes.
     """
-    from cli.trajectory_text import visible
+    from cli.trajectory_printer import visible
     from harness.sandbox import Outcome, Program
     from harness.sandbox.pool import LEVELS, refusal
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from analysis.table import md_escape
 from analysis.trajectories import Choice, Gate, Step, records
 from cli.main import app
-from cli.trajectory_text import visible
+from cli.trajectory_printer import visible
 from harness.agents.prompts import EXAMPLES_RUN
 from harness.agents.trajectory import Decision
 from harness.benchmarks.items import Item, Status, Verdict

@@ -73,7 +73,7 @@ def route(
     if checkpoint is not None and (benchmark, method, seed) != (None, None, None):
         raise UserError("--checkpoint names the router already; leave --benchmark, --method and --seed out")
     from cli import route as routing
-    from cli.trajectory_text import Page, to_json
+    from cli.trajectory_printer import Page, to_json
     from harness.training.loop import CHECKPOINT
 
     def chosen(trained: str, backbones: Sequence[str]) -> Preset:
@@ -100,7 +100,7 @@ def route(
 def _one(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> str:
     from analysis.results import read
     from analysis.trajectories import questions, records
-    from cli.trajectory_text import Page, check_item, record_lines, to_json
+    from cli.trajectory_printer import Page, check_item, record_lines, to_json
     from harness.runner.results import SIMULATED_WARNING
 
     found = read(_finished(preset, cell))
@@ -118,7 +118,7 @@ def _one(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> st
 
 def _list(preset: Preset, cell: Cell, wrong: bool, errors: bool, as_json: bool) -> str:
     from analysis.results import outcome, read
-    from cli.trajectory_text import in_order, to_json, visible
+    from cli.trajectory_printer import in_order, to_json, visible
     from harness.runner.results import SIMULATED_WARNING
 
     made = read(_finished(preset, cell))
