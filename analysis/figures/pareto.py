@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import cycle
 from typing import Any
 
-import numpy as np
 import pandas as pd
+from adjustText import adjust_text
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
-from numpy.typing import ArrayLike, NDArray
 
 from analysis import notes
 from analysis.figure import SMALL, Figure, draw_frontier, on_frontier
@@ -37,14 +36,8 @@ _COLORS = (
     *("#000000", "#98DF8A", "#AEC7E8", "#FFBB78", "#C49C94", "#C5B0D5", "#393B79", "#637939", "#8C6D31"),
 )
 _MARKERS = "ovsD^P<>pXhd"
-_TURNS = 2 * np.pi * np.arange(16) / 16
-_DIRECTIONS = np.column_stack([np.cos(_TURNS), np.sin(_TURNS)])
-# From a marker's centre to a label at its side, beyond half the label.
-_GAP = 5.0
-_DISTANCES = (1.0, 1.3, 1.7, 2.3, 3.1)
-# Overlaps weigh by their area; a label also costs its distance, so that it stays near where nothing is in the way.
-_DISTANCE_WEIGHT = 0.25
-_OUTSIDE_WEIGHT = 10
+# Enough for labels to come to rest; without a limit of steps the clock would set one.
+_MOST_STEPS = 500
 
 
 def build(source: Source) -> Figure:
@@ -92,6 +85,7 @@ def _draw(title: str, frame: pd.DataFrame, picture: Picture) -> None:
     for side, panel in zip(_SIDES, (left, right), strict=True):
         panel.set_title(side)
         panel.set_xscale("log")
+        panel.margins(0.13)  # Room for the names of points in the corners.
         panel.xaxis.set_major_formatter("{x:g}")
         panel.set_xlabel("cost of a question (1e-4 of the paper's unit)")
         panel.grid(color="0.92", linewidth=0.6, zorder=0)
@@ -109,7 +103,7 @@ def _draw(title: str, frame: pd.DataFrame, picture: Picture) -> None:
     # Labels find their places once the panels have their sizes.
     picture.draw_without_rendering()
     for side, panel in zip(_SIDES, (left, right), strict=True):
-        _names(panel, frame, side, picture)
+        _label_points(panel, frame, side)
 
 
 def _key(panel: Axes, frame: pd.DataFrame, colors: Mapping[str, str], markers: Mapping[str, str]) -> None:
@@ -128,44 +122,21 @@ def _key(panel: Axes, frame: pd.DataFrame, colors: Mapping[str, str], markers: M
     panel.legend(handles=of_backbones, loc="lower left", **style)
 
 
-def _names(panel: Axes, frame: pd.DataFrame, side: str, picture: Picture) -> None:
-    found = frame[frame[f"{side}_x"].notna()]
-    named = found[found[f"{side}_on_frontier"].eq(True) | (found.index.get_level_values("method") == _EMPHASISED)]
-    # In points of 1/72 inch, as sizes of markers and letters are.
-    unit, columns = 72 / picture.dpi, [f"{side}_x", f"{side}_y"]
-    centres, at = (unit * panel.transData.transform(of[columns].to_numpy(float)) for of in (found, named))
-    area = panel.get_window_extent()
-    room = [*(unit * (area.p0 + area.p1) / 2), unit * area.width, unit * area.height]
+def _label_points(panel: Axes, frame: pd.DataFrame, side: str) -> None:
+    """Write the names of the frontier's points and the emphasised ones beside them, where nothing is in the way."""
+    points = frame[frame[f"{side}_x"].notna()]
+    named = points[points[f"{side}_on_frontier"].eq(True) | (points.index.get_level_values("method") == _EMPHASISED)]
     names = named["name"].where(named.index.get_level_values("backbone") != POOL, named["method_title"])
-    texts = [name.replace(" (", "\n").removesuffix(")") for name in names]
-    # Width and height of the letters over their size.
-    sizes = [(0.6 * SMALL * max(map(len, text.split("\n"))), 1.25 * SMALL * (1 + text.count("\n"))) for text in texts]
-    taken = np.column_stack([centres, np.full((len(centres), 2), _MARKER)])
-    shifts = _places(at, sizes, taken, room) - at
-    for text, point, shift in zip(texts, named[columns].to_numpy(float), shifts, strict=True):
-        style: dict[str, Any] = {"fontsize": SMALL, "ha": "center", "va": "center", "zorder": 2.5}
-        style["bbox"] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0}
-        style["arrowprops"] = {"arrowstyle": "-", "color": "0.5", "linewidth": 0.4}
-        panel.annotate(text, tuple(point), tuple(shift), textcoords="offset points", **style).set_in_layout(False)
-
-
-def _places(
-    points: ArrayLike, sizes: Sequence[tuple[float, float]], obstacles: ArrayLike, room: Sequence[float]
-) -> NDArray[np.float64]:
-    """The centres of labels, each in turn where least is in the way; boxes are centre, width and height."""
-    taken = list(np.asarray(obstacles, dtype=float))
-    found = []
-    for centre, size in zip(np.asarray(points, dtype=float), np.asarray(sizes, dtype=float), strict=True):
-        reach = size / 2 + _GAP
-        around = np.concatenate([centre + distance * reach * _DIRECTIONS for distance in _DISTANCES])
-        outside = np.prod(size) - _overlap(around, size, np.array(room))
-        cost = sum(_overlap(around, size, box) for box in taken) + _OUTSIDE_WEIGHT * outside
-        best = around[np.argmin(cost + _DISTANCE_WEIGHT * np.linalg.norm(around - centre, axis=1))]
-        taken.append(np.array([*best, *size]))
-        found.append(best)
-    return np.array(found)
-
-
-def _overlap(centres: NDArray[np.float64], size: NDArray[np.float64], box: NDArray[np.float64]) -> NDArray[np.float64]:
-    shared = (size + box[2:]) / 2 - np.abs(centres - box[:2])
-    return np.clip(np.minimum(shared, np.minimum(size, box[2:])), 0, None).prod(axis=1)
+    texts = [
+        panel.text(
+            x, y, name.replace(" (", "\n").removesuffix(")"), fontsize=SMALL, ha="center", va="center", zorder=2.5
+        )
+        for x, y, name in zip(named[f"{side}_x"], named[f"{side}_y"], names, strict=True)
+    ]
+    for text in texts:
+        text.set_in_layout(False)
+        text.set_bbox({"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0})
+    forces: dict[str, Any] = {"force_text": 0.6, "force_static": 0.8, "force_pull": 0.05, "expand": (1.3, 1.7)}
+    line = {"arrowstyle": "-", "color": "0.5", "linewidth": 0.4}
+    x, y = (points[f"{side}_{axis}"].to_numpy(float) for axis in "xy")
+    adjust_text(texts, x, y, ax=panel, iter_lim=_MOST_STEPS, **forces, arrowprops=line)
