@@ -1,4 +1,4 @@
-"""The simulated backbones of a preset: calibrated, opened in this process, and told from those of another server."""
+"""Simulated backbones of a preset: calibrate them, open them in this process, compare them with a server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.runner.config import Preset
 if TYPE_CHECKING:
     from harness.simulator import SimulatedEndpoint
 
-# What of the checkout decides the calibration, besides questions and published numbers.
+# Files that decide the calibration, besides questions and published numbers.
 CODE = (
     "harness/benchmarks",
     "harness/agents/rng.py",
@@ -41,14 +41,15 @@ def _pools(preset: Preset) -> dict[str, Prepared]:
 async def calibrate(preset: Preset) -> None:
     """Calibrate the simulated backbones to a preset's questions and write ``calibration.json``.
 
-    Raises UserError where the questions are missing or do not fit.
+    Raises:
+        UserError: if the questions are missing or do not fit.
     """
     from harness.sandbox import Limits, Sandbox
     from harness.simulator import build
     from harness.simulator.parameters import load_settings
 
     pools, settings = _pools(preset), load_settings()
-    # All backbones, not the preset's alone: a backbone more or less in a preset then changes no calibration.
+    # All backbones of the project, so that the calibration does not depend on those of the preset.
     backbones = load_backbones(config.FOLDER / "backbones.yaml")
     async with Sandbox(Limits(cpu_s=build.TRIAL_S)) as sandbox:
         calibration = await build.build_calibration(pools, settings, backbones, sandbox)
@@ -57,17 +58,17 @@ async def calibrate(preset: Preset) -> None:
 
 
 def made_of() -> str:
-    """Return the digest of what decides a calibration besides the questions."""
+    """Return the digest of all that decides a calibration besides the questions."""
     from harness.simulator.parameters import load_settings
 
     settings = load_settings()
-    # The other published numbers are no business of the calibration.
-    targets = [settings.accuracy, {key: one.model_dump() for key, one in settings.cost.items()}]
+    # Other published numbers do not change the calibration.
+    targets = [settings.accuracy, {key: cost.model_dump() for key, cost in settings.cost.items()}]
     return digest([targets, fingerprint_of(*CODE)])
 
 
 def simulated_endpoint(preset: Preset) -> SimulatedEndpoint:
-    """The simulated backbones of a preset, with every benchmark it has."""
+    """Open the simulated backbones of a preset, for all its benchmarks."""
     from harness.simulator import Calibration, SimulatedEndpoint
 
     calibration = Calibration.load(layout.calibration(preset.name), _pools(preset))
@@ -75,7 +76,7 @@ def simulated_endpoint(preset: Preset) -> SimulatedEndpoint:
 
 
 def check_calibration(preset: Preset, served: Mapping[str, Served]) -> None:
-    """Refuse a server whose calibration, code or lengths differ from those this process would simulate (UserError)."""
+    """Raise a UserError if a server simulates with another calibration, code or length than this process would."""
     url = endpoints.simulated_url()
     if not preset.simulated or preset.recorded or url is None:
         return
@@ -85,10 +86,10 @@ def check_calibration(preset: Preset, served: Mapping[str, Served]) -> None:
     if not calibration.exists():
         raise UserError(f"{calibration} is missing; make it with `snakemake --cores all {calibration}`")
     expected = revision_of(hashlib.sha256(calibration.read_bytes()).hexdigest(), preset.length_scale)
-    for key, one in served.items():
-        if one.revision != expected:
+    for key, model in served.items():
+        if model.revision != expected:
             raise UserError(
-                f"{url}, named by {endpoints.SIMULATED_URL}, does not serve {key} as preset {preset.name} has it "
-                f"(revision {one.revision}, expected {expected}); start it with `gmr simulate --preset {preset.name}` "
+                f"{url}, named by {endpoints.SIMULATED_URL}, does not serve {key} as preset {preset.name} does (it has "
+                f"revision {model.revision}, expected {expected}); start it with `gmr simulate --preset {preset.name}` "
                 "and the same --set, in this checkout"
             )

@@ -1,4 +1,4 @@
-"""Simulated backbones after ``docs/simulator.md``: a run on them is a rehearsal, never evidence."""
+"""Simulated backbones (docs/simulator.md): a run on them is a rehearsal, never evidence."""
 
 from harness.simulator.calibration import Calibration
 from harness.simulator.endpoint import SimulatedEndpoint

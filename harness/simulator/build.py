@@ -1,7 +1,7 @@
-"""Calibrate the simulated backbones to the questions of a run, and find programs that are wrong.
+"""Calibrate the simulated backbones to the questions of a run, and find wrong programs.
 
-Wrong programs are mutants of a reference program that the sandbox has seen fail. Many mutants are tried in a single
-confined process: the reference is known to be harmless, and nothing that a model wrote is ever tried here.
+Wrong programs are mutants of a reference program that failed in the sandbox. One confined process tries many of them:
+the reference is known to be harmless, and no model wrote any.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from harness.simulator.response_model import affinity, difficulty, solve
 
 logger = logging.getLogger(__name__)
 
-# Questions whose programs are prepared at the same time; the sandbox has its own limit on processes.
+# Questions whose programs are tried at the same time; the sandbox has its own limit on processes.
 _IN_FLIGHT = 8
 _LOG_EVERY = 200
 # Processor seconds for all variants of a question, each of which has its own, much shorter limit.
 TRIAL_S = 5
-# For one variant. A wrong program is graded again with every reply that holds it, so it must fail fast.
+# For one variant. A wrong program is graded again with every reply that holds it, so it has to fail fast.
 _VARIANT_S = 0.2
-# Leaves for every variant two letters, of all its checks and of the visible ones: passed, failed, slow.
+# Leaves two letters for every variant, of all its checks and of the visible ones: passed, failed, slow.
 _TRIAL = f"""
 import contextlib, io, signal
 
@@ -69,80 +69,79 @@ results = "".join(attempt(setup, source, checks) + attempt(setup, source, visibl
 
 
 class Programs(NamedTuple):
-    """The programs that replies hold, by item id, as in :class:`BenchmarkCalibration`."""
+    """Programs for replies by item id, as in :class:`BenchmarkCalibration`."""
 
-    right: dict[str, str]  # reference programs, without comments and docstrings where they pass without them too
+    right: dict[str, str]  # reference programs, without comments and docstrings if they pass without them
     wrong: dict[str, tuple[WrongProgram, ...]]  # one to four each that fail quickly, most plausible first
 
 
 async def build_calibration(
     pools: Mapping[str, Prepared], settings: Settings, backbones: Mapping[str, Backbone], sandbox: Sandbox
 ) -> Calibration:
-    """Calibrate to prepared questions, the same bytes each time; UserError for a missing number or a broken sandbox."""
+    """Calibrate to prepared questions, reproducibly; UserError if a number is missing or the sandbox is broken."""
     logger.info("calibrating the simulated backbones; questions that ask for programs take the longest")
-    programs = {key: await _tried_programs(key, pools[key].pool, sandbox) for key in sorted(pools)}
     calibrations = {}
-    for key in sorted(pools):
-        pool, benchmark, found = pools[key], find_benchmark(key), programs[key]
+    for key, pool in sorted(pools.items()):
+        benchmark, programs = find_benchmark(key), await _programs_of(key, pool.pool, sandbox)
         question_tokens = fmean(tokens.count(item.question) for item in pool.pool)
-        answers = (benchmark.present(item, found.right.get(item.id, item.gold)) for item in pool.test)
+        answers = (benchmark.present(item, programs.right.get(item.id, item.gold)) for item in pool.test)
         calibrations[key] = BenchmarkCalibration(
             checksum=checksum(pool.pool),
             fit=fit(key, pool.test, list(backbones), settings),
             tokens={style: mean_tokens(settings, key, style, backbones, question_tokens) for style in STYLES},
             floors=tuple(quantiles([tokens.count(answer) for answer in answers])),
-            right=found.right,
-            wrong=found.wrong,
+            right=programs.right,
+            wrong=programs.wrong,
         )
         logger.info("%s: calibrated on %d test questions", key, len(pool.test))
     names = set(SimulatedBackbone.model_fields)
     file = CalibrationFile(
         parameters=settings.parameters,
         engine=settings.engine,
-        backbones=tuple(SimulatedBackbone(**one.model_dump(include=names)) for one in backbones.values()),
+        backbones=tuple(SimulatedBackbone(**backbone.model_dump(include=names)) for backbone in backbones.values()),
         benchmarks=calibrations,
     )
     return Calibration(file, {key: pool.pool for key, pool in pools.items()})
 
 
-async def _tried_programs(key: str, pool: Sequence[Item], sandbox: Sandbox) -> Programs:
+async def _programs_of(key: str, pool: Sequence[Item], sandbox: Sandbox) -> Programs:
     items = [item for item in pool if item.code is not None]
     slots = asyncio.Semaphore(_IN_FLIGHT)
-    found = Programs({}, {})
+    right, wrong = programs = Programs({}, {})
 
-    async def one(item: Item) -> None:
+    async def prepare(item: Item) -> None:
         async with slots:
-            found.right[item.id], found.wrong[item.id] = await programs_for(item, find_benchmark(key), sandbox)
-        if len(found.right) % _LOG_EVERY == 0 or len(found.right) == len(items):
-            logger.info("%s: wrong programs found for %d of %d questions", key, len(found.right), len(items))
+            right[item.id], wrong[item.id] = await programs_for(item, find_benchmark(key), sandbox)
+        if len(right) % _LOG_EVERY == 0 or len(right) == len(items):
+            logger.info("%s: wrong programs found for %d of %d questions", key, len(right), len(items))
 
-    await gather(map(one, items))
-    return found
+    await gather(map(prepare, items))
+    return programs
 
 
 async def programs_for(item: Item, benchmark: Benchmark, sandbox: Sandbox) -> tuple[str, tuple[WrongProgram, ...]]:
-    """Try the reference program of a question and its mutants; returns the right one, and wrong ones."""
+    """Try the reference program of a question and its mutants; return the right program and wrong ones."""
     task = task_of(item)
     bare = canonical(item.gold)
     hollow = f"def {task.entry_point}(*args, **kwargs):\n    return None"
     mutants = dict.fromkeys(canonical(mutant) for mutant in benchmark.wrong_answers(item))
     sources = list(dict.fromkeys([bare, *mutants, hollow]))
-    attempts = await _tried(sources, task, sandbox)
-    if attempts is None:  # one of them took the process down
-        attempts = [(await _tried([source], task, sandbox) or ["sf"])[0] for source in sources]
-    results = dict(zip(sources, attempts, strict=True))
+    outcomes = await _try(sources, task, sandbox)
+    if outcomes is None:  # one of them took the process down
+        outcomes = [(await _try([source], task, sandbox) or ["sf"])[0] for source in sources]
+    results = dict(zip(sources, outcomes, strict=True))
     failing = [
         WrongProgram(source=source, passes_visible=letters[1] == "p" and bool(task.visible))
         for source, letters in results.items()
         if letters[0] == "f" and source != bare
     ]
     right = bare if results[bare].startswith("p") else item.gold
-    # Nothing satisfies checks that even the empty function passes; it is the wrong answer all the same.
-    return right, tuple(_chosen(failing)) or (WrongProgram(source=hollow, passes_visible=False),)
+    # For checks that even the empty function passes, it is the wrong answer all the same.
+    return right, tuple(_select(failing)) or (WrongProgram(source=hollow, passes_visible=False),)
 
 
-def _chosen(failing: Sequence[WrongProgram]) -> list[WrongProgram]:
-    """The first few; a later one that passes the visible examples takes the last place if none of them does."""
+def _select(failing: Sequence[WrongProgram]) -> list[WrongProgram]:
+    """Return the first few programs, the last replaced by the first that passes the visible examples, if any does."""
     first = list(failing[:POOL_SIZE])
     deceptive = next((program for program in failing if program.passes_visible), None)
     if deceptive is not None and deceptive not in first:
@@ -150,25 +149,27 @@ def _chosen(failing: Sequence[WrongProgram]) -> list[WrongProgram]:
     return first
 
 
-async def _tried(sources: Sequence[str], task: CodeTask, sandbox: Sandbox) -> list[str] | None:
-    """How each program did; ``None`` where the trial did not come to its end."""
+async def _try(sources: Sequence[str], task: CodeTask, sandbox: Sandbox) -> list[str] | None:
+    """Return the two letters of each program, or None if the trial did not end."""
     values = {"sources": list(sources), "setup": task.setup, "checks": task.checks, "visible": "\n".join(task.visible)}
     trial = "".join(f"{name} = {value!r}\n" for name, value in values.items()) + _TRIAL
     execution = await sandbox.run(Program(trial, show="results"))
     if execution.outcome in (Outcome.SANDBOX_ERROR, Outcome.WALL_LIMIT):
-        what = f"the sandbox cannot try programs now ({execution.outcome}: {execution.detail})"
-        raise UserError(f"{what}; mend the cause or give the machine some rest, then give the same command again")
+        raise UserError(
+            f"the sandbox cannot try programs now ({execution.outcome}: {execution.detail}); mend the cause or wait "
+            "until the machine is less busy, then give the same command again"
+        )
     letters = execution.shown
     return None if letters is None else [letters[place : place + 2] for place in range(0, len(letters), 2)]
 
 
-# Far below any sampling error, and coarse enough that the last bits of a processor's exponential cannot show.
+# Far below any sampling error, and coarse enough to hide the last bits of a processor's exponential.
 _DECIMALS = 6
 _QUANTILES = 21
 
 
 def fit(benchmark: str, items: Sequence[Item], backbones: Sequence[str], settings: Settings) -> Fit:
-    """Abilities and effects of styles by the test questions; UserError without questions or a published number."""
+    """Fit abilities and effects of styles to the test questions; UserError without questions or a published number."""
     if not items:
         raise UserError(f"{benchmark} has no test questions to calibrate on; raise limit: {{test: ...}}")
     published, values = _accuracies(benchmark, backbones, settings), settings.parameters
@@ -180,11 +181,11 @@ def fit(benchmark: str, items: Sequence[Item], backbones: Sequence[str], setting
     ceiling = 1 - values.unparsable_share
     ability = {key: _solve(logits[key], published["direct"][key] / ceiling) / values.slope for key in backbones}
     style = {}
-    for each in STYLES[1:]:
-        shares = published[each].items()
-        solved = {key: _solve(logits[key] + values.slope * ability[key], share / ceiling) for key, share in shares}
-        average = fmean(solved.values()) if solved else 0.0
-        style[each] = _rounded({key: solved.get(key, average) for key in backbones})
+    for name in STYLES[1:]:
+        shares = published[name].items()
+        effects = {key: _solve(logits[key] + values.slope * ability[key], share / ceiling) for key, share in shares}
+        average = fmean(effects.values()) if effects else 0.0
+        style[name] = _rounded({key: effects.get(key, average) for key in backbones})
     return Fit(ability=_rounded(ability), style=style, accuracy=published["direct"])
 
 
@@ -209,15 +210,17 @@ def _rounded(values: Mapping[str, float]) -> dict[str, float]:
 def mean_tokens(
     settings: Settings, benchmark: str, style: Style, backbones: Mapping[str, Backbone], question_tokens: float
 ) -> dict[str, float]:
-    """Mean completion tokens of one solving turn, by backbone; ``question_tokens`` is the questions' mean length."""
+    """Return the mean completion tokens of a solving turn by backbone, for questions of a mean length."""
     if loan := settings.borrowed_length.get(benchmark):
         lent = mean_tokens(settings, loan.lender, style, backbones, loan.question_tokens)
         return {key: loan.factor * mean for key, mean in lent.items()}
     if assumed := settings.assumed_length.get(benchmark):
         return dict.fromkeys(backbones, getattr(assumed, style))
     if benchmark not in settings.cost:
-        cure = "add it to stated_cost, borrowed_length or assumed_length in config/simulator.yaml"
-        raise UserError(f"no reply length is stated for benchmark {benchmark!r}; {cure}")
+        raise UserError(
+            f"no reply length is stated for benchmark {benchmark!r}; add it to stated_cost, borrowed_length or "
+            "assumed_length in config/simulator.yaml"
+        )
     direct = _from_cost(settings, benchmark, "direct", backbones, question_tokens)
     styled = _from_cost(settings, benchmark, style, backbones, question_tokens)
     added = fmean(styled[key] - direct[key] for key in styled if key in direct)
@@ -240,6 +243,6 @@ def _from_cost(
 
 
 def quantiles(values: Sequence[int]) -> list[int]:
-    """A few evenly spaced order statistics that stand for a distribution."""
+    """Return a few evenly spaced order statistics of a distribution."""
     ordered = sorted(values)
     return [ordered[int((place + 0.5) / _QUANTILES * len(ordered))] for place in range(_QUANTILES)]

@@ -1,4 +1,4 @@
-"""The calibration of the simulated backbones: a file that, with its questions, fixes every reply."""
+"""Calibration of the simulated backbones: a file that, with its questions, fixes every reply."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.simulator.parameters import EngineParameters, Parameters, Style
 
 
 class SimulatedBackbone(Declaration):
-    """A backbone as the endpoint knows it; requests may name it by ``key`` or ``model``."""
+    """Simulated backbone; requests may name it by ``key`` or ``model``."""
 
     key: str
     model: str
@@ -28,17 +28,17 @@ class SimulatedBackbone(Declaration):
 
 
 class Fit(Declaration):
-    """The fitted values of one benchmark."""
+    """Fitted values of one benchmark."""
 
     ability: Mapping[str, float]  # by backbone, on the scale of difficulty
     style: Mapping[Style, Mapping[str, float]]  # by style and backbone, in logits relative to a direct prompt
-    accuracy: Mapping[str, float]  # by backbone: the published share of right answers to direct prompts
+    accuracy: Mapping[str, float]  # by backbone, published share of right answers to direct prompts
 
 
 class BenchmarkCalibration(Declaration):
-    """The calibration to one benchmark."""
+    """Calibration to one benchmark."""
 
-    checksum: str  # of the questions the calibration was made for
+    checksum: str  # of its questions
     fit: Fit
     tokens: Mapping[Style, Mapping[str, float]]  # mean completion tokens of a solving turn, before scaling
     floors: Many[int]  # order statistics of the tokens that an answer alone takes
@@ -47,7 +47,7 @@ class BenchmarkCalibration(Declaration):
 
 
 class CalibrationFile(Declaration):
-    """The content of ``calibration.json``."""
+    """Content of ``calibration.json``."""
 
     format: Literal[2] = 2
     parameters: Parameters
@@ -57,7 +57,7 @@ class CalibrationFile(Declaration):
 
 
 class Calibration:
-    """A calibration file, its bytes (``content``) and SHA-256 (``fingerprint``), with the questions it is for."""
+    """Calibration file, its bytes (``content``) and SHA-256 (``fingerprint``), with its questions."""
 
     def __init__(self, file: CalibrationFile, questions: Mapping[str, Sequence[Item]]) -> None:
         self.parameters, self.engine = file.parameters, file.engine
@@ -68,7 +68,7 @@ class Calibration:
         self._answers: dict[tuple[str, str], Answers] = {}
 
     def answers(self, item: Item) -> Answers:
-        """The right answer and the pool of wrong ones of a question."""
+        """Return the right answer and the wrong ones of a question."""
         key = item.benchmark, item.id
         if key not in self._answers:
             self._answers[key] = _answers(item, self.benchmarks[item.benchmark])
@@ -76,8 +76,8 @@ class Calibration:
 
     @classmethod
     def load(cls, path: Path, pools: Mapping[str, Prepared]) -> Calibration:
-        """Read a calibration for prepared questions; UserError where it is missing, damaged or made for others."""
-        again = "delete it and calibrate again"
+        """Read a calibration for prepared questions; UserError if it is missing, damaged or made for others."""
+        cure = "delete it and calibrate again"
         try:
             file: CalibrationFile = check(orjson.loads(path.read_bytes()), CalibrationFile, "calibration")
         except OSError as why:
@@ -85,12 +85,12 @@ class Calibration:
                 f"{path} cannot be read ({why.strerror}); make it with `snakemake --cores all {path}`"
             ) from why
         except (orjson.JSONDecodeError, UserError) as error:
-            raise UserError(f"{path} is damaged ({error}); {again}") from error
+            raise UserError(f"{path} is damaged ({error}); {cure}") from error
         for key, pool in pools.items():
             if key not in file.benchmarks:
-                raise UserError(f"{path} knows {', '.join(sorted(file.benchmarks))} but not {key}; {again}")
+                raise UserError(f"{path} knows {', '.join(sorted(file.benchmarks))} but not {key}; {cure}")
             if checksum(pool.pool) != file.benchmarks[key].checksum:
-                raise UserError(f"{path} was made for other questions of {key}; {again}")
+                raise UserError(f"{path} was made for other questions of {key}; {cure}")
         return cls(file, {key: pool.pool for key, pool in pools.items()})
 
 

@@ -1,4 +1,4 @@
-"""Reading a prompt, whose turn the metadata states: the question and the contributions of other agents."""
+"""Reading a prompt: its question, and what the contributions in it say."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from harness.simulator.parameters import Parameters
 from harness.simulator.response_model import Evidence
 
 POOL_SIZE = 4
-# A question of at least block + stride - 1 characters contains a whole block at some position that is a multiple of the
-# stride, wherever in a prompt it begins.
+# Wherever in a prompt a question of at least block + stride - 1 characters begins, it contains a whole block at a
+# multiple of the stride.
 _BLOCK, _STRIDE = 24, 6
 _CACHED_STANCES = 16384
 _QUOTED = re.compile(r"`([^`\n]+)`")
@@ -31,7 +31,7 @@ _HINTS = re.compile(rf"^{re.escape(HINTS_HEADER)} [^\n]*\s*\Z", re.MULTILINE)
 
 
 class QuestionIndex:
-    """Finds questions in prompts, in time that hardly grows with their number; of equal ones, the first."""
+    """Index that finds questions in prompts, in time that hardly grows with their number; of equal ones, the first."""
 
     def __init__(self, items: Iterable[Item]) -> None:
         self._items: dict[str, Item] = {}
@@ -48,7 +48,7 @@ class QuestionIndex:
                 self._blocks[question[offset : offset + _BLOCK]].append((question, offset))
 
     def find(self, text: str) -> tuple[Item, int, int] | None:
-        """The longest question that occurs in a text, and where it first begins and ends; ``None`` without one."""
+        """Return the longest question in a text, and where it first begins and ends, or None."""
         best, start = "", -1
         for position in range(0, len(text) - _BLOCK + 1, _STRIDE):
             for question, offset in self._blocks.get(text[position : position + _BLOCK], ()):
@@ -64,46 +64,46 @@ class QuestionIndex:
 
 
 class WrongProgram(Declaration):
-    """A program that fails the checks of its question, as the sandbox found."""
+    """Program that fails the checks of its question in the sandbox."""
 
     source: str
-    passes_visible: bool  # whether it passes the visible examples all the same
+    passes_visible: bool  # it passes the visible examples all the same
 
 
 class Contribution(NamedTuple):
-    """An earlier turn that a prompt shows."""
+    """Earlier turn that a prompt shows."""
 
     text: str
-    own: bool  # whether it is the backbone's own turn of this conversation rather than a colleague's record
+    is_own: bool  # the backbone's turn in this conversation, no record of a colleague
 
 
 class Reading(NamedTuple):
-    """A prompt, understood."""
+    """Content of a prompt."""
 
-    item: Item | None  # the question, None where the prompt holds none that is known
+    item: Item | None  # question, None if the prompt holds no known one
     turn: Turn = Turn()
     role: Role | None = None  # of the catalogue
     contributions: Sequence[Contribution] = ()  # earlier turns, in order
 
 
 def read(messages: Sequence[Message], turn: Turn, index: QuestionIndex) -> Reading:
-    """Understand a conversation; its question is that of the last user message that holds any."""
-    users = (place for place in range(len(messages) - 1, -1, -1) if messages[place].role == "user")
-    found = next(((place, one) for place in users if (one := index.find(messages[place].content))), None)
+    """Read a conversation, whose question is that of the last user message with any."""
+    places = (place for place in range(len(messages) - 1, -1, -1) if messages[place].role == "user")
+    found = next(((place, hit) for place in places if (hit := index.find(messages[place].content))), None)
     contributions: list[Contribution] = []
     for place, (role, text) in enumerate(messages):
         if role == "assistant":
-            contributions.append(Contribution(text, own=True))
+            contributions.append(Contribution(text, is_own=True))
         elif role == "user":
             if found is not None and found[0] == place:
                 _, start, end = found[1]
                 text = f"{text[:start]}\n{text[end:]}"
-            contributions += [Contribution(record, own=False) for record in records(text)]
+            contributions += [Contribution(record, is_own=False) for record in records(text)]
     return Reading(None if found is None else found[1][0], turn, _roles().get(turn.role), contributions)
 
 
 def records(text: str) -> list[str]:
-    """The numbered records of a message: from ``[k] <name>:``, k counting from 1, to the next, without last hints."""
+    """Return the numbered records of a message, each from ``[k] <name>:`` to the next, without the line of hints."""
     text = _HINTS.sub("", text)
     starts: list[tuple[int, int]] = []
     for match in _RECORD.finditer(text):
@@ -119,16 +119,16 @@ def _roles() -> Mapping[str, Role]:
 
 
 class Stance(NamedTuple):
-    """What a text says about a question."""
+    """Position of a text on a question."""
 
     answer: str
-    right: bool
-    final: bool  # whether the text commits to the answer in the benchmark's format, not mentions it on the way
+    is_right: bool
+    is_final: bool  # the text commits to the answer in the benchmark's format, and does not only mention it
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """The answers to one question: the right one as replies give it, and plausible wrong ones, likeliest first."""
+    """Answers to one question: the right one as replies give it, and plausible wrong ones, likeliest first."""
 
     item: Item
     benchmark: Benchmark
@@ -137,42 +137,43 @@ class Answers:
     passes_visible: Sequence[bool]  # of each wrong program
 
     def same(self, answer: str, other: str) -> bool:
-        """Whether the benchmark holds two answers equal."""
+        """Return whether two answers are equal by the rules of the benchmark."""
         return self.benchmark.same(self.item, answer, other)
 
     def stance(self, text: str) -> Stance | None:
-        """What a text says: its final answer, else the answer it mentions last; ``None`` where it says nothing."""
+        """Return the final answer of a text, else the one it mentions last, or None without any."""
         answer = self.benchmark.extract(self.item, text)
         # Any word or blank text is a Python program, but not one that a colleague offers.
         if answer is not None and (self.item.code is None or self.item.code.entry_point in answer):
-            return Stance(answer, self.same(answer, self.right) or self.same(answer, self.item.gold), final=True)
+            is_right = self.same(answer, self.right) or self.same(answer, self.item.gold)
+            return Stance(answer, is_right, is_final=True)
         if self.item.code is not None:
-            quoted = [line for line in _QUOTED.findall(text) if line in self._telling_lines]
-            mentioned = self._telling_lines[quoted[-1]] if quoted else None
+            quoted = [line for line in _QUOTED.findall(text) if line in self._owners_of_lines]
+            mentioned = self._owners_of_lines[quoted[-1]] if quoted else None
         else:
             # The blank keeps a result of 4 apart from one of 42.
-            place, last = max((text.rfind(f"{self.mention(one)} "), one) for one in (self.right, *self.wrong))
-            mentioned = last if place >= 0 else None
-        return None if mentioned is None else Stance(mentioned, mentioned == self.right, final=False)
+            place, answer = max((text.rfind(f"{self.mention(one)} "), one) for one in (self.right, *self.wrong))
+            mentioned = answer if place >= 0 else None
+        return None if mentioned is None else Stance(mentioned, mentioned == self.right, is_final=False)
 
     def mention(self, answer: str) -> str:
-        """How an answer is named in running text, before anyone commits to it; a blank follows it there."""
+        """Return the name of an answer in running text, followed there by a blank, before anyone commits to it."""
         if self.item.code is not None:
-            lines = [line for line, owner in self._telling_lines.items() if owner == answer]
+            lines = [line for line, owner in self._owners_of_lines.items() if owner == answer]
             return f"the line `{lines[0] if lines else answer.strip().splitlines()[-1].strip()}`"
         if self.item.options:
             return f"option ({answer})"
         return f"a result of {answer}"
 
     @functools.cached_property
-    def _telling_lines(self) -> Mapping[str, str]:
-        """Lines by which a program of the pool is told from the right one, and the program each speaks for."""
+    def _owners_of_lines(self) -> Mapping[str, str]:
+        """Return the lines that tell a wrong program from the right one, each with the program that has it."""
         right = _lines(self.right)
-        telling: dict[str, str] = {}
+        owners: dict[str, str] = {}
         for program in self.wrong:
-            telling.update({line: program for line in _lines(program) if line not in right and line not in telling})
+            owners.update({line: program for line in _lines(program) if line not in right and line not in owners})
         missing = {line: self.right for program in self.wrong for line in right if line not in _lines(program)}
-        return {**telling, **missing}
+        return {**owners, **missing}
 
 
 def _lines(program: str) -> dict[str, None]:
@@ -185,24 +186,23 @@ def _stance(answers: Answers, text: str) -> Stance | None:
 
 
 def stances(answers: Answers, contributions: Sequence[Contribution]) -> list[Stance | None]:
-    """What each contribution says, in their order."""
+    """Return the stance of each contribution, in order."""
     return [_stance(answers, contribution.text) for contribution in contributions]
 
 
-def weigh(answers: Answers, reading: Reading, said: Sequence[Stance | None], parameters: Parameters) -> Evidence:
-    """Sum up what a prompt's contributions say, by answers the benchmark holds equal; repeats and notes add little."""
+def weigh(answers: Answers, reading: Reading, stated: Sequence[Stance | None], parameters: Parameters) -> Evidence:
+    """Sum up the stances of a prompt's contributions, of equal answers together; repeats and mentions add little."""
     right, wrong, earlier = 0.0, dict[str, float](), list[tuple[str, frozenset[str]]]()
-    for (text, own), stance in zip(reading.contributions, said, strict=True):
+    for (text, is_own), stance in zip(reading.contributions, stated, strict=True):
         if stance is None:
             continue
         words = _words(text)
-        weight = 1.0 if stance.final else parameters.notes_weight
-        if own or any(
-            answer == stance.answer and _overlap(its, words) >= parameters.repeat_similarity for answer, its in earlier
-        ):
+        weight = 1.0 if stance.is_final else parameters.notes_weight
+        alike = (other for answer, other in earlier if answer == stance.answer)
+        if is_own or any(_overlap(other, words) >= parameters.repeat_similarity for other in alike):
             weight *= parameters.repeat_weight
         earlier.append((stance.answer, words))
-        if stance.right:
+        if stance.is_right:
             right += weight
         else:
             known = next((answer for answer in wrong if answers.same(answer, stance.answer)), stance.answer)

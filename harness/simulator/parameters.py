@@ -1,4 +1,4 @@
-"""Parameters of the simulator, read strictly from ``config/simulator.yaml``."""
+"""Parameters of the simulator, read from ``config/simulator.yaml``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PUBLISHED = ROOT / "config" / "published.yaml"
 STYLES: tuple[Style, ...] = get_args(Style)
 
 T = TypeVar("T")
-# With as many entries as there are names, none is missing.
+# As many entries as names, so that none is missing.
 _PerStyle = Annotated[Mapping[Style, T], MinLen(len(STYLES))]
 _Table = Annotated[Mapping[str, T], MinLen(1)]
 _Percent = Annotated[float, Field(gt=0, lt=100)]
@@ -26,7 +26,7 @@ _Accuracies = Mapping[str, _PerStyle[_Table[_Percent]]]
 
 
 class Parameters(Declaration):
-    """Numbers of the response model; the file says what each means."""
+    """Numbers of the response model, explained in the file."""
 
     slope: PositiveFloat
     disagreement_sd: NonNegativeFloat
@@ -69,14 +69,14 @@ class _Assumption(Declaration):
 
 
 class Assumed(_Assumption):
-    """A number of our choice and how far it may plausibly move: by a factor where it is a list or a mapping."""
+    """Number of our choice and its plausible range: a range of factors for a list or a mapping."""
 
     value: Any
     why: str
 
 
 class Loan(_Assumption):
-    """The lengths of another benchmark times a factor; ``question_tokens`` is the mean of its original questions."""
+    """Lengths of another benchmark times a factor; ``question_tokens`` is the mean of its original questions."""
 
     lender: str
     factor: PositiveFloat
@@ -118,23 +118,23 @@ class _File(Declaration):
 
 
 class Settings(NamedTuple):
-    """The whole file, with the published numbers it refers to."""
+    """Content of the file, with the published numbers it refers to."""
 
     parameters: Parameters  # the response model
     engine: EngineParameters  # timing of the optional server model
     accuracy: Mapping[str, Mapping[Style, Mapping[str, float]]]  # percent by benchmark, style and backbone
     cost: Mapping[str, Cost]  # by benchmark
-    borrowed_length: Mapping[str, Loan]  # of a benchmark without published cost
-    assumed_length: Mapping[str, Lengths]  # by benchmark where nothing published helps
-    assumed: Mapping[str, Assumed]  # the parameters as in the file, with their ranges
+    borrowed_length: Mapping[str, Loan]  # by benchmark without published cost
+    assumed_length: Mapping[str, Lengths]  # by benchmark without any published number
 
 
+@cache
 def load_settings(path: Path = DEFAULT_FILE) -> Settings:
-    """Read the file of parameters; UserError for unusable values."""
-    file = _read(path)
-    values = {name: one.value for name, one in file.parameters.items()}
+    """Read the file of parameters; UserError if it is not valid."""
+    file: _File = check(read_yaml(path), _File, path)
+    values = {name: assumed.value for name, assumed in file.parameters.items()}
     accuracy, cost = _published(file.calibration)
-    engine = {name: one.value for name, one in file.engine.items()}
+    engine = {name: assumed.value for name, assumed in file.engine.items()}
     return Settings(
         check(values, Parameters, f"{path}: parameters"),
         check(engine, EngineParameters, f"{path}: engine"),
@@ -142,14 +142,7 @@ def load_settings(path: Path = DEFAULT_FILE) -> Settings:
         check(_merged(cost, file.stated_cost), Mapping[str, Cost], f"{path}: stated_cost"),
         file.borrowed_length,
         file.assumed_length,
-        file.parameters,
     )
-
-
-@cache
-def _read(path: Path) -> _File:
-    file: _File = check(read_yaml(path), _File, path)
-    return file
 
 
 def _published(described: _Calibration) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The text of a reply: its sentences share words and numbers with the question and nothing with the answer."""
+"""Text of a reply, whose sentences share words and numbers with the question and nothing with the answer."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from harness.simulator.parameters import Parameters
 from harness.simulator.response_model import affinity, difficulty, fit, log_location, overload, pull, sigmoid
 
 T = TypeVar("T")
-Said = Sequence[Stance | None]
+Stances = Sequence[Stance | None]
 # Turns that prepare or judge an answer without committing to one.
 _PREPARATORY: frozenset[Kind] = frozenset({"plan", "critique", "search"})
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
-# Words that could pass for an answer, a box, a fence or an example wherever a parser looks for one.
+# Words that a parser could take for an answer, a box, a fence or an example.
 _UNSAFE = re.compile(r"answer|boxed|fbox|`|>>>|\"\"\"|'''|~~~", re.IGNORECASE)
 _MOST_EXTRA_ITEMS = 2
 _NUMBERS = 100
@@ -65,7 +65,7 @@ _SENTENCES: dict[str, Sequence[str]] = {
         "The remaining doubts concern {quote}.",
     ),
 }
-# Free of digits and of anything a parser could take for an answer of any benchmark.
+# Without digits and anything that a parser could take for an answer of a benchmark.
 _WITHOUT_ANSWER = (
     "I am not certain how the statement is meant to be read.",
     "Several readings seem possible to me, and they lead to different results.",
@@ -75,7 +75,7 @@ _WITHOUT_ANSWER = (
 
 
 def write(calibration: Calibration, length_scale: float, backbone: str, reading: Reading, key: str) -> str:
-    """The reply of a backbone to a prompt, with a factor on its length; ``key``, of the request, fixes every draw."""
+    """Write the reply of a backbone to a prompt, with a factor on its length; ``key`` fixes all draws."""
     values, stream, (kind, style, *_) = calibration.parameters, Stream("prose", key), reading.turn
     if reading.item is None:
         return _without_answer(_length(values.generic_tokens * length_scale, (0,), values.length_sd, key), stream)
@@ -87,8 +87,8 @@ def write(calibration: Calibration, length_scale: float, backbone: str, reading:
     length = _length(mean, (0,) if kind in _PREPARATORY else known.floors, values.length_sd, key)
     if kind not in _PREPARATORY and rng.uniform("parsable", key) < values.unparsable_share:
         return _without_answer(length, stream)
-    said = stances(answers, reading.contributions)
-    ending = _ending(answers, reading.turn, said, _answer(calibration, answers, reading, said, backbone, key))
+    stated = stances(answers, reading.contributions)
+    ending = _ending(answers, reading.turn, stated, _answer(calibration, answers, reading, stated, backbone, key))
     body = _reasoning(question, kind, style, length - tokens.count(ending), stream)
     return f"{body}\n\n{ending}" if body else ending
 
@@ -97,9 +97,11 @@ def _length(mean: float, floors: tuple[int, ...], sd: float, key: str) -> float:
     return math.exp(log_location(mean, sd, floors) + sd * rng.normal("length", key))
 
 
-def _answer(calibration: Calibration, answers: Answers, reading: Reading, said: Said, backbone: str, key: str) -> str:
+def _answer(
+    calibration: Calibration, answers: Answers, reading: Reading, stated: Stances, backbone: str, key: str
+) -> str:
     item, turn, values = answers.item, reading.turn, calibration.parameters
-    fitted, evidence = calibration.benchmarks[item.benchmark].fit, weigh(answers, reading, said, values)
+    fitted, evidence = calibration.benchmarks[item.benchmark].fit, weigh(answers, reading, stated, values)
     right = sigmoid(
         values.slope * (fitted.ability[backbone] - difficulty(item.question, item.difficulty, values))
         + affinity(item.question, backbone, values)
@@ -110,14 +112,16 @@ def _answer(calibration: Calibration, answers: Answers, reading: Reading, said: 
     )
     if rng.uniform("correct", key) < right:
         return answers.right
-    shown = list(dict.fromkeys(one.answer for one in said if one and one.final and not one.right))
-    if shown and rng.uniform("copy", key) < values.copy_wrong_share:
-        return shown[rng.index(len(shown), "copied", key)]
+    wrong = list(
+        dict.fromkeys(stance.answer for stance in stated if stance and stance.is_final and not stance.is_right)
+    )
+    if wrong and rng.uniform("copy", key) < values.copy_wrong_share:
+        return wrong[rng.index(len(wrong), "copied", key)]
     return wrong_answer(answers, values, key)
 
 
 def wrong_answer(answers: Answers, values: Parameters, key: str) -> str:
-    """One of the pool; of programs, a stated share passes the visible examples where one of the pool does."""
+    """Draw a wrong answer; of programs, a stated share passes the visible examples if any does."""
     deceive = rng.uniform("visible", key) < values.visible_pass_share
     places = [place for place, passes in enumerate(answers.passes_visible) if passes == deceive]
     places = places or list(range(len(answers.wrong)))
@@ -125,15 +129,15 @@ def wrong_answer(answers: Answers, values: Parameters, key: str) -> str:
     return answers.wrong[places[rng.weighted(weights, "wrong", key)]]
 
 
-def _ending(answers: Answers, turn: Turn, said: Said, answer: str) -> str:
-    if turn.form == "letter" and said:
-        agreeing = (at for at, one in enumerate(said) if one is not None and answers.same(one.answer, answer))
+def _ending(answers: Answers, turn: Turn, stated: Stances, answer: str) -> str:
+    if turn.form == "letter" and stated:
+        agreeing = (at for at, stance in enumerate(stated) if stance and answers.same(stance.answer, answer))
         return f"Candidate {string.ascii_uppercase[next(agreeing, 0) % 26]}"
     mention = answers.mention(answer) if turn.kind in _PREPARATORY else ""
     if turn.kind == "critique":
-        # A critic that comes to the same answer as the turn it reads approves it; any other answer is its objection.
-        criticised = next((one for one in reversed(said) if one is not None), None)
-        if criticised is not None and answers.same(criticised.answer, answer):
+        # A critic with the same answer as the last contribution approves of it, and objects to any other.
+        last = next((stance for stance in reversed(stated) if stance is not None), None)
+        if last is not None and answers.same(last.answer, answer):
             return f"I find no fault with it: {mention} holds up."
         return f"That should be put right: the steps above lead to {mention} instead."
     if mention:
@@ -154,36 +158,36 @@ def _literal(answer: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _vocabulary(text: str) -> tuple[Sequence[str], Sequence[str]]:
-    """Words and numbers of a question that sentences about it may quote; neither is ever empty."""
+    """Return the words and the numbers of a question that sentences may quote, at least one each."""
     words = [word for word in text.split() if not _UNSAFE.search(word)] or ["the statement"]
     return words, _NUMBER.findall(" ".join(words)) or ["the first quantity"]
 
 
 def _reasoning(text: str, kind: Kind, style: Style, budget: float, stream: Stream) -> str:
-    chosen: list[str] = []
+    sentences: list[str] = []
     for number, sentence in enumerate(_sentences(text, kind, stream), 1):
         if style != "direct":
             sentence = f"Step {number}: {sentence}"
         length = tokens.count(sentence)
         if length > 2 * budget:
             break
-        chosen.append(sentence)
+        sentences.append(sentence)
         budget -= length
-    return ("\n" if style != "direct" else " ").join(chosen)
+    return ("\n" if style != "direct" else " ").join(sentences)
 
 
 def _sentences(text: str, kind: Kind, stream: Stream) -> Iterator[str]:
     words, numbers = _vocabulary(text)
     table = _SENTENCES.get(kind, _SENTENCES["solve"])
     while True:
-        yield _one_of(table, stream).format(
+        yield _pick(table, stream).format(
             quote=_passage(words, 4, 9, stream).rstrip(".,;:!?"),
-            number=_one_of(numbers, stream),
-            other=_one_of(numbers, stream),
+            number=_pick(numbers, stream),
+            other=_pick(numbers, stream),
         )
 
 
-def _one_of(choices: Sequence[T], stream: Stream) -> T:
+def _pick(choices: Sequence[T], stream: Stream) -> T:
     return choices[stream.below(len(choices))]
 
 
@@ -194,42 +198,42 @@ def _passage(words: Sequence[str], shortest: int, longest: int, stream: Stream) 
 
 
 def _without_answer(budget: float, stream: Stream) -> str:
-    chosen = [_one_of(_WITHOUT_ANSWER, stream)]
-    while tokens.count(chosen[0]) * (len(chosen) + 0.5) < budget:
-        chosen.append(_one_of(_WITHOUT_ANSWER, stream))
-    return " ".join(chosen)
+    sentences = [_pick(_WITHOUT_ANSWER, stream)]
+    while tokens.count(sentences[0]) * (len(sentences) + 0.5) < budget:
+        sentences.append(_pick(_WITHOUT_ANSWER, stream))
+    return " ".join(sentences)
 
 
 def _keywords(text: str, stream: Stream) -> list[str]:
     longer = list(dict.fromkeys(word.strip(".,;:!?()$\"'") for word in _vocabulary(text)[0]))
     longer = [word for word in longer if len(word) > 5 and word.isalpha()] or ["general knowledge"]
-    return list(dict.fromkeys(_one_of(longer, stream) for _ in range(3)))
+    return list(dict.fromkeys(_pick(longer, stream) for _ in range(3)))
 
 
 def schema_reply(schema: Mapping[str, Any], topic: str, invalid_share: float, key: str) -> str:
-    """A JSON instance of the schema in words of ``topic``, a share of them broken; ``key`` fixes every draw."""
-    text = json.dumps(_drawn(schema, _vocabulary(topic)[0], Stream("schema", "0", key)), ensure_ascii=False)
+    """Write a JSON instance of a schema in words of a topic, a share of them broken; ``key`` fixes all draws."""
+    text = json.dumps(_instance(schema, _vocabulary(topic)[0], Stream("schema", "0", key)), ensure_ascii=False)
     if rng.uniform("schema validity", key) >= invalid_share:
         return text
     # The two commonest slips: the text ends too early, or explanations surround it.
     return f"{text[: len(text) // 2]} ..." if rng.index(2, "slip", key) else f"Here is what I suggest: {text}."
 
 
-def _drawn(schema: Mapping[str, Any], words: Sequence[str], stream: Stream) -> Any:
+def _instance(schema: Mapping[str, Any], words: Sequence[str], stream: Stream) -> Any:
     """Draw an instance of a schema; of its keywords, only those below are understood."""
     if "const" in schema:
         return schema["const"]
     if choices := schema.get("enum"):
-        return _one_of(choices, stream)
+        return _pick(choices, stream)
     if branches := schema.get("anyOf"):
-        return _drawn(_one_of(branches, stream), words, stream)
+        return _instance(_pick(branches, stream), words, stream)
     match schema.get("type"):
         case "object":
-            return {name: _drawn(part, words, stream) for name, part in schema.get("properties", {}).items()}
+            return {name: _instance(part, words, stream) for name, part in schema.get("properties", {}).items()}
         case "array":
             length = schema.get("minItems", 0) + stream.below(_MOST_EXTRA_ITEMS + 1)
             length = min(length, schema.get("maxItems", length))
-            return [_drawn(schema["items"], words, stream) for _ in range(length)]
+            return [_instance(schema["items"], words, stream) for _ in range(length)]
         case "integer":
             least = int(schema.get("minimum", 0))
             return least + stream.below(min(int(schema.get("maximum", least + _NUMBERS)) - least + 1, _NUMBERS))

@@ -1,4 +1,4 @@
-"""The response model: how likely an answer is right, and how long a reply is (docs/simulator.md).
+"""Response model: probability that an answer is right, and length of a reply (docs/simulator.md).
 
 ``P = sigmoid(slope * (ability - difficulty) + affinity + style + fit + evidence - overload)``. Difficulty and affinity
 are fixed by the wording of the question, so questions with the same text are one question to every backbone.
@@ -16,23 +16,23 @@ from harness.agents import rng
 from harness.agents.roles import Role
 from harness.simulator.parameters import Parameters
 
-# A generator may call a question trivial or impossible; the normal scale has no such ends.
+# A stated difficulty may be 0 or 1, whose normal scores are infinite.
 _EASIEST, _HARDEST = 0.02, 0.98
 _CDF = NormalDist().cdf
 _LONGEST_REPLY = 1e6
 
 
 class Evidence(NamedTuple):
-    """The sum of the contributions shown in a prompt."""
+    """Sum of the contributions shown in a prompt."""
 
-    right: float = 0.0  # total weight of contributions that hold the right answer
-    wrong: Sequence[float] = ()  # total weight behind each distinct wrong answer
-    feedback: bool = False  # whether the outcome of the visible examples is reported
+    right: float = 0.0  # total weight of contributions with the right answer
+    wrong: Sequence[float] = ()  # total weight of each distinct wrong answer
+    feedback: bool = False  # results on the visible examples are shown
     tokens: int = 0  # length of the contributions
 
 
 def difficulty(question: str, known: float | None, parameters: Parameters) -> float:
-    """Difficulty of a question, about standard normal; ``known`` is between 0 and 1 where its record states it."""
+    """Return the difficulty of a question, about standard normal; ``known`` is stated by its record, from 0 to 1."""
     noise = rng.normal("difficulty", question)
     if known is None:
         return noise
@@ -42,12 +42,12 @@ def difficulty(question: str, known: float | None, parameters: Parameters) -> fl
 
 
 def affinity(question: str, backbone: str, parameters: Parameters) -> float:
-    """What one backbone finds easier (positive) or harder than others do, in logits."""
+    """Return how much easier (positive) or harder a question is for a backbone than for others, in logits."""
     return parameters.disagreement_sd * rng.normal("affinity", question, backbone)
 
 
 def fit(role: Role | None, benchmark: str, question: str, parameters: Parameters) -> float:
-    """How well a role suits a benchmark and a question, in logits; no role, no change."""
+    """Return how well a role suits a benchmark and a question, in logits; 0 without a role."""
     if role is None:
         return 0.0
     domain = parameters.role_fit.get(role.domain, {}).get(benchmark, 0.0)
@@ -55,7 +55,7 @@ def fit(role: Role | None, benchmark: str, question: str, parameters: Parameters
 
 
 def pull(evidence: Evidence, accuracy: float, aggregating: bool, parameters: Parameters) -> float:
-    """The pull of the contributions shown, in logits, towards the right answer (docs/simulator.md)."""
+    """Return the pull of contributions towards the right answer, in logits (docs/simulator.md)."""
     voices = evidence.right + sum(evidence.wrong)
     if voices == 0:
         return 0.0
@@ -68,12 +68,12 @@ def pull(evidence: Evidence, accuracy: float, aggregating: bool, parameters: Par
 
 
 def overload(evidence: Evidence, parameters: Parameters) -> float:
-    """Logits lost to the length of the contributions shown."""
+    """Return the logits lost to the length of contributions."""
     return parameters.overload_per_1000_tokens * evidence.tokens / 1000
 
 
 def sigmoid(logit: float) -> float:
-    """The logistic function, safe for any finite argument."""
+    """Return the logistic function, safe for any finite argument."""
     if logit >= 0:
         return 1 / (1 + math.exp(-logit))
     return math.exp(logit) / (1 + math.exp(logit))
@@ -81,14 +81,14 @@ def sigmoid(logit: float) -> float:
 
 @functools.lru_cache(maxsize=4096)
 def log_location(mean: float, sd: float, floors: tuple[int, ...]) -> float:
-    """Mean of the log of a log-normal length for which max(floor, length), floors alike, has the wanted mean."""
+    """Return the mean log of a log-normal length whose maximum with each floor, equally likely, has a given mean."""
     return solve(
         lambda at: fmean(_mean_above(floor, at, sd) for floor in floors), mean, 0.0, math.log(_LONGEST_REPLY), 40
     )
 
 
 def solve(function: Callable[[float], float], wanted: float, low: float, high: float, halvings: int) -> float:
-    """Where an increasing function has a value, by bisection: the same digits on every machine."""
+    """Solve an increasing function for a value by bisection, with the same digits on every machine."""
     for _ in range(halvings):
         middle = (low + high) / 2
         if function(middle) < wanted:
@@ -99,8 +99,8 @@ def solve(function: Callable[[float], float], wanted: float, low: float, high: f
 
 
 def _mean_above(floor: int, location: float, sd: float) -> float:
-    whole = math.exp(location + sd**2 / 2)
+    mean = math.exp(location + sd**2 / 2)
     if floor == 0:
-        return whole
+        return mean
     edge = (math.log(floor) - location) / sd
-    return floor * _CDF(edge) + whole * _CDF(sd - edge)
+    return floor * _CDF(edge) + mean * _CDF(sd - edge)

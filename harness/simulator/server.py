@@ -1,7 +1,7 @@
-"""The simulated endpoint over HTTP: same bodies, with the times and the faults of a server.
+"""Simulated endpoint over HTTP, with the times and the faults of a server.
 
-Times are those of a plain model: every sequence has its own constant speed, and all of them share K places. Whether an
-attempt fails is drawn by the request and how often it was asked before; from the twelfth on none does.
+Times follow a plain model: every sequence has a constant speed, and at most K run at once. Whether an attempt fails is
+drawn from the request and the number of attempts before; from the twelfth on none fails.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FaultKind = Literal[
 ]
 LAST_FAULTY_ATTEMPT = 11
 _DRIPS_PER_S = 20
-# Closing with unsent data and this option set, the kernel sends a reset.
+# With this option, the kernel sends a reset when a connection with unsent data is closed.
 _NO_LINGER = struct.pack("ii", 1, 0)
 # The longest context of any backbone is far below this many bytes.
 _LONGEST_REQUEST = 16 * 1024 * 1024
@@ -40,7 +40,7 @@ _BACKLOG = 2048
 
 
 class Engine:
-    """A modelled inference server of one backbone, first come first served; billions of parameters divide its speed."""
+    """Modelled inference server of a backbone, first come first served, its speed divided by billions of parameters."""
 
     def __init__(self, parameters_b: float, settings: EngineParameters) -> None:
         self._prefill = settings.prefill_tokens_per_s_1b / parameters_b
@@ -50,7 +50,7 @@ class Engine:
         self._first, self._last = float("inf"), float("-inf")
 
     async def occupy(self, prompt_tokens: int, completion_tokens: int) -> None:
-        """Wait for a place, then for as long as the sequence takes."""
+        """Wait for a place, then for the time of the sequence."""
         now, seconds = time.monotonic(), prompt_tokens / self._prefill + completion_tokens / self._decode
         end = max(now, self._free_at[0]) + seconds
         heapq.heapreplace(self._free_at, end)
@@ -61,7 +61,7 @@ class Engine:
         self._requests += 1
 
     def report(self) -> dict[str, Any]:
-        """Finished requests, seconds from the first arrival to the last end, and the share of places in use."""
+        """Return finished requests, seconds from the first arrival to the last end, and the share of places in use."""
         places, span = len(self._free_at), max(0.0, self._last - self._first)
         return {
             "requests": self._requests,
@@ -79,16 +79,16 @@ def _at_most_all(shares: Mapping[FaultKind, float]) -> Mapping[FaultKind, float]
 
 
 class Faults(Declaration):
-    """The faults of a server, a file such as ``config/faults.yaml``."""
+    """Faults of a server, a file such as ``config/faults.yaml``."""
 
-    shares: Annotated[Mapping[FaultKind, Share], AfterValidator(_at_most_all)]  # of the attempts that meet each kind
-    seed: int = 0  # another one, other attempts
+    shares: Annotated[Mapping[FaultKind, Share], AfterValidator(_at_most_all)]  # of attempts, by kind of fault
+    seed: int = 0  # decides which attempts fail
     in_a_row: PositiveInt = 1  # attempts of a request that share a draw, from the first on
     hang_s: PositiveFloat = 5.0  # seconds that a hanging or dripping connection is kept open
-    retry_after_s: NonNegativeInt = 1  # what Retry-After says
+    retry_after_s: NonNegativeInt = 1  # value of Retry-After
 
-    def met(self, request: str, attempt: int) -> FaultKind | None:
-        """The kind of fault that an attempt at a request meets, counted from 1."""
+    def fault_of(self, request: str, attempt: int) -> FaultKind | None:
+        """Return the kind of fault of an attempt, counted from 1, at a request, or None."""
         if attempt > LAST_FAULTY_ATTEMPT:
             return None
         point = rng.uniform("fault", str(self.seed), request, str((attempt - 1) // self.in_a_row))
@@ -102,7 +102,7 @@ class Faults(Declaration):
 async def inject_fault(
     kind: FaultKind, faults: Faults, request: web.Request, reply: dict[str, Any]
 ) -> web.StreamResponse:
-    """Answer an attempt that is to fail; ``reply`` is what the answer would be."""
+    """Respond to an attempt with a fault instead of the ``reply``."""
     match kind:
         case "server_error":
             return web.json_response({"error": {"message": "the engine has died"}}, status=500)
@@ -132,7 +132,7 @@ async def _break_off(kind: str, hang_s: float, request: web.Request, body: bytes
         elif kind in ("reset", "cut"):
             await response.write(body[: len(body) // 2])
     except ConnectionError:
-        pass  # the client has given up
+        pass  # the client has closed the connection
     connection = request.transport
     if connection is not None:
         if kind == "reset":
@@ -147,17 +147,18 @@ async def _break_off(kind: str, hang_s: float, request: web.Request, body: bytes
 class ServerBehaviour:
     """Delay, faults and engine of a server."""
 
-    engine: EngineParameters | None = None  # speeds to imitate, one modelled server a backbone; None answers at once
-    faults: Faults | None = None  # an attempt with a fault takes no time of the modelled engine
-    latency_s: float = 0.0  # every reply waits for a random time up to twice so many seconds
+    engine: EngineParameters | None = None  # of a modelled server for each backbone; None replies at once
+    faults: Faults | None = None  # an attempt with a fault takes no time of the engine
+    latency_s: float = 0.0  # mean of a random delay of every reply
 
 
 def application(endpoint: SimulatedEndpoint, behaviour: ServerBehaviour = ServerBehaviour()) -> web.Application:
-    """The web application: ``POST /v1/chat/completions``, ``GET /v1/models``, ``GET /health`` and ``GET /engine``."""
+    """Return the application: ``POST /v1/chat/completions``, ``GET /v1/models``, ``GET /health``, ``GET /engine``."""
     attempts: Counter[str] = Counter()
     engines: dict[str, Engine] = {}
     if behaviour.engine is not None:
-        engines = {one.key: Engine(one.parameters_b, behaviour.engine) for one in endpoint.calibration.backbones}
+        backbones = endpoint.calibration.backbones
+        engines = {backbone.key: Engine(backbone.parameters_b, behaviour.engine) for backbone in backbones}
 
     async def chat(request: web.Request) -> web.StreamResponse:
         try:
@@ -171,7 +172,7 @@ def application(endpoint: SimulatedEndpoint, behaviour: ServerBehaviour = Server
             return web.json_response(reply, status=status)
         if behaviour.faults is not None:
             attempts[reply["id"]] += 1
-            if (fault := behaviour.faults.met(reply["id"], attempts[reply["id"]])) is not None:
+            if (fault := behaviour.faults.fault_of(reply["id"], attempts[reply["id"]])) is not None:
                 return await inject_fault(fault, behaviour.faults, request, reply)
         if engines:
             usage = reply["usage"]

@@ -1,4 +1,4 @@
-"""Token counts of the sentence encoder's tokenizer: local, exact and additive over words, so that a cache serves."""
+"""Token counts by the sentence encoder's tokenizer: local, exact, and additive over words, so that words are cached."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import re
 
 from harness.llm.encoder import load_tokenizer
 
-# Only what the tokenizer itself treats as a separator: str.split would also split at control characters it deletes.
+# Only the separators of the tokenizer: str.split would also split at control characters, which it deletes.
 _WORD = re.compile(r"[^ \t\n\r]+")
 _CACHED_WORDS = 1 << 18
 _tokenizer = functools.cache(load_tokenizer)
 
 
 def count(text: str) -> int:
-    """Number of tokens of a text, special tokens not included."""
+    """Return the number of tokens of a text, without special tokens."""
     return sum(map(_word_tokens, _WORD.findall(text)))
 
 
 def cut(text: str, limit: int) -> str:
-    """The longest beginning of a text that has at most ``limit`` tokens."""
+    """Return the longest beginning of a text that has at most ``limit`` tokens."""
     for match in _WORD.finditer(text):
         tokens = _word_tokens(match.group())
         if tokens > limit:

@@ -106,7 +106,7 @@ async def test_what_is_shown_to_a_role_is_read_as_what_it_is(
         assert first.turn.kind == {"text": "plan", "keywords": "search"}.get(one.output, "solve")
         assert len(first.contributions) == len(seen)
         for contribution, record in zip(first.contributions, seen, strict=True):
-            assert not contribution.own
+            assert not contribution.is_own
             assert contribution.text.startswith(record.text)
             assert HINTS_HEADER not in contribution.text
         assert [(its.item, its.role, its.turn.kind) for its in second] == [(item, one, "finish")] * bool(
@@ -115,7 +115,7 @@ async def test_what_is_shown_to_a_role_is_read_as_what_it_is(
         for turn in second:
             *others, own = turn.contributions
             assert others == first.contributions
-            assert own.own
+            assert own.is_own
             assert own.text.startswith(client.replies[0])
         spoken.append(Record(one.name, text))
 

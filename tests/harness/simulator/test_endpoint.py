@@ -121,8 +121,8 @@ def test_plans_critiques_and_keywords_commit_to_nothing(
     assert all(word in item.question for word in texts["search"].split(", "))
     stance = calibration.answers(item).stance(texts["critique"])
     assert stance is not None
-    assert not stance.final
-    assert stance.right == ("no fault" in texts["critique"])
+    assert not stance.is_final
+    assert stance.is_right == ("no fault" in texts["critique"])
 
 
 def test_a_choice_names_the_candidate_that_has_the_answer(ask: Ask, calibration: Calibration) -> None:

@@ -72,19 +72,19 @@ async def test_who_comes_first_is_served_first_and_places_are_limited(monkeypatc
 
 def test_shares_are_met_bursts_have_their_length_and_the_twelfth_attempt_never_fails() -> None:
     faults = Faults(shares={"server_error": 0.1, "reset": 0.05})
-    met = Counter(faults.met(f"request {number}", attempt) for attempt in (1, 2, 3) for number in range(4000))
+    met = Counter(faults.fault_of(f"request {number}", attempt) for attempt in (1, 2, 3) for number in range(4000))
     assert met["server_error"] / 12000 == pytest.approx(0.1, abs=0.01)
     assert met["reset"] / 12000 == pytest.approx(0.05, abs=0.008)
     assert set(met) == {None, "server_error", "reset"}
     bursts = Faults(shares={"reset": 0.5}, in_a_row=3)
     for number in range(100):
-        attempts = [bursts.met(f"request {number}", attempt) for attempt in range(1, 10)]
+        attempts = [bursts.fault_of(f"request {number}", attempt) for attempt in range(1, 10)]
         assert [len(set(attempts[start : start + 3])) for start in (0, 3, 6)] == [1, 1, 1]
     seeds = [Faults(shares={"cut": 0.5}, seed=seed) for seed in (0, 0, 1)]
-    drawn = [[one.met(f"{n}", 1) for n in range(64)] for one in seeds]
+    drawn = [[one.fault_of(f"{n}", 1) for n in range(64)] for one in seeds]
     assert drawn[0] == drawn[1] != drawn[2]
     always = Faults(shares={"hang": 1.0})
-    assert [always.met("it", attempt) for attempt in range(1, 13)] == ["hang"] * LAST_FAULTY_ATTEMPT + [None]
+    assert [always.fault_of("it", attempt) for attempt in range(1, 13)] == ["hang"] * LAST_FAULTY_ATTEMPT + [None]
 
 
 @pytest.mark.parametrize("kind", get_args(FaultKind))
