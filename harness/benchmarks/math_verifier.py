@@ -60,9 +60,9 @@ class MathVerifier:
         async with self._lock:
             reply = b""
             try:
-                self._worker = self._worker or await self._start()
+                worker = self._worker or await self._start()
                 with contextlib.suppress(OSError):
-                    reply = await self._worker.ask(json.dumps([gold, answer]).encode(), self._reply_limit_s)
+                    reply = await worker.ask(json.dumps([gold, answer]).encode(), self._reply_limit_s)
             finally:
                 # The reply to an abandoned question must never be read as the answer to the next one.
                 if not reply:
@@ -80,19 +80,15 @@ class MathVerifier:
             worker.close()
 
     async def _start(self) -> Child:
-        with contextlib.ExitStack() as undo:
-            try:
-                # No key or token of ours reaches it, and sets of symbols are always walked in the same order.
-                inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
-                worker = Child(self._command, {**inherited, "PYTHONHASHSEED": "0"}, ROOT)
-                undo.callback(worker.close)
-                undo.callback(worker.process.kill)
-                if await worker.ask(b'["1", "1"]', REPLY_LIMIT_S):
-                    undo.pop_all()
-                    return worker
-                reason = worker.last_error_line()
-            except OSError as error:
-                reason = str(error) or "it kept silent"
+        # No key or token of ours reaches it, and sets of symbols are always walked in the same order.
+        inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+        try:
+            self._worker = Child(self._command, {**inherited, "PYTHONHASHSEED": "0"}, ROOT)
+            if await self._worker.ask(b'["1", "1"]', REPLY_LIMIT_S):
+                return self._worker
+            reason = self._worker.last_error_line()
+        except OSError as error:
+            reason = str(error) or "it kept silent"
         raise UserError(f"the Math-Verify worker did not start ({reason}); is math-verify installed?")
 
 

@@ -1,14 +1,16 @@
 """What is read out of a reply: boxes, answer lines, fenced blocks, and the answer of each benchmark.
 
-Many texts are slips of form that the outputs of real models show, each in words of our own.
+Many texts are slips of form that the outputs of real models show, each in words of our own (``replies.jsonl``).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,90 +91,6 @@ def test_a_box_at_the_end_is_always_found(content: str, before: str) -> None:
     fenced_blocks(before)
 
 
-# fmt: off
-LETTERS = [
-    (r"\boxed{C. seven}", "C"), (r"\boxed{7} so the answer is (C).", "C"), ("the answer is: **C**", "C"),
-    ("The answer is A.", "A"), ("The answer is A", "A"), ("The answer is A matter of taste", None),
-    ("The answer is I think B", None), ("The answer is Cat", None), (r"\boxed{K}", None),
-    (r"\boxed{\text{(C)}}", "C"), (r"\boxed{\text{\textbf{C}}}", "C"), (r"\boxed{\mathbf C\ }", "C"),
-    (r"\boxed{**C**}", "C"), (r"\boxed{\text{Option C}}", "C"), ("The answer is: (C)", "C"),
-    ('The answer is "C".', "C"), ("The answer is `C`", "C"), ("The answer is choice C", "C"), ("**Answer:** C", "C"),
-    ("**Answer**: (C)", "C"), ("The correct option is (C).", "C"),
-    # A word is no letter.
-    ("Answer: I think so", None), ("The answer is not (C)", None),
-    # Two options are no choice; what follows the letter may still name things.
-    (r"\boxed{A and C}", None), ("The answer is (A) and (C).", None), ("The answer is (A), (B), and (C).", None),
-    ("The answer is B or D", None), ("The answer is (A) and (C). If one must do, the answer is (C).", "C"),
-    ("The answer is C, I believe", "C"), (r"\boxed{C. vitamin A and B}", "C"),
-    # A bare choice, alone or at an end of the reply.
-    ("C", "C"), ("**C**", "C"), ("(C) seven", "C"), ("C. seven", "C"), ("Option C", "C"), ("**Option C:** seven", "C"),
-    ("C. seven, which no number divides\n\nFour is 2 by 2.", "C"), ("Four is 2 by 2.\n\n(C)\n", "C"),
-    ("C. seven\n\nQuestion: Which is even?\nAnswer: B", "C"), ("It is C.\nQ: And now?\nThe answer is (B).", "C"),
-    ("C. the odd one", "C"),
-    ("The most likely one is C.", "C"), ("So it is (C) seven.", "C"), ("Hence I choose option C", "C"),
-    ("Hence option C is the correct one, as nine is 3 by 3.", "C"), ("A. four\nB. six\nThe odd one is B.", "B"),
-    # What is none: a list of options, other words behind the letter, a sentence that begins or ends with a capital.
-    ("A. four\nB. six\nC. seven\nD. nine", None), ("A. four B. six C. seven", None), ("A. four\nB. sechs", None),
-    ("The answer is:\nA. four\nB. six\nC. seven", None), ("\\boxed{(A) four\n(B) six}", None),
-    ("Answer: A. four\nB. six\nC. seven\n\nThe answer is C.\nA. four is even\nB. so is six", "C"),
-    ("D. seven", None), ("E. coli is found in the gut", None), ("A man has one.", None), ("It is not C.", None),
-    ("It is A or C.", None), ("The closest is (C). But this is not right.", None), ("A cat", None),
-    ("I. True\nII. False", None), ("II", None),
-    ("The answer is (A). Or is it?\nA. Four is even, so the answer is (C).", "C"),
-    # Answer lines with nothing between are no correction.
-    ("The answer is (C).\nThe answer is (A).\n\nThe final answer is B", "C"),
-    ("The answer is (A).\nNo: the answer is (C).", "C"), ("The closest answer is (A). The answer is (C).", "C"),
-    # Before any answer, a question is the one that was asked.
-    ("**Question 1:** Acid? The answer is (B).\n\n**Question 2:** Base? So the answer is \\boxed{D}", "D"),
-    ("Question: Which is prime?\nQ1: Is four? No.\nThe answer is (C).", "C"),
-    ("The answer is (A).\nThe question: is nine prime? No.\nThe answer is (C).", "C"),
-]
-VALUES = [
-    ("The answer is −5", -5), ("The answer is 1,234,567.5.", 1234567.5), ("The answer is $1,234, as asked", 1234),
-    ("The answer is -$12", -12), ("The answer is $-12", -12), (r"The answer is $\boxed{12}$", 12),
-    ("The answer is 1{,}234", 1234), ("The answer is 9.3e12", 9.3e12), (r"The answer is 9.3 \times 10^{12}", 9.3e12),
-    ("The answer is .5", 0.5), ("The answer is 12 + 3 = 15", 15), ("The answer is 7\nThe answer is 8", 8),
-    ("The answer is 7\nThe answer is unclear", 7), ("There are 3 and then 4 left over.", 4),
-    ("between 10-15 people", 15), ("it is 5 -3", -3), ("**Answer:** 5 miles in 3 days", 5),
-    ("The answer is 520 - 480 = 40.", 40), ("The answer is 10 cents.", 10), ("The answer is: **$1,234.50**", 1234.5),
-    ("The answer is 1\u202f234\u00a0567.", 1234567), ("The final answer is:\n\n$$\n5\n$$\nfor 3 people", 5),
-    # What follows a box is no answer.
-    (r"\boxed{\text{five}} and then 6", 6), (r"\boxed{7} but the answer is 8 for 9 people", 8),
-    # Fractions, also of a mixed number.
-    ("The answer is 1/2.", 0.5), (r"\boxed{\frac{3}{4}}", 0.75), (r"The answer is $-\dfrac12$", -0.5),
-    ("The answer is 2 1/2 hours", 2.5), (r"The answer is 2\frac{1}{2}", 2.5), ("half: 1,500 / 2", 750),
-    (r"\frac{-1}{4}", -0.25), ("The answer is 3/4 of 20 = 15", 15), ("The answer is 5/0", 5), ("on 1/2/3", 3),
-    ("The answer is 7. Question: How many? \\boxed{4}", 7), ("The answer is 7.\n\nQuestion: 5?\nThe answer is 4", 7),
-    ("The final result is 7. The formula is 3 * 4 = 12.", 7), ("The final result: 7\nBy 4 + 3.", 7),
-    ("It is 9.\n```python\nn = 1\n```\nThis prints it.", 9), ("```\n9\n```", 9),  # what a program uses is no answer
-    # An ordinary blank divides numbers.
-    ("The answer is 12 100-dollar notes", 12),
-]
-FORMULAS = [
-    ("The answer is $\\frac{1}{2}$. I hope so.", r"\frac{1}{2}"), (r"The final answer is: \(x+1\).", "x+1"),
-    (r"The answer is 3 but \boxed{4}", "4"), (r"empty \boxed{}", None), ("two", None),
-    ('```python\nprint(f"The answer is {n}.")\n```\nIt prints n.', None), ("The answer is: The answer is:", None),
-    ("The answer is $25.$", "25"), (r"The answer is $5\,$", r"5\,"), ("The answer is $.5$.", ".5"),
-    (r"The answer is $\pi \cdot 2 = 6.28$", "6.28"),
-    ("**Answer: 5**", "5"), ("The final answer is:\n\n$$\n\\frac12\n$$\n", r"\frac12"),
-    (r"The answer is \[ x+1 \] for all x.", "x+1"), ("The answer is $5$. I hope it is right.", "5"),
-    # What an option says, an ordinal counts or a clause argues is no part of the answer.
-    (r"\boxed{(C) Plane}", "(C)"), (r"\boxed{\text{(C) Half plane}}", r"\text{(C)}"),
-    (r"\boxed{\text{(C)} \text{ Plane}}", r"\text{(C)}"), ("\\boxed{12^{th} grade}", "12"),
-    (r"\boxed{12^{\text{th}} \text{ grade}}", "12"), ("The answer is 23, we will see why.", "23"),
-    (r"\boxed{12^{\mathrm{th}}}", "12"), (r"\boxed{2^{nd}}", "2"), (r"\boxed{\textbf{(C) Plane}}", r"\textbf{(C)}"),
-    (r"The answer is $\$10$ each.", r"\$10"), ("The answer is $7$. Question: How many? \\boxed{4}", "7"),
-    (r"\boxed{(2, \frac{1}{2}), which is in lowest terms}", r"(2, \frac{1}{2})"),
-    ("The answer is 100% because Ann took two of them.", "100%"),
-    # A calculation is followed to its end; an equation is none.
-    ("The answer is 12 + 12 - 7 = 12 + 5 = 17.", "17"), (r"The answer is $\frac12 + 3 = \frac72$", r"\frac72"),
-    ("The answer is 6 + 2 = 8 grams of black tea.", "8"), ("The answer is 5 and x", "5 and x"),
-    (r"The answer is $2x + 3 = 0$", "2x + 3 = 0"),
-    # Here it is.
-    (r"\boxed{(A) and (B)}", "(A) and (B)"), (r"\boxed{5^{n}}", "5^{n}"),
-    (r"\boxed{\text{Ann, then Bob}}", r"\text{Ann, then Bob}"),
-]
-# fmt: on
 PROGRAMS = [
     (f"```python\n{GOOD}```", GOOD),
     (f"```python\n{DRAFT}```\nBetter:\n```python\n{GOOD}```\n```python\nx = 1\n```", GOOD),  # the last that defines it
@@ -205,38 +123,26 @@ PROGRAMS = [
     # Nothing to salvage: the function itself is cut off, or is not there.
     ("def norm(a, b):\n    return (a * a +", None),
 ]
-ANSWERS = {"mmlu_pro": LETTERS, "gsm_hard": VALUES, "math": FORMULAS, "humaneval": PROGRAMS}
-
-
-@pytest.mark.parametrize(("key", "text", "answer"), [(key, *row) for key, rows in ANSWERS.items() for row in rows])
-def test_the_answer_of_a_reply(key: str, text: str, answer: Any) -> None:
-    found: Any = benchmark(key).extract(item_of(key), text)
-    if key == "humaneval" and found and answer:
-        found, answer = ([line for line in one.splitlines() if line] for one in (found, answer))
-    assert (float(found) if key == "gsm_hard" else found) == answer
-
-
 # Of replies that end at their length limit.
-# fmt: off
-CUT_OFF = [
-    ("gsm_hard", "multiply both sides by 2 to get", None), ("gsm_hard", "The answer is 5. Check: 2", "5"),
-    ("gsm_hard", r"\boxed{5} and 2", "5"), ("gsm_hard", "It is 5.\n\nQuestion: 3 and", None),
-    ("gsm_hard", "The answer is 5.\nThe answer is 1.666", "5"), ("gsm_hard", "The answer is 40", None),
-    ("gsm_hard", "The answer is 4 * 3 = 12, which is the", "12"), ("gsm_hard", "The answer is 12 nails because", "12"),
-    ("math", r"\boxed{5} and", "5"), ("math", "so x = 5", None), ("math", r"The answer is $\{1, 2, 3, 4", None),
-    ("math", "The answer is $5$ and", "5"), ("math", "The answer is 5. So", "5"),
-    ("mmlu_pro", "C", None), ("mmlu_pro", "C. seven\n\nFour", "C"), ("mmlu_pro", "A. four", None),
-    ("mmlu_pro", "Four is even.\nC. seven\nFour", None), ("mmlu_pro", "Then it is C", None),
-    ("mmlu_pro", "The answer is (C). Four", "C"),
-    ("humaneval", "x = 1", None), ("humaneval", f"```python\n{GOOD}", GOOD),
-    ("humaneval", f"```python\n{GOOD}```\nOr:\n```python\n{DRAFT}", GOOD),  # it may go on
+CUT_OFF_PROGRAMS = [
+    ("x = 1", None),
+    (f"```python\n{GOOD}", GOOD),
+    (f"```python\n{GOOD}```\nOr:\n```python\n{DRAFT}", GOOD),  # it may go on
 ]
-# fmt: on
+ROWS = [orjson.loads(line) for line in Path(__file__).with_name("replies.jsonl").read_bytes().splitlines()]
+REPLIES = [
+    *((row["benchmark"], row["reply"], row.get("cut_off", False), row["answer"]) for row in ROWS),
+    *(("humaneval", text, False, answer) for text, answer in PROGRAMS),
+    *(("humaneval", text, True, answer) for text, answer in CUT_OFF_PROGRAMS),
+]
 
 
-@pytest.mark.parametrize(("key", "text", "answer"), CUT_OFF)
-def test_a_reply_that_is_cut_off_has_the_answer_that_it_states(key: str, text: str, answer: str | None) -> None:
-    assert benchmark(key).extract(item_of(key), text, cut_off=True) == answer
+@pytest.mark.parametrize(("key", "text", "cut_off", "answer"), REPLIES)
+def test_the_answer_of_a_reply(key: str, text: str, cut_off: bool, answer: Any) -> None:
+    found: Any = benchmark(key).extract(item_of(key), text, cut_off)
+    if key == "humaneval" and found and answer:
+        found, answer = ([line for line in program.splitlines() if line] for program in (found, answer))
+    assert (float(found) if key == "gsm_hard" and found else found) == answer
 
 
 # fmt: off

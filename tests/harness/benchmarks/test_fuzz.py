@@ -14,10 +14,10 @@ from harness.benchmarks.items import Status
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.sandbox import Execution, Outcome, Sandbox
 from tests.harness.benchmarks.samples import item_of
-from tests.harness.benchmarks.test_extraction import ANSWERS
+from tests.harness.benchmarks.test_extraction import REPLIES
 
 # What other tests read, in any mixture, and what no model should write and some do.
-READ = [text for rows in ANSWERS.values() for text, _ in rows]
+READ = [reply for _, reply, _, _ in REPLIES]
 ODD = ["\ud800", "\x00", "\u202e", "İ", "①", "²", "9" * 400, "1e400", "-1/0", "(" * 90, "not " * 200, "1" + "+1" * 300]
 ODD += [r"\def\a{\a\a}\a", "factorial(9**9)", "__import__('os').system('true')", r"\frac{", "^{", "\\"]
 FRAGMENTS = st.one_of(st.sampled_from(READ), st.sampled_from(ODD), st.text(max_size=8))

@@ -7,13 +7,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.benchmarks.items import (
-    keyed_order,
-    largest_remainder,
-    proportional_sample,
-    share_split,
-    tenth_of_each,
-)
+from harness.benchmarks import items
+from harness.benchmarks.items import keyed_order, largest_remainder, share_split
 
 IDS = st.lists(st.text(min_size=1, max_size=8), unique=True, max_size=60)
 STRATA = {f"q{number}": "abcdefg"[number % 7] for number in range(200)}
@@ -49,7 +44,7 @@ def test_largest_remainder_stays_within_one_of_the_share(counts: dict[str, int],
 
 def test_samples_have_the_sizes_of_their_rules() -> None:
     whole = Counter(STRATA.values())
-    tenth, sample = tenth_of_each(STRATA, "toy"), proportional_sample(STRATA, 33, "toy")
+    tenth, sample = items.tenth_of_each(STRATA, "toy"), items.proportional_sample(STRATA, 33, "toy")
     assert Counter(STRATA[id_] for id_ in tenth) == {name: math.ceil(count / 10) for name, count in whole.items()}
     assert len(set(sample)) == len(sample) == 33
     assert Counter(STRATA[id_] for id_ in sample) == largest_remainder(whole, 33)

@@ -14,24 +14,8 @@ import pytest
 
 from harness.sandbox import Execution, Outcome, Program, Sandbox
 from harness.sandbox.pool import LEVELS, best_level
-from tests.harness.sandbox.battery import (
-    BATTERY,
-    CHECKS,
-    IN_EARLIER_CHECKS,
-    IN_EARLIER_PROGRAM,
-    IN_ENVIRONMENT,
-    LIMITS,
-    MARKER,
-    NAME,
-    NOTHING,
-    ONLY_ITS_OWN,
-    PIECES,
-    PORT,
-    QUICK,
-    RIGHT_PROGRAM,
-    WRITER,
-    probe,
-)
+from tests.harness.sandbox import battery
+from tests.harness.sandbox.battery import BATTERY, CHECKS, PIECES, QUICK, RIGHT_PROGRAM, probe
 from tests.harness.sandbox.conftest import need
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="most of the battery speaks to a Linux kernel")
@@ -74,15 +58,15 @@ async def test_every_program_ends_as_it_should_and_leaves_nothing(
     for path in (tmp_path, *tmp_path.parents[:2]):
         path.chmod(0o711)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setenv("HF_TOKEN", IN_ENVIRONMENT)
+    monkeypatch.setenv("HF_TOKEN", battery.IN_ENVIRONMENT)
     before, wrong = traces(tmp_path), {}
-    for limits in (*LIMITS.values(), QUICK):
+    for limits in (*battery.LIMITS.values(), QUICK):
         # What takes as long as a limit is shown once, at the best level there is.
         entries = [entry for entry in BATTERY if entry.name in names and entry.limits == limits]
         entries = [one for one in entries if one.ends[level] and (not one.lasts or level == best_level())]
         async with Sandbox(limits, workers=2, level=level) as sandbox:
             found = await asyncio.gather(*(sandbox.run(entry.program) for entry in entries))
-            honest = Program(f"{WRITER}{RIGHT_PROGRAM}", checks=f"{ONLY_ITS_OWN}\n{CHECKS}")
+            honest = Program(f"{battery.WRITER}{RIGHT_PROGRAM}", checks=f"{battery.ONLY_ITS_OWN}\n{CHECKS}")
             assert await sandbox.run(honest) == PASSED
         for entry, execution in zip(entries, found, strict=True):
             if execution.outcome not in entry.ends[level] or not presentable(execution):
@@ -98,7 +82,7 @@ def presentable(execution: Execution) -> bool:
     return encodable and "\n" not in execution.detail and len(execution.detail) <= 300
 
 
-def traces(home: Path, name: str = NAME, port: int = PORT) -> set[str]:
+def traces(home: Path, name: str = battery.NAME, port: int = battery.PORT) -> set[str]:
     """Descriptors, files, and whatever outlives a process under the name that all programs here use."""
     found = {f"descriptor {number}" for number in range(1024) if Path(f"/proc/self/fd/{number}").is_symlink()}
     places = [*home.glob("*"), *Path("/dev/shm").glob(f"*{name}*"), *Path("/dev/mqueue").glob(f"*{name}*")]  # noqa: S108
@@ -122,7 +106,7 @@ def lines(table: str) -> list[str]:
     [
         (probe({"may": "open('x', 'w').close()", "may not": "os.setuid(0)"}), ["may"]),
         (probe({"getpid": "raw(172 if os.uname().machine == 'aarch64' else 39)"}), ["getpid"]),
-        (f"{PIECES['search']}\nKEPT = '{MARKER}4badcafe'", ["4badcafe"]),
+        (f"{PIECES['search']}\nKEPT = '{battery.MARKER}4badcafe'", ["4badcafe"]),
     ],
     ids=["a probe", "a system call", "a search of memory"],
 )
@@ -133,9 +117,9 @@ async def test_what_can_be_found_is_found(level: str, source: str, found: list[s
 
 @BY_LEVEL
 async def test_nothing_of_an_earlier_program_is_in_memory(level: str) -> None:
-    source = f"{RIGHT_PROGRAM}\nMARK = '{IN_EARLIER_PROGRAM}'"
-    earlier = Program(source, checks=f"MARK = '{IN_EARLIER_CHECKS}'\n{CHECKS}", entry_point="f")
-    search = Program(PIECES["search"], checks=NOTHING, entry_point="f")
+    source = f"{RIGHT_PROGRAM}\nMARK = '{battery.IN_EARLIER_PROGRAM}'"
+    earlier = Program(source, checks=f"MARK = '{battery.IN_EARLIER_CHECKS}'\n{CHECKS}", entry_point="f")
+    search = Program(PIECES["search"], checks=battery.NOTHING, entry_point="f")
     async with Sandbox(QUICK, workers=1, level=level) as sandbox:
         assert [await sandbox.run(one) for one in (earlier, search, earlier, search)] == [PASSED] * 4
 

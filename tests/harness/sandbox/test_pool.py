@@ -25,11 +25,6 @@ RIGHT = Program("def f(x):\n    return x + 1", checks="assert f(1) == 2")
 PASSED = Execution(Outcome.PASSED, "", "")
 
 
-async def _all(workers: int, programs: list[Program]) -> list[Execution]:
-    async with Sandbox(SMALL, workers) as sandbox:
-        return await asyncio.gather(*map(sandbox.run, programs))
-
-
 async def test_slow_ones_are_tried_alone_and_no_more_than_workers_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     alive: list[tuple[str, bool]] = []
     started: Counter[str] = Counter()
@@ -92,7 +87,8 @@ async def test_a_failure_of_the_sandbox_is_tried_once_more(monkeypatch: pytest.M
         return await genuine(self, program)
 
     monkeypatch.setattr(Worker, "run", unreliable)
-    execution = (await _all(1, [RIGHT]))[0]
+    async with Sandbox(SMALL, 1) as sandbox:
+        execution = await sandbox.run(RIGHT)
     assert execution == (PASSED if failures == 1 else Execution(Outcome.SANDBOX_ERROR, "OSError: no memory", ""))
 
 
