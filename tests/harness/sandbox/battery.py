@@ -3,8 +3,8 @@
 A program starts with ``## name | outcomes | options``; several outcomes where the interpreter, or which of two limits
 comes first, decides. Its checks start with ``-- ``, its set-up with ``-- setup``. ``@ name`` stands for a piece, which
 starts with ``## name | piece``; ``@ calls`` for a program that makes system calls, the rest of its lines. Options are
-``waiting`` and ``busy`` (limits), ``lasts`` (as long as a limit, shown at the best level only), an architecture, and
-``rlimit`` with other outcomes at that level, or ``nothing`` where none is promised there.
+``waiting`` and ``busy`` (limits), ``lasts`` (as long as a limit, shown at the best level only), ``daily`` (a part of
+every run), an architecture, and ``rlimit`` with other outcomes at that level, or ``nothing`` where none is promised.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class HostileProgram:
     ends: dict[str, tuple[Outcome, ...]]
     limits: Limits = QUICK
     lasts: bool = False
+    daily: bool = False
 
 
 def probe(actions: dict[str, str]) -> str:
@@ -80,9 +81,8 @@ def _read() -> list[HostileProgram]:
             at_rlimit = () if other == "nothing" else tuple(map(Outcome, other.split())) or expected
             limits = next((LIMITS[word] for word in words if word in LIMITS), QUICK)
             program = Program(source, setup, checks or CHECKS, "f")
-            entries.append(
-                HostileProgram(name, program, {"full": expected, "rlimit": at_rlimit}, limits, "lasts" in words)
-            )
+            ends_by_level = {"full": expected, "rlimit": at_rlimit}
+            entries.append(HostileProgram(name, program, ends_by_level, limits, "lasts" in words, "daily" in words))
     return entries
 
 
@@ -96,17 +96,18 @@ IN_ENVIRONMENT, IN_EARLIER_PROGRAM, IN_EARLIER_CHECKS = (
 def _special() -> list[HostileProgram]:
     """Make the programs that are too long to write down, or name this checkout."""
     files = {str(path.relative_to(ROOT)): f"open({str(path)!r})" for path in (ROOT / "pyproject.toml", ROOT / "tests")}
-    passed, unreadable = (Outcome.PASSED,), (Outcome.NOT_EXECUTABLE,)
+    unreadable = (Outcome.NOT_EXECUTABLE,)
     too_deep = (*unreadable, Outcome.KILLED, Outcome.MEMORY_LIMIT)
 
-    def entry(name: str, source: str, ends: tuple[Outcome, ...], checks: str = CHECKS) -> HostileProgram:
-        return HostileProgram(name, Program(source, "", checks, "f"), {"full": ends, "rlimit": ends})
-
+    rows = [
+        ("files of the project", probe(files), NOTHING, (Outcome.PASSED,), (), True),
+        ("null byte in a comment", f"# \0\n{RIGHT_PROGRAM}", CHECKS, unreadable, unreadable, True),
+        ("sum of a hundred thousand terms", f"x = {'+'.join(['1'] * 100_000)}", CHECKS, too_deep, too_deep, False),
+        ("number of a million digits", f"x = {'9' * 1_000_000}", CHECKS, unreadable, unreadable, False),
+    ]
     return [
-        HostileProgram("files of the project", Program(probe(files), "", NOTHING, "f"), {"full": passed, "rlimit": ()}),
-        entry("null byte in a comment", f"# \0\n{RIGHT_PROGRAM}", unreadable),
-        entry("sum of a hundred thousand terms", f"x = {'+'.join(['1'] * 100_000)}", too_deep),
-        entry("number of a million digits", f"x = {'9' * 1_000_000}", unreadable),
+        HostileProgram(name, Program(source, "", checks, "f"), {"full": at_full, "rlimit": at_rlimit}, daily=daily)
+        for name, source, checks, at_full, at_rlimit, daily in rows
     ]
 
 

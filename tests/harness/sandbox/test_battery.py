@@ -1,6 +1,6 @@
 """The battery of hostile programs at both levels: how each ends, what they leave, what they find of one another.
 
-A plain run takes a few of every class; ``pytest -m nightly tests/harness/sandbox`` takes all.
+A plain run takes a few of every class, those marked ``daily``; ``pytest -m nightly tests/harness/sandbox`` takes all.
 """
 
 from __future__ import annotations
@@ -20,21 +20,6 @@ from tests.harness.sandbox.conftest import need
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="most of the battery speaks to a Linux kernel")
 
-# What is used up, ends, streams, values, the connection, spying, the kernel, the disk, texts.
-A_FEW = """
-fork bomb in the call; list doubling in the call; sleep in the call; exit between two checks; fault in the call
-processes by every way there is; class that calls itself AssertionError; StopIteration in a loop of the checks
-class that calls itself SkipTest; class that calls itself CancelledError; equal to everything, from a library
-reports to every descriptor; one endless line; equal to everything; plain: int; not a number; other built-ins
-reports in the call; a message longer than allowed; connection shut down; traced frames
-searching its memory for the checks; other code in the checks; emptied argument; files of the project
-tracing, reading and ending other processes; sockets by system call; mounts, roots, namespaces
-taking the confinement back; ways out of its directory; endless files; too many files, left
-less than everything; equal to what the checks make; equal, and with nothing to compare; text that speaks for itself
-difference of nothing to what is expected; an assertion of the checks, caught; endless calls back and forth
-argument that becomes another kind of value; lists shared by a message of its own making; null byte in a comment
-"""
-FEW = {name.strip() for line in A_FEW.strip().splitlines() for name in line.split(";")}
 BY_LEVEL = pytest.mark.parametrize("level", LEVELS, indirect=True)
 PASSED = Execution(Outcome.PASSED, "", "")
 
@@ -46,15 +31,14 @@ def level(request: pytest.FixtureRequest) -> str:
 
 
 @BY_LEVEL
-@pytest.mark.parametrize("names", [FEW, pytest.param({entry.name for entry in BATTERY}, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("daily", [True, pytest.param(False, marks=pytest.mark.nightly)])
 async def test_every_program_ends_as_it_should_and_leaves_nothing(
     level: str,
-    names: set[str],
+    daily: bool,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     descendants: Callable[[], set[int]],
 ) -> None:
-    assert len(names & {entry.name for entry in BATTERY}) == len(names)
     for path in (tmp_path, *tmp_path.parents[:2]):
         path.chmod(0o711)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -62,7 +46,7 @@ async def test_every_program_ends_as_it_should_and_leaves_nothing(
     before, wrong = traces(tmp_path), {}
     for limits in (*battery.LIMITS.values(), QUICK):
         # What takes as long as a limit is shown once, at the best level there is.
-        entries = [entry for entry in BATTERY if entry.name in names and entry.limits == limits]
+        entries = [entry for entry in BATTERY if entry.daily >= daily and entry.limits == limits]
         entries = [one for one in entries if one.ends[level] and (not one.lasts or level == best_level())]
         async with Sandbox(limits, workers=2, level=level) as sandbox:
             found = await asyncio.gather(*(sandbox.run(entry.program) for entry in entries))
