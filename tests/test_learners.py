@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -173,6 +174,24 @@ async def test_a_last_batch_that_is_not_full_is_used_and_every_epoch_has_its_own
     assert sorted(orders[0]) == sorted(orders[1]) == [item.id for item in questions(7, "t")]
     assert orders[0] != orders[1]
     assert {row["rollout"] for row in calls} == set(range(rollouts))
+
+
+@pytest.mark.parametrize("name", ["gmr", "masrouter", "puppeteer"])
+async def test_rollouts_of_an_earlier_policy_are_refused_and_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    made = LEARNERS[name].make()
+    learn = made.learn
+
+    def learn_twice(learning: Any, *given: Any) -> Any:
+        measures, before = learn(learning, *given), learning.learned()
+        with pytest.raises(RuntimeError, match="the update is not on-policy"):
+            learn(learning, *given)
+        assert all(np.array_equal(value, before[key]) for key, value in learning.learned().items())
+        return measures
+
+    monkeypatch.setattr(made, "learn", learn_twice)
+    await trained(made, tmp_path, Client(LEARNERS[name].answering), code_tools=LEARNERS[name].code_tools)
 
 
 @pytest.mark.parametrize("name", ["gmr", "masrouter", "puppeteer"])

@@ -9,7 +9,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, ValidationEr
 
 from baselines.aflow import search
 from baselines.aflow.operators import Interpreter
-from baselines.aflow.optimizer import Optimizer, Proposal, Situation, clipped
+from baselines.aflow.optimizer import Optimizer, Situation, clipped
 from baselines.aflow.search import Failure, Round
 from baselines.aflow.workflow import check, start
 from harness.agents import rng
@@ -56,7 +56,7 @@ class AFlow:
         self.workflow = start(setting.domain)
         self._setting = setting
         self._config = config
-        self._optimizer = Optimizer(optimizer, setting.domain)
+        self._optimizer = Optimizer(setting.pool[optimizer], setting.domain)
         # A round is a pass over the training questions, the first one too.
         self._rounds = setting.epochs({"default": 1 + config.max_rounds})
 
@@ -105,7 +105,7 @@ class AFlow:
         facts = {
             "search": [entry.model_dump(mode="json", by_alias=True) for entry in rounds],
             "best": None if best is None else best.round,
-            "optimizer": self._optimizer.backbone,
+            "optimizer": self._optimizer.backbone.key,
             "questions": len(training.items),
             "converged": self._converged(rounds),
         }
@@ -133,18 +133,7 @@ class AFlow:
             return Situation(parent, search.children(rounds, parent), questions)
 
         with training.timed("proposals"):
-            proposal = await self._optimizer.propose(number, situation, training)
-        return Round(
-            round=number,
-            parent=proposal.parent.round,
-            status="scored" if proposal.workflow else "no_proposal",
-            edit=proposal.edit,
-            modification=proposal.modification,
-            workflow=proposal.workflow,
-            proposals=len(proposal.replies),
-            proposal_cost=self._cost(proposal),
-            reason=proposal.reason,
-        )
+            return await self._optimizer.propose(number, situation, training)
 
     def _parent(self, rounds: Sequence[Round], place: tuple[str, ...]) -> Round:
         """Draw the parent of one attempt of a round; every attempt has its own draw, as upstream (D-AF-3)."""
@@ -152,10 +141,6 @@ class AFlow:
         scores = [score for score, _ in search.scored(candidates)]
         probabilities = search.probabilities(scores, self._config.uniform_share, self._config.sharpness)
         return candidates[sample(probabilities, rng.uniform("parent", *place))]
-
-    def _cost(self, proposal: Proposal) -> float:
-        backbone = self._setting.pool[self._optimizer.backbone]
-        return sum(backbone.cost(reply.prompt_tokens, reply.completion_tokens) for reply in proposal.replies)
 
     async def _score(self, entry: Round, rounds: Sequence[Round], training: Training) -> Round:
         """Run a workflow once on every training question (D-AF-6)."""

@@ -18,6 +18,7 @@ from harness.agents.trajectory import Context, Episode
 from harness.benchmarks.extraction import fenced_blocks
 from harness.benchmarks.items import Item
 from harness.files import Declaration
+from harness.llm.backbones import Backbone
 from harness.llm.request import Message, Reply
 from harness.training.loop import Training
 
@@ -146,26 +147,18 @@ FAILED = "the optimizer's call failed, with a response format and without one"
 _LOGGED = 200
 
 
-class Proposal(NamedTuple):
-    """Outcome of a round of proposals: a workflow or the reason why there is none, and all replies."""
-
-    parent: Round
-    edit: str
-    modification: str
-    workflow: Workflow | None
-    replies: tuple[Reply, ...]
-    reason: str = ""
-
-
 class Optimizer:
     """Backbone that proposes edits for the questions of a domain."""
 
-    def __init__(self, backbone: str, domain: str) -> None:
+    def __init__(self, backbone: Backbone, domain: str) -> None:
         self.backbone = backbone
         self._domain = domain
 
-    async def propose(self, number: int, situation_of: Callable[[int], Situation], training: Training) -> Proposal:
-        """Return the proposal of a round, after three attempts at most, of which two may give no valid edit."""
+    async def propose(self, number: int, situation_of: Callable[[int], Situation], training: Training) -> Round:
+        """Return a round to score, or one without a workflow, after three attempts at most.
+
+        Two of them may give no valid edit.
+        """
         # The next prompt for the same parent says why a proposal was refused.
         replies: list[Reply] = []
         refused: dict[int, list[str]] = {}
@@ -186,9 +179,14 @@ class Optimizer:
             else:
                 reason = _repeated(modification, child, situation)
                 if not reason:
-                    return Proposal(situation.parent, in_short(edit, child), modification, child, tuple(replies))
+                    summary = {"edit": in_short(edit, child), "modification": modification, "workflow": child}
+                    return self._round(number, situation.parent, replies, status="scored", **summary)
             reasons.append(reason)
-        return Proposal(situation.parent, "", "", None, tuple(replies), reason)
+        return self._round(number, situation.parent, replies, status="no_proposal", reason=reason)
+
+    def _round(self, number: int, parent: Round, replies: Sequence[Reply], **fields: Any) -> Round:
+        cost = sum(self.backbone.cost(reply.prompt_tokens, reply.completion_tokens) for reply in replies)
+        return Round(round=number, parent=parent.round, proposals=len(replies), proposal_cost=cost, **fields)
 
     async def _ask(
         self, episode: Episode, situation: Situation, refused: Sequence[str], training: Training
@@ -199,7 +197,9 @@ class Optimizer:
 
         async def ask(context: Context) -> tuple[Reply, ...]:
             prompt = optimizer_prompt(situation, fits, self._domain, context.rules, refused)
-            call = partial(context.ask, self.backbone, prompt, purpose="propose", temperature=TEMPERATURE, draw=draw)
+            call = partial(
+                context.ask, self.backbone.key, prompt, purpose="propose", temperature=TEMPERATURE, draw=draw
+            )
             first = await call(response_format=_response_format(fits))
             self._log_failure(first, episode, "with a response format")
             if first.error is None:
@@ -214,7 +214,9 @@ class Optimizer:
         """Log the error of a call; it may differ from run to run, so no round stores it."""
         if reply.error is not None:
             error = " ".join(reply.error.split())[:_LOGGED]
-            logger.warning("optimizer %s, round %d: the call %s failed: %s", self.backbone, episode.epoch, how, error)
+            logger.warning(
+                "optimizer %s, round %d: the call %s failed: %s", self.backbone.key, episode.epoch, how, error
+            )
 
 
 class _Proposed(Declaration):

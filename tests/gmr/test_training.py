@@ -20,7 +20,7 @@ from gmr.router import Router
 from gmr.training import advantages, learn, loss, new_router, training_log, utility
 from harness.agents.trajectory import Answered, Episode
 from harness.training.learning import Learning
-from tests.fixtures import ITEMS, Client, attempt, embedding, graded
+from tests.fixtures import ITEMS, Client, attempt, graded
 from tests.gmr.fixtures import PROFILES, config, units, walk
 
 
@@ -120,18 +120,6 @@ async def rollouts(made: Learning[Router], settings: Config, questions: int = 2)
     pairs = await asyncio.gather(*walks)
     answered = [graded(trajectory, number % 2 == 0) for number, (trajectory, _) in enumerate(pairs)]
     return answered, [trace for _, trace in pairs]
-
-
-async def test_rollouts_of_another_policy_are_refused() -> None:
-    settings = config()
-    made = learning(settings)
-    answered, traces = await rollouts(made, settings, questions=1)
-    *steps, last = traces[0].steps
-    traces[0] = traces[0]._replace(steps=(*steps, last._replace(response=embedding("something else"))))
-    before = state(made)
-    with pytest.raises(RuntimeError, match="the update is not on-policy"):
-        learn(made, answered, traces, settings, (0, 1))
-    assert state(made) == before
 
 
 async def test_the_draws_of_the_autoencoders_follow_seed_and_number_and_the_log_agrees_with_the_rollouts() -> None:

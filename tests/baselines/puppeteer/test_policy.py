@@ -175,9 +175,6 @@ async def test_loss_and_log_of_an_update_are_those_of_plain_numpy(limit: int) ->
     assert log["utility"] == pytest.approx(np.mean([utility(one, N, settings) for one in answered]))
     assert log["return"] == pytest.approx(np.concatenate(gains_of_all).mean())
     assert 2 < log["entropy"] <= math.log(10)
-    # A policy that has moved on refuses them.
-    with pytest.raises(RuntimeError, match=r"differ from the sampled ones by \d"):
-        learn(made, answered, traces, settings)
 
 
 def test_the_released_values_are_the_defaults_and_a_wrong_one_is_one_line() -> None:
