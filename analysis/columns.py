@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pandas as pd
 
 from analysis import notes
 from analysis.frames import UNIT, Results
-from analysis.table import ALL_CALLS, DAGGER, NOT_RUN, Entry, Table, amount, entries, marks, say, shown, signed
+from analysis.table import (
+    ALL_CALLS,
+    DAGGER,
+    NOT_RUN,
+    Entry,
+    Form,
+    Table,
+    amount,
+    entries,
+    format_series,
+    marks,
+    shown,
+    signed,
+)
 
 #: By heading and the smaller line below it, the columns by title.
 Groups = Mapping[tuple[str, str], Mapping[str, Sequence[Entry]]]
@@ -19,14 +32,15 @@ def accuracies(frame: pd.DataFrame) -> dict[str, list[Entry]]:
     alone = frame["seed0"].where(frame["several"].eq(True))
     measured = frame["measured"].where(frame["ran"])
     return {
-        "Publ.": entries(say(frame["published"], "{:.2f}"), mark=marks(frame["published"])),
+        "Publ.": entries(frame["published"], "{:.2f}", mark=marks(frame["published"])),
         "Meas.": entries(
-            say(measured, "{:.2f}"),
+            measured,
+            "{:.2f}",
             NOT_RUN,
             mark=marks(measured),
             sign=daggers(frame),
-            beside=say(frame["difference"], signed),
-            below=interval(frame["low"], frame["high"], "{:.1f}") + say(alone, "; seed 0: {:.2f}"),
+            beside=format_series(frame["difference"], signed),
+            below=interval(frame["low"], frame["high"], "{:.1f}") + format_series(alone, "; seed 0: {:.2f}"),
         ),
     }
 
@@ -40,54 +54,56 @@ def costs(frame: pd.DataFrame, far: str = "") -> dict[str, list[Entry]]:
         amount,
         UNIT,
         sign=daggers(frame).mask(frame["is_far"] & (far > ""), far),
-        beside=say(frame["cost_ratio"], "×{:.2f}"),
+        beside=format_series(frame["cost_ratio"], "×{:.2f}"),
         below=ends(frame, "cost", amount, unit=UNIT),
     )
 
 
 def all_calls(frame: pd.DataFrame) -> dict[str, list[Entry]]:
     """Measured costs of one question, of all its calls."""
-    return {ALL_CALLS: entries(say(UNIT * frame["cost_per_query_all_calls"], amount), NOT_RUN)}
+    return {ALL_CALLS: entries(UNIT * frame["cost_per_query_all_calls"], amount, NOT_RUN)}
 
 
 def totals(frame: pd.DataFrame) -> dict[str, list[Entry]]:
     """Costs of the paper's test set: as printed, and the measured mean times its number of questions."""
     return {
-        # With three decimals like the paper, or as many more as it once prints.
-        "Publ.": entries(say(frame["published_total"], lambda of: f"{of:.3f}" if round(of, 3) == of else f"{of:g}")),
-        "Meas.": entries(say(frame["total_scaled"], lambda of: amount(of, 3)).mask(~frame["ran"], NOT_RUN)),
+        "Publ.": entries(frame["published_total"], _total),
+        "Meas.": entries(format_series(frame["total_scaled"], lambda of: amount(of, 3)).mask(~frame["ran"], NOT_RUN)),
     }
 
 
-def interval(low: pd.Series, high: pd.Series, form: str | Callable[[float], str], between: str = "–") -> pd.Series:
+def _total(cost: float) -> str:
+    """Return a total with three decimals like the paper, or as many more as it once prints."""
+    return f"{cost:.3f}" if round(cost, 3) == cost else f"{cost:g}"
+
+
+def interval(low: pd.Series, high: pd.Series, form: Form, between: str = "–") -> pd.Series:
     """The ends of an interval as text, empty where one is missing."""
-    first, last = say(low, form), say(high, form)
+    first, last = format_series(low, form), format_series(high, form)
     return (first + between + last).where((first != "") & (last != ""), "")
 
 
-def ends(
-    frame: pd.DataFrame, name: str, form: str | Callable[[float], str], between: str = "–", unit: float = 1.0
-) -> pd.Series:
+def ends(frame: pd.DataFrame, name: str, form: Form, between: str = "–", unit: float = 1.0) -> pd.Series:
     """The interval of a column, ``NAME_low`` to ``NAME_high``, as text; then ``NAME_seed0`` where there is one."""
     found = interval(unit * frame[f"{name}_low"], unit * frame[f"{name}_high"], form, between)
     if f"{name}_seed0" not in frame:
         return found
-    alone = say(unit * frame[f"{name}_seed0"], form)
+    alone = format_series(unit * frame[f"{name}_seed0"], form)
     return found + ("; seed 0: " + alone).where(alone != "", "")
 
 
 def compared(
     frame: pd.DataFrame,
     name: str,
-    printed: str | Callable[[float], str],
-    form: str | Callable[[float], str],
+    printed: Form,
+    form: Form,
     unit: float = 1.0,
     **parts: pd.Series | str,
 ) -> dict[str, list[Entry]]:
     """The columns ``published_NAME`` and ``NAME``, each in its format, with further parts of what was measured."""
     return {
-        "Publ.": entries(say(unit * frame[f"published_{name}"], printed)),
-        "Meas.": entries(say(unit * frame[name], form), NOT_RUN, **parts),
+        "Publ.": entries(unit * frame[f"published_{name}"], printed),
+        "Meas.": entries(unit * frame[name], form, NOT_RUN, **parts),
     }
 
 
@@ -102,7 +118,7 @@ def by_benchmark(results: Results, frame: pd.DataFrame) -> Iterator[tuple[str, s
         yield key, title, results.questions(key), frame.xs(key, level="benchmark", drop_level=False)
 
 
-def below_one_another(parts: Sequence[Groups]) -> dict[tuple[str, str], dict[str, list[Entry]]]:
+def stack_benchmarks(parts: Sequence[Groups]) -> dict[tuple[str, str], dict[str, list[Entry]]]:
     """The groups of several benchmarks, each with best values of its own, as groups of one table."""
     return {
         group: {title: [entry for part in parts for entry in part[group][title]] for title in columns}

@@ -36,6 +36,7 @@ COST = [
 UNIT = 1e4
 #: Behind the tables of ablations, paradigms and roles, whose accuracies all fit these numbers (D-REPORT-2).
 QUESTIONS: Mapping[str, float] = {"gsm_hard": 1056, "humaneval": 128}
+_UNKNOWN = "not in the paper"
 #: Beyond half an order of magnitude the nearest power of ten is another one.
 FAR = 10**0.5
 
@@ -53,7 +54,7 @@ class Results:
 
     cells: tuple[FinishedCell, ...]
     published: Published = field(default_factory=load)
-    own: bool = False  # leave out published rows that were not run, as for methods of one's own choice
+    hide_unrun_rows: bool = False  # leave out published rows that were not run, as for methods of one's own choice
     unfinished: Sequence[Path] = ()  # folders of the cells of the run that are not among these
 
     @property
@@ -70,7 +71,7 @@ class Results:
     @property
     def of_paper(self) -> dict[Key, tuple[FinishedCell, ...]]:
         """Return the trainings that statements of the paper may be compared with: all but those of another pool."""
-        return {key: cells for key, cells in self.trainings.items() if not (self.other_pool and key[1] == POOL)}
+        return {key: cells for key, cells in self.cells_by_row.items() if not (self.other_pool and key[1] == POOL)}
 
     @property
     def provenance(self) -> dict[str, str]:
@@ -78,7 +79,7 @@ class Results:
         return provenance(self.cells)
 
     @cached_property
-    def trainings(self) -> dict[Key, tuple[FinishedCell, ...]]:
+    def cells_by_row(self) -> dict[Key, tuple[FinishedCell, ...]]:
         """The cells by method, backbone and benchmark, in order of seed."""
         return by_place(self.cells)
 
@@ -120,7 +121,7 @@ class Results:
             for row in self.published.rows
         }
         titles = {cell.run.method: cell.run.method_title for cell in self.cells}
-        run = sorted({key[:2] for key in self.trainings}, key=self._order)
+        run = sorted({key[:2] for key in self.cells_by_row}, key=self._order)
         rows = list(dict.fromkeys([*run, *printed] if self.other_pool else [*printed, *run]))
         records = []
         for method, backbone in rows:
@@ -129,7 +130,9 @@ class Results:
                 {
                     "method_title": known.title if known else titles[method],
                     "backbone_title": self.published.backbones.get(backbone, backbone),
-                    "family": known.family if known and (average is not None or self.own) else "not in the paper",
+                    "family": known.family
+                    if known and (average is not None or self.hide_unrun_rows)
+                    else "not in the paper",
                     "multi_agent": known.multi_agent if known else None,
                     "routing": known.routing if known else None,
                     "average": average,
@@ -153,7 +156,7 @@ class Results:
     @property
     def shown(self) -> pd.DataFrame:
         """Of :attr:`rows` those that a table shows, run or not."""
-        return self.ran if self.own else self.rows
+        return self.ran if self.hide_unrun_rows else self.rows
 
     @cached_property
     def measured(self) -> pd.DataFrame:
@@ -162,8 +165,8 @@ class Results:
 
     def each(self, of: Callable[[Sequence[FinishedCell]], Mapping[str, Any]]) -> pd.DataFrame:
         """What a function says of the cells of each place: one row a method, backbone and benchmark."""
-        found = [dict(of(cells)) for cells in self.trainings.values()]
-        return pd.DataFrame(found, index=pd.MultiIndex.from_tuples(self.trainings, names=KEY))
+        found = [dict(of(cells)) for cells in self.cells_by_row.values()]
+        return pd.DataFrame(found, index=pd.MultiIndex.from_tuples(self.cells_by_row, names=KEY))
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -209,7 +212,7 @@ class Results:
         return frame.assign(benchmark=AVERAGE, benchmark_title="Avg.").set_index("benchmark", append=True)
 
     def _average(self, method: str, backbone: str) -> dict[str, Any]:
-        keys = [key for one in self.published.benchmarks if (key := (method, backbone, one)) in self.trainings]
+        keys = [key for one in self.published.benchmarks if (key := (method, backbone, one)) in self.cells_by_row]
         own = self.measured.loc[keys]
         record = {"calibrated": bool(own["calibrated"].any()), "uneven": own["seeds"].nunique() > 1}
         if record["uneven"] or len(own) < len(self.published.benchmarks):
@@ -225,7 +228,7 @@ class Results:
             "high": percent(found.high),
             "fraction": found.mean,
             "several": bool(own["several"].any()),
-            **identity([cell for key in keys for cell in self.trainings[key]]),
+            **identity([cell for key in keys for cell in self.cells_by_row[key]]),
         }
 
 

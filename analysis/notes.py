@@ -172,7 +172,7 @@ def _scope(results: Results, cells: Sequence[FinishedCell]) -> str:
 def _rows(results: Results, places: Iterable[Key]) -> list[str]:
     meant, found = set(places), []
     for row, name in results.rows["name"].items():
-        run = [key for key in results.benchmarks if (*row, key) in results.trainings]
+        run = [key for key in results.benchmarks if (*row, key) in results.cells_by_row]
         on = [results.benchmarks[key] for key in run if (*row, key) in meant]
         if on:
             found.append(name if len(on) == len(run) else f"{name} on {' and '.join(on)}")

@@ -66,9 +66,9 @@ def compare(first: Sequence[FinishedCell], second: Sequence[FinishedCell]) -> di
 def comparisons(results: Results, pairs: Mapping[Key, tuple[Key, Key]]) -> pd.DataFrame:
     """What :func:`compare` says of pairs of places, by the keys of the mapping; missing unless both were run."""
     found = {
-        key: compare(results.trainings[first], results.trainings[second])
+        key: compare(results.cells_by_row[first], results.cells_by_row[second])
         for key, (first, second) in pairs.items()
-        if first in results.trainings and second in results.trainings
+        if first in results.cells_by_row and second in results.cells_by_row
     }
     return pd.DataFrame(
         [found.get(key, {}) for key in pairs], index=pd.MultiIndex.from_tuples(pairs, names=KEY), columns=COLUMNS

@@ -66,7 +66,7 @@ class Source:
         chosen = set(self.preset.methods if self.preset else ())
         is_own = made.other_pool or (bool(chosen) and not {row.method for row in made.published.rows} <= chosen)
         # With one row run there is nothing to compare it with but what is published.
-        return replace(made, own=is_own and len(made.ran) > 1)
+        return replace(made, hide_unrun_rows=is_own and len(made.ran) > 1)
 
     @property
     def run(self) -> Preset:

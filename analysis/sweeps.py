@@ -23,7 +23,7 @@ def values(results: Results, setting: str) -> dict[str, float]:
 
 def measured(results: Results, names: Sequence[str], setting: str) -> pd.DataFrame:
     """What a sweep measured, benchmark by benchmark and by rising setting; raises UserError for other methods."""
-    strange = sorted({method for method, *_ in results.trainings} - set(names))
+    strange = sorted({method for method, *_ in results.cells_by_row} - set(names))
     if strange:
         raise UserError(f"the sweep of {setting} was given the method {strange[0]}; expected only {', '.join(names)}")
     known = values(results, setting)

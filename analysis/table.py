@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import pandas as pd
 
@@ -25,24 +25,32 @@ BEST, SECOND = "best", "second"
 _PRINTED = ("run", "preset", "cells", "seeds")
 
 
+#: A format such as ``"{:.2f}"``, or a function from a number to text.
+Form: TypeAlias = str | Callable[[float], str]
+
+
 class Entry(NamedTuple):
     """One number as printed."""
 
-    text: str = ""  # the number itself, or NOT_RUN; empty where there is nothing to say
+    text: str = ""  # the number itself, or NOT_RUN; empty where there is nothing to format_series
     mark: str = ""  # BEST in bold, SECOND underlined
     sign: str = ""  # a footnote sign such as DAGGER
     beside: str = ""  # a smaller figure next to it, such as a difference
     below: str = ""  # a smaller figure on a second line, such as an interval
 
 
-def say(values: pd.Series, form: str | Callable[[float], str]) -> pd.Series:
-    """Numbers as text, by a format such as ``"{:.2f}"`` or a function; empty where there is none."""
+def format_series(values: pd.Series, form: Form) -> pd.Series:
+    """Return numbers as text, by a format such as ``"{:.2f}"`` or a function; empty where there is none."""
     write = form.format if isinstance(form, str) else form
     return pd.Series(["" if pd.isna(value) else write(value) for value in values], values.index, dtype=object)
 
 
-def entries(text: pd.Series, missing: str = "", **parts: pd.Series | str) -> list[Entry]:
-    """A column of a table from columns of text, one a part of an :class:`Entry`; ``missing`` where there is none."""
+def entries(values: pd.Series, form: Form | None = None, missing: str = "", **parts: pd.Series | str) -> list[Entry]:
+    """Return a column of entries from values in a format, or from text, and further parts of an :class:`Entry`.
+
+    Where there is no value the entry is ``missing`` alone.
+    """
+    text = values if form is None else format_series(values, form)
     frame = pd.DataFrame({"text": text.to_numpy()}, dtype=object)
     for name, part in parts.items():
         frame[name] = part if isinstance(part, str) else part.to_numpy()

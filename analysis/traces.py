@@ -30,10 +30,10 @@ class Traces(NamedTuple):
 
 def by_benchmark(results: Results) -> dict[str, tuple[FinishedCell, ...]]:
     """The cells of the one router that an artefact is about, by benchmark; raises UserError where it is not one."""
-    routers = sorted({f"{method} with {backbone}" for method, backbone, _ in results.trainings})
+    routers = sorted({f"{method} with {backbone}" for method, backbone, _ in results.cells_by_row})
     if len(routers) > 1:
         raise UserError(f"cells of {', '.join(routers)}; expected those of one router; leave the others out")
-    found = {key: cells for (*_, key), cells in results.trainings.items()}
+    found = {key: cells for (*_, key), cells in results.cells_by_row.items()}
     return {key: found[key] for key in results.benchmarks}
 
 

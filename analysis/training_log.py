@@ -43,7 +43,7 @@ def learned(results: Results) -> pd.DataFrame:
     """What every learner used and ended with: :data:`BUDGET`, then entropy and top option of its choices in %."""
     rows = {
         key: {**pd.DataFrame(map(_budget, cells)).mean(), **_choices(cells)}
-        for key, cells in results.trainings.items()
+        for key, cells in results.cells_by_row.items()
         if all((cell.folder / CALLS).is_file() for cell in cells)
     }
     columns = [*BUDGET, *(name for one in CHOICES for name in (f"entropy_{one}", f"top_{one}", f"top_{one}_share"))]

@@ -14,7 +14,7 @@ from analysis.figure import Figure, bars
 from analysis.frames import COST, IDENTITY, MEASURED, UNIT
 from analysis.source import Source
 from analysis.statistics import mean
-from analysis.table import say, signed
+from analysis.table import format_series, signed
 from harness.errors import UserError
 
 _COST_COLOR = "#D55E00"
@@ -65,7 +65,7 @@ def _draw(title: str, frame: pd.DataFrame, picture: Picture) -> None:
     _line(left, frame["max_depth"] - _APART, percents, **accuracy)
     _line(right, frame["max_depth"] + _APART, costs, **cost, markerfacecolor="white")
     left.set_xlabel("maximum depth φ (mean depth reached)")
-    ticks = say(frame["max_depth"], "{:g}\n") + say(frame["mean_depth"], "({:.2f})")
+    ticks = format_series(frame["max_depth"], "{:g}\n") + format_series(frame["mean_depth"], "({:.2f})")
     left.set_xticks(list(frame["max_depth"]), list(ticks))
     left.set_ylabel(f"accuracy on {title} (%)")
     right.set_ylabel("cost of a question (1e-4)", color=_COST_COLOR)

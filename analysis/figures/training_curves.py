@@ -31,7 +31,7 @@ _CAPTION = (
 def build(source: Source) -> Figure:
     """Return the figure of the cells with a training log; raises UserError where nothing was trained."""
     results = source.results()
-    logs = [(cell.run, updates(cell)) for cells in results.trainings.values() for cell in cells if _has_log(cell)]
+    logs = [(cell.run, updates(cell)) for cells in results.cells_by_row.values() for cell in cells if _has_log(cell)]
     trained = [(run, log) for run, log in logs if _MEASURE in log]
     if not trained:
         raise UserError("nothing was trained in these cells, so there is no curve; train them, with epochs above 0")

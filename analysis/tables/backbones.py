@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from analysis.columns import entries, labels, say
+from analysis.columns import entries, format_series, labels
 from analysis.published import load
 from analysis.results import short
 from analysis.source import Source
@@ -53,9 +53,9 @@ def build(source: Source) -> Table:
     revisions = frame["revision"].map(lambda one: "not pinned" if pd.isna(one) or preset.simulated else short(one))
     groups = {group: _values(frame, name) for name, group in _VALUES.items()}
     groups["Asked", f"preset {preset.name}"] = {
-        "Replies": entries(say(frame["replies"], str), NOT_RUN),
-        "Revision": entries(revisions.where(asked, ""), NOT_RUN),
-        "Context": entries(say(frame["context_length"].where(asked), "{:.0f}"), NOT_RUN),
+        "Replies": entries(frame["replies"], str, NOT_RUN),
+        "Revision": entries(revisions.where(asked, ""), missing=NOT_RUN),
+        "Context": entries(frame["context_length"].where(asked), "{:.0f}", NOT_RUN),
     }
     names = frame.assign(
         section="pool",
@@ -75,10 +75,10 @@ def build(source: Source) -> Table:
 
 
 def _values(frame: pd.DataFrame, name: str) -> dict[str, list[Entry]]:
-    own, printed = (say(frame[column], "{:g}") for column in (name, f"published_{name}"))
-    apart = say(frame[name] - frame[f"published_{name}"], "{:+g}").where(own != printed, "")
+    own, printed = (format_series(frame[column], "{:g}") for column in (name, f"published_{name}"))
+    apart = format_series(frame[name] - frame[f"published_{name}"], "{:+g}").where(own != printed, "")
     sign = frame["follows_the_rule"].eq(False).map({True: OFF, False: ""})
-    return {"Publ.": entries(printed), "Here": entries(own, NOT_RUN, sign=sign, beside=apart)}
+    return {"Publ.": entries(printed), "Here": entries(own, missing=NOT_RUN, sign=sign, beside=apart)}
 
 
 def _legend(frame: pd.DataFrame, weights: list[str]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from statistics import fmean
 import pandas as pd
 
 from analysis import columns, notes
-from analysis.columns import by_benchmark, entries, say
+from analysis.columns import by_benchmark, entries, format_series
 from analysis.frames import COST, IDENTITY, KEY, Results, with_costs
 from analysis.results import FinishedCell, read_table
 from analysis.source import Source
@@ -51,10 +51,10 @@ def _copies(cells: Sequence[FinishedCell]) -> dict[str, float]:
 
 def _group(own: pd.DataFrame, printed: bool) -> dict[str, list[Entry]]:
     costs = columns.costs(own.assign(calibrated=own["fitted"]), FAR)
-    tokens = say(own["prompt_tokens"], "{:.0f} + ") + say(own["completion_tokens"], "{:.0f}")
+    tokens = format_series(own["prompt_tokens"], "{:.0f} + ") + format_series(own["completion_tokens"], "{:.0f}")
     return {
-        "Calls": entries(say(own["calls"], "{:.1f}"), NOT_RUN, below=say(own["copies"], "{:.0f}% copies")),
-        "Tokens": entries(tokens, NOT_RUN),
+        "Calls": entries(own["calls"], "{:.1f}", NOT_RUN, below=format_series(own["copies"], "{:.0f}% copies")),
+        "Tokens": entries(tokens, missing=NOT_RUN),
         **({"Publ.": costs["Publ."]} if printed else {}),
         "Meas.": costs["Meas."],
         **columns.all_calls(own),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from analysis import columns, notes
-from analysis.columns import by_benchmark, entries, say
+from analysis.columns import by_benchmark, entries, format_series
 from analysis.frames import IDENTITY, KEY, WITHOUT_VERDICT
 from analysis.notes import WITHOUT_VERDICT as NAMES
 from analysis.results import FinishedCell
@@ -58,15 +58,17 @@ def _has_programs(frame: pd.DataFrame) -> bool:
 
 
 def _group(own: pd.DataFrame) -> dict[str, list[Entry]]:
-    kinds = [say(own[name].where(own[name] > 0), f"{title[0].upper()} {{:.1f}}") for name, title in NAMES.items()]
+    kinds = [
+        format_series(own[name].where(own[name] > 0), f"{title[0].upper()} {{:.1f}}") for name, title in NAMES.items()
+    ]
     below = pd.concat(kinds, axis=1).apply(lambda row: ", ".join(filter(None, row)), axis=1)
-    found = {"No verdict": entries(_sum(own, list(NAMES)), NOT_RUN, below=below)}
-    found["At limit"] = entries(_sum(own, ["cut_off"]), NOT_RUN)
-    return found | ({"Stopped": entries(_sum(own, _STOPPED), NOT_RUN)} if _has_programs(own) else {})
+    found = {"No verdict": entries(_sum(own, list(NAMES)), missing=NOT_RUN, below=below)}
+    found["At limit"] = entries(_sum(own, ["cut_off"]), missing=NOT_RUN)
+    return found | ({"Stopped": entries(_sum(own, _STOPPED), missing=NOT_RUN)} if _has_programs(own) else {})
 
 
 def _sum(own: pd.DataFrame, names: list[str]) -> pd.Series:
-    return say(own[names].sum(axis=1).where(own["ran"]), "{:.1f}")
+    return format_series(own[names].sum(axis=1).where(own["ran"]), "{:.1f}")
 
 
 def _legend(frame: pd.DataFrame) -> Iterator[str]:

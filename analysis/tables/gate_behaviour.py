@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis import columns, notes, traces
-from analysis.columns import entries, labels, say
+from analysis.columns import entries, labels
 from analysis.frames import IDENTITY, Results
 from analysis.provenance import identity
 from analysis.results import FinishedCell
@@ -99,8 +99,8 @@ def _group(frame: pd.DataFrame) -> dict[str, list[Entry]]:
     alone = "; seed 0: " + first.replace("", NOT_RUN) if several else ""
     return {
         "Publ.": entries(_text(frame["published"], frame["printed_digits"])),
-        "Meas.": entries(measured, NOT_RUN, beside=pd.Series(beside), below=low + "–" + high + alone),
-        "Cases": entries(say(frame["cases"].where(frame["measured"].notna(), 0).round(1), "{:g}")),
+        "Meas.": entries(measured, missing=NOT_RUN, beside=pd.Series(beside), below=low + "–" + high + alone),
+        "Cases": entries(frame["cases"].where(frame["measured"].notna(), 0).round(1), "{:g}"),
     }
 
 

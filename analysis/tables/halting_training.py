@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis import columns, notes
-from analysis.columns import below_one_another, entries, say
+from analysis.columns import entries, format_series, stack_benchmarks
 from analysis.frames import IDENTITY, Results
 from analysis.results import FinishedCell
 from analysis.source import Source
@@ -55,7 +55,7 @@ def build(source: Source) -> Table:
     for key, title in results.benchmarks.items():
         own = frame.loc[key]
         parts = [own.drop(index=_RATIO, level="method"), own.loc[[_RATIO]]]
-        groups |= below_one_another([{(title, sizes[key]): _columns(part)} for part in parts])
+        groups |= stack_benchmarks([{(title, sizes[key]): _columns(part)} for part in parts])
     return columns.table(
         results,
         label="halting-training",
@@ -110,13 +110,13 @@ def _columns(own: pd.DataFrame) -> dict[str, list[Entry]]:
         form, unit = ("{:.1f}", 1e-3) if are_totals else ("{:.2f}", 1.0)
         ratio, difference = rows["measured"] / rows["published"], rows["measured"] - rows["published"]
         first = unit * rows["seed0"].where(rows["sd"].notna())
-        beside = say(ratio, "×{:.2f}") if are_totals else say(difference, signed)
-        below = say(unit * rows["sd"], f"sd {form}") + say(first, f"; seed 0: {form}")
-        printed = say(unit * rows["published"], "{:.2f}" if is_ratio else "{:.1f}")
+        beside = format_series(ratio, "×{:.2f}") if are_totals else format_series(difference, signed)
+        below = format_series(unit * rows["sd"], f"sd {form}") + format_series(first, f"; seed 0: {form}")
+        printed = format_series(unit * rows["published"], "{:.2f}" if is_ratio else "{:.1f}")
         found |= {
             f"{measure.capitalize()} publ.": entries(printed),
             f"{measure.capitalize()} meas.": entries(
-                say(unit * rows["measured"], form), NOT_RUN, beside=beside, below=below
+                unit * rows["measured"], form, NOT_RUN, beside=beside, below=below
             ),
         }
     return found

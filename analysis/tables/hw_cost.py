@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from analysis import columns, notes
-from analysis.columns import compared, ends, say
+from analysis.columns import compared, ends, format_series
 from analysis.frames import IDENTITY, KEY, Results, spread
 from analysis.source import Source
 from analysis.table import NOT_RUN, Entry, Table
@@ -48,7 +48,7 @@ def build(source: Source) -> Table:
     groups: dict[tuple[str, str], dict[str, list[Entry]]] = {}
     for key, title in titles.items():
         own, n = frame.xs(key, level="benchmark"), results.questions(key)
-        beside = {name: say(own[f"{name}_ratio"], "×{:.2f}") for name in ("pflops", "seconds")}
+        beside = {name: format_series(own[f"{name}_ratio"], "×{:.2f}") for name in ("pflops", "seconds")}
         below = ends(own, "pflops", "{:.3f}")
         seconds = compared(own, "seconds", "{:.1f}", "{:.2f}", beside=beside["seconds"])
         groups |= {

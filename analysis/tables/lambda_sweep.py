@@ -8,7 +8,7 @@ from statistics import fmean
 import pandas as pd
 
 from analysis import columns, notes, sweeps
-from analysis.columns import below_one_another, by_benchmark, ends, entries, say
+from analysis.columns import by_benchmark, ends, entries, stack_benchmarks
 from analysis.frames import COST, IDENTITY, MEASURED, QUESTIONS, Results
 from analysis.results import TRAINING, FinishedCell
 from analysis.source import Source
@@ -39,7 +39,7 @@ def build(source: Source) -> Table:
             for row in frame.itertuples()
         ],
         heads=("Benchmark", "Cost weight", "Seeds"),
-        groups=below_one_another([_groups(own, scaled) for *_, own in by_benchmark(results, frame)]),
+        groups=stack_benchmarks([_groups(own, scaled) for *_, own in by_benchmark(results, frame)]),
         legend=_legend(results, frame),
         frame=frame.reset_index()[_COLUMNS],
     )
@@ -60,11 +60,11 @@ def _groups(own: pd.DataFrame, scaled: str) -> dict[tuple[str, str], dict[str, l
             "Accuracy (%)": columns.accuracies(own)["Meas."],
             "Cost (1e-4)": columns.costs(own)["Meas."],
             **columns.all_calls(own),
-            "Steps": entries(say(own["depth"], "{:.2f}"), below=ends(own, "depth", "{:.2f}")),
+            "Steps": entries(own["depth"], "{:.2f}", below=ends(own, "depth", "{:.2f}")),
             "Frontier": entries(own["frontier"].map({True: YES, False: NO})),
         },
         ("Total cost", scaled): {"": columns.totals(own)["Meas."]},
-        ("Training", "last epoch"): {"Utility": entries(say(own["training_utility"], "{:.4f}"), NOT_RUN)},
+        ("Training", "last epoch"): {"Utility": entries(own["training_utility"], "{:.4f}", NOT_RUN)},
     }
 
 

@@ -6,7 +6,7 @@ import math
 
 import pandas as pd
 
-from analysis.columns import entries, labels, say
+from analysis.columns import entries, labels
 from analysis.results import short
 from analysis.source import Source
 from analysis.table import Table, shown
@@ -37,11 +37,11 @@ def build(source: Source) -> Table:
     )
     groups = {
         ("Questions", "of the split"): {
-            title: entries(say(rows[name], str)) for title, name in (("Training", "n_train"), ("Test", "n_test"))
+            title: entries(rows[name], str) for title, name in (("Training", "n_train"), ("Test", "n_test"))
         },
         ("Test questions repeated", "from the training"): {
-            **{title: entries(say(rows[title.lower()], str)) for title in ("Exact", "Near")},
-            "Either, %": entries(say(100 * rows["repeated"] / rows["n_test"], "{:.1f}")),
+            **{title: entries(rows[title.lower()], str) for title in ("Exact", "Near")},
+            "Either, %": entries(100 * rows["repeated"] / rows["n_test"], "{:.1f}"),
         },
     }
     kinds = [one.data for one in prepared]

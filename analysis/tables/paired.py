@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import columns, notes
-from analysis.columns import by_benchmark, daggers, ends, entries, say
+from analysis.columns import by_benchmark, daggers, ends, entries, format_series
 from analysis.frames import AVERAGE, IDENTITY, KEY, Results, with_costs
 from analysis.paired_tests import ALPHA, ENDS, comparisons, holm, power_after_holm
 from analysis.source import Source
@@ -42,7 +42,7 @@ def build(source: Source) -> Table:
     groups = {(title, n): _group(results, own) for _, title, n, own in by_benchmark(results, frame)}
     if results.has_average:
         own = frame.xs(AVERAGE, level="benchmark")
-        test = entries(say(own["p"], _probability), NOT_RUN, mark=_bold(own["p"]))
+        test = entries(own["p"], _probability, NOT_RUN, mark=_bold(own["p"]))
         groups["Avg.", ""] = {**_differences(own), "p": test}
     return columns.table(
         results,
@@ -103,18 +103,14 @@ def _mean_differences(results: Results, average: pd.DataFrame, found: pd.DataFra
 def _group(results: Results, own: pd.DataFrame) -> dict[str, list[Entry]]:
     printed = own.index[0][2] in results.published.costs
     costs = {
-        title: entries(say(own[name], _ratio), NOT_RUN, sign=daggers(own), below=ends(own, name, _ratio))
+        title: entries(own[name], _ratio, NOT_RUN, sign=daggers(own), below=ends(own, name, _ratio))
         for title, name in ((_COST, "cost_ratio"), (_WHOLE, "cost_ratio_all_calls"))
     }
+    unadjusted = format_series(own["p"], _probability)
     return {
         **_differences(own),
-        "p": entries(
-            say(own["p_holm"], _probability),
-            NOT_RUN,
-            mark=_bold(own["p_holm"]),
-            below=say(own["p"], _probability),
-        ),
-        **({_PUBLISHED_COST: entries(say(own["published_cost_ratio"], _ratio))} if printed else {}),
+        "p": entries(own["p_holm"], _probability, NOT_RUN, mark=_bold(own["p_holm"]), below=unadjusted),
+        **({_PUBLISHED_COST: entries(own["published_cost_ratio"], _ratio)} if printed else {}),
         **costs,
     }
 
@@ -122,8 +118,8 @@ def _group(results: Results, own: pd.DataFrame) -> dict[str, list[Entry]]:
 def _differences(own: pd.DataFrame) -> dict[str, list[Entry]]:
     below = ends(own, "difference", lambda points: signed(points, 1), ", ")
     return {
-        "Publ. diff.": entries(say(own["published_difference"], signed)),
-        "Diff.": entries(say(own["difference"], signed), NOT_RUN, sign=daggers(own), below=below),
+        "Publ. diff.": entries(own["published_difference"], signed),
+        "Diff.": entries(own["difference"], signed, NOT_RUN, sign=daggers(own), below=below),
     }
 
 

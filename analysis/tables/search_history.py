@@ -40,7 +40,7 @@ def build(source: Source) -> Table:
     rows: list[tuple[str, ...]] = []
     groups: dict[tuple[str, str], dict[str, list[Entry]]] = {}
     records, told = [], []
-    for cell in (cell for cells in results.trainings.values() for cell in cells):
+    for cell in (cell for cells in results.cells_by_row.values() for cell in cells):
         run, facts = cell.run, _facts(cell)
         place = {name: getattr(run, name) for name in ("benchmark", "method", "backbone", "seed")}
         labels = (run.cell, run.benchmark_title, run.backbone, str(run.seed))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from analysis import columns, notes
-from analysis.columns import accuracies, compared, entries, say
+from analysis.columns import accuracies, compared, entries, format_series
 from analysis.frames import AVERAGE, IDENTITY, KEY, Results
 from analysis.source import Source
 from analysis.table import NOT_RUN, Entry, Table, signed
@@ -55,7 +55,7 @@ def build(source: Source) -> Table:
 def _by_seed(results: Results) -> pd.DataFrame:
     one = {
         (*key[:2], cell.run.seed, key[2]): 100 * float(cell.items["correct"].mean())
-        for key, cells in results.trainings.items()
+        for key, cells in results.cells_by_row.items()
         for cell in cells
     }
     found = pd.Series(one).rename_axis([*KEY[:2], "seed", "benchmark"]).unstack("benchmark")
@@ -92,7 +92,7 @@ def _group(frame: pd.DataFrame, seeds: pd.DataFrame, key: str, rows: Sequence[La
     places = list(dict.fromkeys(row[:2] for row in rows))
     own = frame.reindex([(*row, key) for row in places])
     own["ran"] = own["mean"].notna()
-    apart = say(own["sd"].round(2) - own["published_sd"], signed)
+    apart = format_series(own["sd"].round(2) - own["published_sd"], signed)
     parts = {"mean": accuracies(own), "sd": compared(own, "sd", "{:.2f}", "{:.2f}", beside=apart)}
     found: dict[str, list[Entry]] = {}
     for title in parts["mean"]:
@@ -100,7 +100,7 @@ def _group(frame: pd.DataFrame, seeds: pd.DataFrame, key: str, rows: Sequence[La
             (*row, name): entry for name, part in parts.items() for row, entry in zip(places, part[title], strict=True)
         }
         if title == "Meas.":
-            each = zip(seeds.index, entries(say(seeds[key], "{:.2f}")), strict=True)
+            each = zip(seeds.index, entries(seeds[key], "{:.2f}"), strict=True)
             of |= {(method, backbone, f"seed {seed}"): entry for (method, backbone, seed), entry in each}
         found[title] = [of.get(row, Entry()) for row in rows]
     return found

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from analysis import columns, training_log
-from analysis.columns import entries, say
+from analysis.columns import entries
 from analysis.frames import IDENTITY, KEY, Results
 from analysis.source import Source
 from analysis.table import NOT_RUN, Table, amount
@@ -21,13 +21,13 @@ def build(source: Source) -> Table:
     frame = found.loc[order].join(results.frame[["method_title", "backbone_title", "benchmark_title", *IDENTITY]])
     groups = {
         ("Training", ""): {
-            **{name.capitalize(): entries(say(frame[name], "{:,.0f}")) for name in training_log.BUDGET[:5]},
-            "Tokens (1e3)": entries(say(frame["tokens"] / 1000, "{:,.0f}")),
-            "Cost": entries(say(frame["cost"], lambda cost: amount(cost, 4))),
+            **{name.capitalize(): entries(frame[name], "{:,.0f}") for name in training_log.BUDGET[:5]},
+            "Tokens (1e3)": entries(frame["tokens"] / 1000, "{:,.0f}"),
+            "Cost": entries(frame["cost"], lambda cost: amount(cost, 4)),
         },
         ("Trained policy", "on the test questions"): {
-            "Entropy (% of uniform)": entries(frame.apply(_entropies, axis=1), NOT_RUN),
-            "Most frequent (%)": entries(frame.apply(_top, axis=1), NOT_RUN),
+            "Entropy (% of uniform)": entries(frame.apply(_entropies, axis=1), missing=NOT_RUN),
+            "Most frequent (%)": entries(frame.apply(_top, axis=1), missing=NOT_RUN),
         },
     }
     tidy = frame.reset_index()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from analysis import columns, notes
-from analysis.columns import below_one_another, by_benchmark, ends, entries, say
+from analysis.columns import by_benchmark, ends, entries, format_series, stack_benchmarks
 from analysis.frames import COST, IDENTITY, KEY, MEASURED, QUESTIONS, Results, with_costs
 from analysis.paired_tests import ENDS, comparisons
 from analysis.source import Source
@@ -104,7 +104,7 @@ def build(source: Source) -> Table:
             for (method, _, key), seeds in frame["seeds"].fillna("").items()
         ],
         heads=("Benchmark", "Configuration", "Seeds"),
-        groups=below_one_another(
+        groups=stack_benchmarks(
             [_groups(design, own, titles[REFERENCE], scaled) for *_, own in by_benchmark(results, frame)]
         ),
         legend=_legend(design, results, frame, titles),
@@ -114,7 +114,7 @@ def build(source: Source) -> Table:
 
 def _frame(design: Design, results: Results) -> pd.DataFrame:
     printed = pd.concat([results.printed(name) for name in design.printed]).groupby(level=KEY, sort=False).first()
-    run = {method for method, *_ in results.trainings}
+    run = {method for method, *_ in results.cells_by_row}
     methods = dict.fromkeys([*(one for one in printed.index.unique("method") if one in run), *sorted(run)])
     index = pd.MultiIndex.from_tuples([(one, POOL, key) for key in results.benchmarks for one in methods], names=KEY)
     frame = printed.reindex(index).rename(columns={"accuracy": "published", "cost": "published_total"})
@@ -141,18 +141,18 @@ def _groups(
     factors = factors.where((factors > 0) & (factors < math.inf))
     # The reference is compared with nothing, which is not the same as not run.
     absent = own["gain"].isna() & (own.index.get_level_values("method") != REFERENCE)
-    gains, ratios = say(own["gain"], signed), say(factors["cost_factor"], change)
+    gains, ratios = format_series(own["gain"], signed), format_series(factors["cost_factor"], change)
     return {
         ("Accuracy (%)", ""): columns.accuracies(own),
         ("Cost of a question (1e-4)", ""): {**columns.costs(own), **columns.all_calls(own)},
         ("Total cost", scaled): columns.totals(own),
         (f"Accuracy against {reference}", "points, paired"): {
-            "Publ.": entries(say(own["published_gain"], signed)),
+            "Publ.": entries(own["published_gain"], signed),
             "Meas.": entries(gains.mask(absent, NOT_RUN), below=ends(own, "gain", signed, " to ")),
-            "p": entries(say(own["p"], lambda p: f"{p:.3f}" if p >= _SMALL_P else f"< {_SMALL_P}")),
+            "p": entries(own["p"], lambda p: f"{p:.3f}" if p >= _SMALL_P else f"< {_SMALL_P}"),
         },
         (f"{'Saved (%) by' if design.saving else 'Cost against'} {reference}", "paired"): {
-            "Publ.": entries(say(own["published_cost_factor"], change)),
+            "Publ.": entries(own["published_cost_factor"], change),
             "Meas.": entries(ratios.mask(absent, NOT_RUN), below=ends(factors, "cost_factor", change, " to ")),
         },
     }

@@ -39,7 +39,7 @@ def rng() -> np.random.Generator:
 
 
 def run_of(cells: Sequence[Path], seeds: Any = ONE, timings: Any = None) -> Run:
-    return Run(Results(read_all(cells)).trainings, timings or {}, *seeds)
+    return Run(Results(read_all(cells)).cells_by_row, timings or {}, *seeds)
 
 
 def part(quantity: Quantity, cells: Sequence[Path], seeds: Any = ONE, timings: Any = None, **declared: Any) -> Part:
