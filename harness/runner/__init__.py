@@ -1,1 +1,1 @@
-"""Runs: presets and methods, one cell of the DAG, evaluation, results."""
+"""Runs: presets, methods, cells, evaluation, results."""

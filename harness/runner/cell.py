@@ -1,4 +1,4 @@
-"""One cell of the DAG: a method trained where it learns, the test questions answered and graded, results written."""
+"""Run a cell: train a method that learns, answer and grade the test questions, write results."""
 
 from __future__ import annotations
 
@@ -34,9 +34,11 @@ logger = logging.getLogger(__name__)
 
 
 async def run(plan: Plan) -> dict[str, Any]:
-    """Run a cell to its end, or resume it; return the content of ``run.json``.
+    """Run or resume a cell; return the content of ``run.json``.
 
-    Raises UserError for a log in use, an endpoint that is gone, a full disk; StoppedError when cancelled.
+    Raises:
+        UserError: if its log is in use, an endpoint is gone, or the disk is full.
+        StoppedError: if it is cancelled.
     """
     with CallLog(layout.call_log(plan.preset.name, plan.cell)) as log:
         if len(log):
@@ -44,7 +46,6 @@ async def run(plan: Plan) -> dict[str, Any]:
         try:
             return await _run(plan, log)
         except asyncio.CancelledError as error:
-            # All is saved by now but the log.
             raise StoppedError(
                 f"{len(log)} finished calls of {plan.cell} are kept, and the same command resumes with them"
             ) from error
@@ -92,7 +93,7 @@ def _identity(plan: Plan, served: Mapping[str, Served], sandbox: str) -> dict[st
         **config_hash.declared(plan.preset, plan.cell),
         "benchmark_title": plan.data.title,
         "simulated": is_simulated(plan, served),
-        "calibrated": any(one.simulated for one in served.values()) and plan.method.calibrated,
+        "calibrated": any(model.simulated for model in served.values()) and plan.method.calibrated,
         "notes": _notes(plan, served),
         "data": {
             "source": plan.data.source,
@@ -105,16 +106,16 @@ def _identity(plan: Plan, served: Mapping[str, Served], sandbox: str) -> dict[st
         "config": settings_of(plan.method.module, plan.method.config).model_dump(mode="json"),
         "backbones": {
             key: {
-                "model": one.model,
+                "model": model.model,
                 "parameters_b": plan.backbones[key].parameters_b,
                 "prices": [plan.backbones[key].price_in, plan.backbones[key].price_out],
-                "served_by": one.owned_by,
-                **one.details,
+                "served_by": model.owned_by,
+                **model.details,
                 **({"weights": plan.backbones[key].weights} if plan.backbones[key].weights else {}),
-                "revision": as_served(plan.backbones[key], one).revision,
-                "revision_confirmed": one.revision is not None,
+                "revision": as_served(plan.backbones[key], model).revision,
+                "revision_confirmed": model.revision is not None,
             }
-            for key, one in served.items()
+            for key, model in served.items()
         },
         "sandbox": sandbox,
         "rule_version": plan.benchmark.rule_version,
@@ -122,20 +123,20 @@ def _identity(plan: Plan, served: Mapping[str, Served], sandbox: str) -> dict[st
 
 
 def _training_facts(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dict[str, Any]:
-    """What a checkpoint says of its training; ``identity`` covers all that can change what is learned."""
+    """Return the facts of a training in its checkpoints; ``identity`` covers all that can change the result."""
     settings = config_hash.of_cell(plan.preset, plan.cell)
     settings["preset"]["limit"].pop("test")
     encoder = runtime.embeddings.encoder.identity
-    made_of = {
+    inputs = {
         "settings": settings,
         "code": code_of(plan.method.module),
         "data": [plan.data.checksum, plan.data.split_checksum],
-        "revisions": {key: one.revision for key, one in runtime.backbones.items()},
+        "revisions": {key: backbone.revision for key, backbone in runtime.backbones.items()},
         "encoder": encoder,
         "sandbox": runtime.tools.sandbox.level,
     }
     return {
-        "identity": digest(made_of),
+        "identity": digest(inputs),
         "preset": plan.preset.name,
         "simulated": is_simulated(plan, served),
         **asdict(plan.cell),
@@ -147,24 +148,23 @@ def _training_facts(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) 
 
 
 def _notes(plan: Plan, served: Mapping[str, Served]) -> list[str]:
-    """What of the preset makes the result another than the paper's setting would."""
+    """Return notes on how the setting differs from the paper's."""
     notes = sorted({f"weights {weights}" for key in plan.rows if (weights := plan.backbones[key].weights)})
-    for key, one in served.items():
-        if one.quantisation and not plan.backbones[key].weights:
-            notes.append(f"{key} of weights in {one.quantisation}, as its server says")
+    for key, model in served.items():
+        if model.quantisation and not plan.backbones[key].weights:
+            notes.append(f"{key} of weights in {model.quantisation}, as its server says")
     if any(plan.backbones[key].price for key in plan.rows):
         notes.append("costs at the prices that the pool states")
     merged = [key for key in plan.rows if plan.backbones[key].system == "merge"]
     notes += [f"system message merged into the user's for {', '.join(merged)}"] if merged else []
     if plan.preset.greedy:
         notes.append("greedy decoding everywhere")
-    scaled = (str(one.details["length_scale"]) for one in served.values() if "length_scale" in one.details)
-    scales = sorted({*scaled} - {"1"})
-    notes += [f"length_scale {scale}" for scale in scales]
+    scales = {str(model.details.get("length_scale", 1)) for model in served.values()}
+    notes += [f"length_scale {scale}" for scale in sorted(scales - {"1"})]
     limit = plan.preset.limit
     bounds = {"training questions": limit.train, "epochs": limit.epochs} if plan.method.trained else {}
-    kept = [] if limit.share is None else [f"{100 * limit.share:g}% of the questions"]
-    for what, bound in {**bounds, "test questions": limit.test}.items():
+    limits = [] if limit.share is None else [f"{100 * limit.share:g}% of the questions"]
+    for name, bound in {**bounds, "test questions": limit.test}.items():
         if bound is not None:
-            kept.append(f"{bound} {what if bound != 1 else what.removesuffix('s')}")
-    return [*notes, f"limit: {', '.join(kept)}"] if kept else notes
+            limits.append(f"{bound} {name if bound != 1 else name.removesuffix('s')}")
+    return [*notes, f"limit: {', '.join(limits)}"] if limits else notes

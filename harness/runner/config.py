@@ -1,4 +1,4 @@
-"""Presets, methods and the cells they make, read from ``config/`` and validated before anything runs."""
+"""Presets, methods and their cells, read from ``config/`` and validated before anything runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FOLDER = ROOT / "config"
 
 
 class Limit(Declaration):
-    """The number of questions used of each split, and of training epochs; ``None`` for all."""
+    """Limits on the questions of each split and on training epochs; ``None`` for all."""
 
     train: PositiveInt | None = None  # most training questions
     test: PositiveInt | None = None  # most test questions
@@ -45,78 +45,78 @@ class Limit(Declaration):
     share: Annotated[float, Field(gt=0, le=1)] | None = None
 
     def count(self, questions: int, most: int | None) -> int:
-        """The number of questions used of a split that has so many, with this limit of its own."""
-        # Of the decimal that was written, not of the float nearest to it: a tenth of 30 is 3.
+        """Return the number of questions used of a split, which has a limit of its own."""
+        # By the decimal as written, not by the nearest float: a tenth of 30 is 3.
         part = questions if self.share is None else math.ceil(questions * Fraction(str(self.share)))
         return part if most is None else min(part, most)
 
 
 class Keys(Declaration):
-    """The keys of a preset, as a file of ``config/presets`` and ``--set`` have them."""
+    """Keys of a preset, in a file of ``config/presets`` and in ``--set``."""
 
     description: str
-    data: Literal["embedded", "real"]  # the ``embedded`` mini-benchmarks, or the ``real`` ones
-    splits: Literal["published", "official"]  # as the paper ``published`` them, or the ``official`` ones
+    data: Literal["embedded", "real"]  # mini-benchmarks in this repository, or the real benchmarks
+    splits: Literal["published", "official"]  # those of the paper, or of the benchmark
     benchmarks: Distinct[str]
     methods: Distinct[str]
     backbones: Distinct[str]  # of ``config/backbones.yaml`` or of ``pool``
-    # ``simulated``, or ``served`` by what ``config/endpoints.yaml`` or ``servers`` names.
+    # ``simulated``, or ``served`` at the addresses in ``config/endpoints.yaml`` or ``servers``.
     endpoints: Literal["simulated", "served"]
     seeds: Distinct[NonNegativeInt]
     large: Distinct[str] | None = None  # backbones of the methods whose rows are ``large``; without it, all
-    pool: Mapping[str, Any] = {}  # backbones of this preset's own, entries as in ``config/backbones.yaml``
-    servers: Mapping[str, Any] = {}  # where backbones are served, entries as in ``config/endpoints.yaml``
+    pool: Mapping[str, Any] = {}  # further backbones, entries as in ``config/backbones.yaml``
+    servers: Mapping[str, Any] = {}  # addresses of backbones, entries as in ``config/endpoints.yaml``
     weights: str | None = None  # other weights than the original, declared in ``config/weights.yaml``
     length_scale: Annotated[float, Field(gt=0, le=4)] = 1.0  # factor on the length of simulated replies
     limit: Limit = Limit()
-    # Whether logs of finished cells may answer other cells where ``config/methods.yaml`` declares it.
+    # Logs of finished cells may answer other cells as ``config/methods.yaml`` declares.
     share_logs: bool = True
     # Sampling as each method's ``released`` code has it, or ``greedy``: temperature 0 for every call.
     decoding: Literal["released", "greedy"] = "released"
     max_error_share: Share = 0.05  # share of failed attempts above which a cell stops
-    # Questions a cell works on at the same time; without it, as many as keep all its servers full.
+    # Questions in flight; without it, as many as keep all servers full.
     in_flight: PositiveInt | None = None
-    # Whether backbones answer from the call log of each cell alone, and no server is asked.
+    # Replay each cell from its call log, without any server.
     recorded: bool = False
     budget: Budget | None = None
     artefacts: Distinct[str] | None = None  # of a whole run, keys of ``config/artefacts.yaml``; else the usual ones
 
 
 class Preset(Keys):
-    """One run: data, methods, backbones, seeds, budgets."""
+    """Settings of a run: data, methods, backbones, seeds, budgets."""
 
     name: str  # of the file
 
     @property
     def simulated(self) -> bool:
-        """Whether the backbones are simulated in process."""
+        """Return whether the backbones are simulated."""
         return self.endpoints == "simulated"
 
     @property
     def greedy(self) -> bool:
-        """Whether every call is sent temperature 0, also where a method's released code sends another."""
+        """Return whether every call has temperature 0, whatever the released code of a method has."""
         return self.decoding == "greedy"
 
 
 class MethodEntry(Declaration):
-    """One entry of ``config/methods.yaml``; one that ``extends`` another has its fields, and of ``config`` its keys."""
+    """Entry of ``config/methods.yaml``, which inherits fields, and keys of ``config``, from the one it ``extends``."""
 
     key: str
-    module: str  # where ``Config`` and ``build`` stand
+    module: str  # with ``Config`` and ``build``
     title: str
-    # The rows of a table: one for ``each`` backbone of the preset, for each of its ``large`` ones, or the ``pool``.
+    # Rows of a table: ``each`` backbone of the preset, each of its ``large`` ones, or the ``pool``.
     rows: Literal["each", "large", "pool"]
-    trained: bool = False  # learns from the training split, so every seed of the preset is run
+    trained: bool = False  # learns from the training split, with every seed of the preset
     # The simulated backbones are fitted to this method's published accuracies, so a simulated cell is not evidence.
     calibrated: bool = False
-    # Which calls the cost that tables compare is of: ``total`` for all, ``steps`` without the final one (D-REPORT-2).
+    # Cost compared in tables: ``total`` of all calls, or ``steps`` without the final one (D-REPORT-2).
     compared_cost: Literal["total", "steps"] = "total"
-    # Added to the seeds of a preset, so that two entries of one configuration are two trainings.
+    # Added to the seeds of a preset, for a second training of the same configuration.
     seed_offset: NonNegativeInt = 0
-    # Methods whose call logs answer this one's calls (same benchmark, row and seed) where ``share_logs`` is on.
+    # Methods whose call logs answer this one's calls (same benchmark, row and seed) if ``share_logs`` is on.
     answers_from: Many[str] = ()
-    also_asks: Many[str] = ()  # backbones the method may ask besides that of its row
-    config: Mapping[str, Any] = {}  # its settings, of which the module's ``Config`` knows more
+    also_asks: Many[str] = ()  # further backbones that the method may ask
+    config: Mapping[str, Any] = {}  # fields of the module's ``Config``
 
 
 class _Stated(Declaration, extra="allow"):
@@ -126,7 +126,7 @@ class _Stated(Declaration, extra="allow"):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cell:
-    """One job: a method on a benchmark with one backbone (or the pool) and one seed."""
+    """Job: a method on a benchmark with one backbone (or the pool) and one seed."""
 
     method: str
     benchmark: str
@@ -139,7 +139,7 @@ class Cell:
 
 @cache
 def methods() -> Mapping[str, MethodEntry]:
-    """Every method, by key; raises UserError for a slip, or for a method, backbone or module that does not exist."""
+    """Return all methods by key; UserError if the file is not valid, or names what does not exist."""
     path = FOLDER / "methods.yaml"
     entries = check_entries(_extended(check(read_yaml(path), dict[str, _Stated], path)), MethodEntry, path)
     for key, entry in entries.items():
@@ -152,9 +152,9 @@ def methods() -> Mapping[str, MethodEntry]:
 
 
 def _extended(stated: Mapping[str, _Stated]) -> dict[str, Any]:
-    """The entries with what they take over from the one they extend, all but the title."""
+    """Return entries with all fields, except the title, inherited from the one they extend."""
     whole: dict[str, Any] = {}
-    for key, entry in sorted(stated.items(), key=lambda one: "extends" in one[1].model_fields_set):
+    for key, entry in sorted(stated.items(), key=lambda pair: "extends" in pair[1].model_fields_set):
         base: dict[str, Any] = {}
         if "extends" in entry.model_fields_set:
             where = "config/methods.yaml; one that extends another has to stand above"
@@ -165,7 +165,7 @@ def _extended(stated: Mapping[str, _Stated]) -> dict[str, Any]:
 
 
 def backbones(chosen: Preset) -> Mapping[str, Backbone]:
-    """Return the backbones a preset may name, by key: the project's, then its own, those that have its ``weights``."""
+    """Return the backbones that a preset may name, by key: the project's, then its own, with its ``weights``."""
     own = check_entries(chosen.pool, Backbone, _of(chosen, "pool")) if chosen.pool else {}
     declared = {**backbone_files.load(FOLDER / "backbones.yaml"), **own}
     if chosen.weights is None:
@@ -174,9 +174,9 @@ def backbones(chosen: Preset) -> Mapping[str, Backbone]:
 
 
 def servers(chosen: Preset, keys: Iterable[str]) -> dict[str, Endpoint]:
-    """Return where backbones are served: by GMR_ENDPOINTS, else the preset, else ``config/endpoints.yaml``.
+    """Return the endpoints of backbones from GMR_ENDPOINTS, else the preset, else ``config/endpoints.yaml``.
 
-    Raises UserError where a backbone has no endpoint, a wrong one, or shares a server on other terms.
+    Raises UserError if a backbone has no endpoint or one that is not valid, or shares a server on different terms.
     """
     if chosen.servers and not endpoints.is_named():
         where = _of(chosen, "servers")
@@ -189,13 +189,13 @@ def _of(chosen: Preset, key: str) -> str:
 
 
 def preset_names() -> list[str]:
-    """The presets there are."""
+    """Return the names of all presets."""
     return sorted(path.stem for path in (FOLDER / "presets").glob("*.yaml"))
 
 
 def check_presets(names: Iterable[str]) -> None:
-    """Refuse the name of a preset that does not exist, with a UserError that names the nearest that does."""
-    _check_names("preset", [name.partition("@")[0] for name in names], preset_names(), "config/presets/")
+    """Raise a UserError, with the nearest name, for a preset that does not exist."""
+    _check_names("preset", names, preset_names(), "config/presets/")
 
 
 def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
@@ -216,7 +216,7 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
 
 
 def settings(chosen: Preset) -> dict[str, Any]:
-    """Every key of a preset with its value, as :func:`preset` takes overrides."""
+    """Return every key of a preset with its value, in the form of overrides."""
     return chosen.model_dump(mode="json", include=set(Keys.model_fields))
 
 
@@ -255,7 +255,7 @@ def _check_pool(chosen: Preset, name: str) -> None:
 
 
 def cells(chosen: Preset) -> list[Cell]:
-    """Every cell of a preset, in the order of methods, rows, benchmarks, seeds."""
+    """Return all cells of a preset, in the order of methods, rows, benchmarks, seeds."""
     entries = methods()
     return [
         Cell(method, benchmark, row, seed)
@@ -279,12 +279,12 @@ def _seeds(chosen: Preset, entry: MethodEntry) -> tuple[int, ...]:
 
 
 def check_benchmark(chosen: Preset, benchmark: str) -> None:
-    """Refuse a benchmark that the preset does not have, with a UserError that names the nearest."""
+    """Raise a UserError, with the nearest name, for a benchmark that the preset does not have."""
     _check_names("benchmark", [benchmark], chosen.benchmarks, f"preset {chosen.name}")
 
 
 def check_cell(chosen: Preset, cell: Cell) -> None:
-    """Refuse a cell whose benchmark or backbone the preset does not have (UserError); any method may be run."""
+    """Raise a UserError for a cell whose benchmark or row the preset does not have; any method may be run."""
     entries = methods()
     _check_names("method", [cell.method], entries, "config/methods.yaml")
     check_benchmark(chosen, cell.benchmark)
@@ -300,13 +300,13 @@ def check_cell(chosen: Preset, cell: Cell) -> None:
 
 
 def backbones_of(chosen: Preset, cell: Cell) -> tuple[str, ...]:
-    """The backbones a cell may ask."""
+    """Return the keys of the backbones that a cell may ask."""
     asked = chosen.backbones if cell.backbone == POOL else (cell.backbone,)
     return tuple(dict.fromkeys((*asked, *methods()[cell.method].also_asks)))
 
 
 def sharing(chosen: Preset, cell: Cell) -> list[Cell]:
-    """The finished cells whose logs may answer this one, where preset and method allow it."""
+    """Return the cells whose logs may answer this one, as preset and method allow."""
     if not chosen.share_logs:
         return []
     entries = methods()

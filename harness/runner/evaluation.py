@@ -1,4 +1,4 @@
-"""The evaluation loop: many questions in flight on one event loop, each solved, then graded."""
+"""Evaluation loop: many questions in flight on one event loop, each solved, then graded."""
 
 from __future__ import annotations
 
@@ -18,57 +18,57 @@ from harness.runner.progress import progress
 
 T = TypeVar("T")
 
-# Lines of many jobs follow one another, so there is no bar that moves.
+# Without a moving bar, because lines of many jobs follow one another.
 _LINE = "{desc}: {n_fmt}/{total_fmt} questions [{elapsed}<{remaining}]{postfix}"
 
 
 async def evaluate(
     method: Method, items: Sequence[Item], runtime: Runtime, label: str, *, in_flight: int
 ) -> list[Answered]:
-    """Answer and grade the questions, in their order; UserError when too many failed, or an endpoint is gone."""
+    """Answer and grade questions, in their order; UserError if too many failed, or an endpoint is gone."""
     answered: list[Answered] = []
     runtime.errors.plan(len(items))
     started = time.monotonic()
 
     async def attempt(item: Item) -> Answered:
-        answered.append(one := await runtime.attempt(method.solve, item))
-        return one
+        answered.append(result := await runtime.attempt(method.solve, item))
+        return result
 
-    with progress(runtime.client, lambda: _so_far(label, answered, len(items), time.monotonic() - started)):
+    with progress(runtime.client, lambda: _progress_line(label, answered, len(items), time.monotonic() - started)):
         return await of_each(items, attempt, in_flight)
 
 
-def _so_far(label: str, answered: Sequence[Answered], total: int, elapsed: float) -> str:
-    """Return how many questions are answered, how well and at which cost; the time left once one is."""
-    n, found = len(answered), ""
+def _progress_line(label: str, answered: Sequence[Answered], total: int, elapsed: float) -> str:
+    """Return the number of answered questions and the time left, with their accuracy and cost so far."""
+    n, measures = len(answered), ""
     if n:
-        right = 100 * sum(one.verdict.correct for one in answered) / n
-        cost = sum(one.trajectory.cost_total for one in answered) / n
-        found = f"{right:.1f} % right, cost {cost:.2e} a question"
-    return tqdm.format_meter(n, total, elapsed, prefix=label, bar_format=_LINE, postfix=found)
+        right = 100 * sum(each.verdict.correct for each in answered) / n
+        cost = sum(each.trajectory.cost_total for each in answered) / n
+        measures = f"{right:.1f} % right, cost {cost:.2e} a question"
+    return tqdm.format_meter(n, total, elapsed, prefix=label, bar_format=_LINE, postfix=measures)
 
 
 async def of_each(items: Sequence[Item], work: Callable[[Item], Awaitable[T]], in_flight: int) -> list[T]:
-    """What work gives for each question, so many worked on at a time, in the order of the questions.
+    """Await ``work`` on each question, at most ``in_flight`` at a time; return results in the order of the questions.
 
-    Long questions begin first: begun last, one would be worked on alone while the servers idle. The order cannot show
-    in a result, for chance follows from seed and question, and nothing from what other questions are doing.
+    Long questions begin first, because one that began last would keep the servers idle. The order does not change a
+    result: chance depends on seed and question only.
     """
-    found: dict[int, T] = {}
+    results: dict[int, T] = {}
     waiting = iter(sorted(range(len(items)), key=lambda position: -len(items[position].question)))
 
     async def worker() -> None:
         for position in waiting:
-            found[position] = await work(items[position])
+            results[position] = await work(items[position])
 
     await gather(worker() for _ in range(min(in_flight, len(items))))
-    return [found[position] for position in range(len(items))]
+    return [results[position] for position in range(len(items))]
 
 
 def questions_in_flight(endpoints: Iterable[Endpoint]) -> int:
-    """How many questions a cell works on at a time, where its preset does not say: twice the calls its servers take.
+    """Return the default number of questions in flight: twice the calls that all servers take.
 
-    Each server counts once; while a reply is graded or embedded, the call of another question has its place.
+    So that calls keep the servers full while other replies are graded or embedded.
     """
     capacities = {url: endpoint.max_in_flight for endpoint in endpoints for url in endpoint.urls}
     return 2 * sum(capacities.values())

@@ -1,4 +1,4 @@
-"""Layout of ``results/`` and ``reports/``: paths that the DAG and the command line share."""
+"""Layout of ``results/`` and ``reports/``."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ _LEARNED = ("training.parquet", "training_calls.parquet", "training_decisions.pa
 
 
 def settings(preset: str) -> Path:
-    """The settings of a run, which its jobs read."""
+    """Return the settings of a run, which its jobs read."""
     return RESULTS / preset / "config.yaml"
 
 
 def manifest(preset: str, benchmark: str) -> Path:
-    """The small file that identifies a benchmark's data and splits."""
+    """Return the file that identifies a benchmark's data and splits."""
     return RESULTS / preset / "data" / f"{benchmark}.json"
 
 
 def items(preset: str, benchmark: str) -> Path:
-    """The normalised questions."""
+    """Return the file of normalised questions."""
     return RESULTS / preset / "data" / f"{benchmark}.items.jsonl"
 
 
 def served(preset: str, benchmark: str) -> Path:
-    """The served models of a preset's endpoints, checked before the first call about a benchmark."""
+    """Return the file of served models, checked before the first call about a benchmark."""
     return RESULTS / preset / "served" / f"{benchmark}.json"
 
 
 def calibration(preset: str) -> Path:
-    """The calibration of the simulated backbones."""
+    """Return the calibration of the simulated backbones."""
     return RESULTS / preset / "calibration.json"
 
 
 def cell(preset: str, of: Cell) -> Path:
-    """The folder of one cell."""
+    """Return the folder of a cell."""
     return RESULTS / f"{preset}/cells/{of.method}/{of.benchmark}/{of.backbone}/seed{of.seed}"
 
 
 def made_of(preset: str, name: str) -> Path:
-    """Return the file that says what the outputs of a job other than a cell were made of."""
+    """Return the file with the digest of the inputs of a job other than a cell."""
     return RESULTS / preset / "made_of" / f"{name}.sha256"
 
 
@@ -60,7 +60,7 @@ def cell_files(*, learned: bool) -> list[str]:
 
 
 def call_log(preset: str, of: Cell) -> Path:
-    """The call log of a cell; no job's declared output, so that an interrupted job keeps it."""
+    """Return the call log of a cell, which is no declared output, so that an interrupted job keeps it."""
     return cell(preset, of) / CALL_LOG
 
 
@@ -70,22 +70,22 @@ def logs(preset: str) -> Iterator[Path]:
 
 
 def timing(preset: str, of: Cell) -> Path:
-    """The folder of the timing job of one cell."""
+    """Return the folder of the timing job of a cell."""
     return RESULTS / preset / timing_name(of)
 
 
 def timing_name(of: Cell) -> str:
-    """Return the name of the timing job of one cell within a preset."""
+    """Return the name of the timing job of a cell within a preset."""
     return f"timings/{of.method}/{of.benchmark}/{of.backbone}/seed{of.seed}"
 
 
 def cache() -> Path:
-    """The cache of this machine: embeddings, and outcomes of programs."""
+    """Return the cache of this machine: embeddings, and outcomes of programs."""
     return machine_folder() / f"{socket.gethostname()}.sqlite"
 
 
 def cell_of(folder: Path) -> Cell | None:
-    """The cell whose folder this is; ``None`` where it is another."""
+    """Return the cell of a folder, or None if it is no cell's."""
     match folder.parts:
         case (_, _, "cells", method, benchmark, backbone, seed) if seed.removeprefix("seed").isdecimal():
             return Cell(method, benchmark, backbone, int(seed.removeprefix("seed")))
@@ -93,5 +93,5 @@ def cell_of(folder: Path) -> Cell | None:
 
 
 def report(preset: str, name: str) -> Path:
-    """One artefact of a preset."""
+    """Return the file of an artefact."""
     return REPORTS / preset / name

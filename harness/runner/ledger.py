@@ -1,4 +1,4 @@
-"""The ledger of a run: what its methods used, what was really asked, and what several cells asked alike."""
+"""Ledger of a run: calls used by its methods, distinct calls, and calls that several cells share."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ _COLUMNS = ["item_id", "key", "prompt_tokens", "completion_tokens", "cost", "err
 
 
 def ledger(cells: Sequence[Path]) -> pd.DataFrame:
-    """One row a method, one for its training where it learns, and one for all, over those cells that are finished.
+    """Return a row for each method, for its training (``NAME training``), and for ``all``, over finished cells.
 
-    Columns by method, ``NAME training`` for what it used to learn: ``uses`` (calls as charged), ``calls`` (distinct
-    within a cell; one that training and test share counts for the test), ``alike`` (asked by another cell of the run
-    too), ``failed``, ``prompt_tokens``, ``completion_tokens`` and ``cost`` summed over uses. Raises UserError where no
-    cell is finished.
+    Columns: ``uses`` (calls as charged), ``calls`` (distinct within a cell; one that training and test share counts for
+    the test), ``alike`` (asked by another cell, too), ``failed``, ``prompt_tokens``, ``completion_tokens`` and ``cost``
+    summed over uses. Raises UserError if no cell is finished.
     """
     import pandas as pd
 

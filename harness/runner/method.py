@@ -1,4 +1,4 @@
-"""The interface of a method: ``solve``, and ``fit`` and ``load`` where it learns."""
+"""Interface of a method: ``solve``, and ``fit`` and ``load`` if it learns."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ def _with_default(values: Mapping[str, T]) -> Mapping[str, T]:
     return values
 
 
-# A setting by benchmark, with a default for those that are not named.
+# Values by benchmark, with a default for benchmarks that are not named.
 ByBenchmark = Annotated[Mapping[str, T], AfterValidator(_with_default)]
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The setting of a method: row, pool, benchmark, seed."""
+    """Setting of a method: row, pool, benchmark, seed."""
 
-    backbone: str  # the row of the table: key of a backbone, or ``"pool"``
-    pool: Mapping[str, Backbone]  # the backbones the method may ask, in the order of the preset
+    backbone: str  # row of the table: key of a backbone, or ``"pool"``
+    pool: Mapping[str, Backbone]  # that the method may ask, in the order of the preset
     benchmark: str
-    domain: str  # the domain of roles that fits the benchmark
+    domain: str  # of roles that fits the benchmark
     seed: int
-    max_epochs: int | None  # most passes over the training questions, ``None`` for as many as the method wants
+    max_epochs: int | None  # most passes over the training questions, ``None`` for no limit
 
     @property
     def one_backbone(self) -> str:
-        """The backbone of the row; raises UserError where that is the pool."""
+        """Return the backbone of the row; UserError if that is the pool."""
         if self.backbone not in self.pool:
             raise UserError(
                 f"the row {self.backbone!r} is no backbone, and this method works with one; name backbones under "
@@ -56,42 +56,42 @@ class Setting:
         return self.backbone
 
     def of_benchmark(self, values: Mapping[str, T]) -> T:
-        """The value of a configuration for the benchmark, or its ``default``."""
+        """Return the value for the benchmark, or the ``default``."""
         return values.get(self.benchmark, values["default"])
 
     def epochs(self, wanted: Mapping[str, int]) -> int:
-        """Passes over the training questions of the benchmark, no more than the run allows."""
+        """Return the passes over the training questions of the benchmark, at most ``max_epochs``."""
         epochs = self.of_benchmark(wanted)
         return epochs if self.max_epochs is None else min(epochs, self.max_epochs)
 
 
 class Method(Protocol):
-    """One row of a table, ready to answer questions."""
+    """Row of a table, ready to answer questions."""
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Answer one question; the text returned is what gets graded."""
+        """Return the answer to a question, as a text to grade."""
 
 
 class Learner(Method, Protocol):
-    """A method that learns from the training questions before it answers."""
+    """Method that learns from the training questions before it answers."""
 
     async def fit(self, training: Training) -> None:
         """Learn, or resume from the last checkpoint."""
 
     def utility(self, answered: Answered) -> float:
-        """The utility of one graded trajectory, which training maximises; reported for test questions too."""
+        """Return the utility of a graded trajectory, which training maximises; reported for test questions, too."""
 
     def load(self, checkpoint: Checkpoint) -> None:
-        """Take over what :meth:`fit` saved; raises UserError where it was trained for another setting."""
+        """Load what :meth:`fit` saved; UserError if it was trained for another setting."""
 
 
 def settings_of(module: str, config: Mapping[str, Any]) -> Any:
-    """The ``Config`` of an entry, defaults filled in; raises UserError for an unknown module or field."""
+    """Return the ``Config`` of an entry with defaults; UserError for an unknown module or field."""
     return check(dict(config), _imported(module).Config, f"config/methods.yaml, config of {module}")
 
 
 def build(module: str, setting: Setting, config: Mapping[str, Any], *, trained: bool = False) -> Any:
-    """Make the method a configuration entry describes: a :class:`Method`; where it is ``trained``, a :class:`Learner`.
+    """Build the :class:`Method` of a configuration entry, or the :class:`Learner` if it is ``trained``.
 
     The module provides ``Config``, a :class:`~harness.files.Declaration` of the entry's ``config``, and
     ``build(setting, config)``. Raises UserError for an unknown module or field, or ``trained`` without a Learner.

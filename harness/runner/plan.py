@@ -1,4 +1,4 @@
-"""Everything a cell is made of, before it runs."""
+"""Plan of a cell: its preset, method, backbones and data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.runner.method import Setting
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything a cell is made of, before it runs."""
+    """Inputs of a cell."""
 
     preset: Preset
     cell: Cell
@@ -31,32 +31,32 @@ class Plan:
 
     @property
     def test(self) -> list[Item]:
-        """The test questions this preset asks."""
+        """Return the test questions that the preset uses."""
         return self.data.test[: self.preset.limit.count(len(self.data.test), self.preset.limit.test)]
 
     @property
     def train(self) -> list[Item]:
-        """The training questions this preset uses."""
+        """Return the training questions that the preset uses."""
         return self.data.train[: self.preset.limit.count(len(self.data.train), self.preset.limit.train)]
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """The backbones this cell may ask."""
+        """Return the keys of the backbones that the cell may ask."""
         return config.backbones_of(self.preset, self.cell)
 
     @property
     def seed(self) -> int:
-        """The seed of all chance in this cell."""
+        """Return the seed of all chance in the cell."""
         return self.cell.seed + self.method.seed_offset
 
     @property
     def config_hash(self) -> str:
-        """The hash of this cell's configuration in its results."""
+        """Return the hash of the cell's configuration."""
         return digest(config_hash.of_cell(self.preset, self.cell))
 
     @property
     def setting(self) -> Setting:
-        """The setting for the method."""
+        """Return the setting for the method."""
         return Setting(
             backbone=self.cell.backbone,
             pool={key: self.backbones[key] for key in self.rows},
@@ -68,7 +68,7 @@ class Plan:
 
 
 def plan(preset: Preset, cell: Cell) -> Plan:
-    """Collect what a cell needs; raises UserError for a name the preset lacks, or data missing or altered."""
+    """Return the plan of a cell; UserError for a name that the preset lacks, or data missing or altered."""
     config.check_cell(preset, cell)
     entry = config.methods()[cell.method]
     return Plan(

@@ -1,4 +1,4 @@
-"""Lines that say how far a cell is, at a steady pace however long a question, an update or a call takes."""
+"""Progress of a cell, logged at a steady pace."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ INTERVAL_S = 10.0
 
 @contextmanager
 def progress(client: ChatClient, done: Callable[[], str]) -> Iterator[None]:
-    """Log what is ``done`` and how many calls were answered in the block, every ten seconds and at its end.
+    """Log ``done()`` and the calls answered in the block, every ten seconds and, if there were any, at its end.
 
-    A timer of the event loop sets the pace, not the end of a call: on a slow server one may take minutes. A block that
-    asked nothing, such as a training that was finished before, has no line at its end.
+    A timer sets the pace, because a call may take minutes on a slow server.
     """
     loop = asyncio.get_running_loop()
     timer: asyncio.TimerHandle

@@ -1,4 +1,4 @@
-"""The result schema: the tidy tables a cell leaves behind, the only thing tables and figures read."""
+"""Results of a cell: the schema of its tables, and how they are written and read."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from harness.errors import UserError
 from harness.files import whole_file, write_atomically
 
 SCHEMA_VERSION = 1
-#: What is written on everything that comes of backbones that are no trained models.
+#: Written on everything that comes of simulated backbones.
 SIMULATED_WARNING = (
     "SIMULATED BACKBONES: no trained language model was asked; the measured numbers say nothing about real models"
 )
-# Thousands of calls take some megabytes while they wait, and compress as well as ever more would.
+# Thousands of calls take some megabytes in memory, and more would not compress better.
 ROW_GROUP = 1 << 12
 
 ITEMS = pa.schema(
@@ -64,7 +64,7 @@ Utility = Callable[[Answered], float]
 
 
 def item_row(answered: Answered, utility: Utility | None = None) -> dict[str, Any]:
-    """The row of one question in ``items.parquet``; its ``utility`` is null for a method that maximises nothing."""
+    """Return the row of a question in ``items.parquet``, with a null ``utility`` for a method without one."""
     trajectory, verdict = answered
     return {
         "item_id": trajectory.item.id,
@@ -92,19 +92,18 @@ def write(
 ) -> dict[str, Any]:
     """Write the tables of a cell and, last, ``run.json``; return its content.
 
-    That is the identity (what made the run) and ``run_id``, a hash over it and over the tables. Answers come in the
-    order of the test split; the utility is what a learning method maximises, of one question. The tables of a simulated
-    run say so, as :func:`write_table` has it.
+    That is the identity (configuration, data, code and models) and ``run_id``, a hash of it and of the tables. Answers
+    come in the order of the test split; the utility of a question is the objective of a learning method.
     """
     tables: Mapping[str, Iterable[Mapping[str, Any]]] = {
-        "items": (item_row(one, utility) for one in answered),
-        "calls": (row for one in answered for row in rows(one.trajectory, "calls")),
-        "decisions": (row for one in answered for row in rows(one.trajectory, "decisions")),
+        "items": (item_row(each, utility) for each in answered),
+        "calls": (row for each in answered for row in rows(each.trajectory, "calls")),
+        "decisions": (row for each in answered for row in rows(each.trajectory, "decisions")),
     }
     digest = hashlib.sha256(orjson.dumps(identity, option=orjson.OPT_SORT_KEYS))
-    for name, found in tables.items():
+    for name, table in tables.items():
         path = folder / f"{name}.parquet"
-        write_table(path, TABLES[name], found, simulated=identity["simulated"])
+        write_table(path, TABLES[name], table, simulated=identity["simulated"])
         digest.update(path.read_bytes())
     run = {"schema": SCHEMA_VERSION, **identity, "run_id": digest.hexdigest()}
     write_atomically(folder / "run.json", orjson.dumps(run, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
@@ -112,23 +111,23 @@ def write(
 
 
 def read(folder: Path, items: Sequence[Item]) -> list[Answered]:
-    """What :func:`write` wrote of these questions; UserError for a table missing, damaged, or of another version."""
+    """Read the tables written by :func:`write`; UserError if one is missing, damaged, or of another version."""
     stored, calls, decisions = (_stored(folder / f"{name}.parquet", schema) for name, schema in TABLES.items())
     if [row["item_id"] for row in stored] != [item.id for item in items]:
         raise UserError(f"{folder / 'items.parquet'} is not about the questions of this test; run the cell again")
-    own_calls, own_decisions = (_by_item(table) for table in (calls, decisions))
+    calls_by_item, decisions_by_item = (_by_item(table) for table in (calls, decisions))
     return [
         Answered(
             Trajectory(
                 item,
                 row["text"],
-                tuple(Call(**call) for call in own_calls[item.id]),
-                tuple(Decision(**decision) for decision in own_decisions[item.id]),
+                tuple(Call(**call) for call in calls_by_item[item.id]),
+                tuple(Decision(**decision) for decision in decisions_by_item[item.id]),
                 row["embedded"],
                 row["truncated"],
                 row["cut_off"],
             ),
-            _verdict(row),
+            Verdict(row["correct"], row["answer"], Status(row["status"]), row["detail"], dict(row["also"])),
         )
         for item, row in zip(items, stored, strict=True)
     ]
@@ -141,31 +140,27 @@ def _stored(path: Path, schema: pa.Schema) -> list[dict[str, Any]]:
         raise UserError(f"{path}: not a readable table ({str(error).splitlines()[0]}); run the cell again") from error
     if not table.schema.equals(schema):
         raise UserError(f"{path}: its columns are not those of this version of the suite; run the cell again")
-    found: list[dict[str, Any]] = table.to_pylist()
-    return found
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
 
 
 def _by_item(table: Iterable[dict[str, Any]]) -> defaultdict[str, list[dict[str, Any]]]:
-    found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    rows: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in table:
-        found[row.pop("item_id")].append(row)
-    return found
-
-
-def _verdict(row: dict[str, Any]) -> Verdict:
-    return Verdict(row["correct"], row["answer"], Status(row["status"]), row["detail"], dict(row["also"]))
+        rows[row.pop("item_id")].append(row)
+    return rows
 
 
 def rows(trajectory: Trajectory, kind: str) -> Iterator[dict[str, Any]]:
-    """The rows of ``"calls"`` or ``"decisions"`` of one question."""
+    """Iterate over the rows of ``"calls"`` or ``"decisions"`` of one question."""
     for record in getattr(trajectory, kind):
         yield {"item_id": trajectory.item.id, **dataclasses.asdict(record)}
 
 
 def write_table(path: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]], *, simulated: bool) -> None:
-    """Write a table whole or not at all; equal rows give equal bytes. A row group at a time is in memory.
+    """Write a table whole or not at all, one row group in memory; equal rows give equal bytes.
 
-    That of a simulated run has the key ``simulated`` in the metadata of its schema, with the warning as its value.
+    The schema of a simulated run has the warning in its metadata, under the key ``simulated``.
     """
     if simulated:
         schema = schema.with_metadata({"simulated": SIMULATED_WARNING})
@@ -178,7 +173,7 @@ def write_table(path: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]
 
 
 def rows_of(path: Path, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
-    """The rows of a table, with all columns or those named; a row group at a time is in memory."""
+    """Iterate over the rows of a table, with all columns or some, one row group in memory."""
     with pq.ParquetFile(path) as file:
         for number in range(file.num_row_groups):
             yield from file.read_row_group(number, columns=columns).to_pylist()

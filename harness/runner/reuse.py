@@ -1,4 +1,4 @@
-"""A finished cell taken up again: checked to be of this suite as it stands, its trained method ready to answer."""
+"""Load a finished cell and check that code, configuration and data still match."""
 
 from __future__ import annotations
 
@@ -17,48 +17,48 @@ from harness.training.loop import CHECKPOINT, checkpoint
 
 
 def identity(plan: Plan) -> dict[str, Any]:
-    """``run.json`` of a finished cell; raises UserError where there is none of this code, settings and questions."""
+    """Read ``run.json`` of a finished cell; UserError if there is none of this code, these settings and questions."""
     path = plan.folder / "run.json"
     try:
-        found: dict[str, Any] = orjson.loads(path.read_bytes())
-        data = found["data"]
+        run: dict[str, Any] = orjson.loads(path.read_bytes())
+        data = run["data"]
         questions = data["checksum"], data["split_checksum"], data["n_test"]
-        said = {"config_hash": found["config_hash"], "questions": questions, "code": found["code"]}
+        recorded = {"config_hash": run["config_hash"], "questions": questions, "code": run["code"]}
     except FileNotFoundError as error:
         raise UserError(f"{plan.cell} of {plan.preset.name} is not finished; {_again(plan)}") from error
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise UserError(f"{path} does not tell of a finished cell ({error!r}); {_again(plan)}") from error
+        raise UserError(f"{path} is not that of a finished cell ({error!r}); {_again(plan)}") from error
     now = {
         "config_hash": plan.config_hash,
         "questions": (plan.data.checksum, plan.data.split_checksum, len(plan.test)),
         "code": code_of(plan.method.module),
     }
-    for name in now:
-        if said[name] != now[name]:
+    for name, value in now.items():
+        if recorded[name] != value:
             raise UserError(f"{path}: its {name} is not that of this suite as it stands; {_again(plan)}")
-    return found
+    return run
 
 
 def check_backbones(plan: Plan, cell: Mapping[str, Any], backbones: Mapping[str, Backbone]) -> None:
-    """Refuse backbones whose name or revision, as servers report them now, is not what the cell asked (UserError)."""
+    """Raise a UserError if a backbone has another name or revision, as its servers report now, than in the cell."""
     for key, backbone in backbones.items():
-        known = cell["backbones"][key]
-        if (known["model"], known["revision"]) != (backbone.model, backbone.revision):
+        recorded = cell["backbones"][key]
+        if (recorded["model"], recorded["revision"]) != (backbone.model, backbone.revision):
             raise UserError(
-                f"{plan.cell} asked {known['model']} of revision {known['revision']}; {key} is now {backbone.model} of "
-                f"revision {backbone.revision}; {_again(plan)}"
+                f"{plan.cell} asked {recorded['model']} of revision {recorded['revision']}; {key} is now "
+                f"{backbone.model} of revision {backbone.revision}; {_again(plan)}"
             )
 
 
 def trained_method(plan: Plan, cell: Mapping[str, Any]) -> Method:
-    """The method as it answered the test; raises UserError where its checkpoint is gone, damaged or another's."""
+    """Load the method as it answered the test; UserError if its checkpoint is gone, damaged or another one."""
     method: Any = build(plan.method.module, plan.setting, plan.method.config, trained=plan.method.trained)
     if plan.method.trained:
         path = plan.folder / CHECKPOINT
-        found = checkpoint.load(path)
+        trained = checkpoint.load(path)
         if hashlib.sha256(path.read_bytes()).hexdigest() != cell["checkpoint"]:
             raise UserError(f"{path} is not what the cell answered with; {_again(plan)}")
-        method.load(found)
+        method.load(trained)
     return cast(Method, method)
 
 

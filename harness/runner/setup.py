@@ -1,4 +1,4 @@
-"""Opening a runtime: endpoints, call log, sandbox and embeddings, as a plan wants them."""
+"""Opening the runtime of a plan: endpoints, call log, sandbox and embeddings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 async def open_runtime(
     plan: Plan, log: CallLog, attempts: AttemptLog, stack: AsyncExitStack
 ) -> tuple[Runtime, Mapping[str, Served]]:
-    """Open :func:`runtime_of` a cell: with the logs that may answer it, and the cache of this machine."""
+    """Open :func:`runtime_of` a cell, with the logs that may answer it and the cache of this machine."""
     shared = [stack.enter_context(CallLogReader(path)) for path in plan.shared]
     servers = endpoints_of(plan)
     client = ChatClient(servers, log, attempts, shared, in_process(plan), spending_of(plan, log.path))
@@ -48,9 +48,9 @@ async def runtime_of(
     cache: Cache,
     stack: AsyncExitStack,
 ) -> tuple[Runtime, Mapping[str, Served]]:
-    """The runtime of a plan, open until the stack is closed, and what each endpoint says of the model it serves.
+    """Open the runtime of a plan until the stack is closed; return it with the served models.
 
-    Raises UserError for an endpoint without an answer, with another model, or one whose programs cannot be confined.
+    Raises UserError for an endpoint that does not reply or serves another model, or if programs cannot be confined.
     """
     await stack.enter_async_context(client)
     served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
@@ -75,13 +75,13 @@ async def runtime_of(
 
 
 def check_confinement(level: str, served: Mapping[str, Served]) -> None:
-    """Refuse real models where nothing but limits would hold their programs (UserError); warn of simulated ones.
+    """Raise a UserError for real models if only resource limits confine their programs; warn for simulated ones.
 
-    Every method and benchmark counts, for roles may run programs on any question.
+    That is for all methods and benchmarks, because roles may run programs on any question.
     """
     if level == FULL:
         return
-    real = [key for key, one in served.items() if not one.simulated]
+    real = [key for key, model in served.items() if not model.simulated]
     if real:
         raise UserError(
             f"this machine can hold programs by limits of resources alone (sandbox level {level}), which is not enough "
@@ -96,11 +96,11 @@ def check_confinement(level: str, served: Mapping[str, Served]) -> None:
 
 def is_simulated(plan: Plan, served: Mapping[str, Served]) -> bool:
     """Return whether a backbone is no trained model: simulated, or of weights that stand in for others."""
-    return any(one.simulated or plan.backbones[key].stand_in for key, one in served.items())
+    return any(model.simulated or plan.backbones[key].stand_in for key, model in served.items())
 
 
 def as_served(backbone: Backbone, served: Served) -> Backbone:
-    """The backbone with the revision its server reports; raises UserError where the configuration pins another."""
+    """Return the backbone with the revision that its server reports; UserError if the configuration pins another."""
     pinned = backbone.revision if not served.simulated else None
     if pinned and served.revision and pinned != served.revision:
         raise UserError(
@@ -110,16 +110,16 @@ def as_served(backbone: Backbone, served: Served) -> Backbone:
     return backbone.model_copy(update={"revision": served.revision or backbone.revision})
 
 
-def spending_of(plan: Plan, own: Path | None = None) -> Spending | None:
-    """What keeps a process that writes its ``own`` log within the budget of its preset; ``None`` where it has none."""
+def spending_of(plan: Plan, log: Path | None = None) -> Spending | None:
+    """Return the use of the preset's budget for a process that writes a log, or None without a budget."""
     name, budget = plan.preset.name, plan.preset.budget
     if budget is None:
         return None
-    return Spending(name, budget, lambda: sorted(layout.logs(name)), plan.backbones.values(), own)
+    return Spending(name, budget, lambda: sorted(layout.logs(name)), plan.backbones.values(), log)
 
 
 def endpoints_of(plan: Plan) -> dict[str, endpoints.Endpoint]:
-    """The endpoint of each backbone the cell may ask."""
+    """Return the endpoint of each backbone that the cell may ask."""
     if plan.preset.recorded:
         return dict.fromkeys(plan.rows, endpoints.IN_PROCESS)
     if plan.preset.simulated:
@@ -128,7 +128,7 @@ def endpoints_of(plan: Plan) -> dict[str, endpoints.Endpoint]:
 
 
 def in_process(plan: Plan) -> InProcess | None:
-    """What answers in this process; ``None`` where servers do."""
+    """Return the backbones in this process, or None if servers reply."""
     if plan.preset.recorded:
         return Recorded(plan.folder, SentenceEncoder().identity)
     return simulated_endpoint(plan.preset) if plan.preset.simulated and not endpoints.simulated_url() else None

@@ -1,11 +1,8 @@
-"""Timing of a method: the test set of a finished cell answered once more, with nothing cached.
+"""Timing of a method: answer the test set of a finished cell once more, with nothing cached.
 
-A cell cannot tell, for it answers from logs and caches, and trains, grades and shares the machine besides. Here its
-trained method answers all test questions in one go, a stated number at a time. An interrupted pass leaves nothing
-behind, for half of it, continued later, would be another measurement.
-
-Of simulated backbones the servers are modelled (``engine`` of ``config/simulator.yaml``): what is measured is their
-modelled time and the true time of everything around them.
+A cell itself answers from logs and caches, trains, grades and shares the machine. Here its trained method answers all
+test questions in one pass, a fixed number at a time; an interrupted pass starts over. Servers of simulated backbones
+are modelled (``engine`` of ``config/simulator.yaml``): the time is theirs and the true time of everything around them.
 """
 
 from __future__ import annotations
@@ -47,20 +44,19 @@ logger = logging.getLogger(__name__)
 
 SCHEMA_VERSION = 1
 FILE = "timing.json"
-# Questions worked on at the same time, one number for all methods. With far fewer, servers have nothing to batch; with
-# far more, a test set of some hundred questions takes as long as its longest one.
+# Questions in flight, for all methods. With far fewer, servers have nothing to batch; with far more, a test set of some
+# hundred questions takes as long as its longest one.
 CONCURRENCY = 32
 # Requests at once for each modelled server.
 _EACH = 64
 
 
 async def run(plan: Plan) -> dict[str, Any]:
-    """Time the method of a finished cell; write ``timing.json`` when the last question is answered, and return it.
+    """Time the method of a finished cell, write ``timing.json`` and return its content.
 
-    Within the measured time is all that happens between the questions and the texts of their answers: the method's own
-    computing, embeddings, the tools of its roles, calls and their repetitions after a failure. Outside are loading the
-    method and the sentence encoder, and the grading of answers. What a server itself caches is as it was started.
-    Raises UserError as :mod:`~harness.runner.reuse` does, or when an endpoint is gone or too many questions failed.
+    The time includes everything from the questions to the texts of their answers: the method's computing, embeddings,
+    tools of roles, calls and their retries. It excludes loading the method and the sentence encoder, and grading.
+    Raises UserError as :mod:`~harness.runner.reuse` does, or if an endpoint is gone or too many questions failed.
     """
     cell = reuse.identity(plan)
     in_flight = min(plan.preset.in_flight or CONCURRENCY, CONCURRENCY)
@@ -81,7 +77,7 @@ async def run(plan: Plan) -> dict[str, Any]:
         trajectories = await answer_all(method, plan.test, runtime, in_flight)
         seconds = time.perf_counter() - started
     calls = [call for trajectory in trajectories for call in trajectory.calls]
-    found = {
+    timing = {
         "schema": SCHEMA_VERSION,
         "preset": plan.preset.name,
         **dataclasses.asdict(plan.cell),
@@ -99,15 +95,15 @@ async def run(plan: Plan) -> dict[str, Any]:
         "host": {"node": platform.node(), "platform": platform.platform(), "processors": os.cpu_count()},
     }
     path = layout.timing(plan.preset.name, plan.cell) / FILE
-    write_atomically(path, orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
+    write_atomically(path, orjson.dumps(timing, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
     made_of = layout.made_of(plan.preset.name, layout.timing_name(plan.cell))
     config_hash.note_made_of(made_of, config_hash.made_of_timing(plan.preset, plan.cell))
-    logger.info("%s: %.1f s, %.2f s a question", plan.cell, seconds, found["seconds_per_query"])
-    return found
+    logger.info("%s: %.1f s, %.2f s a question", plan.cell, seconds, timing["seconds_per_query"])
+    return timing
 
 
 async def answer_all(method: Method, items: Sequence[Item], runtime: Runtime, in_flight: int) -> list[Trajectory]:
-    """Let a method answer every question, ``in_flight`` at a time; answers are not graded. Raises as :func:`run`."""
+    """Let a method answer every question, ``in_flight`` at a time, without grading. Raises as :func:`run`."""
     done = 0
     runtime.errors.plan(len(items))
 
@@ -124,7 +120,7 @@ async def answer_all(method: Method, items: Sequence[Item], runtime: Runtime, in
 
 
 class AskingAlways(ChatClient):
-    """A client that asks the server every time, also for what it has asked before or is just asking."""
+    """Client that sends every call, also one that is finished or in flight."""
 
     async def _reply(self, backbone: str, request: Request) -> Reply:
         return await self._ask(backbone, request)
@@ -132,7 +128,7 @@ class AskingAlways(ChatClient):
 
 @asynccontextmanager
 async def servers_of(plan: Plan) -> AsyncIterator[tuple[Mapping[str, Endpoint], EngineParameters | None]]:
-    """Those of ``config/endpoints.yaml``; for simulated backbones, modelled ones on a free port, and their speed."""
+    """Open the endpoints of a plan; for simulated backbones, a modelled server on a free port, with its speed."""
     if plan.preset.recorded:
         raise UserError(f"{plan.cell} was not timed when the run was recorded, and no server is asked here")
     if not plan.preset.simulated:
@@ -148,7 +144,7 @@ async def servers_of(plan: Plan) -> AsyncIterator[tuple[Mapping[str, Endpoint], 
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
-        # One address for all backbones, each of which still gets as many requests at once as at a server of its own.
+        # One address for all backbones, with as many requests at once as at one server each.
         url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
         yield dict.fromkeys(plan.rows, Endpoint(url=url, max_in_flight=_EACH * len(plan.rows))), engine
     finally:

@@ -134,7 +134,7 @@ def rewrite(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
         (lambda run: run["data"].update(split_checksum="other"), "its questions is not that"),
         (lambda run: run["backbones"]["qwen-2.5-14B"].update(revision="other"), "qwen-2.5-14B is now .* of revision"),
         (lambda run: run.update(checkpoint="other"), "is not what the cell answered with"),
-        (lambda run: run.pop("data"), "does not tell of a finished cell"),
+        (lambda run: run.pop("data"), "is not that of a finished cell"),
     ],
 )
 def test_a_cell_that_is_not_of_this_suite_as_it_stands_is_refused(
