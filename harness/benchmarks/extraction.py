@@ -33,8 +33,8 @@ _NEXT_QUESTION = re.compile(
 # Commands that set their argument in another font.
 FONT = r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|boldsymbol|mbox)\s*"
 _PROGRAM = re.compile(r"```py.*?(?:```|\Z)", re.DOTALL | re.IGNORECASE)
-# Where a statement is whole although the text breaks off behind it: at the end of its line, sentence, clause or
-# formula, and at a word behind its number.
+# Ends a statement, so that it is whole even if the text breaks off: the end of its line, sentence, clause or formula,
+# or a word behind its number.
 _ENDED = re.compile(r"\n|[.!?](?=\s|$)|,\s+[A-Za-z]|\d\s+[A-Za-z]|\$[^$]+\$|\\[)\]]")
 _LANGUAGE_CHARACTERS = string.ascii_letters + string.digits + "_+#.-"
 

@@ -50,7 +50,7 @@ def checksum(items: Iterable[Item]) -> str:
 
 
 class Status(enum.StrEnum):
-    """The way to a verdict; only ``graded`` and ``unparsable`` say something about the answer."""
+    """How a verdict came about; only ``graded`` and ``unparsable`` say something about the answer."""
 
     GRADED = "graded"
     UNPARSABLE = "unparsable"
@@ -66,7 +66,7 @@ class Verdict:
 
     correct: bool  # also the reward of learned methods
     answer: str | None  # what was extracted from the text, ``None`` where nothing could be
-    status: Status  # why an answer that is not right is not right
+    status: Status  # whether the answer was graded and, if not, why
     detail: str = ""  # a few words more, such as the sandbox outcome
     also: Mapping[str, bool] = field(default_factory=dict)  # secondary rules, such as ``{"math_verify": True}``
 

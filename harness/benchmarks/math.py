@@ -28,7 +28,7 @@ _ORDINAL = re.compile(rf"(\d+)\^?\{{?(?:{FONT}\{{)?(?:st|nd|rd|th)\}}{{0,2}}(?:(
 _CLAUSE = re.compile(
     r"(?:,\s+(?:as|because|but|hence|it|since|so|that|the|then|therefore|this|thus|we|where|which)|\s+because)\s+[A-Za-z]"
 )
-# "12 + 12 - 7" in front of "= 17": numbers are calculated with, and no letter stands there but in commands.
+# "12 + 12 - 7" in front of "= 17": a calculation has an operation on a number, and no letter but in commands.
 _OPERATION = re.compile(r"\d\s*[-+*/×^]|\\(?:cdot|times|div)\b")
 _UNKNOWN = re.compile(r"(?<![A-Za-z\\])[A-Za-z]")
 # "8 grams of tea"; "5 and x" counts nothing, and pi is no word.
@@ -93,7 +93,7 @@ class Math(Benchmark):
         return equivalent(a, b)
 
     async def judge(self, item: Item, answer: str, tools: Tools) -> Verdict:
-        """Headline by the string rules, ``also["math_verify"]`` by Math-Verify where that decides."""
+        """Return the verdict of the string rules and, in ``also["math_verify"]``, that of Math-Verify if it has one."""
         correct = equivalent(item.gold, answer)
         verified = await tools.math_verify.equal(item.gold, answer)
         also = {} if verified is None else {"math_verify": verified}
@@ -170,7 +170,7 @@ def equivalent(a: str, b: str) -> bool:
 def normal_form(answer: str) -> str:
     """Return one spelling for all spellings that the rules call equal."""
     text = _SET_OPTION.sub(r"\1", _without_decoration(answer))
-    # With that blank the text is a unit behind a number, without it the answer itself.
+    # Text that begins with a blank is the unit of a number; other text is the answer itself.
     text = text.split(r"\text{ ", 1)[0].replace(" .", " 0.").replace("{.", "{0.")
     text = _without_variable(f"0{text}" if text.startswith(".") else text)
     text = _with_braced_arguments(text, r"\sqrt", arguments=1)

@@ -20,7 +20,7 @@ from harness.sandbox.cache import Scope, VerdictCache
 from harness.sandbox.process import Child
 
 WORKER = (sys.executable, "-m", "harness.benchmarks.math_worker")
-# Above that of the worker for one pair; the imports of its start take seconds on a cold disk.
+# More than the worker's own limit for one pair; importing its libraries takes seconds on a cold disk.
 REPLY_LIMIT_S = 180.0
 LONGEST_ANSWER = 1000
 INHERITED = ("HOME", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH")
@@ -64,7 +64,7 @@ class MathVerifier:
                 with contextlib.suppress(OSError):
                     reply = await worker.ask(json.dumps([gold, answer]).encode(), self._reply_limit_s)
             finally:
-                # The reply to an abandoned question must never be read as the answer to the next one.
+                # A late reply must never be read as the reply to the next pair.
                 if not reply:
                     self._end()
         if not reply:
@@ -80,7 +80,7 @@ class MathVerifier:
             worker.close()
 
     async def _start(self) -> Child:
-        # No key or token of ours reaches it, and sets of symbols are always walked in the same order.
+        # No key or token reaches it; with a fixed hash seed, sets of symbols are always in the same order.
         inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
         try:
             self._worker = Child(self._command, {**inherited, "PYTHONHASHSEED": "0"}, ROOT)

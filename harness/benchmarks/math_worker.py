@@ -20,13 +20,13 @@ from harness.sandbox.jail.protocol import Channel
 
 ON_LINUX = sys.platform == "linux"
 CPU_LIMIT_S = 4
-# Nothing here ever waits, so only a machine on which a child gets no thirtieth of a core meets this limit.
+# Nothing here waits, so it takes a machine that gives a child less than a thirtieth of a core to meet this limit.
 WALL_LIMIT_S = 120
 MEMORY_LIMIT_MIB = 2 << 10
 OPEN_FILES = 64
 UNDECIDED = b"null"
 VERDICTS = (b"true", b"false", UNDECIDED)
-# Parsed before the first fork, so that what the parsers build up on their first texts is there for every pair alike.
+# Parsed before the first fork, as the parsers build up tables on their first texts.
 WARMING = (
     (r"\frac{\sqrt{2}}{2} + 3^{10}", r"0.5x^2 - \sin(\pi) \cdot 7"),
     (r"(1, 2] \cup [3, \infty)", r"\left\{1, -2\right\}"),

@@ -22,7 +22,7 @@ _ALONE = rf"(?!\)?\s*(?:,|/|&|\band\b|\bor\b)\s*(?:\([A-J](?![\w'])|{_BARE}))(?!
 _NOUN = r"(?i:(?:option|choice|letter)\s+)?"
 _BOXED_LETTER = re.compile(rf"{_NOUN}\(?([A-J]){_ALONE}\)?(?:[.:)]?\s.*|[.:)].*)?", re.DOTALL)
 _WRAPPED = re.compile(FONT + r"\{([^{}]*)\}")
-# An answer line on the line below another is no correction of it; the two begin a list.
+# Answer lines on consecutive lines are a list, and the later ones no correction.
 _ANSWER_LETTER = re.compile(
     rf"(?i:\b(?:answer|correct\s+(?:option|choice))(?:\s+is\b|\s*:))[\s:]*{_NOUN}"
     rf"(?:\(\s*([A-J])(?![\w'])|({_BARE})){_ALONE}"
@@ -37,7 +37,7 @@ _CONCLUSION = re.compile(
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _LISTED = re.compile(r"(?<!\w)\(?[A-J][.)]\s")
-# A line that gives an option in other words has few of them: "E. coli is found in ..." is a sentence.
+# Words of a line that gives an option in other words than the question: "E. coli is found in ..." is a sentence.
 _MOST_WORDS = 3
 _MARKUP = re.compile(r"[*_$`\"“”]|\\(?:boxed|fbox)\s*\{|\\(?:q?quad|mathbf|mathrm|bf|rm)\b|\\(?:[,;:! ]|$)")
 

@@ -30,7 +30,7 @@ _OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
     ast.RShift: ast.BitAnd,
 }
 _NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
-# Most likely to fail the tests first: a moved bound (last but two) is often one that no test touches.
+# Likeliest to fail the tests first: a moved bound ("comparison") is often one that no test reaches.
 _KINDS = ("condition", "operator", "constant", "comparison", "name", "return")
 
 

@@ -112,8 +112,8 @@ class LoadedItems(NamedTuple):
 
 def load_items(key: str, data: str) -> LoadedItems:
     """Read and normalise a benchmark; raise UserError without its data or if count or checksum is not as expected."""
-    declared = entry(key)
-    records = load(declared, data)
+    declaration = entry(key)
+    records = load(declaration, data)
     upstream = "expected upstream's schema, use upstream's file"
     try:
         items = benchmark(key).normalise(records.rows)
@@ -123,13 +123,13 @@ def load_items(key: str, data: str) -> LoadedItems:
         raise UserError(f"{records.place}: {error}; {upstream}") from error
     if repeated := len(items) - len({item.id for item in items}):
         raise UserError(f"{records.place}: {repeated} ids repeat; {upstream}")
-    digest, expected = checksum(items), declared.expected
+    digest, expected = checksum(items), declaration.expected
     if data == "real" and (len(items), digest) != (expected.count, expected.checksum):
-        hub = f"{declared.hub.repo} at {declared.hub.revision or 'an earlier revision'}"
+        hub = f"{declaration.hub.repo} at {declaration.hub.revision or 'an earlier revision'}"
         raise UserError(
-            f"{records.place} gives {len(items)} {declared.title} questions with checksum {digest[:12]}; expected "
+            f"{records.place} gives {len(items)} {declaration.title} questions with checksum {digest[:12]}; expected "
             f"{expected.count} with {expected.checksum[:12]}. It is cut off, altered or not the right file: use "
-            f"upstream's unchanged file {declared.mirror}, or {hub}"
+            f"upstream's unchanged file {declaration.mirror}, or {hub}"
         )
     return LoadedItems(items, records.source, digest)
 
@@ -148,7 +148,7 @@ def split_items(key: str, data: str, items: list[Item], kind: str) -> Split:
     return split
 
 
-def load(declared: BenchmarkEntry, data: str) -> UpstreamRecords:
+def load(declaration: BenchmarkEntry, data: str) -> UpstreamRecords:
     """Read upstream's records from ``GMR_DATA_DIR``, else a package, else the hub; or the embedded ones.
 
     Raises UserError if there are none or they cannot be read.
@@ -157,21 +157,21 @@ def load(declared: BenchmarkEntry, data: str) -> UpstreamRecords:
         raise UserError(f"data: {data!r} is unknown; choose 'embedded' or 'real'")
     folder = os.environ.get(DATA_DIR)
     if data == "embedded":
-        path, source = EMBEDDED / f"{declared.key}.jsonl", "embedded"
+        path, source = EMBEDDED / f"{declaration.key}.jsonl", "embedded"
         cure = "put records in upstream's form there, one JSON object a line, or choose data 'real'"
     elif folder:
-        path, source = Path(folder).expanduser() / declared.mirror, f"mirror {declared.mirror}"
+        path, source = Path(folder).expanduser() / declaration.mirror, f"mirror {declaration.mirror}"
         cure = f"put upstream's file there, or point {DATA_DIR} to the folder that holds it, or unset it"
-    elif declared.package:
-        spec = importlib.util.find_spec(declared.package.replace("-", "_"))
+    elif declaration.package:
+        spec = importlib.util.find_spec(declaration.package.replace("-", "_"))
         if spec is None or spec.origin is None:
-            raise UserError(f"{declared.title} comes with the package {declared.package}; install it")
-        path, source = Path(spec.origin).parent / "data" / "HumanEval.jsonl.gz", f"package {declared.package}"
-        cure = f"reinstall the package {declared.package}"
+            raise UserError(f"{declaration.title} comes with the package {declaration.package}; install it")
+        path, source = Path(spec.origin).parent / "data" / "HumanEval.jsonl.gz", f"package {declaration.package}"
+        cure = f"reinstall the package {declaration.package}"
     else:
-        return _load_from_hub(declared)
+        return _load_from_hub(declaration)
     if not path.is_file():
-        raise UserError(f"{path} does not exist; expected the questions of {declared.title} there: {cure}")
+        raise UserError(f"{path} does not exist; expected the questions of {declaration.title} there: {cure}")
     return UpstreamRecords(_read_file(path), source, str(path))
 
 
@@ -189,20 +189,20 @@ def _read_file(path: Path) -> list[dict[str, Any]]:
         raise UserError(f"{reason}; it is damaged or cut off: fetch the file again") from error
 
 
-def _load_from_hub(declared: BenchmarkEntry) -> UpstreamRecords:
+def _load_from_hub(declaration: BenchmarkEntry) -> UpstreamRecords:
     # Its import takes a second.
     from datasets import concatenate_datasets, disable_progress_bars, load_dataset
 
     disable_progress_bars()
-    hub = declared.hub
+    hub = declaration.hub
     address = f"{hub.repo}@{hub.revision or 'newest'}"
     try:
         parts = [load_dataset(hub.repo, config, revision=hub.revision, split=hub.split) for config in hub.configs]
     except Exception as error:  # the hub's client lets the exceptions of half a dozen libraries through
         reason = (
-            f"{declared.title} cannot be loaded from the hub, {address} ({type(error).__name__}: {_one_line(error)})"
+            f"{declaration.title} cannot be loaded from the hub, {address} ({type(error).__name__}: {_one_line(error)})"
         )
-        cure = f"connect to the network, or set {DATA_DIR} to a folder that holds {declared.mirror}"
+        cure = f"connect to the network, or set {DATA_DIR} to a folder that holds {declaration.mirror}"
         raise UserError(f"{reason}; {cure}") from error
     return UpstreamRecords(concatenate_datasets(parts).to_list(), f"hub {address}", f"{address} on the hub")
 

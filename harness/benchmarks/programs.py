@@ -14,7 +14,7 @@ from collections.abc import Sequence
 LONGEST_PROGRAM = 1_000_000
 LONGEST_SALVAGED = 30_000
 
-# These bound the parsing of a hostile text; a cut-off program takes two cuts of one stretch.
+# Bounds on the parsing of a hostile text; a program that is cut off takes two cuts of one stretch.
 _MOST_STRETCHES = 8
 _MOST_CUTS = 3
 _MOST_PARTS = 8
@@ -33,7 +33,7 @@ def _parsed(source: str) -> ast.Module | int:
     if len(source) > LONGEST_PROGRAM:
         return 1
     with warnings.catch_warnings():
-        # A dubious escape sequence in somebody's program is not our users' concern.
+        # Users need no warning of a dubious escape sequence in a model's program.
         warnings.simplefilter("ignore")
         try:
             return ast.parse(source)
@@ -73,7 +73,7 @@ def _end_of_stretch(lines: list[str], start: int) -> int:
 def without_trials(source: str) -> str:
     """Return a program with ``pass`` for the asserts and bare calls of its top level, on the same lines.
 
-    Text that is no program is returned as it is. What is for scripts alone needs no care: programs are modules.
+    Text that is no program is returned as it is. A ``__main__`` block may stay: programs run as modules.
     """
     tree, text = parse(source), source.encode()
     starts = [0, *itertools.accumulate(map(len, text.splitlines(keepends=True)))]

@@ -11,23 +11,23 @@ class Program:
     """A program that runs as a module named ``solution``, and checks that run in another process and see its names."""
 
     source: str
-    setup: str = ""  # trusted source that runs before the program, and before the checks
+    setup: str = ""  # trusted source, executed before the program and before the checks
     checks: str = ""  # trusted; an AssertionError means a wrong answer, and the standard library needs no import
-    entry_point: str = ""  # the function the checks are about, the program's even where a built-in has its name
-    show: str = ""  # a variable of the program whose text is wanted
+    entry_point: str = ""  # the function that the checks test; never a built-in of that name
+    show: str = ""  # a variable of the program whose text is returned
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The limits of one program."""
 
-    cpu_s: int = 10  # of all threads together; it decides, because it does not depend on what else the machine does
+    cpu_s: int = 10  # of all threads together; independent of the load of the machine, so it is the limit that decides
     wall_s: float = 120.0  # for programs that wait
     memory_mib: int = 1024  # address space
     output_kib: int = 64  # of standard output that is kept
     file_mib: int = 1  # of the largest file
     open_files: int = 64
-    threads: int = 64  # at once; at ``rlimit`` no second one where the system counts threads as processes
+    threads: int = 64  # at once; one at ``rlimit`` on Linux, which counts threads as processes
 
 
 class Outcome(enum.StrEnum):
@@ -51,7 +51,7 @@ class Execution:
 
     outcome: Outcome
     detail: str  # one line for people, such as the exception and the line that raised it
-    stdout: str  # what was printed, up to the limit; empty where the moment of a forced end would decide how much
-    shown: str | None = None  # the first 4096 characters of the variable that was asked for
+    stdout: str  # what was printed, up to the limit; empty after a forced end, whose moment would decide how much
+    shown: str | None = None  # the first 4096 characters of the variable ``Program.show``
     is_loaded: bool = True  # whether the program came to the end of its top level
     was_idle: bool = False  # whether it hardly used the processor before a limit of wall time

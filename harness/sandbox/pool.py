@@ -27,25 +27,25 @@ from harness.sandbox.worker import Worker, WorkerLostError, failed_execution
 
 # The strongest first.
 LEVELS = (FULL, RLIMIT)
-# What the neighbours of a program may have brought about.
+# Other programs on a busy machine may have caused these.
 _DOUBTFUL = (Outcome.CPU_LIMIT, Outcome.WALL_LIMIT, Outcome.KILLED)
 # Another machine, or this one on another day, may end the same program otherwise. A limit of memory is among them: with
 # more processors, more of it is set aside for threads. A limit of output is not: the program's own bytes are counted.
 _MACHINE_DEPENDENT = frozenset({*_DOUBTFUL, Outcome.MEMORY_LIMIT, Outcome.SANDBOX_ERROR})
-# What ends a trial of a level on a machine that may offer it all the same: outcomes, and errors of what is short.
+# A trial of a level that ends this way, or for a shortage of memory or the like, does not say that it is refused.
 _DISTURBANCES = _MACHINE_DEPENDENT - {Outcome.SANDBOX_ERROR}
 _SHORTAGES = tuple(map(os.strerror, (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)))
 _TRIALS = 3
-# How chance, the clock and the machine get into a program; a word too many costs no more than executing again.
+# By these a program may depend on chance, the clock or the machine; a name too many costs only another execution.
 _NONDETERMINISTIC_NAMES = (
     "random secrets uuid time timeit datetime tempfile os io pathlib glob shutil platform socket http urllib resource "
     "signal gc threading _thread concurrent asyncio multiprocessing subprocess "
     "gzip zipfile tarfile email ssl statistics logging importlib __import__"
 )
 _NONDETERMINISTIC = re.compile(rf"\b(?:{'|'.join(_NONDETERMINISTIC_NAMES.split())})\b|\b(?:id|open)\(")
-# Enough for what a tool reads, which is printed last; grading reads no output.
+# Characters from the end of the output: code tools read no more, and grading reads none.
 _KEPT_OUTPUT = 1000
-# Loads from disk after confinement, both Python and shared objects.
+# Needs files of the library after confinement, both Python and shared objects.
 _PROBE = Program("import decimal, json, random, statistics, zoneinfo")
 
 logger = logging.getLogger(__name__)
@@ -110,9 +110,9 @@ class Sandbox:
     def __init__(
         self,
         limits: Limits | None = None,
-        workers: int | None = None,  # alive at once, by default one a processor; with more, programs wait too long
-        level: str | None = None,  # of LEVELS, by default the best; UserError where the machine does not offer it
-        cache: Cache | None = None,  # remembers programs that only their text decides, and of output the end
+        workers: int | None = None,  # by default one a processor; with more, programs would wait too long
+        level: str | None = None,  # of LEVELS, by default the best; UserError if the machine refuses it
+        cache: Cache | None = None,  # keeps the outcome of programs that depend on nothing but their text
     ) -> None:
         if level and level not in LEVELS:
             raise UserError(f"unknown sandbox level {level!r}; expected one of {', '.join(LEVELS)}")
@@ -148,7 +148,6 @@ class Sandbox:
 
     async def _decide(self, program: Program) -> tuple[tuple[Any, ...], Scope]:
         execution = await self._execute(program)
-        # As far as the text tells.
         is_deterministic = not any(map(_NONDETERMINISTIC.search, (program.source, program.setup, program.checks)))
         scope = Scope.MACHINE if is_deterministic and execution.outcome not in _MACHINE_DEPENDENT else Scope.PROCESS
         if execution.outcome is Outcome.SANDBOX_ERROR:
@@ -182,7 +181,7 @@ class Sandbox:
             return failed_execution(f"{type(error).__name__}: {error}")
         finally:
             if worker is not None and worker.is_spent:
-                # It may take its time to end, and its files to go.
+                # Ending a process and deleting its files may take a while.
                 await asyncio.to_thread(worker.close)
             elif worker is not None:
                 self._idle.append(worker)

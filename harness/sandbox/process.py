@@ -57,7 +57,7 @@ class Child:
         """Wait until the process has ended, and with it all that it started."""
         self._connection.close()
         self.process.wait()
-        # Where it was killed, only what it started still holds the other end.
+        # If it was killed, processes that it started may still hold the other end.
         select.select([self._errors], [], [], _CLOSING_S)
         self._errors.close()
 

@@ -25,26 +25,26 @@ from harness.sandbox.jail.protocol import BOX_BYTES, BOX_ENTRIES, LONGEST_ORDER
 from harness.sandbox.model import Execution, Limits, Outcome, Program
 from harness.sandbox.process import Child
 
-# The customary user that owns nothing, also what the kernel shows for users it cannot name; and a neighbour of it.
+# The customary user that owns nothing (``nobody``), and the number before it.
 PROGRAM_USER, CHECKS_USER = 65534, 65533
-# In a root directory of its own in memory; below no directory that may hold an interpreter.
+# At ``full``: in a root directory in memory, below no directory that may hold an interpreter.
 _PRIVATE_BOX = "/box"
 _INSTALLED_PACKAGES = ("site-packages", "dist-packages")
-# A worker that has not replied by then, beyond the wall limit of the program, is broken.
+# A worker that has not replied so long after all limits have passed is broken.
 _PATIENCE_S = 60.0
-# What checks leave behind in the process they share does not pile up.
+# Programs a worker serves, so that what checks leave behind in their process does not pile up.
 _LIFETIME = 1000
 # Not -I, which would ignore PYTHONHASHSEED: everything else it does is done by -P, -s and the environment.
 _OPTIONS = ("-P", "-S", "-s")
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
-# The same for all programs, for others can read it.
+# The same for all programs, as other processes can read it.
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from jail.main import main; sys.path.pop(); main()"
-# Ends at a moment that differs between runs, and with it the amount of output.
+# These end a program at a moment that differs between runs, and with it the amount of output.
 _CUT_ANYWHERE = {Outcome.CPU_LIMIT, Outcome.WALL_LIMIT, Outcome.KILLED, Outcome.SANDBOX_ERROR}
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _LONGEST_DETAIL = 300
-# Of the processor time that a program may have: less than this share shows that it waits.
+# A program that has used less than this share of its processor time was waiting.
 _IDLE = 0.1
 
 
@@ -56,7 +56,7 @@ class Worker:
     """Process that runs one program at a time, on one event loop; to be closed after use."""
 
     def __init__(self, level: str, limits: Limits) -> None:
-        # Whether it is of no use: not started, broken, with files in its work directory, or old.
+        # Whether to replace it: not started, broken, old, or with files left in its work directory.
         self.is_spent = True
         self._programs = 0
         self._limits = limits
@@ -72,14 +72,14 @@ class Worker:
             size = f"more than {LONGEST_ORDER >> 20} MiB of source, {len(program.source)} characters of it the program"
             return Execution(Outcome.NOT_EXECUTABLE, size, "")
         self.is_spent = True
-        # Until then even a crowded machine lets a worker start, the program reach its limits, and the checks theirs.
+        # Enough for a worker to start on a crowded machine, and for program and checks to reach their limits.
         content = await self.child.ask(order, self._limits.wall_s + 10 * self._limits.cpu_s + _PATIENCE_S)
         if not content and await asyncio.to_thread(self.child.process.wait) == -signal.SIGXCPU:
-            # Only with what a program returns can checks take so long.
+            # Checks take so long only over a value that the program returned.
             return Execution(Outcome.CPU_LIMIT, f"more than {self._limits.cpu_s} s of processor time in the checks", "")
         if not content:
             raise WorkerLostError(f"the worker ended: {self.child.last_error_line()}")
-        # The process of the checks wrote it; no program can write to this connection.
+        # Written by the process of the checks; no program can write to this connection.
         report: dict[str, Any] = marshal.loads(content)  # noqa: S302
         if "failure" in report:
             raise OSError(report["failure"])
@@ -90,7 +90,7 @@ class Worker:
     def close(self) -> None:
         """End the process and all that it started, and delete its work directory."""
         self.child.close()
-        # Trees deeper than the interpreter can follow, and directories whose owner took all rights away.
+        # Unlike ``shutil.rmtree``, these remove very deep trees and directories without any rights.
         for tool in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
             if self._home is not None:
                 subprocess.run([*tool, self._home], stderr=subprocess.DEVNULL, check=False)  # noqa: S603
@@ -106,7 +106,7 @@ def policy(level: str, limits: Limits, box: str) -> dict[str, Any]:
     # The system counts threads per user, which is only this program in a user namespace of its own; with the user's
     # other processes in the count, the one certain limit is "no more".
     limits = limits if level == FULL else replace(limits, threads=1)
-    # None to stay the present user; where there are two, neither can touch the other.
+    # Two users, so that neither process can touch the other; None to stay the present user.
     users = (PROGRAM_USER, CHECKS_USER) if os.geteuid() == 0 else (None, None)
     names = dict(zip(("program_user", "checks_user"), users, strict=True))
     return {"level": level, "limits": asdict(limits), "box": box, "parent": os.getpid(), **names, **_library()}
@@ -116,7 +116,7 @@ def _execution(report: dict[str, Any], limits: Limits) -> Execution:
     outcome, detail = _outcome(report, limits)
     stdout = "" if outcome in _CUT_ANYWHERE else report["stdout"].decode("utf-8", "replace")
     shown = report["shown"] if outcome is Outcome.PASSED else None
-    # One that waits for a processor, or whose checks do, has had some of it.
+    # A program that waited for a free processor, or whose checks did, has used some time of it.
     used_s = report["cpu_s"] + report["checks_cpu_s"]
     was_idle = outcome is Outcome.WALL_LIMIT and used_s < _IDLE * min(limits.cpu_s, limits.wall_s)
     return Execution(outcome, _line(detail), stdout, shown and _encodable(shown), report["is_loaded"], was_idle)
@@ -153,7 +153,7 @@ def _encodable(text: str) -> str:
 def _make_home() -> str:
     """Make a directory with the work directory in it; a private root, in memory, needs none."""
     home = tempfile.mkdtemp(prefix="sandbox-")
-    # Others may pass through, but not look into it.
+    # Other users may pass through it, but not list it.
     os.chmod(home, 0o711)  # noqa: S103
     os.mkdir(f"{home}/box", 0o700)
     try:

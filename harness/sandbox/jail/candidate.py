@@ -30,7 +30,7 @@ _MODULE = ModuleType(protocol.MODULE)
 _REHEARSED = "from typing import List\n\ndef f(x, y):\n    return [x, (y, True), {x: None}]\n"
 _REHEARSALS = 10
 _LONGEST_MESSAGE = 300
-# Of a failure; where it is longer, the one line about it has to do.
+# Of a failure with its arguments and attributes; a longer one is reported by one line.
 _LONGEST_FAILURE = 1 << 16
 
 
@@ -39,10 +39,10 @@ def prepare() -> None:
     package = __name__.partition(".")[0]
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         del sys.modules[name]
-    # A module that is in ``sys.modules``, where dataclasses and pickle look for it.
+    # Dataclasses and pickle look for it in ``sys.modules``.
     sys.modules[protocol.MODULE] = sys.modules["__main__"] = _MODULE
     sys.argv, sys.orig_argv = [""], []
-    # Some starters of processes add it.
+    # Some shells set it.
     os.environ.pop("PWD", None)
 
 
@@ -58,7 +58,7 @@ def rehearse() -> None:
 
 def run(channel: Channel) -> NoReturn:
     """Run the program that arrives first, then serve requests until the other side is gone."""
-    # Bound now: afterwards the names could lead to whatever the program put there.
+    # Bound now, as the program may replace them.
     end, flush, quiet = os._exit, sys.stdout.flush, contextlib.suppress
     send, receive = channel.send, channel.receive
     try:
@@ -159,11 +159,11 @@ class _RunningProgram:
         notes = [[*item] for item, state in zip(mutable, before, strict=False) if self._state(item[1]) != state]
         notes += [[place] for place, argument in mutable if argument is result]
         reply = self._pack([VALUE, result, *notes])
-        # Of a table that a function fills, say, the checks need not hear.
+        # Without notes if they are too long, as of a large table that a function fills.
         return reply if len(reply) <= LONGEST else self._pack([VALUE, result])
 
     def _state(self, value: Any) -> bytes:
-        # Much faster, but only for built-in types.
+        # Much faster than packing, but for built-in types only.
         with contextlib.suppress(ValueError):
             return marshal.dumps(value, 2)
         return self._pack(value)
@@ -197,10 +197,10 @@ class _RunningProgram:
         if issubclass(kind, type) and issubclass(value, BaseException) and not is_built_in(value):
             bases = [base for base in value.__bases__ if issubclass(base, BaseException)]
             packed = [base.__name__ if is_built_in(base) else self._refer(base) for base in bases]
-            # Where it comes from, as far as it tells: any text, or no text at all.
+            # The program may have put anything there.
             place = [text if isinstance(text, str) else "" for text in (value.__module__, value.__qualname__)]
             return {protocol.EXCEPTION_CLASS: [self._number(value), value.__name__, packed, *place]}
-        # Whether the class says itself what is equal, dataclasses included.
+        # Whether the class defines equality, as dataclasses do.
         is_record = isinstance(kind.__eq__, FunctionType)
         return {REFERENCE: [self._number(value), kind.__name__, *([self._number(kind)] if is_record else [])]}
 
@@ -260,7 +260,7 @@ def describe(error: BaseException, *, briefly: bool = False) -> tuple[str, str]:
 
     The part, one of set-up, program and checks, is empty for an exception from elsewhere.
     """
-    # How the interpreter words an overflow of its stack depends on where in itself it met it.
+    # The interpreter's message about an overflow of its stack depends on where it occurred.
     message = error.msg if isinstance(error, SyntaxError) else "" if isinstance(error, RecursionError) else error
     text = type(error).__name__
     if not briefly:

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from . import linux
 
 FULL, RLIMIT = "full", "rlimit"
-# What the checks hold of values of programs.
+# Memory of the checks, which hold values of the program.
 _CHECKS_MIB = 2 << 10
 _RLIMITS = {
     "cpu_s": (resource.RLIMIT_CPU, 1),
@@ -90,7 +90,7 @@ def set_rlimits(limits: Mapping[str, float]) -> None:
     for name in _RLIMITS.keys() & limits.keys():
         kind, unit = _RLIMITS[name]
         soft = int(limits[name]) * unit
-        # A program that catches the first signal meets one it cannot catch.
+        # A program may catch the signal at the soft limit, but not the one at the hard limit.
         hard = soft + 1 if name == "cpu_s" else soft
         _, ceiling = resource.getrlimit(kind)
         if ceiling == resource.RLIM_INFINITY:

@@ -9,7 +9,7 @@ from typing import Any
 from .candidate import is_built_in
 from .protocol import UnreadableError
 
-# Their meaning to the interpreter is not "something went wrong": inside a check they could end a loop early.
+# To the interpreter these are no errors: raised inside a check they could end a loop early.
 _NEVER_RAISED = (StopIteration, StopAsyncIteration, GeneratorExit)
 # What these raise says how a test continues: skipped, stopped.
 _TESTING = frozenset({"bdb", "doctest", "pdb", "test", "unittest"})
@@ -57,10 +57,10 @@ def exception_class(remote: object, name: str, bases: list[Any], module: object,
     kinds = tuple(map(_raisable, bases)) or (ProgramError,)
     members: dict[str, Any] = {"_remote": remote, "__str__": lambda error: str(error.__dict__[_TEXT])}
     original = _library_class(module, qualified)
-    # What its own bases say holds whether or not the module is loaded by now.
+    # The class of the library only if it has the same bases, so that nothing depends on what is loaded by now.
     if original is not None and _built_in_bases(original) == _built_in_bases(*kinds):
         kinds = (original,)
-        # Arguments as they are: what the class itself makes of them has been made by the program.
+        # Arguments are kept as they are: in the program the class has already made of them what it does.
         members["__init__"] = next(filter(is_built_in, original.__mro__)).__init__  # type: ignore[misc]
     return RemoteException(name, kinds, members)
 

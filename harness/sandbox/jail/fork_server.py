@@ -19,7 +19,7 @@ from .protocol import CROWDED, WALL, Channel
 
 # In a private root the kernel counts files; elsewhere this process looks every so often.
 _WATCH_MS = 50
-# From the end of a connection to the end of its process, where one follows.
+# How long a process may live on after its connection has ended, and how often to look.
 _PATIENCE_S, _PAUSE_S = 2.0, 0.0005
 
 
@@ -30,7 +30,7 @@ def run(policy: Policy, control: socket.socket) -> NoReturn:
             os.dup2(os.open(os.devnull, os.O_RDWR), number)
         keep_only([control.fileno()])
         if policy.level == FULL:
-            # Goes on as the first process of new namespaces: with it, everything in there ends.
+            # The child goes on as the first process of new namespaces: when it ends, all processes in them end.
             isolate(policy)
             first = os.fork()
             if first != 0:
@@ -66,7 +66,7 @@ class _ForkServer:
         candidate.prepare()
         gc.disable()
         gc.collect()
-        # Nothing of what is there now is ever garbage, and looking at it would copy it into every child.
+        # No present object ever becomes garbage; a collection in a child would only copy the pages they are on.
         gc.freeze()
 
     def serve(self) -> bool:
@@ -90,7 +90,7 @@ class _ForkServer:
             os.waitpid(child, 0)
             return False
         status, cpu_s, lived_on = _end(child, patiently=word == protocol.HUNG_UP and not cut)
-        # What it may have left; at ``full`` it could start nothing.
+        # Processes that it may have started at ``rlimit``.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child, signal.SIGKILL)
         try:

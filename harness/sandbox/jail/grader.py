@@ -27,12 +27,12 @@ from .failures import remote_failure
 from .peer import Peer
 from .protocol import CHECKS, SETUP, Channel, TooLongError, UnreadableError
 
-# Outcomes by the words of harness.sandbox.model.Outcome; of the others, protocol.GONE and FAILURE, that knows nothing.
+# Values of harness.sandbox.model.Outcome, which a bare interpreter cannot import.
 PASSED, WRONG_ANSWER, EXCEPTION = "passed", "wrong_answer", "exception"
 MEMORY_LIMIT, OUTPUT_LIMIT, NOT_EXECUTABLE = "memory_limit", "output_limit", "not_executable"
 _PIECE = 1 << 16
 _RECURSION_LIMIT = sys.getrecursionlimit()
-# No source text can hold these names.
+# Names of the calls that are added to checks; no source text can use them.
 _ASSERTING, _HELD, _IN_PLACE, _SAME = "@asserting", "@held", "@in_place", "@same"
 _BUILT_IN = frozenset(dir(builtins))
 
@@ -43,7 +43,7 @@ class Grader:
     def __init__(self, policy: Policy, control: socket.socket) -> None:
         self._policy = policy
         self._control = control
-        # Nobody reads what the compiler thinks of somebody's checks, and a full pipe would stop everything.
+        # Nobody reads the compiler's warnings about checks, and a full pipe would stop this process.
         warnings.simplefilter("ignore")
         rules, self._pinned = file_rules(policy, None)
         self._next_process: list[int] | None = self._receive_process()
@@ -55,14 +55,14 @@ class Grader:
             checks = compile_checks(order["setup"], order["checks"], order["entry_point"])
         except (SyntaxError, ValueError) as error:
             return {"failure": f"setup or checks are no Python: {error}"}
-        # Of what checks may change for those after them, the one thing that some do.
+        # Some checks change it, and the next ones run in the same process.
         sys.setrecursionlimit(_RECURSION_LIMIT)
-        # As much processor time again as a program has, from now on.
+        # Checks have as much processor time as the program.
         start_s = _cpu_s()
         limit = int(start_s) + 1 + self._policy.limits["cpu_s"]
         _, ceiling = resource.getrlimit(resource.RLIMIT_CPU)
         resource.setrlimit(resource.RLIMIT_CPU, (limit if ceiling < 0 else min(limit, ceiling), ceiling))
-        # Drawn cases are the same ones each time.
+        # Checks that draw cases draw the same ones each time.
         random.seed(0)
         connection, output = self._next_process or self._receive_process()
         self._next_process = None
@@ -184,7 +184,7 @@ def _outcome(error: BaseException) -> tuple[str, str]:
     try:
         detail, part = describe(error)
     except Exception:
-        # A check's own message may hold a number of more digits than can be written.
+        # The message of a check may hold a number with more digits than Python writes.
         detail, part = describe(error, briefly=True)
     if isinstance(error, MemoryError):
         return MEMORY_LIMIT, detail
@@ -200,7 +200,7 @@ class _Checks(NamedTuple):
     entry_point: str  # the one name that comes from the program even if something else has it; may be empty
 
 
-# A question is asked many times in a row while a method learns from it.
+# While a method learns, it is asked the same question many times in a row.
 @functools.lru_cache(maxsize=256)
 def compile_checks(setup: str, checks: str, entry_point: str) -> _Checks:
     """Compile set-up and checks, which are trusted; raise SyntaxError or, for a null byte, ValueError."""
@@ -240,7 +240,7 @@ class _Instrumenter(ast.NodeTransformer):
 
     def __init__(self, has_identity: bool) -> None:
         self.assertions = 0
-        # Of large expressions, most have none.
+        # Visiting large expressions takes long, and most have no ``is``.
         self._visit_children: Callable[[Any], Any] = self.generic_visit if has_identity else lambda node: node
 
     def visit_Assert(self, node: ast.Assert) -> list[ast.AST]:

@@ -10,8 +10,8 @@ import struct
 import sys
 from collections.abc import Sequence
 
-# Name, number on x86_64, number on aarch64. A program may make none of them but the last, some of these with certain
-# arguments only. By what they reach:
+# Name, number on x86_64, number on aarch64, by what they reach. A program may make the last ones only, and some of
+# these with certain arguments alone.
 SYSTEM_CALLS = {
     "network": """
     socket:41:198 connect:42:203 bind:49:200 listen:50:201 accept:43:202 accept4:288:242 sendmsg:46:211
@@ -48,7 +48,7 @@ SYSTEM_CALLS = {
 _ROWS = [[row.split(":") for row in text.split()] for text in SYSTEM_CALLS.values()]
 NUMBERS = {name: (x86_64, aarch64) for rows in _ROWS for name, x86_64, aarch64 in rows}
 FORBIDDEN = tuple(name for rows in _ROWS[:-1] for name, _, _ in rows)
-# Where the table has the numbers of this machine, if it has.
+# Column of this machine, None without one.
 _COLUMN = {"x86_64": 0, "aarch64": 1}.get(os.uname().machine) if sys.platform == "linux" else None
 KNOWN = _COLUMN is not None
 
@@ -130,7 +130,7 @@ _BIND, _RECURSIVE, _PRIVATE, _NO_SUID, _NO_DEVICES = 1 << 12, 1 << 14, 1 << 18, 
 _READ_ONLY_NO_SUID_NO_DEVICES = (1 | 2 | 4).to_bytes(8, "little") + bytes(24)
 _AT_CURRENT_DIRECTORY, _AT_RECURSIVE = 2**64 - 100, 0x8000
 _DETACH = 2
-# The root and the work directory in it live in memory and go with the namespace.
+# The root and the work directory in it are in memory and disappear with the namespace.
 _ROOT_OPTIONS = b"size=16m,nr_inodes=1k,mode=755"
 _SITE = "/tmp"  # noqa: S108  hidden under the private root, in this namespace only
 
@@ -205,7 +205,7 @@ def call_filter(pid: int = _ANY_PID) -> bytes:
     low = _FIRST_ARGUMENT + 8 * 4
     null = [_step(_LOAD, low), _step(_IF_EQUAL, 0, 0, 2), _step(_LOAD, low + 4), _step(_IF_EQUAL, 0, 1, 0)]
     rules.append(_for("sendto", [*null, _step(_RETURN, _REFUSE), _step(_RETURN, _ALLOW)]))
-    # Ends processes that switch to another architecture's call table, then loads the call's number.
+    # End processes that use the call table of another architecture, then load the number of the call.
     ours = [_step(_LOAD, _ARCHITECTURE), _step(_IF_EQUAL, _ARCHITECTURES[os.uname().machine], 1, 0)]
     not_x32 = [_step(_LOAD, _NUMBER), _step(_IF_AT_LEAST, _X32_BIT, 0, 1)]
     guard = [*ours, _step(_RETURN, _KILL), *not_x32, _step(_RETURN, _KILL)]

@@ -12,7 +12,7 @@ from . import fork_server
 from .confinement import Policy
 from .protocol import LONGEST_ORDER, Channel
 
-# What programs and checks are likely to import. Not random: it would draw a new seed in every child.
+# Likely imports of programs and checks. Not random, which would draw a new seed in every child.
 _LIKELY_IMPORTS = "bisect collections copy functools heapq itertools json math operator re string typing"
 
 
@@ -24,17 +24,17 @@ def main() -> None:
         for name in _LIKELY_IMPORTS.split():
             __import__(name)
         control, servers_end = socket.socketpair()
-        # Before anything is received: nothing that arrives here is ever in the memory of a program.
+        # Forked before anything is received, so that no order is ever in the memory of a program.
         server = os.fork()
         if server == 0:
             fork_server.run(policy, servers_end)
         servers_end.close()
-        # Not earlier either: the less a process holds, the sooner it is copied.
+        # Imported after the fork: the less memory the fork server has, the faster it forks.
         from .grader import Grader
 
         grader = Grader(policy, control)
         while True:
-            # The other end is the process that started this one.
+            # Orders come from the process that started this one, so they are trusted.
             parent.send(marshal.dumps(grader.grade(marshal.loads(parent.receive(LONGEST_ORDER)))))  # noqa: S302
     except EOFError as error:
         os.write(2, str(error).encode())

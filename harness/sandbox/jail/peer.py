@@ -21,7 +21,7 @@ class Peer:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        # One stand-in an object, so that two are the same where the objects are.
+        # One stand-in for each object, so that ``is`` holds as in the program.
         self._objects: dict[int, Remote] = {}
         self._extended: dict[int, Extended] = {}
         self._exceptions: dict[int, RemoteException] = {}
@@ -34,9 +34,9 @@ class Peer:
         # By identity: results that were arguments, for the program, and those arguments.
         self._originals: dict[int, tuple[object, object]] = {}
         self.assertions_held = 0
-        # Set where nothing is to be asked any more, so that a failure can be described.
+        # Set to describe a failure without asking the program any more.
         self.is_silent = False
-        # Why there is nothing more to learn; checks may have caught it as if the program had raised it.
+        # What ended the connection; checks may have caught it like an exception of the program.
         self.failure: Exception | None = None
 
     def ask(self, operation: str, *operands: object) -> Any:
@@ -119,7 +119,7 @@ class Peer:
             return self._pack([VALUE, function(*arguments, **keywords)])
         except Exception as error:
             if isinstance(error, AssertionError) and remote_failure(error) is None:
-                # Whatever the program makes of it.
+                # It decides, whatever the program makes of it.
                 self.failure = self.failure or error
             if self.failure is not None:
                 raise

@@ -9,12 +9,12 @@ import struct
 LONGEST, LONGEST_ORDER = 16 << 20, 64 << 20
 _HEAD, _PIECE = 4, 1 << 16
 
-# Grader to fork server, of the process it was handed: the program starts, its process has to end, its connection ended.
+# Grader to fork server, about the process it received: program started, end the process, its connection has ended.
 START, END, HUNG_UP = b"s", b"e", b"h"
-# Fork server to grader: a process is ready, its descriptors come along; any other text says why there is none.
+# Fork server to grader, with the descriptors of a process; any other text says why there is none.
 READY = b"r"
-# How a process ended: status as from ``wait``, processor time, whether a limit of time or files cut it short (below),
-# whether it lived on without its connection, whether it left files.
+# How a process ended: status as from ``wait``, processor time in seconds, the limit that cut it short (below, or 0),
+# whether it lived on after its connection had ended, whether it left files.
 REPORT = struct.Struct("<idB??")
 WALL, CROWDED = 1, 2
 # What a work directory may hold.
@@ -28,8 +28,8 @@ CALL_BACK = "call_back"
 # References to objects of the program, then to those of the checks.
 REFERENCE, EXTENDED, EXCEPTION_CLASS = "object", "extended", "exception"
 BUILT_IN, FUNCTION, ITERATOR = "built_in", "function", "iterator"
-# Operators and comparisons between objects of the program. It never hears of a value of the checks: that may be what
-# they expect.
+# Operators and comparisons between objects of the program. None has an operand of the checks, as that may be the
+# expected value.
 UNARY = ("neg", "pos", "invert", "abs")
 BINARY = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and_", "or_", "xor")
 ORDERINGS = ("lt", "le", "gt", "ge")
@@ -39,7 +39,7 @@ MODULE = "solution"
 # Parts of an order; each is also the name of its source in tracebacks.
 SETUP, PROGRAM, CHECKS = "setup", "program", "checks"
 
-# Outcomes in the grader's report that are none of a program: it ended, as its status tells, or the sandbox failed.
+# Further outcomes in the grader's report: the process ended early, and its status says how; the sandbox failed.
 GONE, FAILURE = "gone", "failure"
 
 
@@ -57,7 +57,7 @@ class Channel:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._pending = bytearray()
-        # Bound now: foreign code may make the names lead elsewhere.
+        # Bound now, as foreign code may replace them in ``os``.
         self._read, self._write = os.read, os.write
 
     def send(self, message: bytes) -> None:

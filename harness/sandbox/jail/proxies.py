@@ -13,7 +13,7 @@ from .protocol import BINARY, ORDERINGS, UNARY
 if TYPE_CHECKING:
     from .peer import Peer
 
-# Types whose content crosses though the object itself stays with the program.
+# Types whose value crosses even if an instance of a subclass stays with the program.
 _EXTENDABLE = (int, str, float, bytes, tuple)
 
 
@@ -73,7 +73,7 @@ class Remote:
         if self._record is None or other._record != self._record:
             return False
         own_fields, other_fields = (self._peer.ask("fields", record) for record in (self, other))
-        # Without attributes there is nothing to go by but the word of the program.
+        # Without attributes there is only the word of the program.
         is_equal = own_fields is not None and bool(own_fields == other_fields)
         if (self._peer.ask("eq", self, other) is True) is not is_equal:
             raise ValueError(f"whether a {self._kind} is equal to another: its == and its attributes do not agree")
@@ -153,6 +153,6 @@ def extend_value(remote: Remote, name: str, value: Any) -> Extended:
 
 @functools.lru_cache(maxsize=64)
 def _extended_class(name: str, base: Any) -> Any:
-    # A copy of a named tuple is one of the program's, too.
+    # A named tuple of the program makes its own copies.
     members = {"_replace": property(lambda value: value._remote._replace)} if hasattr(base, "_fields") else {}
     return type(name, (Extended, base), members)

@@ -14,17 +14,17 @@ from typing import Any, NamedTuple
 
 from .protocol import UnreadableError
 
-# Given what cannot cross: a dictionary with one key.
+# Takes a value that cannot cross; returns a reference to it, a dictionary with one key.
 Refer = Callable[[object], dict[str, Any]]
-# Given an instance of a subclass of an immutable type, and its content as written: how the instance is written.
+# Takes an instance of a subclass of an immutable type, and its written content; returns the written instance.
 Extend = Callable[[object, object], object]
 
 # Nesting of one value; the interpreter's own comparison gives up at about a thousand.
 DEEPEST = 200
 _SIMPLE = frozenset({bool, str, float, NoneType})
-# What two places of a value may share, so that a change in one is seen in the other.
+# Of these, two places of a value may hold the same object, and a change in one is seen in the other.
 MUTABLE = (list, dict, set, bytearray, collections.deque)
-# A mutable value that stands in several places: its number, and its content the first time.
+# Marks an object in several places, with its number and, the first time, its content.
 _SHARED = "shared"
 # Longer integers are written in base 16, whose length no interpreter limits.
 _SHORT_INTEGER = 1 << 63
@@ -73,19 +73,19 @@ def pack(value: object, refer: Refer, extend: Extend = lambda value, content: co
 
 def unpack(content: bytes, resolve: Callable[[str, Any], object]) -> Any:
     """Return the value that :func:`pack` wrote, given what a reference stands for; raise UnreadableError otherwise."""
-    # Numbers are those of one message.
+    # Numbers hold for one message, so a decoder that has met some is not used again.
     decoder = (_decoder.__wrapped__ if f'"{_SHARED}"'.encode() in content else _decoder)(resolve)
     try:
-        # Every NaN is an object of its own, or two would be equal as members of lists.
+        # Every NaN is read as a new object; the same one twice would be equal as a member of lists.
         return decoder.decode(content.decode("utf-8", "surrogatepass"))
     except RecursionError:
-        # Where exactly the interpreter gives up depends on what it has optimised by then.
+        # No depth is named: where the interpreter gives up depends on what it has optimised by then.
         raise UnreadableError("nested too deeply") from None
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, SyntaxError) as error:
         raise UnreadableError(f"{type(error).__name__}: {error}"[:200]) from None
 
 
-# A conversation uses one from its beginning to its end.
+# One decoder serves a connection from its beginning to its end.
 @functools.lru_cache(maxsize=1)
 def _decoder(resolve: Callable[[str, Any], object]) -> json.JSONDecoder:
     shared: dict[int, object] = {}
@@ -102,7 +102,7 @@ def _decoder(resolve: Callable[[str, Any], object]) -> json.JSONDecoder:
 
 
 def _write(value: Any, message: _Message, depth: int) -> object:
-    # No call more than needed: nesting ends where the interpreter gives up.
+    # In one function, as every further call lowers the depth at which the interpreter gives up.
     kind: type = type(value)
     if kind in _SIMPLE or (kind is int and -_SHORT_INTEGER <= value <= _SHORT_INTEGER):
         return value
@@ -140,7 +140,7 @@ def _write(value: Any, message: _Message, depth: int) -> object:
 
 def _write_again(known: _MutableValue, message: _Message) -> object:
     if known.content is None:
-        # It holds itself, so the other side cannot know it yet.
+        # The object holds itself, so the other side cannot have it yet.
         return message.refer(known.value)
     if known.number is None:
         known.number = next(message.numbers)
@@ -167,7 +167,7 @@ def _fit(arguments: list[Any], kinds: str) -> bool:
 def _read_library(name: str, arguments: list[Any]) -> Any:
     if not _fit(arguments, _LIBRARY[name][0]):
         raise TypeError("arguments of other types")
-    # Loaded where the first one arrives: few programs return any.
+    # Imported only now, as few programs return such values.
     module, _, kind = name.partition(".")
     return getattr(importlib.import_module(module), kind)(*arguments)
 
@@ -229,7 +229,7 @@ def _candidate_sets(kind: type, elements: list[Any]) -> Iterator[Any]:
         return
     smallest = max(8, 1 << (2 * len(elements) - 1).bit_length())
     for size in (smallest, 2 * smallest, 4 * smallest) if kind is set else (smallest,):
-        # Added last, so they displace nobody; they only make the table as large.
+        # Added last, these displace no element; they only make the table that large.
         extra = [object() for _ in range(size // 4 - len(elements))] if kind is set else []
         for number in range(_TRIES):
             # The first time in the given order, then in pseudorandom ones.
@@ -241,7 +241,7 @@ def _candidate_sets(kind: type, elements: list[Any]) -> Iterator[Any]:
             yield candidate
 
 
-# Through the type and not through the value: a subclass may have put something else there.
+# By methods of the type, as a subclass may have replaced its own.
 _WRITERS: dict[type, Callable[[Any, _Message, int], object]] = {
     int: lambda value, *_: plain if abs(plain := int.__int__(value)) <= _SHORT_INTEGER else {"int": hex(plain)},
     str: lambda value, *_: str.__str__(value),
