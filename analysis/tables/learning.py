@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -30,7 +29,7 @@ _SHARE = "share_"
 
 
 class Contrast(Declaration):
-    """The question ``asks``: method ``a`` minus ``b`` by some of :data:`MEASURES`."""
+    """Comparison of methods, ``a`` minus ``b``, by some of :data:`MEASURES`; ``asks`` is the question it answers."""
 
     asks: Text
     a: str
@@ -39,7 +38,7 @@ class Contrast(Declaration):
 
 
 class Options(Declaration):
-    """The options of the tables in ``config/artefacts.yaml``."""
+    """Options of both learning tables in ``config/artefacts.yaml``."""
 
     cost_weight: NonNegativeFloat  # λ_c of the utility in every row, so that rows can be compared
     own_utility: Text  # what the methods maximise, in words
@@ -49,12 +48,8 @@ class Options(Declaration):
     contrasts: Mapping[str, Contrast]
 
 
-class Line(NamedTuple):
-    """One line of a table: its section and labels, the columns over all seeds, and a column a seed."""
-
-    labels: tuple[str, ...]
-    summary: Sequence[str]
-    seeds: Sequence[Entry]
+#: Section and labels of a row, and its entries: first of all seeds together, then one a seed.
+Line = tuple[tuple[str, ...], list[Entry]]
 
 
 @dataclass(frozen=True)
@@ -67,7 +62,7 @@ class Study:
 
     @cached_property
     def learned(self) -> pd.DataFrame:
-        """Return the learned rows by benchmark, method, backbone and seed, one column a measure."""
+        """Return the measures of the learned rows by :data:`PLACE`, one column a measure."""
         rows = self.values[self.values["method"] != self.options.single]
         return rows.pivot(index=PLACE, columns="measure", values="value")
 
@@ -102,70 +97,74 @@ class Study:
         lines: Sequence[Line],
         frame: pd.DataFrame,
     ) -> Table:
-        """Return a table of lines, whose columns over all seeds are titled ``summary``."""
-        labels, summaries, seeds = zip(*lines, strict=True)
-        over_seeds = {
-            title: list(map(Entry, of)) for title, of in zip(summary, zip(*summaries, strict=True), strict=True)
+        """Return a table of ``lines``, whose columns over all seeds are titled ``summary``."""
+        labels, rows = zip(*lines, strict=True)
+        entries = list(zip(*rows, strict=True))
+        groups: columns.Groups = {
+            ("Over seeds", ""): dict(zip(summary, entries, strict=False)),
+            ("Seed", ""): dict(zip(map(str, self.seeds), entries[len(summary) :], strict=True)),
         }
-        by_seed = dict(zip(map(str, self.seeds), zip(*seeds, strict=True), strict=True))
-        groups: columns.Groups = {("Over seeds", ""): over_seeds, ("Seed", ""): by_seed}
         frame = frame.assign(run=table_run_id(self.results.cells))
         return columns.table(self.results, label, caption, labels, heads, groups, notes, frame)
 
 
 def read_study(source: Source) -> Study:
-    """Measure the finished cells of a run; raises UserError where none has learned anything."""
+    """Return the measures of the finished cells of a run.
+
+    Raises:
+        UserError: if an option is unknown, a table of a cell is damaged, or no finished cell has learned anything.
+    """
     options: Options = check(dict(source.options), Options, "the options of the learning tables, config/artefacts.yaml")
     results = source.results()
     order = {folder: number for number, folder in enumerate(source.cells)}
     rows: list[tuple[object, ...]] = []
-    # In the order of the preset, the single backbones last.
-    for cell in sorted(
-        results.cells, key=lambda cell: (cell.run.benchmark, cell.run.method == options.single, order[cell.folder])
-    ):
-        run, is_single = cell.run, cell.run.method == options.single
-        if is_single:
-            measures = learning_measures.of_items(cell.items, options.cost_weight)
+    for cell in sorted(results.cells, key=lambda cell: order[cell.folder]):
+        run = cell.run
+        if run.method == options.single:
+            seed, measures = "", learning_measures.of_items(cell.items, options.cost_weight)
         elif (cell.folder / TRAINING).is_file():
-            measures = learning_measures.of_learner(cell, options.cost_weight, options.collapsed_entropy)
+            seed, measures = (
+                run.seed,
+                learning_measures.of_learner(cell, options.cost_weight, options.collapsed_entropy),
+            )
         else:
             continue
-        seed = "" if is_single else run.seed
         rows += [(run.benchmark, run.method, run.backbone, seed, *measure) for measure in measures.items()]
     values = pd.DataFrame(rows, columns=[*PLACE, "measure", "value"])
-    if (values["method"] == options.single).all():
+    is_single = values["method"] == options.single
+    if is_single.all():
         raise UserError(
             "no cell of a method that learns among the finished ones; run `snakemake --cores all "
             f"reports/{results.cells[0].run.preset}/learning.md`, or name such a method under `methods` of the preset"
         )
-    return Study(options, results, values)
+    # By benchmark, the single backbones last.
+    ranks = values.assign(is_single=is_single).sort_values(["benchmark", "is_single"], kind="stable").index
+    return Study(options, results, values.loc[ranks])
 
 
 def build(source: Source) -> Table:
-    """Return a line a measure and row, benchmark by benchmark; raises UserError where nothing learned."""
+    """Return a row a measure, method and backbone, benchmark by benchmark; raises UserError where nothing learned."""
     study = read_study(source)
     single, dominated = study.options.single, study.singles["dominated"]
     names = [*MEASURES, *sorted(name for name in study.learned if name.startswith(_SHARE))]
-    index = ["benchmark", "measure", "method", "backbone"]
-    wide = study.values.pivot(index=index, columns="seed", values="value")
-    places = study.values[index].drop_duplicates().itertuples(index=False, name=None)
     lines: list[Line] = []
-    for place in sorted(places, key=lambda place: (place[0], names.index(place[1]))):
-        (benchmark, key, method, backbone), values = place, wide.loc[place]
+    by_row = study.values.groupby(["benchmark", "measure", "method", "backbone"], sort=False)
+    for row, frame in sorted(by_row, key=lambda group: (group[0][0], names.index(group[0][1]))):
+        (benchmark, key, method, backbone), values = row, frame.set_index("seed")["value"]
         measure = MEASURES.get(key) or Measure(f"share of {key.removeprefix(_SHARE)} (%)")
         better = dominated.get((benchmark, backbone)) if method == single else ""
         title = study.titles[method, backbone] + (f", dominated by {better}" if better else "")
-        seeds = [Entry() if method == single else seed_entry(values[seed], measure) for seed in study.seeds]
+        seeds = [Entry() if method == single else seed_entry(values, seed, measure) for seed in study.seeds]
         labels = (benchmark, study.results.benchmarks[benchmark], measure.title, title)
-        lines.append(Line(labels, [_mean(values.dropna(), measure)], seeds))
+        lines.append((labels, [Entry(_mean(values, measure)), *seeds]))
     # Of equals the first by name.
     used = study.learned.filter(regex=f"^{_SHARE}").dropna(how="all").idxmax(axis=1).str.removeprefix(_SHARE)
     for (benchmark, method, backbone), most_used in used.groupby(level=PLACE[:3], sort=False):
         by_seed = most_used.droplevel(PLACE[:3]).reindex(study.seeds, fill_value=NOT_RUN)
         seeds = [Entry(name, sign=DAGGER if dominated.get((benchmark, name)) else "") for name in by_seed]
         share = f"{sum(bool(entry.sign) for entry in seeds)} of {len(most_used)} dominated" if len(dominated) else ""
-        where, title = study.results.benchmarks[benchmark], study.titles[method, backbone]
-        lines.append(Line((f"{benchmark}, used", where, "most used backbone", title), [share], seeds))
+        benchmark_title, title = study.results.benchmarks[benchmark], study.titles[method, backbone]
+        lines.append(((f"{benchmark}, used", benchmark_title, "most used backbone", title), [Entry(share), *seeds]))
     caption = (
         "Methods that learn, on test questions that no training saw, training seeds "
         f"{', '.join(map(str, study.seeds))}."
@@ -205,26 +204,26 @@ def t_margin(values: pd.Series) -> float:
 
 
 def number(value: float, measure: Measure, sign: str = "") -> str:
-    """Return a value in the unit and with the digits of its measure, or "never" for an event that did not come."""
+    """Return a value in the unit and with the digits of its measure; "never" for an event that did not come."""
     return "never" if math.isinf(value) else table.number(value * measure.factor, measure.digits, sign)
 
 
-def seed_entry(value: float, measure: Measure, sign: str = "") -> Entry:
+def seed_entry(values: pd.Series, seed: int, measure: Measure, sign: str = "") -> Entry:
     """Return the entry of one seed."""
-    return Entry(NOT_RUN if math.isnan(value) else number(value, measure, sign))
+    return Entry(number(values[seed], measure, sign) if seed in values else NOT_RUN)
 
 
 def _mean(values: pd.Series, measure: Measure) -> str:
     if measure.is_difference:
         return mean_difference(values, measure)
-    if np.isinf(values.to_numpy(float)).any():
+    if np.isinf(values).any():
         return ""
     return number(values.mean(), measure) + (f" ± {number(values.std(), measure)}" if len(values) > 1 else "")
 
 
-def mean_difference(gaps: pd.Series, measure: Measure) -> str:
+def mean_difference(differences: pd.Series, measure: Measure) -> str:
     """Return the mean of paired differences as text, with its t interval over seeds."""
-    mean, margin = gaps.mean(), t_margin(gaps)
+    mean, margin = differences.mean(), t_margin(differences)
     text = number(mean, measure, "+")
     if math.isnan(margin):
         return f"{text} (one seed, no interval)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -22,40 +23,41 @@ _CONTRAST = ["contrast", "asks", "a", "b", "backbone", "benchmark", "measure"]
 
 
 def build(source: Source) -> Table:
-    """Return a line a contrast, row, benchmark and measure; raises UserError where nothing learned."""
+    """Return a row a contrast, backbone, benchmark and measure; raises UserError where nothing learned."""
     study = read_study(source)
-    found = differences(study)
-    lines, parts = [], [pd.DataFrame(columns=[*_CONTRAST, "statistic", "seed", "value"])]
-    for place, rows in found.groupby(_CONTRAST, sort=False):
+    pairs = differences(study)
+    lines: list[Line] = []
+    frames = [pd.DataFrame(columns=[*_CONTRAST, "statistic", "seed", "value"])]
+    for place, rows in pairs.groupby(_CONTRAST, sort=False):
         name, asks, a, b, backbone, benchmark, key = place
         values, measure = rows.set_index("seed")["value"], MEASURES[key]
         mean, margin = values.mean(), t_margin(values)
         statistics = pd.Series({"mean": mean, "low": mean - margin, "high": mean + margin, "n": len(values)})
-        tidy = statistics.dropna().rename_axis("statistic").reset_index(name="value")
-        parts += [rows.assign(statistic="difference"), tidy.assign(seed="", **dict(zip(_CONTRAST, place, strict=True)))]
+        summary = statistics.dropna().rename_axis("statistic").reset_index(name="value")
+        frames += [rows.assign(statistic="difference"), summary.assign(seed="", **rows[_CONTRAST].iloc[0])]
         sides = f"{study.titles[a, backbone]} minus {_OTHERS.get(b) or study.titles[b, backbone]}"
         labels = (name, asks, sides, study.results.benchmarks[benchmark], measure.title)
-        seeds = [seed_entry(values.get(seed, math.nan), measure, "+") for seed in study.seeds]
-        lines.append(Line(labels, [mean_difference(values, measure), str(len(values))], seeds))
+        seeds = [seed_entry(values, seed, measure, "+") for seed in study.seeds]
+        lines.append((labels, [Entry(mean_difference(values, measure)), Entry(str(len(values))), *seeds]))
     if not lines:
-        lines.append(Line(("", "none can be answered", "", "", ""), ["", ""], [Entry()] * len(study.seeds)))
-    heads, summary = ("Question", "Sides", "Benchmark", "Measure"), ("mean and interval", "n")
-    caption, notes = "Differences between rows.", _notes(study, found)
-    return study.table("learning-contrasts", caption, notes, heads, summary, lines, pd.concat(parts))
+        lines.append((("", "none can be answered", "", "", ""), [Entry()] * (2 + len(study.seeds))))
+    heads, summary_titles = ("Question", "Sides", "Benchmark", "Measure"), ("mean and interval", "n")
+    caption, notes = "Differences between rows.", _notes(study, pairs)
+    return study.table("learning-contrasts", caption, notes, heads, summary_titles, lines, pd.concat(frames))
 
 
 def differences(study: Study) -> pd.DataFrame:
-    """Return the contrasts, one row a seed: both sides of each answered the same questions."""
-    parts = []
+    """Return the differences that answer the contrasts, one row a seed: both sides answered the same questions."""
+    frames = []
     for name, contrast in study.options.contrasts.items():
         first = _rows_of(study, contrast.a)
         # An update that never came is no number to subtract.
-        gaps = first.sub(_other_side(study, contrast.b, first)).replace([math.inf, -math.inf], math.nan)
-        tidy = gaps.reindex(columns=contrast.measures).melt(var_name="measure", ignore_index=False).dropna()
-        parts.append(tidy.reset_index().assign(contrast=name, asks=contrast.asks, a=contrast.a, b=contrast.b))
-    found = pd.concat(parts)[[*_CONTRAST, "seed", "value"]]
-    places = found.groupby(["contrast", "benchmark", "backbone"], sort=False).ngroup()
-    return found.iloc[places.argsort(kind="stable")]
+        pairs = first.sub(_other_side(study, contrast.b, first)).replace([math.inf, -math.inf], math.nan)
+        tidy = pairs.reindex(columns=contrast.measures).melt(var_name="measure", ignore_index=False).dropna()
+        frames.append(tidy.reset_index().assign(contrast=name, asks=contrast.asks, a=contrast.a, b=contrast.b))
+    frame = pd.concat(frames)[[*_CONTRAST, "seed", "value"]]
+    places = frame.groupby(["contrast", "benchmark", "backbone"], sort=False).ngroup()
+    return frame.iloc[places.argsort(kind="stable")]
 
 
 def _rows_of(study: Study, method: str) -> pd.DataFrame:
@@ -88,24 +90,20 @@ def _at_depth(routers: pd.DataFrame, depth: float) -> dict[str, float]:
     return measures
 
 
-def unanswered(study: Study, found: pd.DataFrame) -> list[str]:
-    """Return the contrasts of methods of the run for which the finished cells do not suffice, with their places."""
-    answered = set(found[["contrast", "benchmark", "backbone"]].itertuples(index=False, name=None))
-    names = []
+def unanswered(study: Study, pairs: pd.DataFrame) -> list[str]:
+    """Return the contrasts of methods of the run that lack cells, with the places where they do."""
+    answered = set(pairs[["contrast", "benchmark", "backbone"]].itertuples(index=False, name=None))
+    lacking: dict[str, list[str]] = {}
     for name, contrast in study.options.contrasts.items():
-        rows = [row for row in study.titles if row[0] == contrast.a]
-        places = [(key, backbone) for key in study.results.benchmarks for _, backbone in rows]
-        lacking = [
-            key if backbone == POOL else f"{key} {backbone}"
-            for key, backbone in places
-            if (name, key, backbone) not in answered
-        ]
-        if lacking:
-            names.append(f"{name} ({', '.join(lacking)})")
-    return names
+        backbones = [backbone for method, backbone in study.titles if method == contrast.a]
+        for benchmark, backbone in product(study.results.benchmarks, backbones):
+            if (name, benchmark, backbone) not in answered:
+                place = benchmark if backbone == POOL else f"{benchmark} {backbone}"
+                lacking.setdefault(name, []).append(place)
+    return [f"{name} ({', '.join(places)})" for name, places in lacking.items()]
 
 
-def _notes(study: Study, found: pd.DataFrame) -> Iterator[str]:
+def _notes(study: Study, pairs: pd.DataFrame) -> Iterator[str]:
     yield (
         "Differences are paired: both sides answered the same questions with the same seed. The "
         f"{100 * CONFIDENCE:g} % t intervals are over training seeds of one calibration and one set of questions; they "
@@ -117,7 +115,7 @@ def _notes(study: Study, found: pd.DataFrame) -> Iterator[str]:
             "The best single backbone was chosen on the very test questions it is compared on, which favours it. A "
             "single backbone has no seed; its utility bears its only call, a router's does not bear the aggregation."
         )
-    if (found["b"] == RANDOM).any():
+    if (pairs["b"] == RANDOM).any():
         yield "Random routers are interpolated linearly at the mean test depth of each seed."
-    if names := unanswered(study, found):
+    if names := unanswered(study, pairs):
         yield f"Not answered, for want of cells: {', '.join(names)}."
