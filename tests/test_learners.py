@@ -53,8 +53,8 @@ EVERY = pytest.mark.parametrize("name", LEARNERS)
 
 async def fitted(name: str, folder: Path, client: Any, seed: int = 0, number: int = 4, **changes: Any) -> Any:
     learner = LEARNERS[name]
-    made, items = learner.make(seed=seed, **changes), questions(number, "t")
-    return await trained(made, folder, client, items, seed, code_tools=learner.code_tools)
+    method, items = learner.make(seed=seed, **changes), questions(number, "t")
+    return await trained(method, folder, client, items, seed, code_tools=learner.code_tools)
 
 
 @EVERY
@@ -72,9 +72,9 @@ async def test_a_question_that_always_fails_is_no_reason_to_stop(name: str, tmp_
     assert failed.sum() >= 2
 
 
-async def ask_test_questions(name: str, folder: Path, made: Any, client: Any, *items: Item) -> list[Any]:
-    answered = await answered_by(made, client, items or ITEMS[:4], code_tools=LEARNERS[name].code_tools)
-    results.write(folder, answered, {"cell": "toy", "simulated": False}, made.utility)
+async def ask_test_questions(name: str, folder: Path, method: Any, client: Any, *items: Item) -> list[Any]:
+    answered = await answered_by(method, client, items or ITEMS[:4], code_tools=LEARNERS[name].code_tools)
+    results.write(folder, answered, {"cell": "toy", "simulated": False}, method.utility)
     return answered
 
 
@@ -85,15 +85,15 @@ async def whole(name: str, folder: Path, client: Any) -> None:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, list[int]]]:
     """What an undisturbed run leaves behind, and how many calls each of its epochs made."""
-    made: dict[str, tuple[Path, list[int]]] = {}
+    runs: dict[str, tuple[Path, list[int]]] = {}
 
     def run(name: str) -> tuple[Path, list[int]]:
-        if name not in made:
+        if name not in runs:
             folder = tmp_path_factory.mktemp(name)
             asyncio.run(whole(name, folder, Client(LEARNERS[name].answering)))
             epochs = pq.read_table(folder / "training_calls.parquet").column("epoch").to_pylist()
-            made[name] = folder, [epochs.count(epoch) for epoch in (1, 2)]
-        return made[name]
+            runs[name] = folder, [epochs.count(epoch) for epoch in (1, 2)]
+        return runs[name]
 
     return run
 
@@ -115,9 +115,9 @@ def test_an_interrupted_training_ends_in_the_same_bytes_and_a_finished_one_is_no
     asyncio.run(fitted(name, tmp_path, client))
     assert len(client.asked) - before == (first + second if when == "in the first epoch" else second)
     before = len(client.asked)
-    made = asyncio.run(fitted(name, tmp_path, client))
+    method = asyncio.run(fitted(name, tmp_path, client))
     assert len(client.asked) == before
-    asyncio.run(ask_test_questions(name, tmp_path, made, client))
+    asyncio.run(ask_test_questions(name, tmp_path, method, client))
     assert content(tmp_path) == content(expected)
 
 
@@ -141,9 +141,9 @@ async def test_a_loaded_method_answers_as_the_trained_one_and_every_question_as_
     client = Client(LEARNERS[name].answering)
     together = await ask_test_questions(name, tmp_path, loaded, client)
     assert (tmp_path / "items.parquet").read_bytes() == (trained / "items.parquet").read_bytes()
-    for item, one in zip(ITEMS[:4], together, strict=True):
+    for item, answered in zip(ITEMS[:4], together, strict=True):
         [alone] = await ask_test_questions(name, tmp_path, loaded, client, item)
-        assert alone.trajectory == one.trajectory
+        assert alone.trajectory == answered.trajectory
     # Nothing is learned at the test.
     assert await ask_test_questions(name, tmp_path, loaded, client) == together
 
@@ -152,11 +152,11 @@ async def test_a_loaded_method_answers_as_the_trained_one_and_every_question_as_
 @pytest.mark.parametrize(("max_epochs", "trained"), [(0, 0), (1, 1), (9, 2)])
 async def test_a_run_may_shorten_the_training(tmp_path: Path, name: str, max_epochs: int, trained: int) -> None:
     client = Client(LEARNERS[name].answering)
-    made = await fitted(name, tmp_path, client, max_epochs=max_epochs)
+    method = await fitted(name, tmp_path, client, max_epochs=max_epochs)
     assert checkpoint.load(tmp_path / CHECKPOINT).facts["epoch"] == trained
     epochs = set(pq.read_table(tmp_path / "training_calls.parquet")["epoch"].to_pylist())
     assert epochs == set(range(1, trained + 1))
-    [answered] = await ask_test_questions(name, tmp_path, made, client, ITEMS[0])
+    [answered] = await ask_test_questions(name, tmp_path, method, client, ITEMS[0])
     assert answered.trajectory.answer
 
 
@@ -180,18 +180,18 @@ async def test_a_last_batch_that_is_not_full_is_used_and_every_epoch_has_its_own
 async def test_rollouts_of_an_earlier_policy_are_refused_and_change_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    made = LEARNERS[name].make()
-    learn = made.learn
+    method = LEARNERS[name].make()
+    learn = method.learn
 
-    def learn_twice(learning: Any, *given: Any) -> Any:
-        measures, before = learn(learning, *given), learning.learned()
+    def learn_twice(learning: Any, *arguments: Any) -> Any:
+        measures, before = learn(learning, *arguments), learning.learned()
         with pytest.raises(RuntimeError, match="the update is not on-policy"):
-            learn(learning, *given)
+            learn(learning, *arguments)
         assert all(np.array_equal(value, before[key]) for key, value in learning.learned().items())
         return measures
 
-    monkeypatch.setattr(made, "learn", learn_twice)
-    await trained(made, tmp_path, Client(LEARNERS[name].answering), code_tools=LEARNERS[name].code_tools)
+    monkeypatch.setattr(method, "learn", learn_twice)
+    await trained(method, tmp_path, Client(LEARNERS[name].answering), code_tools=LEARNERS[name].code_tools)
 
 
 @pytest.mark.parametrize("name", ["gmr", "masrouter", "puppeteer"])

@@ -28,7 +28,7 @@ POOL = Pool(
     tuple(map(role, ("Commonsense/Critic", "Commonsense/Historian", "Commonsense/Reflector", "Math/Inspector"))),
     tuple(backbones().values()),
 )
-PROFILES = [np.stack([embedding(each.profile) for each in part]) for part in (POOL.roles, POOL.backbones)]
+PROFILES = [np.stack([embedding(member.profile) for member in part]) for part in (POOL.roles, POOL.backbones)]
 # The switches of the configuration, and the names of their draws in an evaluation and in the recorded decisions.
 MODULES = {
     "role_allocator": ("role", "role"),
@@ -46,9 +46,9 @@ def config(**changes: Any) -> Config:
 
 def method(seed: int = 0, max_epochs: int | None = None, **changes: Any) -> GMR:
     """The method over :data:`POOL`."""
-    made = GMR(setting("pool", seed=seed, benchmark="toy", max_epochs=max_epochs), config(**changes))
-    made.pool = POOL
-    return made
+    gmr = GMR(setting("pool", seed=seed, benchmark="toy", max_epochs=max_epochs), config(**changes))
+    gmr.pool = POOL
+    return gmr
 
 
 def units(rng: Generator, *shape: int) -> NDArray[np.float32]:
@@ -62,10 +62,10 @@ def router(seed: int = 0, *, moved: float = 0.05, profiles: Any = None, **settin
     rng = default_rng(seed)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
-        made = Router(config(**settings), *(profiles or (units(rng, ROLES), units(rng, BACKBONES))))
-        for parameter in made.parameters():
+        network = Router(config(**settings), *(profiles or (units(rng, ROLES), units(rng, BACKBONES))))
+        for parameter in network.parameters():
             parameter += moved * torch.randn(parameter.shape, dtype=torch.float64)
-    return made
+    return network
 
 
 def snapshot(seed: int = 0, **settings: Any) -> Snapshot:

@@ -38,10 +38,10 @@ class Walk:
     entropy: defaultdict[str, float] = field(default_factory=floats)
     draws: defaultdict[str, float] = field(default_factory=floats)
     top: defaultdict[str, float] = field(default_factory=floats)
-    made: list[tuple[int, str, int, np.ndarray, int]] = field(default_factory=list)
+    outcomes: list[tuple[int, str, int, np.ndarray, int]] = field(default_factory=list)
 
     def add(self, module: str, probs: Tensor, outcome: int, step: int, slot: int = 0) -> None:
-        self.made.append((step, module, slot, probs.numpy(), int(outcome)))
+        self.outcomes.append((step, module, slot, probs.numpy(), int(outcome)))
         self.log_prob[module] += math.log(probs[int(outcome)])
         self.entropy[module] -= sum(p * math.log(p) for p in probs.tolist())
         self.draws[module] += 1

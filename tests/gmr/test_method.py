@@ -23,9 +23,9 @@ from tests.scripted import backbones, setting
 ONCE = {"default": 1}
 
 
-async def fitted(folder: Path, client: Any, number: int = 4, made: GMR | None = None, **changes: Any) -> GMR:
-    made = made or method(**{"epochs": ONCE, "batch": 2, "group": 2, "max_depth": 3, **changes})
-    return await trained(made, folder, client, questions(number, "t"))
+async def fitted(folder: Path, client: Any, number: int = 4, untrained: GMR | None = None, **changes: Any) -> GMR:
+    untrained = untrained or method(**{"epochs": ONCE, "batch": 2, "group": 2, "max_depth": 3, **changes})
+    return await trained(untrained, folder, client, questions(number, "t"))
 
 
 async def test_an_epoch_of_humaneval_is_a_tenth_of_the_published_budget(
@@ -38,7 +38,7 @@ async def test_an_epoch_of_humaneval_is_a_tenth_of_the_published_budget(
         updates.append((len(traces), sum(len(trace.steps) for trace in traces), noise))
         return {}
 
-    async def act(*given: Any, **options: Any) -> str:
+    async def act(*arguments: Any, **options: Any) -> str:
         return "text"
 
     monkeypatch.setattr(gmr.method, "learn", no_learning)
@@ -50,26 +50,26 @@ async def test_an_epoch_of_humaneval_is_a_tenth_of_the_published_budget(
 
 
 async def test_a_backbone_that_is_always_wrong_and_dearer_is_given_up(tmp_path: Path) -> None:
-    def share(made: GMR) -> float:
-        return float(np.mean([made.policy.first(embedding(item.question))[1][LARGE] for item in ITEMS]))
+    def share(router: GMR) -> float:
+        return float(np.mean([router.policy.first(embedding(item.question))[1][LARGE] for item in ITEMS]))
 
     client = Client(right_if("small"), tokens=(1000, 300))
-    made = await fitted(tmp_path, client, 16, batch=4, group=6)
+    learned = await fitted(tmp_path, client, 16, batch=4, group=6)
     untrained = method(max_depth=3)
     untrained.load(checkpoint.load(tmp_path / "checkpoints" / "epoch-00.safetensors"))
     assert share(untrained) > 0.3
-    assert share(made) < 0.1
-    answered = await answered_by(made, client, ITEMS)
-    assert sum(one.verdict.correct for one in answered) >= len(ITEMS) - 1
+    assert share(learned) < 0.1
+    answered = await answered_by(learned, client, ITEMS)
+    assert sum(graded.verdict.correct for graded in answered) >= len(ITEMS) - 1
 
 
 async def test_the_greedy_switch_rules_the_test_and_not_the_training(tmp_path: Path) -> None:
-    made = {way: await fitted(tmp_path / way, Client(), 2, decode=way) for way in ("sample", "greedy")}
-    sampled, greedy = (content(tmp_path / way) for way in made)
+    by_decoding = {way: await fitted(tmp_path / way, Client(), 2, decode=way) for way in ("sample", "greedy")}
+    sampled, greedy = (content(tmp_path / way) for way in by_decoding)
     assert sampled["training_decisions.parquet"] == greedy["training_decisions.parquet"]
     context = runtime(Client()).context(ITEMS[0])
-    trajectory = context.close(await made["greedy"].solve(ITEMS[0], context))
-    policy = made["greedy"].policy
+    trajectory = context.close(await by_decoding["greedy"].solve(ITEMS[0], context))
+    policy = by_decoding["greedy"].policy
     role = next(decision.choice for decision in trajectory.decisions if decision.name == "role")
     assert role == POOL.roles[int(policy.first(embedding(ITEMS[0].question))[0].argmax())].key
 
@@ -84,11 +84,11 @@ def test_a_value_that_makes_no_sense_is_one_line() -> None:
 
 
 def test_the_paper_s_values_are_the_defaults() -> None:
-    made = Config(**ENTRIES["gmr"].config)
-    assert (made.batch, made.group, made.max_depth, made.lr, made.vae_weight) == (16, 6, 6, 0.01, 0.001)
+    config = Config(**ENTRIES["gmr"].config)
+    assert (config.batch, config.group, config.max_depth, config.lr, config.vae_weight) == (16, 6, 6, 0.01, 0.001)
     keys = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")
-    assert [setting(benchmark=key).epochs(made.epochs) for key in keys] == [5, 5, 10, 10, 10]
-    assert all(getattr(made, switch) for switch in MODULES)
+    assert [setting(benchmark=key).epochs(config.epochs) for key in keys] == [5, 5, 10, 10, 10]
+    assert all(getattr(config, switch) for switch in MODULES)
 
 
 def test_each_ablation_switches_off_what_its_name_says_and_nothing_else() -> None:

@@ -21,22 +21,22 @@ from tests.gmr.reference import Reference, total
 
 @pytest.mark.parametrize("kl", ["sum", "mean"])
 def test_the_loss_is_reconstruction_plus_divergence_from_the_prior(kl: str) -> None:
-    made = router(vae_kl=kl)
+    network = router(vae_kl=kl)
     noise = {"role": torch.randn(7, 128).double(), "backbone": torch.randn(5, 128).double()}
     expected, prior = 0.0, Independent(Normal(torch.zeros(128).double(), torch.ones(128).double()), 1)
     for kind, draws in noise.items():
-        vae, profiles = getattr(made, f"{kind}_vae"), getattr(made, f"{kind}_profiles")
+        vae, profiles = getattr(network, f"{kind}_vae"), getattr(network, f"{kind}_profiles")
         hidden = vae.encoder(profiles)
         posterior = Independent(Normal(vae.mu(hidden), torch.exp(vae.logvar(hidden) / 2)), 1)
         rebuilt = vae.decoder(posterior.mean + posterior.stddev * draws)
         divergence = kl_divergence(posterior, prior).mean() / (1 if kl == "sum" else 128)
         expected += ((rebuilt - profiles) ** 2).mean().item() + divergence.item()
-    loss = made.vae_loss(noise["role"], noise["backbone"])
+    loss = network.vae_loss(noise["role"], noise["backbone"])
     assert loss.item() == pytest.approx(expected, rel=1e-12)
     loss.backward()
-    learning = {name for name, parameter in made.named_parameters() if parameter.grad is not None}
-    assert learning == {name for name, _ in made.named_parameters() if "_vae." in name}
-    assert all(made.get_parameter(name).grad.abs().sum() > 0 for name in learning)
+    learning = {name for name, parameter in network.named_parameters() if parameter.grad is not None}
+    assert learning == {name for name, _ in network.named_parameters() if "_vae." in name}
+    assert all(network.get_parameter(name).grad.abs().sum() > 0 for name in learning)
 
 
 def test_what_the_networks_start_from() -> None:
@@ -53,21 +53,23 @@ def test_what_the_networks_start_from() -> None:
     assert RetrievalGate().s.item() == pytest.approx(5.0)
 
 
-def compare(made: Router, traces: list[Trace]) -> None:
+def compare(network: Router, traces: list[Trace]) -> None:
     """The trajectories walked again against plain NumPy, in everything it reports."""
-    found, reference = evaluate(made, traces), Reference(made)
-    walks = [reference.walk(each) for each in traces]
+    evaluation, reference = evaluate(network, traces), Reference(network)
+    walks = [reference.walk(rollout) for rollout in traces]
     expected = [sum(walk.log_prob.values()) for walk in walks]
-    assert found.log_prob.detach().numpy() == pytest.approx(np.array(expected), abs=1e-9)
-    steps = sum(len(each.steps) for each in traces)
-    assert set(found.entropies) == {name for switch, (name, _) in MODULES.items() if getattr(made.config, switch)}
-    for name, entropy in found.entropies.items():
+    assert evaluation.log_prob.detach().numpy() == pytest.approx(np.array(expected), abs=1e-9)
+    steps = sum(len(rollout.steps) for rollout in traces)
+    assert set(evaluation.entropies) == {
+        name for switch, (name, _) in MODULES.items() if getattr(network.config, switch)
+    }
+    for name, entropy in evaluation.entropies.items():
         assert entropy.draws == total((walk.draws for walk in walks), name)
         assert entropy.total.item() == pytest.approx(total((walk.entropy for walk in walks), name), abs=1e-9)
     policy = sum(total((walk.entropy for walk in walks), name) for name in ("role", "backbone", "halt"))
-    assert found.mean_entropy.item() == pytest.approx(policy / steps, abs=1e-9)
-    assert set(found.top) == {"role", "backbone"} & set(found.entropies)
-    for name, top in found.top.items():
+    assert evaluation.mean_entropy.item() == pytest.approx(policy / steps, abs=1e-9)
+    assert set(evaluation.top) == {"role", "backbone"} & set(evaluation.entropies)
+    for name, top in evaluation.top.items():
         assert top == pytest.approx(total((walk.top for walk in walks), name) / steps)
 
 
@@ -88,23 +90,23 @@ def test_a_module_that_is_off_adds_neither_log_probability_nor_entropy(off: tupl
     compare(router(**dict.fromkeys(off, False)), traces)
 
 
-def gradients(made: Router, traces: list[Trace]) -> dict[str, torch.Tensor]:
-    found = evaluate(made, traces)
+def gradients(network: Router, traces: list[Trace]) -> dict[str, torch.Tensor]:
+    evaluation = evaluate(network, traces)
     noise = torch.ones(ROLES, 128).double(), torch.ones(BACKBONES, 128).double()
-    (found.log_prob.sum() + found.mean_entropy + made.vae_loss(*noise)).backward()
-    return {name: value.grad for name, value in made.named_parameters() if value.grad is not None}
+    (evaluation.log_prob.sum() + evaluation.mean_entropy + network.vae_loss(*noise)).backward()
+    return {name: value.grad for name, value in network.named_parameters() if value.grad is not None}
 
 
 @pytest.mark.parametrize("off", [(), *OFF[:-1]], ids=str)
 def test_every_parameter_learns_from_stored_records_and_no_buffer_does(off: tuple[str, ...]) -> None:
-    made, rng = router(score="cosine", **dict.fromkeys(off, False)), np.random.default_rng(3)
+    network, rng = router(score="cosine", **dict.fromkeys(off, False)), np.random.default_rng(3)
     written = 1.0 if "write_gate" in off else 0.8
-    found = gradients(made, [trace(rng, depth=6, written=written) for _ in range(4)])
-    assert set(found) == {name for name, _ in made.named_parameters()}
+    grads = gradients(network, [trace(rng, depth=6, written=written) for _ in range(4)])
+    assert set(grads) == {name for name, _ in network.named_parameters()}
     always = {"encoder", "role_vae", "backbone_vae"}
-    assert {name.split(".")[0] for name in found} == always | set(MODULES) - set(off)
-    assert all(gradient.isfinite().all() and gradient.any() for gradient in found.values())
-    assert all(buffer.grad is None and not buffer.requires_grad for buffer in made.buffers())
+    assert {name.split(".")[0] for name in grads} == always | set(MODULES) - set(off)
+    assert all(gradient.isfinite().all() and gradient.any() for gradient in grads.values())
+    assert all(buffer.grad is None and not buffer.requires_grad for buffer in network.buffers())
 
 
 def seeded(seed: int, **switches: bool) -> Router:
@@ -133,21 +135,21 @@ def test_weights_follow_the_seed_and_ablations_share_them() -> None:
     ],
 )
 def test_trajectories_are_alike_in_any_batch_and_evaluated_again(settings: dict[str, Any]) -> None:
-    made = router(profiles=PROFILES, halting_bias=-3.0, **settings)
+    network = router(profiles=PROFILES, halting_bias=-3.0, **settings)
 
     async def together(*numbers: int) -> list[tuple[Trajectory, Trace]]:
-        policy, its = Snapshot(made), config(**settings)
-        walks = (walk(policy, its, Client(), ITEMS[n % 8], episode=Episode(1, n)) for n in numbers)
+        policy, variant = Snapshot(network), config(**settings)
+        walks = (walk(policy, variant, Client(), ITEMS[n % 8], episode=Episode(1, n)) for n in numbers)
         return await asyncio.gather(*walks)
 
     alone = [asyncio.run(together(number))[0] for number in range(24)]
     rng = np.random.default_rng(0)
     for numbers in (range(24), [5] * BATCH, rng.integers(0, 24, 2 * BATCH + 3).tolist(), rng.permutation(24).tolist()):
-        for number, (found, walked) in zip(numbers, asyncio.run(together(*numbers)), strict=True):
-            assert found == alone[number][0]
+        for number, (trajectory, walked) in zip(numbers, asyncio.run(together(*numbers)), strict=True):
+            assert trajectory == alone[number][0]
             assert walked.log_prob == pytest.approx(alone[number][1].log_prob, abs=1e-12)
     traces = [walked for _, walked in alone]
-    again = evaluate(made, traces)
-    assert again.log_prob.tolist() == pytest.approx([one.log_prob for one in traces], abs=1e-12)
-    assert again.log_prob.requires_grad
-    assert len({one.log_prob for one in traces}) == 24
+    evaluation = evaluate(network, traces)
+    assert evaluation.log_prob.tolist() == pytest.approx([rollout.log_prob for rollout in traces], abs=1e-12)
+    assert evaluation.log_prob.requires_grad
+    assert len({rollout.log_prob for rollout in traces}) == 24

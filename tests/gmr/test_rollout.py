@@ -39,23 +39,24 @@ from tests.scripted import backbones, sampling
 @pytest.mark.parametrize(("score", "greedy"), [("dot", False), ("cosine", False), ("dot", True)])
 async def test_every_decision_follows_its_own_draw_and_the_probability_of_plain_numpy(score: str, greedy: bool) -> None:
     """Greedy takes the most probable instead, and opens gates above one half."""
-    made = router(profiles=PROFILES, score=score)
+    network = router(profiles=PROFILES, score=score)
     names = dict(MODULES.values()) | {"retrieval": "retrieve"}
-    options = {"role": [one.key for one in POOL.roles], "backbone": [one.key for one in POOL.backbones]}
+    options = {"role": [role.key for role in POOL.roles], "backbone": [llm.key for llm in POOL.backbones]}
     for item in ITEMS[:4]:
-        walking = walk(Snapshot(made), config(), Client(), item, seed=3, episode=Episode(2, 5), greedy=greedy)
+        walking = walk(Snapshot(network), config(), Client(), item, seed=3, episode=Episode(2, 5), greedy=greedy)
         trajectory, trace = await walking
-        walked = Reference(made).walk(trace)
-        found = {(one.step, one.name, one.slot): one for one in trajectory.decisions if one.name != "redundancy"}
-        assert len(found) == len(walked.made)
-        for step, module, slot, probabilities, outcome in walked.made:
+        walked = Reference(network).walk(trace)
+        drawn = (decision for decision in trajectory.decisions if decision.name != "redundancy")
+        decisions = {(decision.step, decision.name, decision.slot): decision for decision in drawn}
+        assert len(decisions) == len(walked.outcomes)
+        for step, module, slot, probabilities, outcome in walked.outcomes:
             name = names[module]
             uniform = rng.uniform("3", "2", "5", "toy", item.id, str(step), name, str(slot))
-            drawn = sample(probabilities, uniform) if name in options else uniform < round(probabilities[1], 9)
-            assert outcome == (probabilities.argmax() if greedy else drawn)
-            one, keys = found[step, name, slot], options.get(name, ["no", "yes"])
-            assert (one.choice, one.options) == (keys[outcome], len(keys))
-            assert one.log_prob == round(math.log(probabilities[outcome]), 6)
+            sampled = sample(probabilities, uniform) if name in options else uniform < round(probabilities[1], 9)
+            assert outcome == (probabilities.argmax() if greedy else sampled)
+            decision, keys = decisions[step, name, slot], options.get(name, ["no", "yes"])
+            assert (decision.choice, decision.options) == (keys[outcome], len(keys))
+            assert decision.log_prob == round(math.log(probabilities[outcome]), 6)
         assert trace.log_prob == pytest.approx(sum(walked.log_prob.values()), abs=1e-12)
 
 
@@ -65,11 +66,12 @@ async def test_a_module_that_is_off_adds_no_log_probability_and_a_gate_that_is_o
     policy = snapshot(**{off: False})
     for item in ITEMS[:4]:
         trajectory, trace = await walk(policy, changed, Client(), item)
-        counted = sum(one.log_prob for one in trajectory.decisions if one.name != name)
+        of_module = {decision.log_prob for decision in trajectory.decisions if decision.name == name}
+        counted = sum(decision.log_prob for decision in trajectory.decisions if decision.name != name)
         assert trace.log_prob == pytest.approx(counted, abs=1e-4)
         # Somebody has to act: the choice is uniform, and no policy's.
         uniform = {"role": {round(-math.log(4), 6)}, "backbone": {round(-math.log(2), 6)}}
-        assert {one.log_prob for one in trajectory.decisions if one.name == name} == uniform.get(name, set())
+        assert of_module == uniform.get(name, set())
         assert off != "retrieval_gate" or all(all(step.retrieved) for step in trace.steps)
         assert off != "write_gate" or all(step.written for step in trace.steps)
         assert off != "halting" or len(trace.steps) == changed.max_depth
@@ -80,14 +82,15 @@ async def test_how_near_a_contribution_is_to_what_is_stored_is_written_down() ->
     seen = 0
     for item in ITEMS[:4]:
         trajectory, trace = await walk(policy, settings, Client(), item)
-        found = {one.step: float(one.choice) for one in trajectory.decisions if one.name == "redundancy"}
+        redundancy = (decision for decision in trajectory.decisions if decision.name == "redundancy")
+        nearest = {decision.step: float(decision.choice) for decision in redundancy}
         for number, step in enumerate(trace.steps, 1):
             stored = [other.response for other in trace.steps[: number - 1] if other.written]
-            lengths = [np.linalg.norm(step.response) * np.linalg.norm(one) for one in stored]
-            cosines = [np.dot(step.response, one) / length for one, length in zip(stored, lengths, strict=True)]
-            assert found.pop(number, None) == (pytest.approx(max(cosines), abs=1e-4) if stored else None)
+            lengths = [np.linalg.norm(step.response) * np.linalg.norm(y) for y in stored]
+            cosines = [np.dot(step.response, y) / length for y, length in zip(stored, lengths, strict=True)]
+            assert nearest.pop(number, None) == (pytest.approx(max(cosines), abs=1e-4) if stored else None)
             seen += len(stored)
-        assert not found
+        assert not nearest
     assert seen > 4
 
 
@@ -120,7 +123,7 @@ async def planned(*plans: Plan, answering: Answering | None = None) -> tuple[Tra
     def gate(step: int, name: str, probability: float, slot: int, *, greedy: bool) -> bool:
         return plans[step - 1].retrieve[slot] if name == "retrieve" else getattr(plans[step - 1], name)
 
-    context.draw = lambda step, name, *given, greedy: getattr(plans[step - 1], name)
+    context.draw = lambda step, name, *arguments, greedy: getattr(plans[step - 1], name)
     context.bernoulli = gate
     rollout = GatedRollout(snapshot(), POOL, config())
     return context.close(await rollout.solve(ITEMS[0], context)), client, rollout.trace
@@ -203,13 +206,13 @@ async def test_a_failed_call_is_the_empty_text_and_the_trajectory_goes_on() -> N
 
 
 @pytest.mark.parametrize(
-    ("chosen", "closing"),
+    ("choices", "closing"),
     [([SMALL, LARGE, LARGE], "large"), ([LARGE, SMALL, SMALL, LARGE], "large"), ([SMALL, LARGE], "small")],
 )
-async def test_every_step_has_a_voice_in_who_aggregates(chosen: list[int], closing: str) -> None:
+async def test_every_step_has_a_voice_in_who_aggregates(choices: list[int], closing: str) -> None:
     """Only the last step is stored: discarded steps count all the same."""
-    plans = [Plan(CRITIC, backbone, write=False) for backbone in chosen[:-1]]
-    trajectory, _, _ = await planned(*plans, Plan(CRITIC, chosen[-1], halt=True))
+    plans = [Plan(CRITIC, backbone, write=False) for backbone in choices[:-1]]
+    trajectory, _, _ = await planned(*plans, Plan(CRITIC, choices[-1], halt=True))
     assert (trajectory.calls[-1].purpose, trajectory.calls[-1].backbone) == ("aggregate", closing)
 
 
@@ -220,7 +223,7 @@ async def test_the_depth_stays_within_its_limit_and_the_last_draw_is_not_made(ma
     trajectory, trace = await walk(never, settings, Client())
     assert trajectory.depth == len(trace.steps) == max_depth
     halts = [decision for decision in trajectory.decisions if decision.name == "halt"]
-    assert [(one.step, one.choice) for one in halts] == [(step, "no") for step in range(1, max_depth)]
+    assert [(decision.step, decision.choice) for decision in halts] == [(step, "no") for step in range(1, max_depth)]
     assert [step.halted for step in trace.steps] == [False] * (max_depth - 1) + [None]
     trajectory, trace = await walk(at_once, settings, Client())
     assert trajectory.depth == 1

@@ -26,9 +26,9 @@ from tests.gmr.fixtures import PROFILES, config, units, walk
 
 def test_the_utility_charges_the_steps_and_not_the_aggregation() -> None:
     for correct in (True, False):
-        one = attempt(correct, (0.001, True), (0.002, True), (0.004, False))
+        rollout = attempt(correct, (0.001, True), (0.002, True), (0.004, False))
         for weight in (0, 20, 50):
-            assert utility(one, config(lambda_c=weight)) == pytest.approx(correct - weight * 0.003)
+            assert utility(rollout, config(lambda_c=weight)) == pytest.approx(correct - weight * 0.003)
 
 
 UTILITIES = st.sampled_from([-1.5, -0.02, 0.0, 0.1, 0.97, 1.0])
@@ -38,12 +38,12 @@ UTILITIES = st.sampled_from([-1.5, -0.02, 0.0, 0.1, 0.97, 1.0])
 def test_advantages_are_the_utilities_centred_in_their_group_and_divided_by_its_spread_only_if_asked(
     utilities: Any,
 ) -> None:
-    found = advantages(utilities)
-    for group, centred in zip(utilities.tolist(), found.tolist(), strict=True):
-        assert centred == pytest.approx([one - sum(group) / len(group) for one in group], abs=1e-12)
+    result = advantages(utilities)
+    for group, centred in zip(utilities.tolist(), result.tolist(), strict=True):
+        assert centred == pytest.approx([u - sum(group) / len(group) for u in group], abs=1e-12)
     for group, scaled in zip(utilities.tolist(), advantages(utilities, "standardised").tolist(), strict=True):
         spread = statistics.stdev(group) if len(set(group)) > 1 else 1.0
-        assert scaled == pytest.approx([(one - sum(group) / len(group)) / spread for one in group], rel=1e-6, abs=1e-9)
+        assert scaled == pytest.approx([(u - sum(group) / len(group)) / spread for u in group], rel=1e-6, abs=1e-9)
     # Equal utilities leave exactly nothing, where 0.1 less its mean is a rounding error.
     assert not np.any(advantages(np.full((2, 3), 0.1)))
     assert np.any(np.full(3, 0.1) - np.full(3, 0.1).mean())
@@ -54,10 +54,10 @@ def test_the_loss_against_plain_numpy_and_every_term_pulls_the_right_way() -> No
     log_prob = torch.tensor(rng.normal(size=12), requires_grad=True)
     entropy, vae = (torch.tensor(value, dtype=torch.float64, requires_grad=True) for value in (2.5, 0.7))
     advantage, settings = rng.normal(size=12), config(vae_weight=0.3, entropy_weight=0.2)
-    found = loss(Evaluation(log_prob, entropy, {}, {}), advantage, vae, settings)
+    value = loss(Evaluation(log_prob, entropy, {}, {}), advantage, vae, settings)
     expected = -np.dot(log_prob.detach().numpy(), advantage) / 12 + 0.3 * 0.7 - 0.2 * 2.5
-    assert found.item() == pytest.approx(expected)
-    found.backward()  # type: ignore[no-untyped-call]
+    assert value.item() == pytest.approx(expected)
+    value.backward()  # type: ignore[no-untyped-call]
     assert log_prob.grad is not None
     assert log_prob.grad.tolist() == pytest.approx((-advantage / 12).tolist())
     assert (entropy.grad, vae.grad) == (-0.2, 0.3)
@@ -82,8 +82,8 @@ def test_the_training_log_utilities_memories_and_entropies() -> None:
     ]
     entropies = {"role": Entropy(torch.tensor(6.0), 4), "retrieval": Entropy(torch.tensor(0.0), 0)}
     evaluation = Evaluation(torch.zeros(2), torch.tensor(0.0), entropies, {"role": 0.75})
-    found = training_log(utilities, rewards, utilities - utilities.mean(axis=1, keepdims=True), traces, evaluation)
-    assert found == {
+    measures = training_log(utilities, rewards, utilities - utilities.mean(axis=1, keepdims=True), traces, evaluation)
+    assert measures == {
         "utility": pytest.approx(utilities.sum() / 8),
         "equal_reward_groups": 0.75,
         "zero_advantage_groups": 0.5,
@@ -105,13 +105,15 @@ def learning(settings: Config, seed: int = 0) -> Learning[Router]:
     return Learning(new_router(settings, *PROFILES, seed), settings.lr)
 
 
-def state(made: Learning[Router]) -> dict[str, bytes]:
-    return {name: value.tobytes() for name, value in {**made.learned(), **made.moments()}.items()}
+def state(learning: Learning[Router]) -> dict[str, bytes]:
+    return {name: value.tobytes() for name, value in {**learning.learned(), **learning.moments()}.items()}
 
 
-async def rollouts(made: Learning[Router], settings: Config, questions: int = 2) -> tuple[list[Answered], list[Trace]]:
+async def rollouts(
+    learning: Learning[Router], settings: Config, questions: int = 2
+) -> tuple[list[Answered], list[Trace]]:
     """Graded rollouts of the present policy; every other one is right, so that every group tells something apart."""
-    policy = Snapshot(made.network)
+    policy = Snapshot(learning.network)
     walks = [
         walk(policy, settings, Client(), item, episode=Episode(1, rollout))
         for item in ITEMS[:questions]
@@ -125,12 +127,12 @@ async def rollouts(made: Learning[Router], settings: Config, questions: int = 2)
 async def test_the_draws_of_the_autoencoders_follow_seed_and_number_and_the_log_agrees_with_the_rollouts() -> None:
     settings, bytes_of = config(), set()
     for noise in ((0, 1), (1, 1), (0, 2)):
-        made = learning(settings)
-        answered, traces = await rollouts(made, settings)
-        log = learn(made, answered, traces, settings, noise)
-        bytes_of.add(b"".join(state(made).values()))
+        learner = learning(settings)
+        answered, traces = await rollouts(learner, settings)
+        log = learn(learner, answered, traces, settings, noise)
+        bytes_of.add(b"".join(state(learner).values()))
     assert len(bytes_of) == 3
-    utilities = [one.verdict.correct - settings.lambda_c * one.trajectory.cost_steps for one in answered]
+    utilities = [rollout.verdict.correct - settings.lambda_c * rollout.trajectory.cost_steps for rollout in answered]
     assert log["utility"] == pytest.approx(sum(utilities) / len(utilities))
-    assert log["steps"] == sum(one.trajectory.depth for one in answered)
+    assert log["steps"] == sum(rollout.trajectory.depth for rollout in answered)
     assert all(math.isfinite(value) for value in log.values())

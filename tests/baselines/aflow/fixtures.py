@@ -56,8 +56,8 @@ class Bench:
     async def value(self, text: str) -> Value | None:
         if "```" not in text:
             return None
-        found = text.partition("answer = ")[2].splitlines()
-        return Value(printed=found[0]) if found else Value(failure="it has no variable named answer")
+        values = text.partition("answer = ")[2].splitlines()
+        return Value(printed=values[0]) if values else Value(failure="it has no variable named answer")
 
 
 def text_of(request: Request) -> str:

@@ -28,8 +28,8 @@ TOLD = ("count", "guess", "add", "check", "list", "draw", "name")
 
 def level(request: Request) -> int:
     """How many questions of eight a prompt gets right: as many as its instruction says."""
-    found = [word for word in text_of(request).partition("\n\n")[0].split() if word.isdigit()]
-    return int(found[0]) if found else 2
+    numbers = [word for word in text_of(request).partition("\n\n")[0].split() if word.isdigit()]
+    return int(numbers[0]) if numbers else 2
 
 
 def answer(request: Request) -> str:
@@ -73,34 +73,34 @@ def facts(folder: Path) -> dict[str, Any]:
 async def test_the_best_round_answers_and_every_round_is_kept(tmp_path: Path) -> None:
     model = searching(*levels(4, 6, 3))
     method = await searched(tmp_path, model, max_rounds=3)
-    kept = facts(tmp_path)
-    scores = {one["round"]: one["score"] for one in kept["search"]}
+    saved = facts(tmp_path)
+    scores = {entry["round"]: entry["score"] for entry in saved["search"]}
     assert list(scores) == [1, 2, 3, 4]
     assert scores[1] == 25.0
     assert sorted(scores.values()) == [25.0, 37.5, 50.0, 75.0]
-    assert scores[kept["best"]] == 75.0
+    assert scores[saved["best"]] == 75.0
     assert method.workflow.nodes[0].instruction == "guess 6"
-    for one in kept["search"][1:]:
-        assert one["success"] == (one["score"] > scores[one["parent"]])
-        assert (one["status"], one["calls"], one["proposals"]) == ("scored", 8, 1)
-        assert one["cost"] == pytest.approx(8 * (100 * 0.003 + 10 * 0.010) / 1e6)
-        assert one["proposal_cost"] == pytest.approx((100 * 0.003 + 10 * 0.010) / 1e6)
-    assert (kept["optimizer"], kept["questions"], kept["converged"]) == ("small", 8, False)
+    for entry in saved["search"][1:]:
+        assert entry["success"] == (entry["score"] > scores[entry["parent"]])
+        assert (entry["status"], entry["calls"], entry["proposals"]) == ("scored", 8, 1)
+        assert entry["cost"] == pytest.approx(8 * (100 * 0.003 + 10 * 0.010) / 1e6)
+        assert entry["proposal_cost"] == pytest.approx((100 * 0.003 + 10 * 0.010) / 1e6)
+    assert (saved["optimizer"], saved["questions"], saved["converged"]) == ("small", 8, False)
     # Validation is greedy and sees every training question.
     solving = [request for request in model.requests if not is_proposal(request)]
     assert {(request.temperature, request.draw) for request in solving} == {(0.0, 0)}
-    asked = [text_of(request).rpartition("Question ")[2] for request in solving]
-    assert sorted(asked) == sorted([f"{number}?" for number in range(8)] * 4)
+    prompts = [text_of(request).rpartition("Question ")[2] for request in solving]
+    assert sorted(prompts) == sorted([f"{number}?" for number in range(8)] * 4)
     # The ledger of the training holds the whole search.
     calls = pq.read_table(tmp_path / "training_calls.parquet").to_pylist()
-    spent = sum(one["cost"] + one["proposal_cost"] for one in kept["search"])
+    spent = sum(entry["cost"] + entry["proposal_cost"] for entry in saved["search"])
     assert sum(row["cost"] for row in calls) == pytest.approx(spent)
     asked_at = [(row["epoch"], row["rollout"]) for row in calls if row["item_id"] == "optimizer"]
     assert asked_at == [(2, 0), (3, 0), (4, 0)]
     log = pq.read_table(tmp_path / "training.parquet").to_pylist()
     of_last = {row["measure"]: row["value"] for row in log if row["epoch"] == 4}
-    assert of_last["score"] == kept["search"][3]["score"] == 100 * of_last["accuracy"]
-    assert (of_last["best"], of_last["parent"]) == (75.0, kept["search"][3]["parent"])
+    assert of_last["score"] == saved["search"][3]["score"] == 100 * of_last["accuracy"]
+    assert (of_last["best"], of_last["parent"]) == (75.0, saved["search"][3]["parent"])
 
 
 @pytest.mark.parametrize("epochs", [0, 1, 2])
@@ -121,18 +121,18 @@ async def test_a_parent_is_drawn_for_every_attempt_from_the_scores_of_the_rounds
     for seed in range(3):
         model = searching(*proposals)
         await searched(tmp_path / str(seed), model, max_rounds=7, seed=seed, patience=20)
-        kept = [Round.model_validate(one) for one in facts(tmp_path / str(seed))["search"]]
-        asked = [text_of(request) for request in model.requests if is_proposal(request)]
-        for one in kept[1:]:
-            drawn_from = candidates(kept[: one.round - 1], 4)
+        saved = [Round.model_validate(entry) for entry in facts(tmp_path / str(seed))["search"]]
+        prompts = [text_of(request) for request in model.requests if is_proposal(request)]
+        for entry in saved[1:]:
+            drawn_from = candidates(saved[: entry.round - 1], 4)
             shares = probabilities([score for score, _ in scored(drawn_from)], 0.3, 0.2)
-            numbers = [rng.uniform("parent", str(seed), str(one.round), str(at)) for at in range(one.proposals)]
+            numbers = [rng.uniform("parent", str(seed), str(entry.round), str(at)) for at in range(entry.proposals)]
             parents = [drawn_from[sample(shares, number)] for number in numbers]
             for parent in parents:
-                assert f"with a score of {parent.score:.2f} %:" in asked.pop(0)
-            assert one.parent == parents[-1].round
+                assert f"with a score of {parent.score:.2f} %:" in prompts.pop(0)
+            assert entry.parent == parents[-1].round
             others += len(set(parents)) > 1
-        assert asked == []
+        assert prompts == []
     assert others > 1
 
 
@@ -141,14 +141,14 @@ async def test_a_parent_is_drawn_for_every_attempt_from_the_scores_of_the_rounds
 
 async def test_a_round_without_a_proposal_is_shown_and_an_equal_score_is_no_success(tmp_path: Path) -> None:
     method = await searched(tmp_path, searching("Hm.", "Hm.", *levels(2)), max_rounds=2, sample=1)
-    kept = facts(tmp_path)
-    _, failed, scored = kept["search"]
+    saved = facts(tmp_path)
+    _, failed, scored = saved["search"]
     assert (failed["status"], failed["score"], failed["workflow"]) == ("no_proposal", None, None)
     assert (failed["proposals"], failed["calls"]) == (2, 0)
     assert failed["reason"] == "the reply is no JSON object"
     assert (scored["status"], scored["parent"], scored["score"], scored["success"]) == ("scored", 1, 25.0, False)
     # The earliest of equals answers.
-    assert (kept["best"], method.workflow.nodes[0].instruction) == (1, "")
+    assert (saved["best"], method.workflow.nodes[0].instruction) == (1, "")
 
 
 async def test_an_optimizer_that_always_fails_stops_the_cell(tmp_path: Path) -> None:
@@ -166,9 +166,9 @@ LAST = {"round": 1, "parent": None, "status": "scored", "score": 1.0}
 
 
 def test_a_checkpoint_of_something_else_is_one_line() -> None:
-    kept = {"search": [{**LAST, "workflow": [{"id": "a", "operator": "Test"}]}]}
+    saved = {"search": [{**LAST, "workflow": [{"id": "a", "operator": "Test"}]}]}
     with pytest.raises(UserError, match=r"holds no workflow for gsm_hard .*no operator.*train the method again"):
-        AFlow(setting(), Config()).load(Checkpoint({}, kept))
+        AFlow(setting(), Config()).load(Checkpoint({}, saved))
 
 
 # Configuration

@@ -61,9 +61,9 @@ async def test_an_operator_alone_is_one_greedy_call_with_the_prompt_of_single_ll
     workflow: Workflow, item: Item, reply: str | Reply, answer: str, purpose: str, style: str
 ) -> None:
     client = ScriptedClient(reply)
-    found = await run(workflow, client, item, extract=benchmark(item.benchmark).extract)
-    assert found.answer == answer
-    assert calls(found) == [(1, purpose, 0)]
+    trajectory = await run(workflow, client, item, extract=benchmark(item.benchmark).extract)
+    assert trajectory.answer == answer
+    assert calls(trajectory) == [(1, purpose, 0)]
     [(backbone, request)] = client.asked
     assert (backbone, request.temperature, request.draw) == ("small", 0.0, 0)
     assert request.messages[-1].content.endswith(question_prompt("", RULES, item)[0].content)
@@ -75,9 +75,9 @@ async def test_an_operator_alone_is_one_greedy_call_with_the_prompt_of_single_ll
 async def test_instruction_and_inputs_are_shown_without_what_a_failed_call_left_empty() -> None:
     client = ScriptedClient("First.", FAILED, "Second.")
     first, nothing = node("a", "Custom", instruction="Plan."), node("b", "Custom")
-    found = await run(flow(first, nothing, node("c", "Custom", "a", "b", instruction="Do.")), client)
-    assert found.answer == "Second."
-    assert calls(found) == [(1, "custom", 0), (2, "custom", 0), (3, "custom", 0)]
+    trajectory = await run(flow(first, nothing, node("c", "Custom", "a", "b", instruction="Do.")), client)
+    assert trajectory.answer == "Second."
+    assert calls(trajectory) == [(1, "custom", 0), (2, "custom", 0), (3, "custom", 0)]
     assert client.asked[0][1].messages == question_prompt("Plan.", RULES, ITEM)
     assert client.asked[2][1].messages == (
         Message("system", f"Do.\n\n{RULES}"),
@@ -90,9 +90,9 @@ async def test_instruction_and_inputs_are_shown_without_what_a_failed_call_left_
 
 async def test_repeated_runs_are_a_greedy_one_and_independent_samples() -> None:
     client = ScriptedClient("one", "two", "three", "four")
-    found = await run(flow(node("a", "Custom", repeat=3), node("b", "Custom", "question", "a")), client)
+    trajectory = await run(flow(node("a", "Custom", repeat=3), node("b", "Custom", "question", "a")), client)
     assert sampling(client) == [(0.0, 0), (0.0, 0), (0.7, 1), (0.7, 2)]
-    assert calls(found) == [(1, "custom", 0), (1, "custom", 3), (1, "custom", 6), (2, "custom", 0)]
+    assert calls(trajectory) == [(1, "custom", 0), (1, "custom", 3), (1, "custom", 6), (2, "custom", 0)]
     assert user(client).endswith("[1] Result of a:\none\n\n[2] Result of a:\ntwo\n\n[3] Result of a:\nthree")
     context: Any = None
     runs = [NodeRun(context, "m", *at) for at in itertools.product(range(1, MOST_NODES + 1), range(MOST_REPEATS))]
@@ -117,7 +117,7 @@ REPAIR = (A, T, c("t", if_=("t", "failed")))
 
 
 @pytest.mark.parametrize(
-    ("nodes", "item", "replies", "asked", "answer"),
+    ("nodes", "item", "replies", "steps", "answer"),
     [
         # A condition looks at the status of an earlier node; a node left out passes its first input on, or what it
         # watches, and has no status.
@@ -145,11 +145,11 @@ REPAIR = (A, T, c("t", if_=("t", "failed")))
     ],
 )
 async def test_which_nodes_ask_and_what_goes_on(
-    nodes: tuple[Any, ...], item: Item, replies: list[Any], asked: str, answer: str
+    nodes: tuple[Any, ...], item: Item, replies: list[Any], steps: str, answer: str
 ) -> None:
-    found = await run(flow(*nodes), ScriptedClient(*replies), item)
-    assert "".join(str(call.step) for call in found.calls) == asked
-    assert found.answer == answer
+    trajectory = await run(flow(*nodes), ScriptedClient(*replies), item)
+    assert "".join(str(call.step) for call in trajectory.calls) == steps
+    assert trajectory.answer == answer
 
 
 # ScEnsemble
@@ -172,21 +172,21 @@ def voting(repeat: int = 3) -> Workflow:
 async def test_the_ensemble_picks_by_letter_and_the_first_without_one(
     reply: str | Reply, answer: str, choice: str
 ) -> None:
-    found = await run(voting(), ScriptedClient("one", "two", "three", reply))
-    assert found.answer == answer
-    assert calls(found)[-1] == (2, "ensemble", 0)
-    [decision] = found.decisions
+    trajectory = await run(voting(), ScriptedClient("one", "two", "three", reply))
+    assert trajectory.answer == answer
+    assert calls(trajectory)[-1] == (2, "ensemble", 0)
+    [decision] = trajectory.decisions
     assert (decision.name, decision.step, decision.choice, decision.options) == ("ensemble", 2, choice, 3)
 
 
 async def test_the_ensemble_sees_candidates_and_no_output_rules() -> None:
     client = ScriptedClient("one", "two", "Candidate A")
     await run(voting(2), client)
-    system, asked = client.asked[-1][1].messages
+    system, prompt = client.asked[-1][1].messages
     assert RULES not in system.content
     assert client.asked[-1][1].metadata is not None
     assert client.asked[-1][1].metadata == Turn("aggregate", form="letter")
-    assert asked.content == (
+    assert prompt.content == (
         f"Question:\n{ITEM.question}\n\n{CANDIDATES}\n\n[1] Candidate A:\none\n\n[2] Candidate B:\ntwo"
     )
 
@@ -196,9 +196,9 @@ async def test_the_ensemble_sees_candidates_and_no_output_rules() -> None:
 
 async def test_the_programmer_tries_again_with_the_reason_three_times_at_most() -> None:
     client = ScriptedClient("Too hard.", fenced("x = 1"), fenced("answer = None"), "Never.")
-    found = await run(flow(node("p", "Programmer")), client)
-    assert calls(found) == [(1, "program", 0), (1, "program", 1), (1, "program", 2)]
-    assert found.answer == fenced("answer = None")
+    trajectory = await run(flow(node("p", "Programmer")), client)
+    assert calls(trajectory) == [(1, "program", 0), (1, "program", 1), (1, "program", 2)]
+    assert trajectory.answer == fenced("answer = None")
     prompts = [request.messages for _, request in client.asked]
     assert "a variable named answer" in prompts[0][-1].content
     assert RULES in prompts[0][-1].content
@@ -220,8 +220,8 @@ def checked(repeat: int = 1) -> Workflow:
 async def test_three_reflections_are_all_there_are_and_the_last_one_goes_on() -> None:
     texts = [WRONG.replace("x)", f"x{number})") for number in range(5)]
     client = ScriptedClient(*texts)
-    found = await run(checked(), client, CODE)
-    assert found.answer == texts[3]
+    trajectory = await run(checked(), client, CODE)
+    assert trajectory.answer == texts[3]
     assert len(client.asked) == 4
     assert "failed: assert double(1) == 2" in user(client)
     assert texts[2] in user(client)

@@ -36,13 +36,13 @@ async def propose(
 ) -> tuple[Round, Client]:
     left = list(replies)
     model = Client(lambda backbone, request: left.pop(0))
-    its = training(folder, model, questions(2), seed)
-    found = await Optimizer(backbones()["large"], "Math").propose(
-        5, lambda attempt: Situation(PARENT, children, failures), its
+    cell = training(folder, model, questions(2), seed)
+    entry = await Optimizer(backbones()["large"], "Math").propose(
+        5, lambda attempt: Situation(PARENT, children, failures), cell
     )
     assert not left
-    assert found.proposals == len(model.asked)
-    return found, model
+    assert entry.proposals == len(model.asked)
+    return entry, model
 
 
 # What it is told
@@ -51,11 +51,11 @@ async def propose(
 async def test_the_prompt_holds_everything_the_search_knows(tmp_path: Path) -> None:
     wrong = Item(id="q", benchmark="gsm_hard", question="How many hens?", gold="77.0")
     children = [child(2, "Tell it to be brief.", score=70.0, success=True), child(3, "Tell it to be long.", score=50.0)]
-    said = (("It must be 78.", "78"), ("", None))
-    failures = [(wrong, Failure(item="q", output=output, extracted=found)) for output, found in said]
-    found, model = await propose(tmp_path, PROGRAM, children=children, failures=failures)
-    assert found.workflow == flow(node("node_1", "Programmer"))
-    assert (found.edit, found.modification, found.reason) == ("replace node_1 by Programmer", "Compute it.", "")
+    outputs = (("It must be 78.", "78"), ("", None))
+    failures = [(wrong, Failure(item="q", output=output, extracted=extracted)) for output, extracted in outputs]
+    entry, model = await propose(tmp_path, PROGRAM, children=children, failures=failures)
+    assert entry.workflow == flow(node("node_1", "Programmer"))
+    assert (entry.edit, entry.modification, entry.reason) == ("replace node_1 by Programmer", "Compute it.", "")
     [(backbone, request)] = model.asked
     assert (backbone, request.temperature) == ("large", 0.7)
     system, user = (message.content for message in request.messages)
@@ -107,15 +107,15 @@ UNUSABLE = {
 
 @pytest.mark.parametrize("reason", list(UNUSABLE))
 async def test_an_invalid_proposal_is_asked_again_once_with_the_reason(tmp_path: Path, reason: str) -> None:
-    found, model = await propose(tmp_path, UNUSABLE[reason], PROGRAM)
-    assert found.workflow is not None
+    entry, model = await propose(tmp_path, UNUSABLE[reason], PROGRAM)
+    assert entry.workflow is not None
     assert reason not in text_of(model.requests[0])
     assert reason in text_of(model.requests[1])
     assert model.requests[0].draw != model.requests[1].draw
-    found, _ = await propose(tmp_path / "again", "Let me think.", UNUSABLE[reason])
-    assert found.workflow is None
-    assert reason in found.reason
-    assert found.modification == found.edit == ""
+    entry, _ = await propose(tmp_path / "again", "Let me think.", UNUSABLE[reason])
+    assert entry.workflow is None
+    assert reason in entry.reason
+    assert entry.modification == entry.edit == ""
 
 
 # Calls that fail
@@ -128,9 +128,9 @@ def said_by_a_server(text: str) -> list[str]:
 
 
 async def test_a_refused_response_format_is_left_out_once_and_the_reply_may_be_unreadable(tmp_path: Path) -> None:
-    found, model = await propose(tmp_path, REFUSED, "Hm.", REFUSED, PROGRAM)
-    assert found.workflow == flow(node("node_1", "Programmer"))
-    assert found.reason == ""
+    entry, model = await propose(tmp_path, REFUSED, "Hm.", REFUSED, PROGRAM)
+    assert entry.workflow == flow(node("node_1", "Programmer"))
+    assert entry.reason == ""
     assert [request.response_format is None for request in model.requests] == [False, True, False, True]
     first, second, third, _ = model.requests
     assert (second.messages, second.draw, second.temperature) == (first.messages, first.draw, first.temperature)
@@ -158,10 +158,10 @@ AGAIN = proposal("Repeat.", kind="replace", id="node_1", node={**start("Math").t
 async def test_what_was_tried_is_asked_again_three_times_in_all(
     tmp_path: Path, reply: str, tried: Round, reason: str
 ) -> None:
-    found, model = await propose(tmp_path, reply, told("be long"), children=[tried])
-    assert found.modification == "Tell it to be long"
+    entry, model = await propose(tmp_path, reply, told("be long"), children=[tried])
+    assert entry.modification == "Tell it to be long"
     assert reason in text_of(model.requests[1])
-    found, model = await propose(tmp_path / "thrice", reply, reply, reply, children=[tried])
-    assert (found.workflow, found.reason) == (None, reason)
+    entry, model = await propose(tmp_path / "thrice", reply, reply, reply, children=[tried])
+    assert (entry.workflow, entry.reason) == (None, reason)
     draws = [request.draw for request in model.requests]
     assert len(set(draws)) == 3

@@ -55,8 +55,8 @@ def test_names_and_white_space_make_no_other_workflow_and_all_else_does() -> Non
         *((first, change) for change in ({"repeat": 2}, {"instruction": "Be long."})),
         *((last, change) for change in ({"inputs": ("question", "a")}, {"operator": "Custom"})),
     ]
-    for one, change in changes:
-        other = flow(*(node.model_copy(update=change) if node is one else node for node in ENSEMBLE.nodes))
+    for changed, change in changes:
+        other = flow(*(node.model_copy(update=change) if node is changed else node for node in ENSEMBLE.nodes))
         assert other.canonical() != ENSEMBLE.canonical()
     without = flow(*REPAIR.nodes[:2], node("c", "Custom", "question", "t"))
     assert without.canonical() != REPAIR.canonical()
@@ -75,7 +75,7 @@ WIDE = flow(*(node(f"n{place}", "Custom") for place in range(5)), node("e", "ScE
 
 def test_an_edit_changes_one_node_and_who_reads_it() -> None:
     child = apply(Add(at=1, node=node("x", "Programmer")), CHAIN, "Math")
-    assert [(one.id, one.inputs) for one in child.nodes] == [
+    assert [(member.id, member.inputs) for member in child.nodes] == [
         ("a", ("question",)),
         ("x", ("question",)),
         ("b", ("a", "x")),
@@ -90,7 +90,7 @@ def test_an_edit_changes_one_node_and_who_reads_it() -> None:
 
 def test_what_nothing_reads_any_longer_goes_and_the_last_node_runs_once() -> None:
     child = apply(Add(at=1, node=node("x", "ScEnsemble", "node_1", repeat=4)), start("Math"), "Math")
-    assert [(one.id, one.repeat) for one in child.nodes] == [("node_1", 1), ("x", 1)]
+    assert [(member.id, member.repeat) for member in child.nodes] == [("node_1", 1), ("x", 1)]
     assert apply(Replace(id="c", node=node("c", "Custom")), CHAIN, "Math").ids == ("c",)
     repeated = flow(node("a", "Custom", repeat=5), node("e", "ScEnsemble", "a"))
     assert apply(Remove(id="e"), repeated, "Math") == flow(node("a", "Custom"))
@@ -127,9 +127,9 @@ PARENTS = [
 
 @pytest.mark.parametrize(("parent", "domain"), PARENTS)
 def test_instances_of_the_schema_are_edits_that_fit(parent: Workflow, domain: str) -> None:
-    its, valid, kinds = schema(parent, domain), 0, set()
+    document_schema, valid, kinds = schema(parent, domain), 0, set()
     for number in range(60):
-        document = json.loads(schema_reply(its, "some words about eggs and hens", 0.0, str(number)))
+        document = json.loads(schema_reply(document_schema, "some words about eggs and hens", 0.0, str(number)))
         edit: Edit = TypeAdapter(Edit).validate_python(document["edit"])
         kinds.add(edit.kind)
         try:
@@ -151,9 +151,9 @@ def test_probabilities_are_those_of_the_formula(scores: list[float], share: floa
     top = max(scores)
     weights = [math.exp(sharpness * (score - top)) for score in scores]
     expected = [share / len(scores) + (1 - share) * weight / math.fsum(weights) for weight in weights]
-    found = probabilities(scores, share, sharpness)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-    assert found.sum() == pytest.approx(1)
+    values = probabilities(scores, share, sharpness)
+    np.testing.assert_allclose(values, expected, rtol=1e-12)
+    assert values.sum() == pytest.approx(1)
     # Ten points less are a factor of e^-2 with α = 0.2; λ = 0.3 gives each 0.15.
     better = 1 / (1 + math.exp(-2))
     assert probabilities([60.0, 50.0], 0.3, 0.2).tolist() == pytest.approx([0.15 + 0.7 * better, 0.85 - 0.7 * better])
@@ -161,14 +161,14 @@ def test_probabilities_are_those_of_the_formula(scores: list[float], share: floa
 
 def test_the_first_round_is_always_a_candidate_and_the_best_others_fill_up() -> None:
     tried = rounds(10, 50, None, 70, 60, 70, 40)
-    assert [one.round for one in candidates(tried, 4)] == [1, 4, 6, 5]
-    assert [one.round for one in candidates(tried, 1)] == [1]
-    assert [one.round for one in candidates(rounds(90, 50, 60), 4)] == [1, 3, 2]
+    assert [entry.round for entry in candidates(tried, 4)] == [1, 4, 6, 5]
+    assert [entry.round for entry in candidates(tried, 1)] == [1]
+    assert [entry.round for entry in candidates(rounds(90, 50, 60), 4)] == [1, 3, 2]
 
 
 def test_the_best_round_is_the_earliest_of_equals_and_may_be_the_first() -> None:
-    found = [best(one) for one in (rounds(50, 70, 70), rounds(70, None, 60), rounds(0), [])]
-    assert [one and one.round for one in found] == [2, 1, 1, None]
+    winners = [best(search) for search in (rounds(50, 70, 70), rounds(70, None, 60), rounds(0), [])]
+    assert [winner and winner.round for winner in winners] == [2, 1, 1, None]
 
 
 @given(st.lists(st.integers(0, 8), max_size=16), st.integers(1, 5))
@@ -178,4 +178,4 @@ def test_convergence_against_exact_arithmetic(right: list[int], patience: int) -
         mean = Fraction(sum(sorted(right[:end], reverse=True)[:3]), 3)
         unchanged = unchanged + 1 if mean == before else 0
         before = mean
-    assert converged([100 * one / 7 for one in right], patience) == (unchanged >= patience)
+    assert converged([100 * count / 7 for count in right], patience) == (unchanged >= patience)

@@ -46,9 +46,9 @@ def take_apart(request: Request) -> Asked:
     return Asked(kind, tuple(records(user.content)), round(request.temperature, 9), request.draw)
 
 
-def reply_to(asked: Asked) -> str:
+def reply_to(call: Asked) -> str:
     """A name no other request gets; a prompt that shows it shows this reply."""
-    return f"{asked.kind} {hashlib.sha256(repr(asked).encode()).hexdigest()[:16]}"
+    return f"{call.kind} {hashlib.sha256(repr(call).encode()).hexdigest()[:16]}"
 
 
 class Digesting(Client):
@@ -80,12 +80,12 @@ async def solve(client: Any, topology: str, agents: int = 6, **changes: Any) -> 
 
 def edges_of(topology: str, agents: int) -> list[tuple[int, int]]:
     """The edges, ordered by where they lead, then by where they come from."""
-    made = {
+    edges = {
         "chain": [(node, node + 1) for node in range(agents)],
         "tree": [(node, child) for node in range(agents) for child in (2 * node + 1, 2 * node + 2)],
         "complete": [(node, later) for node in range(agents) for later in range(node + 1, agents)],
     }[topology]
-    return sorted((edge for edge in made if edge[1] < agents), key=lambda edge: edge[::-1])
+    return sorted((edge for edge in edges if edge[1] < agents), key=lambda edge: edge[::-1])
 
 
 def longest_path(node: int, edges: Sequence[tuple[int, int]]) -> int:
@@ -101,9 +101,9 @@ class Book:
 
     def ask(self, node: int, place: int, kind: str, shown: Sequence[str], temperature: float) -> str:
         number = sum(3 * into + 1 for into in self._into[:node]) + place
-        asked = Asked(kind, tuple(shown), round(temperature, 9), number if temperature else 0)
-        self.asked.append(asked)
-        return reply_to(asked)
+        call = Asked(kind, tuple(shown), round(temperature, 9), number if temperature else 0)
+        self.asked.append(call)
+        return reply_to(call)
 
     def edge(self, node: int, edge: int, solution: str, temperature: float) -> str:
         advice = self.ask(node, 2 * edge, "critique", [solution], temperature)
@@ -121,8 +121,8 @@ def textbook(topology: str, agents: int) -> tuple[str, list[Asked]]:
     for node in range(agents):
         # One edge more comes from the released code's virtual source, and another one leads to its sink.
         heat = 1 - (1 + longest_path(node, edges)) / (1 + deepest + 1)
-        before = [one for one, after in edges if after == node]
-        candidates = [book.edge(node, place, solutions[one], heat) for place, one in enumerate(before)]
+        before = [source for source, after in edges if after == node]
+        candidates = [book.edge(node, place, solutions[source], heat) for place, source in enumerate(before)]
         if not candidates:
             candidates = [book.ask(node, 0, "solve", [], heat)]
         solutions.append(candidates[0] if len(candidates) == 1 else book.merge(node, 0, candidates, heat))

@@ -28,14 +28,14 @@ def run(client: Digesting, topology: str, agents: int) -> Trajectory:
 def test_every_prompt_shows_what_it_should_whatever_reply_arrives_first(
     topology: str, agents: int, latency: int
 ) -> None:
-    answer, asked = model.textbook(topology, agents)
+    answer, calls = model.textbook(topology, agents)
     client = Digesting(latency)
-    found = run(client, topology, agents)
-    assert found.answer == answer
-    assert Counter(client.prompts) == Counter(asked)
-    assert len({(call.step, call.slot) for call in found.calls}) == len(asked)
+    trajectory = run(client, topology, agents)
+    assert trajectory.answer == answer
+    assert Counter(client.prompts) == Counter(calls)
+    assert len({(call.step, call.slot) for call in trajectory.calls}) == len(calls)
     # A merge behind all nodes is no step.
-    assert [call.is_step for call in found.calls].count(False) <= 1
+    assert [call.is_step for call in trajectory.calls].count(False) <= 1
 
 
 @settings(deadline=None, max_examples=100)
@@ -103,12 +103,12 @@ async def test_a_node_waits_for_its_own_predecessors_alone() -> None:
 
     class Held(Digesting):
         async def complete(self, backbone: str, request: Request) -> Reply:
-            asked = take_apart(request)
-            if (asked.kind, asked.temperature) == ("critique", 0.5):
-                branches.append(asked)
+            call = take_apart(request)
+            if (call.kind, call.temperature) == ("critique", 0.5):
+                branches.append(call)
                 if len(branches) == 2:
                     await reached.wait()
-            if (asked.kind, asked.temperature) == ("critique", 0.25):
+            if (call.kind, call.temperature) == ("critique", 0.25):
                 reached.set()
             return await super().complete(backbone, request)
 

@@ -34,30 +34,30 @@ def pool(domain: str = "Commonsense") -> Pool:
 
 
 def method(seed: int = 0, max_epochs: int | None = None, domain: str = "Commonsense", **changes: Any) -> MASRouter:
-    its = setting("pool", seed=seed, benchmark="toy", domain=domain, max_epochs=max_epochs)
-    return MASRouter(its, config(**changes))
+    cell = setting("pool", seed=seed, benchmark="toy", domain=domain, max_epochs=max_epochs)
+    return MASRouter(cell, config(**changes))
 
 
 def router(seed: int = 0, domain: str = "Commonsense", moved: float = 0.0) -> Router:
     """A router as initialised, or moved off its starting point at random."""
     choices = method(domain=domain).choices()
     texts = Texts(*(np.stack([embedding(profile) for _, profile in choices[kind]]) for kind in Texts._fields))
-    made = seeded(lambda: Router(texts, 6), "initial weights", seed)
+    network = seeded(lambda: Router(texts, 6), "initial weights", seed)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for parameter in made.parameters():
+        for parameter in network.parameters():
             parameter += moved * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-    return made
+    return network
 
 
 class Planned:
     """Stands where a Router does; its decisions are settled beforehand."""
 
-    def __init__(self, mode: str, roles: Sequence[str], chosen: Sequence[str], domain: str = "Commonsense") -> None:
+    def __init__(self, mode: str, roles: Sequence[str], llms: Sequence[str], domain: str = "Commonsense") -> None:
         names = [role.name for role in by_domain(domain)]
         keys = [backbone.key for backbone in BACKBONES]
         self.choices = Choices(
-            MODE_NAMES.index(mode), tuple(map(names.index, roles)), tuple(keys.index(key) for key in chosen)
+            MODE_NAMES.index(mode), tuple(map(names.index, roles)), tuple(keys.index(key) for key in llms)
         )
 
     def decide(self, question: Any, noise: Any, choose: Any) -> TeamPlan:
@@ -98,7 +98,7 @@ def code_tools(sandbox: Sandbox | None = None) -> CodeTools:
 
 
 async def walk(
-    made: Any,
+    network: Any,
     client: Client,
     item: Item = ITEMS[0],
     *,
@@ -109,5 +109,5 @@ async def walk(
     greedy: bool = False,
     **changes: Any,
 ) -> tuple[Trajectory, Trace]:
-    rollout = TeamRollout(made, pool(domain), config(**changes))
+    rollout = TeamRollout(network, pool(domain), config(**changes))
     return await walked(rollout, client, item, seed, episode, code_tools=code_tools(sandbox), greedy=greedy)

@@ -30,11 +30,11 @@ KEYS = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")
 
 def test_the_released_values_are_the_defaults_and_each_variant_changes_what_its_name_says() -> None:
     whole = ENTRIES["masrouter"].config
-    made = Config(**whole)
-    assert (made.batch, made.max_agents, made.lr, made.vae_weight) == (16, 6, 0.01, 0.001)
-    assert made.visible_tests == "first"
-    assert [setting(benchmark=key).of_benchmark(made.kappa) for key in KEYS] == [100, 200, 400, 200, 500]
-    assert [setting(benchmark=key).epochs(made.epochs) for key in KEYS] == [5, 5, 10, 10, 10]
+    config = Config(**whole)
+    assert (config.batch, config.max_agents, config.lr, config.vae_weight) == (16, 6, 0.01, 0.001)
+    assert config.visible_tests == "first"
+    assert [setting(benchmark=key).of_benchmark(config.kappa) for key in KEYS] == [100, 200, 400, 200, 500]
+    assert [setting(benchmark=key).epochs(config.epochs) for key in KEYS] == [5, 5, 10, 10, 10]
     changes = {
         "masrouter_untrained": {"epochs": {"default": 0}},
         "masrouter_all_tests": {"visible_tests": "all"},
@@ -45,9 +45,11 @@ def test_the_released_values_are_the_defaults_and_each_variant_changes_what_its_
         assert Config(**ENTRIES[key].config) == Config(**{**whole, **change})
 
 
-async def fitted(folder: Path, client: Client, number: int, made: MASRouter | None = None, **changes: Any) -> MASRouter:
-    made = made or method(**changes)
-    return await trained(made, folder, client, questions(number, "t"), code_tools=code_tools())
+async def fitted(
+    folder: Path, client: Client, number: int, masrouter: MASRouter | None = None, **changes: Any
+) -> MASRouter:
+    masrouter = masrouter or method(**changes)
+    return await trained(masrouter, folder, client, questions(number, "t"), code_tools=code_tools())
 
 
 async def test_the_label_is_given_and_the_classifier_learns_it(tmp_path: Path) -> None:
@@ -63,14 +65,14 @@ async def test_the_label_is_given_and_the_classifier_learns_it(tmp_path: Path) -
 
 async def test_a_backbone_that_is_always_wrong_and_dearer_is_asked_less(tmp_path: Path) -> None:
     client = Client(right_if("small"), tokens=(1000, 300))
-    made = await fitted(tmp_path, client, 24, epochs={"default": 6}, batch=8, kappa={"default": 20})
+    learned = await fitted(tmp_path, client, 24, epochs={"default": 6}, batch=8, kappa={"default": 20})
     untrained = method()
     untrained.load(checkpoint.load(tmp_path / "checkpoints" / "epoch-00.safetensors"))
     shares, utilities = [], []
-    for one in (untrained, made):
-        answered = await answered_by(one, client, questions(32, "h"), code_tools=code_tools())
-        chosen = [d.choice for a in answered for d in a.trajectory.decisions if d.name == "backbone"]
-        shares.append(chosen.count("large") / len(chosen))
+    for masrouter in (untrained, learned):
+        answered = await answered_by(masrouter, client, questions(32, "h"), code_tools=code_tools())
+        backbones = [d.choice for a in answered for d in a.trajectory.decisions if d.name == "backbone"]
+        shares.append(backbones.count("large") / len(backbones))
         utilities.append(sum(utility(a, 20.0) for a in answered) / len(answered))
     assert shares[1] < shares[0] - 0.1
     assert utilities[1] > utilities[0] + 0.1
@@ -78,32 +80,32 @@ async def test_a_backbone_that_is_always_wrong_and_dearer_is_asked_less(tmp_path
 
 async def test_a_router_does_not_fit_other_choices(tmp_path: Path) -> None:
     await fitted(tmp_path, Client(), 1, epochs={"default": 0})
-    found = checkpoint.load(tmp_path / CHECKPOINT)
+    stored = checkpoint.load(tmp_path / CHECKPOINT)
     with pytest.raises(UserError, match="trained with max_agents 6 and is given 5"):
-        method(max_agents=5).load(found)
-    found.facts["modes"][0][0] = "Swarm"  # type: ignore[index]
+        method(max_agents=5).load(stored)
+    stored.facts["modes"][0][0] = "Swarm"  # type: ignore[index]
     with pytest.raises(UserError, match="trained with 'Swarm' where its modes now have"):
-        method().load(found)
+        method().load(stored)
 
 
 KAPPA = 200.0
 
 
-async def rollouts(made: Router, questions: int = 4) -> tuple[list[Answered], list[Trace]]:
+async def rollouts(network: Router, questions: int = 4) -> tuple[list[Answered], list[Trace]]:
     """Every other one is right."""
     answered, traces = [], []
     for number, item in enumerate(ITEMS[:questions]):
-        trajectory, trace = await walk(made, Client(), item, episode=Episode(1, 0))
+        trajectory, trace = await walk(network, Client(), item, episode=Episode(1, 0))
         answered.append(graded(trajectory, number % 2 == 0))
         traces.append(trace)
     return answered, traces
 
 
 def update(
-    made: Learning[Router], answered: Sequence[Answered], traces: Sequence[Trace], **changes: Any
+    learning: Learning[Router], answered: Sequence[Answered], traces: Sequence[Trace], **changes: Any
 ) -> dict[str, float]:
-    its = method(**{"kappa": {"default": KAPPA}, **changes})
-    return its.learn(made, answered, traces, TrainingStep(1, 1, 1))
+    masrouter = method(**{"kappa": {"default": KAPPA}, **changes})
+    return masrouter.learn(learning, answered, traces, TrainingStep(1, 1, 1))
 
 
 def test_the_utility_charges_every_call() -> None:
@@ -123,17 +125,19 @@ async def test_the_loss_and_the_log_against_plain_numpy() -> None:
     log = update(learning, answered, traces)
     still = {name for name, value in learning.learned().items() if np.array_equal(before[name], value)}
     assert still == {f"network.{kind}_texts" for kind in ("task", "mode", "role", "backbone")}
-    utilities = [one.verdict.correct - KAPPA * sum(c.cost for c in one.trajectory.calls) for one in answered]
-    policy = -np.mean([one.log_prob * u for one, u in zip(references, utilities, strict=True)])
-    task = -np.mean([math.log(one.tasks[1]) for one in references])
+    utilities = [
+        rollout.verdict.correct - KAPPA * sum(c.cost for c in rollout.trajectory.calls) for rollout in answered
+    ]
+    policy = -np.mean([reference.log_prob * u for reference, u in zip(references, utilities, strict=True)])
+    task = -np.mean([math.log(reference.tasks[1]) for reference in references])
     modes = [trace.choices.mode for trace in traces]
     expected = {
         "utility": np.mean(utilities),
-        "classifier_accuracy": np.mean([one.tasks.argmax() == 1 for one in references]),
+        "classifier_accuracy": np.mean([reference.tasks.argmax() == 1 for reference in references]),
         **{f"share_{name}": modes.count(index) / 8 for index, name in enumerate(MODE_NAMES)},
         "agents": np.mean([len(trace.choices.roles) for trace in traces]),
-        "entropy_mode": np.mean([entropy(one.modes) for one in references]),
-        "entropy_backbone": np.mean([entropy(one.backbones) for one in references]),
+        "entropy_mode": np.mean([entropy(reference.modes) for reference in references]),
+        "entropy_backbone": np.mean([entropy(reference.backbones) for reference in references]),
         "task_loss": task,
         "policy_loss": policy,
         "vae_loss": vae,
@@ -143,10 +147,10 @@ async def test_the_loss_and_the_log_against_plain_numpy() -> None:
 
 
 async def test_teams_of_another_size_are_refused() -> None:
-    made = Learning(router(moved=0.1), 0.01)
-    answered, traces = await rollouts(made.network)
-    place, trace = next((at, one) for at, one in enumerate(traces) if 1 < len(one.choices.roles) < 6)
+    learning = Learning(router(moved=0.1), 0.01)
+    answered, traces = await rollouts(learning.network)
+    place, trace = next((at, candidate) for at, candidate in enumerate(traces) if 1 < len(candidate.choices.roles) < 6)
     roles, backbones = trace.choices.roles[1:], trace.choices.backbones[1:]
     traces[place] = trace._replace(choices=trace.choices._replace(roles=roles, backbones=backbones))
     with pytest.raises(RuntimeError, match="teams of the update have other sizes"):
-        update(made, answered, traces)
+        update(learning, answered, traces)

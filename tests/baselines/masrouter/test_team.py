@@ -65,7 +65,7 @@ def last_text(mode: str, name: str, agents: int = 6) -> str:
 @pytest.mark.parametrize("agents", [1, 6])
 @pytest.mark.parametrize("mode", MODE_NAMES)
 async def test_the_call_sequence_of_every_mode(mode: str, agents: int) -> None:
-    trajectory, asked = await at_work(mode, agents)
+    trajectory, requests = await at_work(mode, agents)
     expected = []
     for number in range(1, 3 if mode == "Debate" else 2):
         for slot, name in enumerate(ROLES[:agents]):
@@ -75,28 +75,28 @@ async def test_the_call_sequence_of_every_mode(mode: str, agents: int) -> None:
     most = max(("small", "large"), key=lambda key: (BACKBONES[:agents].count(key), key == BACKBONES[0]))
     expected.append((3 if mode == "Debate" else 2, 0, "aggregate", most, "", False))
     calls = trajectory.calls
-    assert [(one.step, one.slot, one.purpose, one.backbone, one.role, one.is_step) for one in calls] == expected
+    assert [(call.step, call.slot, call.purpose, call.backbone, call.role, call.is_step) for call in calls] == expected
     assert trajectory.answer == "the end"
-    assert asked[-1][0] == most
-    assert role_of(asked[-1][1]) == ""
-    assert all(sampling(request) == backbones()[backbone].sampling for backbone, request in asked)
-    assert len({request.draw for _, request in asked}) == len(asked)
-    assert len(calls) == len(asked)
+    assert requests[-1][0] == most
+    assert role_of(requests[-1][1]) == ""
+    assert all(sampling(request) == backbones()[backbone].sampling for backbone, request in requests)
+    assert len({request.draw for _, request in requests}) == len(requests)
+    assert len(calls) == len(requests)
 
 
 @pytest.mark.parametrize("agents", [1, 6])
 @pytest.mark.parametrize("mode", MODE_NAMES)
 async def test_what_every_agent_and_the_final_node_are_told_and_see(mode: str, agents: int) -> None:
-    _, [*asked, (_, final)] = await at_work(mode, agents)
+    _, [*turns, (_, final)] = await at_work(mode, agents)
     rounds: dict[str, list[Request]] = {}
-    for _, request in asked:
+    for _, request in turns:
         if len(request.messages) == 2:
             rounds.setdefault(role_of(request), []).append(request)
     assert list(rounds) == list(ROLES[:agents])
     for slot, (name, requests) in enumerate(rounds.items()):
         assert len(requests) == (2 if mode == "Debate" else 1)
-        its = role(f"Commonsense/{name}")
-        blocks = [its.description, its.instruction, BY_NAME[mode].note, TEXTS[its.output]]
+        agent_role = role(f"Commonsense/{name}")
+        blocks = [agent_role.description, agent_role.instruction, BY_NAME[mode].note, TEXTS[agent_role.output]]
         assert {request.messages[0].content for request in requests} == {"\n\n".join(filter(None, blocks))}
         earlier = SEES.get(mode, [[]] * 6)[slot]
         lines = [(f"Agent {'ABCDEF'[at]}, {ROLES[at]}", last_text(mode, ROLES[at])) for at in earlier]
@@ -143,27 +143,27 @@ def failing(*names: str, later: bool = False) -> Any:
 
 @pytest.mark.parametrize("mode", MODE_NAMES)
 async def test_when_nobody_comes_back_the_final_node_is_told_and_answers_alone(mode: str) -> None:
-    trajectory, asked = await at_work(mode, 3, failing(*ROLES))
-    assert asked[-1][1].messages[1].content == f"{QUESTION}\n\n{NOTHING_CAME_BACK}"
+    trajectory, requests = await at_work(mode, 3, failing(*ROLES))
+    assert requests[-1][1].messages[1].content == f"{QUESTION}\n\n{NOTHING_CAME_BACK}"
     assert trajectory.answer == "the end"
     assert [call.error for call in trajectory.calls] == ["gone"] * 3 * BY_NAME[mode].rounds + [None]
 
 
 async def test_a_silent_agent_is_shown_to_nobody_and_keeps_its_letter() -> None:
     for mode in ("FullConnected", "Debate"):
-        _, asked = await at_work(mode, 3, failing("Reflector"))
-        texts = [request.messages[1].content for _, request in asked if len(request.messages) == 2]
+        _, requests = await at_work(mode, 3, failing("Reflector"))
+        texts = [request.messages[1].content for _, request in requests if len(request.messages) == 2]
         assert not any("Agent B" in text for text in texts)
         assert "[1] Agent A:" in texts[-1]
         assert "[2] Agent C:" in texts[-1]
     # In a chain it cuts off what came before.
-    _, asked = await at_work("Chain", 3, failing("Reflector"))
-    [historian] = [request for _, request in asked if role_of(request) == "Historian"]
+    _, requests = await at_work("Chain", 3, failing("Reflector"))
+    [historian] = [request for _, request in requests if role_of(request) == "Historian"]
     assert historian.messages[1].content == QUESTION
     # Who fails in the last round has no output.
-    _, asked = await at_work("Debate", 3, failing("Critic", later=True))
-    assert "Agent A" not in asked[-1][1].messages[1].content
-    assert "Agent A, Critic" in asked[-3][1].messages[1].content
+    _, requests = await at_work("Debate", 3, failing("Critic", later=True))
+    assert "Agent A" not in requests[-1][1].messages[1].content
+    assert "Agent A, Critic" in requests[-3][1].messages[1].content
 
 
 # Programs: feedback and the short-cut
@@ -184,15 +184,15 @@ async def coding(
 
 
 def cuts(trajectory: Trajectory) -> list[tuple[int, int, str, int, float]]:
-    found = [one for one in trajectory.decisions if one.name == "short_cut"]
-    return [(one.step, one.slot, one.choice, one.options, one.log_prob) for one in found]
+    decisions = [decision for decision in trajectory.decisions if decision.name == "short_cut"]
+    return [(cut.step, cut.slot, cut.choice, cut.options, cut.log_prob) for cut in decisions]
 
 
 EXPERT, DESIGNER = CODERS[:2]
 
 
 @pytest.mark.parametrize(
-    ("mode", "replies", "asked", "taken"),
+    ("mode", "replies", "places", "taken"),
     [
         # Step and slot of the calls, then of the short cuts, with whom each follows and of how many it could choose.
         ("FullConnected", {EXPERT: GOOD}, [(1, 1)], [(1, 2, "A", 1), (1, 3, "A", 2)]),
@@ -211,11 +211,11 @@ EXPERT, DESIGNER = CODERS[:2]
     ],
 )
 async def test_a_visible_program_that_passes_is_handed_on_without_a_call(
-    mode: str, replies: dict[str, str], asked: list[tuple[int, int]], taken: list[tuple[int, int, str, int]]
+    mode: str, replies: dict[str, str], places: list[tuple[int, int]], taken: list[tuple[int, int, str, int]]
 ) -> None:
     trajectory, client = await coding(mode, replies)
     *steps, final = [(call.step, call.slot) for call in trajectory.calls]
-    assert (steps, final) == (asked, (BY_NAME[mode].rounds + 1, 0))
+    assert (steps, final) == (places, (BY_NAME[mode].rounds + 1, 0))
     assert cuts(trajectory) == [(step, slot, f"Agent {who}", count, 0.0) for step, slot, who, count in taken]
     if replies.get(EXPERT) == BAD:
         assert client.requests[1].messages[1].content.count("- example failed: assert double(1) == 2") == 1
@@ -273,15 +273,22 @@ OURS: dict[str, Any] = {
 
 def test_a_role_has_the_formats_and_the_profile_of_its_released_file() -> None:
     names = "Name MessageAggregation Description OutputFormat PostProcess PostDescription PostOutputFormat"
-    for one in catalogue():
-        first, second = RELEASED.get(one.key, RELEASED[one.domain])
+    for entry in catalogue():
+        first, second = RELEASED.get(entry.key, RELEASED[entry.domain])
         # A second call that the mode adds repeats the format of the first.
-        assert formats_of(one) == (TEXTS[OURS[first]], TEXTS[OURS[first if second == "None" else second]])
-        texts = (one.name, one.sees, f"{one.description} {one.instruction}", OURS[first], one.tool, one.second_call)
-        found = json.loads(profile(one))
-        assert list(found) == names.split()
-        assert tuple(found.values()) == (*(text or "none" for text in texts), OURS.get(second, "none"))
-        assert [one.key, profile(one)] in method(domain=one.domain).choices()["roles"]
+        assert formats_of(entry) == (TEXTS[OURS[first]], TEXTS[OURS[first if second == "None" else second]])
+        texts = (
+            entry.name,
+            entry.sees,
+            f"{entry.description} {entry.instruction}",
+            OURS[first],
+            entry.tool,
+            entry.second_call,
+        )
+        fields = json.loads(profile(entry))
+        assert list(fields) == names.split()
+        assert tuple(fields.values()) == (*(text or "none" for text in texts), OURS.get(second, "none"))
+        assert [entry.key, profile(entry)] in method(domain=entry.domain).choices()["roles"]
 
 
 # Determinism

@@ -31,7 +31,7 @@ STATES = RNG.normal(size=(6, STATE))
 BARRED = [(), (TERMINATE,), (TERMINATE, 0), (0, 1, 2), (3,), tuple(range(9))]
 
 
-def made(scale: float = 4.0) -> Policy:
+def decided_policy(scale: float = 4.0) -> Policy:
     """A policy with strong opinions, so that rounding and ties hide nothing."""
     policy = seeded(Policy, "made")
     with torch.no_grad():
@@ -52,7 +52,7 @@ def plain(policy: Policy, state: np.ndarray, barred: tuple[int, ...]) -> np.ndar
 
 
 def test_log_probabilities_and_entropies_of_many_choices_at_once() -> None:
-    policy = made()
+    policy = decided_policy()
     shapes = [tuple(value.shape) for value in policy.parameters() if value.dim() == 2]
     assert shapes == [(512, 1152), (128, 512), (32, 128), (10, 32)]
     assert {parameter.dtype for parameter in policy.parameters()} == {torch.float64}
@@ -61,17 +61,17 @@ def test_log_probabilities_and_entropies_of_many_choices_at_once() -> None:
         ActionChoice(0, state, barred, action, 0.0)
         for state, barred, action in zip(STATES, BARRED, actions, strict=True)
     ]
-    found = policy.evaluate(choices)
+    evaluation = policy.evaluate(choices)
     for place, action in enumerate(actions):
         expected = plain(policy, STATES[place], BARRED[place])
         sampled = policy.log_probs(STATES[place], BARRED[place])
         np.testing.assert_allclose(sampled, expected, atol=1e-12)
         possible = expected[np.isfinite(expected)]
-        assert found.log_prob[place].item() == pytest.approx(expected[action], abs=1e-12)
-        assert found.entropy[place].item() == pytest.approx(-(np.exp(possible) * possible).sum(), abs=1e-12)
+        assert evaluation.log_prob[place].item() == pytest.approx(expected[action], abs=1e-12)
+        assert evaluation.entropy[place].item() == pytest.approx(-(np.exp(possible) * possible).sum(), abs=1e-12)
     # A single possible action has no entropy, and its gradient is a number.
-    assert found.entropy[5].item() == 0
-    (found.entropy.sum() + found.log_prob.sum()).backward()
+    assert evaluation.entropy[5].item() == 0
+    (evaluation.entropy.sum() + evaluation.log_prob.sum()).backward()
     assert all(torch.isfinite(parameter.grad).all() for parameter in policy.parameters() if parameter.grad is not None)
 
 
@@ -94,13 +94,13 @@ def chain(*tokens: int) -> Trace:
 def test_returns_of_any_path_are_discounted_sums(
     tokens: list[int], gamma: float, parameters_b: float, correct: bool
 ) -> None:
-    found = returns(chain(*tokens), correct, parameters_b, config(gamma=gamma))
+    values = returns(chain(*tokens), correct, parameters_b, config(gamma=gamma))
     weights = [-0.1 * math.log(1 + (at + 1) / 7) / math.log(2) for at in range(len(tokens))]
     rewards = [weight * 2 * parameters_b * used / 1e5 for weight, used in zip(weights, tokens, strict=True)]
     rewards.append(1.0 if correct else -1.0)
     for at in range(len(rewards)):
         expected = sum(gamma**later * reward for later, reward in enumerate(rewards[at:]))
-        assert found[at] == pytest.approx(expected, abs=1e-9)
+        assert values[at] == pytest.approx(expected, abs=1e-9)
 
 
 async def test_the_utility_of_a_path_is_the_return_of_its_first_choice() -> None:
@@ -118,25 +118,25 @@ async def test_both_calls_of_the_programmer_are_charged_and_the_final_call_is_no
 
     trajectory, trace = await walk(Certain("python", "terminate"), Counting(), code_tools=Bench())
     # The n-th call reports 90 + n and 10 tokens.
-    assert [one.tokens for one in trace] == [101 + 102, 0]
+    assert [choice.tokens for choice in trace] == [101 + 102, 0]
     assert len(trajectory.calls) == 3
 
 
 # Loss
 
 
-def learn(made: Learning[Policy], answered: Any, traces: Any, settings: Config) -> dict[str, float]:
+def learn(learning: Learning[Policy], answered: Any, traces: Any, settings: Config) -> dict[str, float]:
     """An update of the method on the backbone of ten billion parameters."""
-    return Puppeteer(setting("large"), settings).learn(made, answered, traces, TrainingStep(1, 1, 1))
+    return Puppeteer(setting("large"), settings).learn(learning, answered, traces, TrainingStep(1, 1, 1))
 
 
 def learning() -> Learning[Policy]:
     return Learning(seeded(Policy, "learning"), 1e-3)
 
 
-async def walked(made: Learning[Policy], **changes: Any) -> tuple[list[Answered], list[Trace]]:
+async def walked(learning: Learning[Policy], **changes: Any) -> tuple[list[Answered], list[Trace]]:
     """Graded questions of the present policy, every other one right."""
-    policy = made.network
+    policy = learning.network
     answered, traces = [], []
     for number, item in enumerate(ITEMS[:6]):
         trajectory, trace = await walk(policy, Counting(), item, episode=Episode(1, 0), **changes)
@@ -147,43 +147,45 @@ async def walked(made: Learning[Policy], **changes: Any) -> tuple[list[Answered]
 
 @pytest.mark.parametrize("limit", [6, 2])
 async def test_loss_and_log_of_an_update_are_those_of_plain_numpy(limit: int) -> None:
-    made, settings = learning(), config(max_steps=limit)
-    answered, traces = await walked(made, max_steps=limit)
-    assert (limit == 2) <= any(one.step == limit for trace in traces for one in trace)
+    learner, settings = learning(), config(max_steps=limit)
+    answered, traces = await walked(learner, max_steps=limit)
+    assert (limit == 2) <= any(choice.step == limit for trace in traces for choice in trace)
     expected, gains_of_all = 0.0, []
-    for one, trace in zip(answered, traces, strict=True):
-        gains = returns(trace, one.verdict.correct, N, settings)
+    for rollout, trace in zip(answered, traces, strict=True):
+        gains = returns(trace, rollout.verdict.correct, N, settings)
         gains_of_all.append(gains)
         entropies = []
-        for its, gain in zip(trace, gains, strict=True):
-            log_probs = plain(made.network, its.state, its.barred)
+        for choice, gain in zip(trace, gains, strict=True):
+            log_probs = plain(learner.network, choice.state, choice.barred)
             # What is computed again is what was sampled.
-            assert log_probs[its.action] == pytest.approx(its.log_prob, abs=1e-12)
+            assert log_probs[choice.action] == pytest.approx(choice.log_prob, abs=1e-12)
             possible = log_probs[np.isfinite(log_probs)]
-            if its.step < limit:
+            if choice.step < limit:
                 entropies.append(-(np.exp(possible) * possible).sum())
-            expected -= log_probs[its.action] * gain
+            expected -= log_probs[choice.action] * gain
         expected -= 1.0 * np.mean(entropies)
-    before = made.learned()
-    log = learn(made, answered, traces, settings)
+    before = learner.learned()
+    log = learn(learner, answered, traces, settings)
     assert log["loss"] == pytest.approx(expected, abs=1e-9)
-    assert all(not np.array_equal(value, before[name]) for name, value in made.learned().items())
-    decisions = [one for each in answered for one in each.trajectory.decisions]
+    assert all(not np.array_equal(value, before[name]) for name, value in learner.learned().items())
+    decisions = [decision for rollout in answered for decision in rollout.trajectory.decisions]
     for key in KEYS:
-        assert log[f"share_{key}"] == pytest.approx(sum(one.choice == key for one in decisions) / len(decisions))
-    assert log["at_step_limit"] == pytest.approx(sum(one.step == limit + 1 for one in decisions) / 6)
-    assert log["utility"] == pytest.approx(np.mean([utility(one, N, settings) for one in answered]))
+        assert log[f"share_{key}"] == pytest.approx(
+            sum(decision.choice == key for decision in decisions) / len(decisions)
+        )
+    assert log["at_step_limit"] == pytest.approx(sum(decision.step == limit + 1 for decision in decisions) / 6)
+    assert log["utility"] == pytest.approx(np.mean([utility(rollout, N, settings) for rollout in answered]))
     assert log["return"] == pytest.approx(np.concatenate(gains_of_all).mean())
     assert 2 < log["entropy"] <= math.log(10)
 
 
 def test_the_released_values_are_the_defaults_and_a_wrong_one_is_one_line() -> None:
-    made = Config(**methods()["puppeteer"].config)
-    assert (made.batch, made.max_steps, made.lr, made.gamma) == (1, 6, 1e-4, 0.99)
-    assert (made.entropy_weight, made.step_weight) == (1.0, 1.0)
-    assert [setting(benchmark=key).epochs(made.epochs) for key in ("math", "gsm_hard", "mbpp")] == [5, 5, 10]
+    config = Config(**methods()["puppeteer"].config)
+    assert (config.batch, config.max_steps, config.lr, config.gamma) == (1, 6, 1e-4, 0.99)
+    assert (config.entropy_weight, config.step_weight) == (1.0, 1.0)
+    assert [setting(benchmark=key).epochs(config.epochs) for key in ("math", "gsm_hard", "mbpp")] == [5, 5, 10]
     with pytest.raises(UserError, match="the row 'pool' is no backbone"):
-        Puppeteer(setting("pool"), made)
+        Puppeteer(setting("pool"), config)
 
 
 async def fitted(folder: Path, client: Client, number: int = 4, **changes: Any) -> Puppeteer:
@@ -194,11 +196,11 @@ async def test_one_update_a_question_is_made_strictly_in_order(tmp_path: Path) -
     client = Client(late=lambda number: number % 4)
     await fitted(tmp_path, client, max_steps=2)
     assert log(tmp_path, "trajectories") == [1.0] * 4
-    asked = [request.messages[1].content.splitlines()[1] for request in client.requests]
+    texts = [request.messages[1].content.splitlines()[1] for request in client.requests]
     # The calls of a question are over before the next one begins.
-    order = list(dict.fromkeys(asked))
+    order = list(dict.fromkeys(texts))
     assert len(order) == 4
-    assert asked == [text for text in order for _ in range(asked.count(text))]
+    assert texts == [text for text in order for _ in range(texts.count(text))]
 
 
 async def test_the_agent_that_brings_right_answers_is_preferred(tmp_path: Path) -> None:
@@ -208,13 +210,15 @@ async def test_the_agent_that_brings_right_answers_is_preferred(tmp_path: Path) 
         return f"{request.key[:6]}. The answer is {'right' if final and concluded else 'wrong'}"
 
     more: dict[str, Any] = {"epochs": {"default": 9}, "batch": 8, "lr": 2e-3, "entropy_weight": 0.1, "max_steps": 2}
-    made = await fitted(tmp_path, Client(answering), number=24, **more)
+    learned = await fitted(tmp_path, Client(answering), number=24, **more)
     untrained = method()
     untrained.load(checkpoint.load(tmp_path / "checkpoints" / "epoch-00.safetensors"))
     conclude = KEYS.index("conclude")
     share = [
-        np.mean([np.exp(one.policy.log_probs(state_of(embedding(item.question), [])))[conclude] for item in ITEMS])
-        for one in (untrained, made)
+        np.mean(
+            [np.exp(puppeteer.policy.log_probs(state_of(embedding(item.question), [])))[conclude] for item in ITEMS]
+        )
+        for puppeteer in (untrained, learned)
     ]
     assert share[1] > 2 * share[0]
     utilities = log(tmp_path, "utility")

@@ -130,10 +130,10 @@ async def test_a_path_without_a_program_ends_with_a_call_that_writes_one(code_to
     *steps, last = trajectory.calls
     assert [call.purpose for call in steps] == ["act", "act"]
     assert (last.step, last.slot, last.purpose, last.role, last.is_step) == (3, 0, "aggregate", "", False)
-    said = [f"[1] Programmer:\nWords 1.\n\n{NO_PROGRAM}", "[2] Critic:\nWords 2."]
+    records = [f"[1] Programmer:\nWords 1.\n\n{NO_PROGRAM}", "[2] Critic:\nWords 2."]
     assert client.conversations[-1] == (
         Message("system", f"{WRITE}\n\n{RULES}"),
-        Message("user", "\n\n".join([f"Question:\n{CODE.question}", RECORDS_HEADER, *said])),
+        Message("user", "\n\n".join([f"Question:\n{CODE.question}", RECORDS_HEADER, *records])),
     )
 
 

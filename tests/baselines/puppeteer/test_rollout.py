@@ -63,7 +63,7 @@ async def test_every_agent_sees_the_whole_path_and_the_final_call_sees_question_
         (number, 0, "act", key, "small", True) for number, key in enumerate(("reasoning", "critique", "modify"), 1)
     ]
     assert calls == [*steps, (4, 0, "aggregate", "", "small", False)]
-    decisions = [(one.step, one.name, one.slot, one.choice, one.options) for one in trajectory.decisions]
+    decisions = [(draw.step, draw.name, draw.slot, draw.choice, draw.options) for draw in trajectory.decisions]
     assert [decisions[0], decisions[3]] == [(1, "action", 0, "reasoning", 9), (4, "action", 0, "terminate", 10)]
     assert (trajectory.depth, trajectory.embedded) == (3, 4)
     assert {sampling(request) for request in client.requests} == {Sampling(temperature=0.1)}
@@ -86,16 +86,16 @@ async def test_a_gsm_hard_question_is_posed_as_its_released_task_poses_it() -> N
 async def test_an_agent_used_again_continues_its_own_conversation_and_sees_the_whole_path_anew() -> None:
     client = Counting()
     await planned("reasoning", "critique", "reasoning", "reasoning", "terminate", client=client)
-    own, other, again, third, _ = client.conversations
+    first, other, second, third, _ = client.conversations
     assert other[0].content.startswith(ACTION["critique"].persona)
     records = "\n\n".join(
         f"[{number}] {name}:\nText {number}. The answer is {number}"
         for number, name in ((1, "Reasoner"), (2, "Critic"), (3, "Reasoner"))
     )
-    assert again[:3] == (*own, Message("assistant", "Text 1. The answer is 1"))
+    assert second[:3] == (*first, Message("assistant", "Text 1. The answer is 1"))
     two, _, _ = records.partition("\n\n[3]")
-    assert again[3:] == (Message("user", f"{AGAIN}\n\n{RECORDS_HEADER}\n\n{two}"),)
-    assert third[:5] == (*again, Message("assistant", "Text 3. The answer is 3"))
+    assert second[3:] == (Message("user", f"{AGAIN}\n\n{RECORDS_HEADER}\n\n{two}"),)
+    assert third[:5] == (*second, Message("assistant", "Text 3. The answer is 3"))
     assert third[5:] == (Message("user", f"{AGAIN}\n\n{RECORDS_HEADER}\n\n{records}"),)
 
 
@@ -114,7 +114,7 @@ async def test_six_steps_are_the_most_and_the_forced_end_counts_as_if_chosen() -
 async def test_nobody_can_terminate_before_anybody_has_acted() -> None:
     policy = Certain("terminate critique", "terminate")
     trajectory, trace = await walk(policy, Counting())
-    assert [one.choice for one in trajectory.decisions] == ["critique", "terminate"]
+    assert [decision.choice for decision in trajectory.decisions] == ["critique", "terminate"]
     assert trace[0].barred == (TERMINATE,)
     assert trace[1].barred == ()
     assert trace[0].log_prob == pytest.approx(0.0)

@@ -29,9 +29,9 @@ def save(path: Path, **changes: Any) -> bytes:
 
 def test_what_is_saved_comes_back_and_equal_content_is_equal_bytes_in_any_order(tmp_path: Path) -> None:
     base = save(tmp_path / "a.safetensors")
-    found = checkpoint.load(tmp_path / "a.safetensors")
-    assert found.facts == FACTS
-    assert {name: (value.dtype, value.tolist()) for name, value in found.tensors.items()} == {
+    stored = checkpoint.load(tmp_path / "a.safetensors")
+    assert stored.facts == FACTS
+    assert {name: (value.dtype, value.tolist()) for name, value in stored.tensors.items()} == {
         name: (value.dtype, value.tolist()) for name, value in TENSORS.items()
     }
     turned = {"tensors": dict(reversed(TENSORS.items())), "facts": dict(reversed(FACTS.items()))}
@@ -53,7 +53,7 @@ def test_what_is_no_checkpoint_of_this_version_is_one_line(tmp_path: Path) -> No
     with pytest.raises(UserError, match=r"there is no checkpoint .*; train the method first"):
         checkpoint.load(path)
     facts = ["{", *(orjson.dumps({**FACTS, "format": version}).decode() for version in (0, None))]
-    others = [safetensors.save(TENSORS, metadata={"facts": one}) for one in facts]
+    others = [safetensors.save(TENSORS, metadata={"facts": text}) for text in facts]
     for content in [save(path)[:-5], b"", pickle.dumps({"weights": [1.0]}), safetensors.save(TENSORS), *others]:
         path.write_bytes(content)
         with pytest.raises(UserError, match=r"x\.safetensors (is not a|was written by).*; delete it and") as caught:

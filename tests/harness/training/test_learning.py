@@ -79,10 +79,10 @@ def test_learning_does_not_load_the_compiler_of_torch() -> None:
 
 
 def test_tensors_of_another_shape_or_without_a_network_are_refused() -> None:
-    made = Learning(network(), 0.1)
+    learning = Learning(network(), 0.1)
     other = Learning(nn.Linear(3, 1), 0.1)
     with pytest.raises(UserError, match="other modules or sizes"):
-        made.restore(other.learned())
+        learning.restore(other.learned())
     with pytest.raises(UserError, match=r"name one without \.optimiser"):
         network_of({"adam.weight.step": np.zeros(1)})
 
@@ -99,11 +99,11 @@ def test_other_choices_are_refused_by_the_first_difference() -> None:
             refuse_other_choices(trained, {"actions": now})
 
 
-@pytest.mark.parametrize("again", [-1.0 + 2e-5, float("nan")])
-def test_draws_of_another_policy_are_refused(again: float) -> None:
+@pytest.mark.parametrize("log_prob", [-1.0 + 2e-5, float("nan")])
+def test_draws_of_another_policy_are_refused(log_prob: float) -> None:
     check_on_policy([-1.0 + 5e-6, -2.0], [-1.0, -2.0])
     with pytest.raises(RuntimeError, match=r"differ from the sampled ones by .* the update is not on-policy"):
-        check_on_policy([again, -2.0], [-1.0, -2.0])
+        check_on_policy([log_prob, -2.0], [-1.0, -2.0])
 
 
 @given(
@@ -117,17 +117,18 @@ def test_every_epoch_has_every_question_once_and_resuming_changes_no_batch(
     count: int, size: int, epochs: int, done: int, seed: int
 ) -> None:
     training: Any = SimpleNamespace(items=ITEMS[:count], seed=seed)
-    made = list(updates(training, 0, epochs, size))
+    planned = list(updates(training, 0, epochs, size))
     orders = {
-        tuple(item.id for one in updates(training, epoch, epoch + 1, count) for item in one.questions)
+        tuple(item.id for update in updates(training, epoch, epoch + 1, count) for item in update.questions)
         for epoch in (0, 1)
     }
     assert count < 9 or len(orders) == 2
-    assert list(updates(training, done, epochs, size)) == [one for one in made if one.step.epoch > done]
-    assert [one.step.update for one in made] == list(range(1, len(made) + 1))
-    assert {one.step.of for one in made} <= {len(made)}
+    assert list(updates(training, done, epochs, size)) == [update for update in planned if update.step.epoch > done]
+    assert [update.step.update for update in planned] == list(range(1, len(planned) + 1))
+    assert {update.step.of for update in planned} <= {len(planned)}
     for epoch in range(1, epochs + 1):
-        its = [one for one in made if one.step.epoch == epoch]
-        assert sorted(item.id for one in its for item in one.questions) == sorted(item.id for item in ITEMS[:count])
-        assert [len(one.questions) for one in its[:-1]] == [size] * (len(its) - 1)
-        assert [one.ends_epoch for one in its] == [False] * (len(its) - 1) + [True]
+        epoch_updates = [update for update in planned if update.step.epoch == epoch]
+        items = [item.id for update in epoch_updates for item in update.questions]
+        assert sorted(items) == sorted(item.id for item in ITEMS[:count])
+        assert [len(update.questions) for update in epoch_updates[:-1]] == [size] * (len(epoch_updates) - 1)
+        assert [update.ends_epoch for update in epoch_updates] == [False] * (len(epoch_updates) - 1) + [True]

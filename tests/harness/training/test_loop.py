@@ -41,12 +41,12 @@ class Counter:
         return (await context.ask("large", (Message("user", "close"),), step=2, is_step=False)).text
 
     async def fit(self, training: Training, epochs: int) -> None:
-        found = training.resume()
-        if found is None:
+        stored = training.resume()
+        if stored is None:
             self.save(training, 0)
         else:
-            self.seen, self.momentum = found.tensors["seen"].copy(), found.tensors["momentum"].copy()
-        for epoch in range(int(found.facts["epoch"]) + 1 if found else 1, epochs + 1):
+            self.seen, self.momentum = stored.tensors["seen"].copy(), stored.tensors["momentum"].copy()
+        for epoch in range(int(stored.facts["epoch"]) + 1 if stored else 1, epochs + 1):
             with training.timed("rollouts"):
                 attempts = await gather(
                     training.attempt(self.solve, item, Episode(epoch, rollout))
@@ -63,9 +63,9 @@ class Counter:
 
 
 async def trained(folder: Path, client: Any | None = None, epochs: int = 3, identity: str = "one") -> None:
-    its = training(folder, client or right(), ITEMS, 7, identity)
-    await Counter().fit(its, epochs)
-    its.finish()
+    cell = training(folder, client or right(), ITEMS, 7, identity)
+    await Counter().fit(cell, epochs)
+    cell.finish()
 
 
 async def test_the_tables_hold_every_update_call_and_decision(tmp_path: Path) -> None:
@@ -92,25 +92,25 @@ async def test_the_tables_hold_every_update_call_and_decision(tmp_path: Path) ->
 
 async def test_checkpoints_of_every_epoch_stay_but_the_optimiser_of_the_last_alone(tmp_path: Path) -> None:
     await trained(tmp_path)
-    found = checkpoint.load(tmp_path / CHECKPOINT)
-    assert found.tensors.keys() == {"seen"}
-    assert found.tensors["seen"] == 18
+    stored = checkpoint.load(tmp_path / CHECKPOINT)
+    assert stored.tensors.keys() == {"seen"}
+    assert stored.tensors["seen"] == 18
     facts = {"identity": "one", "method": "toy", "simulated": True, "own": "fact", "epoch": 3}
-    assert found.facts == facts, "the cell's facts win"
+    assert stored.facts == facts, "the cell's facts win"
     names = {path.name for path in (tmp_path / "checkpoints").glob("*.safetensors")}
     assert names == {f"epoch-0{epoch}.safetensors" for epoch in range(4)} | {"epoch-03.optimiser.safetensors"}
 
 
 async def test_what_a_method_asks_beside_attempts_stands_in_the_ledger(tmp_path: Path) -> None:
-    its = training(tmp_path, right(), ITEMS)
+    cell = training(tmp_path, right(), ITEMS)
 
     async def propose(context: Context) -> str:
         context.decide(Decision(1, "draw", 0, str(context.uniform(1, "draw")), 2, 0.0))
         return (await context.ask("small", (Message("user", "What next?"),), purpose="propose")).text
 
-    assert [await its.consult("optimizer", Episode(1, attempt), propose) for attempt in (0, 1)] == ["right"] * 2
-    its.save(0, {}, {}, {})
-    its.finish()
+    assert [await cell.consult("optimizer", Episode(1, attempt), propose) for attempt in (0, 1)] == ["right"] * 2
+    cell.save(0, {}, {}, {})
+    cell.finish()
     calls, drawn = (pq.read_table(tmp_path / f"training_{name}.parquet").to_pylist() for name in ("calls", "decisions"))
     assert [(row["epoch"], row["rollout"], row["item_id"], row["purpose"]) for row in calls] == [
         (1, 0, "optimizer", "propose"),
@@ -127,13 +127,13 @@ async def asking_thrice(context: Context) -> None:
 
 async def test_consultations_that_fail_stop_the_cell_as_questions_do(tmp_path: Path) -> None:
     """A consultation is one attempt, which has failed where its last call did."""
-    its = training(tmp_path, ScriptedClient("right", "right", FAILED, FAILED, "right", FAILED), ITEMS, limit=0.1)
-    await its.attempt(Counter().solve, ITEMS[0], Episode(1, 0))
-    await its.consult("optimizer", Episode(1, 0), asking_thrice)
+    cell = training(tmp_path, ScriptedClient("right", "right", FAILED, FAILED, "right", FAILED), ITEMS, limit=0.1)
+    await cell.attempt(Counter().solve, ITEMS[0], Episode(1, 0))
+    await cell.consult("optimizer", Episode(1, 0), asking_thrice)
     for attempt in range(2):
-        await its.consult("optimizer", Episode(2, attempt), asking_thrice)
+        await cell.consult("optimizer", Episode(2, attempt), asking_thrice)
     with pytest.raises(UserError, match=r"3 of 5 attempts failed \(limit 10%\).*gmr retry"):
-        await its.consult("optimizer", Episode(2, 2), asking_thrice)
+        await cell.consult("optimizer", Episode(2, 2), asking_thrice)
 
 
 @pytest.mark.parametrize("last", ["epoch-02.optimiser.safetensors", "epoch-02.training_calls.parquet"])
@@ -141,13 +141,13 @@ async def test_a_crash_between_the_files_of_an_epoch_does_no_harm(tmp_path: Path
     """The files written before and after ``last`` are those of a process that died just behind it."""
     await trained(tmp_path / "whole")
     await trained(tmp_path / "parts", epochs=1)
-    kept = content(tmp_path / "parts")
+    earlier = content(tmp_path / "parts")
     await trained(tmp_path / "parts", epochs=2)
     (tmp_path / "parts" / "checkpoints" / "epoch-02.safetensors").unlink()
     if "optimiser" not in last:
         (tmp_path / "parts" / "checkpoints" / "epoch-02.optimiser.safetensors").unlink()
     optimiser = "checkpoints/epoch-01.optimiser.safetensors"
-    (tmp_path / "parts" / optimiser).write_bytes(kept[optimiser])
+    (tmp_path / "parts" / optimiser).write_bytes(earlier[optimiser])
     client = right()
     await trained(tmp_path / "parts", client)
     assert len(client.asked) == 24
