@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from harness.llm import budget as budget_module
 from harness.llm.budget import Budget, BudgetError, Spending, Spent
 from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import ChatClient
-from harness.llm.request import Reply, Request, Served
+from harness.llm.request import Reply, Request
 from tests.harness.llm.serving import ANSWER, MODEL, request
 from tests.scripted import backbone
 
@@ -29,9 +30,6 @@ class Slow:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    async def served(self, model: str) -> Served:
-        return Served(model, None)
-
     async def ask(self, request: Request) -> Reply:
         self.asked.append(request.messages[0].content)
         await asyncio.sleep(0.01)
@@ -41,41 +39,46 @@ class Slow:
         pass
 
 
+Ask = Callable[..., None]
+
+
 @pytest.fixture
 def server() -> Slow:
     return Slow()
 
 
-Ask = Callable[..., None]
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "calls.sqlite"
 
 
-def spent_in(path: Path) -> Spent:
-    return Spending("p", Budget(), lambda: [path], [M]).spent
+def spent_in(log: Path) -> Spent:
+    return Spending("p", Budget(), lambda: [log], [M]).spent
 
 
 @pytest.fixture
-def ask(server: Slow, tmp_path: Path) -> Ask:
-    """Asks all at once within a budget."""
+def ask(server: Slow, log: Path) -> Ask:
+    """Runs a cell within a budget: it asks texts all at once, or does other ``work`` with its client."""
 
-    async def asking(budget: Budget, texts: Iterable[str]) -> None:
-        with CallLog(tmp_path / "calls.sqlite") as log, AttemptLog(tmp_path / "attempts.jsonl") as attempts:
-            spending = Spending("p", budget, lambda: [log.path], [M], log.path)
-            async with ChatClient({}, log, attempts, spending=spending) as client:
-                client._backbones = {"m": server}
-                await gather(client.complete("m", request(text)) for text in texts)
+    async def run(budget: Budget, texts: tuple[str, ...], work: Any, written: Path, logs: Any, own: Any) -> None:
+        with CallLog(written) as opened, AttemptLog(log.with_name("attempts.jsonl")) as attempts:
+            spending = Spending("p", budget, logs or (lambda: [log]), [M], own)
+            async with ChatClient({}, opened, attempts, spending=spending) as client:
+                client._backbones = {"m": server}  # type: ignore[dict-item]
+                await (work(client) if work else gather(client.complete("m", request(text)) for text in texts))
 
-    def ask(budget: Budget, *texts: str) -> None:
-        asyncio.run(asking(budget, texts))
+    def ask(budget: Budget, *texts: str, work: Any = None, written: Path = log, logs: Any = None) -> None:
+        asyncio.run(run(budget, texts, work, written, logs, written if written == log else None))
 
     return ask
 
 
-def test_calls_are_never_exceeded_and_what_is_in_flight_is_recorded(ask: Ask, server: Slow, tmp_path: Path) -> None:
+def test_calls_are_never_exceeded_and_what_is_in_flight_is_recorded(ask: Ask, server: Slow, log: Path) -> None:
     texts = [str(number) for number in range(60)]
     for most in (25, 25, 59):
         with pytest.raises(BudgetError, match=f"budget of preset p is spent: {most} of {most} calls .in all {most}"):
             ask(Budget(calls=most), *texts)
-        assert len(server.asked) == spent_in(tmp_path / "calls.sqlite").calls == most
+        assert len(server.asked) == spent_in(log).calls == most
     ask(Budget(calls=60), *texts)
     assert sorted(server.asked) == sorted(texts)
 
@@ -88,81 +91,62 @@ def test_what_a_log_answers_and_failed_calls_cost_nothing(ask: Ask, server: Slow
         ask(Budget(calls=1), "another")
 
 
-def test_tokens_and_cost_are_those_of_the_tables(ask: Ask, tmp_path: Path) -> None:
+def test_tokens_and_cost_are_those_of_the_tables(ask: Ask, log: Path) -> None:
     for text in "ab":
         ask(Budget(tokens=2 * TOKENS, cost=1.9 * COST), text)
-    assert spent_in(tmp_path / "calls.sqlite") == Spent(2, 2 * TOKENS, pytest.approx(2 * COST))
-    with pytest.raises(BudgetError, match=f"{2 * TOKENS} of {2 * TOKENS} tokens"):
-        ask(Budget(tokens=2 * TOKENS), "c")
-    with pytest.raises(BudgetError, match=r"of \S+ cost"):
-        ask(Budget(cost=1.9 * COST), "c")
+    assert spent_in(log) == Spent(2, 2 * TOKENS, pytest.approx(2 * COST))
+    for budget, message in (
+        (Budget(tokens=2 * TOKENS), f"{2 * TOKENS} of {2 * TOKENS} tokens"),
+        (Budget(cost=1.9 * COST), r"of \S+ cost"),
+    ):
+        with pytest.raises(BudgetError, match=message):
+            ask(budget, "c")
 
 
-def test_what_other_cells_ask_meanwhile_is_looked_up_now_and_then(
-    server: Slow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_calls_of_other_cells_are_counted_now_and_then_in_a_thread(
+    ask: Ask, server: Slow, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(budget_module, "CHECK_EVERY", 4)
     others: list[Path] = []
     threads: list[threading.Thread] = []
 
-    async def other_cell() -> None:
-        with CallLog(tmp_path / "other.sqlite") as log:
-            await gather(log.append(request(f"other {number}"), ANSWER) for number in range(90))
-        others.append(log.path)
-
     def logs() -> list[Path]:
-        """Adding up takes long; the event loop has other things to do."""
         threads.append(threading.current_thread())
-        return [tmp_path / "calls.sqlite", *others]
+        return [log, *others]
 
-    async def asking() -> None:
-        with CallLog(tmp_path / "calls.sqlite") as log, AttemptLog(tmp_path / "attempts.jsonl") as attempts:
-            spending = Spending("p", Budget(calls=90), logs, [M], log.path)
-            threads.clear()
-            async with ChatClient({}, log, attempts, spending=spending) as client:
-                client._backbones = {"m": server}
-                await other_cell()
-                for number in range(9):
-                    await client.complete("m", request(str(number)))
+    async def work(client: ChatClient) -> None:
+        threads.clear()
+        with CallLog(log.with_name("other.sqlite")) as other:
+            await gather(other.append(request(f"other {number}"), ANSWER) for number in range(90))
+        others.append(other.path)
+        for number in range(9):
+            await client.complete("m", request(str(number)))
 
     with pytest.raises(BudgetError, match="94 of 90 calls"):
-        asyncio.run(asking())
+        ask(Budget(calls=90), work=work, logs=logs)
     assert len(server.asked) == 4
     assert threads
     assert threading.main_thread() not in threads
 
 
-def test_replies_that_can_be_no_answer_count_here_and_in_every_other_process(tmp_path: Path) -> None:
-    async def asking() -> None:
-        with CallLog(tmp_path / "calls.sqlite") as log, AttemptLog(tmp_path / "attempts.jsonl") as attempts:
-            spending = Spending("p", Budget(calls=2), lambda: [log.path], [M], log.path)
-            async with ChatClient({}, log, attempts, spending=spending) as client:
-                for _ in range(2):
-                    await client._charge(MODEL, 7, 2)
-                await client.complete("m", request("one more"))
+def test_replies_that_can_be_no_answer_count_here_and_in_every_other_process(ask: Ask, log: Path) -> None:
+    async def work(client: ChatClient) -> None:
+        for _ in range(2):
+            await client._charge(MODEL, 7, 2)
+        await client.complete("m", request("one more"))
 
     with pytest.raises(BudgetError, match="2 of 2 calls"):
-        asyncio.run(asking())
-    assert spent_in(tmp_path / "calls.sqlite") == Spent(2, 18, pytest.approx(2 * COST))
+        ask(Budget(calls=2), work=work)
+    assert spent_in(log) == Spent(2, 18, pytest.approx(2 * COST))
 
 
-@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("name", ["calls.sqlite", "passing.sqlite"])
 def test_what_this_process_asked_counts_once_whoever_is_looked_up(
-    kept: bool, ask: Ask, server: Slow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, ask: Ask, server: Slow, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also calls that are committed together, and those of a timing, whose log is not among the others."""
     monkeypatch.setattr(budget_module, "CHECK_EVERY", 7)
     ask(Budget(), "before")
-
-    async def asking() -> None:
-        path = tmp_path / ("calls.sqlite" if kept else "passing.sqlite")
-        with CallLog(path) as log, AttemptLog(tmp_path / "attempts.jsonl") as attempts:
-            own = log.path if kept else None
-            spending = Spending("p", Budget(calls=60), lambda: [tmp_path / "calls.sqlite"], [M], own)
-            async with ChatClient({}, log, attempts, spending=spending) as client:
-                client._backbones = {"m": server}
-                await gather(client.complete("m", request(str(number))) for number in range(80))
-
     with pytest.raises(BudgetError, match="60 of 60 calls"):
-        asyncio.run(asking())
+        ask(Budget(calls=60), *map(str, range(80)), written=log.with_name(name))
     assert len(server.asked) == 60
