@@ -120,19 +120,13 @@ def _choose_by(draws: Sequence[Draw]) -> Choose:
     return choose
 
 
-class Entropy(NamedTuple):
-    """Entropy of one module in nats, summed over its draws, and the number of draws."""
-
-    total: Tensor
-    draws: int
-
-
 class Evaluation(NamedTuple):
     """Terms of the loss for n trajectories, and what the training log reports of them."""
 
     log_prob: Tensor  # log π_i, shape (n,), with gradient
     mean_entropy: Tensor  # H̄, mean over all steps of the entropies of role, backbone and halting, with gradient
-    entropies: Mapping[str, Entropy]  # by module that is on: role, backbone, retrieval (a draw a record), write, halt
+    # Mean entropy of a draw in nats, by module: role, backbone, retrieval (a draw a record), write, halt.
+    entropies: Mapping[str, float]
     top: Mapping[str, float]  # mean over the steps of the largest probability of role and backbone, where on
 
 
@@ -153,12 +147,11 @@ def evaluate(router: Router, traces: Sequence[Trace]) -> Evaluation:
         state, _ = router.end_step(state, latents, agent, _stack([step.response for step in replay.steps]), replay)
         log_prob = torch.cat([state.log_prob, log_prob[count:]])
     steps = sum(len(trace.steps) for trace in traces)
-    entropies = {name: Entropy(replay.entropy[name], replay.draws[name]) for name in replay.entropy}
-    policy = [entropies[name].total for name in ("role", "backbone", "halt") if name in entropies]
+    policy = [replay.entropy[name] for name in ("role", "backbone", "halt") if name in replay.entropy]
     return Evaluation(
         log_prob=log_prob[torch.tensor(order).argsort()],
         mean_entropy=sum(policy, start=log_prob.new_zeros(())) / steps,
-        entropies=entropies,
+        entropies={name: total.item() / replay.draws[name] for name, total in replay.entropy.items()},
         top={name: total / steps for name, total in replay.top.items()},
     )
 
@@ -178,7 +171,7 @@ class _Replay:
         self.top: defaultdict[str, float] = defaultdict(float)
 
     def __call__(self, name: str, log_probs: Tensor | None, mask: Tensor) -> Tensor:
-        if log_probs is not None:
+        if log_probs is not None and mask.any():
             module, probs = "retrieval" if name == "retrieve" else name, log_probs.exp()
             entropy = torch.where(mask, -(probs * log_probs).sum(dim=-1), 0.0).sum()
             self.entropy[module] = self.entropy.get(module, 0.0) + entropy

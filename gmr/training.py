@@ -55,7 +55,7 @@ def training_log(
         "write_rate": float(np.mean([step.written for step in steps])),
         "empty_memory": float(np.mean([not any(step.written for step in trace.steps) for trace in traces])),
         **({"retrieved": float(np.mean(retrieved))} if retrieved else {}),
-        **{f"entropy_{name}": total.item() / count for name, (total, count) in evaluation.entropies.items() if count},
+        **{f"entropy_{name}": value for name, value in evaluation.entropies.items()},
         **{f"max_probability_{name}": value for name, value in evaluation.top.items()},
     }
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import digamma, gammaln
 from scipy.stats import multinomial
@@ -31,31 +28,18 @@ from tests.baselines.masrouter.reference import Reference
 from tests.fixtures import ITEMS, Client
 
 
-def rows(seed: int, *shape: int) -> torch.Tensor:
-    return torch.tensor(np.random.default_rng(seed).normal(size=shape))
-
-
-def test_direction_and_loss_against_plain_numpy() -> None:
+def test_direction_and_loss_of_an_autoencoder() -> None:
     torch.manual_seed(0)
-    vae = VAE().double()
-    texts, noise = rows(4, 5, 384), rows(5, 5, 64)
-    w = {name: value.detach().numpy() for name, value in vae.named_parameters()}
-
-    def linear(name: str, x: np.ndarray) -> np.ndarray:
-        return np.asarray(x @ w[f"{name}.weight"].T + w[f"{name}.bias"])
-
-    hidden = np.maximum(linear("encoder.0", texts.numpy()), 0)
-    mu, logvar = linear("mu", hidden), linear("logvar", hidden)
+    vae, texts, noise = VAE().double(), torch.randn(5, 384).double(), torch.randn(5, 64).double()
+    hidden = vae.encoder(texts)
+    mu, sigma = vae.mu(hidden), torch.exp(vae.logvar(hidden) / 2)
     # A sample has a tenth of the deviation of its posterior.
-    z = mu + 0.1 * np.exp(logvar / 2) * noise.numpy()
-    rebuilt = linear("decoder.2", np.maximum(linear("decoder.0", z), 0))
-    kl = kl_divergence(Normal(torch.tensor(mu), torch.tensor(np.exp(logvar / 2))), Normal(0.0, 0.1)).mean().item()  # type: ignore[no-untyped-call]
-    assert vae.loss(texts, noise).item() == pytest.approx(np.mean((rebuilt - texts.numpy()) ** 2) + kl)
-    unit = z / np.linalg.norm(z, axis=1, keepdims=True)
-    assert vae.direction(texts, noise).detach().numpy() == pytest.approx(unit)
-    assert [value.shape for name, value in w.items() if "weight" in name] == [
-        *((64, 384), (64, 64), (64, 64), (64, 64), (384, 64))
-    ]
+    z = mu + 0.1 * sigma * noise
+    kl = kl_divergence(Normal(mu, sigma), Normal(0.0, 0.1)).mean()  # type: ignore[no-untyped-call]
+    assert vae.loss(texts, noise).item() == pytest.approx((((vae.decoder(z) - texts) ** 2).mean() + kl).item())
+    assert torch.allclose(vae.direction(texts, noise), z / z.norm(dim=1, keepdim=True))
+    shapes = [tuple(value.shape) for name, value in vae.named_parameters() if "weight" in name]
+    assert shapes == [(64, 384), (64, 64), (64, 64), (64, 64), (384, 64)]
 
 
 async def test_training_starts_with_three_agents_and_the_loss_that_users_reported() -> None:
@@ -133,23 +117,6 @@ def test_the_multinomial_term_with_a_number_that_is_not_rounded(
     assert whole.item() == pytest.approx(multinomial.logpmf(counts[0].numpy(), len(backbones), p), abs=1e-6)
 
 
-# What depends on what
-
-
-@cache
-def walked(small: bool) -> tuple[Router, list[Trace]]:
-    """A router whose teams differ in size, and what it decided; or one whose teams have one agent each."""
-    network = router(moved=0.15)
-    if small:
-        network.number.head.bias.data.fill_(-9)
-    else:
-        network.number.head.weight.data.mul_(30)
-    with ThreadPoolExecutor() as thread:
-        walks = thread.submit(asyncio.run, traces(network)).result()
-    assert (len({len(trace.choices.roles) for trace in walks}) == 1) == small
-    return network, walks
-
-
 # Gradient
 
 
@@ -172,17 +139,21 @@ async def test_reward_reaches_the_number_of_agents_through_one_term_alone() -> N
 # Many questions at once
 
 
-@settings(max_examples=10, deadline=None)
-@given(st.lists(st.integers(0, 23), min_size=1, max_size=24), st.booleans())
-def test_a_pass_over_many_questions_is_the_pass_over_each(picked: list[int], small: bool) -> None:
-    network, made_traces = walked(small)
-    picked_traces = [made_traces[number] for number in picked]
-    many, one_by_one = network.evaluate(picked_traces), [network.evaluate([trace]) for trace in picked_traces]
-    assert many.choices == tuple(trace.choices for trace in picked_traces)
-    assert many.log_prob.tolist() == pytest.approx([trace.log_prob for trace in picked_traces], abs=1e-12)
-    assert many.n_f.tolist() == pytest.approx([single.n_f.item() for single in one_by_one], abs=1e-12)
-    for name in ("tasks", "modes", "backbones"):
-        apart = torch.cat([getattr(single, name) for single in one_by_one])
-        assert torch.allclose(getattr(many, name), apart, rtol=0, atol=1e-11), name
-    apart = torch.stack([network.vae_loss([trace]) for trace in picked_traces]).mean()
-    assert network.vae_loss(picked_traces).item() == pytest.approx(apart.item(), rel=1e-12)
+@pytest.mark.parametrize("small", [False, True])
+async def test_a_pass_over_many_questions_is_the_pass_over_each(small: bool) -> None:
+    """Teams differ in size, or have one agent each."""
+    network = router(moved=0.15)
+    if small:
+        network.number.head.bias.data.fill_(-9)
+    else:
+        network.number.head.weight.data.mul_(30)
+    sampled = await traces(network)
+    assert (len({len(trace.choices.roles) for trace in sampled}) == 1) == small
+    batch, singles = network.evaluate(sampled), [network.evaluate([trace]) for trace in sampled]
+    assert batch.choices == tuple(trace.choices for trace in sampled)
+    assert batch.log_prob.tolist() == pytest.approx([trace.log_prob for trace in sampled], abs=1e-12)
+    for name in ("log_prob", "n_f", "tasks", "modes", "backbones"):
+        alone = torch.cat([getattr(single, name) for single in singles])
+        assert torch.allclose(getattr(batch, name), alone, rtol=0, atol=1e-11), name
+    alone = torch.stack([network.vae_loss([trace]) for trace in sampled]).mean()
+    assert network.vae_loss(sampled).item() == pytest.approx(alone.item(), rel=1e-12)

@@ -277,18 +277,9 @@ def test_a_role_has_the_formats_and_the_profile_of_its_released_file() -> None:
         first, second = RELEASED.get(entry.key, RELEASED[entry.domain])
         # A second call that the mode adds repeats the format of the first.
         assert formats_of(entry) == (TEXTS[OURS[first]], TEXTS[OURS[first if second == "None" else second]])
-        texts = (
-            entry.name,
-            entry.sees,
-            f"{entry.description} {entry.instruction}",
-            OURS[first],
-            entry.tool,
-            entry.second_call,
-        )
+        description = f"{entry.description} {entry.instruction}"
+        texts = (entry.name, entry.sees, description, OURS[first], entry.tool, entry.second_call)
         fields = json.loads(profile(entry))
         assert list(fields) == names.split()
         assert tuple(fields.values()) == (*(text or "none" for text in texts), OURS.get(second, "none"))
         assert [entry.key, profile(entry)] in method(domain=entry.domain).choices()["roles"]
-
-
-# Determinism
