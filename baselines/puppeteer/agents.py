@@ -7,9 +7,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from harness.agents.activation import appended
 from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, programs
 from harness.agents.prompts import RECORDS_HEADER, Record, render_records, team_prompt
@@ -124,27 +121,18 @@ KEYS: tuple[str, ...] = tuple(action.key for action in ACTIONS)
 TERMINATE = KEYS.index("terminate")
 
 
-Vector = NDArray[np.float32]
 Messages = tuple[Message, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Contribution:
-    """Contribution of one activation of an agent."""
+class AgentStep(NamedTuple):
+    """One step of a path: an action and its contribution."""
 
+    action: Action
     text: str  # shown to later agents; empty if the call failed for good
     answer: str | None  # the answer it commits to, verbatim
     dialog: Messages  # the conversation, continued if the agent acts again
     tokens: int  # prompt and completion tokens of all its calls
     program: str | None = None  # the valid program in it (programming questions only)
-
-
-class AgentStep(NamedTuple):
-    """One step of a path: an action, its contribution, and the embedding of its text, shape (384,)."""
-
-    action: Action
-    contribution: Contribution
-    embedding: Vector
 
 
 # The work on one question so far.
@@ -196,18 +184,18 @@ def turn_prompt(action: Action, item: Item, rules: str, path: Path) -> Messages:
 
 def history(path: Path) -> list[Record]:
     """Return all contributions of a path, unfiltered."""
-    return [Record(step.action.name, step.contribution.text) for step in path]
+    return [Record(step.action.name, step.text) for step in path]
 
 
 def _dialog(action: Action, path: Path) -> Messages:
-    return next((step.contribution.dialog for step in reversed(path) if step.action == action), ())
+    return next((step.dialog for step in reversed(path) if step.action == action), ())
 
 
 def final(item: Item, rules: str, path: Path) -> Messages:
     """Return the final prompt: question and candidate answers (D-PUP-7), or all contributions for code (D-PUP-11)."""
     if item.code is not None:
         return team_prompt((WRITE, rules), item, history(path))
-    answers = ((step.action.name, step.contribution.answer) for step in path if step.contribution.answer is not None)
+    answers = ((step.action.name, step.answer) for step in path if step.answer is not None)
     records = [Record(speaker, f"The answer is {answer}") for speaker, answer in answers]
     closing = "" if records else NO_CANDIDATES
     return team_prompt((AGGREGATE, rules), item, records, closing, header=CANDIDATES_HEADER)
@@ -236,29 +224,21 @@ def _blocks(*blocks: str) -> str:
 Ask = Callable[..., Awaitable[Reply]]
 
 
-async def act(action: Action, backbone: str, item: Item, path: Path, context: Context) -> Path:
-    """Let an agent contribute to a path once, and return the longer path."""
+async def act(action: Action, backbone: str, item: Item, path: Path, context: Context) -> AgentStep:
+    """Let an agent contribute to a path once, and return its step."""
     turn = Turn(action.purpose, action.style, role=action.key)
-    ask: Ask = functools.partial(
-        context.ask,
-        backbone,
-        turn=turn,
-        step=len(path) + 1,
-        temperature=TEMPERATURE,
-    )
+    ask: Ask = functools.partial(context.ask, backbone, turn=turn, step=len(path) + 1, temperature=TEMPERATURE)
     prompt = turn_prompt(action, item, context.rules, path)
     reply = await ask(prompt, turn=turn._replace(form="program") if action.kind == "program" else turn, purpose="act")
     if reply.error is not None:
         # A failed call leaves no conversation to continue.
-        contribution = Contribution("", None, _dialog(action, path), _tokens(reply))
-    elif item.code is not None:
-        contribution = await _implement(action, item.code, item, prompt, reply, context)
-    elif action.kind == "program":
-        contribution = await _compute(prompt, reply, ask, context)
-    else:
-        answer = answer_in(reply.text) if action.answers else None
-        contribution = Contribution(reply.text, answer, _continued(prompt, reply), _tokens(reply))
-    return (*path, AgentStep(action, contribution, await context.embed(contribution.text)))
+        return AgentStep(action, "", None, _dialog(action, path), _tokens(reply))
+    if item.code is not None:
+        return await _implement(action, item.code, prompt, reply, context)
+    if action.kind == "program":
+        return await _compute(action, prompt, reply, ask, context)
+    answer = answer_in(reply.text) if action.answers else None
+    return AgentStep(action, reply.text, answer, _continued(prompt, reply), _tokens(reply))
 
 
 def program_of(text: str, task: CodeTask) -> str | None:
@@ -267,28 +247,26 @@ def program_of(text: str, task: CodeTask) -> str | None:
     return next((source for source, tree in trees if tree and task.entry_point in definitions(tree)), None)
 
 
-async def _implement(
-    action: Action, task: CodeTask, item: Item, prompt: Messages, reply: Reply, context: Context
-) -> Contribution:
-    """Return a contribution to a programming question; the programmer's is run on the visible examples (D-PUP-11)."""
-    outcome = await context.code_tools.examples(item, reply.text) if action.kind == "program" else ""
+async def _implement(action: Action, task: CodeTask, prompt: Messages, reply: Reply, context: Context) -> AgentStep:
+    """Return a step on a programming question; the programmer's program is run on the visible examples (D-PUP-11)."""
+    outcome = await context.code_tools.examples(context.item, reply.text) if action.kind == "program" else ""
     context.note_tool(reply, outcome)
     text = reply.text if outcome in ("", NO_EXAMPLE) else appended(reply.text, outcome)
-    return Contribution(text, None, _continued(prompt, reply), _tokens(reply), program_of(reply.text, task))
+    return AgentStep(action, text, None, _continued(prompt, reply), _tokens(reply), program_of(reply.text, task))
 
 
-async def _compute(prompt: Messages, reply: Reply, ask: Ask, context: Context) -> Contribution:
+async def _compute(action: Action, prompt: Messages, reply: Reply, ask: Ask, context: Context) -> AgentStep:
     """Run the program of a reply and, if it gave a value, ask for the answer in a second call (D-PUP-10)."""
     value = await context.code_tools.value(reply.text)
-    context.note_tool(reply, str(value or NO_PROGRAM))
+    outcome = str(value or NO_PROGRAM)
+    context.note_tool(reply, outcome)
     if value is None or value.printed is None:
-        failure = str(value or NO_PROGRAM)
-        return Contribution(appended(reply.text, failure), None, _continued(prompt, reply), _tokens(reply))
-    conversation = (*prompt, Message("assistant", reply.text), Message("user", f"{value}\n\n{STATE}"))
+        return AgentStep(action, appended(reply.text, outcome), None, _continued(prompt, reply), _tokens(reply))
+    conversation = (*prompt, Message("assistant", reply.text), Message("user", f"{outcome}\n\n{STATE}"))
     second = await ask(conversation, purpose="second_call")
     dialog = _continued(prompt, reply) if second.error is not None else _continued(conversation, second)
-    text = f"{value}\n\n{second.text}".strip()
-    return Contribution(text, answer_in(second.text), dialog, _tokens(reply) + _tokens(second))
+    text = f"{outcome}\n\n{second.text}".strip()
+    return AgentStep(action, text, answer_in(second.text), dialog, _tokens(reply) + _tokens(second))
 
 
 def _continued(prompt: Messages, reply: Reply) -> Messages:

@@ -126,27 +126,29 @@ class PuppeteerRollout:
         shown = posed(item)
         question = await context.embed(shown.question)
         path: Path = ()
-        while (action := self._choose(question, path, context)) != TERMINATE:
-            path = await act(ACTIONS[action], self._backbone, shown, path, context)
-            self._choices[-1] = self._choices[-1]._replace(tokens=path[-1].contribution.tokens)
+        outputs: list[Vector] = []
+        while (action := self._choose(question, outputs, context)) != TERMINATE:
+            path = (*path, await act(ACTIONS[action], self._backbone, shown, path, context))
+            outputs.append(await context.embed(path[-1].text))
+            self._choices[-1] = self._choices[-1]._replace(tokens=path[-1].tokens)
         return await self._close(path, item, context)
 
-    def _choose(self, question: Vector, path: Path, context: Context) -> int:
+    def _choose(self, question: Vector, outputs: Sequence[Vector], context: Context) -> int:
         """Draw and record an action; the end at the step limit is recorded though not drawn, as upstream (D-PUP-12)."""
-        state = state_of(question, [step.embedding for step in path])
-        barred = () if path else (TERMINATE,)
+        state = state_of(question, outputs)
+        barred = () if outputs else (TERMINATE,)
         log_probs = self._policy.log_probs(state, barred)
-        step, action = len(path) + 1, TERMINATE
+        step, action = len(outputs) + 1, TERMINATE
         if step <= self._max_steps:
             action = context.draw(step, "action", KEYS, np.exp(log_probs))
         log_prob = float(log_probs[action])
         context.decide(Decision(step, "action", 0, KEYS[action], len(KEYS) - len(barred), log_prob))
-        self._choices.append(ActionChoice(len(path), state, barred, action, log_prob))
+        self._choices.append(ActionChoice(len(outputs), state, barred, action, log_prob))
         return action
 
     async def _close(self, path: Path, item: Item, context: Context) -> str:
         """Return the last valid program, if there is one (D-PUP-11), else the reply to a final call (D-PUP-7)."""
-        programs = [step.contribution.program for step in path if step.contribution.program is not None]
+        programs = [step.program for step in path if step.program is not None]
         if programs:
             return fenced(programs[-1])
         reply = await context.ask(
