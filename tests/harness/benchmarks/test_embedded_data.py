@@ -1,7 +1,5 @@
 """The five files of the mini-benchmarks: pinned, in upstream's form, sound, and no two questions alike."""
 
-from __future__ import annotations
-
 import hashlib
 from itertools import combinations
 from typing import Any

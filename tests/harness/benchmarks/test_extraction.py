@@ -3,8 +3,6 @@
 Many texts are slips of form that the outputs of real models show, each in words of our own (``replies.jsonl``).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Extractors and graders on texts that no model should write and some do: no exception, the same verdict twice."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import cast
 

@@ -1,7 +1,5 @@
 """The five benchmarks: how records become questions, and how answers are graded, presented and made wrong."""
 
-from __future__ import annotations
-
 import ast
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Questions from every source to the two files and back, and what is said of data that are not as they should be."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import subprocess

@@ -4,8 +4,6 @@ They are SmolLM2-135M-Instruct's (Hugging Face, Apache-2.0) to questions of the 
 methods. ``answer`` is what a reader takes the reply to state, for programs whether it has the function asked for.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

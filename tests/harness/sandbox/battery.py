@@ -7,8 +7,6 @@ starts with ``## name | piece``; ``@ calls`` for a program that makes system cal
 every run), an architecture, and ``rlimit`` with other outcomes at that level, or ``nothing`` where none is promised.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A plain run takes a few of every class, those marked ``daily``; ``pytest -m nightly tests/harness/sandbox`` takes all.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Programs that are executed once for all cells: what is remembered, for whom, and what damage does."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Verdicts: what works as if program and checks were one, what is said of the rest, what never goes to the program."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess
@@ -13,45 +11,25 @@ from tests.harness.sandbox.conftest import Execute
 
 PASSED, WRONG, RAISED = Outcome.PASSED, Outcome.WRONG_ANSWER, Outcome.EXCEPTION
 UNREADABLE, MEMORY, KILLED = Outcome.NOT_EXECUTABLE, Outcome.MEMORY_LIMIT, Outcome.KILLED
-IMPORTS = "import decimal, email.message, hashlib, json, lzma, sqlite3, ssl, unittest, zoneinfo, encodings.utf_16"
-FILES = (
-    "import os, tempfile\nempty = os.listdir('.')\nos.mkdir('a')\nopen('a/b.txt', 'w').write('x')\n"
-    "with tempfile.TemporaryFile() as f:\n    f.write(b'1')\nwritten = open('a/b.txt').read()"
-)
-# Program, checks, outcome, a part of the detail.
-ENDS = [
-    ("x = 1", "", PASSED, ""),
-    ("def f(x):\n    return 2 * x", "assert True\nassert f(2) == 5, 'not five'", WRONG, "not five (checks, line 2)"),
-    ("def g(x):\n    return 2", "def check(f):\n    assert f(1) == 3\ncheck(g)", WRONG, "Error (checks, line 2)"),
-    ("def f():\n    assert False", "f()", RAISED, "AssertionError (program, line 2)"),
-    ("import numpy_that_is_not_here", "", RAISED, "ModuleNotFoundError"),
-    ("x = 1", "f()", RAISED, "name 'f' is not defined (checks, line 1)"),
-    ("def f():\n    return undefined_name", "f()", RAISED, "'undefined_name' is not defined (program, line 2)"),
-    ("raise SystemExit(3)", "", RAISED, "SystemExit: 3 (program, line 1)"),
-    ("raise MemoryError", "", MEMORY, "MemoryError (program, line 1)"),
-    ("raise ExceptionGroup('several', [ValueError()])", "", RAISED, "ExceptionGroup: several (1 sub-exception)"),
-    ("class E(Exception):\n    def __str__(self):\n        raise RuntimeError\nraise E", "", RAISED, ""),
-    ("import os\nos._exit(0)", "assert f()", RAISED, "exit with status 0 before the last check"),
-    ("Sure, here is the function you asked for.", "", UNREADABLE, "SyntaxError: invalid syntax (program, line 1)"),
-    ("def f():\r\n    return 1\r\n", "assert f() == 1", PASSED, ""),
-    ("x = bytearray(1 << 40)", "", MEMORY, "MemoryError"),
-    ("import os\nos.kill(os.getpid(), 40)", "", KILLED, "signal 40"),
-    ("name = input()", "", RAISED, "EOFError"),
-    ("import asyncio\nasync def f():\n    return 3\nx = asyncio.run(f())", "assert x == 3", PASSED, ""),
-    ("import pickle\nclass P: pass\nx = type(pickle.loads(pickle.dumps(P()))) is P", "assert x", PASSED, ""),
-    (IMPORTS, "assert 'é'.encode('utf-16') and zoneinfo.ZoneInfo", PASSED, ""),
-    (FILES, "assert empty == [] and written == 'x'", PASSED, ""),
-    ("x = 0\n" + "x += 1  # filler\n" * 20_000, "assert x == 20_000", PASSED, ""),
-    ("words = {'a', 'b', 'c', 'd', 'e', 'f'}\nraise ValueError(words, object())", "", RAISED, "0x..."),
-    ("def f(): return 1", "if f() == 2:\n    assert False", RAISED, "no assertion of the checks was reached"),
-]
+
+
+def blocks(name: str, mark: str) -> list[tuple[list[str], str]]:
+    """Read a file: the words of the line behind each mark, and the text below it."""
+    parts = Path(__file__).with_name(name).read_text().removesuffix("\n").split(f"\n{mark} ")
+    return [(head.split(" | "), text) for head, _, text in (part.partition("\n") for part in parts)]
 
 
 async def test_every_way_to_end(execute: Execute) -> None:
-    programs = {str(row): Program(row[0], checks=row[1]) for row in ENDS}
+    """``ends.txt`` has programs behind ``## outcome | a part of the detail``, and the checks of each behind ``-- ``."""
+    rows = [(head, *text.partition("\n-- ")[::2]) for head, text in blocks("ends.txt", "##")[1:]]
+    rows.append((["passed"], "def f():\r\n    return 1\r\n", "assert f() == 1"))
+    rows.append((["passed"], "x = 0\n" + "x += 1  # filler\n" * 20_000, "assert x == 20_000"))
+    programs = {source + checks: Program(source, checks=checks) for _, source, checks in rows}
     found = await execute(programs)
-    rows = zip(ENDS, found.values(), strict=True)
-    assert [one for row, one in rows if one.outcome is not row[2] or row[3] not in one.detail] == []
+    ends = zip([head for head, *_ in rows], found.values(), strict=True)
+    assert [
+        one for (outcome, *parts), one in ends if one.outcome != outcome or any(p not in one.detail for p in parts)
+    ] == []
     # Neither addresses nor the order of a set differ between two runs.
     assert await execute(programs) == found
 
@@ -63,8 +41,8 @@ NEEDS = (
 
 async def test_objects_of_the_program_are_as_if_they_were_here(execute: Execute) -> None:
     """``objects.txt`` has a program, then checks behind ``-- outcome | a part of the detail``."""
-    source, *blocks = Path(__file__).with_name("objects.txt").read_text().removesuffix("\n").split("\n-- ")
-    heads = {checks: head.split(" | ") for head, _, checks in (block.partition("\n") for block in blocks)}
+    (_, source), *rest = blocks("objects.txt", "--")
+    heads = {checks: head for head, checks in rest}
     found = await execute({checks: Program(source, checks=NEEDS + checks) for checks in heads})
     assert {checks: one.outcome for checks, one in found.items()} == {checks: head[0] for checks, head in heads.items()}
     assert [one for checks, one in found.items() if not all(part in one.detail for part in heads[checks][1:])] == []

@@ -4,8 +4,6 @@
 name of the one that has it), its checks behind ``-- ``.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a program must not see, reach or leave behind, besides what the battery tries."""
 
-from __future__ import annotations
-
 import re
 import struct
 import sysconfig

@@ -1,7 +1,5 @@
 """Many programs at once, and what happens when the sandbox itself fails."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
@@ -26,39 +24,37 @@ PASSED = Execution(Outcome.PASSED, "", "")
 
 
 async def test_slow_ones_are_tried_alone_and_no_more_than_workers_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    alive: list[tuple[str, bool]] = []
+    alive: list[str] = []
     started: Counter[str] = Counter()
     late: list[asyncio.Task[Execution]] = []
-    beside_one_again = most = 0
+    beside_a_retry = most = 0
 
     class Pretending:
         is_spent = False
 
         async def run(self, program: Program) -> Execution:
-            nonlocal beside_one_again, most
+            nonlocal beside_a_retry, most
             started[program.source] += 1
-            again = started[program.source] == 2
-            alive.append((program.source, again))
+            is_retry = started[program.source] == 2
+            alive.append("retry" if is_retry else program.source)
             most = max(most, len(alive))
-            if again:
+            if is_retry:
                 late.append(asyncio.create_task(sandbox.run(Program(f"late {program.source}"))))
-            beside_one_again += len(alive) > 1 and any(one_again for _, one_again in alive)
+            beside_a_retry += len(alive) > 1 and "retry" in alive
             await asyncio.sleep(0.001)
-            alive.remove((program.source, again))
-            slow = program.source.startswith("slow") and not again
-            return Execution(Outcome.WALL_LIMIT if slow else Outcome.PASSED, "", "")
-
-        def close(self) -> None:
-            pass
+            alive.remove("retry" if is_retry else program.source)
+            is_slow = program.source.startswith("slow") and not is_retry
+            return Execution(Outcome.WALL_LIMIT if is_slow else Outcome.PASSED, "", "")
 
     monkeypatch.setattr(pool, "Worker", lambda level, limits: Pretending())
-    async with Sandbox(SMALL, 3) as sandbox, asyncio.timeout(30):
+    sandbox = Sandbox(SMALL, 3)
+    async with asyncio.timeout(30):
         sources = [f"{kind} {number}" for number in range(6) for kind in ("slow", "quick", "brisk")]
         executions = await asyncio.gather(*(sandbox.run(Program(source)) for source in sources))
         await asyncio.gather(*late)
     assert executions == [PASSED] * 18
     assert [started[source] for source in sources] == [2, 1, 1] * 6
-    assert (beside_one_again, most) == (0, 3)
+    assert (beside_a_retry, most) == (0, 3)
 
 
 async def test_one_that_waits_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 """Bytes of unknown origin, read as a value: a value made of plain types, or one kind of exception."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter, OrderedDict, defaultdict, deque
