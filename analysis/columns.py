@@ -28,7 +28,7 @@ Groups = Mapping[tuple[str, str], Mapping[str, Sequence[Entry]]]
 
 
 def accuracies(frame: pd.DataFrame) -> dict[str, list[Entry]]:
-    """Accuracies, published and measured, each side with marks of its own; calibrated ones have no difference."""
+    """Return accuracies, published and measured, each side with its marks; calibrated ones have no difference."""
     alone = frame["seed0"].where(frame["several"].eq(True))
     measured = frame["measured"].where(frame["ran"])
     return {
@@ -46,7 +46,7 @@ def accuracies(frame: pd.DataFrame) -> dict[str, list[Entry]]:
 
 
 def costs(frame: pd.DataFrame, far: str = "") -> dict[str, list[Entry]]:
-    """Costs of one question in 1e-4 of a frame with costs; ``far`` is the sign on ratios that need an explanation."""
+    """Return costs of a question in 1e-4; ``far`` is the sign on ratios that need an explanation."""
     return compared(
         frame,
         "cost_per_query",
@@ -60,15 +60,17 @@ def costs(frame: pd.DataFrame, far: str = "") -> dict[str, list[Entry]]:
 
 
 def all_calls(frame: pd.DataFrame) -> dict[str, list[Entry]]:
-    """Measured costs of one question, of all its calls."""
+    """Return measured costs of a question, of all its calls."""
     return {ALL_CALLS: entries(UNIT * frame["cost_per_query_all_calls"], amount, NOT_RUN)}
 
 
 def totals(frame: pd.DataFrame) -> dict[str, list[Entry]]:
-    """Costs of the paper's test set: as printed, and the measured mean times its number of questions."""
+    """Return costs of the paper's test set: as printed, and the measured mean times its number of questions."""
     return {
         "Publ.": entries(frame["published_total"], _total),
-        "Meas.": entries(format_series(frame["total_scaled"], lambda of: amount(of, 3)).mask(~frame["ran"], NOT_RUN)),
+        "Meas.": entries(
+            format_series(frame["total_scaled"], lambda cost: amount(cost, 3)).mask(~frame["ran"], NOT_RUN)
+        ),
     }
 
 
@@ -78,18 +80,18 @@ def _total(cost: float) -> str:
 
 
 def interval(low: pd.Series, high: pd.Series, form: Form, between: str = "–") -> pd.Series:
-    """The ends of an interval as text, empty where one is missing."""
+    """Return the ends of an interval as text, empty where one is missing."""
     first, last = format_series(low, form), format_series(high, form)
     return (first + between + last).where((first != "") & (last != ""), "")
 
 
 def ends(frame: pd.DataFrame, name: str, form: Form, between: str = "–", unit: float = 1.0) -> pd.Series:
-    """The interval of a column, ``NAME_low`` to ``NAME_high``, as text; then ``NAME_seed0`` where there is one."""
-    found = interval(unit * frame[f"{name}_low"], unit * frame[f"{name}_high"], form, between)
+    """Return the interval ``NAME_low`` to ``NAME_high`` as text, then ``NAME_seed0`` where there is one."""
+    text = interval(unit * frame[f"{name}_low"], unit * frame[f"{name}_high"], form, between)
     if f"{name}_seed0" not in frame:
-        return found
+        return text
     alone = format_series(unit * frame[f"{name}_seed0"], form)
-    return found + ("; seed 0: " + alone).where(alone != "", "")
+    return text + ("; seed 0: " + alone).where(alone != "", "")
 
 
 def compared(
@@ -100,7 +102,7 @@ def compared(
     unit: float = 1.0,
     **parts: pd.Series | str,
 ) -> dict[str, list[Entry]]:
-    """The columns ``published_NAME`` and ``NAME``, each in its format, with further parts of what was measured."""
+    """Return the columns ``published_NAME`` and ``NAME``, each in its format; ``parts`` belong to the measured one."""
     return {
         "Publ.": entries(unit * frame[f"published_{name}"], printed),
         "Meas.": entries(unit * frame[name], form, NOT_RUN, **parts),
@@ -108,18 +110,18 @@ def compared(
 
 
 def daggers(frame: pd.DataFrame) -> pd.Series:
-    """The sign of calibrated rows."""
+    """Return the sign of calibrated rows."""
     return frame["calibrated"].eq(True).map({True: DAGGER, False: ""}).astype(object)
 
 
 def by_benchmark(results: Results, frame: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
-    """Key, title, number of questions as ``n = 128``, and the rows of each benchmark."""
+    """Iterate over key, title, number of questions as ``n = 128``, and rows of each benchmark."""
     for key, title in results.benchmarks.items():
         yield key, title, results.questions(key), frame.xs(key, level="benchmark", drop_level=False)
 
 
 def stack_benchmarks(parts: Sequence[Groups]) -> dict[tuple[str, str], dict[str, list[Entry]]]:
-    """The groups of several benchmarks, each with best values of its own, as groups of one table."""
+    """Return the groups of several benchmarks, each with best values of its own, as groups of one table."""
     return {
         group: {title: [entry for part in parts for entry in part[group][title]] for title in columns}
         for group, columns in parts[0].items()
@@ -127,13 +129,13 @@ def stack_benchmarks(parts: Sequence[Groups]) -> dict[tuple[str, str], dict[str,
 
 
 def scaled_to(frame: pd.DataFrame) -> str:
-    """How many questions total costs are scaled to, as the smaller line below a heading."""
+    """Return how many questions total costs are scaled to, as the smaller line below a heading."""
     sizes = [f"{size:.0f}" for size in frame["published_questions"].dropna().unique()]
     return f"scaled to n = {' or '.join(sizes)}" if sizes else ""
 
 
 def labels(rows: pd.DataFrame, *names: str) -> Iterable[tuple[str, ...]]:
-    """Section and labels of the rows of a table; of the main table unless named."""
+    """Return section and labels of the rows of a table, by columns; those of the main table unless named."""
     return rows[list(names or ("family", "method_title", "backbone_title"))].itertuples(index=False, name=None)
 
 
@@ -147,6 +149,6 @@ def table(
     legend: Iterable[str],
     frame: pd.DataFrame,
 ) -> Table:
-    """A table of results."""
+    """Return a table of results."""
     about = notes.about(results, caption)
     return Table(label=label, shown=shown(rows, heads, groups), notes=tuple(legend), frame=frame, **about)

@@ -35,63 +35,63 @@ class Figure(Exhibit):
     inches: tuple[float, float]  # width and height
 
     def contents(self) -> Mapping[str, str | bytes]:
-        """PDF, PNG, SVG and CSV."""
+        """Return PDF, PNG, SVG and CSV by file ending."""
         return {**pictures(self), "csv": csv(self.frame, self.warning)}
 
 
 def pictures(figure: Figure) -> dict[str, bytes]:
-    """The picture by file ending, ``pdf``, ``png`` and ``svg``, whatever the clock says; all carry their caption."""
+    """Return the picture by file ending, ``pdf``, ``png`` and ``svg``, the same bytes each time, with its caption."""
     origin = "; ".join(f"{name}: {value}" for name, value in figure.provenance.items())
     title = ". ".join(part for part in (figure.label, figure.warning, origin) if part)
-    told: dict[str, dict[str, str | None]] = {
+    metadata_of: dict[str, dict[str, str | None]] = {
         "pdf": {"Subject": figure.caption, "CreationDate": None, "Creator": None, "Producer": None},
         "png": {"Description": figure.caption, "Software": None},
         "svg": {"Description": figure.caption, "Creator": None, "Date": None},
     }
-    found = {}
+    files = {}
     with _style():
-        made = picture(figure)
-        for kind, metadata in told.items():
+        drawn = picture(figure)
+        for kind, metadata in metadata_of.items():
             content = io.BytesIO()
-            made.savefig(content, format=kind, dpi=150, metadata={"Title": title, **metadata})
-            found[kind] = content.getvalue()
-    return found
+            drawn.savefig(content, format=kind, dpi=150, metadata={"Title": title, **metadata})
+            files[kind] = content.getvalue()
+    return files
 
 
 def picture(figure: Figure) -> Picture:
-    """The picture itself: the words around the panels first, so that the panels know what room they have."""
+    """Draw the picture: the words around the panels first, so that the panels know what room they have."""
     from matplotlib.figure import Figure as Picture
 
     with _style():
-        made = Picture(figsize=figure.inches, layout="constrained")
+        drawn = Picture(figsize=figure.inches, layout="constrained")
         points = figure.inches[0] * _POINTS
         if figure.warning:
             above = textwrap.fill(figure.warning, int(points / (SIZE * _BOLD)))
-            made.suptitle(above, fontsize=SIZE, fontweight="bold")
-        told = figure.provenance
-        run = ", ".join(f"{name} {told[name]}" for name in ("preset", "run", "seeds") if name in told)
+            drawn.suptitle(above, fontsize=SIZE, fontweight="bold")
+        provenance = figure.provenance
+        run = ", ".join(f"{name} {provenance[name]}" for name in ("preset", "run", "seeds") if name in provenance)
         width = int(points / (_CAPTION_SIZE * _PLAIN))
         below = "\n".join(textwrap.fill(part, width) for part in (figure.caption, run) if part)
-        made.supxlabel(below, x=0.01, ha="left", fontsize=_CAPTION_SIZE)
-        figure.draw(made)
-    return made
+        drawn.supxlabel(below, x=0.01, ha="left", fontsize=_CAPTION_SIZE)
+        figure.draw(drawn)
+    return drawn
 
 
 def bars(mean: ArrayLike, low: ArrayLike, high: ArrayLike) -> NDArray[np.float64]:
-    """How far error bars reach below and above; a rounded end may lie inside of an exact mean by its rounding."""
+    """Return how far error bars reach below and above; the end of a rounded interval may lie inside of its mean."""
     middle, ends = np.atleast_1d(mean), np.stack([np.atleast_1d(low), np.atleast_1d(high)]).astype(float)
     return np.clip([middle - ends[0], ends[1] - middle], 0, None)
 
 
 def on_frontier(cost: pd.Series, accuracy: pd.Series) -> pd.Series:
-    """Whether no point is as good in both respects and better in one; missing where either value is missing."""
+    """Return whether no point is as good in both and better in one; missing where either value is missing."""
     c, a = cost.to_numpy(float), accuracy.to_numpy(float)
     beats = (c[:, None] <= c) & (a[:, None] >= a) & ((c[:, None] < c) | (a[:, None] > a))
     return pd.Series(~beats.any(axis=0), cost.index, dtype=object).where(cost.notna() & accuracy.notna())
 
 
 def draw_frontier(panel: Axes, cost: pd.Series, accuracy: pd.Series, **style: Any) -> None:
-    """The best accuracy that a cost can buy, as steps from the cheapest point to the edge of the panel."""
+    """Draw the best accuracy that a cost can buy, as steps from the cheapest point to the edge of the panel."""
     low, high = panel.get_xlim()
     best = pd.DataFrame({"cost": cost, "accuracy": accuracy})[on_frontier(cost, accuracy).eq(True)].sort_values("cost")
     if len(best):
@@ -102,10 +102,10 @@ def draw_frontier(panel: Axes, cost: pd.Series, accuracy: pd.Series, **style: An
 
 
 def _style() -> AbstractContextManager[None]:
-    """Nothing that a user has set for matplotlib shows in a figure."""
+    """Return a style in which nothing shows that a user has set for matplotlib."""
     from matplotlib import style
 
-    own = {
+    settings = {
         "font.family": "DejaVu Sans",
         "font.size": SIZE,
         "axes.titlesize": SIZE,
@@ -116,4 +116,4 @@ def _style() -> AbstractContextManager[None]:
         "svg.hashsalt": "gmr",
         "pdf.fonttype": 42,  # TrueType: some publishers refuse Type 3, the default
     }
-    return style.context(["default", own])
+    return style.context(["default", settings])

@@ -44,7 +44,7 @@ Key = tuple[str, str, str]
 
 
 def percent(fraction: float) -> float:
-    """A fraction in percent, rounded as printed."""
+    """Return a fraction in percent, rounded as printed."""
     return round(100 * fraction, 2)
 
 
@@ -59,7 +59,7 @@ class Results:
 
     @property
     def simulated(self) -> bool:
-        """Whether the backbones were simulated."""
+        """Return whether the backbones were simulated."""
         return self.cells[0].run.simulated
 
     @cached_property
@@ -75,23 +75,23 @@ class Results:
 
     @property
     def provenance(self) -> dict[str, str]:
-        """Name and value of each setting that identifies the run."""
+        """Return name and value of each setting that identifies the run."""
         return provenance(self.cells)
 
     @cached_property
     def cells_by_row(self) -> dict[Key, tuple[FinishedCell, ...]]:
-        """The cells by method, backbone and benchmark, in order of seed."""
+        """Return the cells by method, backbone and benchmark, in order of seed."""
         return by_place(self.cells)
 
     @cached_property
     def benchmarks(self) -> dict[str, str]:
-        """Key and title of the benchmarks of the run, in the paper's order."""
+        """Return key and title of the benchmarks of the run, in the paper's order."""
         titles = {cell.run.benchmark: cell.run.benchmark_title for cell in self.cells}
-        known = [key for key in self.published.benchmarks if key in titles]
-        return {key: titles[key] for key in [*known, *sorted(set(titles) - set(known))]}
+        in_paper = [key for key in self.published.benchmarks if key in titles]
+        return {key: titles[key] for key in [*in_paper, *sorted(set(titles) - set(in_paper))]}
 
     def questions(self, benchmark: str) -> str:
-        """The number of test questions, such as ``n = 128``."""
+        """Return the number of test questions, such as ``n = 128``."""
         return next(f"n = {len(cell.items)}" for cell in self.cells if cell.run.benchmark == benchmark)
 
     def printed(self, table: str) -> pd.DataFrame:
@@ -110,12 +110,12 @@ class Results:
 
     @property
     def has_average(self) -> bool:
-        """Whether the run touches every benchmark that the published average is over."""
+        """Return whether the run has every benchmark that the published average is over."""
         return set(self.published.benchmarks) <= set(self.benchmarks)
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """The rows of the main table by method and backbone: published ones in their order, then those of the run."""
+        """Return the rows of the main table by method and backbone: published ones first, then those of the run."""
         printed = {
             (row.method, row.backbone): None if self.other_pool and row.backbone == POOL else row.average
             for row in self.published.rows
@@ -125,16 +125,16 @@ class Results:
         rows = list(dict.fromkeys([*run, *printed] if self.other_pool else [*printed, *run]))
         records = []
         for method, backbone in rows:
-            known, average = self.published.methods.get(method), printed.get((method, backbone))
+            entry, average = self.published.methods.get(method), printed.get((method, backbone))
             records.append(
                 {
-                    "method_title": known.title if known else titles[method],
+                    "method_title": entry.title if entry else titles[method],
                     "backbone_title": self.published.backbones.get(backbone, backbone),
-                    "family": known.family
-                    if known and (average is not None or self.hide_unrun_rows)
+                    "family": entry.family
+                    if entry and (average is not None or self.hide_unrun_rows)
                     else "not in the paper",
-                    "multi_agent": known.multi_agent if known else None,
-                    "routing": known.routing if known else None,
+                    "multi_agent": entry.multi_agent if entry else None,
+                    "routing": entry.routing if entry else None,
                     "average": average,
                     "was_run": (method, backbone) in run,
                 }
@@ -145,32 +145,36 @@ class Results:
     def _order(self, row: tuple[str, str]) -> tuple[int, str, float, str]:
         """Return a key that sorts rows as the paper does: by method, then by size of the backbone."""
         methods = [*self.published.methods, row[0]]
-        sizes = {key: one.get("parameters_b", 0) for cell in self.cells for key, one in cell.run.backbones.items()}
+        sizes = {
+            key: identity_of.get("parameters_b", 0)
+            for cell in self.cells
+            for key, identity_of in cell.run.backbones.items()
+        }
         return methods.index(row[0]), row[0], sizes.get(row[1], math.inf), row[1]
 
     @cached_property
     def ran(self) -> pd.DataFrame:
-        """Of :attr:`rows` those that were run on any benchmark."""
+        """Return those of :attr:`rows` that were run on any benchmark."""
         return self.rows[self.rows["was_run"]]
 
     @property
     def shown(self) -> pd.DataFrame:
-        """Of :attr:`rows` those that a table shows, run or not."""
+        """Return those of :attr:`rows` that a table shows, run or not."""
         return self.ran if self.hide_unrun_rows else self.rows
 
     @cached_property
     def measured(self) -> pd.DataFrame:
-        """What :func:`measure` says of each place."""
+        """Return :func:`measure` of each row and benchmark."""
         return self.each(measure)
 
-    def each(self, of: Callable[[Sequence[FinishedCell]], Mapping[str, Any]]) -> pd.DataFrame:
-        """What a function says of the cells of each place: one row a method, backbone and benchmark."""
-        found = [dict(of(cells)) for cells in self.cells_by_row.values()]
-        return pd.DataFrame(found, index=pd.MultiIndex.from_tuples(self.cells_by_row, names=KEY))
+    def each(self, function: Callable[[Sequence[FinishedCell]], Mapping[str, Any]]) -> pd.DataFrame:
+        """Return a function of the cells of each row and benchmark as columns of a frame."""
+        records = [dict(function(cells)) for cells in self.cells_by_row.values()]
+        return pd.DataFrame(records, index=pd.MultiIndex.from_tuples(self.cells_by_row, names=KEY))
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """Every row that is shown, on every benchmark of the run: what is printed and what was measured."""
+        """Return every row that is shown on every benchmark of the run: published and measured values."""
         index = pd.MultiIndex.from_tuples(
             [(*row, key) for row in self.shown.index for key in self.benchmarks], names=KEY
         )
@@ -179,7 +183,7 @@ class Results:
         )
 
     def with_measured(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """A frame with ``published`` accuracies, joined with what was measured; none ``difference`` where fitted."""
+        """Return a frame of ``published`` accuracies joined with measured values; no ``difference`` where fitted."""
         titles = [self.benchmarks[key] for key in frame.index.get_level_values("benchmark")]
         return _with_difference(frame.assign(benchmark_title=titles).join(self.measured))
 
@@ -190,12 +194,12 @@ class Results:
         }
         records = {}
         for row in self.published.rows:
-            for key, one in row.accuracies.items():
-                count = one.counts[0] if one.counts else one.near
+            for key, accuracy_of in row.accuracies.items():
+                count = accuracy_of.counts[0] if accuracy_of.counts else accuracy_of.near
                 records[row.method, row.backbone, key] = {
-                    "published": one.percent,
-                    "published_fit": one.fit,
-                    "published_counts": " ".join(f"{count.k}/{count.n}" for count in one.counts),
+                    "published": accuracy_of.percent,
+                    "published_fit": accuracy_of.fit,
+                    "published_counts": " ".join(f"{count.k}/{count.n}" for count in accuracy_of.counts),
                     "published_questions": count.n if count else None,
                     "published_total": totals.get((row.method, row.backbone, key)),
                 }
@@ -205,29 +209,31 @@ class Results:
 
     @cached_property
     def averages(self) -> pd.DataFrame:
-        """The average over the paper's benchmarks of every row, measured where all were run with the same seeds."""
+        """Return the average of every row over the paper's benchmarks, where all were run with the same seeds."""
         columns = ["measured", "seed0", "low", "high", "fraction", "calibrated", "several", "uneven"]
-        found = pd.DataFrame([self._average(*row) for row in self.shown.index], self.shown.index, [*columns, *IDENTITY])
-        frame = _with_difference(self.shown.join(found).rename(columns={"average": "published"}), "measured")
+        averages = pd.DataFrame(
+            [self._average(*row) for row in self.shown.index], self.shown.index, [*columns, *IDENTITY]
+        )
+        frame = _with_difference(self.shown.join(averages).rename(columns={"average": "published"}), "measured")
         return frame.assign(benchmark=AVERAGE, benchmark_title="Avg.").set_index("benchmark", append=True)
 
     def _average(self, method: str, backbone: str) -> dict[str, Any]:
-        keys = [key for one in self.published.benchmarks if (key := (method, backbone, one)) in self.cells_by_row]
-        own = self.measured.loc[keys]
-        record = {"calibrated": bool(own["calibrated"].any()), "uneven": own["seeds"].nunique() > 1}
-        if record["uneven"] or len(own) < len(self.published.benchmarks):
+        keys = [key for item in self.published.benchmarks if (key := (method, backbone, item)) in self.cells_by_row]
+        rows = self.measured.loc[keys]
+        record = {"calibrated": bool(rows["calibrated"].any()), "uneven": rows["seeds"].nunique() > 1}
+        if record["uneven"] or len(rows) < len(self.published.benchmarks):
             return record
-        each = [Estimate(one.fraction, 0, 1, one.variance, one.df) for one in own.itertuples()]
-        found = macro_average(each).estimate(0.0, 1.0)
-        first = own["fraction_seed0"].astype(float)
+        estimates = [Estimate(item.fraction, 0, 1, item.variance, item.df) for item in rows.itertuples()]
+        estimate = macro_average(estimates).estimate(0.0, 1.0)
+        first = rows["fraction_seed0"].astype(float)
         return {
             **record,
-            "measured": percent(found.mean),
+            "measured": percent(estimate.mean),
             "seed0": None if first.isna().any() else percent(first.mean()),
-            "low": percent(found.low),
-            "high": percent(found.high),
-            "fraction": found.mean,
-            "several": bool(own["several"].any()),
+            "low": percent(estimate.low),
+            "high": percent(estimate.high),
+            "fraction": estimate.mean,
+            "several": bool(rows["several"].any()),
             **identity([cell for key in keys for cell in self.cells_by_row[key]]),
         }
 
@@ -238,9 +244,9 @@ def _with_difference(frame: pd.DataFrame, sign_of_a_run: str = "n") -> pd.DataFr
 
 
 def measure(cells: Sequence[FinishedCell]) -> dict[str, Any]:
-    """What all seeds of one place scored and spent over the test set, as means over the seeds."""
+    """Return what all seeds of a row scored and spent on a benchmark, as means over the seeds."""
     items = pd.concat([cell.items for cell in cells])
-    found = accuracy([cell.items["correct"] for cell in cells])
+    estimate = accuracy([cell.items["correct"] for cell in cells])
     first = next((float(cell.items["correct"].mean()) for cell in cells if cell.run.seed == 0), None)
     n, seeds = len(cells[0].items), len(cells)
     shares = items["status"].value_counts(normalize=True)
@@ -252,15 +258,15 @@ def measure(cells: Sequence[FinishedCell]) -> dict[str, Any]:
         undecided = (items["status"] == Status.GRADED) & verdicts[rule].isna()
         also |= {rule: percent(verdicts[rule].eq(True).mean()), f"{rule}_undecided": percent(undecided.mean())}
     return {
-        "measured": percent(found.mean),
+        "measured": percent(estimate.mean),
         "seed0": None if first is None else percent(first),
         "n": n,
-        "low": percent(found.low),
-        "high": percent(found.high),
-        "fraction": found.mean,
+        "low": percent(estimate.low),
+        "high": percent(estimate.high),
+        "fraction": estimate.mean,
         "fraction_seed0": first,
-        "variance": found.variance,
-        "df": found.df,
+        "variance": estimate.variance,
+        "df": estimate.df,
         "calibrated": any(cell.run.calibrated for cell in cells),
         **also,
         **{status.value: percent(shares.get(status, 0.0)) for status in Status},
@@ -274,19 +280,19 @@ def measure(cells: Sequence[FinishedCell]) -> dict[str, Any]:
 
 
 def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
-    """A frame with ``published_total`` and ``published_questions``, and the other columns of :data:`COST`."""
+    """Return a frame of ``published_total`` and ``published_questions`` with the other columns of :data:`COST`."""
     ends = results.each(lambda cells: spread(cells, "cost", lambda cell: cell.items["cost"])).drop(columns="cost")
-    found = frame.astype({"published_total": float, "published_questions": float}).join(ends)
-    printed = found["published_total"] / found["published_questions"]
-    found["published_cost_per_query"] = printed
-    found["cost_ratio"] = (found["cost_per_query"] / printed).where(~found["calibrated"].eq(True))
-    found["is_far"] = found["cost_ratio"].notna() & ~found["cost_ratio"].between(1 / FAR, FAR, inclusive="neither")
-    return found.assign(total_scaled=found["cost_per_query"] * found["published_questions"])
+    costs = frame.astype({"published_total": float, "published_questions": float}).join(ends)
+    printed = costs["published_total"] / costs["published_questions"]
+    costs["published_cost_per_query"] = printed
+    costs["cost_ratio"] = (costs["cost_per_query"] / printed).where(~costs["calibrated"].eq(True))
+    costs["is_far"] = costs["cost_ratio"].notna() & ~costs["cost_ratio"].between(1 / FAR, FAR, inclusive="neither")
+    return costs.assign(total_scaled=costs["cost_per_query"] * costs["published_questions"])
 
 
-def spread(cells: Sequence[FinishedCell], name: str, of: Callable[[FinishedCell], pd.Series]) -> dict[str, float]:
-    """The mean of one value a question as ``NAME``, the ends of its interval, and of several seeds seed 0 alone."""
-    seeds = {cell.run.seed: of(cell) for cell in cells}
-    found = mean(list(seeds.values()))
+def spread(cells: Sequence[FinishedCell], name: str, value_of: Callable[[FinishedCell], pd.Series]) -> dict[str, float]:
+    """Return the mean of one value a question as ``NAME``, the ends of its interval, and seed 0 alone of several."""
+    seeds = {cell.run.seed: value_of(cell) for cell in cells}
+    estimate = mean(list(seeds.values()))
     alone = float(seeds[0].mean()) if len(seeds) > 1 and 0 in seeds else float("nan")
-    return {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high, f"{name}_seed0": alone}
+    return {name: estimate.mean, f"{name}_low": estimate.low, f"{name}_high": estimate.high, f"{name}_seed0": alone}

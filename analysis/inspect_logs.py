@@ -44,15 +44,15 @@ _MESSAGES: Mapping[str, type[models.ChatMessageSystem | models.ChatMessageUser |
 _OF_AN_AGENT = ("role", "backbone", "short_cut")
 
 
-def write_cell(preset: str, cell: Cell, out: Path, asked: Mapping[str, Item]) -> Path:
+def write_cell(preset: str, cell: Cell, out: Path, items: Mapping[str, Item]) -> Path:
     """Write the log of one finished cell, in a folder a benchmark, and return the file."""
     run = results.read(layout.cell(preset, cell)).run
-    log = _log(run, [_Sample(run, record).made() for record in records(preset, cell, asked)])
+    log = _log(run, [_Sample(run, record).made() for record in records(preset, cell, items)])
     path = out / cell.benchmark / f"{cell.method}_{cell.backbone}_seed{cell.seed}.eval"
-    with tempfile.NamedTemporaryFile(suffix=".eval") as made:
-        logs.write_eval_log(log, made.name, format="eval")
+    with tempfile.NamedTemporaryFile(suffix=".eval") as temporary:
+        logs.write_eval_log(log, temporary.name, format="eval")
         # Again without the clock that is in each entry of a zip.
-        with zipfile.ZipFile(made.name) as source, whole_file(path) as file, zipfile.ZipFile(file, "w") as target:
+        with zipfile.ZipFile(temporary.name) as source, whole_file(path) as file, zipfile.ZipFile(file, "w") as target:
             for entry in source.infolist():
                 info = zipfile.ZipInfo(entry.filename, _ZIP_TIME)
                 target.writestr(info, source.read(entry), zipfile.ZIP_DEFLATED)
@@ -115,7 +115,7 @@ def _log(run: RunInfo, samples: Sequence[logs.EvalSample]) -> logs.EvalLog:
 class _Sample:
     def __init__(self, run: RunInfo, record: Record) -> None:
         self._record = record
-        self._said = [*(one for step in record.steps for one in step.calls), *record.final]
+        self._said = [*(use for step in record.steps for use in step.calls), *record.final]
         self._maker = "simulated" if run.simulated else "backbone"
         self._seed = f"{run.run_id}\0{record.item.id}"
         self._count = 0
@@ -143,7 +143,7 @@ class _Sample:
             },
             metadata=dict(record.totals),
             events=list(self._events(score)),
-            model_usage=_sums((self._model(one), _usage(one)) for one in self._said),
+            model_usage=_sums((self._model(use), _usage(use)) for use in self._said),
             uuid=self._id(),
         )
 
@@ -162,56 +162,58 @@ class _Sample:
         target = _answer(record.item, record.item.gold)
         yield events.ScoreEvent(score=score, target=target, scorer=CORRECTNESS, **self._common())
 
-    def _span(self, title: str, said: Sequence[Said], before: list[str], after: list[str]) -> Iterator[events.Event]:
+    def _span(self, title: str, uses: Sequence[Said], before: list[str], after: list[str]) -> Iterator[events.Event]:
         span = self._id()
         yield events.SpanBeginEvent(id=span, name=plain(title), type="step", span_id=span, **self._common())
         if before:
             yield events.InfoEvent(source="decided", data=_listed(before), span_id=span, **self._common())
-        for one in said:
+        for use in uses:
             yield events.ModelEvent(
-                model=self._model(one),
-                role=plain(_place(one)) or None,
-                input=self._prompt(one),
+                model=self._model(use),
+                role=plain(_place(use)) or None,
+                input=self._prompt(use),
                 tools=[],
                 tool_choice="none",
                 config=models.GenerateConfig(),
-                output=self._output(_text(one), one),
-                error=None if one.call.error is None else plain(one.call.error),
-                metadata={name: getattr(one.call, name) for name in ("purpose", "slot", "key", "cost")},
+                output=self._output(_text(use), use),
+                error=None if use.call.error is None else plain(use.call.error),
+                metadata={name: getattr(use.call, name) for name in ("purpose", "slot", "key", "cost")},
                 span_id=span,
                 **self._common(),
             )
-            if one.call.tool:
-                yield events.InfoEvent(source="tool", data=plain(escape(one.call.tool)), span_id=span, **self._common())
-        prompt, completion = (sum(getattr(one.call, f"{of}_tokens") for one in said) for of in ("prompt", "completion"))
-        took = f"**took** {prompt:,} + {completion:,} tokens, cost {sum(one.call.cost for one in said):.3g}"
+            if use.call.tool:
+                yield events.InfoEvent(source="tool", data=plain(escape(use.call.tool)), span_id=span, **self._common())
+        prompt, completion = (
+            sum(getattr(use.call, f"{kind}_tokens") for use in uses) for kind in ("prompt", "completion")
+        )
+        took = f"**took** {prompt:,} + {completion:,} tokens, cost {sum(use.call.cost for use in uses):.3g}"
         yield events.InfoEvent(source="then", data=_listed([*after, took]), span_id=span, **self._common())
         yield events.SpanEndEvent(id=span, span_id=span, **self._common())
 
     def _common(self) -> dict[str, Any]:
         return {"timestamp": _TIME, "working_start": 0.0, "uuid": self._id()}
 
-    def _prompt(self, said: Said) -> list[models.ChatMessage]:
-        if said.messages is None:
+    def _prompt(self, use: Said) -> list[models.ChatMessage]:
+        if use.messages is None:
             return [models.ChatMessageUser(content=_UNKNOWN, id=self._id())]
-        return [_MESSAGES[one.role](content=plain(one.content), id=self._id()) for one in said.messages]
+        return [_MESSAGES[message.role](content=plain(message.content), id=self._id()) for message in use.messages]
 
     def _reply(self, text: str, **how: Any) -> models.ChatMessageAssistant:
         return models.ChatMessageAssistant(content=text, id=self._id(), **how)
 
-    def _output(self, text: str, said: Said) -> models.ModelOutput:
-        name = self._model(said)
+    def _output(self, text: str, use: Said) -> models.ModelOutput:
+        name = self._model(use)
         message = self._reply(text, model=name, source="generate")
-        stop = _STOPS.get(said.call.finish_reason, "unknown")
+        stop = _STOPS.get(use.call.finish_reason, "unknown")
         return models.ModelOutput(
             model=name,
             choices=[models.ChatCompletionChoice(message=message, stop_reason=stop)],
-            usage=_usage(said),
-            error=None if said.call.error is None else plain(said.call.error),
+            usage=_usage(use),
+            error=None if use.call.error is None else plain(use.call.error),
         )
 
-    def _model(self, said: Said) -> str:
-        return f"{self._maker}/{said.call.backbone}"
+    def _model(self, use: Said) -> str:
+        return f"{self._maker}/{use.call.backbone}"
 
     def _id(self) -> str:
         self._count += 1
@@ -219,34 +221,34 @@ class _Sample:
 
 
 def plain(text: str) -> str:
-    """A text that every reader of JSON takes: halves of characters become question marks."""
+    """Return a text that every reader of JSON takes: halves of characters become question marks."""
     return text.encode("utf-8", "replace").decode()
 
 
-def _text(said: Said) -> str:
-    return _UNKNOWN if said.reply is None else plain(said.reply)
+def _text(use: Said) -> str:
+    return _UNKNOWN if use.reply is None else plain(use.reply)
 
 
-def _place(said: Said) -> str:
-    return f"{said.call.role or said.call.purpose} {said.call.slot or ''}".strip()
+def _place(use: Said) -> str:
+    return f"{use.call.role or use.call.purpose} {use.call.slot or ''}".strip()
 
 
 def _answer(item: Item, text: str) -> str:
-    """An answer as the viewer, which reads Markdown, shows it unchanged: a program stands in a fence."""
+    """Return an answer as the viewer, which reads Markdown, shows it unchanged: a program stands in a fence."""
     fence = "````" if "```" in text else "```"
     return plain(text if item.code is None else f"{fence}python\n{text}\n{fence}")
 
 
-def _usage(said: Said) -> models.ModelUsage:
-    prompt, completion = said.call.prompt_tokens, said.call.completion_tokens
+def _usage(use: Said) -> models.ModelUsage:
+    prompt, completion = use.call.prompt_tokens, use.call.completion_tokens
     return models.ModelUsage(input_tokens=prompt, output_tokens=completion, total_tokens=prompt + completion)
 
 
 def _sums(usages: Iterable[tuple[str, models.ModelUsage]]) -> dict[str, models.ModelUsage]:
-    found: defaultdict[str, models.ModelUsage] = defaultdict(models.ModelUsage)
+    sums: defaultdict[str, models.ModelUsage] = defaultdict(models.ModelUsage)
     for name, usage in usages:
-        found[name] += usage
-    return dict(sorted(found.items()))
+        sums[name] += usage
+    return dict(sorted(sums.items()))
 
 
 def _listed(lines: Iterable[str]) -> str:
@@ -254,11 +256,13 @@ def _listed(lines: Iterable[str]) -> str:
 
 
 def _chosen(step: Step) -> Iterator[str]:
-    agents_in_order = sorted(step.choices, key=lambda one: one.slot)
-    for one in filter(None, (step.role, step.backbone, *agents_in_order)):
-        agent = f"agent {string.ascii_uppercase[one.slot - 1]}: " if one.slot and one.name in _OF_AN_AGENT else ""
-        drawn = "" if one.probability is None else f", {_percent(one.probability)}, one of {one.options}"
-        yield f"**{agent}{escape(one.name.replace('_', ' '))}** {escape(one.choice)}{drawn}"
+    agents_in_order = sorted(step.choices, key=lambda choice: choice.slot)
+    for choice in filter(None, (step.role, step.backbone, *agents_in_order)):
+        agent = (
+            f"agent {string.ascii_uppercase[choice.slot - 1]}: " if choice.slot and choice.name in _OF_AN_AGENT else ""
+        )
+        drawn = "" if choice.probability is None else f", {_percent(choice.probability)}, one of {choice.options}"
+        yield f"**{agent}{escape(choice.name.replace('_', ' '))}** {escape(choice.choice)}{drawn}"
     if step.written is not None:
         shown = (
             f"step {number} {_gate(gate, 'shown', 'left out', 'being shown')}"

@@ -112,19 +112,19 @@ def _of_training(log: pd.DataFrame, collapsed_entropy: float) -> dict[str, float
     if log.empty:
         return {}
     first, last = log.head(_FIRST_UPDATES).mean(), log.tail(math.ceil(_LAST_SHARE * len(log))).mean()
-    found = {f"final_{key}": last.get(key) for key in _ENTROPIES}
+    measures = {f"final_{key}": last.get(key) for key in _ENTROPIES}
     for key in _GROUPS:
         if f"{key}_groups" in log:
-            found |= {f"{key}_first": 100 * first[f"{key}_groups"], f"{key}_last": 100 * last[f"{key}_groups"]}
+            measures |= {f"{key}_first": 100 * first[f"{key}_groups"], f"{key}_last": 100 * last[f"{key}_groups"]}
     if "entropy_backbone" in log:
         below = log.index[log["entropy_backbone"] < collapsed_entropy]
-        found["collapse"] = below[0] if len(below) else math.inf
-    found |= {"updates": len(log), "steps": log["steps"].sum() if "steps" in log else None}
+        measures["collapse"] = below[0] if len(below) else math.inf
+    measures |= {"updates": len(log), "steps": log["steps"].sum() if "steps" in log else None}
     # An update belongs to the fifth in which it begins, so with fewer than five updates some fifths are absent.
     fifths = np.arange(len(log)) * 5 // len(log)
     for key in _PARTS:
         if key in log:
             means = mean_of_updates(log, key, fifths).reindex(range(5))
-            found |= {f"training_{key}_{1 + part}": mean for part, mean in means.items()}
-            found[f"training_{key}_gain"] = means[4] - means[0]
-    return {key: float(value) for key, value in found.items() if pd.notna(value)}
+            measures |= {f"training_{key}_{1 + part}": mean for part, mean in means.items()}
+            measures[f"training_{key}_gain"] = means[4] - means[0]
+    return {key: float(value) for key, value in measures.items() if pd.notna(value)}

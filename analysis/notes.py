@@ -39,31 +39,31 @@ DEPTH = (
 
 
 def settings(results: Results) -> str:
-    """For the caption: unfinished cells, what a run changed about questions or replies, unlike backbones, if any."""
+    """Return for the caption unfinished cells, what a run changed of questions or replies, and unlike backbones."""
     noted: defaultdict[str, list[FinishedCell]] = defaultdict(list)
     revisions: defaultdict[str, defaultdict[str, list[FinishedCell]]] = defaultdict(lambda: defaultdict(list))
     for cell in results.cells:
         for note in dict.fromkeys(cell.run.notes):
             noted[note].append(cell)
-        for key, one in cell.run.backbones.items():
-            revisions[key][answered(one)].append(cell)
-    found = [f"{note}{_scope(results, cells)}" for note, cells in sorted(noted.items())]
+        for key, backbone in cell.run.backbones.items():
+            revisions[key][answered(backbone)].append(cell)
+    sentences = [f"{note}{_scope(results, cells)}" for note, cells in sorted(noted.items())]
     for key, by_name in sorted(revisions.items()):
         if len(by_name) > 1:
             scopes = [f"{name}{_scope(results, cells)}" for name, cells in sorted(by_name.items())]
-            found.append(f"{key} is not the same in all rows: {', '.join(scopes)}")
+            sentences.append(f"{key} is not the same in all rows: {', '.join(scopes)}")
     lacking = f" INCOMPLETE: {lacks(results.unfinished, len(results.cells))}." if results.unfinished else ""
-    return lacking + (f" Settings of this run: {'; '.join(found)}." if found else "")
+    return lacking + (f" Settings of this run: {'; '.join(sentences)}." if sentences else "")
 
 
 def about(results: Results, caption: str) -> dict[str, Any]:
-    """What an exhibit says of its run: the caption with its settings, whether it was simulated, what identifies it."""
+    """Return caption with settings, whether the run was simulated, and what identifies it."""
     settled = caption + settings(results)
     return {"caption": settled, "simulated": results.simulated, "provenance": results.provenance}
 
 
 def legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
-    """What the columns of a table of accuracy and cost mean, given the rows it shows."""
+    """Yield what the columns of a table of accuracy and cost mean, given the rows it shows."""
     several = frame["several"].eq(True).any()
     interval = "Wilson for one seed, over questions and seeds for several" if several else "Wilson"
     yield (
@@ -93,28 +93,30 @@ def legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
 
 def fitted(results: Results) -> Iterator[str]:
     """Yield the sentence on what is behind every row of a run on calibrated backbones."""
-    if any("calibration" in one for cell in results.cells for one in cell.run.backbones.values()):
+    if any("calibration" in backbone for cell in results.cells for backbone in cell.run.backbones.values()):
         yield FITTED
 
 
 def not_run(frame: pd.DataFrame) -> Iterator[str]:
-    """What the sign says, where it stands."""
+    """Yield what the sign for a row that was not run says, where it stands."""
     if not frame["ran"].all():
         yield f"{NOT_RUN}: not run."
 
 
 def far(frame: pd.DataFrame) -> Iterator[str]:
-    """What the sign on ratios of costs says, where it stands."""
+    """Yield what the sign on ratios of costs says, where it stands."""
     if frame["is_far"].any():
         yield f"{FAR}: apart by more than half an order of magnitude; docs/baselines.md says why."
 
 
 def protocol(results: Results) -> Iterator[str]:
-    """The question format moves accuracies by many points, so a table must name it."""
+    """Yield the question format, which moves accuracies by many points, and benchmarks unlike the paper's."""
     asserts = "; MBPP questions show one assert" if "mbpp" in results.benchmarks else ""
     yield f"Prompts: zero-shot; temperature 0 unless a method's released code samples{asserts}."
-    known = results.published.benchmarks
-    other = [f"{one} for {known[key]}" for key, one in results.benchmarks.items() if known.get(key, one) != one]
+    titles = results.published.benchmarks
+    other = [
+        f"{title} for {titles[key]}" for key, title in results.benchmarks.items() if titles.get(key, title) != title
+    ]
     if other:
         yield f"Measured on other questions than the paper's: {', '.join(other)}."
 
@@ -127,27 +129,27 @@ def paired_test(frame: pd.DataFrame) -> str:
 
 
 def seeds(results: Results) -> Iterator[str]:
-    """Rows that were trained with other seeds than most measurements of learned methods."""
+    """Yield the rows that were trained with other seeds than most learned methods."""
     learned = results.measured[results.measured["learned"]]
-    by_seeds = {str(own): list(of.index) for own, of in learned.groupby("seeds")}
+    by_seeds = {str(used): list(rows.index) for used, rows in learned.groupby("seeds")}
     if len(by_seeds) > 1:
-        usual = max(by_seeds, key=lambda own: (len(by_seeds[own]), own.count(" "), own))
-        others = [f"{_few(_rows(results, by_seeds[own]))}: {_joined(own)}" for own in by_seeds if own != usual]
+        usual = max(by_seeds, key=lambda used: (len(by_seeds[used]), used.count(" "), used))
+        others = [f"{_few(_rows(results, by_seeds[used]))}: {_joined(used)}" for used in by_seeds if used != usual]
         yield f"Seeds of the learned rows: {_joined(usual)}, except {'; '.join(others)}."
 
 
 def without_verdict(results: Results) -> Iterator[str]:
-    """The worst row of each benchmark is enough for a footnote; the tidy file has every row."""
+    """Yield the answers without a verdict of the worst row of each benchmark; the tidy file has every row."""
     worst = results.measured.groupby("benchmark")[list(WITHOUT_VERDICT)].max()
-    found = [
+    sentences = [
         f"{title}: {', '.join(shares)}"
         for key, title in results.benchmarks.items()
         if (shares := [f"{WITHOUT_VERDICT[name]} {value:.1f} %" for name, value in worst.loc[key].items() if value > 0])
     ]
-    if found:
+    if sentences:
         yield (
             "Answers without a full verdict, at most in any row (each is in the CSV and in the table errors): "
-            f"{'; '.join(found)}."
+            f"{'; '.join(sentences)}."
         )
 
 
@@ -156,8 +158,8 @@ def secondary_rules(results: Results) -> Iterator[str]:
     for rule in results.rules:
         name = rule.replace("_", "-").title()
         change = (results.measured[rule].astype(float) - results.measured["measured"]).dropna()
-        for key, of in change.groupby("benchmark"):
-            low, high = signed(of.min()), signed(of.max())
+        for key, changes in change.groupby("benchmark"):
+            low, high = signed(changes.min()), signed(changes.max())
             moved = f"by {low} points" if low == high else f"between {low} and {high} points"
             yield f"{results.benchmarks[key]} graded by {name} instead: {moved} against the measured values above."
 
@@ -170,13 +172,13 @@ def _scope(results: Results, cells: Sequence[FinishedCell]) -> str:
 
 
 def _rows(results: Results, places: Iterable[Key]) -> list[str]:
-    meant, found = set(places), []
+    meant, names = set(places), []
     for row, name in results.rows["name"].items():
         run = [key for key in results.benchmarks if (*row, key) in results.cells_by_row]
         on = [results.benchmarks[key] for key in run if (*row, key) in meant]
         if on:
-            found.append(name if len(on) == len(run) else f"{name} on {' and '.join(on)}")
-    return found
+            names.append(name if len(on) == len(run) else f"{name} on {' and '.join(on)}")
+    return names
 
 
 def _few(rows: Sequence[str]) -> str:

@@ -93,7 +93,7 @@ def _join_label(labels: Sequence[str], place: int) -> list[tuple[str, str]]:
 def write(preset: Preset, names: Sequence[str]) -> list[str]:
     """Write the page and ``cells.csv`` of a run from what is finished; return the keys of artefacts not made yet."""
     artefacts = [registry.artefact(name) for name in names]
-    wanted = dict.fromkeys([*(cell for one in artefacts for cell in one.cells_of(preset)), *config.cells(preset)])
+    wanted = dict.fromkeys([*(cell for entry in artefacts for cell in entry.cells_of(preset)), *config.cells(preset)])
     folders = [layout.cell(preset.name, cell) for cell in wanted]
     cells = [results.read(folder) for folder in folders if (folder / "run.json").is_file()]
     if not cells:
@@ -103,13 +103,15 @@ def write(preset: Preset, names: Sequence[str]) -> list[str]:
         )
     folder = layout.REPORTS / preset.name
     shown = {
-        one.key: _shown(one, preset, folder) for one in artefacts if len(_existing(folder, one.files)) == len(one.files)
+        entry.key: _shown(entry, preset, folder)
+        for entry in artefacts
+        if len(_existing(folder, entry.files)) == len(entry.files)
     }
     sections: defaultdict[str, list[Shown]] = defaultdict(list)
-    for one in artefacts:
-        if one.key in shown and one.key not in _FIRST:
-            sections[one.section].append(shown[one.key])
-    lacking = {one.key: one.title for one in artefacts if one.key not in shown}
+    for entry in artefacts:
+        if entry.key in shown and entry.key not in _FIRST:
+            sections[entry.section].append(shown[entry.key])
+    lacking = {entry.key: entry.title for entry in artefacts if entry.key not in shown}
     simulated = any(cell.run.simulated for cell in cells)
     claim_files = _existing(folder, registry.CLAIMS)
     text = (
@@ -217,19 +219,19 @@ def _text(node: SyntaxTreeNode) -> str:
     return "".join(leaf.content for leaf in node.walk() if leaf.type in ("text", "code_inline"))
 
 
-def _facts(preset: Preset, cells: Sequence[FinishedCell], made: Iterable[str]) -> list[tuple[str, str]]:
-    runs, known = [cell.run for cell in cells], provenance(cells)
+def _facts(preset: Preset, cells: Sequence[FinishedCell], complete: Iterable[str]) -> list[tuple[str, str]]:
+    runs, origin = [cell.run for cell in cells], provenance(cells)
     questions = {run.benchmark: f"{run.benchmark_title} ({run.data.n_test})" for run in runs}
     return [
         ("preset", f"{preset.name}: {preset.description}"),
         ("test questions", ", ".join(questions.values())),
         ("backbones", ", ".join(sorted({key for run in runs for key in run.backbones}))),
         ("methods", ", ".join(dict.fromkeys(run.method_title for run in runs))),
-        ("data", known["source"]),
-        ("training seeds", known["seeds"]),
+        ("data", origin["source"]),
+        ("training seeds", origin["seeds"]),
         ("settings", "; ".join(dict.fromkeys(note for run in runs for note in run.notes)) or "none"),
-        ("complete", ", ".join(made)),
-        ("run", known["run"]),
+        ("complete", ", ".join(complete)),
+        ("run", origin["run"]),
     ]
 
 
@@ -237,28 +239,28 @@ def _spent(cells: Sequence[FinishedCell]) -> str:
     frame = ledger([cell.folder for cell in cells])
     titles = {cell.run.method: cell.run.method_title for cell in cells}
     names = [" ".join([titles.get(key, key), *phase]) for key, *phase in (str(key).split() for key in frame.index)]
-    told = {str(name).replace("_", " "): frame[name].map("{:,}".format) for name in frame.columns.drop("cost")}
+    counts = {str(name).replace("_", " "): frame[name].map("{:,}".format) for name in frame.columns.drop("cost")}
     return _as_html(
-        pd.DataFrame({**told, "cost": frame["cost"].map(lambda cost: amount(cost, 4))}).assign(method=names), "method"
+        pd.DataFrame({**counts, "cost": frame["cost"].map(lambda cost: amount(cost, 4))}).assign(method=names), "method"
     )
 
 
 def _licensed(cells: Sequence[FinishedCell]) -> dict[str, str]:
-    known = read_yaml(ROOT / "config" / "licences.yaml")
-    answered = sorted({(key, served(one)) for cell in cells for key, one in cell.run.backbones.items()})
-    asked = {cell.run.benchmark: cell.run for cell in cells}
+    licences = read_yaml(ROOT / "config" / "licences.yaml")
+    answered = sorted({(key, served(backbone)) for cell in cells for key, backbone in cell.run.backbones.items()})
+    run_of = {cell.run.benchmark: cell.run for cell in cells}
     rows = {
         "Backbones": [
-            {"backbone": key, "model, revision, server": who, **known["backbones"].get(key, {})}
+            {"backbone": key, "model, revision, server": who, **licences["backbones"].get(key, {})}
             for key, who in answered
         ],
         "Questions": [
             {"benchmark": run.benchmark_title, "test questions": run.data.n_test, "SHA-256": short(run.data.checksum)}
-            | (known["suite"] if run.data.source == "embedded" else known["questions"].get(key, {}))
-            for key, run in asked.items()
+            | (licences["suite"] if run.data.source == "embedded" else licences["questions"].get(key, {}))
+            for key, run in run_of.items()
         ],
     }
-    return {name: _as_html(pd.DataFrame(of).fillna(""), next(iter(of[0]))) for name, of in rows.items()}
+    return {name: _as_html(pd.DataFrame(records).fillna(""), next(iter(records[0]))) for name, records in rows.items()}
 
 
 def _as_html(frame: pd.DataFrame, first: str) -> str:

@@ -25,25 +25,25 @@ COLUMNS = [
 
 
 def compare(first: Sequence[FinishedCell], second: Sequence[FinishedCell]) -> dict[str, Any]:
-    """First minus or over second on the same items, of all seeds: points of accuracy, their test, and costs.
+    """Return first minus or over second on the same items, of all seeds: points of accuracy, test, and costs.
 
     Where each item is right or wrong on both sides, as of one seed each, the test is the exact one of McNemar and the
     interval that of :func:`analysis.statistics.paired`; otherwise both are of t (:meth:`Jackknife.spread`).
     """
-    own, other = _values(first), _values(second)
-    n = own.shape[2]
+    first_values, second_values = _values(first), _values(second)
+    n = first_values.shape[2]
     jackknife = Jackknife({None: n}, {"first": len(first), "second": len(second)})
-    points, *costs = jackknife.ratio(own, None, None, "first")
-    other_points, *other_costs = jackknife.ratio(other, None, None, "second")
+    points, *costs = jackknife.ratio(first_values, None, None, "first")
+    other_points, *other_costs = jackknife.ratio(second_values, None, None, "second")
     accuracy = jackknife.spread(points - other_points, are_points=True)
-    found = {"difference": accuracy, "cost_difference": jackknife.spread(costs[0] - other_costs[0])}
-    measures = {name: (spread.value, *spread.ends()) for name, spread in found.items()}
+    spreads = {"difference": accuracy, "cost_difference": jackknife.spread(costs[0] - other_costs[0])}
+    measures = {name: (spread.value, *spread.ends()) for name, spread in spreads.items()}
     for name, cost, other_cost in zip(_MEASURES[2:], costs, other_costs, strict=True):
         # What costs nothing is infinitely cheaper.
         with np.errstate(divide="ignore", invalid="ignore"):
             log = jackknife.spread(np.where(other_cost > 0, np.log(cost) - np.log(other_cost), math.inf))
             measures[name] = tuple(np.exp([log.value, *log.ends()]).tolist())
-    lead = own[0].mean(axis=0) - other[0].mean(axis=0)
+    lead = first_values[0].mean(axis=0) - second_values[0].mean(axis=0)
     alone, others = int((lead > 0).sum()), int((lead < 0).sum())
     # What differs in no item is no certainty: the interval stands for the spread.
     is_known = 0 < accuracy.variance < math.inf
@@ -51,7 +51,7 @@ def compare(first: Sequence[FinishedCell], second: Sequence[FinishedCell]) -> di
     trainings = 0.0 if accuracy.counts else max(0.0, accuracy.variance - lead.var(ddof=1) / n)
     return {
         "n": n,
-        **{f"{name}{end}": one for name, of in measures.items() for end, one in zip(ENDS, of, strict=True)},
+        **{f"{name}{end}": value for name, ends in measures.items() for end, value in zip(ENDS, ends, strict=True)},
         "variance": accuracy.variance if is_known else width**2,
         "df": accuracy.df if is_known else math.inf,
         "p": accuracy.p,
@@ -64,23 +64,23 @@ def compare(first: Sequence[FinishedCell], second: Sequence[FinishedCell]) -> di
 
 
 def comparisons(results: Results, pairs: Mapping[Key, tuple[Key, Key]]) -> pd.DataFrame:
-    """What :func:`compare` says of pairs of places, by the keys of the mapping; missing unless both were run."""
-    found = {
+    """Return :func:`compare` of pairs of rows, by the keys of the mapping; missing unless both were run."""
+    compared = {
         key: compare(results.cells_by_row[first], results.cells_by_row[second])
         for key, (first, second) in pairs.items()
         if first in results.cells_by_row and second in results.cells_by_row
     }
     return pd.DataFrame(
-        [found.get(key, {}) for key in pairs], index=pd.MultiIndex.from_tuples(pairs, names=KEY), columns=COLUMNS
+        [compared.get(key, {}) for key in pairs], index=pd.MultiIndex.from_tuples(pairs, names=KEY), columns=COLUMNS
     )
 
 
 def holm(p_values: pd.Series) -> pd.Series:
-    """Holm's adjustment of p values that belong to one question; without those that are missing."""
+    """Return Holm's adjustment of p values that belong to one question, without those that are missing."""
     from statsmodels.stats.multitest import multipletests
 
-    known = p_values.dropna()
-    return known if known.empty else pd.Series(multipletests(known, ALPHA, method="holm")[1], known.index)
+    present = p_values.dropna()
+    return present if present.empty else pd.Series(multipletests(present, ALPHA, method="holm")[1], present.index)
 
 
 def detectable(differences: Array, trainings: float = 0.0, df: float | None = None) -> float:
@@ -108,7 +108,7 @@ def power_after_holm(n: int, tests: int) -> float:
 
 @cache
 def _effect(n: float) -> float:
-    """In standard deviations. Half of a two-sided test: the other half is not a number for some ``n``."""
+    """Return the detectable effect in standard deviations; the test is half of a two-sided one, which always solves."""
     from statsmodels.stats.power import TTestPower
 
     return float(TTestPower().solve_power(nobs=n, alpha=ALPHA / 2, power=POWER, alternative="larger"))
@@ -116,5 +116,5 @@ def _effect(n: float) -> float:
 
 def _values(cells: Sequence[FinishedCell]) -> Array:
     """Return points, cost and cost of all calls, shape (3, seeds, items)."""
-    found = [[cell.items[name] for cell in cells] for name in ("correct", "cost", "cost_total")]
-    return np.array(found, dtype=float) * np.array([100.0, 1.0, 1.0])[:, np.newaxis, np.newaxis]
+    values = [[cell.items[name] for cell in cells] for name in ("correct", "cost", "cost_total")]
+    return np.array(values, dtype=float) * np.array([100.0, 1.0, 1.0])[:, np.newaxis, np.newaxis]

@@ -11,30 +11,30 @@ from harness.runner.results import SIMULATED_WARNING
 
 
 def warning(simulated: bool) -> str:
-    """The sentence about simulated backbones, or nothing for a run on real ones."""
+    """Return the sentence about simulated backbones, or nothing for a run on real ones."""
     return SIMULATED_WARNING if simulated else ""
 
 
 def served(backbone: Mapping[str, Any]) -> str:
-    """What answered under the name of a backbone, with its server; a revision that no server confirmed says so."""
+    """Return weights, revision and server behind a backbone; a revision that no server confirmed says so."""
     doubt = " (not confirmed)" if revision(backbone) and not backbone.get("revision_confirmed") else ""
     return f"{answered(backbone)}{doubt}{by_server(backbone)}"
 
 
 def by_server(backbone: Mapping[str, Any]) -> str:
-    """What is said of the server behind the name of a backbone; nothing where it did not introduce itself."""
+    """Return the server behind a backbone in words; nothing where it did not introduce itself."""
     server = backbone.get("served_by")
     return f" by {server}" if server else ""
 
 
 def table_run_id(cells: Iterable[FinishedCell]) -> str:
-    """Identity of a table: a hash over the run ids of its cells, in any order."""
+    """Return a hash over the run ids of some cells, in any order."""
     lines = "\n".join(sorted(cell.run.run_id for cell in cells))
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def provenance(cells: Sequence[FinishedCell]) -> dict[str, str]:
-    """Name and value of each setting that tells one run from another, short enough for a line below a table."""
+    """Return name and value of each setting that tells one run from another, short enough for a line."""
     runs = [cell.run for cell in cells]
     return {
         "run": short(table_run_id(cells)),
@@ -51,10 +51,10 @@ def provenance(cells: Sequence[FinishedCell]) -> dict[str, str]:
 
 
 def identity(cells: Sequence[FinishedCell]) -> dict[str, str]:
-    """What identifies runs, as columns of a tidy table; what differs between the cells is in their order."""
+    """Return what identifies runs as columns of a tidy table; values that differ are in the order of the cells."""
 
-    def told(of: Callable[[RunInfo], str]) -> str:
-        values = [of(cell.run) for cell in cells]
+    def told(value_of: Callable[[RunInfo], str]) -> str:
+        values = [value_of(cell.run) for cell in cells]
         return values[0] if len(set(values)) == 1 else " ".join(values)
 
     return {
@@ -63,18 +63,22 @@ def identity(cells: Sequence[FinishedCell]) -> dict[str, str]:
         "config_hash": told(lambda run: run.config_hash),
         "code": told(lambda run: run.code),
         "data_checksum": told(lambda run: run.data.checksum),
-        "backbones": _listed(f"{key}={served(one)}" for cell in cells for key, one in cell.run.backbones.items()),
+        "backbones": _listed(
+            f"{key}={served(backbone)}" for cell in cells for key, backbone in cell.run.backbones.items()
+        ),
     }
 
 
 def _backbones(runs: Iterable[RunInfo]) -> str:
-    """Those that one server answered in one revision, as the simulator does, share what follows their names."""
-    found: dict[str, set[str]] = {}
+    """Return the backbones in words; those that one server answered in one revision share what follows their names."""
+    names_of: dict[str, set[str]] = {}
     for run in runs:
-        for key, one in run.backbones.items():
-            found.setdefault(served(one).removeprefix(one["model"]), set()).add(f"{key} = {one['model']}")
+        for key, backbone in run.backbones.items():
+            names_of.setdefault(served(backbone).removeprefix(backbone["model"]), set()).add(
+                f"{key} = {backbone['model']}"
+            )
     servers: dict[str, list[str]] = {}
-    for server, names in sorted(found.items()):
+    for server, names in sorted(names_of.items()):
         servers.setdefault(", ".join(sorted(names)), []).append(server)
     return "; ".join(sorted(f"{names}{','.join(places)}" for names, places in servers.items()))
 

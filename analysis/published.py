@@ -122,6 +122,6 @@ def row_of(method: str) -> tuple[str, str]:
 
 @cache
 def load(path: Path = PATH) -> Published:
-    """The published numbers; raises UserError where the file breaks its schema."""
+    """Load the published numbers; raises UserError where the file breaks its schema."""
     published: Published = read(path, Published)
     return published

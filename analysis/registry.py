@@ -38,18 +38,18 @@ class Selection(Declaration):
     seeds: Distinct[NonNegativeInt] | None = None
 
     def cells(self, preset: Preset) -> list[Cell]:
-        """The cells, in the order of methods, rows, benchmarks, seeds."""
-        asked = {
+        """Return the cells, in the order of methods, rows, benchmarks, seeds."""
+        chosen_keys = {
             "methods": self.methods or preset.methods,
             "benchmarks": tuple(key for key in preset.benchmarks if key in (self.benchmarks or preset.benchmarks)),
             "seeds": self.seeds or preset.seeds,
         }
-        found = config.cells(preset.model_copy(update=asked))
+        cells = config.cells(preset.model_copy(update=chosen_keys))
         if not self.largest:
-            return found
-        sizes = {key: one.parameters_b for key, one in config.backbones(preset).items()}
-        largest = max((cell.backbone for cell in found), key=lambda key: sizes.get(key, 0), default=None)
-        return [cell for cell in found if cell.backbone == largest]
+            return cells
+        sizes = {key: backbone.parameters_b for key, backbone in config.backbones(preset).items()}
+        largest = max((cell.backbone for cell in cells), key=lambda key: sizes.get(key, 0), default=None)
+        return [cell for cell in cells if cell.backbone == largest]
 
 
 class Artefact(Declaration):
@@ -68,27 +68,29 @@ class Artefact(Declaration):
 
     @property
     def files(self) -> list[str]:
-        """Names of its files below the folder of a preset."""
+        """Return the names of its files below the folder of a preset."""
         return [f"{self.key}.{ending}" for ending in ENDINGS[self.kind]]
 
     def cells_of(self, preset: Preset) -> list[Cell]:
-        """Its cells within a preset; none where the preset has none of its benchmarks."""
+        """Return its cells within a preset; none where the preset has none of its benchmarks."""
         return _distinct(cell for selection in self.cells for cell in selection.cells(preset))
 
     def timings_of(self, preset: Preset) -> list[Cell]:
-        """The cells that are timed for it, one seed each."""
-        found = _distinct(cell for selection in self.timings for cell in selection.cells(preset))
-        return [cell for cell in found if cell.seed == min(one.seed for one in found)]
+        """Return the cells that are timed for it, one seed each."""
+        cells = _distinct(cell for selection in self.timings for cell in selection.cells(preset))
+        return [cell for cell in cells if cell.seed == min(other.seed for other in cells)]
 
     def applies_to(self, preset: Preset) -> bool:
-        """Whether a preset has anything to make it from."""
+        """Return whether a preset has anything to make it from."""
         return not self.cells or bool(self.cells_of(preset))
 
     def check(self, preset: Preset) -> None:
         """Raise UserError for a preset that cannot have it, with the reason."""
         if not self.applies_to(preset):
             lacking = f"backbone for its methods among {', '.join(preset.backbones)}"
-            if all(set(one.benchmarks or preset.benchmarks).isdisjoint(preset.benchmarks) for one in self.cells):
+            if all(
+                set(selection.benchmarks or preset.benchmarks).isdisjoint(preset.benchmarks) for selection in self.cells
+            ):
                 lacking = "benchmark it is made from"
             raise UserError(
                 f"{self.key} cannot be made of preset {preset.name}, which has no {lacking}; "
@@ -97,22 +99,22 @@ class Artefact(Declaration):
 
     def choice(self, preset: Preset) -> dict[str, Any]:
         """Return what of the configuration decides, besides the content of its inputs, what it shows."""
-        asked = {name: getattr(preset, name) for name in ("backbones", "benchmarks", "endpoints", "weights")}
+        settings = {name: getattr(preset, name) for name in ("backbones", "benchmarks", "endpoints", "weights")}
         return {
             "inputs": [str(path) for path in self.inputs(preset)],
             "options": dict(self.options),
-            **({} if self.cells_of(preset) else asked),
+            **({} if self.cells_of(preset) else settings),
         }
 
     def inputs(self, preset: Preset) -> list[Path]:
-        """The files it is made from, which the DAG makes first."""
+        """Return the files it is made from, which the DAG makes first."""
         cells = [layout.cell(preset.name, cell) / "run.json" for cell in self.cells_of(preset)]
         timings = [layout.timing(preset.name, cell) / "timing.json" for cell in self.timings_of(preset)]
         prepared = [layout.manifest(preset.name, key) for key in preset.benchmarks if self.data]
         return [*cells, *timings, *prepared]
 
     def code(self) -> str:
-        """Fingerprint of the code that can change its files, given what it is made from."""
+        """Return the fingerprint of the code that can change its files, given what it is made from."""
         # Without an input it is made from the configuration.
         read = [] if self.cells or self.data else ["config/backbones.yaml", "config/weights.yaml"]
         return code_of_report("config/published.yaml", *read)
@@ -128,46 +130,46 @@ class Artefact(Declaration):
             )
         if source.unfinished:
             logger.warning("%s: %s", self.key, lacks(source.unfinished, len(source.cells)))
-        made: Exhibit = import_module(self.module).build(source)
-        return made
+        exhibit: Exhibit = import_module(self.module).build(source)
+        return exhibit
 
 
 def code_of_report(*files: str) -> str:
-    """Fingerprint of the code that makes reports, and of what one of them reads beside results."""
+    """Return the fingerprint of the code that makes reports, and of some files that one reads beside results."""
     return fingerprint_of("analysis", "harness", *files)
 
 
 @cache
 def artefacts() -> Mapping[str, Artefact]:
-    """Every artefact, by key; raises UserError for a slip, or a method or module that does not exist."""
+    """Load every artefact by key; raises UserError for a slip, or a method or module that does not exist."""
     path = config.FOLDER / "artefacts.yaml"
     entries = read_entries(path, Artefact)
-    known = config.methods()
-    for one in entries.values():
-        for method in [name for selection in (*one.cells, *one.timings) for name in selection.methods or ()]:
-            if method not in known:
-                raise unknown("method", method, known, f"config/methods.yaml; named by artefact {one.key}")
-        if source_of(one.module) is None:
-            raise UserError(f"config/artefacts.yaml names the module {one.module!r}, which cannot be found")
+    methods = config.methods()
+    for entry in entries.values():
+        for method in [name for selection in (*entry.cells, *entry.timings) for name in selection.methods or ()]:
+            if method not in methods:
+                raise unknown("method", method, methods, f"config/methods.yaml; named by artefact {entry.key}")
+        if source_of(entry.module) is None:
+            raise UserError(f"config/artefacts.yaml names the module {entry.module!r}, which cannot be found")
     return entries
 
 
 def artefact(key: str) -> Artefact:
-    """The artefact of a name; raises UserError with the nearest that exists."""
-    known = artefacts()
-    if key not in known:
-        raise unknown("artefact", key, list(known), "config/artefacts.yaml")
-    return known[key]
+    """Return the artefact of a name; raises UserError with the nearest that exists."""
+    entries = artefacts()
+    if key not in entries:
+        raise unknown("artefact", key, list(entries), "config/artefacts.yaml")
+    return entries[key]
 
 
 def folders() -> list[str]:
-    """Folders below ``reports/`` that hold artefacts of their own, as presets have theirs."""
+    """Return the folders below ``reports/PRESET`` that hold artefacts."""
     return sorted({Path(key).parts[0] for key in artefacts() if "/" in key})
 
 
 def cells_of(preset: Preset) -> list[Cell]:
-    """Every cell that any artefact of a preset is made from."""
-    return _distinct(cell for one in artefacts().values() for cell in one.cells_of(preset))
+    """Return every cell that any artefact of a preset is made from."""
+    return _distinct(cell for entry in artefacts().values() for cell in entry.cells_of(preset))
 
 
 def _distinct(cells: Iterable[Cell]) -> list[Cell]:

@@ -33,14 +33,14 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 def outcome(status: str, correct: bool) -> str:
-    """``right``, ``wrong`` or ``error``: whether anything was found out about an answer, and what."""
+    """Return ``right``, ``wrong`` or, where nothing was found out about an answer, ``error``."""
     if status in _ERRORS:
         return "error"
     return "right" if correct else "wrong"
 
 
 def short(digest: str) -> str:
-    """The leading characters of a hash, enough to find it again."""
+    """Return the leading characters of a hash, enough to find it again."""
     return digest[:_SHORT]
 
 
@@ -82,7 +82,7 @@ class RunInfo(Declaration, extra="ignore"):
 
     @property
     def cell(self) -> str:
-        """Its name in links and records: ``METHOD/BENCHMARK/BACKBONE/SEED``."""
+        """Return its name in links and records: ``METHOD/BENCHMARK/BACKBONE/SEED``."""
         return f"{self.method}/{self.benchmark}/{self.backbone}/{self.seed}"
 
 
@@ -97,7 +97,7 @@ class FinishedCell:
 
 
 def read(folder: Path) -> FinishedCell:
-    """One cell; raises UserError where it is incomplete, unreadable or of another version of the suite."""
+    """Load one cell; raises UserError where it is incomplete, unreadable or of another version of the suite."""
     if missing := [name for name in _FILES if not (folder / name).is_file()]:
         raise UserError(f"{folder}: {', '.join(missing)} missing; run the cell again or leave it out")
     run: RunInfo = read_json(folder / "run.json", RunInfo, "run the cell again")
@@ -115,7 +115,7 @@ def read(folder: Path) -> FinishedCell:
 
 
 def read_json(path: Path, form: type[Declaration], cure: str) -> Any:
-    """A record that a job left, checked against its form; raises UserError, which ends with the cure."""
+    """Load a record that a job left, checked against its form; raises UserError, which ends with the cure."""
     try:
         document = orjson.loads(path.read_bytes())
     except OSError as error:
@@ -126,10 +126,18 @@ def read_json(path: Path, form: type[Declaration], cure: str) -> Any:
 
 
 def read_all(folders: Iterable[Path]) -> tuple[FinishedCell, ...]:
-    """Cells of one table, by benchmark, method, backbone, seed; raises UserError unless they go together."""
+    """Load the cells of one table in the order of their names; raises UserError unless they go together."""
     # A mean over seeds of different settings would be of nothing that was ever run.
     cells = tuple(
-        sorted(map(read, folders), key=lambda one: (one.run.benchmark, one.run.method, one.run.backbone, one.run.seed))
+        sorted(
+            map(read, folders),
+            key=lambda item_data: (
+                item_data.run.benchmark,
+                item_data.run.method,
+                item_data.run.backbone,
+                item_data.run.seed,
+            ),
+        )
     )
     if not cells:
         raise UserError("no results to show: expected at least one cell folder; run the workflow first")
@@ -140,8 +148,8 @@ def read_all(folders: Iterable[Path]) -> tuple[FinishedCell, ...]:
     for benchmark in sorted({cell.run.benchmark for cell in cells}):
         column = [cell for cell in cells if cell.run.benchmark == benchmark]
         data = [cell.run.data for cell in column]
-        tests = [f"{one.n_test} items, {short(one.split_checksum)}" for one in data]
-        _agree(f"data checksums of {benchmark}", column, [one.checksum for one in data])
+        tests = [f"{item_data.n_test} items, {short(item_data.split_checksum)}" for item_data in data]
+        _agree(f"data checksums of {benchmark}", column, [item_data.checksum for item_data in data])
         _agree(f"test items of {benchmark}", column, tests)
         _agree(f"grading rules of {benchmark}", column, [f"rules {cell.run.rule_version}" for cell in column])
     for (method, backbone, benchmark), seeds in by_place(cells).items():
@@ -153,21 +161,21 @@ def read_all(folders: Iterable[Path]) -> tuple[FinishedCell, ...]:
         where = f"between the seeds of {method} ({backbone}) on {benchmark}"
         _agree(f"settings {where}", seeds, ["; ".join(cell.run.notes) or "none" for cell in seeds])
         for key in sorted({key for cell in seeds for key in cell.run.backbones}):
-            asked = [cell for cell in seeds if key in cell.run.backbones]
-            _agree(f"revisions of {key} {where}", asked, [answered(cell.run.backbones[key]) for cell in asked])
+            asking = [cell for cell in seeds if key in cell.run.backbones]
+            _agree(f"revisions of {key} {where}", asking, [answered(cell.run.backbones[key]) for cell in asking])
     return cells
 
 
 def by_place(cells: Iterable[FinishedCell]) -> dict[tuple[str, str, str], tuple[FinishedCell, ...]]:
-    """The cells by method, backbone and benchmark, sorted, each group in order of seed."""
-    found: dict[tuple[str, str, str], list[FinishedCell]] = {}
+    """Return the cells by method, backbone and benchmark, sorted, each group in order of seed."""
+    groups: dict[tuple[str, str, str], list[FinishedCell]] = {}
     for cell in sorted(cells, key=lambda cell: cell.run.seed):
-        found.setdefault((cell.run.method, cell.run.backbone, cell.run.benchmark), []).append(cell)
-    return {key: tuple(found[key]) for key in sorted(found)}
+        groups.setdefault((cell.run.method, cell.run.backbone, cell.run.benchmark), []).append(cell)
+    return {key: tuple(groups[key]) for key in sorted(groups)}
 
 
 def read_table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """Some columns of a table of a cell; raises UserError where it is missing or damaged, or lacks one."""
+    """Load some columns of a table of a cell; raises UserError where it is missing or damaged, or lacks one."""
     try:
         return pq.read_table(path, columns=list(columns)).to_pandas()[list(columns)]
     except (pa.ArrowException, OSError, KeyError) as error:
@@ -178,25 +186,25 @@ def read_table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
 
 
 def answered(backbone: Mapping[str, Any]) -> str:
-    """What answered under the name of a backbone, an identity of ``run.json``: its weights, and a known revision."""
+    """Return what answered under the name of a backbone of ``run.json``: its weights, and a known revision."""
     return f"{backbone['model']}{revision(backbone)}"
 
 
 def revision(backbone: Mapping[str, Any]) -> str:
-    """The revision behind ``at``; empty where none is known."""
-    known = backbone.get("revision")
-    return f" at {short(known) if _COMMIT.fullmatch(known) else known}" if known else ""
+    """Return the revision behind ``at``; empty where none is known."""
+    name = backbone.get("revision")
+    return f" at {short(name) if _COMMIT.fullmatch(name) else name}" if name else ""
 
 
-def _agree(what: str, cells: Sequence[FinishedCell], told: Sequence[str]) -> None:
-    for cell, one in zip(cells, told, strict=True):
-        if one != told[0]:
+def _agree(what: str, cells: Sequence[FinishedCell], values: Sequence[str]) -> None:
+    for cell, value in zip(cells, values, strict=True):
+        if value != values[0]:
             raise UserError(
-                f"different {what} in one table: {cells[0].folder} ({told[0]}) and {cell.folder} ({one}); "
+                f"different {what} in one table: {cells[0].folder} ({values[0]}) and {cell.folder} ({value}); "
                 "give only cells that belong together, or make one of them again"
             )
 
 
 def _named(run: RunInfo, what: str, default: str = "") -> str:
-    found = {short(str(backbone.get(what, default))) for backbone in run.backbones.values()} - {""}
-    return ", ".join(sorted(found)) or "none"
+    names = {short(str(backbone.get(what, default))) for backbone in run.backbones.values()} - {""}
+    return ", ".join(sorted(names)) or "none"

@@ -36,7 +36,7 @@ class Source:
 
     @classmethod
     def of(cls, cells: Sequence[Path], **options: Any) -> Source:
-        """A source of cells alone."""
+        """Return a source of cells alone."""
         return cls(tuple(cells), options=options)
 
     @classmethod
@@ -54,23 +54,23 @@ class Source:
         )
 
     def results(self, benchmark: str | None = None) -> Results:
-        """The cells, of one benchmark where it is named; raises UserError as :func:`analysis.results.read_all`."""
+        """Load the cells, of one benchmark where it is named; raises UserError as :func:`analysis.results.read_all`."""
         # Planning a run and starting a job import this module too, and need no pandas.
         from analysis.frames import Results
         from analysis.results import read_all
 
-        found = tuple(cell for cell in read_all(self.cells) if benchmark in (None, cell.run.benchmark))
-        if not found:
+        cells = tuple(cell for cell in read_all(self.cells) if benchmark in (None, cell.run.benchmark))
+        if not cells:
             raise UserError(f"no cell of benchmark {benchmark} among those given; run the workflow for it first")
-        made = Results(found, unfinished=self.unfinished)
-        chosen = set(self.preset.methods if self.preset else ())
-        is_own = made.other_pool or (bool(chosen) and not {row.method for row in made.published.rows} <= chosen)
+        results = Results(cells, unfinished=self.unfinished)
+        methods = set(self.preset.methods if self.preset else ())
+        is_own = results.other_pool or (bool(methods) and not {row.method for row in results.published.rows} <= methods)
         # With one row run there is nothing to compare it with but what is published.
-        return replace(made, hide_unrun_rows=is_own and len(made.ran) > 1)
+        return replace(results, hide_unrun_rows=is_own and len(results.ran) > 1)
 
     @property
     def run(self) -> Preset:
-        """The preset, for an artefact that says something of a run without reading a cell."""
+        """Return the preset, for an artefact that says something of a run without reading a cell."""
         if self.preset is None:
             raise UserError("this artefact is made of a preset; name one with --preset")
         return self.preset

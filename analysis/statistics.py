@@ -76,7 +76,7 @@ def t_quantile(df: float, tail: float = TAIL) -> float:
 
 
 def wilson(correct: int, n: int) -> tuple[float, float]:
-    """The Wilson score interval of ``correct`` out of ``n``."""
+    """Return the Wilson score interval of ``correct`` out of ``n``."""
     from scipy.stats import binomtest
 
     interval = binomtest(correct, n).proportion_ci(CONFIDENCE, method="wilson")
@@ -140,13 +140,13 @@ class Jackknife:
 
         A training without a value has no part in the mean.
         """
-        found = np.repeat(_mean(whole)[..., np.newaxis], self._length, axis=-1)
+        values = np.repeat(_mean(whole)[..., np.newaxis], self._length, axis=-1)
         if questions in self.questions:
-            found[..., self.questions[questions]] = _mean(np.moveaxis(without, -2, -1))
+            values[..., self.questions[questions]] = _mean(np.moveaxis(without, -2, -1))
         if trainings in self.trainings:
             left = ~np.eye(whole.shape[-1], dtype=bool)
-            found[..., self.trainings[trainings]] = _mean(np.where(left, whole[..., np.newaxis, :], np.nan))
-        return found
+            values[..., self.trainings[trainings]] = _mean(np.where(left, whole[..., np.newaxis, :], np.nan))
+        return values
 
     def spread(
         self, values: Array, *, are_points: bool = False, published: Mapping[Hashable, int] | None = None
@@ -167,8 +167,8 @@ class Jackknife:
         with np.errstate(invalid="ignore"):
             moves = values[1:] - value
         moves[~np.isfinite(moves) | (np.abs(moves) <= _DUST * max(1.0, abs(value)))] = 0.0
-        each = moves * moves
-        squares, fourths = (np.add.reduceat(powers, self._starts - 1) for powers in (each, each * each))
+        squared = moves * moves
+        squares, fourths = (np.add.reduceat(powers, self._starts - 1) for powers in (squared, squared * squared))
         carrying = np.divide(squares**2, fourths, out=np.ones_like(squares), where=fourths > 0)
         degrees = np.maximum(np.where(self._are_questions, carrying, counts) - 1, 1.0)
         # A single question says nothing of another.
@@ -217,7 +217,7 @@ def _mean(values: Array) -> Array:
 
 
 def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
-    """Accuracy over the items of a test set, from one or several seeds, each with its verdicts in the order of items.
+    """Return the accuracy over the items of a test set from the verdicts of one or several seeds.
 
     One seed gets a Wilson interval, which says nothing of how far another training would move the value; so do verdicts
     that are all the same, and a single item. Several get that of :meth:`Jackknife.spread`; docs/report.md says how
@@ -247,11 +247,11 @@ def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
 def macro_average(estimates: Sequence[Estimate]) -> Spread:
     """Return the unweighted mean of test sets that share no item, with Satterthwaite's degrees of freedom."""
     count = len(estimates)
-    variances = np.array([one.variance for one in estimates]) / count**2
+    variances = np.array([estimate.variance for estimate in estimates]) / count**2
     total = float(variances.sum())
     parts = variances / total if 0 < total < math.inf else np.full(count, 1 / count)
-    per_degree = math.fsum(parts**2 / np.array([one.df for one in estimates]))
-    mean = math.fsum(one.mean for one in estimates) / count
+    per_degree = math.fsum(parts**2 / np.array([estimate.df for estimate in estimates]))
+    mean = math.fsum(estimate.mean for estimate in estimates) / count
     return Spread(mean, total, 1 / per_degree if per_degree else math.inf)
 
 
@@ -264,47 +264,47 @@ class Ratio(NamedTuple):
 
     @property
     def value(self) -> float:
-        """The ratio, not a number where nothing has a part in it."""
+        """Return the ratio, not a number where nothing has a part in it."""
         total = self.denominators.sum()
         return float(self.numerators.sum() / total) if total else float("nan")
 
     @property
     def cases(self) -> int:
-        """How many questions have a part in it."""
+        """Return how many questions have a part in it."""
         return int(np.count_nonzero(self.denominators))
 
 
 def mean_of(values: ArrayLike) -> Ratio:
-    """The mean of one value a question, as a ratio."""
-    each = np.asarray(values, dtype=float)
-    return Ratio(each, np.ones(len(each)), is_share=False)
+    """Return the mean of one value a question, as a ratio."""
+    array = np.asarray(values, dtype=float)
+    return Ratio(array, np.ones(len(array)), is_share=False)
 
 
 def mean(seeds: Sequence[ArrayLike]) -> Estimate:
-    """The mean of one value a question, of one or several seeds (:func:`estimates`)."""
+    """Return the mean of one value a question, of one or several seeds (:func:`estimates`)."""
     return estimates([{"mean": mean_of(values)} for values in seeds])["mean"]
 
 
 def estimates(seeds: Sequence[Mapping[str, Ratio]]) -> dict[str, Estimate]:
-    """Mean over the seeds and 95 % interval (:meth:`Jackknife.spread`) of every measure that any seed has."""
+    """Return mean over the seeds and 95 % interval (:meth:`Jackknife.spread`) of every measure any seed has."""
     # A seed without a measure has no part in its mean; a share of exactly 0 or 1 gets a Wilson interval.
     names = list(dict.fromkeys(name for seed in seeds for name in seed))
     if not names:
         return {}
-    nothing = np.zeros(next(len(one.numerators) for seed in seeds for one in seed.values()))
+    nothing = np.zeros(next(len(ratio.numerators) for seed in seeds for ratio in seed.values()))
     jackknife = Jackknife({None: len(nothing)}, {None: len(seeds)})
-    found = {}
+    result = {}
     for name in names:
-        each = [seed.get(name, Ratio(nothing, nothing)) for seed in seeds]
-        tops, bottoms = (np.array([one[part] for one in each], dtype=float) for part in (0, 1))
+        ratios = [seed.get(name, Ratio(nothing, nothing)) for seed in seeds]
+        tops, bottoms = (np.array([ratio[part] for ratio in ratios], dtype=float) for part in (0, 1))
         spread = jackknife.spread(jackknife.ratio(tops, bottoms, None))
-        is_share = all(one.is_share for one in each)
+        is_share = all(ratio.is_share for ratio in ratios)
         if 0 < spread.variance < math.inf:
-            found[name] = spread.estimate(0.0 if tops.min() >= 0 else -math.inf, 1.0 if is_share else math.inf)
+            result[name] = spread.estimate(0.0 if tops.min() >= 0 else -math.inf, 1.0 if is_share else math.inf)
             continue
         low = high = spread.value
         if is_share:
-            cases = max(one.cases for one in each)
+            cases = max(ratio.cases for ratio in ratios)
             low, high = wilson(round(low * cases), cases)
-        found[name] = Estimate(spread.value, min(spread.value, low), max(spread.value, high), 0.0)
-    return found
+        result[name] = Estimate(spread.value, min(spread.value, low), max(spread.value, high), 0.0)
+    return result

@@ -17,26 +17,26 @@ DEPTHS = ("gmr_depth_2", "gmr_depth_4", "gmr", "gmr_depth_8", "gmr_depth_10")
 
 def values(results: Results, setting: str) -> dict[str, float]:
     """Return the setting of a sweep (``lambda_c`` or ``max_depth``) that each method was run with, ascending."""
-    found = {cell.run.method: cell.run.config[setting] for cell in results.cells}
-    return dict(sorted(found.items(), key=lambda one: one[1]))
+    settings = {cell.run.method: cell.run.config[setting] for cell in results.cells}
+    return dict(sorted(settings.items(), key=lambda pair: pair[1]))
 
 
 def measured(results: Results, names: Sequence[str], setting: str) -> pd.DataFrame:
-    """What a sweep measured, benchmark by benchmark and by rising setting; raises UserError for other methods."""
+    """Return the values of a sweep by benchmark and rising setting; raises UserError for other methods."""
     strange = sorted({method for method, *_ in results.cells_by_row} - set(names))
     if strange:
         raise UserError(f"the sweep of {setting} was given the method {strange[0]}; expected only {', '.join(names)}")
-    known = values(results, setting)
+    settings = values(results, setting)
     # The paper prints no number of a sweep.
     blank = dict.fromkeys(("published", "published_total", "published_questions"), float("nan"))
     frame = with_costs(results.with_measured(pd.DataFrame(blank, index=results.measured.index)), results)
-    frame[setting] = [known[method] for method, *_ in frame.index]
+    frame[setting] = [settings[method] for method, *_ in frame.index]
     frame = frame.sort_values(setting)
     return pd.concat([frame.xs(key, level="benchmark", drop_level=False) for key in results.benchmarks])
 
 
 def by_weight(results: Results) -> pd.DataFrame:
-    """The sweep of λ_c (:func:`measured`), and which of its weights are ``on_frontier`` of their benchmark."""
+    """Return the sweep of λ_c (:func:`measured`), and which of its weights are ``on_frontier`` of their benchmark."""
     frame = measured(results, COST_WEIGHTS, "lambda_c")
-    best = [on_frontier(own["cost_per_query"], own["fraction"]) for _, own in frame.groupby("benchmark")]
+    best = [on_frontier(rows["cost_per_query"], rows["fraction"]) for _, rows in frame.groupby("benchmark")]
     return frame.assign(on_frontier=pd.concat(best))

@@ -69,17 +69,17 @@ class Exhibit(ABC):
 
     @property
     def warning(self) -> str:
-        """The sentence about simulated backbones, or nothing for a run on real ones."""
+        """Return the sentence about simulated backbones, or nothing for a run on real ones."""
         return warning(self.simulated)
 
     @abstractmethod
     def contents(self) -> Mapping[str, str | bytes]:
-        """What its files hold, by their endings."""
+        """Return the contents of its files by their endings."""
 
 
-def write(made: Exhibit, folder: Path, name: str) -> list[Path]:
+def write(exhibit: Exhibit, folder: Path, name: str) -> list[Path]:
     """Write a table or figure in every format, each file whole or not at all, and return the files."""
-    paths = {folder / f"{name}.{ending}": content for ending, content in made.contents().items()}
+    paths = {folder / f"{name}.{ending}": content for ending, content in exhibit.contents().items()}
     for path, content in paths.items():
         write_atomically(path, content)
     return list(paths)
@@ -108,9 +108,9 @@ def shown(
     heads: Sequence[str],
     groups: Mapping[tuple[str, str], Mapping[str, Sequence[Entry]]],
 ) -> pd.DataFrame:
-    """The printed form of a table: ``rows`` are the section of each row and its labels, titled by ``heads``."""
+    """Return the printed form of a table: ``rows`` are the section of each row and its labels, titled ``heads``."""
     index = pd.MultiIndex.from_tuples(rows, names=["section", *heads])
-    columns = {(*group, title): list(entries) for group, of in groups.items() for title, entries in of.items()}
+    columns = {(*group, title): list(entries) for group, titles in groups.items() for title, entries in titles.items()}
     names = pd.MultiIndex.from_tuples(columns)
     return pd.DataFrame(list(zip(*columns.values(), strict=True)), dtype=object).set_axis(index).set_axis(names, axis=1)
 
@@ -127,7 +127,7 @@ def marks(values: Iterable[float | None]) -> pd.Series:
 
 
 def number(value: float, digits: int, sign: str = "") -> str:
-    """With a true minus, with ``"+"`` for every sign, and no sign on what prints as zero."""
+    """Return a number with a true minus, with ``"+"`` for every sign, and no sign on what prints as zero."""
     text = f"{value:{sign}.{digits}f}"
     return (text if float(text) else text.lstrip("+-")).replace("-", "−")
 
@@ -139,23 +139,25 @@ def amount(value: float, decimals: int = 2) -> str:
 
 
 def signed(points: float, digits: int = 2) -> str:
-    """Percentage points with their sign, such as ``"+1.20"``."""
+    """Return percentage points with their sign, such as ``"+1.20"``."""
     return number(points, digits, "+")
 
 
-def csv(frame: pd.DataFrame, said: str) -> str:
-    """The text of a tidy CSV, after a comment line with the warning, which readers skip with ``comment="#"``."""
+def csv(frame: pd.DataFrame, warning: str) -> str:
+    """Return a tidy CSV, after a comment line with the warning, which readers skip with ``comment="#"``."""
     flags = {name: column.map({True: "true", False: "false"}) for name, column in frame.items() if _is_flag(column)}
     text: str = frame.assign(**flags).to_csv(index=False, float_format="%.10g", lineterminator="\n")
-    return f"# {said}\n{text}" if said else text
+    return f"# {warning}\n{text}" if warning else text
 
 
 def _is_flag(column: pd.Series) -> bool:
-    return column.dtype != float and len(column.dropna()) > 0 and all(isinstance(one, bool) for one in column.dropna())
+    return (
+        column.dtype != float and len(column.dropna()) > 0 and all(isinstance(value, bool) for value in column.dropna())
+    )
 
 
 def markdown(table: Table) -> str:
-    """Warning, caption, a pipe table, notes, provenance."""
+    """Return warning, caption, a pipe table, notes and provenance."""
     _, *names = table.shown.index.names
     heads = [*names, *(f"{group} {title}" for group, _, title in table.shown.columns)]
     rows = [
@@ -179,7 +181,7 @@ def markdown(table: Table) -> str:
 
 
 def latex(table: Table) -> str:
-    """A LaTeX fragment: one ``table*``, shrunk where it is wider than the text."""
+    """Return a LaTeX fragment: one ``table*``, shrunk where it is wider than the text."""
     body = table.shown.map(_latex_entry)
     _, *names = body.index.names
     rows = [tuple(map(latex_escape, labels)) for _, *labels in body.index]
@@ -195,7 +197,7 @@ def latex(table: Table) -> str:
     lines = rest.splitlines()
     for place in reversed(table.section_starts):
         lines.insert(place, r"\midrule")
-    said = rf"\textbf{{{latex_escape(table.warning)}.}} " if table.warning else ""
+    warning = rf"\textbf{{{latex_escape(table.warning)}.}} " if table.warning else ""
     return "\n".join(
         [
             *([f"% {table.warning}"] if table.warning else []),
@@ -203,7 +205,7 @@ def latex(table: Table) -> str:
             f"% Provenance: {latex_escape(_of(table))}",
             r"\begin{table*}[t]",
             r"\centering",
-            rf"\caption{{{said}{latex_escape(table.caption)}}}",
+            rf"\caption{{{warning}{latex_escape(table.caption)}}}",
             rf"\label{{tab:{table.label}}}",
             r"\smallskip\scriptsize\setlength{\tabcolsep}{2pt}",
             r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
@@ -247,7 +249,7 @@ _LATEX = {
 
 
 def latex_escape(text: str) -> str:
-    """Text that LaTeX prints as it stands; a letter outside the known ones becomes its code point."""
+    """Return a text that LaTeX prints unchanged; a letter outside the known ones becomes its code point."""
     apart = _LIGATURES.sub("\0", text.replace("\0", " "))
     return "".join(_LATEX.get(letter, letter if " " <= letter <= "~" else _unknown(letter)) for letter in apart)
 
@@ -275,12 +277,12 @@ def _markdown_entry(entry: Entry) -> str:
 
 
 def md_escape(text: str) -> str:
-    """Text that no Markdown reader takes for markup."""
+    """Return a text that no Markdown reader takes for markup."""
     return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", text)
 
 
 def grid(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> list[str]:
-    """The lines of a pipe table and an empty one, its fields as given; the first columns are set flush left."""
+    """Return the lines of a pipe table and an empty one, its fields as given, the first columns flush left."""
     rule = ["---"] * left + ["--:"] * (len(heads) - left)
     return [*(f"| {' | '.join(line)} |" for line in ([md_escape(head) for head in heads], rule, *rows)), ""]
 

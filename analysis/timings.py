@@ -42,39 +42,39 @@ class Timing(Declaration, extra="ignore"):
 
     @property
     def per_query(self) -> float:
-        """Seconds of the whole pass over the number of questions, as the paper has it (D-REPORT-3)."""
+        """Return seconds of the whole pass over the number of questions, as the paper has it (D-REPORT-3)."""
         return self.seconds / self.n
 
     @property
     def machine(self) -> str:
-        """Where the method ran."""
+        """Return where the method ran."""
         return f"{self.host['processors']} processors, {self.host['platform']}"
 
 
 def read_timings(folders: Iterable[Path], cells: Sequence[FinishedCell]) -> dict[Key, Timing]:
-    """The timings of cells; raises UserError where one is unreadable or of other runs, or two cannot be compared."""
+    """Load the timings of cells; raises UserError where one is unreadable, of other runs, or two cannot be compared."""
     run_ids = {cell.run.cell: cell.run.run_id for cell in cells}
-    found: dict[Key, Timing] = {}
+    timings: dict[Key, Timing] = {}
     for folder in sorted(folders):
-        one: Timing = read_json(folder / FILE, Timing, "run the timing job again")
-        if run_ids.get(f"{one.method}/{one.benchmark}/{one.backbone}/{one.seed}") != one.cell["run_id"]:
+        timing: Timing = read_json(folder / FILE, Timing, "run the timing job again")
+        if run_ids.get(f"{timing.method}/{timing.benchmark}/{timing.backbone}/{timing.seed}") != timing.cell["run_id"]:
             raise UserError(
-                f"{folder}: the timing of run {short(one.cell['run_id'])}, which is none of the cells shown with it; "
+                f"{folder}: the timing of run {short(timing.cell['run_id'])}, which is no cell shown with it; "
                 "time the cell again"
             )
-        first = next(iter(found.values()), one)
-        if (one.concurrency, one.engine) != (first.concurrency, first.engine):
+        first = next(iter(timings.values()), timing)
+        if (timing.concurrency, timing.engine) != (first.concurrency, first.engine):
             raise UserError(f"{folder}: timed with other settings than the others; time one of them again")
-        found[one.method, one.backbone, one.benchmark] = one
-    return found
+        timings[timing.method, timing.backbone, timing.benchmark] = timing
+    return timings
 
 
 def pflops(cell: FinishedCell) -> pd.Series:
-    """PFLOPs of each test question, by id; 0 where no model was asked. Raises UserError for an unknown backbone."""
+    """Return PFLOPs of each question by id, 0 where no model was asked; raises UserError for an unknown backbone."""
     path = cell.folder / "calls.parquet"
     calls = read_table(path, ("item_id", "backbone", *_TOKENS))
     # Of a cell, not of today's configuration.
-    sizes = {key: one.get("parameters_b") for key, one in cell.run.backbones.items()}
+    sizes = {key: backbone.get("parameters_b") for key, backbone in cell.run.backbones.items()}
     if unknown := sorted(key for key in set(calls["backbone"]) if sizes.get(key) is None):
         raise UserError(f"{path}: calls of backbone {unknown[0]!r}, whose size run.json lacks; run the cell again")
     tokens = calls["prompt_tokens"] + calls["completion_tokens"]

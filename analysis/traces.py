@@ -29,21 +29,21 @@ class Traces(NamedTuple):
 
 
 def by_benchmark(results: Results) -> dict[str, tuple[FinishedCell, ...]]:
-    """The cells of the one router that an artefact is about, by benchmark; raises UserError where it is not one."""
+    """Return the cells of the one router of an artefact by benchmark; raises UserError where it is not one."""
     routers = sorted({f"{method} with {backbone}" for method, backbone, _ in results.cells_by_row})
     if len(routers) > 1:
         raise UserError(f"cells of {', '.join(routers)}; expected those of one router; leave the others out")
-    found = {key: cells for (*_, key), cells in results.cells_by_row.items()}
-    return {key: found[key] for key in results.benchmarks}
+    cells_of = {key: cells for (*_, key), cells in results.cells_by_row.items()}
+    return {key: cells_of[key] for key in results.benchmarks}
 
 
 def read(cell: FinishedCell) -> Traces:
-    """The trajectories of a cell; raises UserError where the table of decisions is missing or damaged."""
+    """Load the trajectories of a cell; raises UserError where the table of decisions is missing or damaged."""
     ids = list(cell.items["item_id"])
     decisions = read_table(cell.folder / "decisions.parquet", ("item_id", "step", "name", "choice"))
 
     def counted(rows: pd.DataFrame) -> Counts:
-        """Draws by question and step, shape (n, deepest)."""
+        """Return the draws by question and step, shape (n, deepest)."""
         return pd.crosstab(rows["item_id"], rows["step"]).reindex(index=ids, columns=steps, fill_value=0).to_numpy()
 
     steps = range(1, max(1, int(cell.items["depth"].max())) + 1)
@@ -58,39 +58,39 @@ def read(cell: FinishedCell) -> Traces:
 
 
 def ratios(traces: Traces) -> dict[str, Ratio]:
-    """The gate statistics (paper, Gate Behavior at Test Time) by name; absent where nothing has a part in one."""
+    """Return the gate statistics (paper, Gate Behavior at Test Time) by name, where anything has a part in them."""
     # Of step k: ``retrieved_earlier_k`` is Σ retrieved / Σ k over the trajectories that reach it, ``retrieved_k`` is
     # Σ retrieved / Σ stored, ``retrieved_mean_k`` the mean of that ratio over trajectories with something stored.
     n, deepest = traces.available.shape
-    found = {
+    measures = {
         "depth": mean_of(traces.depth),
         "write_rate": _ratio(traces.written, traces.considered),
         "empty_memory": _ratio((traces.considered > 0) & (traces.written == 0), traces.considered > 0),
     }
     has_gate = traces.available.any()
     for step in STEPS[: deepest - 1]:
-        some, opened = traces.available[:, step], traces.retrieved[:, step]
-        each = np.divide(opened, some, out=np.zeros(n), where=some > 0)
-        found |= {
+        stored, opened = traces.available[:, step], traces.retrieved[:, step]
+        shares = np.divide(opened, stored, out=np.zeros(n), where=stored > 0)
+        measures |= {
             f"retrieved_earlier_{step}": _ratio(opened, has_gate * step * (traces.depth > step)),
-            f"retrieved_{step}": _ratio(opened, some),
-            f"retrieved_mean_{step}": _ratio(each, some > 0),
+            f"retrieved_{step}": _ratio(opened, stored),
+            f"retrieved_mean_{step}": _ratio(shares, stored > 0),
         }
-    return {name: one for name, one in found.items() if one.cases}
+    return {name: ratio for name, ratio in measures.items() if ratio.cases}
 
 
 def of_calls(cell: FinishedCell) -> dict[str, Ratio]:
-    """Tokens of a prompt after the first step, ``later_prompt``, and ``calls_BACKBONE``, the share of the steps' calls.
+    """Return ``later_prompt``, tokens of a prompt after the first step, and ``calls_BACKBONE``, shares of the calls.
 
     Calls without a reply are left out. Raises UserError where the table of calls is missing or damaged.
     """
     names = ("item_id", "step", "backbone", "prompt_tokens", "is_step", "error")
     calls = read_table(cell.folder / "calls.parquet", names).set_index("item_id")
     calls = calls[calls["is_step"].eq(True) & calls["error"].isna()]
-    found = {"later_prompt": _by_question(cell, calls.loc[calls["step"] > 1, "prompt_tokens"])}
+    ratios = {"later_prompt": _by_question(cell, calls.loc[calls["step"] > 1, "prompt_tokens"])}
     for backbone in cell.run.backbones:
-        found[f"calls_{backbone}"] = _by_question(cell, calls["backbone"] == backbone)._replace(is_share=True)
-    return found
+        ratios[f"calls_{backbone}"] = _by_question(cell, calls["backbone"] == backbone)._replace(is_share=True)
+    return ratios
 
 
 def redundancy(cell: FinishedCell) -> dict[str, Ratio]:
@@ -101,8 +101,8 @@ def redundancy(cell: FinishedCell) -> dict[str, Ratio]:
     decisions = read_table(cell.folder / "decisions.parquet", ("item_id", "step", "name", "choice"))
     names = ["redundancy", "write"]
     rows = decisions[decisions["name"].isin(names)]
-    found = rows.pivot(index=["item_id", "step"], columns="name", values="choice").reindex(columns=names).dropna()
-    cosines, written = found["redundancy"].astype(float), found["write"] == "yes"
+    table = rows.pivot(index=["item_id", "step"], columns="name", values="choice").reindex(columns=names).dropna()
+    cosines, written = table["redundancy"].astype(float), table["write"] == "yes"
     return {
         "redundancy_stored": _by_question(cell, cosines[written]),
         "redundancy_refused": _by_question(cell, cosines[~written]),
@@ -111,8 +111,8 @@ def redundancy(cell: FinishedCell) -> dict[str, Ratio]:
 
 def _by_question(cell: FinishedCell, values: pd.Series) -> Ratio:
     """Return the mean of values by question, of which one may have several or none."""
-    of, ids = values.groupby(level="item_id"), cell.items["item_id"]
-    sums, counts = (each.reindex(ids, fill_value=0).to_numpy(dtype=float) for each in (of.sum(), of.size()))
+    groups, ids = values.groupby(level="item_id"), cell.items["item_id"]
+    sums, counts = (sizes.reindex(ids, fill_value=0).to_numpy(dtype=float) for sizes in (groups.sum(), groups.size()))
     return Ratio(sums, counts, is_share=False)
 
 

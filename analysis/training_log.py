@@ -26,27 +26,30 @@ BUDGET = ["questions", "passes", "trajectories", "updates", "calls", "tokens", "
 
 
 def updates(cell: FinishedCell) -> pd.DataFrame:
-    """The training log: one row an update, one column a measure, besides ``epoch``."""
+    """Load the training log: one row an update, one column a measure, besides ``epoch``."""
     rows = read_table(cell.folder / TRAINING, ("epoch", "update", "measure", "value"))
     log = rows.pivot(index=["update", "epoch"], columns="measure", values="value")
     return log.reset_index("epoch").rename_axis(columns=None)
 
 
 def mean_of_updates(log: pd.DataFrame, measure: str, by: ArrayLike) -> pd.Series:
-    """Mean of a measure over the attempts of groups of updates, of which the last of an epoch may have fewer."""
+    """Return the mean of a measure over the attempts of groups of updates, whose last may have fewer."""
     attempts = log["trajectories"]
     sums = pd.DataFrame({"total": log[measure] * attempts, "attempts": attempts}).groupby(np.asarray(by)).sum()
     return sums["total"] / sums["attempts"]
 
 
 def learned(results: Results) -> pd.DataFrame:
-    """What every learner used and ended with: :data:`BUDGET`, then entropy and top option of its choices in %."""
+    """Return :data:`BUDGET` of every learner, then entropy and top option of its choices in percent."""
     rows = {
         key: {**pd.DataFrame(map(_budget, cells)).mean(), **_choices(cells)}
         for key, cells in results.cells_by_row.items()
         if all((cell.folder / CALLS).is_file() for cell in cells)
     }
-    columns = [*BUDGET, *(name for one in CHOICES for name in (f"entropy_{one}", f"top_{one}", f"top_{one}_share"))]
+    columns = [
+        *BUDGET,
+        *(name for choice in CHOICES for name in (f"entropy_{choice}", f"top_{choice}", f"top_{choice}_share")),
+    ]
     index = pd.MultiIndex.from_tuples(rows, names=KEY) if rows else pd.MultiIndex.from_arrays([[], [], []], names=KEY)
     return pd.DataFrame(list(rows.values()), index=index, columns=columns)
 
@@ -69,22 +72,22 @@ def _budget(cell: FinishedCell) -> dict[str, float]:
 
 def _choices(cells: Sequence[FinishedCell]) -> dict[str, Any]:
     drawn = pd.concat([_drawn(cell).assign(seed=cell.run.seed) for cell in cells])
-    found: dict[str, Any] = {}
-    for name, own in drawn.groupby("name"):
-        if own["seed"].nunique() < len(cells):
+    shares_of: dict[str, Any] = {}
+    for name, rows in drawn.groupby("name"):
+        if rows["seed"].nunique() < len(cells):
             continue
-        by_seed = own.groupby("seed")
+        by_seed = rows.groupby("seed")
         shares = by_seed["choice"].value_counts(normalize=True).unstack(fill_value=0.0).mean()
-        surprise = -100 * by_seed["log_prob"].mean() / np.log(own["options"]).groupby(own["seed"]).mean()
+        surprise = -100 * by_seed["log_prob"].mean() / np.log(rows["options"]).groupby(rows["seed"]).mean()
         entropies = surprise[~by_seed["is_greedy"].first() & (by_seed["options"].max() > 1)]
         top = shares.idxmax()
-        found[f"entropy_{name}"] = entropies.mean() + 0.0 if len(entropies) else None
-        found[f"top_{name}"], found[f"top_{name}_share"] = top, 100 * shares[top]
-    return found
+        shares_of[f"entropy_{name}"] = entropies.mean() + 0.0 if len(entropies) else None
+        shares_of[f"top_{name}"], shares_of[f"top_{name}_share"] = top, 100 * shares[top]
+    return shares_of
 
 
 def _drawn(cell: FinishedCell) -> pd.DataFrame:
-    """The choices of a cell on its test questions; what the step limit forces is no choice and is left out."""
+    """Load the choices of a cell on its test questions, without those that the step limit forces."""
     rows = read_table(cell.folder / "decisions.parquet", ("name", "step", "choice", "options", "log_prob"))
     settings = cell.run.config
     is_greedy = GREEDY in (settings.get("decode"), settings.get("selection"))

@@ -82,25 +82,25 @@ class Record:
 
 
 def questions(preset: str, benchmark: str) -> dict[str, Item]:
-    """The questions of a benchmark as a preset uses them, by id."""
+    """Load the questions of a benchmark as a preset uses them, by id."""
     return {item.id: item for item in read(layout.manifest(preset, benchmark), layout.items(preset, benchmark)).pool}
 
 
-def records(preset: str, cell: Cell, asked: Mapping[str, Item]) -> Iterator[Record]:
-    """The trajectories of a finished cell in the order of the test; raises UserError for other questions than given."""
+def records(preset: str, cell: Cell, items: Mapping[str, Item]) -> Iterator[Record]:
+    """Iterate over the trajectories of a finished cell in test order; raises UserError for other questions."""
     folder = layout.cell(preset, cell)
     utilities = {row["item_id"]: row["utility"] for row in rows_of(folder / "items.parquet", ["item_id", "utility"])}
-    if strangers := [id_ for id_ in utilities if id_ not in asked]:
+    if strangers := [id_ for id_ in utilities if id_ not in items]:
         raise UserError(f"{folder}: its question {strangers[0]!r} is none of the prepared ones; run the cell again")
     has_gates = results_of(folder).run.module == _GATED
-    with call_texts(folder / layout.CALL_LOG) as said:
-        for answered in results.read(folder, [asked[id_] for id_ in utilities]):
-            yield record_of(answered, utilities[answered.trajectory.item.id], said, has_gates=has_gates)
+    with call_texts(folder / layout.CALL_LOG) as find_texts:
+        for answered in results.read(folder, [items[id_] for id_ in utilities]):
+            yield record_of(answered, utilities[answered.trajectory.item.id], find_texts, has_gates=has_gates)
 
 
 @contextmanager
 def call_texts(path: Path) -> Iterator[Callable[[Call], Said]]:
-    """Finds the texts of calls in a log, which need not be there, and which another process may be writing."""
+    """Return a function that finds the texts of calls in a log, which may be missing or still written to."""
     if not path.exists():
         yield lambda call: Said(call, None, None)
         return
@@ -108,8 +108,10 @@ def call_texts(path: Path) -> Iterator[Callable[[Call], Said]]:
         yield lambda call: Said(call, *(log.texts(call.key) or (None, None)))
 
 
-def record_of(answered: Answered, utility: float | None, said: Callable[[Call], Said], *, has_gates: bool) -> Record:
-    """An answered question as people read it; GMR and its variants have gates, even where none of them draws."""
+def record_of(
+    answered: Answered, utility: float | None, find_texts: Callable[[Call], Said], *, has_gates: bool
+) -> Record:
+    """Return an answered question as a record; GMR and its variants have gates, even where none of them draws."""
     trajectory, row = answered.trajectory, item_row(answered)
     totals = {**{name: row[name] for name in _TOTALS}, "utility": utility}
     return Record(
@@ -117,8 +119,8 @@ def record_of(answered: Answered, utility: float | None, said: Callable[[Call], 
         trajectory.answer,
         answered.verdict,
         totals,
-        tuple(_steps(trajectory, said, has_gates=has_gates)),
-        tuple(said(call) for call in trajectory.calls if not call.is_step),
+        tuple(_steps(trajectory, find_texts, has_gates=has_gates)),
+        tuple(find_texts(call) for call in trajectory.calls if not call.is_step),
     )
 
 
@@ -128,18 +130,18 @@ def _steps(trajectory: Trajectory, say: Callable[[Call], Said], *, has_gates: bo
     stored: list[int] = []
     for number in sorted({call.step for call in calls} | {decision.step for decision in trajectory.decisions}):
         decided = [one for one in trajectory.decisions if one.step == number]
-        made = {(one.name, one.slot): one for one in decided if one.name in routers}
-        role, backbone = made.get(("role", 0)), made.get(("backbone", 0))
-        written = _gate(made.get(("write", 0)), True)
+        draws = {(one.name, one.slot): one for one in decided if one.name in routers}
+        role, backbone = draws.get(("role", 0)), draws.get(("backbone", 0))
+        written = _gate(draws.get(("write", 0)), True)
         yield Step(
             number,
             _choice(role) if role else None,
             _choice(backbone) if backbone else None,
             tuple(_choice(one) for one in decided if one.name not in routers),
-            {record: _gate(made.get(("retrieve", slot)), True) for slot, record in enumerate(stored)},
+            {record: _gate(draws.get(("retrieve", slot)), True) for slot, record in enumerate(stored)},
             written if has_gates else None,
             # Without a draw, only the deepest step ends a trajectory.
-            _gate(made.get(("halt", 0)), number == trajectory.depth) if has_gates else None,
+            _gate(draws.get(("halt", 0)), number == trajectory.depth) if has_gates else None,
             tuple(say(call) for call in calls if call.step == number),
         )
         if has_gates and written.is_open:

@@ -50,13 +50,13 @@ class Claim:
     implied: bool = False  # an inference of ours or a second reading, which no sentence of the paper says
 
     def parts(self) -> Iterator[tuple[Any, ...]]:
-        """The arguments of each part; once none where the claim has no parts."""
-        keys = [list(one) for one in (self.stated, self.holds) if isinstance(one, Mapping)]
+        """Iterate over the arguments of each part; once over none where the claim has no parts."""
+        keys = [list(mapping) for mapping in (self.stated, self.holds) if isinstance(mapping, Mapping)]
         return product(*(self.over or keys[:1]))
 
 
 def claim(section: str, place: str, unit: str, **more: Any) -> Callable[[Callable[..., Any]], Claim]:
-    """Makes a function the quantity of a claim, and its docstring the statement and, below that, the note."""
+    """Return a decorator that makes a function the quantity of a claim, its docstring the statement and its note."""
 
     def declare(quantity: Callable[..., Any]) -> Claim:
         says, _, note = (" ".join(text.split()) for text in (inspect.getdoc(quantity) or "").partition("\n\n"))

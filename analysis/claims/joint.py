@@ -43,22 +43,26 @@ class Joint:
             share = tail / 2 / max(1, len(self.gaps) - 1)
             possible = [end(gap, False, share).at <= 0 for gap in self.gaps]
             ends = [
-                one for one, is_possible in zip(self._ends(is_high, tail / 2), possible, strict=True) if is_possible
+                candidate
+                for candidate, is_possible in zip(self._ends(is_high, tail / 2), possible, strict=True)
+                if is_possible
             ]
             return max(ends) if is_high else min(ends)
         several = self.place if is_high else len(self.parts) + 1 - self.place
         return sorted(self._ends(is_high, tail / several), reverse=True)[self.place - 1]
 
     def _ends(self, is_high: bool, tail: float) -> list[End]:
-        found = [end(part, is_high, tail) for part in self.parts]
-        return [End(one.at, one.name or name) for one, name in zip(found, self.names, strict=True)]
+        ends = [end(part, is_high, tail) for part in self.parts]
+        return [
+            End(end_of_part.at, end_of_part.name or name) for end_of_part, name in zip(ends, self.names, strict=True)
+        ]
 
 
 def spreads(value: Value, measure: Measure) -> Joint | Spread:
     """Return how far a value may move, or each of several of which one counts."""
     if not isinstance(value, Ordered):
         return measure(np.atleast_1d(value))
-    parts = tuple(spreads(one, measure) for one in value.values)
+    parts = tuple(spreads(part, measure) for part in value.values)
     gaps: tuple[Spread, ...] = ()
     if isinstance(value, Leading):
         best = max(value.scores, key=lambda score: float(np.ravel(score)[0]))
@@ -66,15 +70,15 @@ def spreads(value: Value, measure: Measure) -> Joint | Spread:
     return Joint(parts, value.place, value.names or ("",) * len(parts), gaps)
 
 
-def end(found: Joint | Spread, is_high: bool, tail: float) -> End:
+def end(spread: Joint | Spread, is_high: bool, tail: float) -> End:
     """Return one end of an interval; infinite where nothing is known of the spread."""
-    if isinstance(found, Joint):
-        return found.end(is_high, tail)
-    if found.counts or 0 < found.variance < math.inf:
-        return End(found.ends(tail)[is_high])
+    if isinstance(spread, Joint):
+        return spread.end(is_high, tail)
+    if spread.counts or 0 < spread.variance < math.inf:
+        return End(spread.ends(tail)[is_high])
     return End(math.inf if is_high else -math.inf)
 
 
-def interval(found: Joint | Spread, tail: float = TAIL) -> tuple[End, End]:
+def interval(spread: Joint | Spread, tail: float = TAIL) -> tuple[End, End]:
     """Return both ends of an interval."""
-    return end(found, False, tail), end(found, True, tail)
+    return end(spread, False, tail), end(spread, True, tail)

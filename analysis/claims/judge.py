@@ -80,9 +80,11 @@ def _judge(claim: Claim, run: Run, frame: pd.DataFrame) -> list[Part]:
 
 
 def _label(arguments: tuple[Any, ...]) -> str:
-    titles = {key: one.title for key, one in PAPER.methods.items()}
+    titles = {key: argument.title for key, argument in PAPER.methods.items()}
     titles |= {**PAPER.variants, **PAPER.benchmarks, **PAPER.backbones}
-    names = (_label(one) if isinstance(one, tuple) else titles.get(one, one) for one in arguments)
+    names = (
+        _label(argument) if isinstance(argument, tuple) else titles.get(argument, argument) for argument in arguments
+    )
     return ", ".join(name for name in names if isinstance(name, str))
 
 
@@ -128,11 +130,11 @@ def _in_run(
     jackknife = n.jackknife
     sampled = claim.quantity(Measured(frame, jackknife), *arguments)
     spread = partial(jackknife.spread, are_points=True)
-    found = spreads(sampled, spread)
-    low, high = interval(found)
+    joint = spreads(sampled, spread)
+    low, high = interval(joint)
     if math.isinf(low.at) and math.isinf(high.at):
         return part | {"outcome": UNDECIDED, "reason": "no interval: no question moves the value"}
-    outcome, jointly = (decide(region, *interval(found, tail)) for tail in (TAIL, TAIL / parts))
+    outcome, jointly = (decide(region, *interval(joint, tail)) for tail in (TAIL, TAIL / parts))
     part |= {"low": low.at, "high": high.at, "outcome": outcome}
     words = _deciding(region, outcome, low, high)
     if outcome == FAILS != jointly:
@@ -147,7 +149,7 @@ def _in_run(
 
 
 def _deciding(region: Region, outcome: str, low: End, high: End) -> list[str]:
-    """Name the row that decides where the best of several is asked for."""
+    """Return which row decides, in words, where the best of several is asked for."""
     against, nearest = (high, low) if math.isinf(region.high) else (low, high)
     if outcome == FAILS and against.name:
         return [f"decided by {against.name}"]
@@ -159,7 +161,7 @@ def _number(value: Value) -> float:
 
 
 def identity(cells: Sequence[FinishedCell]) -> Part:
-    """What was read; nothing where a statement is about no cell."""
+    """Return what identifies the cells that were read; nothing where a statement is about no cell."""
     runs = [cell.run for cell in cells]
     if not runs:
         return {}
@@ -173,7 +175,9 @@ def identity(cells: Sequence[FinishedCell]) -> Part:
         "config_hash": " ".join(sorted({short(run.config_hash) for run in runs})),
         "code": " ".join(sorted({short(run.code) for run in runs})),
         "data_checksum": " ".join(sorted({short(run.data.checksum) for run in runs})),
-        "backbones": "; ".join(sorted({f"{key}={one['model']}{by_server(one)}" for key, one in identities})),
+        "backbones": "; ".join(
+            sorted({f"{key}={backbone['model']}{by_server(backbone)}" for key, backbone in identities})
+        ),
     }
 
 

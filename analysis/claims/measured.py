@@ -91,7 +91,10 @@ class Run:
             return Entry(np.array([timing.per_query]), cells=(cells,), missing=missing)
         rows = [row, *(SINGLE_CALLS if measure in _BY_DIFFICULTY else ())]
         groups, lost = zip(
-            *(self._take(one, benchmark, self.several if measure == "seed_mean" else self.seeds) for one in rows),
+            *(
+                self._take(each_row, benchmark, self.several if measure == "seed_mean" else self.seeds)
+                for each_row in rows
+            ),
             strict=True,
         )
         if missing := tuple(text for texts in lost for text in texts):
@@ -221,8 +224,8 @@ class Measured(Numbers):
         lead = super().seed_lead(row, other)
         seeds = {
             tuple(cell.run.seed for cell in cells)
-            for one in (row, other)
-            for cells in self._entry("seed_mean", one, next(iter(PAPER.benchmarks))).cells
+            for side in (row, other)
+            for cells in self._entry("seed_mean", side, next(iter(PAPER.benchmarks))).cells
         }
         if len(seeds) > 1:
             self.entries.append(Entry(missing=(f"the same seeds of {row[0]} and {other[0]}",)))
@@ -251,9 +254,9 @@ def _sums(cells: Cells, measure: str) -> tuple[Array, Array]:
         values = np.array([of_cell(cell) for cell in cells])
         return values, np.ones_like(values)
     nothing = np.zeros(len(cells[0].items))
-    each = [_ratios(cell, measure).get(measure, Ratio(nothing, nothing)) for cell in cells]
-    tops = [(100 if ratio.is_share else 1) * ratio.numerators for ratio in each]
-    return np.array(tops), np.array([ratio.denominators for ratio in each])
+    ratios = [_ratios(cell, measure).get(measure, Ratio(nothing, nothing)) for cell in cells]
+    tops = [(100 if ratio.is_share else 1) * ratio.numerators for ratio in ratios]
+    return np.array(tops), np.array([ratio.denominators for ratio in ratios])
 
 
 def _ratios(cell: FinishedCell, measure: str) -> Mapping[str, Ratio]:
@@ -293,6 +296,6 @@ def _correlation(depths: Array, wrong: Array) -> tuple[Array, Array]:
 
 def _rank_correlation(first: Array, second: Array) -> Array:
     ranks = [rankdata(side, axis=-1) for side in (first, second)]
-    one, other = (rank - rank.mean(axis=-1, keepdims=True) for rank in ranks)
-    spread = np.sqrt((one**2).sum(axis=-1) * (other**2).sum(axis=-1))
-    return np.divide((one * other).sum(axis=-1), spread, out=np.zeros_like(spread), where=spread > 0)
+    own_rank, other = (rank - rank.mean(axis=-1, keepdims=True) for rank in ranks)
+    spread = np.sqrt((own_rank**2).sum(axis=-1) * (other**2).sum(axis=-1))
+    return np.divide((own_rank * other).sum(axis=-1), spread, out=np.zeros_like(spread), where=spread > 0)

@@ -89,10 +89,10 @@ class Ordered:
     __array_ufunc__ = None
 
     def __neg__(self) -> Ordered:
-        return replace(self, values=tuple(-one for one in self.values), place=len(self.values) + 1 - self.place)
+        return replace(self, values=tuple(-value for value in self.values), place=len(self.values) + 1 - self.place)
 
     def __add__(self, other: Value) -> Ordered:
-        return replace(self, values=tuple(one + other for one in self.values))
+        return replace(self, values=tuple(value + other for value in self.values))
 
     __radd__ = __add__
 
@@ -111,17 +111,17 @@ class Leading(Ordered):
 
 
 def least(*values: Value) -> Ordered:
-    """The smallest; of several leads above 0 it is that all of them are."""
+    """Return the smallest value; of several leads above 0 it says that all of them are."""
     return Ordered(values, len(values))
 
 
 def most(*values: Value) -> Ordered:
-    """The largest."""
+    """Return the largest value."""
     return Ordered(values, 1)
 
 
 def mean(*values: Number) -> Number:
-    """The arithmetic mean."""
+    """Return the arithmetic mean."""
     return reduce(np.add, values) / len(values)
 
 
@@ -133,8 +133,8 @@ def settled(value: Value) -> Number:
     if isinstance(value, Leading):
         best = np.stack(np.broadcast_arrays(values[0], *value.scores))[1:].argmax(axis=0)
         return np.take_along_axis(values, best[np.newaxis], axis=0)[0]
-    found: Array = np.sort(values, axis=0)[-value.place]
-    return found
+    placed: Array = np.sort(values, axis=0)[-value.place]
+    return placed
 
 
 class Numbers(ABC):
@@ -149,35 +149,35 @@ class Numbers(ABC):
 
     def seed_lead(self, row: Row, other: Row) -> Ordered:
         """Return the smallest lead of a row over another with the same seed, in the average over the benchmarks."""
-        seeds = (self.of("seeds", one, OVERALL) for one in (row, other))
+        seeds = (self.of("seeds", side, OVERALL) for side in (row, other))
         return least(*[first - second for first, second in zip(*seeds, strict=False)])
 
     def accuracy(self, row: Row | str, benchmark: str, table: str = "") -> Number:
-        """In percent."""
+        """Return the accuracy in percent."""
         return self.of("accuracy", row, benchmark, table)
 
     def cost(self, row: Row | str, benchmark: str, table: str = "") -> Number:
-        """In the paper's unit."""
+        """Return the cost in the paper's unit."""
         return self.of("cost", row, benchmark, table)
 
     def lead(self, row: Row | str, other: Row | str, benchmark: str, measure: str = "accuracy") -> Number:
-        """Points of accuracy by which a row is ahead of another."""
+        """Return the points of accuracy by which a row is ahead of another."""
         return self.of(measure, row, benchmark) - self.of(measure, other, benchmark)
 
     def ratio(self, row: Row | str, other: Row | str, benchmark: str, measure: str) -> Number:
-        """How many times what another row needs."""
+        """Return how many times as much as another a row needs."""
         return self.of(measure, row, benchmark) / self.of(measure, other, benchmark)
 
     def saving(self, row: Row | str, other: Row | str, benchmark: str, measure: str = "cost") -> Number:
-        """By how many percent a row costs less than another."""
+        """Return by how many percent a row costs less than another."""
         return 100 * (1 - self.ratio(row, other, benchmark, measure))
 
     def rival(self, row: Row, benchmark: str, *others: Row) -> Ordered:
-        """The highest accuracy in a column of the main table but for this row, some others, and GMR."""
-        return self.at(1, [one for one in ROWS if one not in (row, *others, GMR)], benchmark)
+        """Return the highest accuracy of a benchmark but for this row, some others, and GMR."""
+        return self.at(1, [rival for rival in ROWS if rival not in (row, *others, GMR)], benchmark)
 
     def gain(self, row: Row, benchmark: str) -> Ordered:
-        """Points of accuracy by which a row is ahead of its :meth:`rival`."""
+        """Return the points of accuracy by which a row is ahead of its :meth:`rival`."""
         return self.accuracy(row, benchmark) - self.rival(row, benchmark)
 
     def of_strongest(self, quantity: Callable[[Row], Number], benchmark: str) -> Leading:
@@ -187,7 +187,7 @@ class Numbers(ABC):
         return Leading(tuple(map(quantity, rows)), 1, tuple(map(name_of, rows)), scores)
 
     def at(self, place: int, rows: Sequence[Row], benchmark: str) -> Ordered:
-        """The accuracy in a place among some rows, from 1."""
+        """Return the accuracy in a place among some rows, from 1."""
         return Ordered(tuple(self.accuracy(row, benchmark) for row in rows), place, tuple(map(name_of, rows)))
 
 
@@ -215,9 +215,9 @@ class Printed(Numbers):
 
     def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Number:
         words, tables, _, half = MEASURES[measure]
-        columns = [published().get((measure, one)) for one in ([table] if table else tables)]
+        columns = [published().get((measure, name)) for name in ([table] if table else tables)]
         values = [column.get((*row, benchmark), np.nan) for column in columns if column is not None]
-        value = next((float(one) for one in values if not np.isnan(one)), None)
+        value = next((float(name) for name in values if not np.isnan(name)), None)
         if value is None:
             what = f"{measure} of {' '.join(row)}" if tables else f"{words}, of {row[0]}"
             raise AbsentError(f"{what} on {benchmark}")
@@ -234,6 +234,8 @@ def compute(quantity: Callable[[Numbers], Value]) -> tuple[float, float, float]:
     if not 0 < len(plain.read) <= _MOST_INPUTS:
         return value, value, value
     corners = np.array(list(product((-1, 1), repeat=len(plain.read)))).T
-    shifted = {key: one + half * signs for (key, (one, half)), signs in zip(plain.read.items(), corners, strict=True)}
+    shifted = {
+        key: number + half * signs for (key, (number, half)), signs in zip(plain.read.items(), corners, strict=True)
+    }
     values = np.asarray(settled(quantity(Printed(shifted))))
     return value, float(values.min()), float(values.max())

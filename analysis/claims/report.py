@@ -62,22 +62,22 @@ class ClaimsReport(Exhibit):
 
     @property
     def summary(self) -> tuple[str, str]:
-        """The number of claims by verdict, a sentence a side."""
+        """Return the number of claims by verdict, a sentence a side."""
         wholes = [parts[0] for parts in self.judged]
-        shown = _counted(one["claim_outcome"] for one in wholes if one["verdict"] == "simulated") or "none"
+        shown = _counted(whole["claim_outcome"] for whole in wholes if whole["verdict"] == "simulated") or "none"
         simulated = f" The simulated ones: {shown}." if self.simulated else ""
-        against = [one for one in wholes if one["claim_paper_verdict"] in (INCONSISTENT, PARTLY)]
-        bases = _counted("implied" if one["implied"] else "stated" for one in against)
+        against = [whole for whole in wholes if whole["claim_paper_verdict"] in (INCONSISTENT, PARTLY)]
+        bases = _counted("implied" if whole["implied"] else "stated" for whole in against)
         return (
-            f"In the paper: {_counted(one['claim_paper_verdict'] for one in wholes)}."
+            f"In the paper: {_counted(whole['claim_paper_verdict'] for whole in wholes)}."
             + (f" Of those that its numbers contradict: {bases}." if against else ""),
-            f"In this run: {_counted(one['verdict'] for one in wholes)}.{simulated}",
+            f"In this run: {_counted(whole['verdict'] for whole in wholes)}.{simulated}",
         )
 
     @property
     def sections(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        """By section a line a claim; its ``fields`` are by the title of their column, a list where parts differ."""
-        found: dict[str, list[Mapping[str, Any]]] = {}
+        """Return a line a claim by section; ``fields`` are by title of their column, a list where parts differ."""
+        lines: dict[str, list[Mapping[str, Any]]] = {}
         for parts in self.judged:
             whole = parts[0]
             outcome = whole["claim_outcome"] if whole["verdict"] == "simulated" else ""
@@ -89,8 +89,8 @@ class ClaimsReport(Exhibit):
                 "In this run": whole["verdict"],
             }
             line = {**whole, "remarks": list(_remarks(parts)), "fields": fields}
-            found.setdefault(whole["section"], []).append(line)
-        return found
+            lines.setdefault(whole["section"], []).append(line)
+        return lines
 
     def contents(self) -> Mapping[str, str]:
         """Return Markdown and CSV by file ending."""
@@ -113,8 +113,8 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
         origin = {**provenance(results.cells), "timings": str(len(run.timings))}
     judged = judge(claims, run)
     is_fitted = any(part.get("calibrated") for parts in judged for part in parts)
-    asked = f"Seeds: {_seeds(*seeds)}. A statement that lacks one of its seeds is not run."
-    notes = [_PAPER_NOTE, _RUN_NOTE, _VALUE_NOTE, asked, _FITTED if is_fitted else "", changed]
+    seeds_note = f"Seeds: {_seeds(*seeds)}. A statement that lacks one of its seeds is not run."
+    notes = [_PAPER_NOTE, _RUN_NOTE, _VALUE_NOTE, seeds_note, _FITTED if is_fitted else "", changed]
     return ClaimsReport(
         label="claims",
         caption=f"The statements of the paper, compared with its own numbers and the run {source.run.name!r}",
@@ -135,34 +135,34 @@ def _frame(records: Sequence[Part]) -> pd.DataFrame:
     return frame.assign(**(frame[_NUMBERS].astype(float).round(9) + 0.0))
 
 
-def _seeds(own: Seeds, several: Seeds) -> str:
+def _seeds(usual_seeds: Seeds, several: Seeds) -> str:
     def listed(seeds: Iterable[int]) -> str:
         return "/".join(map(str, seeds))
 
-    usual, fewest = max(own.values(), key=len), min(own.values(), key=len)
+    usual, fewest = max(usual_seeds.values(), key=len), min(usual_seeds.values(), key=len)
     unlearned = "" if usual == fewest else f", {listed(fewest)} of methods that learn nothing"
     trained = " or ".join(sorted({listed(seeds) for seeds in several.values()}))
     return f"{listed(usual)}{unlearned}; {trained or 'none'} in statements about training seeds"
 
 
 def _markdown(report: ClaimsReport) -> str:
-    found = [f"> **{escape(report.warning)}**", ""] if report.warning else []
-    found += [f"# {escape(report.caption)}", ""]
+    output = [f"> **{escape(report.warning)}**", ""] if report.warning else []
+    output += [f"# {escape(report.caption)}", ""]
     for sentence in report.summary:
-        found += [escape(sentence), ""]
+        output += [escape(sentence), ""]
     for section, lines in report.sections.items():
         heads, rows = ["The paper says", *lines[0]["fields"]], []
-        for one in lines:
-            says = f"{escape(one['says'])} ({escape(one['place'])}; {escape(one['claim'])})"
-            fields = one["fields"].values()
+        for line in lines:
+            says = f"{escape(line['says'])} ({escape(line['place'])}; {escape(line['claim'])})"
+            fields = line["fields"].values()
             rest = [field if isinstance(field, str) else "<br>".join(map(escape, field)) for field in fields]
-            rows.append(["<br>".join([says, *map(escape, one["remarks"])]), *rest])
-        found += [f"## {escape(section)}", "", *grid(heads, rows, left=len(heads))]
-    found += [f"- {escape(note)}" for note in report.notes]
+            rows.append(["<br>".join([says, *map(escape, line["remarks"])]), *rest])
+        output += [f"## {escape(section)}", "", *grid(heads, rows, left=len(heads))]
+    output += [f"- {escape(note)}" for note in report.notes]
     if report.provenance:
         origin = "; ".join(f"{name}: {value}" for name, value in report.provenance.items())
-        found += ["", f"Provenance: {escape(origin)}"]
-    return "\n".join([*found, ""])
+        output += ["", f"Provenance: {escape(origin)}"]
+    return "\n".join([*output, ""])
 
 
 def _in_paper(parts: Sequence[Part]) -> Iterator[str]:
@@ -208,9 +208,9 @@ def _measured(part: Part) -> str:
     text = _amount(part, part["measured"], ends, digits, DAGGER if part.get("calibrated") else "")
     if "agrees_with_published" in part and "stated" in part:
         text += f", {part['stated']:.6g} {'agrees' if part['agrees_with_published'] else 'differs'}"
-    own = number(part["measured"], digits)
-    whole = number(part["measured_all_calls"], digits) if "measured_all_calls" in part else own
-    return text if whole == own else f"{text}; all calls: {whole}"
+    counted = number(part["measured"], digits)
+    whole = number(part["measured_all_calls"], digits) if "measured_all_calls" in part else counted
+    return text if whole == counted else f"{text}; all calls: {whole}"
 
 
 def _label(part: Part, parts: Sequence[Part]) -> str:
@@ -234,4 +234,4 @@ def _amount(part: Part, value: float, ends: Sequence[float], digits: int, sign: 
 
 def _counted(values: Iterable[str]) -> str:
     times = Counter(values)
-    return ", ".join(f"{count} {value}" for value, count in sorted(times.items(), key=lambda one: (-one[1], one[0])))
+    return ", ".join(f"{count} {value}" for value, count in sorted(times.items(), key=lambda pair: (-pair[1], pair[0])))

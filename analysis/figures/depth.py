@@ -32,21 +32,21 @@ _COLUMNS = ["method", "benchmark", "max_depth", "published", *MEASURED, *COST, "
 
 
 def build(source: Source) -> Figure:
-    """The figure of one benchmark; raises UserError for a second one, or a method that is not of the sweep."""
+    """Return the figure of one benchmark; raises UserError for a second one, or a method not of the sweep."""
     results = source.results()
     if len(results.benchmarks) > 1:
         raise UserError("the sweep of depths was given several benchmarks; expected one")
     depths = results.each(lambda cells: {"mean_depth": mean([cell.items["depth"] for cell in cells]).mean})
     frame = sweeps.measured(results, sweeps.DEPTHS, "max_depth").join(depths)
     # The published sentence about φ = 6 and 10 as measured, and what was not run.
-    of = frame.set_index("max_depth")["fraction"]
-    change = f" Here: {signed(100 * (of[10] - of[6]))} points." if {6, 10} <= set(of.index) else ""
-    lacking = ", ".join(f"{phi:g}" for phi in _PAPER if phi not in of.index)
-    found = change + (f" Not run: φ = {lacking}." if lacking else "")
+    fractions = frame.set_index("max_depth")["fraction"]
+    change = f" Here: {signed(100 * (fractions[10] - fractions[6]))} points." if {6, 10} <= set(fractions.index) else ""
+    lacking = ", ".join(f"{phi:g}" for phi in _PAPER if phi not in fractions.index)
+    sentences = change + (f" Not run: φ = {lacking}." if lacking else "")
     (title,) = results.benchmarks.values()
     return Figure(
         label="depth",
-        **notes.about(results, _CAPTION + found),
+        **notes.about(results, _CAPTION + sentences),
         draw=functools.partial(_draw, title, frame),
         inches=(5.4, 3.9),
         frame=frame.reset_index()[_COLUMNS],
@@ -75,9 +75,9 @@ def _draw(title: str, frame: pd.DataFrame, picture: Picture) -> None:
     left.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False)
 
 
-def _line(axes: Axes, at: pd.Series, of: pd.DataFrame, *, color: str, **style: Any) -> None:
-    axes.plot(at, of["mean"], color=color, markersize=5, **style)
-    reach = bars(of["mean"], of["low"], of["high"])
-    axes.errorbar(at, of["mean"], yerr=reach, fmt="none", ecolor=color, elinewidth=0.8, capsize=2)
-    if of["seed0"].notna().any():
-        axes.plot(at, of["seed0"].astype(float), linestyle="", marker="x", markersize=4, color=color)
+def _line(axes: Axes, at: pd.Series, values: pd.DataFrame, *, color: str, **style: Any) -> None:
+    axes.plot(at, values["mean"], color=color, markersize=5, **style)
+    reach = bars(values["mean"], values["low"], values["high"])
+    axes.errorbar(at, values["mean"], yerr=reach, fmt="none", ecolor=color, elinewidth=0.8, capsize=2)
+    if values["seed0"].notna().any():
+        axes.plot(at, values["seed0"].astype(float), linestyle="", marker="x", markersize=4, color=color)

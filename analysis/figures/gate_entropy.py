@@ -38,7 +38,7 @@ _CAPTION = (
 
 
 def build(source: Source) -> Figure:
-    """A column of panels a benchmark; raises UserError where nothing was trained, or for cells of several methods."""
+    """Return a column of panels a benchmark; raises UserError for several methods, or where nothing was trained."""
     results = source.results()
     logs, frames = {}, []
     for benchmark, cells in traces.by_benchmark(results).items():
@@ -46,9 +46,9 @@ def build(source: Source) -> Figure:
         for cell, log in zip(cells, logs[benchmark], strict=True):
             # An update without a decision has no row.
             tidy = log.reset_index().melt(["update", "epoch"], [name for name in _MEASURES if name in log], "measure")
-            known = {"method": cell.run.method, "benchmark": benchmark, **identity([cell])}
+            columns = {"method": cell.run.method, "benchmark": benchmark, **identity([cell])}
             order = ["method", "benchmark", "measure", "epoch", "update", "value", *identity([cell])]
-            frames.append(tidy.dropna().assign(**known)[order])
+            frames.append(tidy.dropna().assign(**columns)[order])
     frame = pd.concat(frames)
     if frame.empty:
         raise UserError("nothing was trained in these cells, so there is no entropy; train them, with epochs above 0")
@@ -74,7 +74,7 @@ def _draw(titles: Mapping[str, str], logs: Mapping[str, Sequence[pd.DataFrame]],
 
 
 def _panel(panel: Axes, logs: Sequence[pd.DataFrame], policies: Mapping[str, tuple[str, str, str]]) -> None:
-    """Every line begins at zero on its axis: how far above it the lines stay is what the panel is about."""
+    """Draw entropies from zero up, since how far above it they stay is what the panel is about."""
     highest = 0.0
     for name, (title, color, linestyle) in policies.items():
         seeds = pd.DataFrame({place: log[name] for place, log in enumerate(logs) if name in log})

@@ -29,7 +29,7 @@ _COLUMNS = ["method", "benchmark", "lambda_c", "published", *MEASURED, *COST, "o
 
 
 def build(source: Source) -> Figure:
-    """A panel a benchmark; raises UserError for cells of other methods than those of the sweep."""
+    """Return a panel a benchmark; raises UserError for cells of other methods than those of the sweep."""
     results = source.results()
     frame = sweeps.by_weight(results)
     return Figure(
@@ -45,17 +45,17 @@ def _draw(titles: Mapping[str, str], frame: pd.DataFrame, picture: Picture) -> N
     panels = picture.subplots(1, len(titles), squeeze=False)[0]
     handles: dict[float, Any] = {}
     for panel, (key, title) in zip(panels, titles.items(), strict=True):
-        own = frame.xs(key, level="benchmark")
-        costs = UNIT * own[["cost_per_query", "cost_low", "cost_high"]]
-        for (method, backbone), row in own.assign(percent=100 * own["fraction"]).iterrows():
+        rows = frame.xs(key, level="benchmark")
+        costs = UNIT * rows[["cost_per_query", "cost_low", "cost_high"]]
+        for (method, backbone), row in rows.assign(percent=100 * rows["fraction"]).iterrows():
             reach = {"xerr": bars(*costs.loc[method, backbone]), "yerr": bars(*row[["percent", "low", "high"]])}
             look = {**_LOOKS[method], "linestyle": "", "elinewidth": 0.8, "capsize": 2}
             handles[row["lambda_c"]] = panel.errorbar(UNIT * row["cost_per_query"], row["percent"], **reach, **look)
         # Behind the points.
         style = {"color": "0.7", "linewidth": 1.5, "zorder": 1}
-        draw_frontier(panel, costs["cost_per_query"], 100 * own["fraction"], **style)
+        draw_frontier(panel, costs["cost_per_query"], 100 * rows["fraction"], **style)
         panel.set_ylabel(f"accuracy on {title} (%)")
         panel.set_xlabel("cost of a question (1e-4)")
     weights = sorted(handles)
     above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": len(weights), "frameon": False}
-    panels[0].legend([handles[one] for one in weights], [f"λ_c = {one:g}" for one in weights], **above)
+    panels[0].legend([handles[weight] for weight in weights], [f"λ_c = {weight:g}" for weight in weights], **above)

@@ -41,7 +41,7 @@ _MOST_STEPS = 500
 
 
 def build(source: Source) -> Figure:
-    """The figure of one benchmark, the option of that name where the cells are of several."""
+    """Return the figure of one benchmark, the option of that name where the cells are of several."""
     results = source.results(source.options.get("benchmark"))
     benchmark, title = next(iter(results.benchmarks.items()))
     frame = with_costs(results.frame.xs(benchmark, level="benchmark", drop_level=False), results)
@@ -112,9 +112,11 @@ def _key(panel: Axes, frame: pd.DataFrame, colors: Mapping[str, str], markers: M
     methods = titles.groupby("method_title", sort=False)["method"].first().map(colors)
     backbones = titles.groupby("backbone_title", sort=False)["backbone"].first().map(markers)
     look: dict[str, Any] = {"linestyle": "", "markersize": _MARKER}
-    of_methods = [panel.plot([], [], **look, marker="s", color=one, label=title)[0] for title, one in methods.items()]
+    of_methods = [
+        panel.plot([], [], **look, marker="s", color=look_of, label=title)[0] for title, look_of in methods.items()
+    ]
     of_backbones = [
-        panel.plot([], [], **look, marker=one, color="0.4", label=title)[0] for title, one in backbones.items()
+        panel.plot([], [], **look, marker=look_of, color="0.4", label=title)[0] for title, look_of in backbones.items()
     ]
     style: dict[str, Any] = {"frameon": False, "fontsize": SMALL, "borderaxespad": 0}
     # A panel keeps the last of its legends alone.

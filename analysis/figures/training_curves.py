@@ -55,12 +55,12 @@ def _has_log(cell: FinishedCell) -> bool:
 
 
 def row_title(run: RunInfo) -> str:
-    """The method of a cell as a reader knows it, and its backbone; the pool goes without saying."""
+    """Return the titles of method and backbone of a cell; the pool is left out."""
     return run.method_title if run.backbone == POOL else f"{run.method_title} ({run.backbone})"
 
 
 def by_epoch(log: pd.DataFrame) -> pd.Series:
-    """Mean own utility over the attempts of each epoch, which tries every question, at the middle of its updates."""
+    """Return the mean own utility over the attempts of each epoch, at the middle of its updates."""
     middles = log.index.to_series().groupby(log["epoch"]).mean()
     return mean_of_updates(log, _MEASURE, log["epoch"]).set_axis(middles)
 

@@ -28,25 +28,25 @@ _COLUMNS = [
 
 
 def build(source: Source) -> Table:
-    """The backbones of the paper, then others that are declared."""
+    """Return a row a backbone of the paper, then others that are declared."""
     preset, published = source.run, load()
     declared = config.backbones(preset)
     identity = short(digest({key: one.model_dump(mode="json") for key, one in declared.items()}))
     printed = {key: (price.size, price.input, price.output) for key, price in published.prices.items()}
-    own = {
+    here = {
         key: (one.model, one.parameters_b, one.price_in, one.price_out, one.revision, one.context_length)
         for key, one in declared.items()
     }
-    frame = pd.DataFrame.from_dict(own, orient="index", columns=["model", *_VALUES, "revision", "context_length"])
-    frame = frame.reindex(list(dict.fromkeys([*printed, *own]))).join(
+    frame = pd.DataFrame.from_dict(here, orient="index", columns=["model", *_VALUES, "revision", "context_length"])
+    frame = frame.reindex(list(dict.fromkeys([*printed, *here]))).join(
         pd.DataFrame.from_dict(printed, orient="index", columns=[f"published_{name}" for name in _VALUES])
     )
-    asked = frame["model"].notna() & frame.index.isin(preset.backbones)
+    is_asked = frame["model"].notna() & frame.index.isin(preset.backbones)
     # Prices are those of the size (D-GEN-1), and that of the paper's size is the printed one.
     follows = frame["size"].eq(frame["published_size"].fillna(frame["size"]))
     frame = frame.assign(
         follows_the_rule=follows.astype(object).where(frame["model"].notna()),
-        replies=asked.map({True: "simulated" if preset.simulated else "by a server", False: None}),
+        replies=is_asked.map({True: "simulated" if preset.simulated else "by a server", False: None}),
         preset=preset.name,
         config_hash=identity,
     )
@@ -54,8 +54,8 @@ def build(source: Source) -> Table:
     groups = {group: _values(frame, name) for name, group in _VALUES.items()}
     groups["Asked", f"preset {preset.name}"] = {
         "Replies": entries(frame["replies"], str, NOT_RUN),
-        "Revision": entries(revisions.where(asked, ""), missing=NOT_RUN),
-        "Context": entries(frame["context_length"].where(asked), "{:.0f}", NOT_RUN),
+        "Revision": entries(revisions.where(is_asked, ""), missing=NOT_RUN),
+        "Context": entries(frame["context_length"].where(is_asked), "{:.0f}", NOT_RUN),
     }
     names = frame.assign(
         section="pool",
@@ -75,10 +75,10 @@ def build(source: Source) -> Table:
 
 
 def _values(frame: pd.DataFrame, name: str) -> dict[str, list[Entry]]:
-    own, printed = (format_series(frame[column], "{:g}") for column in (name, f"published_{name}"))
-    apart = format_series(frame[name] - frame[f"published_{name}"], "{:+g}").where(own != printed, "")
+    here, printed = (format_series(frame[column], "{:g}") for column in (name, f"published_{name}"))
+    apart = format_series(frame[name] - frame[f"published_{name}"], "{:+g}").where(here != printed, "")
     sign = frame["follows_the_rule"].eq(False).map({True: OFF, False: ""})
-    return {"Publ.": entries(printed), "Here": entries(own, missing=NOT_RUN, sign=sign, beside=apart)}
+    return {"Publ.": entries(printed), "Here": entries(here, missing=NOT_RUN, sign=sign, beside=apart)}
 
 
 def _legend(frame: pd.DataFrame, weights: list[str]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from analysis.table import FAR, Table
 
 
 def build(source: Source) -> Table:
-    """The table of the benchmark that ``options`` name; published and measured."""
+    """Return the table of the benchmark that ``options`` name, published and measured."""
     benchmark = str(source.options["benchmark"])
     results = source.results(benchmark)
     frame = with_costs(results.frame, results)

@@ -22,7 +22,7 @@ _COLUMNS = [
 
 
 def build(source: Source) -> Table:
-    """The rows that were run; everything is a mean over the test questions, and over the seeds."""
+    """Return the rows that were run; all values are means over the test questions and the seeds."""
     results = source.results()
     frame = with_costs(results.frame[results.frame["was_run"]], results).join(results.each(_copies))
     frame[_PER_QUESTION] = frame[_PER_QUESTION].div(frame["n"], axis=0)
@@ -35,8 +35,8 @@ def build(source: Source) -> Table:
         rows=columns.labels(results.ran),
         heads=("Method", "LLM"),
         groups={
-            (title, n): _group(own, key in results.published.costs)
-            for key, title, n, own in by_benchmark(results, frame)
+            (title, n): _group(rows, key in results.published.costs)
+            for key, title, n, rows in by_benchmark(results, frame)
         },
         legend=_legend(results, frame),
         frame=frame.reset_index()[_COLUMNS],
@@ -45,19 +45,21 @@ def build(source: Source) -> Table:
 
 def _copies(cells: Sequence[FinishedCell]) -> dict[str, float]:
     calls = [read_table(cell.folder / "calls.parquet", ("item_id", "key")) for cell in cells]
-    asked = not any(one.empty for one in calls)
-    return {"copies": round(100 * fmean(one.duplicated().mean() for one in calls), 2) if asked else float("nan")}
-
-
-def _group(own: pd.DataFrame, printed: bool) -> dict[str, list[Entry]]:
-    costs = columns.costs(own.assign(calibrated=own["fitted"]), FAR)
-    tokens = format_series(own["prompt_tokens"], "{:.0f} + ") + format_series(own["completion_tokens"], "{:.0f}")
+    has_calls = not any(table.empty for table in calls)
     return {
-        "Calls": entries(own["calls"], "{:.1f}", NOT_RUN, below=format_series(own["copies"], "{:.0f}% copies")),
+        "copies": round(100 * fmean(table.duplicated().mean() for table in calls), 2) if has_calls else float("nan")
+    }
+
+
+def _group(rows: pd.DataFrame, printed: bool) -> dict[str, list[Entry]]:
+    costs = columns.costs(rows.assign(calibrated=rows["fitted"]), FAR)
+    tokens = format_series(rows["prompt_tokens"], "{:.0f} + ") + format_series(rows["completion_tokens"], "{:.0f}")
+    return {
+        "Calls": entries(rows["calls"], "{:.1f}", NOT_RUN, below=format_series(rows["copies"], "{:.0f}% copies")),
         "Tokens": entries(tokens, missing=NOT_RUN),
         **({"Publ.": costs["Publ."]} if printed else {}),
         "Meas.": costs["Meas."],
-        **columns.all_calls(own),
+        **columns.all_calls(rows),
     }
 
 

@@ -25,7 +25,7 @@ _COLUMNS = [
 
 
 def build(source: Source) -> Table:
-    """The rows that were run."""
+    """Return the rows that were run."""
     results = source.results()
     frame = results.frame[results.frame["was_run"]].join(results.each(_ends))
     undecided = [f"{rule}_undecided" for rule in results.rules]
@@ -36,7 +36,7 @@ def build(source: Source) -> Table:
         caption="Answers without a verdict, in percent of all answers to test questions.",
         rows=columns.labels(results.ran),
         heads=("Method", "LLM"),
-        groups={(title, n): _group(own) for _, title, n, own in by_benchmark(results, frame)},
+        groups={(title, n): _group(rows) for _, title, n, rows in by_benchmark(results, frame)},
         legend=_legend(frame),
         frame=frame[frame["ran"]].reset_index()[shown],
     )
@@ -57,18 +57,18 @@ def _has_programs(frame: pd.DataFrame) -> bool:
     return bool(frame[_ENDS].notna().any(axis=None))
 
 
-def _group(own: pd.DataFrame) -> dict[str, list[Entry]]:
+def _group(rows: pd.DataFrame) -> dict[str, list[Entry]]:
     kinds = [
-        format_series(own[name].where(own[name] > 0), f"{title[0].upper()} {{:.1f}}") for name, title in NAMES.items()
+        format_series(rows[name].where(rows[name] > 0), f"{title[0].upper()} {{:.1f}}") for name, title in NAMES.items()
     ]
     below = pd.concat(kinds, axis=1).apply(lambda row: ", ".join(filter(None, row)), axis=1)
-    found = {"No verdict": entries(_sum(own, list(NAMES)), missing=NOT_RUN, below=below)}
-    found["At limit"] = entries(_sum(own, ["cut_off"]), missing=NOT_RUN)
-    return found | ({"Stopped": entries(_sum(own, _STOPPED), missing=NOT_RUN)} if _has_programs(own) else {})
+    group = {"No verdict": entries(_sum(rows, list(NAMES)), missing=NOT_RUN, below=below)}
+    group["At limit"] = entries(_sum(rows, ["cut_off"]), missing=NOT_RUN)
+    return group | ({"Stopped": entries(_sum(rows, _STOPPED), missing=NOT_RUN)} if _has_programs(rows) else {})
 
 
-def _sum(own: pd.DataFrame, names: list[str]) -> pd.Series:
-    return format_series(own[names].sum(axis=1).where(own["ran"]), "{:.1f}")
+def _sum(rows: pd.DataFrame, names: list[str]) -> pd.Series:
+    return format_series(rows[names].sum(axis=1).where(rows["ran"]), "{:.1f}")
 
 
 def _legend(frame: pd.DataFrame) -> Iterator[str]:

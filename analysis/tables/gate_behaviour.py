@@ -53,7 +53,7 @@ _NOTES = (
 
 
 def build(source: Source) -> Table:
-    """A row a measure, a group of columns a benchmark; raises UserError for cells of several methods."""
+    """Return a row a measure, a group of columns a benchmark; raises UserError for cells of several methods."""
     results = source.results()
     frames = {key: _frame(results, key, cells) for key, cells in traces.by_benchmark(results).items()}
     return columns.table(
@@ -71,15 +71,17 @@ def build(source: Source) -> Table:
 def _frame(results: Results, benchmark: str, cells: tuple[FinishedCell, ...]) -> pd.DataFrame:
     seeds = {cell.run.seed: traces.ratios(traces.read(cell)) for cell in cells}
     method, unit = cells[0].run.method, _MEASURES["unit"]
-    found = pd.DataFrame(estimates(list(seeds.values())), index=["measured", "low", "high", "variance", "df"]).T
+    estimated = pd.DataFrame(estimates(list(seeds.values())), index=["measured", "low", "high", "variance", "df"]).T
     values, cases = (
-        pd.DataFrame({seed: {name: getattr(one, what) for name, one in of.items()} for seed, of in seeds.items()})
+        pd.DataFrame(
+            {seed: {name: getattr(ratio, what) for name, ratio in ratios.items()} for seed, ratios in seeds.items()}
+        )
         for what in ("value", "cases")
     )
     by_seed = values.reindex(unit.index).mul(unit, axis=0)
     table = results.printed("gate_behaviour")
     printed = table.loc[place].to_dict() if (place := (method, POOL, benchmark)) in table.index else {}
-    return _MEASURES.join(found.mul(unit, axis=0)).assign(
+    return _MEASURES.join(estimated.mul(unit, axis=0)).assign(
         **identity(cells),
         method=method,
         benchmark=benchmark,
@@ -94,7 +96,7 @@ def _frame(results: Results, benchmark: str, cells: tuple[FinishedCell, ...]) ->
 def _group(frame: pd.DataFrame) -> dict[str, list[Entry]]:
     measured, low, high, first = (_text(frame[name], frame["digits"]) for name in ("measured", "low", "high", "seed0"))
     apart = measured.where(measured != "").astype(float) - frame["published"]
-    beside = [signed(one, digits) if pd.notna(one) else "" for one, digits in zip(apart, frame["digits"], strict=True)]
+    beside = [signed(gap, digits) if pd.notna(gap) else "" for gap, digits in zip(apart, frame["digits"], strict=True)]
     several = frame["seed0"].notna().any()
     alone = "; seed 0: " + first.replace("", NOT_RUN) if several else ""
     return {

@@ -39,13 +39,13 @@ _COLUMNS = ["method", "benchmark", "measure", "published", "measured", "by_seed"
 
 
 def build(source: Source) -> Table:
-    """With halting, without, and one over the other; raises UserError for a cell that was not trained."""
+    """Return rows with halting, without, and their ratio; raises UserError for a cell that was not trained."""
     results = source.results()
     cells = [cell for cell in results.cells if cell.run.method in _TITLES]
     trainings = pd.DataFrame(map(_training, cells)).sort_values("seed", kind="stable")
     # The same for all trainings of a benchmark, unless cells of different settings lie in one run.
-    told = trainings[_SIZE].astype(str).agg(" × ".join, axis=1).groupby(trainings["benchmark"])
-    sizes = told.agg(lambda of: " or ".join(of.unique()))
+    size_texts = trainings[_SIZE].astype(str).agg(" × ".join, axis=1).groupby(trainings["benchmark"])
+    sizes = size_texts.agg(lambda texts: " or ".join(texts.unique()))
     frame = _frame(results, trainings)
     keys = ["method", "benchmark"]
     tidy = frame.drop(index=_RATIO, level="method").reset_index().dropna(subset="measured")
@@ -53,8 +53,8 @@ def build(source: Source) -> Table:
     tidy = tidy.join(results.measured.droplevel("backbone")[IDENTITY], on=keys)
     groups: dict[tuple[str, str], dict[str, list[Entry]]] = {}
     for key, title in results.benchmarks.items():
-        own = frame.loc[key]
-        parts = [own.drop(index=_RATIO, level="method"), own.loc[[_RATIO]]]
+        measures = frame.loc[key]
+        parts = [measures.drop(index=_RATIO, level="method"), measures.loc[[_RATIO]]]
         groups |= stack_benchmarks([{(title, sizes[key]): _columns(part)} for part in parts])
     return columns.table(
         results,
@@ -102,10 +102,10 @@ def _with_ratio(values: pd.DataFrame) -> pd.Series:
     return wide.assign(**{_RATIO: wide[NONE] / wide[HALTING]}).stack().dropna()
 
 
-def _columns(own: pd.DataFrame) -> dict[str, list[Entry]]:
-    is_ratio = own.index[0][0] == _RATIO
-    found: dict[str, list[Entry]] = {}
-    for measure, rows in own.groupby("measure"):
+def _columns(part: pd.DataFrame) -> dict[str, list[Entry]]:
+    is_ratio = part.index[0][0] == _RATIO
+    fields: dict[str, list[Entry]] = {}
+    for measure, rows in part.groupby("measure"):
         are_totals = measure == "steps" and not is_ratio
         form, unit = ("{:.1f}", 1e-3) if are_totals else ("{:.2f}", 1.0)
         ratio, difference = rows["measured"] / rows["published"], rows["measured"] - rows["published"]
@@ -113,10 +113,10 @@ def _columns(own: pd.DataFrame) -> dict[str, list[Entry]]:
         beside = format_series(ratio, "×{:.2f}") if are_totals else format_series(difference, signed)
         below = format_series(unit * rows["sd"], f"sd {form}") + format_series(first, f"; seed 0: {form}")
         printed = format_series(unit * rows["published"], "{:.2f}" if is_ratio else "{:.1f}")
-        found |= {
+        fields |= {
             f"{measure.capitalize()} publ.": entries(printed),
             f"{measure.capitalize()} meas.": entries(
                 unit * rows["measured"], form, NOT_RUN, beside=beside, below=below
             ),
         }
-    return found
+    return fields

@@ -25,11 +25,11 @@ _COLUMNS = [
 
 
 def build(source: Source) -> Table:
-    """The published rows, then others among the cells; two groups of columns a benchmark."""
+    """Return the published rows, then others among the cells; two groups of columns a benchmark."""
     results = source.results()
     timings = read_timings(source.timings, results.cells)
     # Without any timing, as they would be.
-    is_modelled = results.simulated and all(one.engine is not None for one in timings.values())
+    is_modelled = results.simulated and all(timing.engine is not None for timing in timings.values())
     kind = "modelled" if is_modelled else "measured"
     printed = results.printed("hw_cost")
     rows = list(dict.fromkeys([*printed.index.droplevel("benchmark"), *results.ran.index]))
@@ -47,12 +47,14 @@ def build(source: Source) -> Table:
         frame[f"{name}_ratio"] = frame[name] / frame[f"published_{name}"]
     groups: dict[tuple[str, str], dict[str, list[Entry]]] = {}
     for key, title in titles.items():
-        own, n = frame.xs(key, level="benchmark"), results.questions(key)
-        beside = {name: format_series(own[f"{name}_ratio"], "×{:.2f}") for name in ("pflops", "seconds")}
-        below = ends(own, "pflops", "{:.3f}")
-        seconds = compared(own, "seconds", "{:.1f}", "{:.2f}", beside=beside["seconds"])
+        places, n = frame.xs(key, level="benchmark"), results.questions(key)
+        beside = {name: format_series(places[f"{name}_ratio"], "×{:.2f}") for name in ("pflops", "seconds")}
+        below = ends(places, "pflops", "{:.3f}")
+        seconds = compared(places, "seconds", "{:.1f}", "{:.2f}", beside=beside["seconds"])
         groups |= {
-            (f"{title}, PFLOPs", n): compared(own, "pflops", "{:.3f}", "{:.3f}", beside=beside["pflops"], below=below),
+            (f"{title}, PFLOPs", n): compared(
+                places, "pflops", "{:.3f}", "{:.3f}", beside=beside["pflops"], below=below
+            ),
             (f"{title}, seconds", f"{n}, {kind}"): {"Publ.": seconds["Publ."], kind.capitalize(): seconds["Meas."]},
         }
     return columns.table(
@@ -83,7 +85,7 @@ def _legend(results: Results, frame: pd.DataFrame, timings: Sequence[Timing]) ->
         f"PFLOPs its 95 % interval over questions{' and seeds, and seed 0 alone' if several else ''}."
     )
     if timings:
-        first, hosts = timings[0], "; ".join(sorted({one.machine for one in timings}))
+        first, hosts = timings[0], "; ".join(sorted({timing.machine for timing in timings}))
         yield (
             "Seconds of a question: wall-clock time of the whole test set over n, from a job of its own with the "
             f"method as trained with seed {first.seed}: {first.concurrency} questions at a time, "
@@ -102,8 +104,8 @@ def _legend(results: Results, frame: pd.DataFrame, timings: Sequence[Timing]) ->
                 f"{first.engine['decode_tokens_per_s_1b']:g} / N. Only what happens around the servers took its own "
                 f"time, on {hosts}, next to other jobs of the run."
             )
-        if failed := sum(one.failed_calls for one in timings):
-            yield f"In the timed passes {failed} of {sum(one.calls for one in timings)} calls got no reply."
+        if failed := sum(timing.failed_calls for timing in timings):
+            yield f"In the timed passes {failed} of {sum(timing.calls for timing in timings)} calls got no reply."
     if frame[["pflops", "seconds"]].isna().any(axis=None):
         yield f"{NOT_RUN}: not run."
     yield from notes.fitted(results)

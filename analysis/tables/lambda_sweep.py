@@ -23,7 +23,7 @@ _COLUMNS = [
 
 
 def build(source: Source) -> Table:
-    """A row a weight, ascending, benchmark by benchmark; the utility of a training without its log is missing."""
+    """Return a row a weight and benchmark, ascending; the utility of a training without its log is missing."""
     results = source.results()
     frame = sweeps.by_weight(results).rename(columns={"on_frontier": "frontier"})
     sizes = pd.Series([QUESTIONS.get(key) for *_, key in frame.index], frame.index, dtype=float)
@@ -39,7 +39,7 @@ def build(source: Source) -> Table:
             for row in frame.itertuples()
         ],
         heads=("Benchmark", "Cost weight", "Seeds"),
-        groups=stack_benchmarks([_groups(own, scaled) for *_, own in by_benchmark(results, frame)]),
+        groups=stack_benchmarks([_groups(rows, scaled) for *_, rows in by_benchmark(results, frame)]),
         legend=_legend(results, frame),
         frame=frame.reset_index()[_COLUMNS],
     )
@@ -47,24 +47,24 @@ def build(source: Source) -> Table:
 
 def _steps_and_utility(cells: Sequence[FinishedCell]) -> dict[str, float]:
     depth = mean([cell.items["depth"] for cell in cells])
-    found = {"depth": depth.mean, "depth_low": depth.low, "depth_high": depth.high, "training_utility": float("nan")}
+    measures = {"depth": depth.mean, "depth_low": depth.low, "depth_high": depth.high, "training_utility": float("nan")}
     if all((cell.folder / TRAINING).is_file() for cell in cells):
         logs = map(updates, cells)
-        found["training_utility"] = fmean(mean_of_updates(log, "utility", log["epoch"]).iloc[-1] for log in logs)
-    return found
+        measures["training_utility"] = fmean(mean_of_updates(log, "utility", log["epoch"]).iloc[-1] for log in logs)
+    return measures
 
 
-def _groups(own: pd.DataFrame, scaled: str) -> dict[tuple[str, str], dict[str, list[Entry]]]:
+def _groups(rows: pd.DataFrame, scaled: str) -> dict[tuple[str, str], dict[str, list[Entry]]]:
     return {
         ("Test questions", ""): {
-            "Accuracy (%)": columns.accuracies(own)["Meas."],
-            "Cost (1e-4)": columns.costs(own)["Meas."],
-            **columns.all_calls(own),
-            "Steps": entries(own["depth"], "{:.2f}", below=ends(own, "depth", "{:.2f}")),
-            "Frontier": entries(own["frontier"].map({True: YES, False: NO})),
+            "Accuracy (%)": columns.accuracies(rows)["Meas."],
+            "Cost (1e-4)": columns.costs(rows)["Meas."],
+            **columns.all_calls(rows),
+            "Steps": entries(rows["depth"], "{:.2f}", below=ends(rows, "depth", "{:.2f}")),
+            "Frontier": entries(rows["frontier"].map({True: YES, False: NO})),
         },
-        ("Total cost", scaled): {"": columns.totals(own)["Meas."]},
-        ("Training", "last epoch"): {"Utility": entries(own["training_utility"], "{:.4f}", NOT_RUN)},
+        ("Total cost", scaled): {"": columns.totals(rows)["Meas."]},
+        ("Training", "last epoch"): {"Utility": entries(rows["training_utility"], "{:.4f}", NOT_RUN)},
     }
 
 

@@ -27,13 +27,13 @@ _NOTES = (
 
 
 def build(source: Source) -> Table:
-    """The prepared questions of a preset, one row a benchmark; raises UserError where they are missing or damaged."""
+    """Return a row a benchmark of a preset; raises UserError where prepared questions are missing or damaged."""
     preset = source.run
     prepared = [read(layout.manifest(preset.name, key), layout.items(preset.name, key)) for key in preset.benchmarks]
-    frame = pd.concat([_pairs(one, preset.name) for one in prepared])
+    frame = pd.concat([_pairs(split, preset.name) for split in prepared])
     rows = frame.groupby("benchmark", sort=False).agg(
         **{name: (name, "first") for name in ("benchmark_title", "n_train", "n_test", "exact", "near")},
-        repeated=("test", lambda of: of[of != ""].nunique()),
+        repeated=("test", lambda tests: tests[tests != ""].nunique()),
     )
     groups = {
         ("Questions", "of the split"): {
@@ -44,7 +44,7 @@ def build(source: Source) -> Table:
             "Either, %": entries(100 * rows["repeated"] / rows["n_test"], "{:.1f}"),
         },
     }
-    kinds = [one.data for one in prepared]
+    kinds = [split.data for split in prepared]
     return Table(
         label="leak-report",
         caption=(
@@ -60,8 +60,8 @@ def build(source: Source) -> Table:
         notes=_NOTES,
         provenance={
             "preset": preset.name,
-            "data": "; ".join(f"{one.benchmark} {short(one.checksum)}" for one in prepared),
-            "split": "; ".join(f"{one.benchmark} {short(one.split_checksum)}" for one in prepared),
+            "data": "; ".join(f"{split.benchmark} {short(split.checksum)}" for split in prepared),
+            "split": "; ".join(f"{split.benchmark} {short(split.split_checksum)}" for split in prepared),
             "source": "; ".join(sorted(frame["source"].unique())),
         },
         frame=frame,
@@ -69,15 +69,15 @@ def build(source: Source) -> Table:
 
 
 def _pairs(prepared: Prepared, preset: str) -> pd.DataFrame:
-    found = leaks(prepared)
-    pairs = pd.DataFrame(found or [Leak("", "", "none", math.nan)])
+    leaked = leaks(prepared)
+    pairs = pd.DataFrame(leaked or [Leak("", "", "none", math.nan)])
     pairs.insert(0, "benchmark", prepared.benchmark)
     pairs.insert(1, "benchmark_title", prepared.title)
     return pairs.assign(
         n_train=len(prepared.train),
         n_test=len(prepared.test),
-        exact=len({leak.test for leak in found if leak.kind == "exact"}),
-        near=len({leak.test for leak in found if leak.kind == "near"}),
+        exact=len({leak.test for leak in leaked if leak.kind == "exact"}),
+        near=len({leak.test for leak in leaked if leak.kind == "near"}),
         preset=preset,
         source=f"{prepared.source}, splits {prepared.splits}",
         data_checksum=prepared.checksum,

@@ -19,9 +19,9 @@ _COLUMNS = [
 
 
 def build(source: Source) -> Table:
-    """The published rows, in the paper's order, and below them those the paper does not have."""
+    """Return the published rows in the paper's order, and below them those the paper does not have."""
     results = source.results()
-    groups = {(title, n): accuracies(own) for _, title, n, own in by_benchmark(results, results.frame)}
+    groups = {(title, n): accuracies(rows) for _, title, n, rows in by_benchmark(results, results.frame)}
     frame = results.frame
     if results.has_average:
         groups["Avg.", ""] = accuracies(results.averages)
@@ -29,7 +29,7 @@ def build(source: Source) -> Table:
         frame = pd.concat([frame, results.averages]).loc[order]
     is_compared = frame["published"].notna().any()
     if not is_compared:
-        groups = {head: {"Meas.": own["Meas."]} for head, own in groups.items()}
+        groups = {head: {"Meas.": rows["Meas."]} for head, rows in groups.items()}
     flags = {name: results.shown[name].map({True: YES, False: NO}).fillna("") for name in ("multi_agent", "routing")}
     sign = f"; {DAGGER}: fitted to the published value" if results.measured["calibrated"].any() else ""
     return columns.table(
@@ -80,14 +80,14 @@ def _legend(results: Results) -> Iterator[str]:
 
 
 def _learned(results: Results) -> Iterator[str]:
-    found = training_log.learned(results).join(results.rows["name"], on=KEY[:2])
-    if len(found):
+    learned = training_log.learned(results).join(results.rows["name"], on=KEY[:2])
+    if len(learned):
         yield (
             "What the learned rows learned, as ranges over the benchmarks; the table training_budget has each. "
             f"{training_log.ENTROPY} Trajectories: graded attempts of a training. Cost: of all its calls, in the "
             "paper's unit."
         )
-    by_row = dict(list(found.groupby("name")))
+    by_row = dict(list(learned.groupby("name")))
     yield from (f"{name}: {_of_training(by_row[name])}." for name in results.rows["name"] if name in by_row)
 
 
@@ -95,12 +95,12 @@ def _of_training(rows: pd.DataFrame) -> str:
     if not rows["trajectories"].any():
         return "left as initialised"
     used = f"{_range(rows['trajectories'])} trajectories, cost {_range(rows['cost'], lambda cost: amount(cost, 3))}"
-    made = [name for name in training_log.CHOICES if rows[f"top_{name}_share"].notna().any()]
-    if not made:
+    kinds = [name for name in training_log.CHOICES if rows[f"top_{name}_share"].notna().any()]
+    if not kinds:
         return f"a search, which leaves no policy; {used}"
-    drawn = [name for name in made if rows[f"entropy_{name}"].notna().any()]
+    drawn = [name for name in kinds if rows[f"entropy_{name}"].notna().any()]
     entropies = ", ".join(f"{name} {_range(rows[f'entropy_{name}'])} %" for name in drawn)
-    share = f"most frequent {made[0]} {_range(rows[f'top_{made[0]}_share'])} %"
+    share = f"most frequent {kinds[0]} {_range(rows[f'top_{kinds[0]}_share'])} %"
     return "; ".join(part for part in (entropies and f"entropy of {entropies}", share, used) if part)
 
 

@@ -34,16 +34,16 @@ _NAMES = {
 
 
 def build(source: Source) -> Table:
-    """The rows of the main table but the reference: GMR, or the last method of a choice without it."""
+    """Return the rows of the main table but the reference: GMR, or the last method of a choice without it."""
     results = source.results()
     reference = _reference(results)
     frame = _against(results, reference)
     name = results.rows.loc[reference, "name"]
-    groups = {(title, n): _group(results, own) for _, title, n, own in by_benchmark(results, frame)}
+    groups = {(title, n): _group(results, rows) for _, title, n, rows in by_benchmark(results, frame)}
     if results.has_average:
-        own = frame.xs(AVERAGE, level="benchmark")
-        test = entries(own["p"], _probability, NOT_RUN, mark=_bold(own["p"]))
-        groups["Avg.", ""] = {**_differences(own), "p": test}
+        rows = frame.xs(AVERAGE, level="benchmark")
+        test = entries(rows["p"], _probability, NOT_RUN, mark=_bold(rows["p"]))
+        groups["Avg.", ""] = {**_differences(rows), "p": test}
     return columns.table(
         results,
         label="paired",
@@ -64,62 +64,62 @@ def _reference(results: Results) -> tuple[str, str]:
 
 def _against(results: Results, reference: tuple[str, str]) -> pd.DataFrame:
     places = _both(with_costs(results.frame, results), reference)
-    found = comparisons(results, {key: ((*reference, key[2]), key) for key in places.index})
-    p_holm = found["p"].groupby(level=KEY[:2], group_keys=False).apply(holm)
-    places = places.join(found.rename(columns=_NAMES)).assign(p_holm=p_holm)
+    compared = comparisons(results, {key: ((*reference, key[2]), key) for key in places.index})
+    p_holm = compared["p"].groupby(level=KEY[:2], group_keys=False).apply(holm)
+    places = places.join(compared.rename(columns=_NAMES)).assign(p_holm=p_holm)
     if results.has_average:
         average = _both(results.averages, reference)
-        places = pd.concat([places, average.join(_mean_differences(results, average, found))])
+        places = pd.concat([places, average.join(_mean_differences(results, average, compared))])
         keys = (*results.benchmarks, AVERAGE)
         places = places.loc[[(*row, key) for row in results.shown.index.drop(reference) for key in keys]]
     return places.assign(reference=reference[0])
 
 
 def _both(frame: pd.DataFrame, reference: tuple[str, str]) -> pd.DataFrame:
-    own = frame[[key[:2] != reference for key in frame.index]].reindex(columns=_OF_EACH)
-    other = frame.loc[[(*reference, key) for *_, key in own.index]].reindex(columns=_OF_EACH).set_axis(own.index)
-    sides = own.join(other.add_prefix("reference_"))
-    sides["calibrated"] = (own["calibrated"].eq(True) | other["calibrated"].eq(True)).astype(object)
-    both = sides.where(own["measured"].notna() & other["measured"].notna())
+    rows = frame[[key[:2] != reference for key in frame.index]].reindex(columns=_OF_EACH)
+    other = frame.loc[[(*reference, key) for *_, key in rows.index]].reindex(columns=_OF_EACH).set_axis(rows.index)
+    sides = rows.join(other.add_prefix("reference_"))
+    sides["calibrated"] = (rows["calibrated"].eq(True) | other["calibrated"].eq(True)).astype(object)
+    both = sides.where(rows["measured"].notna() & other["measured"].notna())
     return both.rename(columns={"measured": "accuracy", "reference_measured": "reference_accuracy"}).assign(
-        published_difference=(other["published"] - own["published"]).round(2),
-        published_cost_ratio=other["published_cost_per_query"] / own["published_cost_per_query"],
+        published_difference=(other["published"] - rows["published"]).round(2),
+        published_cost_ratio=other["published_cost_per_query"] / rows["published_cost_per_query"],
         without_verdict=(100 - both["graded"]).round(2),
         reference_without_verdict=(100 - both["reference_graded"]).round(2),
     )
 
 
-def _mean_differences(results: Results, average: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
-    """The benchmarks share no question and no training, so the variances of their differences add."""
+def _mean_differences(results: Results, average: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
+    """Return average differences, whose variances add: the benchmarks share no question and no training."""
     means = {}
     for key in average.index[average["accuracy"].notna()]:
-        own = found.loc[[(*key[:2], benchmark) for benchmark in results.published.benchmarks]]
-        one = macro_average([Estimate(row.difference, 0, 0, row.variance, row.df) for row in own.itertuples()])
-        means[key] = [*one.estimate(-100.0, 100.0)[:3], one.p]
+        rows = compared.loc[[(*key[:2], benchmark) for benchmark in results.published.benchmarks]]
+        spread = macro_average([Estimate(row.difference, 0, 0, row.variance, row.df) for row in rows.itertuples()])
+        means[key] = [*spread.estimate(-100.0, 100.0)[:3], spread.p]
     names = [*(f"difference{end}" for end in ENDS), "p"]
     return pd.DataFrame([means.get(key, [None] * 4) for key in average.index], average.index, names, dtype=float)
 
 
-def _group(results: Results, own: pd.DataFrame) -> dict[str, list[Entry]]:
-    printed = own.index[0][2] in results.published.costs
+def _group(results: Results, rows: pd.DataFrame) -> dict[str, list[Entry]]:
+    printed = rows.index[0][2] in results.published.costs
     costs = {
-        title: entries(own[name], _ratio, NOT_RUN, sign=daggers(own), below=ends(own, name, _ratio))
+        title: entries(rows[name], _ratio, NOT_RUN, sign=daggers(rows), below=ends(rows, name, _ratio))
         for title, name in ((_COST, "cost_ratio"), (_WHOLE, "cost_ratio_all_calls"))
     }
-    unadjusted = format_series(own["p"], _probability)
+    unadjusted = format_series(rows["p"], _probability)
     return {
-        **_differences(own),
-        "p": entries(own["p_holm"], _probability, NOT_RUN, mark=_bold(own["p_holm"]), below=unadjusted),
-        **({_PUBLISHED_COST: entries(own["published_cost_ratio"], _ratio)} if printed else {}),
+        **_differences(rows),
+        "p": entries(rows["p_holm"], _probability, NOT_RUN, mark=_bold(rows["p_holm"]), below=unadjusted),
+        **({_PUBLISHED_COST: entries(rows["published_cost_ratio"], _ratio)} if printed else {}),
         **costs,
     }
 
 
-def _differences(own: pd.DataFrame) -> dict[str, list[Entry]]:
-    below = ends(own, "difference", lambda points: signed(points, 1), ", ")
+def _differences(rows: pd.DataFrame) -> dict[str, list[Entry]]:
+    below = ends(rows, "difference", lambda points: signed(points, 1), ", ")
     return {
-        "Publ. diff.": entries(own["published_difference"], signed),
-        "Diff.": entries(own["difference"], signed, NOT_RUN, sign=daggers(own), below=below),
+        "Publ. diff.": entries(rows["published_difference"], signed),
+        "Diff.": entries(rows["difference"], signed, NOT_RUN, sign=daggers(rows), below=below),
     }
 
 
@@ -153,10 +153,10 @@ def _legend(results: Results, frame: pd.DataFrame, name: str) -> Iterator[str]:
     yield f"Publ. diff. and {_PUBLISHED_COST}: the same of the published values, costs by question."
     shown = places["detectable_difference"].dropna().astype(float).groupby("benchmark").agg(_range)
     if len(shown):
-        told = "; ".join(f"{title} {shown[key]}" for key, title in results.benchmarks.items() if key in shown)
+        ranges = "; ".join(f"{title} {shown[key]}" for key, title in results.benchmarks.items() if key in shown)
         yield (
             "Smallest true difference, in points, that these questions show with 80 % power at an unadjusted 5 %, by "
-            f"row (the CSV has each): {told}. {_after_holm(places)}"
+            f"row (the CSV has each): {ranges}. {_after_holm(places)}"
         )
     if places["n"].isna().any():
         yield f"{NOT_RUN}: not both were run."

@@ -35,29 +35,31 @@ _COSTS = (
 
 
 def build(source: Source) -> Table:
-    """A row a round; raises UserError for a cell whose checkpoint holds no search."""
+    """Return a row a round; raises UserError for a cell whose checkpoint holds no search."""
     results = source.results()
     rows: list[tuple[str, ...]] = []
     groups: dict[tuple[str, str], dict[str, list[Entry]]] = {}
-    records, told = [], []
+    records, sentences = [], []
     for cell in (cell for cells in results.cells_by_row.values() for cell in cells):
         run, facts = cell.run, _facts(cell)
         place = {name: getattr(run, name) for name in ("benchmark", "method", "backbone", "seed")}
         labels = (run.cell, run.benchmark_title, run.backbone, str(run.seed))
-        for one in facts["search"] or [_START]:
-            chosen = one["round"] == (facts["best"] or 0)
-            records.append({**place, "run": run.run_id, "chosen": chosen, **{name: one[name] for name in _OF_ROUND}})
-            rows.append((*labels, str(one["round"])))
-            for (group, title), text in _fields(one, cell if chosen else None).items():
+        for attempt in facts["search"] or [_START]:
+            is_chosen = attempt["round"] == (facts["best"] or 0)
+            records.append(
+                {**place, "run": run.run_id, "chosen": is_chosen, **{name: attempt[name] for name in _OF_ROUND}}
+            )
+            rows.append((*labels, str(attempt["round"])))
+            for (group, title), text in _fields(attempt, cell if is_chosen else None).items():
                 column = groups.setdefault((group, ""), {}).setdefault(title, [])
-                column.append(Entry(text, mark=BEST if chosen and text else ""))
-        told.append(" ".join(_sentences(cell, facts)))
+                column.append(Entry(text, mark=BEST if is_chosen and text else ""))
+        sentences.append(" ".join(_sentences(cell, facts)))
     heads = ("Benchmark", "LLM", "Seed", "Round")
     return Table(
         label="search-history",
         **about(results, "Searches for a workflow."),
         shown=shown(rows, heads, groups),
-        notes=(_SCORES, _COSTS, *told),
+        notes=(_SCORES, _COSTS, *sentences),
         frame=pd.DataFrame(records),
     )
 
@@ -70,18 +72,18 @@ def _facts(cell: FinishedCell) -> Mapping[str, Any]:
     return facts
 
 
-def _fields(one: Mapping[str, Any], tested: FinishedCell | None) -> dict[tuple[str, str], str]:
-    edit = f"{one['edit']}: {_line(one['modification'])}" if one["edit"] else "start workflow"
-    if one["status"] == "no_proposal":
-        edit = f"no edit to try: {_line(one['reason'])}"
+def _fields(attempt: Mapping[str, Any], tested: FinishedCell | None) -> dict[tuple[str, str], str]:
+    edit = f"{attempt['edit']}: {_line(attempt['modification'])}" if attempt["edit"] else "start workflow"
+    if attempt["status"] == "no_proposal":
+        edit = f"no edit to try: {_line(attempt['reason'])}"
     return {
-        ("Search", "parent"): "" if one["parent"] is None else str(one["parent"]),
+        ("Search", "parent"): "" if attempt["parent"] is None else str(attempt["parent"]),
         ("Search", "edit"): edit,
-        ("Search", "score (%)"): NOT_RUN if one["score"] is None else f"{one['score']:.2f}",
-        ("Search", "better"): {None: "", True: "yes", False: "no"}[one["success"]],
-        ("Search", "calls"): str(one["calls"]),
-        ("Search", "cost"): amount(one["cost"], 4),
-        ("Search", "optimizer's cost"): amount(one["proposal_cost"], 4),
+        ("Search", "score (%)"): NOT_RUN if attempt["score"] is None else f"{attempt['score']:.2f}",
+        ("Search", "better"): {None: "", True: "yes", False: "no"}[attempt["success"]],
+        ("Search", "calls"): str(attempt["calls"]),
+        ("Search", "cost"): amount(attempt["cost"], 4),
+        ("Search", "optimizer's cost"): amount(attempt["proposal_cost"], 4),
         ("Test", "accuracy (%)"): f"{100 * tested.items['correct'].mean():.2f}" if tested else "",
         ("Test", "cost"): amount(tested.items["cost_total"].sum(), 4) if tested else "",
     }
@@ -89,7 +91,7 @@ def _fields(one: Mapping[str, Any], tested: FinishedCell | None) -> dict[tuple[s
 
 def _sentences(cell: FinishedCell, facts: Mapping[str, Any]) -> Iterator[str]:
     rounds, run = facts["search"], cell.run
-    cost = sum(one["cost"] + one["proposal_cost"] for one in rounds)
+    cost = sum(attempt["cost"] + attempt["proposal_cost"] for attempt in rounds)
     end = "It ended because its " + ("best rounds no longer changed" if facts["converged"] else "rounds were used up")
     if len(rounds) < 2:
         end = "Nothing was searched: its limit of rounds leaves none after that of the start workflow"
@@ -98,12 +100,12 @@ def _sentences(cell: FinishedCell, facts: Mapping[str, Any]) -> Iterator[str]:
         f"{facts['questions']} training questions a round, {len(cell.items)} test questions. "
         f"Cost of the search: {amount(cost, 4)}. {end}."
     )
-    chosen = next((one for one in rounds if one["round"] == facts["best"]), None)
-    if chosen is None:
+    best = next((attempt for attempt in rounds if attempt["round"] == facts["best"]), None)
+    if best is None:
         yield "No round was scored; the start workflow answered the test questions."
         return
     yield f"The workflow of round {facts['best']}:"
-    yield from (f"{number}. {_in_words(node)}" for number, node in enumerate(chosen["workflow"], 1))
+    yield from (f"{number}. {_in_words(node)}" for number, node in enumerate(best["workflow"], 1))
     yield "The answer is the output of the last step."
 
 
@@ -111,8 +113,10 @@ def _in_words(node: Mapping[str, Any]) -> str:
     times = "once" if node["repeat"] == 1 else f"{node['repeat']} times, the first greedily and the others sampled,"
     seen = [name for name in node["inputs"] if name != "question"]
     what = " and ".join(["the question", *(f"what {name} gave" for name in seen)])
-    told = _line(node["instruction"])
-    words = f"{node['id']}: {node['operator']} runs {times} on {what}" + (f", told: “{told}”." if told else ".")
+    instruction = _line(node["instruction"])
+    words = f"{node['id']}: {node['operator']} runs {times} on {what}" + (
+        f", told: “{instruction}”." if instruction else "."
+    )
     if node["when"] is None:
         return words
     instead = seen[0] if seen else node["when"]["node"]

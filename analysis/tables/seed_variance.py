@@ -24,15 +24,15 @@ Label = tuple[str, str, str]
 
 
 def build(source: Source) -> Table:
-    """Means and deviations of each method, and a row a seed; raises UserError where one lacks a benchmark."""
+    """Return mean and deviation of each method, and a row a seed; raises UserError where one lacks a benchmark."""
     results = source.results()
     keys = [key for key in (*_ORDER, *sorted(set(results.benchmarks) - set(_ORDER))) if key in results.benchmarks]
     seeds, printed = _by_seed(results), results.printed("seed_variance")
     frame = _frame(results, seeds, printed, [*keys, OVERALL])
     rows: list[Label] = []
     for row in frame.index.droplevel("benchmark").unique():
-        own = [f"seed {seed}" for seed in seeds.loc[row].index]
-        rows += [(*row, label) for label in ("mean", "sd", *(own if len(own) > 1 else []))]
+        seed_labels = [f"seed {seed}" for seed in seeds.loc[row].index]
+        rows += [(*row, label) for label in ("mean", "sd", *(seed_labels if len(seed_labels) > 1 else []))]
     groups = {(results.benchmarks[key], results.questions(key)): _group(frame, seeds, key, rows) for key in keys}
     if results.has_average:
         groups["Overall", ""] = _group(frame, seeds, OVERALL, rows)
@@ -53,30 +53,32 @@ def build(source: Source) -> Table:
 
 
 def _by_seed(results: Results) -> pd.DataFrame:
-    one = {
+    by_seed = {
         (*key[:2], cell.run.seed, key[2]): 100 * float(cell.items["correct"].mean())
         for key, cells in results.cells_by_row.items()
         for cell in cells
     }
-    found = pd.Series(one).rename_axis([*KEY[:2], "seed", "benchmark"]).unstack("benchmark")
+    table = pd.Series(by_seed).rename_axis([*KEY[:2], "seed", "benchmark"]).unstack("benchmark")
     # A mean that weighs one training more than another is of no method.
-    missing = (found.isna() & found.notna().groupby(level=KEY[:2]).transform("any")).stack()
+    missing = (table.isna() & table.notna().groupby(level=KEY[:2]).transform("any")).stack()
     if missing.any():
         method, backbone, seed, benchmark = missing.idxmax()
-        seeds = ", ".join(map(str, found.loc[method, backbone].index))
+        seeds = ", ".join(map(str, table.loc[method, backbone].index))
         raise UserError(
             f"no cell of {method} on {benchmark} with {backbone} and seed {seed}; its other benchmarks have seeds "
             f"{seeds}; run it, or leave that seed out everywhere"
         )
-    paper = found.reindex(columns=list(results.published.benchmarks))
-    return found.assign(**{OVERALL: paper.mean(axis=1, skipna=False)})
+    paper = table.reindex(columns=list(results.published.benchmarks))
+    return table.assign(**{OVERALL: paper.mean(axis=1, skipna=False)})
 
 
 def _frame(results: Results, seeds: pd.DataFrame, printed: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    known = printed.index.droplevel("benchmark")
-    order = list(dict.fromkeys([*known, *results.ran.index.sort_values()]))
+    in_paper = printed.index.droplevel("benchmark")
+    order = list(dict.fromkeys([*in_paper, *results.ran.index.sort_values()]))
     long = seeds.rename_axis(columns="benchmark").stack().dropna()
-    spread = long.groupby(KEY).agg(mean="mean", sd="std", by_seed=lambda of: " ".join(f"{one:.10g}" for one in of))
+    spread = long.groupby(KEY).agg(
+        mean="mean", sd="std", by_seed=lambda values: " ".join(f"{value:.10g}" for value in values)
+    )
     averages = results.averages.rename(index={AVERAGE: OVERALL}, level="benchmark")
     averages["n"] = results.measured["n"].groupby(KEY[:2]).sum()
     measured = pd.concat([results.measured, averages[averages["ran"]]])
@@ -90,20 +92,20 @@ def _frame(results: Results, seeds: pd.DataFrame, printed: pd.DataFrame, columns
 
 def _group(frame: pd.DataFrame, seeds: pd.DataFrame, key: str, rows: Sequence[Label]) -> dict[str, list[Entry]]:
     places = list(dict.fromkeys(row[:2] for row in rows))
-    own = frame.reindex([(*row, key) for row in places])
-    own["ran"] = own["mean"].notna()
-    apart = format_series(own["sd"].round(2) - own["published_sd"], signed)
-    parts = {"mean": accuracies(own), "sd": compared(own, "sd", "{:.2f}", "{:.2f}", beside=apart)}
-    found: dict[str, list[Entry]] = {}
+    shown = frame.reindex([(*row, key) for row in places])
+    shown["ran"] = shown["mean"].notna()
+    apart = format_series(shown["sd"].round(2) - shown["published_sd"], signed)
+    parts = {"mean": accuracies(shown), "sd": compared(shown, "sd", "{:.2f}", "{:.2f}", beside=apart)}
+    fields: dict[str, list[Entry]] = {}
     for title in parts["mean"]:
-        of = {
+        column = {
             (*row, name): entry for name, part in parts.items() for row, entry in zip(places, part[title], strict=True)
         }
         if title == "Meas.":
-            each = zip(seeds.index, entries(seeds[key], "{:.2f}"), strict=True)
-            of |= {(method, backbone, f"seed {seed}"): entry for (method, backbone, seed), entry in each}
-        found[title] = [of.get(row, Entry()) for row in rows]
-    return found
+            by_seed = zip(seeds.index, entries(seeds[key], "{:.2f}"), strict=True)
+            column |= {(method, backbone, f"seed {seed}"): entry for (method, backbone, seed), entry in by_seed}
+        fields[title] = [column.get(row, Entry()) for row in rows]
+    return fields
 
 
 def _legend(results: Results, frame: pd.DataFrame, seeds: pd.DataFrame, printed: pd.DataFrame) -> Iterator[str]:
@@ -123,11 +125,11 @@ def _legend(results: Results, frame: pd.DataFrame, seeds: pd.DataFrame, printed:
         yield f"{NOT_RUN}: not run."
     # The paper also names the lowest or highest training of a method.
     named = printed.xs(OVERALL, level="benchmark").reindex(frame.index.droplevel("benchmark").unique())
-    told = [
+    single = [
         f"{results.published.methods[method].title} {name} {value:.2f}"
         for (method, _, name), value in named[["lowest", "highest"]].stack().dropna().items()
     ]
-    if told:
-        yield f"Single trainings that the paper names, Overall: {', '.join(told)}."
+    if single:
+        yield f"Single trainings that the paper names, Overall: {', '.join(single)}."
     yield from notes.fitted(results)
     yield from notes.protocol(results)

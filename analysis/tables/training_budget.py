@@ -14,11 +14,11 @@ from analysis.table import NOT_RUN, Table, amount
 
 
 def build(source: Source) -> Table:
-    """A row for each learner, benchmark by benchmark; means over the seeds."""
+    """Return a row a learner, benchmark by benchmark; means over the seeds."""
     results = source.results()
-    found = training_log.learned(results)
-    order = [(*row, key) for key in results.benchmarks for row in results.rows.index if (*row, key) in found.index]
-    frame = found.loc[order].join(results.frame[["method_title", "backbone_title", "benchmark_title", *IDENTITY]])
+    learned = training_log.learned(results)
+    order = [(*row, key) for key in results.benchmarks for row in results.rows.index if (*row, key) in learned.index]
+    frame = learned.loc[order].join(results.frame[["method_title", "backbone_title", "benchmark_title", *IDENTITY]])
     groups = {
         ("Training", ""): {
             **{name.capitalize(): entries(frame[name], "{:,.0f}") for name in training_log.BUDGET[:5]},
@@ -39,18 +39,18 @@ def build(source: Source) -> Table:
         heads=("Benchmark", "Method", "LLM"),
         groups=groups,
         legend=_legend(results),
-        frame=tidy[[*KEY, "benchmark_title", *found.columns, *IDENTITY]],
+        frame=tidy[[*KEY, "benchmark_title", *learned.columns, *IDENTITY]],
     )
 
 
 def _entropies(row: pd.Series) -> str:
-    found = row[[f"entropy_{name}" for name in training_log.CHOICES]].dropna()
-    return ", ".join(f"{name.removeprefix('entropy_')} {value:.0f}" for name, value in found.items())
+    entropies = row[[f"entropy_{name}" for name in training_log.CHOICES]].dropna()
+    return ", ".join(f"{name.removeprefix('entropy_')} {value:.0f}" for name, value in entropies.items())
 
 
 def _top(row: pd.Series) -> str:
-    made = [name for name in training_log.CHOICES if not pd.isna(row[f"top_{name}_share"])]
-    return f"{row[f'top_{made[0]}']} {row[f'top_{made[0]}_share']:.0f}" if made else ""
+    kinds = [name for name in training_log.CHOICES if not pd.isna(row[f"top_{name}_share"])]
+    return f"{row[f'top_{kinds[0]}']} {row[f'top_{kinds[0]}_share']:.0f}" if kinds else ""
 
 
 def _legend(results: Results) -> Iterator[str]:

@@ -87,7 +87,7 @@ DESIGNS: Mapping[str, Design] = {
 
 
 def build(source: Source) -> Table:
-    """The design that ``options`` name; the rows are the methods among the cells by benchmark."""
+    """Return the table of the design that ``options`` name, a row a method among the cells and benchmark."""
     name = str(source.options["design"])
     design, results = DESIGNS[name], source.results()
     titles = {REFERENCE: REFERENCE} | {cell.run.method: cell.run.method_title for cell in results.cells}
@@ -105,7 +105,7 @@ def build(source: Source) -> Table:
         ],
         heads=("Benchmark", "Configuration", "Seeds"),
         groups=stack_benchmarks(
-            [_groups(design, own, titles[REFERENCE], scaled) for *_, own in by_benchmark(results, frame)]
+            [_groups(design, rows, titles[REFERENCE], scaled) for *_, rows in by_benchmark(results, frame)]
         ),
         legend=_legend(design, results, frame, titles),
         frame=frame.reset_index()[_COLUMNS],
@@ -133,26 +133,26 @@ def _frame(design: Design, results: Results) -> pd.DataFrame:
 
 
 def _groups(
-    design: Design, own: pd.DataFrame, reference: str, scaled: str
+    design: Design, rows: pd.DataFrame, reference: str, scaled: str
 ) -> dict[tuple[str, str], dict[str, list[Entry]]]:
     change: str | Callable[[float], str] = _saving if design.saving else "×{:.2f}"
     # Blank where one of both cost nothing; without an interval where the questions leave it open.
-    factors = own[[f"cost_factor{end}" for end in ENDS]].astype(float)
+    factors = rows[[f"cost_factor{end}" for end in ENDS]].astype(float)
     factors = factors.where((factors > 0) & (factors < math.inf))
     # The reference is compared with nothing, which is not the same as not run.
-    absent = own["gain"].isna() & (own.index.get_level_values("method") != REFERENCE)
-    gains, ratios = format_series(own["gain"], signed), format_series(factors["cost_factor"], change)
+    absent = rows["gain"].isna() & (rows.index.get_level_values("method") != REFERENCE)
+    gains, ratios = format_series(rows["gain"], signed), format_series(factors["cost_factor"], change)
     return {
-        ("Accuracy (%)", ""): columns.accuracies(own),
-        ("Cost of a question (1e-4)", ""): {**columns.costs(own), **columns.all_calls(own)},
-        ("Total cost", scaled): columns.totals(own),
+        ("Accuracy (%)", ""): columns.accuracies(rows),
+        ("Cost of a question (1e-4)", ""): {**columns.costs(rows), **columns.all_calls(rows)},
+        ("Total cost", scaled): columns.totals(rows),
         (f"Accuracy against {reference}", "points, paired"): {
-            "Publ.": entries(own["published_gain"], signed),
-            "Meas.": entries(gains.mask(absent, NOT_RUN), below=ends(own, "gain", signed, " to ")),
-            "p": entries(own["p"], lambda p: f"{p:.3f}" if p >= _SMALL_P else f"< {_SMALL_P}"),
+            "Publ.": entries(rows["published_gain"], signed),
+            "Meas.": entries(gains.mask(absent, NOT_RUN), below=ends(rows, "gain", signed, " to ")),
+            "p": entries(rows["p"], lambda p: f"{p:.3f}" if p >= _SMALL_P else f"< {_SMALL_P}"),
         },
         (f"{'Saved (%) by' if design.saving else 'Cost against'} {reference}", "paired"): {
-            "Publ.": entries(own["published_cost_factor"], change),
+            "Publ.": entries(rows["published_cost_factor"], change),
             "Meas.": entries(ratios.mask(absent, NOT_RUN), below=ends(factors, "cost_factor", change, " to ")),
         },
     }
@@ -201,13 +201,13 @@ def _power(detectable: pd.Series) -> Iterator[str]:
 
 def _twins(twins: tuple[str, str], results: Results, frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[str]:
     first, second = ([(one, POOL, key) for key in results.benchmarks] for one in twins)
-    found = comparisons(results, {key: (key, other) for key, other in zip(first, second, strict=True)})
+    compared = comparisons(results, {key: (key, other) for key, other in zip(first, second, strict=True)})
     printed = frame["published"].reindex(first) - frame["published"].reindex(second).to_numpy()
     parts = []
-    for (*_, key), gain in found.assign(printed=printed).dropna(subset="n").iterrows():
-        told = "" if pd.isna(gain["printed"]) else f"published {signed(gain['printed'])}, measured "
+    for (*_, key), gain in compared.assign(printed=printed).dropna(subset="n").iterrows():
+        text = "" if pd.isna(gain["printed"]) else f"published {signed(gain['printed'])}, measured "
         mean, low, high = (signed(gain[f"difference{end}"]) for end in ENDS)
-        parts.append(f"{results.benchmarks[key]} {told}{mean} ({low} to {high})")
+        parts.append(f"{results.benchmarks[key]} {text}{mean} ({low} to {high})")
     if parts:
         names = " minus ".join(titles[method] for method in twins)
         yield f"{names}, points on the same questions with the same interval: {'; '.join(parts)}."

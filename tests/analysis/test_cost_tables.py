@@ -138,7 +138,7 @@ def test_calls_that_cannot_be_counted_are_refused(write_cell: WriteCell) -> None
     ("changes", "message"),
     [
         ({"schema": 2}, "not as this version"),
-        ({"cell": {"run_id": "f" * 64}}, "the timing of run ffffffffffff, which is none of the cells"),
+        ({"cell": {"run_id": "f" * 64}}, "the timing of run ffffffffffff, which is no cell"),
     ],
 )
 def test_a_timing_that_does_not_go_with_its_cell_is_refused(
