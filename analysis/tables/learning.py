@@ -120,13 +120,11 @@ def read_study(source: Source) -> Study:
     rows: list[tuple[object, ...]] = []
     for cell in sorted(results.cells, key=lambda cell: order[cell.folder]):
         run = cell.run
+        seed: int | str = run.seed
         if run.method == options.single:
             seed, measures = "", learning_measures.of_items(cell.items, options.cost_weight)
         elif (cell.folder / TRAINING).is_file():
-            seed, measures = (
-                run.seed,
-                learning_measures.of_learner(cell, options.cost_weight, options.collapsed_entropy),
-            )
+            measures = learning_measures.of_learner(cell, options.cost_weight, options.collapsed_entropy)
         else:
             continue
         rows += [(run.benchmark, run.method, run.backbone, seed, *measure) for measure in measures.items()]

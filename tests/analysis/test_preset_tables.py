@@ -34,7 +34,7 @@ def test_size_and_prices_are_those_printed() -> None:
     table = prices()
     for key, printed in PRINTED.items():
         texts = [f"{printed[name]:g}" for name in ("size", "input", "output") for _ in range(2)]
-        assert [entry[:4] for entry in entries(table, missing=key)[:6]] == [(text, "", "", "") for text in texts]
+        assert [entry[:4] for entry in entries(table, key)[:6]] == [(text, "", "", "") for text in texts]
 
 
 def test_another_size_is_flagged_a_backbone_of_ones_own_added_and_one_that_is_gone_kept(
@@ -47,10 +47,10 @@ def test_another_size_is_flagged_a_backbone_of_ones_own_added_and_one_that_is_go
     monkeypatch.setattr(config, "backbones", lambda _: declared)
     table = backbones.build(source)
     assert [record["backbone"] for record in table.records] == [*PRINTED, "own-7B"]
-    flagged = entries(table, missing="qwen-2.5-14B")[1:6:2]
+    flagged = entries(table, "qwen-2.5-14B")[1:6:2]
     assert [(one.sign, one.beside) for one in flagged] == [("‡", "+0.7"), ("‡", "+0.0021"), ("‡", "+0.007")]
     assert any(note.startswith("‡") for note in table.notes)
-    own, gone = entries(table, missing="own-7B")[:6], entries(table, missing="llama-3.1-8B")[:6]
+    own, gone = entries(table, "own-7B")[:6], entries(table, "llama-3.1-8B")[:6]
     assert [(one.text, one.sign) for one in own] == [(text, "") for text in ("", "7", "", "0.021", "", "0.07")]
     assert [entry.text for entry in gone] == ["8", NOT_RUN, "0.024", NOT_RUN, "0.08", NOT_RUN]
 
