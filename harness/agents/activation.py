@@ -1,4 +1,4 @@
-"""One activation of a role: its prompt, its call, its tool, its second call (paper, Agent Role Profiles; D-PROMPT-2).
+"""Activation of a role: its prompt, its call, its tool, its second call (paper, Agent Role Profiles; D-PROMPT-2).
 
 Every role acts on every benchmark, so a tool that finds nothing to work on says so in one line.
 """

@@ -120,11 +120,11 @@ def _defined(source: str) -> Collection[str]:
 
 
 def _example_line(example: str, run: Execution) -> str:
-    shown = " ".join(example.split())
+    line = " ".join(example.split())
     if run.outcome is Outcome.PASSED:
-        return f"- example passed: {shown}"
+        return f"- example passed: {line}"
     reason = "the result differs" if run.outcome is Outcome.WRONG_ANSWER else _reason(run)
-    return f"- example failed: {shown} ({reason})"
+    return f"- example failed: {line} ({reason})"
 
 
 def _reason(run: Execution) -> str:

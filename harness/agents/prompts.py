@@ -19,7 +19,7 @@ EXAMPLES_RUN = "The program was run on every visible example of the question:"
 
 
 class Record(NamedTuple):
-    """A contribution as later agents see it: speaker and text."""
+    """Contribution as later agents see it: speaker and text."""
 
     speaker: str
     text: str

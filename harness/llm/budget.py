@@ -36,7 +36,7 @@ class Spent(NamedTuple):
 
 
 class BudgetError(UserError):
-    """The budget of a run is spent."""
+    """Error: the budget of a run is spent."""
 
 
 class Spending:
@@ -48,14 +48,14 @@ class Spending:
         budget: Budget,
         logs: Callable[[], Iterable[Path]],
         backbones: Iterable[Backbone],
-        written: Path | None = None,  # the log that this process writes
+        log: Path | None = None,  # the one that this process writes
     ) -> None:
         self._preset = preset
         self._budget = budget
-        self._sum_others = lambda: self._sum(log for log in logs() if log != written)
+        self._sum_others = lambda: self._sum(path for path in logs() if path != log)
         self._backbones = {backbone.model: backbone for backbone in backbones}
         self._by_others = self._sum_others()
-        self._by_this = self._sum(log for log in logs() if log == written)
+        self._by_this = self._sum(path for path in logs() if path == log)
         self._paid = 0
         self._in_flight = 0
         self._ended = asyncio.Event()
@@ -105,10 +105,10 @@ class Spending:
     def _reached(self) -> str | None:
         spent = self.spent
         for name, most in self._budget:
-            here = getattr(spent, name)
-            if most is not None and here + (self._in_flight if name == "calls" else 0) >= most:
+            used = getattr(spent, name)
+            if most is not None and used + (self._in_flight if name == "calls" else 0) >= most:
                 return (
-                    f"the budget of preset {self._preset} is spent: {here:,.10g} of {most:,.10g} {name} (in all "
+                    f"the budget of preset {self._preset} is spent: {used:,.10g} of {most:,.10g} {name} (in all "
                     f"{spent.calls:,} calls, {spent.tokens:,} tokens, cost {spent.cost:.4g}). Every finished call of a "
                     f"cell is kept; raise `budget`, in config/presets/{self._preset}.yaml or with --config "
                     "budget='{...}', and give the same command again to resume"

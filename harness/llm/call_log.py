@@ -141,9 +141,9 @@ def _checksum(key: str, *reply: Any) -> int:
     return zlib.crc32(orjson.dumps([key, *reply]))
 
 
-def _checksums(database: sqlite3.Connection, of: str = "main") -> str:
+def _checksums(database: sqlite3.Connection, schema: str = "main") -> str:
     """Return the column that holds the checksums of a log, or NULL for a log without."""
-    columns = {name for _, name, *_ in database.execute(f"PRAGMA {of}.table_info(calls)")}
+    columns = {name for _, name, *_ in database.execute(f"PRAGMA {schema}.table_info(calls)")}
     return "checksum" if "checksum" in columns else _NO_CHECKSUMS
 
 

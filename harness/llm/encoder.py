@@ -113,9 +113,9 @@ class SentenceEncoder:
 
     def _export(self, folder: Path, graph: Path) -> None:
         with (folder / _WEIGHTS).open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != self._entry.sha256:
-            what = f"{folder / _WEIGHTS} has sha256 {found[:16]}..., expected {self._entry.sha256[:16]}..."
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        if sha256 != self._entry.sha256:
+            what = f"{folder / _WEIGHTS} has sha256 {sha256[:16]}..., expected {self._entry.sha256[:16]}..."
             cure = f"restore those of {self._entry.name}, or correct `source` in {self._declaration}"
             raise UserError(f"{what}; these are other weights: {cure}")
         command = [sys.executable, "-m", "harness.llm.encoder_graph", str(folder.resolve())]

@@ -155,7 +155,9 @@ class ServedBackbone:
             tried.clear()
         first = self._last_choice % len(self._servers)
         untried = [server for server in self._servers[first:] + self._servers[:first] if server not in tried]
-        server = min(untried, key=lambda one: (one.places.locked(), now - one.failed_at < MAX_WAIT_S, one.in_flight))
+        server = min(
+            untried, key=lambda server: (server.places.locked(), now - server.failed_at < MAX_WAIT_S, server.in_flight)
+        )
         tried.add(server)
         return server
 

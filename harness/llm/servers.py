@@ -46,7 +46,7 @@ class MalformedReplyError(Exception):
 
 
 class SilentError(UserError):
-    """A server does not reply."""
+    """Error: a server does not reply."""
 
 
 class Server:

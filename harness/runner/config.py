@@ -164,28 +164,28 @@ def _extended(stated: Mapping[str, _Stated]) -> dict[str, Any]:
     return {key: whole[key] for key in stated}
 
 
-def backbones(chosen: Preset) -> Mapping[str, Backbone]:
+def backbones(preset: Preset) -> Mapping[str, Backbone]:
     """Return the backbones that a preset may name, by key: the project's, then its own, with its ``weights``."""
-    own = check_entries(chosen.pool, Backbone, _of(chosen, "pool")) if chosen.pool else {}
-    declared = {**backbone_files.load(FOLDER / "backbones.yaml"), **own}
-    if chosen.weights is None:
+    pool = check_entries(preset.pool, Backbone, _of(preset, "pool")) if preset.pool else {}
+    declared = {**backbone_files.load(FOLDER / "backbones.yaml"), **pool}
+    if preset.weights is None:
         return declared
-    return backbone_files.with_weights(declared, FOLDER / "weights.yaml", chosen.weights)
+    return backbone_files.with_weights(declared, FOLDER / "weights.yaml", preset.weights)
 
 
-def servers(chosen: Preset, keys: Iterable[str]) -> dict[str, Endpoint]:
+def servers(preset: Preset, keys: Iterable[str]) -> dict[str, Endpoint]:
     """Return the endpoints of backbones from GMR_ENDPOINTS, else the preset, else ``config/endpoints.yaml``.
 
     Raises UserError if a backbone has no endpoint or one that is not valid, or shares a server on different terms.
     """
-    if chosen.servers and not endpoints.is_named():
-        where = _of(chosen, "servers")
-        return endpoints.choose(check(chosen.servers, dict[str, Endpoint], where), keys, where)
+    if preset.servers and not endpoints.is_named():
+        where = _of(preset, "servers")
+        return endpoints.choose(check(preset.servers, dict[str, Endpoint], where), keys, where)
     return endpoints.load(endpoints.declared_in(), keys, endpoints.endpoints_file())
 
 
-def _of(chosen: Preset, key: str) -> str:
-    return f"{key} of preset {chosen.name}"
+def _of(preset: Preset, key: str) -> str:
+    return f"{key} of preset {preset.name}"
 
 
 def preset_names() -> list[str]:
@@ -205,122 +205,122 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
     changed = overrides or {}
     where = f"{path}{' with ' + ', '.join(map(str, changed)) + ' overridden' if changed else ''}"
     keys: Keys = check({**check(read_yaml(path), dict[str, Any], path), **changed}, Keys, where)
-    found = Preset(name=name, **dict(keys))
-    _check_weights(found, path.name)
-    _check_pool(found, path.name)
-    for kind, choices in (("benchmark", catalogue.keys()), ("method", methods()), ("backbone", backbones(found))):
+    checked = Preset(name=name, **dict(keys))
+    _check_weights(checked, path.name)
+    _check_pool(checked, path.name)
+    for kind, choices in (("benchmark", catalogue.keys()), ("method", methods()), ("backbone", backbones(checked))):
         named = "given for this run" if f"{kind}s" in changed else f"named in config/presets/{path.name}"
         _check_names(kind, getattr(keys, f"{kind}s"), choices, f"config/{kind}s.yaml; {named}")
-    _check_names("large backbone", keys.large or (), backbones(found), f"the backbones of {path.name}")
-    return found
+    _check_names("large backbone", keys.large or (), backbones(checked), f"the backbones of {path.name}")
+    return checked
 
 
-def settings(chosen: Preset) -> dict[str, Any]:
+def settings(preset: Preset) -> dict[str, Any]:
     """Return every key of a preset with its value, in the form of overrides."""
-    return chosen.model_dump(mode="json", include=set(Keys.model_fields))
+    return preset.model_dump(mode="json", include=set(Keys.model_fields))
 
 
-def _check_weights(chosen: Preset, name: str) -> None:
-    if chosen.weights is None:
+def _check_weights(preset: Preset, name: str) -> None:
+    if preset.weights is None:
         return
-    if chosen.endpoints == "simulated":
-        raise UserError(f"{name} has weights {chosen.weights!r}, but simulated backbones have none; leave out one")
-    declared = backbones(chosen)
-    for backbone in chosen.backbones:
+    if preset.endpoints == "simulated":
+        raise UserError(f"{name} has weights {preset.weights!r}, but simulated backbones have none; leave out one")
+    declared = backbones(preset)
+    for backbone in preset.backbones:
         if backbone not in declared:
             raise UserError(
-                f"{backbone} has no weights {chosen.weights!r}; add them to config/weights.yaml, leave the backbone "
+                f"{backbone} has no weights {preset.weights!r}; add them to config/weights.yaml, leave the backbone "
                 "out of the preset, or choose other weights"
             )
 
 
-def _check_pool(chosen: Preset, name: str) -> None:
-    if not chosen.pool:
+def _check_pool(preset: Preset, name: str) -> None:
+    if not preset.pool:
         return
-    if chosen.endpoints == "simulated":
+    if preset.endpoints == "simulated":
         raise UserError(f"{name} has a pool of its own, but only backbones of config/backbones.yaml can be simulated")
-    if taken := set(chosen.pool) & set(backbone_files.load(FOLDER / "backbones.yaml")):
+    if taken := set(preset.pool) & set(backbone_files.load(FOLDER / "backbones.yaml")):
         raise UserError(f"{name}: {min(taken)} is in config/backbones.yaml already; leave it out of pool, or rename it")
-    found = backbones(chosen)
-    asked = [found[key] for key in chosen.backbones if key in found]
-    priced = {one.key for one in asked if one.price is not None}
-    if priced and (unpriced := {one.key for one in asked} - priced):
+    declared = backbones(preset)
+    used = [declared[key] for key in preset.backbones if key in declared]
+    priced = {backbone.key for backbone in used if backbone.price is not None}
+    if priced and (unpriced := {backbone.key for backbone in used} - priced):
         raise UserError(
             f"{name}: {min(priced)} has a price and {min(unpriced)} has none; costs of a run are in one unit, so state "
             "the price of all its backbones, or of none"
         )
-    names = [one.model for one in asked]
+    names = [backbone.model for backbone in used]
     if twice := [model for model in names if names.count(model) > 1]:
         raise UserError(f"{name}: two backbones are {twice[0]!r}; calls are told apart by `model`")
 
 
-def cells(chosen: Preset) -> list[Cell]:
+def cells(preset: Preset) -> list[Cell]:
     """Return all cells of a preset, in the order of methods, rows, benchmarks, seeds."""
     entries = methods()
     return [
         Cell(method, benchmark, row, seed)
-        for method in chosen.methods
-        for row in rows(chosen, entries[method])
-        for benchmark in chosen.benchmarks
-        for seed in _seeds(chosen, entries[method])
+        for method in preset.methods
+        for row in rows(preset, entries[method])
+        for benchmark in preset.benchmarks
+        for seed in _seeds(preset, entries[method])
     ]
 
 
-def rows(chosen: Preset, entry: MethodEntry) -> list[str]:
+def rows(preset: Preset, entry: MethodEntry) -> list[str]:
     """Return the rows of a method in a preset: keys of backbones, or the pool."""
     if entry.rows == "pool":
         return [POOL]
-    large = chosen.backbones if entry.rows == "each" or chosen.large is None else chosen.large
-    return [key for key in chosen.backbones if key in large]
+    large = preset.backbones if entry.rows == "each" or preset.large is None else preset.large
+    return [key for key in preset.backbones if key in large]
 
 
-def _seeds(chosen: Preset, entry: MethodEntry) -> tuple[int, ...]:
-    return chosen.seeds if entry.trained else chosen.seeds[:1]
+def _seeds(preset: Preset, entry: MethodEntry) -> tuple[int, ...]:
+    return preset.seeds if entry.trained else preset.seeds[:1]
 
 
-def check_benchmark(chosen: Preset, benchmark: str) -> None:
+def check_benchmark(preset: Preset, benchmark: str) -> None:
     """Raise a UserError, with the nearest name, for a benchmark that the preset does not have."""
-    _check_names("benchmark", [benchmark], chosen.benchmarks, f"preset {chosen.name}")
+    _check_names("benchmark", [benchmark], preset.benchmarks, f"preset {preset.name}")
 
 
-def check_cell(chosen: Preset, cell: Cell) -> None:
+def check_cell(preset: Preset, cell: Cell) -> None:
     """Raise a UserError for a cell whose benchmark or row the preset does not have; any method may be run."""
     entries = methods()
     _check_names("method", [cell.method], entries, "config/methods.yaml")
-    check_benchmark(chosen, cell.benchmark)
+    check_benchmark(preset, cell.benchmark)
     entry = entries[cell.method]
-    if cell.backbone not in (*backbones(chosen), POOL):
-        raise unknown("backbone", cell.backbone, rows(chosen, entry), "config/backbones.yaml")
-    if cell.backbone not in rows(chosen, entry):
+    if cell.backbone not in (*backbones(preset), POOL):
+        raise unknown("backbone", cell.backbone, rows(preset, entry), "config/backbones.yaml")
+    if cell.backbone not in rows(preset, entry):
         raise UserError(
-            f"{cell.method} has no row for {cell.backbone} in preset {chosen.name}, only for "
-            f"{', '.join(rows(chosen, entry)) or 'none'}; add it to the preset's backbones"
+            f"{cell.method} has no row for {cell.backbone} in preset {preset.name}, only for "
+            f"{', '.join(rows(preset, entry)) or 'none'}; add it to the preset's backbones"
             f"{', and to those that it calls large' if entry.rows == 'large' else ''}"
         )
 
 
-def backbones_of(chosen: Preset, cell: Cell) -> tuple[str, ...]:
+def backbones_of(preset: Preset, cell: Cell) -> tuple[str, ...]:
     """Return the keys of the backbones that a cell may ask."""
-    asked = chosen.backbones if cell.backbone == POOL else (cell.backbone,)
-    return tuple(dict.fromkeys((*asked, *methods()[cell.method].also_asks)))
+    row = preset.backbones if cell.backbone == POOL else (cell.backbone,)
+    return tuple(dict.fromkeys((*row, *methods()[cell.method].also_asks)))
 
 
-def sharing(chosen: Preset, cell: Cell) -> list[Cell]:
+def sharing(preset: Preset, cell: Cell) -> list[Cell]:
     """Return the cells whose logs may answer this one, as preset and method allow."""
-    if not chosen.share_logs:
+    if not preset.share_logs:
         return []
     entries = methods()
     return sorted(
         Cell(other, cell.benchmark, cell.backbone, cell.seed)
-        for other in set(entries[cell.method].answers_from) & set(chosen.methods)
-        if cell.benchmark in chosen.benchmarks
-        and cell.backbone in rows(chosen, entries[other])
-        and cell.seed in _seeds(chosen, entries[other])
+        for other in set(entries[cell.method].answers_from) & set(preset.methods)
+        if cell.benchmark in preset.benchmarks
+        and cell.backbone in rows(preset, entries[other])
+        and cell.seed in _seeds(preset, entries[other])
     )
 
 
-def _check_names(kind: str, names: Iterable[str], known: Iterable[str], where: str) -> None:
-    choices = list(known)
+def _check_names(kind: str, names: Iterable[str], existing: Iterable[str], where: str) -> None:
+    choices = list(existing)
     for name in names:
         if name not in choices:
             raise unknown(kind, name, choices, where)

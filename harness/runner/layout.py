@@ -69,14 +69,14 @@ def logs(preset: str) -> Iterator[Path]:
     return (RESULTS / preset).rglob(CALL_LOG)
 
 
-def timing(preset: str, of: Cell) -> Path:
+def timing(preset: str, cell: Cell) -> Path:
     """Return the folder of the timing job of a cell."""
-    return RESULTS / preset / timing_name(of)
+    return RESULTS / preset / timing_name(cell)
 
 
-def timing_name(of: Cell) -> str:
+def timing_name(cell: Cell) -> str:
     """Return the name of the timing job of a cell within a preset."""
-    return f"timings/{of.method}/{of.benchmark}/{of.backbone}/seed{of.seed}"
+    return f"timings/{cell.method}/{cell.benchmark}/{cell.backbone}/seed{cell.seed}"
 
 
 def cache() -> Path:

@@ -33,8 +33,8 @@ def ledger(cells: Sequence[Path]) -> pd.DataFrame:
     if not frames:
         raise UserError("no cell of this run is finished; run `snakemake --cores all` on one of its tables first")
     uses = pd.concat(frames, ignore_index=True)
-    asked = uses.drop_duplicates(["cell", "key"])
-    alike = asked[asked.duplicated("key", keep=False)]
+    calls = uses.drop_duplicates(["cell", "key"])
+    shared = calls[calls.duplicated("key", keep=False)]
     rows = uses.groupby("method", sort=False).agg(
         uses=("key", "size"),
         failed=("error", "count"),
@@ -42,8 +42,8 @@ def ledger(cells: Sequence[Path]) -> pd.DataFrame:
         completion_tokens=("completion_tokens", "sum"),
         cost=("cost", "sum"),
     )
-    rows.insert(1, "calls", asked.groupby("method").size().reindex(rows.index, fill_value=0))
-    rows.insert(2, "alike", alike.groupby("method").size().reindex(rows.index, fill_value=0))
+    rows.insert(1, "calls", calls.groupby("method").size().reindex(rows.index, fill_value=0))
+    rows.insert(2, "alike", shared.groupby("method").size().reindex(rows.index, fill_value=0))
     rows.loc["all"] = rows.sum()
     whole = rows.columns.drop("cost")
     return rows.astype(dict.fromkeys(whole, "int64"))

@@ -59,9 +59,9 @@ class Setting:
         """Return the value for the benchmark, or the ``default``."""
         return values.get(self.benchmark, values["default"])
 
-    def epochs(self, wanted: Mapping[str, int]) -> int:
+    def epochs(self, values: Mapping[str, int]) -> int:
         """Return the passes over the training questions of the benchmark, at most ``max_epochs``."""
-        epochs = self.of_benchmark(wanted)
+        epochs = self.of_benchmark(values)
         return epochs if self.max_epochs is None else min(epochs, self.max_epochs)
 
 

@@ -25,10 +25,10 @@ def progress(client: ChatClient, done: Callable[[], str]) -> Iterator[None]:
     started, calls, tokens = loop.time(), client.calls_answered, client.tokens_written
 
     def log() -> None:
-        written = client.tokens_written - tokens
-        rate = written / max(loop.time() - started, 1e-9)
+        count = client.tokens_written - tokens
+        rate = count / max(loop.time() - started, 1e-9)
         answered = client.calls_answered - calls
-        logger.info(f"{done()}, {answered:,} calls, {written:,} tokens written ({rate:,.0f}/s)")
+        logger.info(f"{done()}, {answered:,} calls, {count:,} tokens written ({rate:,.0f}/s)")
 
     def tick() -> None:
         nonlocal timer

@@ -62,7 +62,7 @@ async def runtime_of(
     places = {backbone: " and ".join(endpoint.urls) for backbone, endpoint in servers.items()}
     runtime = Runtime(
         client=client,
-        backbones={key: as_served(plan.backbones[key], one) for key, one in served.items()},
+        backbones={key: as_served(plan.backbones[key], model) for key, model in served.items()},
         benchmark=plan.benchmark,
         tools=Tools(sandbox, verifier),
         code_tools=CodeTools(sandbox),

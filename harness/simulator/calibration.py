@@ -94,11 +94,13 @@ class Calibration:
         return cls(file, {key: pool.pool for key, pool in pools.items()})
 
 
-def _answers(item: Item, known: BenchmarkCalibration) -> Answers:
+def _answers(item: Item, calibration: BenchmarkCalibration) -> Answers:
     benchmark = find_benchmark(item.benchmark)
     if item.code is None:
         wrong = benchmark.wrong_answers(item)[:POOL_SIZE]
         return Answers(item, benchmark, item.gold, wrong, [False] * len(wrong))
-    programs = known.wrong[item.id]
+    programs = calibration.wrong[item.id]
     sources = [program.source for program in programs]
-    return Answers(item, benchmark, known.right[item.id], sources, [program.passes_visible for program in programs])
+    return Answers(
+        item, benchmark, calibration.right[item.id], sources, [program.passes_visible for program in programs]
+    )

@@ -89,17 +89,17 @@ class Reading(NamedTuple):
 def read(messages: Sequence[Message], turn: Turn, index: QuestionIndex) -> Reading:
     """Read a conversation, whose question is that of the last user message with any."""
     places = (place for place in range(len(messages) - 1, -1, -1) if messages[place].role == "user")
-    found = next(((place, hit) for place in places if (hit := index.find(messages[place].content))), None)
+    question = next(((place, hit) for place in places if (hit := index.find(messages[place].content))), None)
     contributions: list[Contribution] = []
     for place, (role, text) in enumerate(messages):
         if role == "assistant":
             contributions.append(Contribution(text, is_own=True))
         elif role == "user":
-            if found is not None and found[0] == place:
-                _, start, end = found[1]
+            if question is not None and question[0] == place:
+                _, start, end = question[1]
                 text = f"{text[:start]}\n{text[end:]}"
             contributions += [Contribution(record, is_own=False) for record in records(text)]
-    return Reading(None if found is None else found[1][0], turn, _roles().get(turn.role), contributions)
+    return Reading(None if question is None else question[1][0], turn, _roles().get(turn.role), contributions)
 
 
 def records(text: str) -> list[str]:
@@ -152,7 +152,7 @@ class Answers:
             mentioned = self._owners_of_lines[quoted[-1]] if quoted else None
         else:
             # The blank keeps a result of 4 apart from one of 42.
-            place, answer = max((text.rfind(f"{self.mention(one)} "), one) for one in (self.right, *self.wrong))
+            place, answer = max((text.rfind(f"{self.mention(each)} "), each) for each in (self.right, *self.wrong))
             mentioned = answer if place >= 0 else None
         return None if mentioned is None else Stance(mentioned, mentioned == self.right, is_final=False)
 
@@ -198,15 +198,15 @@ def weigh(answers: Answers, reading: Reading, stated: Sequence[Stance | None], p
             continue
         words = _words(text)
         weight = 1.0 if stance.is_final else parameters.notes_weight
-        alike = (other for answer, other in earlier if answer == stance.answer)
-        if is_own or any(_overlap(other, words) >= parameters.repeat_similarity for other in alike):
+        others = (other for answer, other in earlier if answer == stance.answer)
+        if is_own or any(_overlap(other, words) >= parameters.repeat_similarity for other in others):
             weight *= parameters.repeat_weight
         earlier.append((stance.answer, words))
         if stance.is_right:
             right += weight
         else:
-            known = next((answer for answer in wrong if answers.same(answer, stance.answer)), stance.answer)
-            wrong[known] = wrong.get(known, 0.0) + weight
+            equal = next((answer for answer in wrong if answers.same(answer, stance.answer)), stance.answer)
+            wrong[equal] = wrong.get(equal, 0.0) + weight
     return Evidence(
         right,
         list(wrong.values()),

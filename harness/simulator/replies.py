@@ -82,9 +82,9 @@ def write(calibration: Calibration, length_scale: float, backbone: str, reading:
     question = reading.item.question
     if kind == "search":
         return ", ".join(_keywords(question, stream))
-    answers, known = calibration.answers(reading.item), calibration.benchmarks[reading.item.benchmark]
-    mean = known.tokens[style][backbone] * (values.kind_length[kind] * length_scale)
-    length = _length(mean, (0,) if kind in _PREPARATORY else known.floors, values.length_sd, key)
+    answers, fitted = calibration.answers(reading.item), calibration.benchmarks[reading.item.benchmark]
+    mean = fitted.tokens[style][backbone] * (values.kind_length[kind] * length_scale)
+    length = _length(mean, (0,) if kind in _PREPARATORY else fitted.floors, values.length_sd, key)
     if kind not in _PREPARATORY and rng.uniform("parsable", key) < values.unparsable_share:
         return _without_answer(length, stream)
     stated = stances(answers, reading.contributions)

@@ -31,12 +31,12 @@ class Evidence(NamedTuple):
     tokens: int = 0  # length of the contributions
 
 
-def difficulty(question: str, known: float | None, parameters: Parameters) -> float:
-    """Return the difficulty of a question, about standard normal; ``known`` is stated by its record, from 0 to 1."""
+def difficulty(question: str, stated: float | None, parameters: Parameters) -> float:
+    """Return the difficulty of a question, about standard normal; ``stated`` is that of its record, from 0 to 1."""
     noise = rng.normal("difficulty", question)
-    if known is None:
+    if stated is None:
         return noise
-    score = rng.normal_score(min(max(known, _EASIEST), _HARDEST))
+    score = rng.normal_score(min(max(stated, _EASIEST), _HARDEST))
     weight = parameters.difficulty_weight
     return weight * score + math.sqrt(1 - weight**2) * noise
 
@@ -87,11 +87,11 @@ def log_location(mean: float, sd: float, floors: tuple[int, ...]) -> float:
     )
 
 
-def solve(function: Callable[[float], float], wanted: float, low: float, high: float, halvings: int) -> float:
+def solve(function: Callable[[float], float], value: float, low: float, high: float, halvings: int) -> float:
     """Solve an increasing function for a value by bisection, with the same digits on every machine."""
     for _ in range(halvings):
         middle = (low + high) / 2
-        if function(middle) < wanted:
+        if function(middle) < value:
             low = middle
         else:
             high = middle
