@@ -172,15 +172,16 @@ class Optimizer:
                 reason, unusable = FAILED, unusable + 1
                 continue
             try:
-                modification, edit = proposed(replies[-1].text)
-                child = apply(edit, situation.parent.tried, self._domain)
+                proposal = parse_proposal(replies[-1].text)
+                child = apply(proposal.edit, situation.parent.tried, self._domain)
             except InvalidWorkflowError as error:
                 reason, unusable = str(error), unusable + 1
             else:
-                reason = _repeated(modification, child, situation)
+                reason = _repetition(proposal.modification, child, situation)
                 if not reason:
-                    summary = {"edit": in_short(edit, child), "modification": modification, "workflow": child}
-                    return self._round(number, situation.parent, replies, status="scored", **summary)
+                    edit, modification = in_short(proposal.edit, child), proposal.modification
+                    fields = {"status": "scored", "edit": edit, "modification": modification, "workflow": child}
+                    return self._round(number, situation.parent, replies, **fields)
             reasons.append(reason)
         return self._round(number, situation.parent, replies, status="no_proposal", reason=reason)
 
@@ -197,46 +198,40 @@ class Optimizer:
 
         async def ask(context: Context) -> tuple[Reply, ...]:
             prompt = optimizer_prompt(situation, fits, self._domain, context.rules, refused)
-            call = partial(
-                context.ask, self.backbone.key, prompt, purpose="propose", temperature=TEMPERATURE, draw=draw
-            )
-            first = await call(response_format=_response_format(fits))
-            self._log_failure(first, episode, "with a response format")
-            if first.error is None:
-                return (first,)
-            second = await call(slot=1)
-            self._log_failure(second, episode, "without a response format")
-            return first, second
+            call = partial(context.ask, self.backbone.key, prompt, purpose="propose", temperature=TEMPERATURE)
+            replies: list[Reply] = []
+            for slot, response_format in enumerate((_response_format(fits), None)):
+                replies.append(await call(draw=draw, slot=slot, response_format=response_format))
+                if replies[-1].error is None:
+                    break
+                # Errors may differ from run to run, so no round stores them.
+                error, how = " ".join(replies[-1].error.split())[:_LOGGED], "without" if slot else "with"
+                place = self.backbone.key, episode.epoch
+                logger.warning("optimizer %s, round %d: the call %s a response format failed: %s", *place, how, error)
+            return tuple(replies)
 
         return await training.consult(PURPOSE, episode, ask)
 
-    def _log_failure(self, reply: Reply, episode: Episode, how: str) -> None:
-        """Log the error of a call; it may differ from run to run, so no round stores it."""
-        if reply.error is not None:
-            error = " ".join(reply.error.split())[:_LOGGED]
-            logger.warning(
-                "optimizer %s, round %d: the call %s failed: %s", self.backbone.key, episode.epoch, how, error
-            )
 
+class Proposal(Declaration):
+    """Proposal of the optimizer."""
 
-class _Proposed(Declaration):
     modification: Annotated[
         str, AfterValidator(lambda text: " ".join(text.split())), Field(min_length=1, max_length=500)
     ]
     edit: Edit
 
 
-def proposed(text: str) -> tuple[str, Edit]:
-    """Return description and edit from a reply; InvalidWorkflowError if there is none."""
+def parse_proposal(text: str) -> Proposal:
+    """Return the proposal of a reply; InvalidWorkflowError if there is none."""
     try:
-        proposal = _Proposed.model_validate(_parse(text))
+        return Proposal.model_validate(_parse_object(text))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise InvalidWorkflowError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    return proposal.modification, proposal.edit
 
 
-def _parse(text: str) -> dict[str, Any]:
+def _parse_object(text: str) -> dict[str, Any]:
     for source in [text, *(block.source for block in fenced_blocks(text)), text[text.find("{") : text.rfind("}") + 1]]:
         try:
             document = orjson.loads(source)
@@ -252,7 +247,7 @@ def _response_format(fits: Mapping[str, Any]) -> str:
     return orjson.dumps({"type": "json_schema", "json_schema": proposal}).decode()
 
 
-def _repeated(modification: str, child: Workflow, situation: Situation) -> str:
+def _repetition(modification: str, child: Workflow, situation: Situation) -> str:
     if child.canonical() == situation.parent.tried.canonical():
         return "the edit changes nothing"
     for earlier in situation.children:

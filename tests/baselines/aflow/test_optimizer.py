@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from baselines.aflow.optimizer import Optimizer, Situation, proposed
+from baselines.aflow.optimizer import Optimizer, Situation, parse_proposal
 from baselines.aflow.search import Failure, Round
 from baselines.aflow.workflow import InvalidWorkflowError, start
 from harness.benchmarks.items import Item
@@ -92,10 +92,10 @@ INVALID = {
 
 def test_an_object_may_stand_in_a_fence_or_between_sentences_and_has_to_be_a_proposal() -> None:
     texts = PROGRAM, f"```json\n{PROGRAM}\n```", f"Here is what I suggest: {PROGRAM}."
-    assert {proposed(text)[0] for text in texts} == {"Compute it."}
+    assert {parse_proposal(text).modification for text in texts} == {"Compute it."}
     for text, reason in INVALID.items():
         with pytest.raises(InvalidWorkflowError, match=reason):
-            proposed(text)
+            parse_proposal(text)
 
 
 UNUSABLE = {
