@@ -1,4 +1,4 @@
-"""What the search for a workflow tried: every round, the chosen one, and its accuracy on the test questions."""
+"""Searches for a workflow: every round, the chosen one, and its accuracy on the test questions."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ import pandas as pd
 from analysis.notes import about
 from analysis.results import FinishedCell
 from analysis.source import Source
-from analysis.table import BEST, NOT_RUN, Entry, Table, amount, shown
+from analysis.table import BEST, NOT_RUN, Entry, Table, amount
 from harness.errors import UserError
 from harness.training.checkpoint import load as load_checkpoint
 from harness.training.loop import CHECKPOINT
 
+_HEADS = ("section", "Benchmark", "LLM", "Seed", "Round")
 _FACTS = ("search", "best", "optimizer", "questions", "converged")
-_OF_ROUND = (
+_ROUND = (
     *("round", "parent", "status", "edit", "modification", "score", "success"),
     *("calls", "cost", "proposals", "proposal_cost", "reason"),
 )
 # The row of a cell without rounds, whose start workflow answered as it is.
-_START = dict.fromkeys(_OF_ROUND) | {"round": 0, "calls": 0, "cost": 0.0, "proposals": 0, "proposal_cost": 0.0}
+_START = dict.fromkeys(_ROUND) | {"round": 0, "calls": 0, "cost": 0.0, "proposals": 0, "proposal_cost": 0.0}
 _SCORES = (
     "Scores are accuracies on the training questions in percent, which is what the search goes by; better: strictly "
     "better than the score of the parent. The chosen round, in bold, is the best, the earliest of equals, and its "
@@ -37,29 +38,22 @@ _COSTS = (
 def build(source: Source) -> Table:
     """Return a row a round; raises UserError for a cell whose checkpoint holds no search."""
     results = source.results()
-    rows: list[tuple[str, ...]] = []
-    groups: dict[tuple[str, str], dict[str, list[Entry]]] = {}
-    records, sentences = [], []
+    rows, fields, records, summaries = [], [], [], []
     for cell in (cell for cells in results.cells_by_row.values() for cell in cells):
         run, facts = cell.run, _facts(cell)
         place = {name: getattr(run, name) for name in ("benchmark", "method", "backbone", "seed")}
-        labels = (run.cell, run.benchmark_title, run.backbone, str(run.seed))
-        for attempt in facts["search"] or [_START]:
-            is_chosen = attempt["round"] == (facts["best"] or 0)
-            records.append(
-                {**place, "run": run.run_id, "chosen": is_chosen, **{name: attempt[name] for name in _OF_ROUND}}
-            )
-            rows.append((*labels, str(attempt["round"])))
-            for (group, title), text in _fields(attempt, cell if is_chosen else None).items():
-                column = groups.setdefault((group, ""), {}).setdefault(title, [])
-                column.append(Entry(text, mark=BEST if is_chosen and text else ""))
-        sentences.append(" ".join(_sentences(cell, facts)))
-    heads = ("Benchmark", "LLM", "Seed", "Round")
+        for step in facts["search"] or [_START]:
+            is_chosen = step["round"] == (facts["best"] or 0)
+            records.append({**place, "run": run.run_id, "chosen": is_chosen, **{name: step[name] for name in _ROUND}})
+            rows.append((run.cell, run.benchmark_title, run.backbone, str(run.seed), str(step["round"])))
+            texts = _fields(step, cell if is_chosen else None)
+            fields.append({key: Entry(text, mark=BEST if is_chosen and text else "") for key, text in texts.items()})
+        summaries.append(" ".join(_sentences(cell, facts)))
     return Table(
         label="search-history",
         **about(results, "Searches for a workflow."),
-        shown=shown(rows, heads, groups),
-        notes=(_SCORES, _COSTS, *sentences),
+        shown=pd.DataFrame(fields, index=pd.MultiIndex.from_tuples(rows, names=_HEADS)),
+        notes=(_SCORES, _COSTS, *summaries),
         frame=pd.DataFrame(records),
     )
 
@@ -72,26 +66,28 @@ def _facts(cell: FinishedCell) -> Mapping[str, Any]:
     return facts
 
 
-def _fields(attempt: Mapping[str, Any], tested: FinishedCell | None) -> dict[tuple[str, str], str]:
-    edit = f"{attempt['edit']}: {_line(attempt['modification'])}" if attempt["edit"] else "start workflow"
-    if attempt["status"] == "no_proposal":
-        edit = f"no edit to try: {_line(attempt['reason'])}"
-    return {
-        ("Search", "parent"): "" if attempt["parent"] is None else str(attempt["parent"]),
+def _fields(step: Mapping[str, Any], cell: FinishedCell | None) -> dict[tuple[str, str, str], str]:
+    """Return the text of each column for one round; ``cell`` is given for the round that answered the test."""
+    edit = f"{step['edit']}: {_line(step['modification'])}" if step["edit"] else "start workflow"
+    if step["status"] == "no_proposal":
+        edit = f"no edit to try: {_line(step['reason'])}"
+    texts = {
+        ("Search", "parent"): "" if step["parent"] is None else str(step["parent"]),
         ("Search", "edit"): edit,
-        ("Search", "score (%)"): NOT_RUN if attempt["score"] is None else f"{attempt['score']:.2f}",
-        ("Search", "better"): {None: "", True: "yes", False: "no"}[attempt["success"]],
-        ("Search", "calls"): str(attempt["calls"]),
-        ("Search", "cost"): amount(attempt["cost"], 4),
-        ("Search", "optimizer's cost"): amount(attempt["proposal_cost"], 4),
-        ("Test", "accuracy (%)"): f"{100 * tested.items['correct'].mean():.2f}" if tested else "",
-        ("Test", "cost"): amount(tested.items["cost_total"].sum(), 4) if tested else "",
+        ("Search", "score (%)"): NOT_RUN if step["score"] is None else f"{step['score']:.2f}",
+        ("Search", "better"): {None: "", True: "yes", False: "no"}[step["success"]],
+        ("Search", "calls"): str(step["calls"]),
+        ("Search", "cost"): amount(step["cost"], 4),
+        ("Search", "optimizer's cost"): amount(step["proposal_cost"], 4),
+        ("Test", "accuracy (%)"): f"{100 * cell.items['correct'].mean():.2f}" if cell else "",
+        ("Test", "cost"): amount(cell.items["cost_total"].sum(), 4) if cell else "",
     }
+    return {(group, "", title): text for (group, title), text in texts.items()}
 
 
 def _sentences(cell: FinishedCell, facts: Mapping[str, Any]) -> Iterator[str]:
     rounds, run = facts["search"], cell.run
-    cost = sum(attempt["cost"] + attempt["proposal_cost"] for attempt in rounds)
+    cost = sum(step["cost"] + step["proposal_cost"] for step in rounds)
     end = "It ended because its " + ("best rounds no longer changed" if facts["converged"] else "rounds were used up")
     if len(rounds) < 2:
         end = "Nothing was searched: its limit of rounds leaves none after that of the start workflow"
@@ -100,7 +96,7 @@ def _sentences(cell: FinishedCell, facts: Mapping[str, Any]) -> Iterator[str]:
         f"{facts['questions']} training questions a round, {len(cell.items)} test questions. "
         f"Cost of the search: {amount(cost, 4)}. {end}."
     )
-    best = next((attempt for attempt in rounds if attempt["round"] == facts["best"]), None)
+    best = next((step for step in rounds if step["round"] == facts["best"]), None)
     if best is None:
         yield "No round was scored; the start workflow answered the test questions."
         return
@@ -111,16 +107,14 @@ def _sentences(cell: FinishedCell, facts: Mapping[str, Any]) -> Iterator[str]:
 
 def _in_words(node: Mapping[str, Any]) -> str:
     times = "once" if node["repeat"] == 1 else f"{node['repeat']} times, the first greedily and the others sampled,"
-    seen = [name for name in node["inputs"] if name != "question"]
-    what = " and ".join(["the question", *(f"what {name} gave" for name in seen)])
-    instruction = _line(node["instruction"])
-    words = f"{node['id']}: {node['operator']} runs {times} on {what}" + (
-        f", told: “{instruction}”." if instruction else "."
-    )
-    if node["when"] is None:
-        return words
-    instead = seen[0] if seen else node["when"]["node"]
-    return f"{words} Only if {node['when']['node']} {node['when']['is']}; if not, what {instead} gave is used instead."
+    steps = [name for name in node["inputs"] if name != "question"]
+    inputs = " and ".join(["the question", *(f"what {name} gave" for name in steps)])
+    instruction = f", told: “{_line(node['instruction'])}”." if node["instruction"].strip() else "."
+    sentence = f"{node['id']}: {node['operator']} runs {times} on {inputs}{instruction}"
+    if (when := node["when"]) is None:
+        return sentence
+    other = steps[0] if steps else when["node"]
+    return f"{sentence} Only if {when['node']} {when['is']}; if not, what {other} gave is used instead."
 
 
 def _line(text: str) -> str:

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from matplotlib.figure import Figure as Picture
 from matplotlib.text import Text
 
+from analysis.registry import artefact
 from analysis.source import Source
 from analysis.table import Entry
 from analysis.table import csv as tidy
-from analysis.tables.variants import DESIGNS
 
 
 class Html(HTMLParser):
@@ -120,7 +120,9 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(name)
 
 
-ablation, paradigm, roles, readings = (Artefact("analysis.tables.variants", design=design) for design in DESIGNS)
+ablation, paradigm, roles = (
+    Artefact("analysis.tables.variants", **artefact(key).options) for key in ("ablation", "paradigm", "roles13")
+)
 
 
 def row_of(made: Read, *labels: str) -> Row:
