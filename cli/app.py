@@ -19,8 +19,8 @@ def default_preset() -> str:
     """Return the preset whose artefacts Snakemake makes unless told otherwise."""
     from harness.files import ROOT, read_yaml
 
-    own = Path("config/config.yaml")
-    return str(read_yaml(own if own.exists() else ROOT / own)["preset"])
+    path = Path("config/config.yaml")
+    return str(read_yaml(path if path.exists() else ROOT / path)["preset"])
 
 
 PresetName = Annotated[
@@ -48,25 +48,25 @@ Seed = Annotated[int, typer.Option("--seed", help="Training seed.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(is_given: bool) -> None:
+    if is_given:
         typer.echo(f"gmr {metadata.version('gmr-suite')}")
         raise typer.Exit
 
 
-def _list(asked: bool) -> None:
-    if not asked:
+def _list(is_given: bool) -> None:
+    if not is_given:
         return
     from analysis import registry
     from harness.benchmarks import catalogue
     from harness.runner import config
 
-    artefacts = registry.artefacts().values()
+    artefacts = registry.artefacts().items()
     lists: dict[str, dict[str, str]] = {
         "presets": {name: config.preset(name).description for name in config.preset_names()},
         "methods": {key: entry.title for key, entry in config.methods().items()},
         "benchmarks": {key: catalogue.entry(key).title for key in sorted(catalogue.keys())},
-        "artefacts, in reports/PRESET/": {one.key: ", ".join(registry.ENDINGS[one.kind]) for one in artefacts},
+        "artefacts, in reports/PRESET/": {key: ", ".join(registry.ENDINGS[entry.kind]) for key, entry in artefacts},
     }
     for name, entries in lists.items():
         typer.echo(f"{name}:\n" + "\n".join(f"  {key:<28}{text}" for key, text in entries.items()))
@@ -107,20 +107,24 @@ app = typer.Typer(
 
 
 def preset_of(name: str, overrides: list[str] | None) -> Preset:
-    """Return the preset of a command with its overrides, of a key the last; UserError for what is none of either."""
+    """Return the preset of a command with its overrides, the last one of a key.
+
+    Raises:
+        UserError: if an override is neither KEY=YAML nor @FILE, or the preset does not take it.
+    """
     from harness import files
     from harness.runner import config
 
-    found: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     for text in overrides or ():
         key, equals, value = text.partition("=")
         if text.startswith("@"):
-            given = files.read_yaml(Path(text[1:]))
-            if not isinstance(given, dict):
+            settings = files.read_yaml(Path(text[1:]))
+            if not isinstance(settings, dict):
                 raise UserError(f"{text[1:]} holds no keys of a preset; name the config.yaml of a run")
-            found |= given
+            changes |= settings
         elif equals:
-            found[key] = files.yaml_value(value)
+            changes[key] = files.yaml_value(value)
         else:
             raise UserError(f"--set {text!r} is neither KEY=YAML, such as --set 'limit={{test: 32}}', nor @FILE")
-    return config.preset(name, found)
+    return config.preset(name, changes)

@@ -1,4 +1,4 @@
-"""The results of a preset as one file, and that file as a folder in which Snakemake makes every report again.
+"""Bundle: the results of a preset as one file, which unpacks to a folder where Snakemake makes every report again.
 
 A tar archive, compressed by Zstandard: first ``manifest.json``, then the files it lists, in the order of their names.
 The same run makes the same bytes.
@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any, BinaryIO
@@ -34,7 +34,7 @@ from harness.runner.config import Preset
 from harness.runner.plan import plan
 
 _MANIFEST = "manifest.json"
-# How fast and how far a run may go decides about no result, nor does where its servers are.
+# Settings that change no result: how fast and how far a run may go, and where its servers are.
 _NO_SETTINGS = {"in_flight", "budget", "recorded", "servers"}
 _NO_RESULTS = {"config", "endpoints", "endpoints.hosted.example", "faults", "licences", "throughput"}
 # One time for all files, so that none is newer than what was made from it.
@@ -42,11 +42,12 @@ _TIME = 946_684_800
 
 
 def pack(name: str, out: Path, *, questions: bool, checkpoints: bool = False) -> dict[str, Any]:
-    """Write what the reports and a replay of a preset read into one file, with or without questions and prompts.
+    """Write what the reports and a replay of a preset read into one file.
 
-    Checkpoints, which a replay trains again, only where asked.
+    Without ``questions`` it has no questions and prompts: calls have only their key (a hash) and their reply. Trained
+    routers, which a replay trains again, are in it with ``checkpoints``.
 
-    Returns the manifest, and in ``unfinished`` why cells were left out. Raises UserError where nothing is finished, the
+    Returns the manifest, and in ``unfinished`` why cells were left out. Raises UserError if nothing is finished, the
     folder was itself unpacked, or a file changed meanwhile.
     """
     preset = config.preset(name, read_yaml(layout.settings(name)))
@@ -56,18 +57,24 @@ def pack(name: str, out: Path, *, questions: bool, checkpoints: bool = False) ->
     files, runs, unfinished = _finished(preset)
     if not checkpoints:
         files = {path for path in files if path.name != layout.CHECKPOINT}
-    reports = [one.key for one in map(registry.artefact, artefacts_of(preset)) if set(one.inputs(preset)) <= files]
-    with writing(out), TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as made:
+    artefacts = map(registry.artefact, artefacts_of(preset))
+    with writing(out), TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
         # What Snakemake reads in the folder that it is unpacked to.
-        chosen, head = Path(made) / "config.yaml", Path(made) / _MANIFEST
-        chosen.write_bytes(yaml.safe_dump({"preset": name, "recorded": True, **settings}, encoding="utf-8"))
-        members = {"config/config.yaml": chosen, **dict(_members(files, Path(made), questions=questions))}
+        defaults, head = Path(folder) / "config.yaml", Path(folder) / _MANIFEST
+        defaults.write_bytes(yaml.safe_dump({"preset": name, "recorded": True, **settings}, encoding="utf-8"))
+        members = {"config/config.yaml": defaults}
+        for number, path in enumerate(sorted(files)):
+            if path.name == call_log.CALL_LOG:
+                members[str(path)] = Path(folder) / str(number)
+                call_log.copy(path, members[str(path)], prompts=questions)
+            elif questions or not path.name.endswith(".items.jsonl"):
+                members[str(path)] = path
         manifest: dict[str, Any] = {
             "preset": name,
             "settings": settings,
             "simulated": any(run["simulated"] for run in runs.values()),
             "questions": questions,
-            "reports": reports,
+            "reports": [artefact.key for artefact in artefacts if set(artefact.inputs(preset)) <= files],
             "cells": {folder: run["run_id"] for folder, run in runs.items()},
             "code": _code(),
             "licences": _licences(preset),
@@ -79,10 +86,10 @@ def pack(name: str, out: Path, *, questions: bool, checkpoints: bool = False) ->
 
 
 def unpack(path: Path, folder: Path) -> dict[str, Any]:
-    """Unpack a bundle into a new folder, every file checked; questions that it lacks are prepared from their source.
+    """Unpack a bundle into a new folder, check every file, prepare questions that it lacks; return its manifest.
 
-    Returns the manifest. Raises UserError where the file is no bundle, damaged or of other code, the folder exists, or
-    the questions cannot be had or are others.
+    Raises UserError if the file is no bundle, damaged or of other code, the folder exists, or the questions cannot be
+    had or are others.
     """
     if folder.exists():
         raise UserError(f"{folder} exists; name a new folder")
@@ -94,7 +101,7 @@ def unpack(path: Path, folder: Path) -> dict[str, Any]:
         folder.parent.mkdir(parents=True, exist_ok=True)
         part = Path(mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         try:
-            manifest = _unpacked(path, file, part)
+            manifest = _extract(path, file, part)
             if not manifest["questions"]:
                 _prepare(config.preset(manifest["preset"], manifest["settings"]), part)
             part.chmod(0o755)
@@ -110,16 +117,15 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[str, dict[str, Any]], lis
     runs: dict[str, dict[str, Any]] = {}
     unfinished: list[str] = []
     results = layout.RESULTS / preset.name
-    for folder in sorted(results.glob("cells/*/*/*/seed*")):
-        if (cell := layout.cell_of(folder)) is None:
-            continue
+    for cell in layout.cells(preset.name):
         try:
-            each = plan(preset, cell)
-            runs[str(folder)] = reuse.identity(each)
-            results_of_cell = layout.cell_files(learned=each.method.trained)
-            files |= {folder / name for name in (*results_of_cell, call_log.CALL_LOG, SERVERS)}
+            cell_plan = plan(preset, cell)
+            runs[str(cell_plan.folder)] = reuse.identity(cell_plan)
         except UserError as error:
             unfinished.append(str(error))
+        else:
+            names = (*layout.cell_files(learned=cell_plan.method.trained), call_log.CALL_LOG, SERVERS)
+            files |= {cell_plan.folder / name for name in names}
     for pattern in ("data/[!.]*", "calibration.json", "timings/*/*/*/seed*/timing.json"):
         files |= {*results.glob(pattern)}
     for pattern in ("data/*", "calibration.*", "timings/*/*/*/seed*"):
@@ -129,17 +135,7 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[str, dict[str, Any]], lis
     return files, runs, unfinished
 
 
-def _members(files: set[Path], folder: Path, *, questions: bool) -> Iterator[tuple[str, Path]]:
-    """Iterate over files by member name; without questions, calls have only their key (a hash) and their reply."""
-    for number, path in enumerate(sorted(files)):
-        if path.name == call_log.CALL_LOG:
-            call_log.copy(path, folder / str(number), prompts=questions)
-            yield str(path), folder / str(number)
-        elif questions or not path.name.endswith(".items.jsonl"):
-            yield str(path), path
-
-
-def _write(out: Path, members: Mapping[str, Path], known: Mapping[str, Any]) -> None:
+def _write(out: Path, members: Mapping[str, Path], entries: Mapping[str, Any]) -> None:
     compressor = zstandard.ZstdCompressor(level=9, write_checksum=True)
     with whole_file(out) as file:
         with compressor.stream_writer(file, closefd=False) as packed, tarfile.open(fileobj=packed, mode="w|") as tar:
@@ -148,31 +144,31 @@ def _write(out: Path, members: Mapping[str, Path], known: Mapping[str, Any]) -> 
                     info = tarfile.TarInfo(name)
                     info.size, info.mtime = path.stat().st_size, _TIME
                     tar.addfile(info, source)
-        if changed := [name for name, entry in known.items() if _entry(members[name]) != entry]:
+        if changed := [name for name, entry in entries.items() if _entry(members[name]) != entry]:
             raise UserError(f"{changed[0]} changed meanwhile; bundle again when no job of the preset runs")
 
 
-def _unpacked(path: Path, file: BinaryIO, folder: Path) -> dict[str, Any]:
+def _extract(path: Path, file: BinaryIO, folder: Path) -> dict[str, Any]:
     """Extract a bundle into a folder, check every file against the manifest, and return that."""
-    left = manifest = None
+    expected = manifest = None
     try:
         with tarfile.open(fileobj=zstandard.ZstdDecompressor().stream_reader(file), mode="r|") as tar:
             for member in tar:
-                if not member.isreg() or (member.name != _MANIFEST if left is None else member.name not in left):
+                if not member.isreg() or member.name not in ([_MANIFEST] if expected is None else expected):
                     raise UserError(f"{path} is no bundle of this suite: {member.name} is none of its files")
                 tar.extract(member, folder, filter="data")
-                if left is None:
+                if expected is None:
                     manifest = orjson.loads((folder / _MANIFEST).read_bytes())
                     if (code := manifest["code"])["sha256"] != _code()["sha256"]:
                         cure = "its maker alone has these" if code["dirty"] else "check that commit out"
                         raise UserError(f"{path} was made by other code: {whose(code)}; {cure}")
-                    left = dict(manifest["files"])
-                elif _entry(folder / member.name) != left.pop(member.name):
+                    expected = dict(manifest["files"])
+                elif _entry(folder / member.name) != expected.pop(member.name):
                     raise UserError(f"{path} was altered: {member.name} is not what its manifest says; fetch it again")
     except (tarfile.TarError, zstandard.ZstdError, orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise UserError(f"{path} is damaged or no bundle of this suite ({error}); fetch it again") from error
-    if manifest is None or left:
-        raise UserError(f"{path} was cut off: {next(iter(left or [_MANIFEST]))} is missing; fetch it again")
+    if manifest is None or expected:
+        raise UserError(f"{path} was cut off: {next(iter(expected or [_MANIFEST]))} is missing; fetch it again")
     return manifest
 
 
@@ -180,12 +176,13 @@ def _prepare(preset: Preset, folder: Path) -> None:
     """Prepare the questions that a bundle was made without; UserError if they are others than the recorded ones."""
     for manifest in sorted((folder / layout.RESULTS / preset.name / "data").glob("*.json")):
         items = folder / layout.items(preset.name, manifest.stem)
-        known = manifest.read_bytes()
+        content = manifest.read_bytes()
+        recorded = orjson.loads(content)
         prepare(manifest.stem, preset.data, preset.splits, items, manifest)
-        then, now = (orjson.loads(content) for content in (known, manifest.read_bytes()))
-        if others := [name for name in then if then[name] != now.get(name) and name != "source"]:
+        prepared = orjson.loads(manifest.read_bytes())
+        if others := [name for name in recorded if recorded[name] != prepared.get(name) and name != "source"]:
             raise UserError(f"the questions of {manifest.stem} are not those of the recorded run: {others[0]} differs")
-        manifest.write_bytes(known)
+        manifest.write_bytes(content)
         for file in (manifest, items):
             os.utime(file, (_TIME, _TIME))
 
@@ -196,39 +193,37 @@ def _entry(path: Path) -> dict[str, Any]:
 
 
 def whose(code: Mapping[str, Any]) -> str:
-    """Return in words whose code made a bundle, of the entry ``code`` of its manifest."""
-    digest = f"digest {code['sha256'][:12]}"
+    """Return in words whose code made a bundle; ``code`` is that entry of its manifest."""
     if code["commit"] is None:
-        return f"code of no known commit, {digest}"
-    return f"commit {code['commit']}{' with changes that are in no commit' if code['dirty'] else ''}, {digest}"
+        source = "code of no known commit"
+    else:
+        source = f"commit {code['commit']}{' with changes that are in no commit' if code['dirty'] else ''}"
+    return f"{source}, digest {code['sha256'][:12]}"
 
 
 def _code() -> dict[str, Any]:
-    """Return the commit of the checkout, whether files differ from it or are in none, and the digest of the code.
-
-    Counted is everything that decides what results and reports look like. The commit is ``None`` without a repository.
-    """
-    folders = ("harness", "baselines", "gmr", "analysis")
+    """Return commit (None without a repository), whether code differs from it, and digest of what decides results."""
     files = sorted(file for file in (ROOT / "config").glob("*.yaml") if file.stem not in _NO_RESULTS)
-    parts = [*(ROOT / folder for folder in folders), *files]
-    commit = _git("rev-parse", "HEAD")
+    parts = [*(ROOT / folder for folder in ("harness", "baselines", "gmr", "analysis")), *files]
     changes = _git("status", "--porcelain", "--", *map(str, parts))
-    return {"commit": commit, "dirty": bool(changes), "sha256": fingerprint(parts)}
+    return {"commit": _git("rev-parse", "HEAD"), "dirty": bool(changes), "sha256": fingerprint(parts)}
 
 
 def _git(*words: str) -> str | None:
     """Return what git prints about the checkout; None without git or a repository."""
     try:
-        said = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=True)  # noqa: S603, S607
+        return subprocess.check_output(["git", "-C", str(ROOT), *words], stderr=subprocess.DEVNULL, text=True).strip()  # noqa: S603, S607
     except (OSError, subprocess.CalledProcessError):
         return None
-    return said.stdout.strip()
 
 
 def _licences(preset: Preset) -> dict[str, Any]:
+    """Return licence and attribution of everything in a bundle that is the work of others, by kind and key."""
     known = read_yaml(ROOT / "config" / "licences.yaml")
-    own = {key: config.backbones(preset)[key].model_dump(include=set(ABOUT)) for key in preset.pool}
-    known["backbones"] |= {key: about for key, about in own.items() if all(about.values())}
+    for key in preset.pool:
+        about = config.backbones(preset)[key].model_dump(include=set(ABOUT))
+        if all(about.values()):
+            known["backbones"][key] = about
     used: dict[str, Any] = {"questions": preset.benchmarks if preset.data == "real" else ()}
     if preset.weights in known["weights"]:
         used["weights"] = [preset.weights]
@@ -238,5 +233,5 @@ def _licences(preset: Preset) -> dict[str, Any]:
         if lacking := [key for key in keys if key not in known[kind]]:
             where = f"`pool` of preset {preset.name}" if lacking[0] in preset.pool else "config/licences.yaml"
             raise UserError(f"{where} does not say the licence and attribution of {lacking[0]}; add both")
-    parts = {kind: {key: known[kind][key] for key in keys} for kind, keys in used.items() if keys}
-    return {"suite": known["suite"], "encoder": known["encoder"], **parts}
+    licences = {kind: {key: known[kind][key] for key in keys} for kind, keys in used.items() if keys}
+    return {"suite": known["suite"], "encoder": known["encoder"], **licences}

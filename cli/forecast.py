@@ -1,4 +1,4 @@
-"""Forecast of a run: calls and tokens a question of a finished slice, times the questions of the run.
+"""Forecast of a run: calls and tokens per question of a finished slice, times the questions of the run.
 
 Test questions cost what the measured ones cost on average, and so do training questions over all passes that were
 measured and that the run makes. Calls about no question, such as the proposals of AFlow's search, stay as they were.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -38,67 +39,74 @@ class Rates(Declaration):
 
 
 def lines(preset: Preset, cells: Sequence[Cell], source: Preset, gpu: str | None) -> Iterator[str]:
-    """Yield what a forecast says: calls, tokens, cost; what endpoints with prices charge; hours of servers or a GPU.
+    """Yield the lines of a forecast: calls, tokens, cost; charges of priced endpoints; hours of servers or a GPU.
 
-    Raises UserError where nothing like the cells was measured, or no speed is known.
+    Raises UserError if nothing like the cells was measured, or no speed is known.
     """
-    found, unlike = forecast(preset, cells, source)
+    amounts, unlike = forecast(preset, cells, source)
     simulated = f" (SIMULATED, replies of {source.length_scale:g} of their length)" if source.simulated else ""
     yield f"{len(cells) - len(unlike)} cells of preset {preset.name}, from {source.name}{simulated}."
     if unlike:
-        yield f"{len(unlike)} cells are like none of it: {', '.join(sorted({one.method for one in unlike}))}."
+        yield f"{len(unlike)} cells are like none of it: {', '.join(sorted({cell.method for cell in unlike}))}."
     for level in ("method", "backbone"):
-        table = found.groupby(level=level, sort=False).sum()[["used", *_ASKED, "cost"]]
+        table = amounts.groupby(level=level, sort=False).sum()[["used", *_ASKED, "cost"]]
         table.loc["all"] = table.sum()
         yield table.to_string(float_format=lambda value: f"{value:,.0f}" if value >= 100 else f"{value:.3g}")
     if preset.simulated:
         return
-    asked = _tokens(found).index
+    backbones = _tokens(amounts).index
     has_prices = False
     if preset.servers or endpoints.is_named():
-        for currency, each in charges(found, config.servers(preset, asked)).items():
+        for currency, costs in charges(amounts, config.servers(preset, backbones)).items():
             has_prices = True
-            said = ", ".join(f"{key} {cost:.3g}" for key, cost in each.dropna().items())
-            yield f"Asked calls at the prices of the endpoints: {said}, all {each.sum():.3g} {currency}."
+            text = ", ".join(f"{key} {cost:.3g}" for key, cost in costs.dropna().items())
+            yield f"Asked calls at the prices of the endpoints: {text}, all {costs.sum():.3g} {currency}."
     rates = {} if gpu else speeds(preset)
-    if rates.keys() >= set(asked):
-        hours = server_hours(found, rates)
-        said = ", ".join(f"{key} {each:.2g}" for key, each in hours.items())
+    if rates.keys() >= set(backbones):
+        hours = server_hours(amounts, rates)
+        text = ", ".join(f"{key} {value:.2g}" for key, value in hours.items())
         yield (
-            f"Hours of the servers, kept full, at the speeds of `gmr health`: {said}; {hours.max():.2g} where each "
+            f"Hours of the servers, kept full, at the speeds of `gmr health`: {text}; {hours.max():.2g} where each "
             f"backbone has a machine of its own, {hours.sum():.2g} where they share one."
         )
     elif gpu or not has_prices:
-        device, spans = gpu_hours(found, gpu)
+        device, spans = gpu_hours(amounts, gpu)
         spans.loc["all"] = spans.sum()
-        said = ", ".join(f"{key} {low:.2g} to {high:.2g}" for key, low, high in spans.itertuples())
-        yield f"Hours of one {device}, kept full, by the assumptions of config/throughput.yaml: {said}."
+        text = ", ".join(f"{key} {low:.2g} to {high:.2g}" for key, low, high in spans.itertuples())
+        yield f"Hours of one {device}, kept full, by the assumptions of config/throughput.yaml: {text}."
 
 
 def forecast(preset: Preset, cells: Sequence[Cell], source: Preset) -> tuple[pd.DataFrame, list[Cell]]:
     """Return calls, tokens and cost of a run by method and backbone, and the cells like which none was measured."""
-    runs = sorted((layout.RESULTS / source.name / "cells").glob("*/*/*/seed*/run.json"))
-    measured = [cell for cell in map(layout.cell_of, (run.parent for run in runs)) if cell is not None]
+    measured = _finished(source.name)
     stand_ins = peers(preset, source)
     pairs = [(cell, most_like(cell, measured, stand_ins)) for cell in cells]
     parts = [_scaled(preset, cell, source, like).assign(method=cell.method) for cell, like in pairs if like]
     if not parts:
-        others = sorted({run.parts[1] for run in layout.RESULTS.glob("*/cells/*/*/*/seed*/run.json")} - {source.name})
+        presets = sorted(path.name for path in layout.RESULTS.glob("*"))
+        others = [name for name in presets if name != source.name and _finished(name)]
         raise UserError(
             f"preset {source.name} has finished no cell like these; measure a slice first: snakemake --cores all cells "
             f"--config preset={source.name} limit='{{share: 0.05}}' seeds='[0]'"
             + (f"; or take finished cells of another preset: --from {' or '.join(others)}" if others else "")
         )
-    return pd.concat(parts).groupby(["method", "backbone"], sort=False).sum(), [one for one, like in pairs if not like]
+    return pd.concat(parts).groupby(["method", "backbone"], sort=False).sum(), [
+        cell for cell, like in pairs if not like
+    ]
+
+
+def _finished(name: str) -> list[Cell]:
+    return [cell for cell in layout.cells(name) if (layout.cell(name, cell) / "run.json").exists()]
 
 
 def peers(preset: Preset, source: Preset) -> dict[str, str]:
-    """Return for each backbone of a preset one of another: itself, else that of its place by size, from the largest."""
-    sizes = {key: one.parameters_b for chosen in (source, preset) for key, one in config.backbones(chosen).items()}
-    ranked, theirs = (sorted(one.backbones, key=lambda key: -sizes[key]) for one in (preset, source))
-    step = (len(theirs) - 1) / max(len(ranked) - 1, 1)
-    places = {key: theirs[round(number * step)] for number, key in enumerate(ranked)}
-    return {key: key if key in theirs else place for key, place in places.items()}
+    """Return for each backbone of a preset one of another: itself, else that of its rank by size, from the largest."""
+    declared = {**config.backbones(source), **config.backbones(preset)}
+    ranked, measured = (
+        sorted(each.backbones, key=lambda key: -declared[key].parameters_b) for each in (preset, source)
+    )
+    step = (len(measured) - 1) / max(len(ranked) - 1, 1)
+    return {key: key if key in measured else measured[round(rank * step)] for rank, key in enumerate(ranked)}
 
 
 def most_like(cell: Cell, measured: Sequence[Cell], stand_ins: Mapping[str, str]) -> Cell | None:
@@ -106,17 +114,17 @@ def most_like(cell: Cell, measured: Sequence[Cell], stand_ins: Mapping[str, str]
 
     Of other backbones the one that stands in for the cell's comes first.
     """
-    wanted = [cell.method, cell.benchmark, stand_ins.get(cell.backbone, cell.backbone), cell.seed]
+    methods = config.methods()
+    wanted = replace(cell, backbone=stand_ins.get(cell.backbone, cell.backbone))
 
-    def kind(one: Cell) -> tuple[str, bool]:
-        return config.methods()[one.method].module, one.backbone == POOL
+    def kind(other: Cell) -> tuple[str, bool]:
+        return methods[other.method].module, other.backbone == POOL
 
-    def differs(one: Cell) -> list[bool]:
-        found = [one.method, one.benchmark, one.backbone, one.seed]
-        return [mine != other for mine, other in zip(wanted, found, strict=True)]
+    def differences(other: Cell) -> list[bool]:
+        return [a != b for a, b in zip(astuple(wanted), astuple(other), strict=True)]
 
-    alike = [one for one in measured if one.method in config.methods() and kind(one) == kind(cell)]
-    return min(alike, key=differs, default=None)
+    alike = [other for other in measured if other.method in methods and kind(other) == kind(cell)]
+    return min(alike, key=differences, default=None)
 
 
 def gpu_hours(amounts: pd.DataFrame, gpu: str | None, path: Path = THROUGHPUT) -> tuple[str, pd.DataFrame]:
@@ -131,31 +139,31 @@ def gpu_hours(amounts: pd.DataFrame, gpu: str | None, path: Path = THROUGHPUT) -
             f"no speed of {strange[0]} is known: measure that of its servers by `gmr health`, or enter it in {path} "
             f"and name the GPU by --gpu ({gpu} has {', '.join(table[gpu])})"
         )
-    found = {}
-    for place, name in ((1, "least"), (0, "most")):
-        rates = [(table[gpu][one].prefill[place], table[gpu][one].decode[place]) for one in tokens.index]
-        found[name] = (tokens / pd.DataFrame(rates, tokens.index, tokens.columns)).sum(axis=1) / 3600
-    return gpu, pd.DataFrame(found)
+    rates = {key: table[gpu][key] for key in tokens.index}
+    spans = {
+        name: server_hours(amounts, {key: (rate.prefill[place], rate.decode[place]) for key, rate in rates.items()})
+        for place, name in ((1, "least"), (0, "most"))
+    }
+    return gpu, pd.DataFrame(spans)
 
 
 def speeds(preset: Preset) -> dict[str, tuple[float, float]]:
     """Return tokens a second that all servers of a backbone read and write, as ``gmr health`` timed its weights."""
     paths = layout.served(preset.name, "any").parent.glob("*.json")
-    found = {}
-    records = [record for path in paths if (record := orjson.loads(path.read_bytes()))["weights"] == preset.weights]
-    for record in sorted(records, key=lambda one: str(one["asked"])):
-        for key, one in record["backbones"].items():
-            each = [Speed(**server["speed"]) for server in one["servers"] if "speed" in server]
-            if each:
-                found[key] = (sum(speed.read for speed in each), sum(speed.together for speed in each))
-    return found
+    records = sorted((orjson.loads(path.read_bytes()) for path in paths), key=lambda record: str(record["asked"]))
+    rates = {}
+    for record in records:
+        for key, backbone in record["backbones"].items() if record["weights"] == preset.weights else ():
+            if timed := [Speed(**server["speed"]) for server in backbone["servers"] if "speed" in server]:
+                rates[key] = (sum(speed.read for speed in timed), sum(speed.together for speed in timed))
+    return rates
 
 
 def server_hours(amounts: pd.DataFrame, rates: Mapping[str, tuple[float, float]]) -> pd.Series[float]:
-    """Return the hours that servers of these :func:`speeds`, kept full, take by backbone."""
+    """Return the hours by backbone that servers take which, kept full, read and write so many tokens a second."""
     tokens = _tokens(amounts)
-    written = pd.DataFrame([rates[key] for key in tokens.index], tokens.index, tokens.columns)
-    return (tokens / written).sum(axis=1) / 3600
+    by_backbone = pd.DataFrame([rates[key] for key in tokens.index], tokens.index, tokens.columns)
+    return (tokens / by_backbone).sum(axis=1) / 3600
 
 
 def charges(amounts: pd.DataFrame, places: Mapping[str, Endpoint]) -> pd.DataFrame:
@@ -164,11 +172,11 @@ def charges(amounts: pd.DataFrame, places: Mapping[str, Endpoint]) -> pd.DataFra
     prices = {key: place.price for key, place in places.items() if place.price is not None}
     if prices and (lacking := [key for key in tokens.index if key not in prices]):
         raise UserError(f"the endpoint of {next(iter(prices))} has a price and that of {lacking[0]} has none; add it")
-    found = {
-        key: {places[key].currency: (tokens["prompt"][key] * one.input + tokens["completion"][key] * one.output) / 1e6}
-        for key, one in prices.items()
-    }
-    return pd.DataFrame.from_dict(found, orient="index")
+    costs: dict[str, dict[str | None, float]] = {}
+    for key, price in prices.items():
+        cost = tokens["prompt"][key] * price.input + tokens["completion"][key] * price.output
+        costs[key] = {places[key].currency: cost / 1e6}
+    return pd.DataFrame.from_dict(costs, orient="index")
 
 
 def _tokens(amounts: pd.DataFrame) -> pd.DataFrame:
@@ -176,37 +184,38 @@ def _tokens(amounts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _scaled(preset: Preset, cell: Cell, source: Preset, like: Cell) -> pd.DataFrame:
-    backbones, asked = config.backbones(preset), config.backbones_of(preset, cell)
-    prepared = layout.manifest(preset.name, cell.benchmark).exists() or preset.data != source.data
-    questions = _questions(preset if prepared else source, cell.benchmark)
+    """Return calls, tokens and cost of a cell by backbone, from those of a measured one."""
+    declared, backbones = config.backbones(preset), config.backbones_of(preset, cell)
+    is_prepared = layout.manifest(preset.name, cell.benchmark).exists() or preset.data != source.data
+    questions = _questions(preset if is_prepared else source, cell.benchmark)
     splits = {"train": (questions.train, preset.limit.train), "test": (questions.test, preset.limit.test)}
     wanted = {phase: preset.limit.count(len(items), most) for phase, (items, most) in splits.items()}
-    longest = max(backbones[key].max_tokens for key in asked)
-    trained_on = {item.id for item in _questions(source, like.benchmark).train}
-    rows = _rows(layout.cell(source.name, like), trained_on, preset.limit.epochs)
-    rows[["used_completion", "completion"]] = rows[["used_completion", "completion"]].clip(upper=longest)
-    had = rows.groupby("phase")["item_id"].nunique()
-    factors = {"neither": 1.0, **{phase: wanted[phase] / had[phase] for phase in wanted if phase in had}}
-    total = rows[[*_USED, *_ASKED]].mul(rows["phase"].map(factors), axis=0).groupby(rows["backbone"]).sum()
-    if not set(total.index) <= set(asked):
+    longest = max(declared[key].max_tokens for key in backbones)
+    training_ids = {item.id for item in _questions(source, like.benchmark).train}
+    uses = _uses(layout.cell(source.name, like), training_ids, preset.limit.epochs)
+    uses[["used_completion", "completion"]] = uses[["used_completion", "completion"]].clip(upper=longest)
+    measured = uses.groupby("phase")["item_id"].nunique()
+    factors = {"neither": 1.0, **{phase: wanted[phase] / measured[phase] for phase in wanted if phase in measured}}
+    total = uses[[*_USED, *_ASKED]].mul(uses["phase"].map(factors), axis=0).groupby(uses["backbone"]).sum()
+    if not set(total.index) <= set(backbones):
         # Measured on other backbones: nothing says which of these would be asked how often.
-        total = pd.DataFrame([total.sum() / len(asked)] * len(asked), pd.Index(asked, name="backbone"))
-    spent = [backbones[key].cost(row["used_prompt"], row["used_completion"]) for key, row in total.iterrows()]
-    return total.assign(cost=spent).reset_index()
+        total = pd.DataFrame([total.sum() / len(backbones)] * len(backbones), pd.Index(backbones, name="backbone"))
+    costs = [declared[key].cost(row["used_prompt"], row["used_completion"]) for key, row in total.iterrows()]
+    return total.assign(cost=costs).reset_index()
 
 
-def _rows(folder: Path, trained_on: Iterable[str], epochs: int | None) -> pd.DataFrame:
+def _uses(folder: Path, training_ids: Iterable[str], epochs: int | None) -> pd.DataFrame:
+    """Return the uses of calls of a cell: phase, calls and tokens used, and those asked (0 where one is repeated)."""
     columns = ["item_id", "backbone", "key", "prompt_tokens", "completion_tokens"]
-    tables = [pd.read_parquet(folder / "calls.parquet", columns=columns).assign(table="calls")]
-    if (learned := folder / "training_calls.parquet").exists():
-        passes = pd.read_parquet(learned, columns=[*columns, "epoch"])
-        made = passes["epoch"] <= (math.inf if epochs is None else epochs)
-        tables.insert(0, passes[made].drop(columns="epoch").assign(table="training"))
-    uses = pd.concat(tables, ignore_index=True)
-    phases = uses["item_id"].isin(trained_on).map({True: "train", False: "neither"})
-    uses = uses.assign(phase=phases.where(uses["table"] != "calls", "test"), used=1)
-    uses = uses.rename(columns={"prompt_tokens": "used_prompt", "completion_tokens": "used_completion"})
-    return uses.assign(**{a: uses[u] * ~uses["key"].duplicated() for a, u in zip(_ASKED, _USED, strict=True)})
+    uses = pd.read_parquet(folder / "calls.parquet", columns=columns).assign(phase="test")
+    if (path := folder / "training_calls.parquet").exists():
+        passes = pd.read_parquet(path, columns=[*columns, "epoch"])
+        passes = passes[passes["epoch"] <= (math.inf if epochs is None else epochs)].drop(columns="epoch")
+        phases = passes["item_id"].isin(training_ids).map({True: "train", False: "neither"})
+        uses = pd.concat([passes.assign(phase=phases), uses], ignore_index=True)
+    uses = uses.rename(columns={"prompt_tokens": "used_prompt", "completion_tokens": "used_completion"}).assign(used=1)
+    is_first = ~uses["key"].duplicated()
+    return uses.assign(**{asked: uses[used] * is_first for asked, used in zip(_ASKED, _USED, strict=True)})
 
 
 def _questions(preset: Preset, benchmark: str) -> Prepared:

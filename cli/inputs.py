@@ -1,4 +1,4 @@
-"""The inputs of every job of the DAG, and whether its outputs were made from the settings and the code as they are."""
+"""Inputs of every job of the DAG, and whether its outputs are current: made from today's settings and code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.runner.config import Cell, Preset
 
 
 class Inputs(NamedTuple):
-    """Files that a job reads, and whether its outputs are current: if not, they are made again."""
+    """Files that a job reads, and whether its outputs are current; others are made again."""
 
     files: list[Path]
     is_current: bool
@@ -24,14 +24,13 @@ def data(preset: Preset, benchmark: str) -> Inputs:
     """Return the inputs of the prepared questions of a benchmark."""
     config.check_benchmark(preset, benchmark)
     code = config_hash.made_of_data(preset)
-    return Inputs([], _is_made_of(preset, f"data/{benchmark}", code, questions(preset, [benchmark])))
+    return _inputs(preset, f"data/{benchmark}", code, [], questions(preset, [benchmark]))
 
 
 def calibration(preset: Preset) -> Inputs:
     """Return the inputs of the calibration of simulated backbones: all questions."""
-    made = [layout.calibration(preset.name)]
-    is_current = _is_made_of(preset, "calibration", simulation.made_of(), made)
-    return Inputs(questions(preset, preset.benchmarks), is_current)
+    outputs = [layout.calibration(preset.name)]
+    return _inputs(preset, "calibration", simulation.made_of(), questions(preset, preset.benchmarks), outputs)
 
 
 def health(preset: Preset, benchmark: str) -> list[Path]:
@@ -60,9 +59,9 @@ def cells(preset: Preset) -> list[Path]:
 
 def timing(preset: Preset, cell: Cell) -> Inputs:
     """Return the inputs of the timing of a method: its finished cell."""
-    made = [layout.timing(preset.name, cell) / "timing.json"]
+    outputs = [layout.timing(preset.name, cell) / "timing.json"]
     code = config_hash.made_of_timing(preset, cell)
-    return Inputs(runs(preset, [cell]), _is_made_of(preset, layout.timing_name(cell), code, made))
+    return _inputs(preset, layout.timing_name(cell), code, runs(preset, [cell]), outputs)
 
 
 def artefact(preset: Preset, key: str) -> Inputs:
@@ -74,7 +73,7 @@ def artefact(preset: Preset, key: str) -> Inputs:
 
 def claims(preset: Preset) -> Inputs:
     """Return the inputs of the claims: every cell and timing that one may be about."""
-    files = {path for entry in reports.about_claims(preset) for path in entry.inputs(preset)}
+    files = {path for entry in reports.artefacts_of_claims(preset) for path in entry.inputs(preset)}
     return _report(preset, "claims", sorted(files), registry.CLAIMS)
 
 
@@ -99,10 +98,10 @@ def runs(preset: Preset, cells: Iterable[Cell]) -> list[Path]:
     return [layout.cell(preset.name, cell) / "run.json" for cell in cells]
 
 
-def _report(preset: Preset, name: str, inputs: list[Path], outputs: Iterable[str]) -> Inputs:
-    made = [layout.report(preset.name, file) for file in outputs]
-    return Inputs(inputs, _is_made_of(preset, f"reports/{name}", reports.made_of(name, preset), made))
+def _report(preset: Preset, name: str, files: list[Path], outputs: Iterable[str]) -> Inputs:
+    paths = [layout.report(preset.name, output) for output in outputs]
+    return _inputs(preset, f"reports/{name}", reports.made_of(name, preset), files, paths)
 
 
-def _is_made_of(preset: Preset, name: str, settings: str, made: Iterable[Path]) -> bool:
-    return config_hash.is_made_of(layout.made_of(preset.name, name), settings, made)
+def _inputs(preset: Preset, name: str, made_of: str, files: list[Path], outputs: Iterable[Path]) -> Inputs:
+    return Inputs(files, config_hash.is_made_of(layout.made_of(preset.name, name), made_of, outputs))

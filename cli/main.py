@@ -1,4 +1,4 @@
-"""The command line ``gmr``: every job of the DAG, and what one does around it."""
+"""Command line ``gmr``: every job of the DAG, and commands around a run."""
 
 from __future__ import annotations
 
@@ -9,20 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cli.app import app
-from cli.commands import exports, runs, sandbox, show
+from cli.commands import exports, runs, sandbox, show  # noqa: F401  adds them to the application
 from cli.parent import end_with_parent, stop_scheduling
 from cli.signals import stop_cleanly
 from harness.errors import UserError
 
-COMMANDS = (exports, runs, sandbox, show)
 
-
-def main() -> None:
-    """Run the command line."""
-    run(app, check_checkout)
-
-
-def run(program: Callable[[], None], first: Callable[[], None] = lambda: None) -> None:
+def main(program: Callable[[], None] = app) -> None:
     """Run a program of commands: one line for a user's mistake, status 2; a traceback only for ours."""
     # How a sum is divided among threads shows in its last digits (harness.concurrency.use_one_thread).
     os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -34,7 +27,7 @@ def run(program: Callable[[], None], first: Callable[[], None] = lambda: None) -
     # Its retries would be a hundred lines; the one line that counts is ours.
     logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
     try:
-        first()
+        check_checkout()
         end_with_parent()
         stop_cleanly()
         program()

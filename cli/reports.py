@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,10 @@ from harness.runner.config import Preset
 def artefacts_of(preset: Preset) -> list[str]:
     """Return the artefacts of a whole run by key: those that the preset names, else all that are not optional.
 
-    Raises UserError for a name that the preset has wrong.
+    Raises UserError if the preset names an unknown one.
     """
-    known = registry.artefacts()
-    names = preset.artefacts or [name for name, artefact in known.items() if not artefact.optional]
-    return [name for name in names if registry.artefact(name).applies_to(preset)]
+    keys = preset.artefacts or [key for key, artefact in registry.artefacts().items() if not artefact.optional]
+    return [key for key in keys if registry.artefact(key).applies_to(preset)]
 
 
 def all_files() -> list[str]:
@@ -32,14 +30,15 @@ def all_files() -> list[str]:
 
 
 def files_of(preset: Preset) -> list[str]:
-    """Return the names of the files of a whole run but the page; one that names its artefacts has no claims."""
-    files = [file for name in artefacts_of(preset) for file in registry.artefact(name).files]
-    return [*files, *([] if preset.artefacts else registry.CLAIMS)]
+    """Return the names of the files of a whole run but the page; a preset that names its artefacts has no claims."""
+    files = [file for key in artefacts_of(preset) for file in registry.artefact(key).files]
+    return files if preset.artefacts else [*files, *registry.CLAIMS]
 
 
-def about_claims(preset: Preset) -> list[Artefact]:
+def artefacts_of_claims(preset: Preset) -> list[Artefact]:
     """Return the artefacts whose cells and timings a claim may be about."""
-    return [one for one in registry.artefacts().values() if (one.cells or one.timings) and one.applies_to(preset)]
+    artefacts = registry.artefacts().values()
+    return [entry for entry in artefacts if (entry.cells or entry.timings) and entry.applies_to(preset)]
 
 
 def made_of(name: str, preset: Preset) -> str:
@@ -47,13 +46,14 @@ def made_of(name: str, preset: Preset) -> str:
     settings: Any
     match name:
         case "claims":
-            settings = [one.choice(preset) for one in about_claims(preset)]
+            settings = [artefact.choice(preset) for artefact in artefacts_of_claims(preset)]
             code = registry.code_of_report("config/published.yaml")
         case "inspect":
             settings, code = list(map(str, config.cells(preset))), registry.code_of_report()
         case "page":
-            shown = [registry.artefact(key) for key in artefacts_of(preset)]
-            settings = [preset.description, [[one.choice(preset), one.title, one.section] for one in shown]]
+            artefacts = [registry.artefact(key) for key in artefacts_of(preset)]
+            choices = [[artefact.choice(preset), artefact.title, artefact.section] for artefact in artefacts]
+            settings = [preset.description, choices]
             code = registry.code_of_report("docs/deviations.md", "config/licences.yaml")
         case _:
             settings, code = registry.artefact(name).choice(preset), registry.artefact(name).code()
@@ -66,33 +66,32 @@ def note_made(name: str, preset: Preset) -> None:
 
 
 def write(name: str, preset: Preset) -> list[Path]:
-    """Make a report, a key of :data:`WRITERS` or ``config/artefacts.yaml``; return its files, or raise UserError."""
-    if name in WRITERS:
-        files = WRITERS[name](preset)
-    else:
-        from analysis import table
+    """Make a report from whatever cells are finished, and return its files.
 
-        files = table.write(registry.artefact(name).build(preset), layout.REPORTS / preset.name, name)
+    Args:
+        name: ``claims``, ``page``, or a key of ``config/artefacts.yaml``.
+        preset: The preset whose report it is.
+
+    Raises:
+        UserError: if the name is unknown, or a table or figure lacks cells.
+    """
+    from analysis import table
+
+    folder = layout.REPORTS / preset.name
+    match name:
+        case "claims":
+            from analysis.claims import report
+
+            files = table.write(report.build(report.source_of(preset)), folder, name)
+        case "page":
+            from analysis import page
+
+            files = [folder / "index.html"]
+            if lacking := page.write(preset, artefacts_of(preset)):
+                logging.info(
+                    "%d further tables and figures can be made: snakemake --cores all %s", len(lacking), *files
+                )
+        case _:
+            files = table.write(registry.artefact(name).build(preset), folder, name)
     note_made(name, preset)
     return files
-
-
-def _claims(preset: Preset) -> list[Path]:
-    """Write the report on the claims from whatever cells are finished."""
-    from analysis.claims.report import build, source_of
-    from analysis.table import write
-
-    return write(build(source_of(preset)), layout.REPORTS / preset.name, "claims")
-
-
-def _page(preset: Preset) -> list[Path]:
-    """Write the page from the reports that are finished; it says how to make the rest."""
-    from analysis.page import write
-
-    page = layout.report(preset.name, "index.html")
-    if lacking := write(preset, artefacts_of(preset)):
-        logging.info("%d further tables and figures can be made: snakemake --cores all %s", len(lacking), page)
-    return [page]
-
-
-WRITERS: Mapping[str, Callable[[Preset], list[Path]]] = {"claims": _claims, "page": _page}

@@ -108,6 +108,6 @@ def main(
 
 
 if __name__ == "__main__":
-    from cli.main import run
+    from cli.main import main as run
 
     run(lambda: typer.run(main))

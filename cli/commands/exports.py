@@ -15,7 +15,7 @@ from harness.errors import UserError
 
 @app.command()
 def bundle(
-    preset: PresetName,
+    name: PresetName,
     file: Annotated[Path, typer.Argument(help="The bundle, such as PRESET.tar.zst.", show_default=False)],
     without_questions: Annotated[
         bool, typer.Option("--without-questions", help="Leave out questions and prompts; who unpacks needs the data.")
@@ -35,19 +35,19 @@ def bundle(
     if unpacking:
         folder = into or Path(file.name.partition(".")[0])
         manifest = unpack(file, folder)
-        typer.echo(_told(folder, manifest))
+        typer.echo(_summary(folder, manifest))
         typer.echo(f"Make its reports by `snakemake --directory {folder} --cores all reports/NAME`, such as:")
     else:
-        manifest = pack(preset, file, questions=not without_questions, checkpoints=checkpoints)
+        manifest = pack(name, file, questions=not without_questions, checkpoints=checkpoints)
         for line in manifest["unfinished"]:
             logging.warning("left out: %s", line)
-        typer.echo(_told(file, manifest))
+        typer.echo(_summary(file, manifest))
     typer.echo(f"  {', '.join(manifest['reports']) or 'none: not every cell of any is finished'}")
 
 
 @app.command()
 def export(
-    preset: PresetName,
+    name: PresetName,
     method: Annotated[
         list[str] | None,
         typer.Option(
@@ -68,39 +68,39 @@ def export(
     from cli import reports
     from harness.runner import config, layout
 
-    chosen = preset_of(preset, overrides)
-    cells = config.cells(chosen)
-    if method is not None:
-        found = sorted((layout.RESULTS / chosen.name / "cells").glob("*/*/*/seed*"))
-        cells = [cell for folder in found if (cell := layout.cell_of(folder)) and cell.method in method]
-    folders = [layout.cell(chosen.name, cell) for cell in cells]
-    unfinished = [folder for folder in folders if not (folder / "run.json").exists()]
-    cells = [cell for cell, folder in zip(cells, folders, strict=True) if folder not in unfinished]
-    asked_for = method or chosen.methods
-    lacking = [key for key in asked_for if key not in {cell.method for cell in cells}]
-    if lacking and (method or not cells):
-        is_usual = tuple(asked_for) == config.preset(preset).methods
-        given = "" if is_usual else f" --config methods='[{', '.join(asked_for)}]'"
+    preset = preset_of(name, overrides)
+    cells = config.cells(preset) if method is None else [cell for cell in layout.cells(name) if cell.method in method]
+    folders = {cell: layout.cell(name, cell) for cell in cells}
+    finished = [cell for cell, folder in folders.items() if (folder / "run.json").exists()]
+    methods = method or preset.methods
+    lacking = [key for key in methods if key not in {cell.method for cell in finished}]
+    if lacking and (method or not finished):
+        is_usual = tuple(methods) == config.preset(name).methods
+        setting = "" if is_usual else f" --config methods='[{', '.join(methods)}]'"
         raise UserError(
-            f"nothing of {lacking[0]} is finished in preset {chosen.name}; run it with "
-            f"`snakemake --cores all {layout.report(chosen.name, 'main_table.md')}{given}`"
+            f"nothing of {lacking[0]} is finished in preset {name}; run it with "
+            f"`snakemake --cores all {layout.report(name, 'main_table.md')}{setting}`"
         )
-    if method is None and unfinished:
-        logging.warning("left out: %s", lacks(unfinished, len(cells)))
-    folder = layout.REPORTS / preset / "inspect"
-    asked = {key: questions(preset, key) for key in dict.fromkeys(cell.benchmark for cell in cells)}
-    for cell in cells:
-        logging.info("%s: %s", cell, write_cell(preset, cell, folder, asked[cell.benchmark]))
+    if method is None and len(finished) < len(cells):
+        unfinished = [folder for cell, folder in folders.items() if cell not in finished]
+        logging.warning("left out: %s", lacks(unfinished, len(finished)))
+    logs = layout.report(name, "inspect")
+    prepared = {key: questions(name, key) for key in dict.fromkeys(cell.benchmark for cell in finished)}
+    for cell in finished:
+        logging.info("%s: %s", cell, write_cell(name, cell, logs, prepared[cell.benchmark]))
     if method is None:
-        reports.note_made("inspect", chosen)
-    logging.info("inspect view --log-dir %s", folder)
+        reports.note_made("inspect", preset)
+    logging.info("inspect view --log-dir %s", logs)
 
 
-def _told(path: Path, manifest: dict[str, Any]) -> str:
+def _summary(path: Path, manifest: dict[str, Any]) -> str:
     from cli.bundle import whose
 
-    size = f"{len(manifest['files'])} files of {sum(one['size'] for one in manifest['files'].values()) / 1e6:.1f} MB"
-    without = "" if manifest["questions"] else " without questions"
-    told = f"preset {manifest['preset']}{without}, {len(manifest['cells'])} cells, {size}, {whose(manifest['code'])}"
+    megabytes = sum(entry["size"] for entry in manifest["files"].values()) / 1e6
+    questions = "" if manifest["questions"] else " without questions"
     warning = "SIMULATED BACKBONES. " if manifest["simulated"] else ""
-    return f"{warning}{path}: {told}; licences are in its manifest.json"
+    return (
+        f"{warning}{path}: preset {manifest['preset']}{questions}, {len(manifest['cells'])} cells, "
+        f"{len(manifest['files'])} files of {megabytes:.1f} MB, {whose(manifest['code'])}; "
+        "licences are in its manifest.json"
+    )

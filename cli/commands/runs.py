@@ -1,4 +1,4 @@
-"""The jobs of the DAG, of which help shows those that are given by hand too; graders and servers before a run."""
+"""Commands that are jobs of the DAG, of which help shows those given by hand too, and checks before a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @app.command(hidden=True)
 def cell(
-    preset: PresetName,
+    name: PresetName,
     method: MethodKey,
     benchmark: BenchmarkKey,
     backbone: BackboneRow,
@@ -32,11 +32,11 @@ def cell(
     from harness.runner.config import Cell
     from harness.runner.plan import plan
 
-    signals.run(cells.run(plan(preset_of(preset, overrides), Cell(method, benchmark, backbone, seed))))
+    signals.run(cells.run(plan(preset_of(name, overrides), Cell(method, benchmark, backbone, seed))))
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def retry(context: typer.Context, preset: PresetName) -> None:
+def retry(context: typer.Context, name: PresetName) -> None:
     """Ask failed calls of all cells of a preset again, with the settings of its last run; their training starts over.
 
     What else is given goes to Snakemake, such as a report to be made with them, or --workflow-profile profiles/slurm.
@@ -45,64 +45,62 @@ def retry(context: typer.Context, preset: PresetName) -> None:
 
     from harness.runner import config, layout
 
-    settings = layout.settings(preset)
-    if not settings.exists():
-        raise UserError(f"preset {preset} has no run here ({settings} is missing), so none of its calls has failed")
-    chosen = preset_of(preset, [f"@{settings}"])
-    cells = [found for log in sorted(layout.logs(preset)) if (found := _forget_failed_calls(chosen, log))]
-    if not cells:
-        logging.info("no call of preset %s has failed", preset)
+    path = layout.settings(name)
+    if not path.exists():
+        raise UserError(f"preset {name} has no run here ({path} is missing), so none of its calls has failed")
+    preset = preset_of(name, [f"@{path}"])
+    targets = [target for log in sorted(layout.logs(name)) if (target := _forget_failed_calls(preset, log))]
+    if not targets:
+        logging.info("no call of preset %s has failed", name)
         return
-    usual, given = config.settings(config.preset(preset)), config.settings(chosen)
-    changed = [f"{key}={json.dumps(value)}" for key, value in given.items() if value != usual[key]]
-    words = ["--cores", "all", *cells, *context.args, "--config", f"preset={preset}", *changed]
+    usual, settings = config.settings(config.preset(name)), config.settings(preset)
+    changed = [f"{key}={json.dumps(value)}" for key, value in settings.items() if value != usual[key]]
+    words = ["--cores", "all", *targets, *context.args, "--config", f"preset={name}", *changed]
     os.execv(sys.executable, [sys.executable, "-m", "snakemake", *words])  # noqa: S606  our own interpreter
 
 
-def _forget_failed_calls(chosen: Preset, path: Path) -> str | None:
-    """Take back a cell of the preset with failed calls, and these; return the file that makes it again, None for none.
-
-    First the result, then the calls: interrupted in between, the cell is run again all the same.
-    """
+def _forget_failed_calls(preset: Preset, path: Path) -> str | None:
+    """Delete the result and the failed calls of a cell; return its target, or None if no call of the preset failed."""
     from harness.llm.call_log import CallLog, CallLogReader
     from harness.runner import config, layout
     from harness.training.loop import delete_checkpoints
 
-    of = layout.cell_of(path.parent)
+    cell = layout.cell_of(path.parent)
     with CallLogReader(path) as log:
-        if of is None or not log.failed():
+        if cell is None or not log.failed():
             return None
     try:
-        config.check_cell(chosen, of)
+        config.check_cell(preset, cell)
     except UserError as error:
-        logging.warning("%s is not of the last run and left as it is (%s)", of, error)
+        logging.warning("%s is not of the last run and left as it is (%s)", cell, error)
         return None
     with CallLog(path) as log:
+        # The result first: interrupted in between, the cell is run again all the same.
         (path.parent / "run.json").unlink(missing_ok=True)
         delete_checkpoints(path.parent)
-        logging.info("%s: %d failed calls to be asked again", of, log.forget_failed())
+        logging.info("%s: %d failed calls to be asked again", cell, log.forget_failed())
     return str(path.parent / "run.json")
 
 
 @app.command()
 def report(
-    name: Annotated[str, typer.Argument(help="An artefact of `gmr --list`, claims, or page.")],
-    preset: PresetName,
+    artefact: Annotated[str, typer.Argument(help="An artefact of `gmr --list`, claims, or page.")],
+    name: PresetName,
     overrides: Overrides = None,
 ) -> None:
     """Make one report of a preset from its finished cells: a table, a figure, the claims, the page of the run."""
     from cli import reports
 
-    chosen = preset_of(preset, overrides)
-    written = reports.write(name, chosen)
-    kind = "simulated backbones" if chosen.simulated else "backbones behind servers"
-    shown = ", ".join(map(str, written)) if len(written) < 10 else f"{len(written)} files below {written[0].parent}"
-    logging.info("%s of preset %s (%s): %s", name, preset, kind, shown)
+    preset = preset_of(name, overrides)
+    files = reports.write(artefact, preset)
+    kind = "simulated backbones" if preset.simulated else "backbones behind servers"
+    text = ", ".join(map(str, files)) if len(files) < 10 else f"{len(files)} files below {files[0].parent}"
+    logging.info("%s of preset %s (%s): %s", artefact, name, kind, text)
 
 
 @app.command()
 def health(
-    preset: PresetName,
+    name: PresetName,
     benchmark: Annotated[
         str | None, typer.Option(help="Only what this benchmark needs; else all of the preset.", show_default=False)
     ] = None,
@@ -115,16 +113,16 @@ def health(
     from cli import health as checks
     from harness.runner import config
 
-    chosen = preset_of(preset, overrides)
+    preset = preset_of(name, overrides)
     if benchmark is not None:
-        config.check_benchmark(chosen, benchmark)
-    written = signals.run(checks.check(chosen, [benchmark] if benchmark else chosen.benchmarks))
-    logging.info("every endpoint serves what preset %s asks: %s", preset, ", ".join(map(str, written)))
+        config.check_benchmark(preset, benchmark)
+    files = signals.run(checks.check(preset, [benchmark] if benchmark else preset.benchmarks))
+    logging.info("every endpoint serves what preset %s asks: %s", name, ", ".join(map(str, files)))
 
 
 @app.command()
 def forecast(
-    preset: PresetName,
+    name: PresetName,
     artefacts: Annotated[
         list[str] | None,
         typer.Argument(help="Names of artefacts; else all, or all cells of the methods that --set has."),
@@ -140,15 +138,16 @@ def forecast(
     from cli.forecast import lines
     from harness.runner import config, layout
 
-    chosen, settings = preset_of(preset, overrides), layout.settings(source)
+    preset, settings = preset_of(name, overrides), layout.settings(source)
     measured = preset_of(source, [f"@{settings}"] if settings.exists() else None)
-    named = [registry.artefact(name) for name in artefacts or ()]
-    for one in named:
-        one.check(chosen)
-    cells = list(dict.fromkeys(cell for one in named for cell in one.cells_of(chosen))) or registry.cells_of(chosen)
-    if not artefacts and chosen.methods != config.preset(preset).methods:
-        cells = [cell for cell in cells if cell.method in chosen.methods]
-    for line in lines(chosen, cells, measured, gpu):
+    entries = [registry.artefact(key) for key in artefacts or ()]
+    for entry in entries:
+        entry.check(preset)
+    cells = list(dict.fromkeys(cell for entry in entries for cell in entry.cells_of(preset)))
+    cells = cells or registry.cells_of(preset)
+    if not artefacts and preset.methods != config.preset(name).methods:
+        cells = [cell for cell in cells if cell.method in preset.methods]
+    for line in lines(preset, cells, measured, gpu):
         typer.echo(line)
 
 
@@ -165,15 +164,15 @@ def validate(
     from harness.benchmarks.validate import validate as validate_benchmark
 
     reports = [signals.run(validate_benchmark(key, source)) for key in benchmark or keys()]
-    for one in reports:
-        typer.echo(one.to_markdown())
-    if any(not one.passed for one in reports):
+    for report in reports:
+        typer.echo(report.to_markdown())
+    if not all(report.passed for report in reports):
         raise typer.Exit(1)
 
 
 @app.command()
 def simulate(
-    preset: PresetName,
+    name: PresetName,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
     engine: Annotated[bool, typer.Option(help="Take the time a real server would (config/simulator.yaml).")] = False,
@@ -186,12 +185,12 @@ def simulate(
     from harness.runner.simulation import simulated_endpoint
     from harness.simulator.server import Faults, ServerBehaviour, serve
 
-    chosen = preset_of(preset, overrides)
-    if not chosen.simulated:
-        raise UserError(f"preset {preset} asks real servers; name one with simulated backbones")
-    failing = read(faults, Faults) if faults is not None else None
-    endpoint = simulated_endpoint(chosen)
-    behaviour = ServerBehaviour(endpoint.calibration.engine if engine else None, failing, latency)
+    preset = preset_of(name, overrides)
+    if not preset.simulated:
+        raise UserError(f"preset {name} asks real servers; name one with simulated backbones")
+    declared_faults = read(faults, Faults) if faults is not None else None
+    endpoint = simulated_endpoint(preset)
+    behaviour = ServerBehaviour(endpoint.calibration.engine if engine else None, declared_faults, latency)
     models = len(endpoint.models()["data"])
     logging.info(f"serving {models} simulated models at http://{host}:{port}/v1, Ctrl-C stops")
     try:
@@ -201,30 +200,28 @@ def simulate(
 
 
 @app.command(hidden=True)
-def data(preset: PresetName, benchmark: BenchmarkKey, overrides: Overrides = None) -> None:
+def data(name: PresetName, benchmark: BenchmarkKey, overrides: Overrides = None) -> None:
     """Load, normalise, check and split one benchmark."""
     from harness.benchmarks.prepare import prepare
     from harness.runner import config, config_hash, layout
 
-    chosen = preset_of(preset, overrides)
-    config.check_benchmark(chosen, benchmark)
-    items, manifest = layout.items(preset, benchmark), layout.manifest(preset, benchmark)
-    prepare(benchmark, chosen.data, chosen.splits, items, manifest)
-    made_of = layout.made_of(preset, f"data/{benchmark}")
-    config_hash.note_made_of(made_of, config_hash.made_of_data(chosen))
+    preset = preset_of(name, overrides)
+    config.check_benchmark(preset, benchmark)
+    prepare(benchmark, preset.data, preset.splits, layout.items(name, benchmark), layout.manifest(name, benchmark))
+    config_hash.note_made_of(layout.made_of(name, f"data/{benchmark}"), config_hash.made_of_data(preset))
 
 
 @app.command(hidden=True)
-def calibration(preset: PresetName, overrides: Overrides = None) -> None:
+def calibration(name: PresetName, overrides: Overrides = None) -> None:
     """Calibrate the simulated backbones to a preset's questions."""
     from harness.runner.simulation import calibrate
 
-    signals.run(calibrate(preset_of(preset, overrides)))
+    signals.run(calibrate(preset_of(name, overrides)))
 
 
 @app.command(hidden=True)
 def timing(
-    preset: PresetName,
+    name: PresetName,
     method: MethodKey,
     benchmark: BenchmarkKey,
     backbone: BackboneRow,
@@ -236,4 +233,4 @@ def timing(
     from harness.runner.config import Cell
     from harness.runner.plan import plan
 
-    signals.run(timings.run(plan(preset_of(preset, overrides), Cell(method, benchmark, backbone, seed))))
+    signals.run(timings.run(plan(preset_of(name, overrides), Cell(method, benchmark, backbone, seed))))

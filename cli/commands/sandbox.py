@@ -1,4 +1,4 @@
-"""A program in the sandbox by hand, and what the sandbox can do on this machine."""
+"""Command that executes a program in the sandbox, or says what the sandbox can do on this machine."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ def sandbox(
         Path | None, typer.Argument(help="The program; - for standard input. Without: the levels that work here.")
     ] = None,
     tests: Annotated[Path | None, typer.Option(help="Checks, statements with assert; without, does it run?")] = None,
-    setup: Annotated[Path | None, typer.Option(help="What runs before the program, and before the checks.")] = None,
-    entry_point: Annotated[str, typer.Option(help="The function that the checks are about.")] = "",
     level: Annotated[str | None, typer.Option(help="full or rlimit; the best one without.")] = None,
 ) -> None:
     """Execute a program and its checks as a benchmark does, or see what this machine offers.
@@ -42,15 +40,8 @@ def sandbox(
             reason = refusal(name)
             typer.echo(f"{name:<10}{'does not work: ' + visible(reason) if reason else 'works'}")
         raise typer.Exit(_NOT_PASSED if refusal(LEVELS[0]) else 0)
-    if entry_point and tests is None:
-        raise UserError("--entry-point names the function that the checks are about; give --tests too")
-    program = Program(
-        source=_text(file),
-        setup=_statements(setup) if setup else "",
-        checks=_statements(tests) if tests else "",
-        entry_point=entry_point,
-    )
-    execution, used = signals.run(_executed(program, level))
+    program = Program(source=_source(file), checks=_checks(tests) if tests else "")
+    execution, used = signals.run(_execute(program, level))
     lines = {"outcome": execution.outcome, "detail": execution.detail, "level": used}
     typer.echo("\n".join(f"{name:<10}{visible(text)}" for name, text in lines.items() if text))
     for line in execution.stdout.splitlines():
@@ -59,14 +50,14 @@ def sandbox(
         raise typer.Exit(_SANDBOX_ERROR if execution.outcome is Outcome.SANDBOX_ERROR else _NOT_PASSED)
 
 
-async def _executed(program: Program, level: str | None) -> tuple[Execution, str]:
+async def _execute(program: Program, level: str | None) -> tuple[Execution, str]:
     from harness.sandbox import Sandbox
 
     async with Sandbox(workers=1, level=level) as box:
         return await box.run(program), box.level
 
 
-def _text(path: Path) -> str:
+def _source(path: Path) -> str:
     try:
         content = typer.get_binary_stream("stdin").read() if str(path) == "-" else path.read_bytes()
         return content.decode("utf-8-sig")
@@ -76,9 +67,9 @@ def _text(path: Path) -> str:
         raise UserError(f"{path} is no text (byte {error.start} is not UTF-8); expected Python source") from error
 
 
-def _statements(path: Path) -> str:
-    """Parse trusted source; UserError for a syntax error, which is the user's and no outcome."""
-    source = _text(path)
+def _checks(path: Path) -> str:
+    """Return the trusted checks; UserError for a syntax error in them, which is no outcome of the program."""
+    source = _source(path)
     try:
         ast.parse(source, path.name)
     except (SyntaxError, ValueError) as error:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @app.command()
 def show(
-    preset: PresetName,
+    name: PresetName,
     method: Annotated[str, typer.Argument(help="A key of config/methods.yaml.")],
     benchmark: Annotated[str, typer.Argument(help="A key of config/benchmarks.yaml.")],
     item: Annotated[
@@ -40,9 +40,10 @@ def show(
     """
     if item is not None and (wrong or errors):
         raise UserError("--wrong and --errors are for the list; leave the question out, or them")
-    chosen = preset_of(preset, overrides)
-    cell = _cell_of(chosen, method, benchmark, backbone, seed)
-    typer.echo(_list(chosen, cell, wrong, errors, as_json) if item is None else _one(chosen, cell, item, full, as_json))
+    preset = preset_of(name, overrides)
+    cell = _cell_of(preset, method, benchmark, backbone, seed)
+    outcomes = [outcome for outcome, is_listed in (("wrong", wrong), ("error", errors)) if is_listed]
+    typer.echo(_table(preset, cell, outcomes, as_json) if item is None else _text(preset, cell, item, full, as_json))
 
 
 @app.command()
@@ -55,9 +56,11 @@ def route(
     checkpoint: Annotated[
         Path | None, typer.Option(help="The router's file, instead of benchmark, method and seed.")
     ] = None,
-    preset: Annotated[
+    name: Annotated[
         str | None,
-        typer.Option(help="Whose router, data and backbones; else that of config/config.yaml, or of --checkpoint."),
+        typer.Option(
+            "--preset", help="Whose router, data and backbones; else that of config/config.yaml, or of --checkpoint."
+        ),
     ] = None,
     walk: Annotated[bool, typer.Option("--run", help="Ask the backbones, step by step to the answer.")] = False,
     greedy: Annotated[bool, typer.Option("--greedy", help="With --run: always the most probable choice.")] = False,
@@ -76,72 +79,74 @@ def route(
     from cli.trajectory_printer import Page, to_json
     from harness.training.loop import CHECKPOINT
 
-    def chosen(trained: str, backbones: Sequence[str]) -> Preset:
-        return preset_of(preset or trained, [*(overrides or ()), f"backbones=[{', '.join(backbones)}]"])
+    def preset_for(trained: str, backbones: Sequence[str]) -> Preset:
+        return preset_of(name or trained, [*(overrides or ()), f"backbones=[{', '.join(backbones)}]"])
 
     if checkpoint is None:
         if benchmark is None:
             raise UserError("name the --benchmark that the router was trained on, or its file by --checkpoint")
-        own = preset_of(preset or default_preset(), overrides)
-        checkpoint = _finished(own, _cell_of(own, method or "gmr", benchmark, None, seed)) / CHECKPOINT
-    restored = routing.restore(checkpoint, chosen, greedy=greedy)
+        preset = preset_of(name or default_preset(), overrides)
+        checkpoint = _folder(preset, _cell_of(preset, method or "gmr", benchmark, None, seed)) / CHECKPOINT
+    restored = routing.restore(checkpoint, preset_for, greedy=greedy)
     if item is not None:
         asked = routing.prepared_question(restored, item)
     else:
         asked = routing.own_question(restored, question or "")
-    found = signals.run(routing.run(restored, asked)) if walk else routing.next_decision(restored, asked)
+    result = signals.run(routing.run(restored, asked)) if walk else routing.next_decision(restored, asked)
     about = routing.about(restored, asked)
     if as_json:
-        typer.echo(to_json({"about": about, "walk" if walk else "outlook": found}))
+        typer.echo(to_json({"about": about, "walk" if walk else "outlook": result}))
     else:
-        typer.echo(routing.to_text(about, found, Page(full=full)))
+        typer.echo(routing.to_text(about, result, Page(full=full)))
 
 
-def _one(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> str:
+def _text(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> str:
+    """Return the trajectory of one question."""
     from analysis.results import read
     from analysis.trajectories import questions, records
     from cli.trajectory_printer import Page, check_item, record_lines, to_json
     from harness.runner.results import SIMULATED_WARNING
 
-    found = read(_finished(preset, cell))
-    run = found.run
-    check_item(item, list(found.items["item_id"]), str(cell))
-    asked = questions(preset.name, cell.benchmark)
-    record = next(one for one in records(preset.name, cell, asked) if one.item.id == item)
+    results = read(_folder(preset, cell))
+    run = results.run
+    check_item(item, list(results.items["item_id"]), str(cell))
+    prepared = questions(preset.name, cell.benchmark)
+    record = next(record for record in records(preset.name, cell, prepared) if record.item.id == item)
     if as_json:
         return to_json({"preset": preset.name, "simulated": run.simulated, "cell": cell, "record": record})
-    head = [f"{run.method_title} on {run.benchmark_title}, {cell}, preset {preset.name}", ""]
-    return "\n".join(
-        [*([f"{SIMULATED_WARNING}.", ""] if run.simulated else []), *head, *record_lines(record, Page(full=full))]
-    )
+    warning = [f"{SIMULATED_WARNING}.", ""] if run.simulated else []
+    title = f"{run.method_title} on {run.benchmark_title}, {cell}, preset {preset.name}"
+    return "\n".join([*warning, title, "", *record_lines(record, Page(full=full))])
 
 
-def _list(preset: Preset, cell: Cell, wrong: bool, errors: bool, as_json: bool) -> str:
+def _table(preset: Preset, cell: Cell, outcomes: Sequence[str], as_json: bool) -> str:
+    """Return a line for each question of a cell, or for those with the given outcomes."""
     from analysis.results import outcome, read
     from cli.trajectory_printer import in_order, to_json, visible
     from harness.runner.results import SIMULATED_WARNING
 
-    made = read(_finished(preset, cell))
-    rows, simulated = made.items, made.run.simulated
-    kept = rows[["item_id", "correct", "status", "detail", "calls", "cost_total"]]
-    found = kept.rename(columns={"item_id": "id", "cost_total": "cost"}).assign(
-        tokens=rows["prompt_tokens"] + rows["completion_tokens"],
-        outcome=list(map(outcome, rows["status"], rows["correct"])),
+    results = read(_folder(preset, cell))
+    items, simulated = results.items, results.run.simulated
+    kept = items[["item_id", "correct", "status", "detail", "calls", "cost_total"]]
+    rows = kept.rename(columns={"item_id": "id", "cost_total": "cost"}).assign(
+        tokens=items["prompt_tokens"] + items["completion_tokens"],
+        outcome=list(map(outcome, items["status"], items["correct"])),
     )
-    asked = [name for name, chosen in (("wrong", wrong), ("error", errors)) if chosen]
-    some = (found[found["outcome"].isin(asked)] if asked else found).sort_values("id", key=in_order)
+    right, failed = rows["correct"].sum(), (rows["outcome"] == "error").sum()
+    head = f"{cell}, preset {preset.name}: {right} of {len(rows)} right, {failed} in error."
+    if outcomes:
+        rows = rows[rows["outcome"].isin(outcomes)]
+    rows = rows.sort_values("id", key=in_order)
     if as_json:
-        items = some.drop(columns="outcome").to_dict("records")
-        return to_json({"preset": preset.name, "simulated": simulated, "cell": cell, "items": items})
-    failed = (found["outcome"] == "error").sum()
-    head = f"{cell}, preset {preset.name}: {found['correct'].sum()} of {len(found)} right, {failed} in error."
-    shown = f"Shown: {len(some)}." if asked else "Shown: all."
-    width = some["id"].str.len().max() if len(some) else 0
+        records = rows.drop(columns="outcome").to_dict("records")
+        return to_json({"preset": preset.name, "simulated": simulated, "cell": cell, "items": records})
+    width = max(map(len, rows["id"]), default=0)
     lines = [
-        f"{visible(one.id):<{width}}  {one.outcome}  {one.calls:>3} calls  "
-        f"{one.tokens:>7,} tokens  cost {one.cost:.2e}  {visible(': '.join(filter(None, (one.status, one.detail))))}"
-        for one in some.itertuples()
+        f"{visible(row.id):<{width}}  {row.outcome}  {row.calls:>3} calls  "
+        f"{row.tokens:>7,} tokens  cost {row.cost:.2e}  {visible(': '.join(filter(None, (row.status, row.detail))))}"
+        for row in rows.itertuples()
     ]
+    shown = f"Shown: {len(rows) if outcomes else 'all'}."
     return "\n".join([*([f"{SIMULATED_WARNING}."] if simulated else []), head, shown, "", *lines])
 
 
@@ -160,7 +165,7 @@ def _cell_of(preset: Preset, method: str, benchmark: str, backbone: str | None, 
     return cell
 
 
-def _finished(preset: Preset, cell: Cell) -> Path:
+def _folder(preset: Preset, cell: Cell) -> Path:
     """Return the folder of a finished cell; UserError with the command that makes it."""
     from harness.runner import layout
 

@@ -92,6 +92,12 @@ def cell_of(folder: Path) -> Cell | None:
     return None
 
 
+def cells(preset: str) -> list[Cell]:
+    """Return the cells of a preset that have a folder, finished or not."""
+    folders = sorted((RESULTS / preset).glob("cells/*/*/*/seed*"))
+    return [cell for folder in folders if (cell := cell_of(folder)) is not None]
+
+
 def report(preset: str, name: str) -> Path:
     """Return the file of an artefact."""
     return REPORTS / preset / name

@@ -108,14 +108,14 @@ def test_a_spent_budget_ends_the_command_with_one_line_and_begins_nothing_else(
     def spent() -> None:
         raise BudgetError("the budget is spent")
 
-    told: list[str] = []
+    calls: list[str] = []
     for name in ("end_with_parent", "stop_cleanly"):
         monkeypatch.setattr(main, name, lambda: None)
-    monkeypatch.setattr(main, "stop_scheduling", lambda: told.append("snakemake"))
+    monkeypatch.setattr(main, "stop_scheduling", lambda: calls.append("snakemake"))
     monkeypatch.setattr(logging, "raiseExceptions", True)
     with pytest.raises(SystemExit) as ended:
-        main.run(spent)
-    assert (ended.value.code, told) == (2, ["snakemake"])
+        main.main(spent)
+    assert (ended.value.code, calls) == (2, ["snakemake"])
     assert [record.getMessage() for record in caplog.records] == ["error: the budget is spent"]
 
 

@@ -52,11 +52,9 @@ def test_a_wrong_program_does_not_says_where_and_does_not_steer_the_terminal() -
     assert "  <U+001B>[2J" in found.stdout
 
 
-def test_without_checks_the_question_is_whether_it_runs(folder: Path) -> None:
+def test_without_checks_the_question_is_whether_it_runs() -> None:
     assert gmr("-", given="1 + 1").exit_code == 0
     assert "ZeroDivisionError: division by zero (program, line 1)" in gmr("-", given="1 / 0").stdout
-    (folder / "setup.py").write_text("import math\n")
-    assert gmr("-", "--setup", "setup.py", given="math.pi").exit_code == 0
 
 
 def test_a_failure_of_the_sandbox_is_not_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +71,6 @@ def test_a_failure_of_the_sandbox_is_not_the_programs(monkeypatch: pytest.Monkey
         (("absent.py",), "cannot read absent.py: No such file"),
         (("binary",), r"binary is no text \(byte 2 is not UTF-8\)"),
         (("middle.py", "--tests", "unfinished"), r"unfinished has to be Python.*\(unfinished, line 2\)"),
-        (("middle.py", "--entry-point", "middle"), "give --tests too"),
         (("middle.py", "--level", "docker"), "unknown sandbox level 'docker'"),
     ],
 )

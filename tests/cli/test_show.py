@@ -103,9 +103,10 @@ def test_the_document_holds_all_that_was_said_and_decided(run: Path) -> None:
     found = document("gmr", "gsm_hard", "q0")
     assert (found["simulated"], found["cell"]["method"], found["record"]["totals"]["depth"]) == (True, "gmr", 2)
     first, second = found["record"]["steps"]
+    quarter = pytest.approx(0.25, abs=1e-6)  # log-probabilities are written with 6 decimals
     assert first["calls"][0]["messages"][1] == {"role": "user", "content": "Turn 1: 'Three'?"}
-    assert second["retrieved"] == {"1": {"is_open": False, "probability": 0.75}}
-    assert second["role"] == {"name": "role", "slot": 0, "choice": "Math/R2", "options": 4, "probability": 0.25}
+    assert second["retrieved"] == {"1": {"is_open": False, "probability": pytest.approx(0.75, abs=1e-6)}}
+    assert second["role"] == {"name": "role", "slot": 0, "choice": "Math/R2", "options": 4, "probability": quarter}
     assert found["record"]["final"][0]["reply"] == "The answer is 7"
 
 

@@ -87,8 +87,8 @@ def test_commands_of_the_suite_are_parsed_and_name_what_exists(known: Path) -> N
         given = parse(command.words[1:])
         # What begins with @ is the file of a run.
         overrides = dict(text.split("=", 1) for text in given.get("overrides") or () if not text.startswith("@"))
-        if preset := given.get("preset"):
-            config.preset(preset, {key: files.yaml_value(value) for key, value in overrides.items()})
+        if name := given.get("name"):
+            config.preset(name, {key: files.yaml_value(value) for key, value in overrides.items()})
         benchmarks = given.get("benchmark") or ()
         named = {benchmarks} if isinstance(benchmarks, str) else set(benchmarks)
         assert named <= set(files.read_yaml(known / "benchmarks.yaml")), command
