@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin
 
 import httpx2
 import orjson
@@ -42,16 +42,16 @@ _TOKENS = 16
 
 
 async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
-    """Ask every server of a preset what it serves; write that down for some benchmarks, and return the files, one each.
+    """Ask every server of a preset what it serves and measure its speed; write a file for each benchmark, return them.
 
-    Raises UserError with a line for each server that is down, refuses the key, does not serve what the preset asks,
-    does not complete a prompt as calls need it, or cannot take the longest question; or where backbones are simulated
-    or questions not prepared. The speed of servers is measured one after another, as they may share a machine.
+    Servers are timed one after another, as they may share a machine. Raises UserError with a line for each server that
+    is down, refuses the key, does not serve what the preset asks, does not complete a prompt as calls need it, or
+    cannot take the longest question; or if backbones are simulated or questions not prepared.
     """
     if preset.simulated:
         raise UserError(f"preset {preset.name} has simulated backbones, which need no server and no health check")
-    asked = backbones_of(preset)
-    places = config.servers(preset, asked)
+    backbones = backbones_of(preset)
+    places = config.servers(preset, backbones)
     needed = {key: needs(preset, key) for key in benchmarks}
     # Snakemake runs a check for each benchmark, and they would measure each other.
     lock = layout.served(preset.name, "any").with_name(".lock")
@@ -59,27 +59,27 @@ async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
         lock.parent.mkdir(parents=True, exist_ok=True)
         held = await AsyncFileLock(lock).acquire()
     async with held:
-        record = _of_this_run(preset, places)
+        record = _record_of_this_run(preset, places)
         if record is None:
             record = {
                 "preset": preset.name,
                 "asked": datetime.now(UTC).isoformat(timespec="seconds"),
                 "weights": preset.weights,
-                "backbones": await _ask(preset, asked, places, needed),
+                "backbones": await _ask(preset, backbones, places, needed),
             }
         else:
-            _refuse(preset, list(_too_short(asked, record["backbones"], needed)))
-        written = {layout.served(preset.name, key): {**record, "tokens_needed": needed[key]} for key in needed}
-        for path, content in written.items():
+            _refuse(preset, list(_too_short(backbones, record["backbones"], needed)))
+        paths = {key: layout.served(preset.name, key) for key in needed}
+        for key, path in paths.items():
+            content = {**record, "tokens_needed": needed[key]}
             write_atomically(path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
-    return list(written)
+    return list(paths.values())
 
 
 def backbones_of(preset: Preset) -> dict[str, Backbone]:
     """Return every backbone that a cell of a preset may ask, with its weights in that preset."""
-    keys = dict.fromkeys(key for cell in config.cells(preset) for key in config.backbones_of(preset, cell))
-    declared = config.backbones(preset)
-    return {key: backbone for key, backbone in declared.items() if key in keys}
+    keys = {key for cell in config.cells(preset) for key in config.backbones_of(preset, cell)}
+    return {key: backbone for key, backbone in config.backbones(preset).items() if key in keys}
 
 
 def needs(preset: Preset, benchmark: str) -> int:
@@ -90,7 +90,7 @@ def needs(preset: Preset, benchmark: str) -> int:
     return math.ceil(longest / _BYTES_A_TOKEN) + _INSTRUCTIONS + reply
 
 
-def _of_this_run(preset: Preset, places: Mapping[str, Endpoint]) -> dict[str, Any] | None:
+def _record_of_this_run(preset: Preset, places: Mapping[str, Endpoint]) -> dict[str, Any] | None:
     """Return what another job of the same run of Snakemake wrote of the same servers, or None; by hand None."""
     if PARENT not in os.environ:
         return None
@@ -98,44 +98,43 @@ def _of_this_run(preset: Preset, places: Mapping[str, Endpoint]) -> dict[str, An
     for path in sorted(layout.served(preset.name, "any").parent.glob("*.json")):
         if path.stat().st_mtime >= layout.PLANNED.stat().st_mtime:
             record: dict[str, Any] = orjson.loads(path.read_bytes())
-            if {key: [one["url"] for one in of["servers"]] for key, of in record["backbones"].items()} == urls:
+            entries = record["backbones"].items()
+            if {key: [server["url"] for server in entry["servers"]] for key, entry in entries} == urls:
                 return record
     return None
 
 
 async def _ask(
-    preset: Preset, asked: Mapping[str, Backbone], places: Mapping[str, Endpoint], needed: Mapping[str, int]
+    preset: Preset, backbones: Mapping[str, Backbone], places: Mapping[str, Endpoint], needed: Mapping[str, int]
 ) -> dict[str, Any]:
     """Return what is written down of each backbone; UserError with everything that is wrong with any."""
     async with http_client(AT_ONCE + sum(len(place.urls) for place in places.values())) as http:
-        servers = {key: [Server(url, places[key], http) for url in places[key].urls] for key in asked}
-        found = await gather(_describe(asked[key], servers[key], places[key], http) for key in asked)
-        backbones = {key: one for key, one in zip(asked, found, strict=True) if isinstance(one, dict)}
-        problems = [problem for one in found if not isinstance(one, dict) for problem in one]
-        _refuse(preset, [*problems, *_too_short(asked, backbones, needed)])
-        for key, backbone in asked.items():
-            for server, written in zip(servers[key], backbones[key]["servers"], strict=True):
+        servers = {key: [Server(url, places[key], http) for url in places[key].urls] for key in backbones}
+        answers = await gather(_describe(backbones[key], servers[key], places[key], http) for key in backbones)
+        entries = {key: entry for key, entry in zip(backbones, answers, strict=True) if isinstance(entry, dict)}
+        problems = [problem for answer in answers if isinstance(answer, list) for problem in answer]
+        _refuse(preset, [*problems, *_too_short(backbones, entries, needed)])
+        for key, backbone in backbones.items():
+            for server, entry in zip(servers[key], entries[key]["servers"], strict=True):
                 try:
                     speed, lacks = await measure(backbone, server, places[key])
                 except UserError as error:
                     problems.append(str(error))
                     continue
-                if backbones[key]["context_length"] is None:
+                if entries[key]["context_length"] is None:
                     lacks.append(_no_window(backbone, max(needed.values(), default=0)))
                 logger.info("%s of %s %s", server.url, key, speed)
                 for lack in lacks:
                     logger.warning("%s of %s %s", server.url, key, lack)
-                written |= {"speed": speed.model_dump(), "lacks": lacks}
+                entry |= {"speed": speed.model_dump(), "lacks": lacks}
         _refuse(preset, problems)
-    return backbones
+    return entries
 
 
 def _refuse(preset: Preset, problems: list[str]) -> None:
     if problems:
-        raise UserError(
-            f"{len(problems)} problem{'s' if len(problems) > 1 else ''} with the servers of preset {preset.name}:"
-            + "".join(f"\n  {problem}" for problem in problems)
-        )
+        number = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+        raise UserError("\n  ".join([f"{number} with the servers of preset {preset.name}:", *problems]))
 
 
 async def _describe(
@@ -175,10 +174,9 @@ async def _describe(
 
 
 async def _version(url: str, http: httpx2.AsyncClient) -> str | None:
-    base = urlsplit(url)._replace(path="", query="", fragment="").geturl()
     for path in _VERSIONS:
         try:
-            answer = await http.get(f"{base}{path}", timeout=_LIMIT_S)
+            answer = await http.get(urljoin(url, path), timeout=_LIMIT_S)
             version = answer.json()["version"]
         except (httpx2.HTTPError, OSError, ValueError, LookupError, TypeError):
             continue
@@ -188,13 +186,13 @@ async def _version(url: str, http: httpx2.AsyncClient) -> str | None:
 
 
 def _too_short(
-    asked: Mapping[str, Backbone], backbones: Mapping[str, Mapping[str, Any]], needed: Mapping[str, int]
+    backbones: Mapping[str, Backbone], entries: Mapping[str, Mapping[str, Any]], needed: Mapping[str, int]
 ) -> Iterator[str]:
-    for key, one in backbones.items():
-        window = one["context_length"] or asked[key].context_length
+    for key, entry in entries.items():
+        window = entry["context_length"] or backbones[key].context_length
         if short := [f"{name} ({tokens})" for name, tokens in needed.items() if window is not None and tokens > window]:
             yield (
-                f"{one['servers'][0]['url']} of {key} takes {window} tokens, prompt and reply together, too few for "
+                f"{entry['servers'][0]['url']} of {key} takes {window} tokens, prompt and reply together, too few for "
                 f"the longest questions of {', '.join(short)}; start it with --max-model-len {max(needed.values())} "
                 "or more (llama.cpp: -c, of which each of -np gets its part)"
             )

@@ -50,18 +50,17 @@ class Speed(Declaration):
 
 
 def short_request(backbone: Backbone, tokens: int, draw: int = _SEED) -> Request:
-    """Return a request with all that calls to a backbone have, for so many tokens at most."""
+    """Return a request with all parameters that calls to a backbone have, for at most so many tokens."""
     prompt, tokens = backbone.prompt(_PROMPT), min(tokens, backbone.max_tokens)
     sampling = backbone.sampling._asdict()
     return Request(backbone.model, None, prompt, **sampling, max_tokens=tokens, draw=draw, stop=backbone.stop)
 
 
 async def complete(backbone: Backbone, server: Server, place: Endpoint, request: Request) -> Reply:
-    """Return a completion; UserError where it is refused, fails or could not be counted, with what to do."""
+    """Return a completion; UserError with what to do if it is refused, fails or could not be counted."""
     where = f"{server.url} of {backbone.key}"
-    limit = min(place.timeout_s, _LIMIT_S)
     try:
-        return await server.complete(request, within_s=limit, tries=TRIES)
+        return await server.complete(request, within_s=min(place.timeout_s, _LIMIT_S), tries=TRIES)
     except MalformedReplyError as error:
         raise UserError(f"{where} answers with {error}; {error.cure or 'see its log'}") from error
     except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
@@ -84,29 +83,29 @@ async def measure(backbone: Backbone, server: Server, place: Endpoint) -> tuple[
     """
 
     async def timed(*requests: Request) -> tuple[list[Reply], float]:
-        began = time.perf_counter()
+        start = time.perf_counter()
         replies = await gather(complete(backbone, server, place, request) for request in requests)
-        return replies, time.perf_counter() - began
+        return replies, time.perf_counter() - start
 
     greedy = replace(short_request(backbone, _ALONE), **GREEDY._asdict())
-    (first,), took = await timed(greedy)
-    alone = max(first.completion_tokens, 1) / took
+    (first,), seconds = await timed(greedy)
+    alone = max(first.completion_tokens, 1) / seconds
     at_once = min(place.max_in_flight, AT_ONCE)
-    each = min(max(int(alone * _TOGETHER_S / at_once), _LEAST), _MOST)
-    asked = [short_request(backbone, each, _SEED - number) for number in range(at_once)]
-    penalised = place.extended and backbone.sampling.repetition_penalty != GREEDY.repetition_penalty
-    if penalised:
-        asked[0] = replace(greedy, max_tokens=asked[0].max_tokens, repetition_penalty=_PENALTY)
-    replies, took = await timed(*asked)
-    together = max(sum(reply.completion_tokens for reply in replies), 1) / took
-    prompts, took = await timed(_long(greedy))
-    if took < _QUICK_S:
-        prompts, took = await timed(*(_long(greedy) for _ in range(at_once)))
-    read = sum(reply.prompt_tokens for reply in prompts) / took
-    rates = {"alone": alone, "together": together, "read": read}
+    tokens = min(max(int(alone * _TOGETHER_S / at_once), _LEAST), _MOST)
+    requests = [short_request(backbone, tokens, _SEED - number) for number in range(at_once)]
+    has_penalty = place.extended and backbone.sampling.repetition_penalty != GREEDY.repetition_penalty
+    if has_penalty:
+        requests[0] = replace(greedy, max_tokens=requests[0].max_tokens, repetition_penalty=_PENALTY)
+    replies, seconds = await timed(*requests)
+    together = max(sum(reply.completion_tokens for reply in replies), 1) / seconds
+    prompts, seconds = await timed(_long(greedy))
+    if seconds < _QUICK_S:
+        prompts, seconds = await timed(*(_long(greedy) for _ in range(at_once)))
+    rates = {"alone": alone, "together": together, "read": sum(reply.prompt_tokens for reply in prompts) / seconds}
     speed = Speed(at_once=at_once, **{name: float(f"{rate:.3g}") for name, rate in rates.items()})
     lacks = [_too_slow(speed, backbone, place)]
-    if penalised and _begin_alike(first.text, replies[0].text):
+    length = min(len(first.text), len(replies[0].text))
+    if has_penalty and length and first.text[:length] == replies[0].text[:length]:
         lacks.append(
             f"takes no notice of repetition_penalty, which the generation of {backbone.key} states: leave it out "
             "there, so that calls say how they were sampled, or serve with an engine that knows it (vLLM, llama.cpp)"
@@ -120,15 +119,10 @@ def _long(request: Request) -> Request:
 
 
 def _too_slow(speed: Speed, backbone: Backbone, place: Endpoint) -> str:
-    takes = backbone.max_tokens * speed.at_once / speed.together
-    if takes <= place.timeout_s:
+    seconds = backbone.max_tokens * speed.at_once / speed.together
+    if seconds <= place.timeout_s:
         return ""
     return (
-        f"writes {backbone.max_tokens} tokens in {takes:.0f} s with {speed.at_once} requests at once, and an attempt "
+        f"writes {backbone.max_tokens} tokens in {seconds:.0f} s with {speed.at_once} requests at once, and an attempt "
         f"ends after {place.timeout_s:g} s: lower max_in_flight or the backbone's max_tokens, or raise timeout_s"
     )
-
-
-def _begin_alike(text: str, other: str) -> bool:
-    length = min(len(text), len(other))
-    return length > 0 and text[:length] == other[:length]
