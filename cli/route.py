@@ -1,4 +1,4 @@
-"""A trained router at work on one question: what it would do first, or all of what it does."""
+"""Trained router on one question: its first decision, or the whole trajectory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _FACTS = _OF_THE_CELL | {"epoch", "encoder", "roles", "backbones"}
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A router rebuilt from its checkpoint, what the checkpoint says of it, and the plan of a cell that it answers."""
+    """Router rebuilt from its checkpoint, the facts of the checkpoint, and the plan of the cell that it answers."""
 
     path: Path
     facts: Mapping[str, Any]
@@ -45,39 +45,36 @@ class Restored:
     router: GMR
 
 
-def restore(path: Path, preset: Callable[[str, Sequence[str]], Preset], *, greedy: bool = False) -> Restored:
+def restore(path: Path, preset_for: Callable[[str, Sequence[str]], Preset], *, greedy: bool = False) -> Restored:
     """Rebuild a router from its checkpoint; if ``greedy``, one that takes the most probable choice everywhere.
 
-    ``preset`` gives the preset to work under, by the name of that it was trained under and its backbones. Raises
-    UserError for no router's checkpoint, or one with other roles, backbones, profiles or embeddings.
+    ``preset_for`` returns the preset to work under, from the name of that of the training and its backbones. Raises
+    UserError if the file is no router's checkpoint, or has other roles, backbones, profiles or embeddings.
     """
-    found = checkpoint.load(path)
-    facts = found.facts
+    trained = checkpoint.load(path)
+    facts = trained.facts
     if facts.get("module") != _MODULE or not facts.keys() >= _FACTS:
         holds = facts.get("method", "something else")
         raise UserError(f"{path} holds no router of Gated-Memory Routing but {holds}; name a checkpoint of gmr")
-    trained, now = _weights(facts["encoder"]), _weights(SentenceEncoder().identity)
-    if trained != now:
+    # Between libraries and processors, the end of an encoder's name, only last digits of vectors differ.
+    then, now = (name.partition("-fp32-")[0] for name in (facts["encoder"], SentenceEncoder().identity))
+    if then != now:
         raise UserError(
-            f"the router was trained with embeddings of {trained}, config/encoder.yaml declares {now}; restore that "
+            f"the router was trained with embeddings of {then}, config/encoder.yaml declares {now}; restore that "
             "file, or train again"
         )
-    chosen = preset(facts["preset"], [key for key, _ in facts["backbones"]])
-    made = plan(chosen, Cell(facts["method"], facts["benchmark"], facts["backbone"], facts["seed"]))
-    made = dataclasses.replace(made, folder=layout.RESULTS / chosen.name / "route" / facts["benchmark"], shared=())
-    router: GMR = build(_MODULE, made.setting, {**facts["config"], **({"decode": "greedy"} if greedy else {})})
-    router.load(found)
-    return Restored(path, facts, made, router)
-
-
-def _weights(encoder: str) -> str:
-    """Return the weights in an encoder's name; between libraries and processors only last digits of vectors differ."""
-    return encoder.partition("-fp32-")[0]
+    preset = preset_for(facts["preset"], [key for key, _ in facts["backbones"]])
+    cell_plan = plan(preset, Cell(facts["method"], facts["benchmark"], facts["backbone"], facts["seed"]))
+    folder = layout.RESULTS / preset.name / "route" / facts["benchmark"]
+    settings = {**facts["config"], **({"decode": "greedy"} if greedy else {})}
+    router: GMR = build(_MODULE, cell_plan.setting, settings)
+    router.load(trained)
+    return Restored(path, facts, dataclasses.replace(cell_plan, folder=folder, shared=()), router)
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """A whole trajectory; of a question of the user's own, without a gold answer and a verdict that says anything."""
+    """Whole trajectory; its verdict says nothing where the question is the user's own and has no gold answer."""
 
     preset: str
     simulated: bool
@@ -86,10 +83,10 @@ class Walk:
 
 
 def about(restored: Restored, item: Item) -> dict[str, Any]:
-    """Return which router speaks, and of what question; the id is None for a question of the user's own."""
-    told = {name: restored.facts[name] for name in ("method", "benchmark", "seed", "epoch", "preset", "simulated")}
+    """Return the router's facts and the question; the id is None for a question of the user's own."""
+    facts = {name: restored.facts[name] for name in ("method", "benchmark", "seed", "epoch", "preset", "simulated")}
     asked = {"item": item.id if item.gold else None, "question": item.question}
-    return {"checkpoint": str(restored.path), **told, **asked}
+    return {"checkpoint": str(restored.path), **facts, **asked}
 
 
 def own_question(restored: Restored, text: str) -> Item:
@@ -104,7 +101,7 @@ def own_question(restored: Restored, text: str) -> Item:
 
 def prepared_question(restored: Restored, item: str) -> Item:
     """Return a prepared question of the router's benchmark; UserError if there is no such question."""
-    by_id = {one.id: one for one in restored.plan.data.pool}
+    by_id = {question.id: question for question in restored.plan.data.pool}
     check_item(item, list(by_id), restored.plan.cell.benchmark)
     return by_id[item]
 
@@ -115,50 +112,50 @@ def next_decision(restored: Restored, item: Item) -> FirstDecision:
 
 
 async def run(restored: Restored, item: Item) -> Walk:
-    """Walk a trajectory with the preset's backbones, and grade it where a gold answer is; its calls are logged."""
-    made = restored.plan
-    path = made.folder / layout.CALL_LOG
+    """Walk a trajectory with the preset's backbones, and grade it if there is a gold answer; its calls are logged."""
+    cell_plan = restored.plan
+    path = cell_plan.folder / layout.CALL_LOG
     async with AsyncExitStack() as stack:
         log = stack.enter_context(CallLog(path))
         log.forget_failed()
-        attempts = stack.enter_context(AttemptLog(made.folder / "attempts.jsonl"))
-        runtime, served = await open_runtime(made, log, attempts, stack)
+        attempts = stack.enter_context(AttemptLog(cell_plan.folder / "attempts.jsonl"))
+        runtime, served = await open_runtime(cell_plan, log, attempts, stack)
         context = runtime.context(item)
         trajectory = context.close(await restored.router.solve(item, context))
-        verdict = await grade(made.benchmark, trajectory, runtime.tools) if item.gold else _UNJUDGED
-    with call_texts(path) as said:
-        record = record_of(Answered(trajectory, verdict), None, said, has_gates=True)
-    return Walk(made.preset.name, is_simulated(made, served), restored.router.config.decode, record)
+        verdict = await grade(cell_plan.benchmark, trajectory, runtime.tools) if item.gold else _UNJUDGED
+    with call_texts(path) as texts:
+        record = record_of(Answered(trajectory, verdict), None, texts, has_gates=True)
+    return Walk(cell_plan.preset.name, is_simulated(cell_plan, served), restored.router.config.decode, record)
 
 
-def to_text(about: Mapping[str, Any], found: FirstDecision | Walk, page: Page) -> str:
-    """Return what a router was found to do, for the eyes of a person."""
+def to_text(about: Mapping[str, Any], result: FirstDecision | Walk, page: Page) -> str:
+    """Return a first decision or a trajectory as text, below what :func:`about` says."""
     trained = f"trained on {'SIMULATED backbones' if about['simulated'] else 'models'}"
     run = f"preset {about['preset']}, seed {about['seed']}, {count(about['epoch'], 'epoch')}"
     lines = [f"{about['method']} for {about['benchmark']}, {trained}: {run}", about["checkpoint"], ""]
-    if isinstance(found, FirstDecision):
-        lines += ["Question", *page.indented(about["question"], "  "), "", *_outlook_lines(found)]
-        return "\n".join(lines)
-    if found.simulated:
+    if isinstance(result, FirstDecision):
+        question = page.indented(about["question"], "  ")
+        return "\n".join([*lines, "Question", *question, "", *_decision_lines(result)])
+    if result.simulated:
         unknown = "Simulators know the prepared questions alone (--item), nothing of any other text."
         lines = [f"{SIMULATED_WARNING}.", *([] if about["item"] else [unknown]), "", *lines]
-    asked = "simulated backbones" if found.simulated else "models"
-    lines += [f"Run with the {asked} of preset {found.preset}, decoding by {found.decode}.", ""]
-    return "\n".join([*lines, *record_lines(found.record, page)])
+    backbones = "simulated backbones" if result.simulated else "models"
+    lines += [f"Run with the {backbones} of preset {result.preset}, decoding by {result.decode}.", ""]
+    return "\n".join([*lines, *record_lines(result.record, page)])
 
 
-def _outlook_lines(outlook: FirstDecision) -> Iterator[str]:
-    top, rest = outlook.roles[:_ROLES_SHOWN], outlook.roles[_ROLES_SHOWN:]
+def _decision_lines(decision: FirstDecision) -> Iterator[str]:
+    top, rest = decision.roles[:_ROLES_SHOWN], decision.roles[_ROLES_SHOWN:]
     yield "Step 1, role"
     yield from _bars(top)
     if rest:
-        yield f"  {f'{len(rest)} others':<32}{percent(sum(one.probability for one in rest)):>8}"
-    yield from ("", f"Step 1, backbone of {top[0].key}", *_bars(outlook.backbones), "")
+        yield f"  {f'{len(rest)} others':<32}{percent(sum(option.probability for option in rest)):>8}"
+    yield from ("", f"Step 1, backbone of {top[0].key}", *_bars(decision.backbones), "")
     yield "No model was asked. Later steps depend on what the models reply: --run asks them."
 
 
 def _bars(options: Sequence[Option]) -> Iterator[str]:
-    largest = max(one.probability for one in options)
-    for one in options:
-        bar = "█" * round(_BAR * one.probability / largest)
-        yield f"  {one.key:<32}{percent(one.probability):>8}  {bar}".rstrip()
+    largest = max(option.probability for option in options)
+    for option in options:
+        bar = "█" * round(_BAR * option.probability / largest)
+        yield f"  {option.key:<32}{percent(option.probability):>8}  {bar}".rstrip()

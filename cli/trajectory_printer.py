@@ -1,4 +1,4 @@
-"""A trajectory as text for a terminal, whichever method walked it."""
+"""Trajectories of any method as text for a terminal, and as JSON."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import difflib
 import re
 import shutil
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u20
 
 
 class Page:
-    """Lays text out in the terminal's columns; long texts are cut, or shown whole, line by line as they are."""
+    """Layout of text in the terminal's columns; long texts are cut, or shown whole if ``full``."""
 
     def __init__(self, *, full: bool) -> None:
         # 100 before a pager, within what reads well.
@@ -35,7 +36,7 @@ class Page:
         self.full = full
 
     def entry(self, label: str, text: str) -> list[str]:
-        """Return a text behind its label."""
+        """Return the lines of a text behind its label."""
         first, *rest = self.indented(text, " " * (_LABEL + 2))
         return [f"  {label + ' ':<{_LABEL}}{first.lstrip()}", *rest]
 
@@ -44,24 +45,24 @@ class Page:
         lines = visible(text).strip("\n").splitlines() or [""]
         if self.full:
             return [f"{indent}{line}".rstrip() for line in lines]
-        broken = [f"{indent}{piece}".rstrip() for line in lines for piece in self._broken(line, len(indent))]
+        broken = [f"{indent}{piece}".rstrip() for line in lines for piece in self._break(line, len(indent))]
         if whole or len(broken) <= _LINES_SHOWN:
             return broken
         shown = broken[: _LINES_SHOWN - 1]
         return [*shown, f"{indent}... ({count(len(broken) - len(shown), 'more line')}, --full shows all)"]
 
-    def _broken(self, line: str, indent: int) -> list[str]:
-        inner = line[: min(len(line) - len(line.lstrip()), self._width // 2)]
-        return textwrap.wrap(line, self._width - indent, subsequent_indent=inner) or [""]
+    def _break(self, line: str, indent: int) -> list[str]:
+        leading = line[: min(len(line) - len(line.lstrip()), self._width // 2)]
+        return textwrap.wrap(line, self._width - indent, subsequent_indent=leading) or [""]
 
 
 def in_order(ids: pd.Series) -> pd.Series:
     """Return keys that sort ids as people do, with the numbers in them as numbers: 9 before 10."""
-    return ids.map(lambda one: tuple(int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", one)))
+    return ids.map(lambda id_: tuple(int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", id_)))
 
 
 def check_item(item: str, known: Sequence[str], where: str) -> None:
-    """Refuse the id of a question that is not there, with a UserError that names the nearest that is."""
+    """Raise UserError, with the nearest id that exists, if no question has the id."""
     if item not in known:
         near = difflib.get_close_matches(item, known, n=1) or known[:1]
         raise UserError(f"{where} has no question {item!r} among its {len(known)}; one that it has is {near[0]!r}")
@@ -69,7 +70,7 @@ def check_item(item: str, known: Sequence[str], where: str) -> None:
 
 def visible(text: str) -> str:
     """Return a text with control characters spelt out: a model's reply must not steer the terminal."""
-    return _UNSEEN.sub(lambda found: f"<U+{ord(found[0]):04X}>", text.replace("\r\n", "\n"))
+    return _UNSEEN.sub(lambda match: f"<U+{ord(match[0]):04X}>", text.replace("\r\n", "\n"))
 
 
 def count(number: int, noun: str) -> str:
@@ -83,39 +84,54 @@ def percent(share: float) -> str:
 
 
 def record_lines(record: Record, page: Page) -> list[str]:
-    """Iterate over the lines of a trajectory, from the question to its cost."""
+    """Return the lines of a trajectory, from the question to its cost."""
     totals = record.totals
     # Those whose failure leaves a trajectory without an answer.
     last = record.final or (record.steps[-1].calls if record.steps else ())
+    final = [["", f"Last call: {_caller(said)}", *_call_lines(said, page)] for said in record.final]
     calls, steps = count(totals["calls"], "call"), count(totals["depth"], "step")
-    prompt, completion = totals["prompt_tokens"], totals["completion_tokens"]
     return [
         f"Question {visible(record.item.id)}",
         *page.indented(record.item.question, "  "),
         *(line for step in record.steps for line in ("", *_step_lines(step, page))),
-        *(line for said in record.final for line in ("", f"Last call: {_asked(said)}", *_said(said, page))),
+        *(line for lines in final for line in lines),
         "",
         "Answer",
         *page.indented(record.answer or _failure(said.call for said in last), "  ", whole=True),
         *(_verdict_lines(record, page) if record.item.gold else []),
         "",
-        f"{calls} in {steps}, {prompt:,} + {completion:,} tokens.",
+        f"{calls} in {steps}, {totals['prompt_tokens']:,} + {totals['completion_tokens']:,} tokens.",
         f"Cost {totals['cost_total']:.3g}, of this {totals['cost_steps']:.3g} in steps.",
         *([] if totals["utility"] is None else [f"Utility {totals['utility']:.4f}."]),
     ]
 
 
 def _step_lines(step: Step, page: Page) -> list[str]:
-    memory = (f"step {number}: {gate(one, 'seen', 'left out')}" for number, one in step.retrieved.items())
-    return [
-        _head(step),
-        *([] if step.written is None else page.entry("memory", "; ".join(memory) or "empty")),
-        *(line for choice in step.choices for line in _choice(choice, step.choices, page)),
-        *(_calls_of_agent(step, page) if step.role else _calls(step, page)),
-        *([] if step.written is None else page.entry("write", gate(step.written, "stored", "refused"))),
-        *([] if step.halted is None else page.entry("halt", gate(step.halted, "halts", "continues"))),
-        *(_spent([said.call for said in step.calls], page) if step.role else []),
-    ]
+    if step.role and step.backbone:
+        head = f"Step {step.number}: {_option(step.role)} on {_option(step.backbone)}"
+    else:
+        head = f"Step {step.number}" if step.number else "Before the first step"
+    names = Counter(choice.name for choice in step.choices)
+    lines = [head]
+    if step.written:
+        memory = (f"step {number}: {_gate(gate, 'seen', 'left out')}" for number, gate in step.retrieved.items())
+        lines += page.entry("memory", "; ".join(memory) or "empty")
+    for choice in step.choices:
+        label = choice.name.replace("_", " ") + (f" {choice.slot + 1}" if names[choice.name] > 1 else "")
+        options = f", one of {choice.options}" if choice.options > 1 else ""
+        lines += page.entry(label, _option(choice) + options)
+    for number, said in enumerate(step.calls):
+        if step.role:
+            label = _purpose(said) if len(step.calls) > 1 else "reply"
+            lines += [*_prompt_lines(said, page), *page.entry(label, _reply(said))]
+        else:
+            separator = [""] if number or step.choices else []
+            lines += [*separator, *page.entry("asked", _caller(said)), *_call_lines(said, page)]
+    if step.written:
+        lines += page.entry("write", _gate(step.written, "stored", "refused"))
+    if step.halted:
+        lines += page.entry("halt", _gate(step.halted, "halts", "continues"))
+    return [*lines, *(_spent([said.call for said in step.calls], page) if step.role else [])]
 
 
 def _verdict_lines(record: Record, page: Page) -> list[str]:
@@ -129,79 +145,49 @@ def _verdict_lines(record: Record, page: Page) -> list[str]:
     ]
 
 
+def _call_lines(said: Said, page: Page) -> list[str]:
+    return [*_prompt_lines(said, page), *page.entry("reply", _reply(said)), *_spent([said.call], page)]
+
+
+def _prompt_lines(said: Said, page: Page) -> list[str]:
+    """Return the lines of a prompt; prompts repeat the question and earlier replies, so only --full shows them."""
+    messages = (said.messages or ()) if page.full else ()
+    return [line for message in messages for line in page.entry(message.role, message.content)]
+
+
 def _spent(calls: Sequence[Call], page: Page) -> list[str]:
     prompt, completion = sum(call.prompt_tokens for call in calls), sum(call.completion_tokens for call in calls)
-    several = f" in {len(calls)} calls" if len(calls) > 1 else ""
+    number = f" in {len(calls)} calls" if len(calls) > 1 else ""
     cost = sum(call.cost for call in calls)
-    return page.entry("spent", f"{prompt:,} + {completion:,} tokens{several}, cost {cost:.3g}")
+    return page.entry("spent", f"{prompt:,} + {completion:,} tokens{number}, cost {cost:.3g}")
 
 
-def gate(of: Gate, is_open: str, closed: str) -> str:
-    """Return a gate's probability of being open and its outcome."""
-    outcome = is_open if of.is_open else closed
-    return f"{outcome}, without a draw" if of.probability is None else f"{percent(of.probability)}, {outcome}"
+def _gate(gate: Gate, is_open: str, is_closed: str) -> str:
+    outcome = is_open if gate.is_open else is_closed
+    return f"{outcome}, without a draw" if gate.probability is None else f"{percent(gate.probability)}, {outcome}"
 
 
-def _failure(calls: Iterable[Call]) -> str:
-    errors = [call.error for call in calls if call.error is not None]
-    return f"(the call failed: {errors[-1]})" if errors else "(empty)"
+def _option(choice: Choice) -> str:
+    probability = "" if choice.probability is None else f" ({percent(choice.probability)})"
+    return f"{visible(choice.choice)}{probability}"
 
 
-def _head(step: Step) -> str:
-    if step.role is None or step.backbone is None:
-        return f"Step {step.number}" if step.number else "Before the first step"
-    return f"Step {step.number}: {_chosen(step.role)} on {_chosen(step.backbone)}"
-
-
-def _chosen(choice: Choice) -> str:
-    of = "" if choice.probability is None else f" ({percent(choice.probability)})"
-    return f"{visible(choice.choice)}{of}"
-
-
-def _choice(choice: Choice, among: Sequence[Choice], page: Page) -> list[str]:
-    """Return a choice behind its name, numbered where a step has several of that name."""
-    several = sum(one.name == choice.name for one in among) > 1
-    label = choice.name.replace("_", " ") + (f" {choice.slot + 1}" if several else "")
-    return page.entry(label, _chosen(choice) + (f", one of {choice.options}" if choice.options > 1 else ""))
-
-
-def _calls_of_agent(step: Step, page: Page) -> list[str]:
-    several = len(step.calls) > 1
-    return [
-        line
-        for said in step.calls
-        for line in (*_prompt(said, page), *page.entry(_purpose(said) if several else "reply", _reply(said)))
-    ]
-
-
-def _calls(step: Step, page: Page) -> list[str]:
-    blocks = [[*page.entry("asked", _asked(said)), *_said(said, page)] for said in step.calls]
-    return [line for number, block in enumerate(blocks) for line in ([""] if number or step.choices else []) + block]
-
-
-def _said(said: Said, page: Page) -> list[str]:
-    return [*_prompt(said, page), *page.entry("reply", _reply(said)), *_spent([said.call], page)]
-
-
-def _asked(said: Said) -> str:
+def _caller(said: Said) -> str:
     call = said.call
-    who = f"{call.role} on {call.backbone}" if call.role else call.backbone
-    return visible(f"{who} ({_purpose(said)})")
+    return visible(f"{f'{call.role} on ' if call.role else ''}{call.backbone} ({_purpose(said)})")
 
 
 def _purpose(said: Said) -> str:
     return said.call.purpose.replace("_", " ")
 
 
-def _prompt(said: Said, page: Page) -> list[str]:
-    """Return the lines of a prompt; prompts repeat the question and earlier replies, so only --full shows them."""
-    if not page.full or said.messages is None:
-        return []
-    return [line for message in said.messages for line in page.entry(message.role, message.content)]
-
-
 def _reply(said: Said) -> str:
     return GONE if said.reply is None else said.reply or _failure([said.call])
+
+
+def _failure(calls: Iterable[Call]) -> str:
+    errors = [call.error for call in calls if call.error is not None]
+    return f"(the call failed: {errors[-1]})" if errors else "(empty)"
 
 
 def to_json(document: Any) -> str:
