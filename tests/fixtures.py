@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from harness.agents.runtime import ErrorShare, Runtime
-from harness.agents.trajectory import Answered, Call, Episode, Trajectory
+from harness.agents.trajectory import Answered, Call, Context, Episode, Trajectory
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.encoder import Encoded
@@ -102,6 +102,13 @@ class Client:
     def users(self) -> list[str]:
         """The last message of each request."""
         return [request.messages[-1].content for request in self.requests]
+
+
+class Repeat:
+    """A method that asks the question and answers with the reply."""
+
+    async def solve(self, item: Item, context: Context) -> str:
+        return (await context.ask("small", (Message("user", item.question),))).text
 
 
 def right_if(key: str) -> Answering:

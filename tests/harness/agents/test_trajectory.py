@@ -89,12 +89,10 @@ async def test_calls_above_temperature_0_share_no_sample_and_repeat_to_the_byte(
     for other in ({"seed": 1}, {"episode": Episode(1, 0)}, {"episode": Episode(0, 1)}):
         assert not {request.key for request in await asked(0.1, **other)} & keys
     assert len({request.key for request in await asked(0.0)}) == 1
-
-
-async def test_where_a_method_says_nothing_the_model_is_sampled_as_its_publisher_has_it() -> None:
-    base = await asked(None)
-    assert {scripted.sampling(request) for request in base} == {scripted.backbones()["large"].sampling}
-    assert len({request.draw for request in base}) == 8
+    # Without a temperature, sampling is that of the publisher.
+    published = await asked(None)
+    assert {scripted.sampling(request) for request in published} == {scripted.backbones()["large"].sampling}
+    assert len({request.draw for request in published}) == 8
 
 
 @pytest.mark.parametrize("temperature", [None, 0.1, 0.0])

@@ -120,16 +120,14 @@ def test_a_log_of_an_earlier_version_is_read_and_continued(tmp_path: Path) -> No
     assert answers(path, "abc") == {"a": "A", "b": "B", "c": "C"}
 
 
-def test_a_log_before_its_first_commit_is_empty(tmp_path: Path) -> None:
-    (tmp_path / "calls.sqlite").touch()
-    with CallLogReader(tmp_path / "calls.sqlite") as log:
-        assert (log.get(request("a").key), log.paid(), log.failed()) == (None, [], 0)
-    assert (tmp_path / "calls.sqlite").read_bytes() == b""
-
-
-def test_a_missing_log_and_a_folder_that_cannot_be_written_say_so(tmp_path: Path) -> None:
+def test_a_missing_log_is_told_from_one_before_its_first_commit(tmp_path: Path) -> None:
+    path = tmp_path / "calls.sqlite"
     with pytest.raises(UserError, match=r"calls\.sqlite is missing; remove .*run\.json"):
-        CallLogReader(tmp_path / "calls.sqlite")
+        CallLogReader(path)
+    path.touch()
+    with CallLogReader(path) as log:
+        assert (log.get(request("a").key), log.paid(), log.failed()) == (None, [], 0)
+    assert path.read_bytes() == b""
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UserError, match="cannot write"):
         CallLog(tmp_path / "file" / "calls.sqlite")

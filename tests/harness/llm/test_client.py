@@ -59,25 +59,19 @@ async def test_identical_calls_in_flight_share_one_request(make: Make) -> None:
     assert (client.counts.asked, client.counts.flight) == (1, 19)
 
 
-async def test_the_log_of_another_cell_answers_and_is_copied_once(make: Make, tmp_path: Path) -> None:
+async def test_the_log_of_another_cell_answers_but_with_failures_and_is_copied_once(make: Make, tmp_path: Path) -> None:
     theirs, server = Reply("theirs", 1, 1, "stop", MODEL), Scripted()
     with CallLog(tmp_path / "other.sqlite") as other:
         await other.append(request(), theirs)
+        await other.append(request("failed"), Reply.failed(MODEL, "refused"))
     with CallLog(tmp_path / "calls.sqlite") as log:
         client = await make(server, log=log, shared=[CallLogReader(tmp_path / "other.sqlite")])
         assert await asyncio.gather(*(client.complete("m", request()) for _ in range(2))) == [theirs] * 2
         assert await client.complete("m", request()) == theirs
         assert (len(log), log.paid()) == (1, [])
-    assert server.asked == []
-    assert dataclasses.astuple(client.counts) == (0, 1, 1, 1)
-
-
-async def test_a_call_that_failed_for_another_cell_is_asked_here(make: Make, tmp_path: Path) -> None:
-    server = Scripted()
-    with CallLog(tmp_path / "other.sqlite") as other:
-        await other.append(request(), Reply.failed(MODEL, "refused"))
-    client = await make(server, shared=[CallLogReader(tmp_path / "other.sqlite")])
-    assert (await client.complete("m", request())).error is None
+        assert server.asked == []
+        assert dataclasses.astuple(client.counts) == (0, 1, 1, 1)
+        assert (await client.complete("m", request("failed"))).error is None
     assert len(server.asked) == 1
 
 

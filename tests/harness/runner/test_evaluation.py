@@ -13,17 +13,12 @@ from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.endpoints import Endpoint, simulated
-from harness.llm.request import Message, Reply, Request
+from harness.llm.request import Reply, Request
 from harness.runner import results
 from harness.runner.evaluation import evaluate, questions_in_flight
-from tests.fixtures import Client, Toy, content, runtime
+from tests.fixtures import Client, Repeat, Toy, content, runtime
 
 ITEMS = [Item(id=str(number), benchmark="toy", question=f"{number}", gold=str(number)) for number in range(40)]
-
-
-class Repeat:
-    async def solve(self, item: Item, context: Context) -> str:
-        return (await context.ask("small", (Message("user", item.question),))).text
 
 
 async def run(client: Client, in_flight: int = 8, limit: float = 0.1) -> list[Answered]:

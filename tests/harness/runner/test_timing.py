@@ -8,7 +8,6 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -17,8 +16,6 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from harness.agents.trajectory import Context
-from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.backbones import load as load_backbones
@@ -33,7 +30,7 @@ from harness.runner.timing import AskingAlways
 from harness.simulator.parameters import EngineParameters
 from tests.cli.trained import Backbones
 from tests.fake_encoder import FakeEncoder
-from tests.fixtures import FAILED, Client, content, questions, runtime
+from tests.fixtures import FAILED, Client, Repeat, content, questions, runtime
 from tests.small_run import GMR, SINGLE, smoke
 
 # A hundred times as fast as the modelled servers are, so that tests need not wait for them.
@@ -87,7 +84,9 @@ def test_a_pass_makes_the_calls_of_the_cell_again_and_says_whose_time_it_is(plac
 
 def test_the_modelled_servers_take_their_time(place: Path) -> None:
     """All six questions run at once, each one call of a model of three billion parameters."""
-    asyncio.run(timing.run(plan(smoke(), SINGLE)))
+    cell = ["--method", "single", "--benchmark", "gsm_hard", "--backbone", "llama-3.2-3B"]
+    limits = ["--set", "benchmarks=[gsm_hard]", "--set", "limit={train: 1, test: 6, epochs: 1}"]
+    assert CliRunner().invoke(app, ["timing", "--preset", "smoke", *cell, *limits]).exit_code == 0
     calls = pq.read_table(layout.cell("smoke", SINGLE) / "calls.parquet").to_pylist()
     each = [3 * (call["prompt_tokens"] / 6e6 + call["completion_tokens"] / 6e4) for call in calls]
     assert document(SINGLE)["seconds"] > max(each)
@@ -170,20 +169,8 @@ async def test_real_servers_are_asked_where_they_are(place: Path) -> None:
 
 
 async def test_a_pass_with_too_many_failed_questions_is_none() -> None:
-    async def solve(item: Item, context: Context) -> str:
-        return (await context.ask("small", (Message("user", item.question),))).text
-
-    method: Any = SimpleNamespace(solve=solve)
-    items, failing = questions(30), Client(lambda backbone, request: FAILED)
+    items, method, failing = questions(30), Repeat(), Client(lambda backbone, request: FAILED)
     with pytest.raises(UserError, match="attempts failed"):
         await timing.answer_all(method, items, runtime(failing, limit=0.05), 4)
     found = await timing.answer_all(method, items, runtime(failing, limit=1.0), 4)
     assert [one.item for one in found] == list(items)
-
-
-def test_there_is_a_job(place: Path) -> None:
-    cell = ["--method", "single", "--benchmark", "gsm_hard", "--backbone", "llama-3.2-3B"]
-    limits = ["--set", "benchmarks=[gsm_hard]", "--set", "limit={train: 1, test: 6, epochs: 1}"]
-    ended = CliRunner().invoke(app, ["timing", "--preset", "smoke", *cell, *limits], catch_exceptions=False)
-    assert ended.exit_code == 0
-    assert document(SINGLE)["n"] == 6
