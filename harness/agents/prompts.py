@@ -27,7 +27,7 @@ class Record(NamedTuple):
 
 def question_prompt(instruction: str, rules: str, item: Item) -> tuple[Message, ...]:
     """Return one user message: an instruction, which may be empty, the output rules, the question."""
-    return (Message("user", _blocks(instruction, rules, _question(item))),)
+    return (Message("user", _blocks(instruction, rules, f"Question:\n{item.question}")),)
 
 
 def agent_prompt(
@@ -50,7 +50,7 @@ def team_prompt(
     system: Sequence[str], item: Item, records: Sequence[Record], closing: str = "", *, header: str = RECORDS_HEADER
 ) -> tuple[Message, ...]:
     """Return a system message of text blocks, and a user message: question, contributions in their order, closing."""
-    user = _blocks(_question(item), render_records(records, header), closing)
+    user = _blocks(f"Question:\n{item.question}", render_records(records, header), closing)
     return (Message("system", _blocks(*system)), Message("user", user))
 
 
@@ -58,10 +58,6 @@ def render_records(records: Sequence[Record], header: str = RECORDS_HEADER) -> s
     """Return contributions as one block, numbered in the order given; empty without any."""
     parts = [f"[{number}] {record.speaker}:\n{record.text.strip()}" for number, record in enumerate(records, 1)]
     return "\n\n".join([header, *parts]) if parts else ""
-
-
-def _question(item: Item) -> str:
-    return f"Question:\n{item.question}"
 
 
 def _blocks(*blocks: str) -> str:

@@ -21,11 +21,6 @@ def normal(*key: str) -> float:
     return _NORMAL.inv_cdf(uniform(*key))
 
 
-def normal_score(share: float) -> float:
-    """Return the standard normal quantile of a share strictly between 0 and 1."""
-    return _NORMAL.inv_cdf(share)
-
-
 def index(count: int, *key: str) -> int:
     """Return a number in ``range(count)`` fixed by a key."""
     return int(uniform(*key) * count)

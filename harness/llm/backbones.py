@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, Pos
 
 from harness.errors import unknown
 from harness.files import AsWritten, Declaration, Distinct, Line, Text, Word, read_entries
-from harness.llm.request import REPLY_TOKENS, Message, Sampling, merge_system
+from harness.llm.request import REPLY_TOKENS, Message, Sampling
 
 PRICE_IN_PER_B = 0.003
 PRICE_OUT_PER_B = 0.010
@@ -83,7 +83,10 @@ class Backbone(Declaration):
 
     def prompt(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """Return messages as the chat template of this backbone takes them."""
-        return merge_system(messages) if self.system == "merge" else messages
+        if self.system == "separate" or [message.role for message in messages[:2]] != ["system", "user"]:
+            return messages
+        system, user, *others = messages
+        return (Message("user", f"{system.content}\n\n{user.content}"), *others)
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
         """Return the cost of calls with these token counts, in the unit of the prices."""

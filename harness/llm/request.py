@@ -57,14 +57,6 @@ GREEDY = Sampling()
 REPLY_TOKENS = 2048
 
 
-def merge_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return messages with the system message prepended to the user message after it."""
-    if len(messages) < 2 or (messages[0].role, messages[1].role) != ("system", "user"):
-        return messages
-    merged = Message("user", f"{messages[0].content}\n\n{messages[1].content}")
-    return (merged, *messages[2:])
-
-
 @dataclass(frozen=True)
 class Request:
     """Everything that may change a reply: equal requests are one call."""

@@ -166,7 +166,7 @@ def _extended(stated: Mapping[str, _Stated]) -> dict[str, Any]:
 
 def backbones(preset: Preset) -> Mapping[str, Backbone]:
     """Return the backbones that a preset may name, by key: the project's, then its own, with its ``weights``."""
-    pool = check_entries(preset.pool, Backbone, _of(preset, "pool")) if preset.pool else {}
+    pool = check_entries(preset.pool, Backbone, f"pool of preset {preset.name}") if preset.pool else {}
     declared = {**backbone_files.load(FOLDER / "backbones.yaml"), **pool}
     if preset.weights is None:
         return declared
@@ -179,13 +179,9 @@ def servers(preset: Preset, keys: Iterable[str]) -> dict[str, Endpoint]:
     Raises UserError if a backbone has no endpoint or one that is not valid, or shares a server on different terms.
     """
     if preset.servers and not endpoints.is_named():
-        where = _of(preset, "servers")
+        where = f"servers of preset {preset.name}"
         return endpoints.choose(check(preset.servers, dict[str, Endpoint], where), keys, where)
     return endpoints.load(endpoints.declared_in(), keys, endpoints.endpoints_file())
-
-
-def _of(preset: Preset, key: str) -> str:
-    return f"{key} of preset {preset.name}"
 
 
 def preset_names() -> list[str]:

@@ -85,11 +85,12 @@ async def build_calibration(
         benchmark, programs = find_benchmark(key), await _programs_of(key, pool.pool, sandbox)
         question_tokens = fmean(tokens.count(item.question) for item in pool.pool)
         answers = (benchmark.present(item, programs.right.get(item.id, item.gold)) for item in pool.test)
+        lengths = sorted(map(tokens.count, answers))
         calibrations[key] = BenchmarkCalibration(
             checksum=checksum(pool.pool),
             fit=fit(key, pool.test, list(backbones), settings),
             tokens={style: mean_tokens(settings, key, style, backbones, question_tokens) for style in STYLES},
-            floors=tuple(quantiles([tokens.count(answer) for answer in answers])),
+            floors=tuple(lengths[int((place + 0.5) / _QUANTILES * len(lengths))] for place in range(_QUANTILES)),
             right=programs.right,
             wrong=programs.wrong,
         )
@@ -240,9 +241,3 @@ def _from_cost(
         for key, cost in getattr(table, style).items()
         if key in backbones
     }
-
-
-def quantiles(values: Sequence[int]) -> list[int]:
-    """Return a few evenly spaced order statistics of a distribution."""
-    ordered = sorted(values)
-    return [ordered[int((place + 0.5) / _QUANTILES * len(ordered))] for place in range(_QUANTILES)]

@@ -18,7 +18,7 @@ from harness.simulator.parameters import Parameters
 
 # A stated difficulty may be 0 or 1, whose normal scores are infinite.
 _EASIEST, _HARDEST = 0.02, 0.98
-_CDF = NormalDist().cdf
+_NORMAL = NormalDist()
 _LONGEST_REPLY = 1e6
 
 
@@ -36,7 +36,7 @@ def difficulty(question: str, stated: float | None, parameters: Parameters) -> f
     noise = rng.normal("difficulty", question)
     if stated is None:
         return noise
-    score = rng.normal_score(min(max(stated, _EASIEST), _HARDEST))
+    score = _NORMAL.inv_cdf(min(max(stated, _EASIEST), _HARDEST))
     weight = parameters.difficulty_weight
     return weight * score + math.sqrt(1 - weight**2) * noise
 
@@ -103,4 +103,4 @@ def _mean_above(floor: int, location: float, sd: float) -> float:
     if floor == 0:
         return mean
     edge = (math.log(floor) - location) / sd
-    return floor * _CDF(edge) + mean * _CDF(sd - edge)
+    return floor * _NORMAL.cdf(edge) + mean * _NORMAL.cdf(sd - edge)

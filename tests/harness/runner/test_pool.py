@@ -10,7 +10,7 @@ from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.backbones import ABOUT
 from harness.llm.endpoints import ENDPOINTS
-from harness.llm.request import Message, Request, merge_system
+from harness.llm.request import Message, Request
 from harness.runner import config, config_hash
 from harness.runner.config import POOL, Cell
 
@@ -88,11 +88,10 @@ def test_a_price_is_what_calls_cost_and_a_router_is_told() -> None:
 
 def test_a_template_without_a_system_role_gets_one_message() -> None:
     system, user, reply = Message("system", "Be brief."), Message("user", "2 + 2?"), Message("assistant", "4")
-    assert merge_system((system, user, reply)) == (Message("user", "Be brief.\n\n2 + 2?"), reply)
-    assert merge_system((user,)) == (user,)
-    chosen = preset(mine={"system": "merge"})
-    taken = {key: one.prompt((system, user)) for key, one in config.backbones(chosen).items() if key in chosen.pool}
-    assert taken == {"mine": merge_system((system, user)), "other": (system, user)}
+    mine, other = (config.backbones(preset(mine={"system": "merge"}))[key] for key in ("mine", "other"))
+    assert mine.prompt((system, user, reply)) == (Message("user", "Be brief.\n\n2 + 2?"), reply)
+    assert mine.prompt((user,)) == (user,)
+    assert other.prompt((system, user)) == (system, user)
 
 
 def test_a_stop_is_sent_and_part_of_the_call_only_where_it_is_stated() -> None:
