@@ -169,30 +169,23 @@ def equivalent(a: str, b: str) -> bool:
 
 def normal_form(answer: str) -> str:
     """Return one spelling for all spellings that the rules call equal."""
-    text = _SET_OPTION.sub(r"\1", _without_decoration(answer))
+    text = answer.replace("\n", "").replace(r"\!", "").replace(r"\\", "\\")
+    text = text.replace(r"\tfrac", r"\frac").replace(r"\dfrac", r"\frac")
+    for mark in (r"\left", r"\right", r"^{\circ}", r"^\circ", r"\$", r"\%", "%"):
+        text = text.replace(mark, "")
+    text = _SET_OPTION.sub(r"\1", text)
     # Text that begins with a blank is the unit of a number; other text is the answer itself.
     text = text.split(r"\text{ ", 1)[0].replace(" .", " 0.").replace("{.", "{0.")
-    text = _without_variable(f"0{text}" if text.startswith(".") else text)
+    text = f"0{text}" if text.startswith(".") else text
+    # Of ``x = 5`` the right side counts; a longer left side is part of the answer.
+    left, _, right = text.partition("=")
+    text = right if right and "=" not in right and len(left) <= 2 else text
     text = _with_braced_arguments(text, r"\sqrt", arguments=1)
     text = _with_braced_arguments(text, r"\frac", arguments=2)
     text = re.sub(r"\s+", "", text)
     # The rules know one decimal as a fraction.
     ratio = _INTEGER_RATIO.fullmatch("1/2" if text == "0.5" else text)
     return rf"\frac{{{ratio[1]}}}{{{ratio[2]}}}" if ratio else text
-
-
-def _without_decoration(text: str) -> str:
-    text = text.replace("\n", "").replace(r"\!", "").replace(r"\\", "\\")
-    text = text.replace(r"\tfrac", r"\frac").replace(r"\dfrac", r"\frac")
-    for mark in (r"\left", r"\right", r"^{\circ}", r"^\circ", r"\$", r"\%", "%"):
-        text = text.replace(mark, "")
-    return text
-
-
-def _without_variable(text: str) -> str:
-    """Keep the right side of ``x = 5``; a longer left side is part of the answer."""
-    left, _, right = text.partition("=")
-    return right if right and "=" not in right and len(left) <= 2 else text
 
 
 def _with_braced_arguments(text: str, command: str, arguments: int) -> str:

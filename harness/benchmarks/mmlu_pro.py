@@ -84,12 +84,14 @@ class MmluPro(Benchmark):
 
     def read(self, item: Item, text: str, stated_only: bool) -> str | None:
         """Return the last boxed letter, else that after the last "answer is", else that of a bare choice."""
-        unwrapped = _unwrapped(text)
-        for content in boxes_from_last(unwrapped):
+        # ``\text{...}`` and its kind may stand in one another.
+        for _ in range(_DEEPEST_WRAPPING):
+            text = _WRAPPED.sub(r"\1", text)
+        for content in boxes_from_last(text):
             letter = _BOXED_LETTER.fullmatch(_MARKUP.sub("", content).strip())
             if letter:
                 return letter[1]
-        plain = _MARKUP.sub("", unwrapped)
+        plain = _MARKUP.sub("", text)
         letters = _ANSWER_LETTER.findall(plain)
         return "".join(letters[-1]) if letters else _bare_choice(item, plain, stated_only)
 
@@ -137,10 +139,3 @@ def _letter_of_line(item: Item, line: str) -> str | None:
 
 def _letters_and_digits(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
-
-
-def _unwrapped(text: str) -> str:
-    r"""Return text without ``\text{...}`` and its kind, which may stand in one another."""
-    for _ in range(_DEEPEST_WRAPPING):
-        text = _WRAPPED.sub(r"\1", text)
-    return text

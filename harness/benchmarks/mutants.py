@@ -49,7 +49,10 @@ def mutants(source: str, entry_point: str) -> tuple[str, ...]:
     if tree is None:
         raise ValueError(f"there are no mutants of what is no program: {source[:60]!r}")
     original = ast.unparse(tree)
-    variants = dict.fromkeys(_unparse_changed(tree, site) for site in _in_turn(list(_sites(tree, entry_point))))
+    named = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    named.sort(key=lambda node: node.name != entry_point)
+    sites = [site for node in named for statement in node.body for site in _sites(statement, in_while=False)]
+    variants = dict.fromkeys(_unparse_changed(tree, site) for site in _in_turn(sites))
     variants.pop(original, None)
     bodies = ("return None", "raise NotImplementedError")
     last_resorts = [f"{original}\n\ndef {entry_point}(*args, **kwargs):\n    {body}" for body in bodies]
@@ -72,19 +75,12 @@ def _in_turn(sites: list[_Site]) -> Iterator[_Site]:
             yield from (site for site in row if site is not None)
 
 
-def _sites(tree: ast.Module, entry_point: str) -> Iterator[_Site]:
-    named = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
-    for definition in sorted(named, key=lambda node: node.name != entry_point):
-        for statement in definition.body:
-            yield from _sites_below(statement, in_while=False)
-
-
-def _sites_below(node: ast.AST, in_while: bool) -> Iterator[_Site]:
+def _sites(node: ast.AST, in_while: bool) -> Iterator[_Site]:
     in_while = in_while or isinstance(node, ast.While)
     for kind, field, value in _changes(node):
         yield _Site(kind, in_while, node, field, value)
     for child in ast.iter_child_nodes(node):
-        yield from _sites_below(child, in_while)
+        yield from _sites(child, in_while)
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[str, str, Any]]:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .failures import RemoteStopIteration
 from .protocol import BINARY, ORDERINGS, UNARY
-
-if TYPE_CHECKING:
-    from .peer import Peer
 
 # Types whose value crosses even if an instance of a subclass stays with the program.
 _EXTENDABLE = (int, str, float, bytes, tuple)
@@ -21,16 +18,24 @@ def _operation(name: str) -> Any:
     return lambda remote, *operands: remote._peer.ask(name, remote, *operands)
 
 
+def _description(operation: str) -> Any:
+    def describe(remote: Remote) -> str:
+        is_silent = remote._peer.is_silent
+        return f"<{remote._kind} of the program>" if is_silent else str(remote._peer.ask(operation, remote))
+
+    return describe
+
+
 class Remote:
     """An object that stays with the program, which decides all but comparison: that would show what checks expect."""
 
     __slots__ = ("_kind", "_number", "_peer", "_record")
-    _peer: Peer
+    _peer: Any  # the :class:`Peer` that has it
     _number: int
     _kind: str
     _record: int | None  # number of a class that defines equality
 
-    def __init__(self, peer: Peer, number: int, kind: str, record: int | None = None) -> None:
+    def __init__(self, peer: Any, number: int, kind: str, record: int | None = None) -> None:
         for name, value in (("_peer", peer), ("_number", number), ("_kind", kind), ("_record", record)):
             object.__setattr__(self, name, value)
 
@@ -58,14 +63,7 @@ class Remote:
     def __bool__(self) -> bool:
         return self._peer.ask("truth", self) is True
 
-    def __str__(self) -> str:
-        return self._describe("text")
-
-    def __repr__(self) -> str:
-        return self._describe("representation")
-
-    def _describe(self, operation: str) -> str:
-        return f"<{self._kind} of the program>" if self._peer.is_silent else str(self._peer.ask(operation, self))
+    __str__, __repr__ = _description("text"), _description("representation")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Remote) or other._number == self._number:

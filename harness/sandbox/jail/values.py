@@ -111,7 +111,12 @@ def _write(value: Any, message: _Message, depth: int) -> object:
     place = None
     if issubclass(kind, MUTABLE):
         if known := message.mutable.get(id(value)):
-            return _write_again(known, message)
+            if known.content is None:
+                # The object holds itself, so the other side cannot have it yet.
+                return message.refer(value)
+            if known.number is None:
+                known.number = next(message.numbers)
+            return {_SHARED: [known.number]}
         place = message.mutable[id(value)] = _MutableValue(value)
     content: object
     for base in kind.__mro__:
@@ -136,15 +141,6 @@ def _write(value: Any, message: _Message, depth: int) -> object:
         return content
     place.content = content
     return place
-
-
-def _write_again(known: _MutableValue, message: _Message) -> object:
-    if known.content is None:
-        # The object holds itself, so the other side cannot have it yet.
-        return message.refer(known.value)
-    if known.number is None:
-        known.number = next(message.numbers)
-    return {_SHARED: [known.number]}
 
 
 def _write_all(elements: Iterable[Any], message: _Message, depth: int) -> list[object]:
