@@ -8,10 +8,12 @@ import math
 import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from harness.agents import rng
 from harness.agents.rng import Stream
+from harness.files import read_yaml
 from harness.llm.request import Kind, Style, Turn
 from harness.simulator import tokens
 from harness.simulator.calibration import Calibration
@@ -29,49 +31,7 @@ _UNSAFE = re.compile(r"answer|boxed|fbox|`|>>>|\"\"\"|'''|~~~", re.IGNORECASE)
 _MOST_EXTRA_ITEMS = 2
 _NUMBERS = 100
 
-_SENTENCES: dict[str, Sequence[str]] = {
-    "solve": (
-        "The question speaks of {quote}.",
-        "What matters here is {quote}, so I keep it in view.",
-        "From {quote} the next quantity follows directly.",
-        "I write down what is given: {quote}.",
-        "Using {number}, this part comes out cleanly.",
-        "Both {number} and {other} enter at this point.",
-        "Nothing else in the statement changes {quote}.",
-        "That leaves {quote} to be dealt with.",
-        "Putting this together with {quote} settles the step.",
-        "A quick check against {quote} shows no contradiction.",
-    ),
-    "plan": (
-        "Begin with {quote} and fix the notation for it.",
-        "Treat {quote} as a separate part and finish it first.",
-        "Keep {number} at hand, since later parts rely on it.",
-        "Take care with {quote}, where a slip is likely.",
-        "Then connect {quote} with what came before.",
-        "Leave the check of {quote} to the end.",
-    ),
-    "critique": (
-        "The treatment of {quote} deserves a second look.",
-        "It is not obvious that {quote} was used as stated.",
-        "The step that involves {number} should be repeated with care.",
-        "I compared the argument with {quote} in the statement.",
-        "The order of the steps around {quote} seems sound in itself.",
-    ),
-    "aggregate": (
-        "The contributions agree on how to read {quote}.",
-        "Where they differ, {quote} is the point at issue.",
-        "I repeated the part that uses {number} myself.",
-        "Comparing them against {quote} favours one reading.",
-        "The remaining doubts concern {quote}.",
-    ),
-}
-# Without digits and anything that a parser could take for an answer of a benchmark.
-_WITHOUT_ANSWER = (
-    "I am not certain how the statement is meant to be read.",
-    "Several readings seem possible to me, and they lead to different results.",
-    "More information would be needed to decide between them.",
-    "I would rather not commit to a single result here.",
-)
+_SENTENCES: Mapping[str, Sequence[str]] = read_yaml(Path(__file__).with_name("sentences.yaml"))
 
 
 def write(calibration: Calibration, length_scale: float, backbone: str, reading: Reading, key: str) -> str:
@@ -198,9 +158,9 @@ def _passage(words: Sequence[str], shortest: int, longest: int, stream: Stream) 
 
 
 def _without_answer(budget: float, stream: Stream) -> str:
-    sentences = [_pick(_WITHOUT_ANSWER, stream)]
+    sentences = [_pick(_SENTENCES["without_answer"], stream)]
     while tokens.count(sentences[0]) * (len(sentences) + 0.5) < budget:
-        sentences.append(_pick(_WITHOUT_ANSWER, stream))
+        sentences.append(_pick(_SENTENCES["without_answer"], stream))
     return " ".join(sentences)
 
 
