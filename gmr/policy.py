@@ -42,9 +42,9 @@ class Trace(NamedTuple):
     log_prob: float  # log π as sampled
 
 
-# Draw one decision of one trajectory: an index, or one for each place, by the name of the decision, its
-# log-probabilities (None: uniform) and a mask of the places where it is made.
-Draw = Callable[[str, "Probabilities | None", NDArray[np.bool_]], "int | list[int]"]
+# Draw the index of an option for one trajectory, by the name of the decision, the log-probabilities of its options
+# (None: uniform) and, for retrieval, the place of the record in memory.
+Draw = Callable[..., int]
 
 
 class Snapshot:
@@ -114,8 +114,11 @@ def _split(batch: Rows) -> list[Rows]:
 
 def _choose_by(draws: Sequence[Draw]) -> Choose:
     def choose(name: str, log_probs: Tensor | None, mask: Tensor) -> Tensor:
-        rows = [None] * len(draws) if log_probs is None else log_probs.numpy()
-        return torch.tensor([draw(name, *row) for draw, *row in zip(draws, rows, mask.numpy(), strict=True)])
+        outcomes = np.zeros(mask.shape, dtype=np.int64)
+        for place in map(tuple, mask.nonzero().tolist()):
+            row, *slot = place
+            outcomes[place] = draws[row](name, None if log_probs is None else log_probs[place].numpy(), *slot)
+        return torch.from_numpy(outcomes)
 
     return choose
 

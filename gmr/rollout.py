@@ -82,17 +82,8 @@ class GatedRollout:
         written, halted = bool(end.written), bool(end.halted)
         if written:
             self._stored.append(Record(role.name, text))
-        has_halting_draw = self._config.halting and step < self._config.max_depth
-        self._steps.append(
-            Step(
-                int(agent.role),
-                int(agent.backbone),
-                tuple(retrieved),
-                response,
-                written,
-                halted if has_halting_draw else None,
-            )
-        )
+        halting = halted if self._config.halting and step < self._config.max_depth else None
+        self._steps.append(Step(int(agent.role), int(agent.backbone), tuple(retrieved), response, written, halting))
         return state, halted
 
     def _draw(self, step: int, context: Context) -> Draw:
@@ -101,24 +92,17 @@ class GatedRollout:
             "backbone": [backbone.key for backbone in self._pool.backbones],
         }
 
-        def choose(name: str, log_probs: Array, slot: int, *, greedy: bool) -> int:
+        def draw(name: str, log_probs: Array | None, slot: int = 0) -> int:
+            keys = pools.get(name, ["no", "yes"])
+            # A draw that no policy makes stays a draw when the policy is greedy: there is nothing to prefer.
+            greedy = self._greedy and log_probs is not None
+            if log_probs is None:
+                log_probs = np.full(len(keys), -math.log(len(keys)))
             if name in pools:
-                keys = pools[name]
                 index = context.draw(step, name, keys, np.exp(log_probs), slot, greedy=greedy)
             else:
-                keys = ["no", "yes"]
                 index = int(context.bernoulli(step, name, math.exp(log_probs[1]), slot, greedy=greedy))
             context.decide(Decision(step, name, slot, keys[index], len(keys), float(log_probs[index])))
             return index
-
-        def draw(name: str, log_probs: Array | None, mask: NDArray[np.bool_]) -> int | list[int]:
-            if log_probs is None:
-                # A draw that no policy makes stays a draw when the policy is greedy: there is nothing to prefer.
-                options = len(pools[name])
-                return choose(name, np.full(options, -math.log(options)), 0, greedy=False)
-            if mask.ndim == 0:
-                return choose(name, log_probs, 0, greedy=self._greedy) if mask else 0
-            places = enumerate(zip(log_probs, mask, strict=True))
-            return [choose(name, row, slot, greedy=self._greedy) if is_made else 0 for slot, (row, is_made) in places]
 
         return draw

@@ -95,7 +95,7 @@ def route(
     result = signals.run(routing.run(restored, asked)) if walk else routing.next_decision(restored, asked)
     about = routing.about(restored, asked)
     if as_json:
-        typer.echo(to_json({"about": about, "walk" if walk else "outlook": result}))
+        typer.echo(to_json({"about": about, "walk" if walk else "first_decision": result}))
     else:
         typer.echo(routing.to_text(about, result, Page(full=full)))
 

@@ -29,11 +29,9 @@ def router() -> Router:
     return new_router(Config(epochs={"default": 0}, max_depth=STEPS), units(rng, ROLES), units(rng, BACKBONES), 0)
 
 
-def best(name: str, log_probs: Any, there: Any) -> Any:
+def best(name: str, log_probs: Any, slot: int = 0) -> int:
     """The most probable role and backbone, every gate open, and never a halt."""
-    if name in ("role", "backbone"):
-        return int(log_probs.argmax())
-    return int(name == "write") if there.ndim == 0 else [1] * len(there)
+    return int(log_probs.argmax()) if name in ("role", "backbone") else int(name != "halt")
 
 
 async def walk(policy: Snapshot, number: int) -> None:

@@ -50,9 +50,9 @@ def questions() -> list[Item]:
     return read(layout.manifest("smoke", "gsm_hard"), layout.items("smoke", "gsm_hard")).test
 
 
-def test_the_outlook_is_what_the_policy_says_and_writes_nothing(trained: Path, endpoint: Backbones) -> None:
+def test_the_first_decision_is_what_the_policy_says_and_writes_nothing(trained: Path, endpoint: Backbones) -> None:
     before = sorted(Path().rglob("*"))
-    found = document("How many?")["outlook"]
+    found = document("How many?")["first_decision"]
     router = restored(trained).router
     of_roles, given_it = router.policy.first(FakeEncoder().encode("How many?").vector)
     roles = {role.key: p for role, p in zip(router.pool.roles, of_roles, strict=True)}

@@ -45,11 +45,8 @@ def test_the_released_values_are_the_defaults_and_each_variant_changes_what_its_
         assert Config(**ENTRIES[key].config) == Config(**{**whole, **change})
 
 
-async def fitted(
-    folder: Path, client: Client, number: int, masrouter: MASRouter | None = None, **changes: Any
-) -> MASRouter:
-    masrouter = masrouter or method(**changes)
-    return await trained(masrouter, folder, client, questions(number, "t"), code_tools=code_tools())
+async def fitted(folder: Path, client: Client, number: int, **changes: Any) -> MASRouter:
+    return await trained(method(**changes), folder, client, questions(number, "t"), code_tools=code_tools())
 
 
 async def test_the_label_is_given_and_the_classifier_learns_it(tmp_path: Path) -> None:
