@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Picture
 
 from analysis.figure import Figure
 from analysis.notes import about
-from analysis.results import TRAINING, FinishedCell, RunInfo
+from analysis.results import TRAINING, RunInfo
 from analysis.source import Source
 from analysis.training_log import mean_of_updates, updates
 from harness.errors import UserError
@@ -31,8 +31,8 @@ _CAPTION = (
 def build(source: Source) -> Figure:
     """Return the figure of the cells with a training log; raises UserError where nothing was trained."""
     results = source.results()
-    logs = [(cell.run, updates(cell)) for cells in results.cells_by_row.values() for cell in cells if _has_log(cell)]
-    trained = [(run, log) for run, log in logs if _MEASURE in log]
+    cells = [cell for cells in results.cells_by_row.values() for cell in cells if (cell.folder / TRAINING).is_file()]
+    trained = [(cell.run, log) for cell in cells if _MEASURE in (log := updates(cell))]
     if not trained:
         raise UserError("nothing was trained in these cells, so there is no curve; train them, with epochs above 0")
     frames = []
@@ -50,10 +50,6 @@ def build(source: Source) -> Figure:
     )
 
 
-def _has_log(cell: FinishedCell) -> bool:
-    return (cell.folder / TRAINING).is_file()
-
-
 def row_title(run: RunInfo) -> str:
     """Return the titles of method and backbone of a cell; the pool is left out."""
     return run.method_title if run.backbone == POOL else f"{run.method_title} ({run.backbone})"
@@ -66,16 +62,17 @@ def by_epoch(log: pd.DataFrame) -> pd.Series:
 
 
 def _draw(trained: Sequence[tuple[RunInfo, pd.DataFrame]], benchmarks: Mapping[str, str], picture: Picture) -> None:
+    logs: dict[tuple[str, str, str], list[pd.DataFrame]] = {}
+    for run, log in trained:
+        logs.setdefault((run.benchmark, run.method, run.backbone), []).append(log)
     order = list(benchmarks)
     runs = sorted((run for run, _ in trained), key=lambda run: order.index(run.benchmark))
     titles = {(run.method, run.backbone): row_title(run) for run in runs}
     grid = picture.subplots(len(benchmarks), len(titles), squeeze=False)
     for panels, (benchmark, title) in zip(grid, benchmarks.items(), strict=True):
         for panel, row in zip(panels, titles, strict=True):
-            place = (benchmark, *row)
-            logs = [log for run, log in trained if (run.benchmark, run.method, run.backbone) == place]
-            if logs:
-                _panel(panel, logs)
+            if (benchmark, *row) in logs:
+                _panel(panel, logs[benchmark, *row])
             else:
                 panel.set_axis_off()
         # A panel that stays empty shows no label either.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
 from analysis import columns, notes
@@ -18,6 +20,7 @@ _RATIO = "ratio"
 _TITLES = {HALTING: "Halting (GMR)", NONE: "No halting", _RATIO: "No halting / halting"}
 _MEASURES = ["depth", "steps"]
 _SIZE = ["questions", "epochs", "group"]
+_TRAINING = ["method", "benchmark", "seed", *_MEASURES, *_SIZE]
 _NOTES = (
     (
         "Publ.: from the paper. Meas.: this run; next to it measured minus published, next to steps measured over "
@@ -42,7 +45,7 @@ def build(source: Source) -> Table:
     """Return rows with halting, without, and their ratio; raises UserError for a cell that was not trained."""
     results = source.results()
     cells = [cell for cell in results.cells if cell.run.method in _TITLES]
-    trainings = pd.DataFrame(map(_training, cells)).sort_values("seed", kind="stable")
+    trainings = pd.DataFrame(map(_training, cells), columns=_TRAINING).sort_values("seed", kind="stable")
     # The same for all trainings of a benchmark, unless cells of different settings lie in one run.
     size_texts = trainings[_SIZE].astype(str).agg(" × ".join, axis=1).groupby(trainings["benchmark"])
     sizes = size_texts.agg(lambda texts: " or ".join(texts.unique()))
@@ -68,33 +71,26 @@ def build(source: Source) -> Table:
     )
 
 
-def _training(cell: FinishedCell) -> dict[str, float | str]:
-    log = updates(cell)
+def _training(cell: FinishedCell) -> tuple[Any, ...]:
+    """Return the values of :data:`_TRAINING`."""
+    run, log = cell.run, updates(cell)
     if log.empty:
         raise UserError(f"{cell.folder}: nothing was trained; expected one epoch at least; run it again with epochs")
-    steps, rollouts = float(log["steps"].sum()), float(log["trajectories"].sum())
-    return {
-        "method": cell.run.method,
-        "benchmark": cell.run.benchmark,
-        "seed": cell.run.seed,
-        "steps": steps,
-        "depth": steps / rollouts,
-        "questions": cell.run.data.n_train,
-        "epochs": log["epoch"].nunique(),
-        "group": cell.run.config["group"],
-    }
+    steps = float(log["steps"].sum())
+    size = (run.data.n_train, log["epoch"].nunique(), run.config["group"])
+    return run.method, run.benchmark, run.seed, steps / log["trajectories"].sum(), steps, *size
 
 
 def _frame(results: Results, trainings: pd.DataFrame) -> pd.DataFrame:
     names = ["benchmark", "method", "measure"]
     values = _with_ratio(trainings.set_index(["benchmark", "seed", "method"])[_MEASURES])
-    by_place = values.groupby(names)
-    frame = by_place.agg(measured="mean", sd="std", by_seed=lambda of: " ".join(f"{value:.10g}" for value in of))
+    frame = values.groupby(names).agg(
+        measured="mean", sd="std", by_seed=lambda values: " ".join(f"{value:.10g}" for value in values)
+    )
     frame = frame.reindex(pd.MultiIndex.from_product([results.benchmarks, _TITLES, _MEASURES], names=names))
     seed0 = values[values.index.get_level_values("seed") == 0].droplevel("seed")
     printed = _with_ratio(results.printed("halting_training").droplevel("backbone"))
-    spread = {"seed0": seed0, "published": printed}
-    return frame.assign(**{name: of.reorder_levels(names) for name, of in spread.items()})
+    return frame.assign(seed0=seed0.reorder_levels(names), published=printed.reorder_levels(names))
 
 
 def _with_ratio(values: pd.DataFrame) -> pd.Series:
@@ -109,14 +105,10 @@ def _columns(part: pd.DataFrame) -> dict[str, list[Entry]]:
         are_totals = measure == "steps" and not is_ratio
         form, unit = ("{:.1f}", 1e-3) if are_totals else ("{:.2f}", 1.0)
         ratio, difference = rows["measured"] / rows["published"], rows["measured"] - rows["published"]
-        first = unit * rows["seed0"].where(rows["sd"].notna())
         beside = format_series(ratio, "×{:.2f}") if are_totals else format_series(difference, signed)
-        below = format_series(unit * rows["sd"], f"sd {form}") + format_series(first, f"; seed 0: {form}")
-        printed = format_series(unit * rows["published"], "{:.2f}" if is_ratio else "{:.1f}")
-        fields |= {
-            f"{measure.capitalize()} publ.": entries(printed),
-            f"{measure.capitalize()} meas.": entries(
-                unit * rows["measured"], form, NOT_RUN, beside=beside, below=below
-            ),
-        }
+        below = format_series(unit * rows["sd"], f"sd {form}")
+        below += format_series(unit * rows["seed0"].where(rows["sd"].notna()), f"; seed 0: {form}")
+        printed, title = "{:.2f}" if is_ratio else "{:.1f}", measure.capitalize()
+        fields[f"{title} publ."] = entries(unit * rows["published"], printed)
+        fields[f"{title} meas."] = entries(unit * rows["measured"], form, NOT_RUN, beside=beside, below=below)
     return fields

@@ -25,7 +25,7 @@ _COLUMNS = [
     *(f"{name}{end}" for name in ("cost_ratio", "cost_ratio_all_calls") for end in ENDS),
     *("calibrated", *IDENTITY, *(f"reference_{name}" for name in IDENTITY)),
 ]
-_OF_EACH = ["published", "published_cost_per_query", "measured", "graded", "calibrated", *IDENTITY]
+_SIDE = ["published", "published_cost_per_query", "measured", "graded", "calibrated", *IDENTITY]
 _NAMES = {
     "first_alone": "reference_right_alone",
     "second_alone": "row_right_alone",
@@ -37,7 +37,7 @@ def build(source: Source) -> Table:
     """Return the rows of the main table but the reference: GMR, or the last method of a choice without it."""
     results = source.results()
     reference = _reference(results)
-    frame = _against(results, reference)
+    frame = _compare(results, reference)
     name = results.rows.loc[reference, "name"]
     groups = {(title, n): _group(results, rows) for _, title, n, rows in by_benchmark(results, frame)}
     if results.has_average:
@@ -58,60 +58,60 @@ def build(source: Source) -> Table:
 
 def _reference(results: Results) -> tuple[str, str]:
     methods = results.shown.index.get_level_values("method")
-    rows = list(results.shown.index[methods == (REFERENCE if REFERENCE in methods else methods[-1])])
+    rows = results.shown.index[methods == (REFERENCE if REFERENCE in methods else methods[-1])]
     return next((row for row in rows if row in results.ran.index), rows[0])
 
 
-def _against(results: Results, reference: tuple[str, str]) -> pd.DataFrame:
-    places = _both(with_costs(results.frame, results), reference)
-    compared = comparisons(results, {key: ((*reference, key[2]), key) for key in places.index})
-    p_holm = compared["p"].groupby(level=KEY[:2], group_keys=False).apply(holm)
-    places = places.join(compared.rename(columns=_NAMES)).assign(p_holm=p_holm)
+def _compare(results: Results, reference: tuple[str, str]) -> pd.DataFrame:
+    """Return the other rows on every benchmark, and their average, beside the reference, and the tests of both."""
+    table, keys = with_costs(results.frame, results), [*results.benchmarks]
     if results.has_average:
-        average = _both(results.averages, reference)
-        places = pd.concat([places, average.join(_mean_differences(results, average, compared))])
-        keys = (*results.benchmarks, AVERAGE)
-        places = places.loc[[(*row, key) for row in results.shown.index.drop(reference) for key in keys]]
-    return places.assign(reference=reference[0])
-
-
-def _both(frame: pd.DataFrame, reference: tuple[str, str]) -> pd.DataFrame:
-    rows = frame[[key[:2] != reference for key in frame.index]].reindex(columns=_OF_EACH)
-    other = frame.loc[[(*reference, key) for *_, key in rows.index]].reindex(columns=_OF_EACH).set_axis(rows.index)
+        table, keys = pd.concat([table, results.averages]), [*keys, AVERAGE]
+    index = pd.MultiIndex.from_tuples(
+        [(*row, key) for row in results.shown.index.drop(reference) for key in keys], names=KEY
+    )
+    rows = table.loc[index, _SIDE]
+    other = table.loc[[(*reference, key) for *_, key in index], _SIDE].set_axis(index)
     sides = rows.join(other.add_prefix("reference_"))
     sides["calibrated"] = (rows["calibrated"].eq(True) | other["calibrated"].eq(True)).astype(object)
-    both = sides.where(rows["measured"].notna() & other["measured"].notna())
-    return both.rename(columns={"measured": "accuracy", "reference_measured": "reference_accuracy"}).assign(
+    sides = sides.where(rows["measured"].notna() & other["measured"].notna())
+    tests = comparisons(results, {key: ((*reference, key[2]), key) for key in index if key[2] != AVERAGE})
+    tests["p_holm"] = tests["p"].groupby(level=KEY[:2], group_keys=False).apply(holm)
+    if results.has_average:
+        measured = sides.index[sides["measured"].notna() & (index.get_level_values("benchmark") == AVERAGE)]
+        tests = pd.concat([tests, _mean_differences(results, measured, tests)])
+    return sides.rename(columns={"measured": "accuracy", "reference_measured": "reference_accuracy"}).assign(
+        reference=reference[0],
         published_difference=(other["published"] - rows["published"]).round(2),
         published_cost_ratio=other["published_cost_per_query"] / rows["published_cost_per_query"],
-        without_verdict=(100 - both["graded"]).round(2),
-        reference_without_verdict=(100 - both["reference_graded"]).round(2),
+        without_verdict=(100 - sides["graded"]).round(2),
+        reference_without_verdict=(100 - sides["reference_graded"]).round(2),
+        **tests.rename(columns=_NAMES).reindex(index),
     )
 
 
-def _mean_differences(results: Results, average: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
+def _mean_differences(results: Results, index: pd.MultiIndex, tests: pd.DataFrame) -> pd.DataFrame:
     """Return average differences, whose variances add: the benchmarks share no question and no training."""
-    means = {}
-    for key in average.index[average["accuracy"].notna()]:
-        rows = compared.loc[[(*key[:2], benchmark) for benchmark in results.published.benchmarks]]
-        spread = macro_average([Estimate(row.difference, 0, 0, row.variance, row.df) for row in rows.itertuples()])
-        means[key] = [*spread.estimate(-100.0, 100.0)[:3], spread.p]
     names = [*(f"difference{end}" for end in ENDS), "p"]
-    return pd.DataFrame([means.get(key, [None] * 4) for key in average.index], average.index, names, dtype=float)
+    frame = pd.DataFrame(index=index, columns=names, dtype=float)
+    for key in index:
+        rows = tests.loc[[(*key[:2], benchmark) for benchmark in results.published.benchmarks]]
+        spread = macro_average([Estimate(row.difference, 0, 0, row.variance, row.df) for row in rows.itertuples()])
+        frame.loc[key] = [*spread.estimate(-100.0, 100.0)[:3], spread.p]
+    return frame
 
 
 def _group(results: Results, rows: pd.DataFrame) -> dict[str, list[Entry]]:
     printed = rows.index[0][2] in results.published.costs
-    costs = {
-        title: entries(rows[name], _ratio, NOT_RUN, sign=daggers(rows), below=ends(rows, name, _ratio))
-        for title, name in ((_COST, "cost_ratio"), (_WHOLE, "cost_ratio_all_calls"))
-    }
     unadjusted = format_series(rows["p"], _probability)
     return {
         **_differences(rows),
         "p": entries(rows["p_holm"], _probability, NOT_RUN, mark=_bold(rows["p_holm"]), below=unadjusted),
         **({_PUBLISHED_COST: entries(rows["published_cost_ratio"], _ratio)} if printed else {}),
-        **costs,
+        **{
+            title: entries(rows[name], _ratio, NOT_RUN, sign=daggers(rows), below=ends(rows, name, _ratio))
+            for title, name in ((_COST, "cost_ratio"), (_WHOLE, "cost_ratio_all_calls"))
+        },
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pandas as pd
 
@@ -20,7 +20,6 @@ _COLUMNS = [
     *(*KEY, "published_mean", "published_sd", "mean", "sd", "by_seed", "n", "low", "high", "difference", "calibrated"),
     *IDENTITY,
 ]
-Label = tuple[str, str, str]
 
 
 def build(source: Source) -> Table:
@@ -29,22 +28,19 @@ def build(source: Source) -> Table:
     keys = [key for key in (*_ORDER, *sorted(set(results.benchmarks) - set(_ORDER))) if key in results.benchmarks]
     seeds, printed = _by_seed(results), results.printed("seed_variance")
     frame = _frame(results, seeds, printed, [*keys, OVERALL])
-    rows: list[Label] = []
-    for row in frame.index.droplevel("benchmark").unique():
-        seed_labels = [f"seed {seed}" for seed in seeds.loc[row].index]
-        rows += [(*row, label) for label in ("mean", "sd", *(seed_labels if len(seed_labels) > 1 else []))]
-    groups = {(results.benchmarks[key], results.questions(key)): _group(frame, seeds, key, rows) for key in keys}
+    groups = {(results.benchmarks[key], results.questions(key)): _group(frame, seeds, key) for key in keys}
     if results.has_average:
-        groups["Overall", ""] = _group(frame, seeds, OVERALL, rows)
-    titles = results.rows[["method_title", "backbone_title"]].agg(tuple, axis=1)
+        groups["Overall", ""] = _group(frame, seeds, OVERALL)
+    rows = []
+    for row in frame.index.droplevel("benchmark").unique():
+        method, backbone = results.rows.loc[row, ["method_title", "backbone_title"]]
+        labels = ["mean", "sd", *(f"seed {seed}" for seed in _several(seeds.loc[row]).index)]
+        rows += [(row[0], method, backbone if label == "mean" else "", label) for label in labels]
     return columns.table(
         results,
         label="seed-variance",
         caption="Mean and sample standard deviation of the accuracy (%) over training seeds.",
-        rows=[
-            (method, titles[method, backbone][0], titles[method, backbone][1] if label == "mean" else "", label)
-            for method, backbone, label in rows
-        ],
+        rows=rows,
         heads=("Method", "LLM", ""),
         groups=groups,
         legend=_legend(results, frame, seeds, printed),
@@ -90,22 +86,26 @@ def _frame(results: Results, seeds: pd.DataFrame, printed: pd.DataFrame, columns
     )
 
 
-def _group(frame: pd.DataFrame, seeds: pd.DataFrame, key: str, rows: Sequence[Label]) -> dict[str, list[Entry]]:
-    places = list(dict.fromkeys(row[:2] for row in rows))
-    shown = frame.reindex([(*row, key) for row in places])
-    shown["ran"] = shown["mean"].notna()
-    apart = format_series(shown["sd"].round(2) - shown["published_sd"], signed)
-    parts = {"mean": accuracies(shown), "sd": compared(shown, "sd", "{:.2f}", "{:.2f}", beside=apart)}
-    fields: dict[str, list[Entry]] = {}
-    for title in parts["mean"]:
-        column = {
-            (*row, name): entry for name, part in parts.items() for row, entry in zip(places, part[title], strict=True)
-        }
-        if title == "Meas.":
-            by_seed = zip(seeds.index, entries(seeds[key], "{:.2f}"), strict=True)
-            column |= {(method, backbone, f"seed {seed}"): entry for (method, backbone, seed), entry in by_seed}
-        fields[title] = [column.get(row, Entry()) for row in rows]
-    return fields
+def _several(seeds: pd.DataFrame) -> pd.DataFrame:
+    """Return a row a seed, or none for a single seed, which is the mean itself."""
+    return seeds if len(seeds) > 1 else seeds.head(0)
+
+
+def _group(frame: pd.DataFrame, seeds: pd.DataFrame, key: str) -> dict[str, list[Entry]]:
+    rows = frame.index.droplevel("benchmark").unique()
+    values = frame.reindex([(*row, key) for row in rows]).assign(ran=lambda values: values["mean"].notna())
+    difference = format_series(values["sd"].round(2) - values["published_sd"], signed)
+    means, deviations = accuracies(values), compared(values, "sd", "{:.2f}", "{:.2f}", beside=difference)
+    by_seed = [entries(_several(seeds.loc[row])[key], "{:.2f}") for row in rows]
+    blank = [[Entry()] * len(trainings) for trainings in by_seed]
+    return {
+        title: [
+            entry
+            for mean, sd, trainings in zip(means[title], deviations[title], below, strict=True)
+            for entry in (mean, sd, *trainings)
+        ]
+        for title, below in (("Publ.", blank), ("Meas.", by_seed))
+    }
 
 
 def _legend(results: Results, frame: pd.DataFrame, seeds: pd.DataFrame, printed: pd.DataFrame) -> Iterator[str]:
