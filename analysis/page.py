@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
 from analysis import registry, results
-from analysis.claims import report as claims
+from analysis.figure import Figure
 from analysis.provenance import identity, provenance, served, warning
 from analysis.published import load
 from analysis.registry import Artefact
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import jinja2
 
 DEVIATIONS = ROOT / "docs" / "deviations.md"
-_CELLS = "cells.csv"
+_CELLS, _CLAIMS = "cells.csv", "claims"
 _FIRST = ("main_table", "pareto_gsm", "pareto_he")
 _REAL = "REAL MODELS: the replies of the servers that are named under Provenance"
 _USE = {
@@ -62,6 +62,8 @@ def _shown(artefact: Artefact, preset: Preset, folder: Path) -> Shown:
     files = _existing(folder, [*artefact.files, f"{key}.pdf"])
     if isinstance(exhibit, Table):
         return Shown(key, artefact.title, exhibit, files, _layout(exhibit), "")
+    if not isinstance(exhibit, Figure):
+        return Shown(key, artefact.title, exhibit, files, {}, "")
     picture = base64.b64encode((folder / f"{key}.svg").read_bytes()).decode()
     return Shown(key, artefact.title, exhibit, files, {}, f"data:image/svg+xml;base64,{picture}")
 
@@ -109,11 +111,10 @@ def write(preset: Preset, names: Sequence[str]) -> list[str]:
     }
     sections: defaultdict[str, list[Shown]] = defaultdict(list)
     for entry in artefacts:
-        if entry.key in shown and entry.key not in _FIRST:
+        if entry.key in shown and entry.key not in (*_FIRST, _CLAIMS):
             sections[entry.section].append(shown[entry.key])
     lacking = {entry.key: entry.title for entry in artefacts if entry.key not in shown}
     simulated = any(cell.run.simulated for cell in cells)
-    claim_files = _existing(folder, registry.CLAIMS)
     text = (
         _templates()
         .get_template("page.html.j2")
@@ -124,8 +125,7 @@ def write(preset: Preset, names: Sequence[str]) -> list[str]:
             facts=_facts(preset, cells, shown),
             first=[shown[key] for key in _FIRST if key in shown],
             sections=sections,
-            claims=claims.build(claims.source_of(preset)) if claim_files else None,
-            claim_files=claim_files,
+            claims=shown.get(_CLAIMS),
             deviations=_deviations(cells),
             tables={"Calls, tokens, cost": _spent(cells), **_licensed(cells)},
             not_made=lacking,

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-ENDINGS: Mapping[str, tuple[str, ...]] = {"table": ("tex", "csv", "md"), "figure": ("pdf", "png", "svg", "csv")}
-#: The files of the report on the paper's claims, below the folder of a preset.
-CLAIMS = ("claims.md", "claims.csv")
+ENDINGS: Mapping[str, tuple[str, ...]] = {
+    "table": ("tex", "csv", "md"),
+    "figure": ("pdf", "png", "svg", "csv"),
+    "report": ("md", "csv"),
+}
 
 
 class Selection(Declaration):
@@ -58,11 +60,12 @@ class Artefact(Declaration):
     key: Annotated[str, Field(pattern="^([a-z0-9_]+/)?[a-z0-9_]+$")]  # name below ``reports/``, without ending
     title: str
     section: str = "Not in the paper"
-    module: str  # has a function ``build`` that turns a source into a table or a figure
-    kind: Literal["table", "figure"]
+    module: str  # has a function ``build`` that turns a source into a table, a figure or a report
+    kind: Literal["table", "figure", "report"]
     cells: Annotated[Many[Selection], MinLen(1)] = ()
     timings: Annotated[Many[Selection], MinLen(1)] = ()  # timed with the first of their seeds
     data: bool = False  # reads the prepared questions
+    of_all: bool = False  # made from whatever is finished of the cells and timings of all others
     optional: bool = False  # part of a whole run only where the preset names its artefacts
     options: Mapping[str, Any] = {}  # what its module is told
 
@@ -73,10 +76,18 @@ class Artefact(Declaration):
 
     def cells_of(self, preset: Preset) -> list[Cell]:
         """Return its cells within a preset; none where the preset has none of its benchmarks."""
+        if self.of_all:
+            return _distinct(
+                cell for entry in artefacts().values() if not entry.of_all for cell in entry.cells_of(preset)
+            )
         return _distinct(cell for selection in self.cells for cell in selection.cells(preset))
 
     def timings_of(self, preset: Preset) -> list[Cell]:
         """Return the cells that are timed for it, one seed each."""
+        if self.of_all:
+            return _distinct(
+                cell for entry in artefacts().values() if not entry.of_all for cell in entry.timings_of(preset)
+            )
         cells = _distinct(cell for selection in self.timings for cell in selection.cells(preset))
         return [cell for cell in cells if cell.seed == min(other.seed for other in cells)]
 
@@ -116,14 +127,14 @@ class Artefact(Declaration):
     def code(self) -> str:
         """Return the fingerprint of the code that can change its files, given what it is made from."""
         # Without an input it is made from the configuration.
-        read = [] if self.cells or self.data else ["config/backbones.yaml", "config/weights.yaml"]
+        read = [] if self.cells or self.data or self.of_all else ["config/backbones.yaml", "config/weights.yaml"]
         return code_of_report("config/published.yaml", *read)
 
     def build(self, preset: Preset) -> Exhibit:
         """Make it from the finished cells of a preset; raises UserError where it cannot have it, or a cell is amiss."""
         self.check(preset)
         source = Source.finished(preset, self.cells_of(preset), self.timings_of(preset), **self.options)
-        if source.unfinished and not source.cells:
+        if source.unfinished and not source.cells and not self.of_all:
             raise UserError(
                 f"none of the {len(source.unfinished)} cells that {self.key} is made from is finished; run them with "
                 f"`snakemake --cores all {layout.report(preset.name, self.files[0])}`"
@@ -169,7 +180,12 @@ def folders() -> list[str]:
 
 def cells_of(preset: Preset) -> list[Cell]:
     """Return every cell that any artefact of a preset is made from."""
-    return _distinct(cell for entry in artefacts().values() for cell in entry.cells_of(preset))
+    return _distinct(cell for entry in _others() for cell in entry.cells_of(preset))
+
+
+def _others() -> list[Artefact]:
+    """Return the artefacts that name what they are made from."""
+    return [entry for entry in artefacts().values() if not entry.of_all]
 
 
 def _distinct(cells: Iterable[Cell]) -> list[Cell]:

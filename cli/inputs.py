@@ -71,12 +71,6 @@ def artefact(preset: Preset, key: str) -> Inputs:
     return _report(preset, key, entry.inputs(preset), entry.files)
 
 
-def claims(preset: Preset) -> Inputs:
-    """Return the inputs of the claims: every cell and timing that one may be about."""
-    files = {path for entry in reports.artefacts_of_claims(preset) for path in entry.inputs(preset)}
-    return _report(preset, "claims", sorted(files), registry.CLAIMS)
-
-
 def page(preset: Preset) -> Inputs:
     """Return the inputs of the page: every other report."""
     files = [layout.report(preset.name, name) for name in reports.files_of(preset)]

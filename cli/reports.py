@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from analysis import registry
-from analysis.registry import Artefact
 from harness.files import digest
 from harness.runner import config, config_hash, layout
 from harness.runner.config import Preset
@@ -26,28 +25,18 @@ def all_files() -> list[str]:
     """Return the names of all files of artefacts, PDFs of tables included, below the folder of a preset."""
     artefacts = registry.artefacts().values()
     files = [file for artefact in artefacts for file in artefact.files]
-    return [*files, *(f"{artefact.key}.pdf" for artefact in artefacts if artefact.kind == "table"), *registry.CLAIMS]
+    return [*files, *(f"{artefact.key}.pdf" for artefact in artefacts if artefact.kind == "table")]
 
 
 def files_of(preset: Preset) -> list[str]:
-    """Return the names of the files of a whole run but the page; a preset that names its artefacts has no claims."""
-    files = [file for key in artefacts_of(preset) for file in registry.artefact(key).files]
-    return files if preset.artefacts else [*files, *registry.CLAIMS]
-
-
-def artefacts_of_claims(preset: Preset) -> list[Artefact]:
-    """Return the artefacts whose cells and timings a claim may be about."""
-    artefacts = registry.artefacts().values()
-    return [entry for entry in artefacts if (entry.cells or entry.timings) and entry.applies_to(preset)]
+    """Return the names of the files of a whole run but the page."""
+    return [file for key in artefacts_of(preset) for file in registry.artefact(key).files]
 
 
 def made_of(name: str, preset: Preset) -> str:
     """Return the digest of what decides, besides the content of its inputs, what a report shows."""
     settings: Any
     match name:
-        case "claims":
-            settings = [artefact.choice(preset) for artefact in artefacts_of_claims(preset)]
-            code = registry.code_of_report("config/published.yaml")
         case "inspect":
             settings, code = list(map(str, config.cells(preset))), registry.code_of_report()
         case "page":
@@ -69,29 +58,20 @@ def write(name: str, preset: Preset) -> list[Path]:
     """Make a report from whatever cells are finished, and return its files.
 
     Args:
-        name: ``claims``, ``page``, or a key of ``config/artefacts.yaml``.
+        name: ``page``, or a key of ``config/artefacts.yaml``.
         preset: The preset whose report it is.
 
     Raises:
         UserError: if the name is unknown, or a table or figure lacks cells.
     """
-    from analysis import table
+    from analysis import page, table
 
     folder = layout.REPORTS / preset.name
-    match name:
-        case "claims":
-            from analysis.claims import report
-
-            files = table.write(report.build(report.source_of(preset)), folder, name)
-        case "page":
-            from analysis import page
-
-            files = [folder / "index.html"]
-            if lacking := page.write(preset, artefacts_of(preset)):
-                logging.info(
-                    "%d further tables and figures can be made: snakemake --cores all %s", len(lacking), *files
-                )
-        case _:
-            files = table.write(registry.artefact(name).build(preset), folder, name)
+    if name == "page":
+        files = [folder / "index.html"]
+        if lacking := page.write(preset, artefacts_of(preset)):
+            logging.info("%d further tables and figures can be made: snakemake --cores all %s", len(lacking), *files)
+    else:
+        files = table.write(registry.artefact(name).build(preset), folder, name)
     note_made(name, preset)
     return files

@@ -15,12 +15,10 @@ from analysis.claims.measured import Run, Seeds, seeds_of
 from analysis.claims.statements import CLAIMS
 from analysis.notes import settings
 from analysis.provenance import provenance
-from analysis.registry import artefacts, cells_of
 from analysis.source import Source
 from analysis.table import DAGGER, NOT_RUN, Exhibit, csv, grid, number
 from analysis.table import md_escape as escape
 from analysis.timings import read_timings
-from harness.runner.config import Preset
 
 _NUMBERS = ["published", "published_low", "published_high", "stated", "measured", "low", "high", "measured_all_calls"]
 # More parts than these are summed up, and only those are shown that are not as the rest.
@@ -95,12 +93,6 @@ class ClaimsReport(Exhibit):
     def contents(self) -> Mapping[str, str]:
         """Return Markdown and CSV by file ending."""
         return {"md": _markdown(self), "csv": csv(self.frame, self.warning)}
-
-
-def source_of(preset: Preset) -> Source:
-    """Return the finished cells and timings that claims may be about."""
-    timings = dict.fromkeys(cell for artefact in artefacts().values() for cell in artefact.timings_of(preset))
-    return Source.finished(preset, cells_of(preset), timings)
 
 
 def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:

@@ -84,7 +84,7 @@ def _forget_failed_calls(preset: Preset, path: Path) -> str | None:
 
 @app.command()
 def report(
-    artefact: Annotated[str, typer.Argument(help="An artefact of `gmr --list`, claims, or page.")],
+    artefact: Annotated[str, typer.Argument(help="An artefact of `gmr --list`, or page.")],
     name: PresetName,
     overrides: Overrides = None,
 ) -> None:

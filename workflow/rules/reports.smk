@@ -26,19 +26,12 @@ use rule table as figure with:
         name=names_of("figure"),
 
 
-rule claims:
-    input:
-        inputs_of(inputs.claims),
+use rule table as claims with:
     output:
-        expand("reports/{{preset}}/{name}", name=registry.CLAIMS),
-        "results/{preset}/made_of/reports/claims.sha256",
-    log:
-        "results/{preset}/logs/claims.log",
-    conda:
-        "../../environment.yml"
-    shell:
-        "gmr --log {log} report claims --preset {wildcards.preset}"
-        " --set @results/{wildcards.preset}/config.yaml"
+        expand("reports/{{preset}}/{{name}}.{kind}", kind=registry.ENDINGS["report"]),
+        "results/{preset}/made_of/reports/{name}.sha256",
+    wildcard_constraints:
+        name=names_of("report"),
 
 
 rule pdf:
