@@ -138,7 +138,7 @@ def _label_points(panel: Axes, frame: pd.DataFrame, side: str) -> None:
     for text in texts:
         text.set_in_layout(False)
         text.set_bbox({"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0})
-    forces: dict[str, Any] = {"force_text": 0.6, "force_static": 0.8, "force_pull": 0.05, "expand": (1.3, 1.7)}
+    forces: dict[str, Any] = {"force_text": 0.5, "force_static": 1.5, "force_pull": 0.01, "expand": (1.25, 1.6)}
     line = {"arrowstyle": "-", "color": "0.5", "linewidth": 0.4}
     x, y = (points[f"{side}_{axis}"].to_numpy(float) for axis in "xy")
     adjust_text(texts, x, y, ax=panel, iter_lim=_MOST_STEPS, **forces, arrowprops=line)
