@@ -1,4 +1,4 @@
-"""The terminal of a run, as a logger plugin of Snakemake: a line for every finished job, what failed, what was made.
+"""Logger plugin of Snakemake for the terminal of a run: a line for every finished job, what failed, what was made.
 
 Snakemake finds it by the name of this package; the profiles choose it (``logger: gmr``). ``--logger`` without a name
 gives Snakemake's own terminal; its log in ``.snakemake/log`` is complete either way.
@@ -39,9 +39,10 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Return what a user calls the job."""
-        named = {key: value for key, value in self.wildcards.items() if key != "preset"}
-        words = [f"seed {value}" if key == "seed" else value for key, value in named.items()]
+        """Return the job's rule and wildcards as a user reads them."""
+        words = [
+            f"seed {value}" if key == "seed" else value for key, value in self.wildcards.items() if key != "preset"
+        ]
         return " ".join([self.rule.removeprefix("learned_"), *words])
 
 
@@ -49,10 +50,7 @@ class LogHandler(LogHandlerBase):
     """Prints events of Snakemake as single lines."""
 
     writes_to_stream = True
-    writes_to_file = False
-    has_filter = False
-    has_formatter = False
-    needs_rulegraph = False
+    writes_to_file = has_filter = has_formatter = needs_rulegraph = False
 
     def __post_init__(self) -> None:
         """Start without any job."""
@@ -105,10 +103,13 @@ class LogHandler(LogHandlerBase):
             self._print(table)
             return
         self._planned = Counter({rule: number for rule, number in stats.items() if rule != "total"})
-        cells = sum(self._planned[rule] for rule in _CELLS)
+        cells = self._planned_cells()
         others = _count(self._planned.total() - cells, "other job" if cells else "job")
         trained = f" ({self._planned['learned_cell']} of them trained first)" if self._planned["learned_cell"] else ""
         self._print(f"to do: {_count(cells, 'cell')}{trained} and {others}" if cells else f"to do: {others}")
+
+    def _planned_cells(self) -> int:
+        return sum(self._planned[rule] for rule in _CELLS)
 
     def _announce(self, fields: Mapping[str, Any]) -> None:
         job = Job(fields["rule_name"], dict(fields["wildcards"] or {}), list(map(str, fields["output"])))
@@ -123,25 +124,25 @@ class LogHandler(LogHandlerBase):
             return
         job.duration = time.monotonic() - job.start
         finished = [job for job in self._jobs.values() if job.duration is not None]
-        done, total, unit = len(finished), self._planned.total(), "jobs"
-        cells = sum(job.rule in _CELLS for job in finished)
-        if cells < (all_cells := sum(self._planned[rule] for rule in _CELLS)):
-            done, total, unit = cells, all_cells, "cells"
+        done, total, unit = sum(job.rule in _CELLS for job in finished), self._planned_cells(), "cells"
+        if done == total:
+            done, total, unit = len(finished), self._planned.total(), "jobs"
         self._print(f"[{done} of {total} {unit}{self._time_left(finished)}] {job.name}, {_duration(job.duration)}")
         if len(finished) == self._planned.total():
             self._succeed(finished)
 
     def _time_left(self, finished: list[Job]) -> str:
-        """Return how long the rest takes at the pace so far; empty before a job of each rule with many has ended."""
-        durations = {job.rule: [done.duration or 0.0 for done in finished if done.rule == job.rule] for job in finished}
+        """Return how long the rest takes at the pace so far; empty before a cell of each kind still to do has ended."""
+        durations: defaultdict[str, list[float]] = defaultdict(list)
+        for job in finished:
+            durations[job.rule].append(job.duration or 0.0)
         means = {rule: fmean(times) for rule, times in durations.items()}
-        left = self._planned - Counter(job.rule for job in self._jobs.values() if job.duration is not None)
-        left -= Counter(job.rule for job in self._jobs.values() if job.failure is not None)
+        running = [job for job in self._jobs.values() if job.duration is None and job.failure is None]
+        left = self._planned - Counter(job.rule for job in (*finished, *self._failed()))
         if not left or any(rule in _CELLS and rule not in means for rule in left):
             return ""
         now = time.monotonic()
-        running = [job for job in self._jobs.values() if job.duration is None and job.failure is None]
-        busy = sum(job.duration or 0.0 for job in finished) + sum(now - job.start for job in running)
+        busy = sum(map(sum, durations.values())) + sum(now - job.start for job in running)
         work = sum(number * means.get(rule, 0.0) for rule, number in left.items())
         work -= sum(min(now - job.start, means.get(job.rule, 0.0)) for job in running)
         at_once = busy / max(now - self._start, 1e-9)
@@ -150,10 +151,10 @@ class LogHandler(LogHandlerBase):
     def _fail(self, fields: Mapping[str, Any]) -> None:
         job = self._jobs.setdefault(fields["jobid"], Job(fields["rule_name"], {}, []))
         error = _last_error(fields["log"])
-        job.failure = f"{job.name} ({', '.join(map(str, fields['log']))})\n  {error or _KILLED}"
         if error.startswith("stopped by"):
             job.failure = ""
             return
+        job.failure = f"{job.name} ({', '.join(map(str, fields['log']))})\n  {error or _KILLED}"
         self._print(f"{'failed' if error else 'ended without a message'}: {job.name}")
 
     def _failed(self) -> list[Job]:
@@ -169,38 +170,32 @@ class LogHandler(LogHandlerBase):
             return
         self._has_ended = True
         if any(job.failure == "" for job in failed):
-            # What ended a job before it could say anything ended the run, too.
+            # The stop of the run also ended the jobs that left no message.
             failed = [job for job in failed if job.failure and _KILLED not in job.failure]
         if not failed:
             self._print("stopped; what is finished is kept, and the same command resumes")
             return
         self._print(f"{_count(len(failed), 'job')} failed, all else is kept; mend this and give the command again:")
-        self._print_list([f"  {job.failure}" for job in failed])
+        for job in failed[:_MOST_LINES]:
+            self._print(f"  {job.failure}")
+        if len(failed) > _MOST_LINES:
+            self._print(f"  and {len(failed) - _MOST_LINES} more")
 
     def _succeed(self, finished: list[Job]) -> None:
         """Print what was made, and what to look at next."""
         self._print(f"done in {_duration(time.monotonic() - self._start)}")
-        reports: defaultdict[str, list[str]] = defaultdict(list)
+        reports: defaultdict[str, set[str]] = defaultdict(set)
         for job in finished:
             paths = [path for path in job.outputs if path.startswith("reports/")]
-            reports[job.rule] += (
-                paths if len(paths) == 1 else sorted({f"{path.rpartition('.')[0]}.*" for path in paths})
-            )
-        pages = [path for path in reports["page"] if "index" in path]
-        if made := reports["link"] or pages or [path for paths in reports.values() for path in paths]:
+            reports[job.rule] |= {path if len(paths) == 1 else f"{path.rpartition('.')[0]}.*" for path in paths}
+        pages = {path for path in reports["page"] if "index" in path}
+        if made := sorted(reports["link"] or pages or set().union(*reports.values())):
             more = f" and {len(made) - _MOST_LINES} more" if len(made) > _MOST_LINES else ""
-            self._print(f"made: {', '.join(sorted(made)[:_MOST_LINES])}{more}")
-        cells = [job.wildcards for job in finished if job.rule in _CELLS]
-        if cells:
+            self._print(f"made: {', '.join(made[:_MOST_LINES])}{more}")
+        if cells := [job.wildcards for job in finished if job.rule in _CELLS]:
             cell = next((cell for cell in cells if cell["method"] == "gmr"), cells[0])
             page = "" if pages else f"gmr report page --preset {cell['preset']}, "
             self._print(f"next: {page}gmr show {cell['method']} {cell['benchmark']} --preset {cell['preset']} --wrong")
-
-    def _print_list(self, lines: list[str]) -> None:
-        for line in lines[:_MOST_LINES]:
-            self._print(line)
-        if len(lines) > _MOST_LINES:
-            self._print(f"  and {len(lines) - _MOST_LINES} more")
 
     def _print(self, line: str) -> None:
         if line and line != "None":

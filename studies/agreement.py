@@ -1,10 +1,10 @@
-"""Grades recorded model outputs and compares the verdicts with those their publishers gave.
+"""Agreement of the graders with recorded verdicts: model outputs graded here and by their publishers.
 
     python -m studies.agreement [--data-dir FOLDER] [--file math ...]
 
 The folder (else GMR_DATA_DIR) holds outputs/*.jsonl.gz, one output a line, and humaneval/HumanEval.jsonl.gz. Writes
-reports/grading/agreement.md and disagreements.csv. Whether upstream's rule is ours is told from the record alone, never
-from our verdict (docs/grading.md).
+reports/grading/agreement.md and disagreements.csv. Whether upstream's rule is ours follows from the recorded output
+alone, never from our verdict (docs/grading.md).
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from harness.benchmarks.code_grading import task_of
 from harness.benchmarks.items import CodeTask, Item, Status, Verdict
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.benchmarks.prepare import DATA_DIR
+from harness.concurrency import gather
 from harness.errors import UserError, unknown
 from harness.files import write_atomically
 from harness.runner import layout
@@ -66,7 +67,7 @@ _LONGEST_EXTRACT = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class Output:
     """One model output: the question as upstream numbers it, its text, upstream's gold, extraction and verdict."""
 
     file: str
@@ -81,24 +82,24 @@ class Record:
 
     @property
     def key(self) -> str:
-        """Return the key of a record, unique in its file."""
+        """Return the key of an output, unique in its file."""
         return "/".join(filter(None, (self.item_id, self.model, str(self.meta.get("strategy", "")))))
 
 
-def read(folder: Path, file: str) -> list[Record]:
-    """Return the records of a file of outputs, in its order."""
+def read(folder: Path, file: str) -> list[Output]:
+    """Return the outputs of a file, in its order."""
     if file not in FILES:
         raise unknown("file of outputs", file, FILES, "the data directory")
-    records = []
+    outputs = []
     for line in _json_lines(folder / "outputs" / f"{file}.jsonl.gz"):
         upstream, meta, response = line["upstream"].partition(":")[0], line["meta"], line["response"]
         # This publisher stored the backslashes of its chain-of-thought texts doubled.
         if upstream == "microsoft/rho" and meta.get("strategy") == "cot":
             response = response.replace("\\\\", "\\")
         gold, predicted = (line[name] or "" for name in ("gold", "upstream_pred"))
-        given = (str(line["item_id"]), line["model"], upstream, response, gold, predicted)
-        records.append(Record(file, *given, line["upstream_correct"], meta))
-    return records
+        fields = (str(line["item_id"]), line["model"], upstream, response, gold, predicted)
+        outputs.append(Output(file, *fields, line["upstream_correct"], meta))
+    return outputs
 
 
 @functools.cache
@@ -110,62 +111,62 @@ def _json_lines(path: Path) -> list[dict[str, Any]]:
         raise UserError(f"{path} cannot be read ({error}); point --data-dir or {DATA_DIR} to its folder") from error
 
 
-def question_and_answer(record: Record, folder: Path) -> tuple[Item, str]:
+def question_and_answer(output: Output, folder: Path) -> tuple[Item, str]:
     """Return the question, with upstream's reference answer and tests, and the text to grade."""
-    key, gold = FILES[record.file][0], record.gold
-    if record.file == "humaneval":
+    key, gold = FILES[output.file][0], output.gold
+    if output.file == "humaneval":
         problems = _json_lines(folder / "humaneval" / "HumanEval.jsonl.gz")
-        (problem,) = [one for one in problems if one["task_id"] == record.item_id]
+        (problem,) = [problem for problem in problems if problem["task_id"] == output.item_id]
         (item,) = benchmark(key).normalise([problem])
         task = task_of(item)
         item = replace(item, code=replace(task, setup=f"{COMMON_IMPORTS}\n{task.setup}"))
-        return item, f"{problem['prompt'] if record.meta.get('kind') == 'completion' else ''}{record.response}"
-    if record.file == "mbpp":
+        return item, f"{problem['prompt'] if output.meta.get('kind') == 'completion' else ''}{output.response}"
+    if output.file == "mbpp":
         task = CodeTask(function_under_test(gold), COMMON_IMPORTS, gold, ())
-        return Item(record.item_id, key, "", "", code=task), record.response
-    if record.file == "gsm8k":
+        return Item(output.item_id, key, "", "", code=task), output.response
+    if output.file == "gsm8k":
         gold = repr(float(gold.replace(",", "")))
-    return Item(record.item_id, key, "", gold), record.response
+    return Item(output.item_id, key, "", gold), output.response
 
 
 def function_under_test(tests: str) -> str:
-    """Return the function that the tests of a record call: in an assert, else the argument of ``check``."""
+    """Return the function that the tests of an output call: in an assert, else the argument of ``check``."""
     asserts = "\n".join(re.findall(r"^\s*assert\b.*", tests, re.MULTILINE))
     names = re.findall(r"(?<![\w.])(\w+)\(", asserts) + re.findall(r"^\s*check\((\w+)\)", tests, re.MULTILINE)
     # A built-in is around the call of another function, or the name of this one.
-    chosen = [name for name in names if name != "candidate"]
-    return next((name for name in chosen if not hasattr(builtins, name)), chosen[0] if chosen else "")
+    names = [name for name in names if name != "candidate"]
+    return next((name for name in names if not hasattr(builtins, name)), names[0] if names else "")
 
 
-def another_rule(record: Record, rule: str) -> str | None:
-    """Return what the rule behind a recorded verdict does otherwise than ours, or None where they are the same rule."""
-    predicted, response = record.upstream_pred, record.response
+def another_rule(output: Output, rule: str) -> str | None:
+    """Return what upstream's rule does otherwise than ours, or None where they are the same rule."""
+    predicted, response = output.upstream_pred, output.response
     match rule:
         case "letter":
-            if record.meta["upstream_rule"] == "last_letter":
+            if output.meta["upstream_rule"] == "last_letter":
                 return "takes the last letter anywhere in the text"
             first = re.search(r"answer is \(?[A-J]\)?", response)
             if first and _SEVERAL.match(response, first.start()):
                 return "takes the first of several options named"
-        case "number" if record.upstream == "lm-sys/RouteLLM":
+        case "number" if output.upstream == "lm-sys/RouteLLM":
             if re.search(r"[-.]\d+\D*$", response.replace(",", "")):
                 return "takes the last run of digits, without sign and decimals"
         case "number":
             if not re.fullmatch(r"-?\d[\d,]*(?:\.\d+)?", predicted):
                 return "keeps the calculation or the unit as part of the answer"
         case "tests":
-            if record.meta["recheck"] in ("fail:SyntaxError", "fail:IndentationError"):
+            if output.meta["recheck"] in ("fail:SyntaxError", "fail:IndentationError"):
                 return _BREAKS_OFF
-            if (record.meta["recheck"] == "pass") is not record.upstream_correct:
+            if (output.meta["recheck"] == "pass") is not output.upstream_correct:
                 return "the tests at hand do not give its verdict"
         case _:
             if "Ihopeitiscorrect" in predicted:
                 return "keeps the closing sentence as part of the answer"
             if not re.search(r"boxed|answer is", response):
                 return "takes the last number where no answer is stated"
-            if _brackets(predicted) != _brackets(record.gold):
+            if _brackets(predicted) != _brackets(output.gold):
                 return "compares intervals without their brackets"
-    if _off_by_a_hundred(predicted, record.gold):
+    if _off_by_a_hundred(predicted, output.gold):
         return "accepts a hundredth and a hundredfold of the value"
     return _BY_VALUE if rule == STRING else None
 
@@ -184,57 +185,55 @@ def _off_by_a_hundred(predicted: str, gold: str) -> bool:
     return any(abs(ratio / factor - 1) < 1e-3 for factor in (0.01, 100.0))
 
 
-# By file, our rule and record: who is right, and why, as read by a person.
+# By file, our rule and output: who is right, and why, as read by a person.
 _REVIEWED: Any = files.read_yaml(Path(__file__).with_name("agreement_reviewed.yaml"))
 
 
-def _row(record: Record, rule: str, verdict: Verdict) -> dict[str, Any]:
+def _row(output: Output, rule: str, verdict: Verdict) -> dict[str, Any]:
     # A text without an answer is wrong by either rule.
-    symbolic = rule == SYMBOLIC and verdict.answer is not None
-    ours, upstream = verdict.also.get("math_verify") if symbolic else verdict.correct, record.upstream_correct
-    reviewed = _REVIEWED.get(record.file, {}).get(rule, {}).get(record.key)
-    another = another_rule(record, rule)
+    is_symbolic = rule == SYMBOLIC and verdict.answer is not None
+    ours = verdict.also.get("math_verify") if is_symbolic else verdict.correct
+    reviewed = _REVIEWED.get(output.file, {}).get(rule, {}).get(output.key)
+    another = another_rule(output, rule)
     right, reason = AMBIGUOUS, "not reviewed"
     if reviewed:
         right = {"ours": OURS, "upstream": UPSTREAM, "neither": AMBIGUOUS}[reviewed["right"]]
         reason = reviewed["reason"]
     elif another:
         right, reason = _NOT_OURS.get(another, OURS), f"upstream {another}"
-    extracts = [" ".join((text or "").split())[:_LONGEST_EXTRACT] for text in (verdict.answer, record.upstream_pred)]
+    extracts = [" ".join((text or "").split())[:_LONGEST_EXTRACT] for text in (verdict.answer, output.upstream_pred)]
     return {
-        "file": record.file,
-        "record": record.key,
+        "file": output.file,
+        "record": output.key,
         "our rule": rule,
         "upstream's rule": "another" if another else "the same",
         "ours": ours,
-        "upstream": upstream,
+        "upstream": output.upstream_correct,
         "ours extracted": extracts[0],
         "upstream extracted": extracts[1],
-        "class": right if ours is not upstream else "",
+        "class": right if ours is not output.upstream_correct else "",
         "reason": reason,
     }
 
 
-async def compare(records: Sequence[Record], folder: Path) -> pd.DataFrame:
-    """Grade records; return a row for each of our rules under which there are two verdicts, with who is right."""
-    progress = tqdm(total=len(records), unit=" outputs")
+async def compare(outputs: Sequence[Output], folder: Path) -> pd.DataFrame:
+    """Grade outputs; return a row for each of our rules under which there are two verdicts, with who is right."""
+    progress = tqdm(total=len(outputs), unit=" outputs")
     async with Sandbox() as sandbox, MathVerifier() as math_verify:
         if sandbox.level != FULL:
             raise UserError(f"real models wrote the recorded programs, and the sandbox offers only {sandbox.level!r}")
         tools = Tools(sandbox, math_verify)
 
-        async def one(record: Record) -> list[dict[str, Any]]:
-            item, answer = question_and_answer(record, folder)
+        async def grade(output: Output) -> list[dict[str, Any]]:
+            item, answer = question_and_answer(output, folder)
             verdict = await benchmark(item.benchmark).grade(item, answer, tools)
             if verdict.status is Status.SANDBOX_ERROR:
-                raise UserError(f"the sandbox failed on {record.file} {record.key} ({verdict.detail}); mend the cause")
+                raise UserError(f"the sandbox failed on {output.file} {output.key} ({verdict.detail}); mend the cause")
             progress.update()
-            return [_row(record, rule, verdict) for rule in FILES[record.file][1]]
+            return [_row(output, rule, verdict) for rule in FILES[output.file][1]]
 
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(record)) for record in records]
-    rows = pd.DataFrame([row for task in tasks for row in task.result()])
-    return rows.dropna(subset=["ours", "upstream"])
+        graded = await gather(map(grade, outputs))
+    return pd.DataFrame([row for rows in graded for row in rows]).dropna(subset=["ours", "upstream"])
 
 
 def to_markdown(compared: pd.DataFrame) -> str:
@@ -252,15 +251,16 @@ def main(
     file: Annotated[list[str] | None, typer.Option(help=f"Only these: {', '.join(FILES)}.")] = None,
 ) -> None:
     """Grade recorded outputs and compare with the verdicts their publishers gave (reports/grading)."""
-    named = data_dir or os.environ.get(DATA_DIR)
-    if not named:
+    folder = data_dir or os.environ.get(DATA_DIR)
+    if not folder:
         raise UserError(f"which folder holds the recorded outputs? Name it by --data-dir or in {DATA_DIR}")
-    records = [record for name in file or FILES for record in read(Path(named), name)]
-    compared = asyncio.run(compare(records, Path(named)))
-    folder = layout.REPORTS / "grading"
-    write_atomically(folder / "agreement.md", to_markdown(compared))
-    disagree = compared[compared["class"] != ""].drop(columns="upstream's rule")
-    write_atomically(folder / "disagreements.csv", disagree.to_csv(index=False))
+    compared = asyncio.run(
+        compare([output for name in file or FILES for output in read(Path(folder), name)], Path(folder))
+    )
+    reports = layout.REPORTS / "grading"
+    write_atomically(reports / "agreement.md", to_markdown(compared))
+    disagreements = compared[compared["class"] != ""].drop(columns="upstream's rule")
+    write_atomically(reports / "disagreements.csv", disagreements.to_csv(index=False))
     typer.echo(to_markdown(compared))
 
 

@@ -27,6 +27,7 @@ from harness.benchmarks import Tools, benchmark
 from harness.benchmarks.items import Item
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.benchmarks.prepare import read
+from harness.concurrency import gather
 from harness.errors import UserError
 from harness.files import write_atomically
 from harness.llm.backbones import Backbone
@@ -38,7 +39,6 @@ from harness.sandbox import Sandbox
 
 HEADS = ("backbone", "compared", "requests", "replies differ", "95% interval", "verdicts differ", "95% interval")
 
-
 #: A reply, and whether it is right.
 Answer = tuple[str, bool]
 
@@ -46,28 +46,28 @@ Answer = tuple[str, bool]
 async def measure(preset: Preset, requests: int) -> list[list[str]]:
     """Return the rows of the table, two a backbone: alone and again, alone and loaded."""
     declared = config.backbones(preset)
-    asked = {key: declared[key] for key in preset.backbones}
-    places = config.servers(preset, asked)
+    backbones = {key: declared[key] for key in preset.backbones}
+    places = config.servers(preset, backbones)
     tests = [read(layout.manifest(preset.name, key), layout.items(preset.name, key)).test for key in preset.benchmarks]
     items = [item for item in chain.from_iterable(zip_longest(*tests)) if item is not None][:requests]
     rows = []
     async with Sandbox() as sandbox, MathVerifier() as verifier:
         tools = Tools(sandbox, verifier)
         # One after the other, so that "one at a time" is true of a server that has several backbones.
-        for key, backbone in asked.items():
-            most = (1, 1, places[key].max_in_flight)
-            alone, again, loaded = [await _ask(backbone, places[key], items, tools, limit) for limit in most]
-            rows.append([key, "alone, again", *_differing(alone, again)])
-            rows.append([key, "alone, all at once", *_differing(alone, loaded)])
+        for key, backbone in backbones.items():
+            limits = (1, 1, places[key].max_in_flight)
+            alone, again, loaded = [await _ask(backbone, places[key], items, tools, limit) for limit in limits]
+            rows.append([key, "alone, again", *_differences(alone, again)])
+            rows.append([key, "alone, all at once", *_differences(alone, loaded)])
     return rows
 
 
-async def _ask(backbone: Backbone, place: Endpoint, items: Sequence[Item], tools: Tools, most: int) -> list[Answer]:
-    slots, done = asyncio.Semaphore(most), tqdm(total=len(items), desc=f"{backbone.key}, {most} at once")
+async def _ask(backbone: Backbone, place: Endpoint, items: Sequence[Item], tools: Tools, limit: int) -> list[Answer]:
+    slots, progress = asyncio.Semaphore(limit), tqdm(total=len(items), desc=f"{backbone.key}, {limit} at once")
 
-    async def one(client: openai.AsyncOpenAI, item: Item) -> Answer:
-        graded = benchmark(item.benchmark)
-        request = Request(backbone.model, backbone.revision, question_prompt("", graded.output_rules, item))
+    async def answer(client: openai.AsyncOpenAI, item: Item) -> Answer:
+        grader = benchmark(item.benchmark)
+        request = Request(backbone.model, backbone.revision, question_prompt("", grader.output_rules, item))
         async with slots:
             reply = await client.chat.completions.create(
                 model=place.served_name or backbone.model,
@@ -77,33 +77,33 @@ async def _ask(backbone: Backbone, place: Endpoint, items: Sequence[Item], tools
                 max_tokens=request.max_tokens,
             )
         text = reply.choices[0].message.content or ""
-        done.update()
-        return text, (await graded.grade(item, text, tools)).correct
+        progress.update()
+        return text, (await grader.grade(item, text, tools)).correct
 
     async with openai.AsyncOpenAI(api_key=place.api_key, base_url=place.urls[0]) as client:
-        return await asyncio.gather(*(one(client, item) for item in items))
+        return await gather(answer(client, item) for item in items)
 
 
-def _differing(first: Sequence[Answer], second: Sequence[Answer]) -> list[str]:
-    pairs, fields = list(zip(first, second, strict=True)), [str(len(first))]
-    for place in range(2):
-        number = sum(a[place] != b[place] for a, b in pairs)
-        low, high = wilson(number, len(pairs))
-        fields += [f"{number} ({100 * number / len(pairs):.1f}%)", f"{100 * low:.1f}% to {100 * high:.1f}%"]
-    return fields
+def _differences(first: Sequence[Answer], second: Sequence[Answer]) -> list[str]:
+    cells = [str(len(first))]
+    for texts_or_verdicts in zip(zip(*first, strict=True), zip(*second, strict=True), strict=True):
+        number = sum(a != b for a, b in zip(*texts_or_verdicts, strict=True))
+        low, high = wilson(number, len(first))
+        cells += [f"{number} ({100 * number / len(first):.1f}%)", f"{100 * low:.1f}% to {100 * high:.1f}%"]
+    return cells
 
 
 def main(
-    preset: PresetName,
+    name: PresetName,
     requests: Annotated[int, typer.Option(help="To each backbone; at most all test questions.", min=1)] = 200,
     overrides: Overrides = None,
 ) -> None:
     """Ask the servers of a preset the same again, and count replies and verdicts that differ."""
-    chosen = preset_of(preset, overrides)
-    if chosen.simulated:
-        raise UserError(f"preset {preset} has simulated backbones, whose replies are functions of the request")
-    text = "\n".join(["# Flip rate at temperature 0", "", *grid(HEADS, asyncio.run(measure(chosen, requests)), left=7)])
-    write_atomically(layout.REPORTS / preset / "flip_rate.md", text)
+    preset = preset_of(name, overrides)
+    if preset.simulated:
+        raise UserError(f"preset {name} has simulated backbones, whose replies are functions of the request")
+    text = "\n".join(["# Flip rate at temperature 0", "", *grid(HEADS, asyncio.run(measure(preset, requests)), left=7)])
+    write_atomically(layout.REPORTS / name / "flip_rate.md", text)
     typer.echo(text)
 
 
