@@ -43,22 +43,25 @@ def shingles(text: str) -> frozenset[str]:
 
 @pytest.mark.parametrize("key", keys())
 def test_the_questions_are_the_pinned_ones_in_one_form_and_no_two_alike(key: str) -> None:
-    loaded, found = load_items(key, "embedded"), records(key)
+    loaded, rows = load_items(key, "embedded"), records(key)
     assert (hashlib.sha256(content(key)).hexdigest()[:32], loaded.checksum[:32]) == PINS[key]
-    assert (len(found), len({tuple(record) for record in found})) == (160, 1)
+    assert (len(rows), len({tuple(record) for record in rows})) == (160, 1)
     assert all(item.difficulty is not None and 0 <= item.difficulty <= 1 for item in loaded.items)
     split = prepare.split_items(key, "embedded", loaded.items, "official")
     assert (len(split.train), len(split.test)) == (32, 128)
-    grams = [shingles(record[ASKED[key]]) for record in found]
-    assert max(len(one & other) / len(one | other) for one, other in combinations(grams, 2)) < NEAR_DUPLICATE
+    grams = [shingles(record[ASKED[key]]) for record in rows]
+    assert (
+        max(len(grams_of_one & other) / len(grams_of_one | other) for grams_of_one, other in combinations(grams, 2))
+        < NEAR_DUPLICATE
+    )
 
 
 @pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("key", keys())
 async def test_every_gold_answer_is_right_and_a_mutant_wrong(key: str, step: int) -> None:
-    some = load_items(key, "embedded").items[::step]
+    items = load_items(key, "embedded").items[::step]
     async with Sandbox() as sandbox, MathVerifier() as math_verify:
-        report = await validate_items(benchmark(key), some, "embedded", Tools(sandbox, math_verify))
+        report = await validate_items(benchmark(key), items, "embedded", Tools(sandbox, math_verify))
     assert report.passed, report.to_markdown()
     assert report.exceptions(EXAMPLES) == []
 

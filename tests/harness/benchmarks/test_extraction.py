@@ -71,9 +71,9 @@ FOUND = [
 ]
 
 
-@pytest.mark.parametrize(("find", "text", "found"), FOUND)
-def test_what_is_found_in_a_text(find: Callable[[str], Any], text: str, found: Any) -> None:
-    assert find(text) == found
+@pytest.mark.parametrize(("find", "text", "result"), FOUND)
+def test_what_is_found_in_a_text(find: Callable[[str], Any], text: str, result: Any) -> None:
+    assert find(text) == result
 
 
 def test_a_block_has_its_language() -> None:
@@ -137,10 +137,10 @@ REPLIES = [
 
 @pytest.mark.parametrize(("key", "text", "cut_off", "answer"), REPLIES)
 def test_the_answer_of_a_reply(key: str, text: str, cut_off: bool, answer: Any) -> None:
-    found: Any = benchmark(key).extract(item_of(key), text, cut_off)
-    if key == "humaneval" and found and answer:
-        found, answer = ([line for line in program.splitlines() if line] for program in (found, answer))
-    assert (float(found) if key == "gsm_hard" and found else found) == answer
+    extracted: Any = benchmark(key).extract(item_of(key), text, cut_off)
+    if key == "humaneval" and extracted and answer:
+        extracted, answer = ([line for line in program.splitlines() if line] for program in (extracted, answer))
+    assert (float(extracted) if key == "gsm_hard" and extracted else extracted) == answer
 
 
 # fmt: off
@@ -160,7 +160,7 @@ def test_a_reply_that_goes_on_to_another_question_answers_the_first(
 ) -> None:
     """What states no answer before a question asks its own, or divides it."""
     subject, item = benchmark(key), item_of(key)
-    answer, wrong = (subject.present(item, one) for one in (item.gold, subject.wrong_answers(item)[other]))
+    answer, wrong = (subject.present(item, content) for content in (item.gold, subject.wrong_answers(item)[other]))
     expected = subject.extract(item, answer)
     assert subject.extract(item, f"{answer}{gap}{following}\n{wrong}", cut_off) == expected
     assert subject.extract(item, f"Let us see.{gap}{following}\n{answer}\n", cut_off) == expected
@@ -175,8 +175,8 @@ def test_a_choice_is_told_from_the_words_of_an_option() -> None:
 
 @given(st.integers(-(10**6), 10**6), st.integers(1, 10**6), st.sampled_from(["{}/{}", "{} / {}", r"\frac{{{}}}{{{}}}"]))
 def test_a_fraction_is_read_as_one(over: int, under: int, form: str) -> None:
-    found = benchmark("gsm_hard").extract(item_of("gsm_hard"), f"The answer is {form.format(over, under)}.")
-    assert float(str(found)) == pytest.approx(over / under)
+    value = benchmark("gsm_hard").extract(item_of("gsm_hard"), f"The answer is {form.format(over, under)}.")
+    assert float(str(value)) == pytest.approx(over / under)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

@@ -35,7 +35,7 @@ async def test_blank_text_is_empty_and_prose_unparsable(key: str, tools: Tools) 
 
 def test_math_ids_depend_on_the_problem_alone_and_duplicates_on_their_solutions() -> None:
     subject = benchmark("math")
-    forward, backward = ({one.question: one.id for one in subject.normalise(ALL["math"][::by])} for by in (1, -1))
+    forward, backward = ({item.question: item.id for item in subject.normalise(ALL["math"][::by])} for by in (1, -1))
     assert forward == backward
     subjects = sorted(id_.split("/")[0] for id_ in forward.values() if re.fullmatch(r"[a-z_]+/[0-9a-f]{12}", id_))
     assert subjects == ["algebra", "counting_and_probability", "intermediate_algebra"]
@@ -53,9 +53,9 @@ async def test_math_gold_stratum_and_second_column(tools: Tools) -> None:
     with pytest.raises(ValueError, match=r"no \\boxed answer"):
         benchmark("math").normalise([{**ALL["math"][0], "solution": "two"}])
 
-    found = {gold: benchmark("math").wrong_answers(Item("x", "math", "", gold)) for gold in ("40_{9}", "0", "4")}
+    wrong = {gold: benchmark("math").wrong_answers(Item("x", "math", "", gold)) for gold in ("40_{9}", "0", "4")}
     # Bases come last, and zero has no sign.
-    assert (found["40_{9}"][0], "-0" in found["0"], "-4" in found["4"]) == ("41_{9}", False, True)
+    assert (wrong["40_{9}"][0], "-0" in wrong["0"], "-4" in wrong["4"]) == ("41_{9}", False, True)
 
 
 async def test_gsm_hard_gold_and_tolerance(tools: Tools) -> None:
@@ -219,7 +219,7 @@ def collatz(n):
 def test_mutants_parse_are_distinct_bounded_and_grow_nothing_without_bound() -> None:
     programs = {"f": "def f():\n    pass", "collatz": LOOP, "g": "def g(x):\n    return x * x - x % 7 + (x >> 2)\n"}
     for name, source in programs.items():
-        found = mutants(source, name)
-        assert 2 <= len(found) <= MOST_MUTANTS
-        assert len({ast.dump(ast.parse(mutant)) for mutant in (*found, source)}) == len(found) + 1
-        assert not any("<<" in mutant or "**" in mutant.replace("**kwargs", "") for mutant in found)
+        variants = mutants(source, name)
+        assert 2 <= len(variants) <= MOST_MUTANTS
+        assert len({ast.dump(ast.parse(mutant)) for mutant in (*variants, source)}) == len(variants) + 1
+        assert not any("<<" in mutant or "**" in mutant.replace("**kwargs", "") for mutant in variants)

@@ -27,7 +27,7 @@ def items(texts: dict[str, str]) -> list[Item]:
     return [Item(id=id_, benchmark="toy", question=text, gold="1") for id_, text in texts.items()]
 
 
-def made(train: dict[str, str], test: dict[str, str]) -> Prepared:
+def prepared(train: dict[str, str], test: dict[str, str]) -> Prepared:
     sums = dict.fromkeys(("checksum", "split_checksum", "pool_checksum"), "")
     names = {"benchmark": "toy", "title": "mini-Toy", "data": "embedded", "source": "here", "splits": "official"}
     return Prepared(**names, **sums, count=0, pool=[], train=items(train), test=items(test))
@@ -50,12 +50,12 @@ def cosine(a: str, b: str, corpus: list[str]) -> float:
 @pytest.mark.parametrize("chunk", [1, 3, 256])
 def test_exact_and_near_pairs_are_found_whatever_the_chunk(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leaks, "CHUNK", chunk)
-    found = leaks.leaks(made(TRAIN, TEST))
-    assert [(leak.train, leak.test, leak.kind) for leak in found] == [
+    pairs = leaks.leaks(prepared(TRAIN, TEST))
+    assert [(leak.train, leak.test, leak.kind) for leak in pairs] == [
         ("t0", "e0", "exact"),
         ("t0", "e1", "near"),
         ("t2", "e3", "exact"),
     ]
     expected = cosine(TRAIN["t0"], TEST["e1"], [*TRAIN.values(), *TEST.values()])
     assert leaks.NEAR <= expected < 1
-    assert found[1].similarity == pytest.approx(expected, abs=1e-4)
+    assert pairs[1].similarity == pytest.approx(expected, abs=1e-4)

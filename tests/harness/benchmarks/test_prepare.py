@@ -134,17 +134,17 @@ def test_humaneval_comes_from_its_package() -> None:
 def test_the_hub_is_asked_for_the_pinned_revision(monkeypatch: pytest.MonkeyPatch, pin: Pin) -> None:
     import datasets
 
-    asked = []
+    requests = []
 
     def load_dataset(repo: str, config: str, *, revision: str | None, split: str) -> datasets.Dataset:
-        asked.append((repo, config, revision, split))
-        return datasets.Dataset.from_list([ALL["math"][len(asked) - 1]] if len(asked) <= 3 else ALL["math"][:0])
+        requests.append((repo, config, revision, split))
+        return datasets.Dataset.from_list([ALL["math"][len(requests) - 1]] if len(requests) <= 3 else ALL["math"][:0])
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     pin("math")
     hub = catalogue.entry("math").hub
     loaded = loading.load_items("math", "real")
-    assert asked == [(hub.repo, config, hub.revision, "test") for config in hub.configs]
+    assert requests == [(hub.repo, config, hub.revision, "test") for config in hub.configs]
     assert loaded.source == f"hub {hub.repo}@{hub.revision}"
 
 

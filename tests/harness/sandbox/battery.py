@@ -71,9 +71,9 @@ def _read() -> list[HostileProgram]:
             numbers = {" ".join(call): linux.number(call[0]) for call in calls} if linux.KNOWN else {}
             known = [(call, number) for call, number in numbers.items() if number is not None]
             source = probe({call: f"raw({', '.join([str(number), *call.split()[1:]])})" for call, number in known})
-        source = re.sub(r"(?m)^@ (\w+)$", lambda found: PIECES[found[1]], source)
-        chosen, _, other = "".join(more).partition("rlimit ")
-        words = [word.strip(",") for word in chosen.split()]
+        source = re.sub(r"(?m)^@ (\w+)$", lambda match: PIECES[match[1]], source)
+        options, _, other = "".join(more).partition("rlimit ")
+        words = [word.strip(",") for word in options.split()]
         if not {"x86_64", "aarch64"} & {*words} - {os.uname().machine}:
             expected = tuple(map(Outcome, ends.split()))
             at_rlimit = () if other == "nothing" else tuple(map(Outcome, other.split())) or expected

@@ -45,12 +45,12 @@ async def test_every_program_ends_as_it_should_and_leaves_nothing(
     for limits in (*battery.LIMITS.values(), QUICK):
         # What takes as long as a limit is shown once, at the best level there is.
         entries = [entry for entry in BATTERY if entry.daily >= daily and entry.limits == limits]
-        entries = [one for one in entries if one.ends[level] and (not one.lasts or level == best_level())]
+        entries = [entry for entry in entries if entry.ends[level] and (not entry.lasts or level == best_level())]
         async with Sandbox(limits, workers=2, level=level) as sandbox:
-            found = await asyncio.gather(*(sandbox.run(entry.program) for entry in entries))
+            executions = await asyncio.gather(*(sandbox.run(entry.program) for entry in entries))
             honest = Program(f"{battery.WRITER}{RIGHT_PROGRAM}", checks=f"{battery.ONLY_ITS_OWN}\n{CHECKS}")
             assert await sandbox.run(honest) == PASSED
-        for entry, execution in zip(entries, found, strict=True):
+        for entry, execution in zip(entries, executions, strict=True):
             if execution.outcome not in entry.ends[level] or not presentable(execution):
                 wrong[entry.name] = execution
     assert wrong == {}
@@ -66,16 +66,16 @@ def presentable(execution: Execution) -> bool:
 
 def traces(home: Path, name: str = battery.NAME, port: int = battery.PORT) -> set[str]:
     """Descriptors, files, and whatever outlives a process under the name that all programs here use."""
-    found = {f"descriptor {number}" for number in range(1024) if Path(f"/proc/self/fd/{number}").is_symlink()}
+    traces_left = {f"descriptor {number}" for number in range(1024) if Path(f"/proc/self/fd/{number}").is_symlink()}
     places = [*home.glob("*"), *Path("/dev/shm").glob(f"*{name}*"), *Path("/dev/mqueue").glob(f"*{name}*")]  # noqa: S108
-    found |= {f"file {path}" for path in places}
+    traces_left |= {f"file {path}" for path in places}
     key = int.from_bytes(name.encode()[:4], "big")
     for table in ("shm", "msg", "sem"):
-        found |= {f"{table} {line}" for line in lines(f"/proc/sysvipc/{table}") if line.split()[0] == str(key)}
-    found |= {f"socket {line}" for line in lines("/proc/net/unix") if name in line}
+        traces_left |= {f"{table} {line}" for line in lines(f"/proc/sysvipc/{table}") if line.split()[0] == str(key)}
+    traces_left |= {f"socket {line}" for line in lines("/proc/net/unix") if name in line}
     for table in ("tcp", "tcp6", "udp", "udp6"):
-        found |= {f"{table} {line}" for line in lines(f"/proc/net/{table}") if f":{port:04X}" in line[:48]}
-    return found
+        traces_left |= {f"{table} {line}" for line in lines(f"/proc/net/{table}") if f":{port:04X}" in line[:48]}
+    return traces_left
 
 
 def lines(table: str) -> list[str]:
@@ -103,7 +103,7 @@ async def test_nothing_of_an_earlier_program_is_in_memory(level: str) -> None:
     earlier = Program(source, checks=f"MARK = '{battery.IN_EARLIER_CHECKS}'\n{CHECKS}", entry_point="f")
     search = Program(PIECES["search"], checks=battery.NOTHING, entry_point="f")
     async with Sandbox(QUICK, workers=1, level=level) as sandbox:
-        assert [await sandbox.run(one) for one in (earlier, search, earlier, search)] == [PASSED] * 4
+        assert [await sandbox.run(program) for program in (earlier, search, earlier, search)] == [PASSED] * 4
 
 
 # The kernel sends signals for a process that waits for a pipe, to any other it names.

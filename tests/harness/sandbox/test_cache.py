@@ -36,9 +36,9 @@ class Executor:
 
 @pytest.fixture
 def executor(monkeypatch: pytest.MonkeyPatch) -> Executor:
-    one = Executor()
-    monkeypatch.setattr(Sandbox, "_execute", lambda sandbox, program: one.run(sandbox, program))
-    return one
+    executor = Executor()
+    monkeypatch.setattr(Sandbox, "_execute", lambda sandbox, program: executor.run(sandbox, program))
+    return executor
 
 
 def cached(folder: Path, limits: Limits = SMALL) -> Sandbox:
@@ -55,9 +55,9 @@ async def fill(folder: Path, programs: list[Program], executor: Executor, limits
 
 
 async def test_a_program_is_executed_once_for_all_cells(tmp_path: Path, executor: Executor) -> None:
-    one, two, three = PROGRAMS
-    assert await fill(tmp_path, [one, two, one], executor) == [one, two]
-    assert await fill(tmp_path, [two, one, three], executor) == [three]
+    first, second, third = PROGRAMS
+    assert await fill(tmp_path, [first, second, first], executor) == [first, second]
+    assert await fill(tmp_path, [second, first, third], executor) == [third]
     assert await fill(tmp_path, PROGRAMS, executor) == []
 
 
@@ -71,32 +71,32 @@ async def test_what_a_machine_decides_stays_here(tmp_path: Path, executor: Execu
 
 async def test_chance_clock_and_machine_are_not_remembered_for_others(tmp_path: Path, executor: Executor) -> None:
     sources = ["import random\nx = random.random()", "from time import time as now", "__import__('os')", "x = id(1)"]
-    own = [*map(Program, sources), Program("", setup="import datetime"), Program("", checks="import random")]
+    dependent = [*map(Program, sources), Program("", setup="import datetime"), Program("", checks="import random")]
     # Words that only look like it are no reason.
     others = [Program(source) for source in ("candidate = 1", "times = timer = oslo = []", "identity(1)", "reopen(1)")]
-    assert await fill(tmp_path, [*own, *others, *own, *others], executor) == [*own, *others]
-    assert await fill(tmp_path, [*own, *others], executor) == own
+    assert await fill(tmp_path, [*dependent, *others, *dependent, *others], executor) == [*dependent, *others]
+    assert await fill(tmp_path, [*dependent, *others], executor) == dependent
 
 
 async def test_all_that_decides_is_in_the_key(
     tmp_path: Path, executor: Executor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = Program("ab", "c", "d")
+    program = Program("ab", "c", "d")
     others = [Program("a", "bc", "d"), Program("abc", "", "d"), Program("ab", "cd"), Program("a'", "'", "d")]
-    assert await fill(tmp_path, [one, *others], executor) == [one, *others]
+    assert await fill(tmp_path, [program, *others], executor) == [program, *others]
     for limits in (Limits(cpu_s=2), Limits(wall_s=7.0), Limits(memory_mib=300), Limits(threads=3)):
-        assert await fill(tmp_path, [one], executor, limits) == [one]
-    asked: list[Path] = []
+        assert await fill(tmp_path, [program], executor, limits) == [program]
+    hashed: list[Path] = []
     for place, other in (
-        ("harness.sandbox.pool.fingerprint", lambda paths: asked.extend(paths) or "other code"),
+        ("harness.sandbox.pool.fingerprint", lambda paths: hashed.extend(paths) or "other code"),
         ("sys.version", "4.0"),
         ("harness.sandbox.pool.best_level", lambda: "other"),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, other)
-            assert await fill(tmp_path, [one], executor) == [one]
-    assert asked == [ROOT / "harness" / "sandbox"]
-    assert await fill(tmp_path, [one], executor) == []
+            assert await fill(tmp_path, [program], executor) == [program]
+    assert hashed == [ROOT / "harness" / "sandbox"]
+    assert await fill(tmp_path, [program], executor) == []
 
 
 async def test_executions_are_the_same_with_and_without_the_cache(tmp_path: Path) -> None:
@@ -105,8 +105,8 @@ async def test_executions_are_the_same_with_and_without_the_cache(tmp_path: Path
 
     async def executed(sandbox: Sandbox) -> list[Execution]:
         async with sandbox:
-            found = await asyncio.gather(*map(sandbox.run, programs))
+            executions = await asyncio.gather(*map(sandbox.run, programs))
         # The end of what is printed is kept.
-        return [replace(execution, stdout=execution.stdout[-1000:]) for execution in found]
+        return [replace(execution, stdout=execution.stdout[-1000:]) for execution in executions]
 
     assert await executed(Sandbox(SMALL)) == await executed(cached(tmp_path)) == await executed(cached(tmp_path))

@@ -19,19 +19,22 @@ def blocks(name: str, mark: str) -> list[tuple[list[str], str]]:
     return [(head.split(" | "), text) for head, _, text in (part.partition("\n") for part in parts)]
 
 
+def is_end(execution: Execution, head: list[str]) -> bool:
+    outcome, *parts = head
+    return execution.outcome == outcome and all(part in execution.detail for part in parts)
+
+
 async def test_every_way_to_end(execute: Execute) -> None:
     """``ends.txt`` has programs behind ``## outcome | a part of the detail``, and the checks of each behind ``-- ``."""
     rows = [(head, *text.partition("\n-- ")[::2]) for head, text in blocks("ends.txt", "##")[1:]]
     rows.append((["passed"], "def f():\r\n    return 1\r\n", "assert f() == 1"))
     rows.append((["passed"], "x = 0\n" + "x += 1  # filler\n" * 20_000, "assert x == 20_000"))
     programs = {source + checks: Program(source, checks=checks) for _, source, checks in rows}
-    found = await execute(programs)
-    ends = zip([head for head, *_ in rows], found.values(), strict=True)
-    assert [
-        one for (outcome, *parts), one in ends if one.outcome != outcome or any(p not in one.detail for p in parts)
-    ] == []
+    executions = await execute(programs)
+    heads = [head for head, *_ in rows]
+    assert [ends for ends in zip(executions.values(), heads, strict=True) if not is_end(*ends)] == []
     # Neither addresses nor the order of a set differ between two runs.
-    assert await execute(programs) == found
+    assert await execute(programs) == executions
 
 
 NEEDS = (
@@ -43,10 +46,12 @@ async def test_objects_of_the_program_are_as_if_they_were_here(execute: Execute)
     """``objects.txt`` has a program, then checks behind ``-- outcome | a part of the detail``."""
     (_, source), *rest = blocks("objects.txt", "--")
     heads = {checks: head for head, checks in rest}
-    found = await execute({checks: Program(source, checks=NEEDS + checks) for checks in heads})
-    assert {checks: one.outcome for checks, one in found.items()} == {checks: head[0] for checks, head in heads.items()}
-    assert [one for checks, one in found.items() if not all(part in one.detail for part in heads[checks][1:])] == []
-    assert {one for one in found.values() if one.outcome is PASSED} == {Execution(PASSED, "", "")}
+    executions = await execute({checks: Program(source, checks=NEEDS + checks) for checks in heads})
+    assert [
+        (checks, execution) for checks, execution in executions.items() if not is_end(execution, heads[checks])
+    ] == []
+    passed = [execution for execution in executions.values() if execution.outcome is PASSED]
+    assert {*passed} == {Execution(PASSED, "", "")}
 
 
 # The program notes all that it is sent; the checks look through it for what they compare with.
@@ -91,18 +96,19 @@ async def test_no_message_to_the_program_holds_what_is_expected(execute: Execute
     before = "M, T = 8423170956, 'mark-of-the-expected'\nWAYS = [str(M), f'{M:x}', T]\ntry:\n    assert "
     after = "\nexcept Exception:\n    pass\nleft = bytes.fromhex(said()).decode('latin-1')\n"
     after += "assert 'call' in left and not any(way in left for way in WAYS)"
-    comparisons = [one.strip() for line in COMPARISONS.strip().splitlines() for one in line.split(";")]
-    programs = {one: Program(HEARD, setup, f"{before}{one}{after}") for one in comparisons}
+    comparisons = [comparison.strip() for line in COMPARISONS.strip().splitlines() for comparison in line.split(";")]
+    programs = {comparison: Program(HEARD, setup, f"{before}{comparison}{after}") for comparison in comparisons}
     # What the checks pass themselves is seen.
-    passed = {one: Program(HEARD, setup, f"{before}{one}{after}") for one in ("f(M)", "f(T)", "f([{T: M}])")}
-    found = await execute({**programs, **passed})
-    outcomes = {one: WRONG if one in passed else PASSED for one in found}
-    assert {one: execution.outcome for one, execution in found.items()} == outcomes
+    calls = ("f(M)", "f(T)", "f([{T: M}])")
+    programs |= {call: Program(HEARD, setup, f"{before}{call}{after}") for call in calls}
+    executions = await execute(programs)
+    outcomes = {comparison: WRONG if comparison in calls else PASSED for comparison in executions}
+    assert {comparison: execution.outcome for comparison, execution in executions.items()} == outcomes
 
 
 async def test_set_up_entry_point_and_chance(execute: Execute) -> None:
     shadow = "def sum(a, b): return a * b\ndef abs(x): return 0\n"
-    found = await execute(
+    executions = await execute(
         {
             "namespace": Program("b = a + 1", "import math\na = 1", "assert (b, math.floor(2.5)) == (2, 2)"),
             "chance": Program("import random\nx = random.random()", "", "assert x == random.Random(0).random()"),
@@ -112,15 +118,15 @@ async def test_set_up_entry_point_and_chance(execute: Execute) -> None:
             "no other built-in": Program(shadow + "def f(): return 41", "", "assert abs(f() - 42) < 1", "f"),
         }
     )
-    outcomes = [execution.outcome for execution in found.values()]
+    outcomes = [execution.outcome for execution in executions.values()]
     assert outcomes == [PASSED, PASSED, RAISED, PASSED, RAISED, WRONG]
-    assert found["faulty"].detail.endswith("(setup, line 1)")
+    assert executions["faulty"].detail.endswith("(setup, line 1)")
 
 
 async def test_what_is_shown_and_printed(execute: Execute) -> None:
     sources = ["x = [1, 'a']", "x = 'y' * 5000", "y = 1", "def x(): pass", "x = '\\ud800'"]
-    found = await execute({source: Program(source, show="x") for source in sources})
-    assert [execution.shown for execution in found.values()] == ["[1, 'a']", "y" * 4096, None, None, "?"]
+    executions = await execute({source: Program(source, show="x") for source in sources})
+    assert [execution.shown for execution in executions.values()] == ["[1, 'a']", "y" * 4096, None, None, "?"]
     sources = [
         "import sys\nprint('ä')\nsys.stdout.flush()\nsys.stdout.buffer.write(b'\\xff\\x1b[31m')",
         "print('seen')\nraise ValueError('gone')",
@@ -128,26 +134,27 @@ async def test_what_is_shown_and_printed(execute: Execute) -> None:
         "import sys\nfor _ in range(10_000):\n    print('x' * 100, file=sys.stderr)",
         "import sys\nprint('before')\nsys.stdout.close()",
     ]
-    found = await execute({source: Program(source) for source in sources})
-    assert [one.stdout for one in found.values()] == ["ä\n\ufffd\x1b[31m", "seen\n", "x" * (64 << 10), "", "before\n"]
-    assert [one.outcome for one in found.values()] == [PASSED, RAISED, PASSED, PASSED, PASSED]
+    executions = await execute({source: Program(source) for source in sources})
+    outputs = ["ä\n\ufffd\x1b[31m", "seen\n", "x" * (64 << 10), "", "before\n"]
+    assert [execution.stdout for execution in executions.values()] == outputs
+    assert [execution.outcome for execution in executions.values()] == [PASSED, RAISED, PASSED, PASSED, PASSED]
 
 
 async def test_no_trick_buys_processor_time() -> None:
     source = "import signal\nprint('x', flush=True)\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nx = 10 ** 10 ** 9"
     async with Sandbox(Limits(cpu_s=1, wall_s=30.0, memory_mib=256)) as sandbox:
-        found = await sandbox.run(Program(source))
-    assert found == Execution(Outcome.CPU_LIMIT, "more than 1 s of processor time", "", is_loaded=False)
+        execution = await sandbox.run(Program(source))
+    assert execution == Execution(Outcome.CPU_LIMIT, "more than 1 s of processor time", "", is_loaded=False)
 
 
 async def test_a_program_of_many_megabytes_runs_up_to_a_limit() -> None:
     async with Sandbox(workers=1) as sandbox:
-        found = await sandbox.run(
+        execution = await sandbox.run(
             Program(f"text = '{'x' * (17 << 20)}'\nn = len(text)", checks=f"assert n == {17 << 20}")
         )
-        assert found == Execution(PASSED, "", "")
-        told = f"more than 64 MiB of source, {65 << 20} characters of it the program"
-        assert await sandbox.run(Program("x" * (65 << 20))) == Execution(UNREADABLE, told, "")
+        assert execution == Execution(PASSED, "", "")
+        detail = f"more than 64 MiB of source, {65 << 20} characters of it the program"
+        assert await sandbox.run(Program("x" * (65 << 20))) == Execution(UNREADABLE, detail, "")
 
 
 # The reference runs in a process of its own: it changes the one it runs in.
@@ -177,5 +184,6 @@ async def test_verdicts_agree_with_the_executor_published_with_humaneval() -> No
     done = subprocess.run([sys.executable, "-c", REFERENCE], check=True, timeout=120, **given)  # type: ignore[call-overload]
     programs = [Program(prompt + body, checks=f"{tests}check(middle)") for body in completions]
     async with Sandbox(workers=2) as sandbox:
-        found = await asyncio.gather(*map(sandbox.run, programs))
-    assert [one.outcome is PASSED for one in found] == json.loads(done.stdout) == [True] * 2 + [False] * 5
+        executions = await asyncio.gather(*map(sandbox.run, programs))
+    passed = [execution.outcome is PASSED for execution in executions]
+    assert passed == json.loads(done.stdout) == [True] * 2 + [False] * 5

@@ -16,14 +16,14 @@ KINDS = ("right", "wrong")
 
 def cases() -> dict[str, tuple[Program, Program]]:
     """The right program and the wrong one by name."""
-    found: dict[str, tuple[Program, Program]] = {}
+    programs: dict[str, tuple[Program, Program]] = {}
     for block in Path(__file__).with_name("honest.txt").read_text().removeprefix("## ").split("\n## "):
         head, _, body = block.partition("\n")
         name, right, wrong = head.split(" | ")
         source, _, checks = body.partition("\n-- ")
-        source = found[source[2:]][0].source if source.startswith("@ ") else source
-        found[name] = (Program(source, checks=checks), Program(source.replace(right, wrong), checks=checks))
-    return found
+        source = programs[source[2:]][0].source if source.startswith("@ ") else source
+        programs[name] = (Program(source, checks=checks), Program(source.replace(right, wrong), checks=checks))
+    return programs
 
 
 def passes_here(program: Program) -> bool:
@@ -39,9 +39,11 @@ def passes_here(program: Program) -> bool:
 
 async def test_right_programs_pass_and_wrong_ones_do_not(execute: Execute, level: str) -> None:
     # With limits of resources alone there is one thread.
-    chosen = {name: two for name, two in cases().items() if level == FULL or "threads" not in name}
-    programs = {f"{name}, {kind}": one for name, two in chosen.items() for kind, one in zip(KINDS, two, strict=True)}
-    expected = {name: passes_here(one) for name, one in programs.items()}
-    assert list(expected.values()) == [True, False] * len(chosen)
-    found = await execute(programs)
-    assert {name: one for name, one in found.items() if (one.outcome is Outcome.PASSED) is not expected[name]} == {}
+    pairs = {name: pair for name, pair in cases().items() if level == FULL or "threads" not in name}
+    programs = {
+        f"{name}, {kind}": program for name, pair in pairs.items() for kind, program in zip(KINDS, pair, strict=True)
+    }
+    expected = {name: passes_here(program) for name, program in programs.items()}
+    assert list(expected.values()) == [True, False] * len(pairs)
+    executions = await execute(programs)
+    assert {name: execution.outcome is Outcome.PASSED for name, execution in executions.items()} == expected

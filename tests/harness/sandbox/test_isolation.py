@@ -51,8 +51,8 @@ async def test_full_hides_the_machine(tmp_path: Path) -> None:
     async with Sandbox(workers=1, level="full") as sandbox:
         assert [await sandbox.run(Program(source, DENIED)) for source in sources] == [PASSED] * len(sources)
         path = sysconfig.get_path("purelib")
-        found = await sandbox.run(Program(f"import sys\nsys.path.append({path!r})\nimport pytest"))
-        assert found.detail == "ModuleNotFoundError: No module named 'pytest' (program, line 3)"
+        execution = await sandbox.run(Program(f"import sys\nsys.path.append({path!r})\nimport pytest"))
+        assert execution.detail == "ModuleNotFoundError: No module named 'pytest' (program, line 3)"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -72,7 +72,7 @@ async def test_namespaces_of_its_own(execute: Execute, monkeypatch: pytest.Monke
     for source in programs:
         assert (await execute({"": Program(source, DENIED)})) == {"": PASSED}
     imports = await execute({name: Program(f"import {name}") for name in ("pytest", "numpy", "harness", "jail")})
-    assert {one.detail.partition(":")[0] for one in imports.values()} == {"ModuleNotFoundError"}
+    assert {execution.detail.partition(":")[0] for execution in imports.values()} == {"ModuleNotFoundError"}
 
 
 PID, ALLOW, KILL, EPERM, ENOSYS = 4242, 0x7FFF0000, 0x80000000, 0x00050001, 0x00050026
@@ -110,7 +110,7 @@ def test_the_filter_decides_as_stated(name: str, arguments: list[int]) -> None:
         "prlimit64": low[0] in (0, PID),
         "sendto": arguments[4] == 0,
         "fallocate": low[1] == 0,
-        **{one: low[1] not in asked for one, asked in SIGNAL_REQUESTS.items()},
+        **{call: low[1] not in requests for call, requests in SIGNAL_REQUESTS.items()},
     }.get(name, name not in linux.FORBIDDEN)
     number, ours = linux.number(name), linux._ARCHITECTURES[linux.os.uname().machine]
     if number is not None:

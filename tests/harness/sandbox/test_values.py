@@ -89,14 +89,14 @@ WRITTEN = json.dumps(VALID).encode()
 
 
 def test_the_valid_message_is_valid() -> None:
-    found = values.unpack(WRITTEN, resolve)
-    assert found[:3] == ["value", (1, 2.5, None), {0xFFFFFFFFFFFFFFFFFF: {1, ()}}]
-    assert made_of_plain_types(found)
+    value = values.unpack(WRITTEN, resolve)
+    assert value[:3] == ["value", (1, 2.5, None), {0xFFFFFFFFFFFFFFFFFF: {1, ()}}]
+    assert made_of_plain_types(value)
     assert not made_of_plain_types([{1: (object(),)}])
 
 
 def crossed(value: Any) -> Any:
-    return values.unpack(values.pack(value, lambda one: {"object": 0}), resolve)
+    return values.unpack(values.pack(value, lambda reference: {"object": 0}), resolve)
 
 
 def test_what_is_shared_stays_shared_and_nothing_else() -> None:
@@ -112,7 +112,7 @@ def test_what_is_shared_stays_shared_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("kind", [set, frozenset])
 def test_sets_keep_their_order(kind: Any) -> None:
-    chance, made = random.Random(0), []  # noqa: S311
+    chance, sets = random.Random(0), []  # noqa: S311
     for size in range(1, 13):
         for _ in range(20):
             numbers = chance.sample(range(40), size)
@@ -121,12 +121,12 @@ def test_sets_keep_their_order(kind: Any) -> None:
                 [f"word {number}" for number in numbers],
                 [*range(numbers[0], numbers[0] + size)],
             ):
-                one, two = kind(elements), kind(elements[::2])
-                made += [one, kind(one), one | two, one - two]
-    assert [crossed(one) for one in made] == made
+                members, fewer = kind(elements), kind(elements[::2])
+                sets += [members, kind(members), members | fewer, members - fewer]
+    assert [crossed(members) for members in sets] == sets
     # Where many collide, the sequence they came in is not always found again: of frozen sets, 3 to 6 % are not, by the
     # hashes of texts, which differ from process to process.
-    assert sum(list(crossed(one)) == list(one) for one in made) > 0.9 * len(made)
+    assert sum(list(crossed(members)) == list(members) for members in sets) > 0.9 * len(sets)
 
 
 @pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: (inner,), lambda inner: {1: inner}])
