@@ -4,9 +4,9 @@ import csv
 import importlib
 import importlib.util
 import io
-from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import groupby
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure as Picture
@@ -16,6 +16,7 @@ from analysis.registry import artefact
 from analysis.source import Source
 from analysis.table import Entry
 from analysis.table import csv as tidy
+from harness.runner.config import Preset
 
 
 class Html(HTMLParser):
@@ -77,7 +78,7 @@ class Field(str):
 
 
 class Read:
-    """What was built, which stays at hand as ``made``."""
+    """A table or figure, ``made``, whose rows, columns and records are read."""
 
     def __init__(self, made: Any) -> None:
         self.made = made
@@ -91,6 +92,11 @@ class Read:
         return [Row(label[0], label[1:], tuple(row)) for label, row in zip(shown.index, shown.to_numpy(), strict=True)]
 
     @property
+    def texts(self) -> list[list[str]]:
+        """Return the texts of the entries, row by row."""
+        return [[entry.text for entry in row.entries] for row in self.rows]
+
+    @property
     def groups(self) -> list[Group]:
         columns = groupby(self.made.shown.columns, key=lambda column: column[:2])
         return [Group(*head, tuple(title for *_, title in of)) for head, of in columns]
@@ -100,20 +106,40 @@ class Read:
         lines = csv.DictReader(io.StringIO(tidy(self.made.frame, "")))
         return [{key: Field(value) for key, value in line.items()} for line in lines]
 
+    def row(self, *labels: str) -> Row:
+        """Return the one row that has all of these labels."""
+        [row] = [row for row in self.rows if set(labels) <= set(row.labels)]
+        return row
+
+    def entries(self, group: str, column: str) -> list[Entry]:
+        """Return the column below a heading and a title."""
+        return list(self.made.shown.xs((group, column), axis="columns", level=(0, 2)).iloc[:, 0])
+
+    def entry(self, group: str, column: str, *labels: str) -> Entry:
+        """Return the entry of a column in the row that has all of these labels."""
+        return self.entries(group, column)[self.rows.index(self.row(*labels))]
+
+    def record(self, **fields: str) -> dict[str, str]:
+        """Return the one record with these fields."""
+        [record] = [record for record in self.records if fields.items() <= record.items()]
+        return record
+
 
 class Artefact:
-    """A module of an artefact, whose result is read."""
+    """A module of an artefact, which is built from cells and read."""
 
     def __init__(self, module: str, **options: Any) -> None:
         self._module = importlib.import_module(module)
         self._options = options
 
-    def build(self, source: Source) -> Read:
-        return Read(self._module.build(replace(source, options={**self._options, **source.options})))
+    def __call__(
+        self, *cells: Path, preset: Preset | None = None, timings: tuple[Path, ...] = (), **options: Any
+    ) -> Read:
+        return Read(self._module.build(Source(cells, preset, timings, {**self._options, **options})))
 
 
 def __getattr__(name: str) -> Any:
-    """The artefact whose module has a name."""
+    """Return the artefact whose module has a name."""
     for folder in ("tables", "figures"):
         if importlib.util.find_spec(f"analysis.{folder}.{name}"):
             return Artefact(f"analysis.{folder}.{name}")
@@ -123,24 +149,6 @@ def __getattr__(name: str) -> Any:
 ablation, paradigm, roles = (
     Artefact("analysis.tables.variants", **artefact(key).options) for key in ("ablation", "paradigm", "roles13")
 )
-
-
-def row_of(made: Read, *labels: str) -> Row:
-    """The one row that has all of these labels."""
-    [row] = [row for row in made.rows if set(labels) <= set(row.labels)]
-    return row
-
-
-def cell_of(made: Read, row: Row, group: str, column: str) -> Entry:
-    """The entry of a row below a heading and a column title."""
-    places = [(one.title, title) for one in made.groups for title in one.columns]
-    return row.entries[places.index((group, column))]
-
-
-def record_of(made: Read, **wanted: str) -> dict[str, str]:
-    """The one record with these fields."""
-    [record] = [one for one in made.records if all(one[key] == value for key, value in wanted.items())]
-    return dict(record)
 
 
 def words(picture: Picture) -> str:

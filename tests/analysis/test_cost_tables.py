@@ -14,14 +14,13 @@ from analysis.frames import UNIT
 from analysis.notes import FITTED
 from analysis.published import load
 from analysis.results import read
-from analysis.source import Source
 from analysis.table import FAR
 from analysis.timings import pflops
 from harness.errors import UserError
 from tests.analysis import reading
 from tests.analysis.cells import timing, title
 from tests.analysis.reading import Read as Table
-from tests.analysis.reading import benchmark_cost, cell_of, costs, hw_cost, paired, record_of, row_of
+from tests.analysis.reading import benchmark_cost, costs, hw_cost, paired
 
 WriteCell = Callable[..., Path]
 ACCURACY, COST, TOTAL = "Accuracy (%)", "Cost of a question (1e-4)", "Total cost"
@@ -31,12 +30,8 @@ ROWS = {"gmr": "pool", "masrouter": "pool", "puppeteer": "qwen-2.5-32B"}
 PRINTED = 0.629 / 1056
 
 
-def build(folders: list[Path], benchmark: str = "gsm_hard") -> Table:
-    return benchmark_cost.build(Source.of(folders, benchmark=benchmark))
-
-
 def macnet(table: Table, group: str, column: str = "Meas.") -> Any:
-    return cell_of(table, row_of(table, "MacNet-Chain", "qwen-2.5-14B"), group, column)
+    return table.entry(group, column, "MacNet-Chain", "qwen-2.5-14B")
 
 
 def test_a_published_cost_counts_the_steps_of_gmr_and_puppeteer_and_all_calls_of_others(write_cell: WriteCell) -> None:
@@ -49,21 +44,20 @@ def test_a_published_cost_counts_the_steps_of_gmr_and_puppeteer_and_all_calls_of
 @pytest.mark.parametrize("artefact", [costs, benchmark_cost])
 def test_tables_compare_the_paper_s_cost_and_show_that_of_all_calls(write_cell: WriteCell, artefact: Any) -> None:
     cells = [write_cell(*row) for row in ROWS.items()]
-    table = artefact.build(Source.of(cells, benchmark="gsm_hard"))
+    table = artefact(*cells, benchmark="gsm_hard")
     for (method, backbone), own in zip(ROWS.items(), (STEPS, ALL, STEPS), strict=True):
-        row = row_of(table, title(method), load().backbones[backbone])
-        record = record_of(table, method=method, backbone=backbone)
-        group = next(one.title for one in table.groups if "All calls" in one.columns)
-        assert cell_of(table, row, group, "Meas.").text == f"{UNIT * own:.2f}"
-        assert cell_of(table, row, group, "All calls").text == f"{UNIT * ALL:.2f}"
+        row, record = (title(method), load().backbones[backbone]), table.record(method=method, backbone=backbone)
+        group = next(heading.title for heading in table.groups if "All calls" in heading.columns)
+        texts = [table.entry(group, column, *row).text for column in ("Meas.", "All calls")]
+        assert texts == [f"{UNIT * own:.2f}", f"{UNIT * ALL:.2f}"]
         assert float(record["cost_ratio"]) == pytest.approx(own / float(record["published_cost_per_query"]))
-    against = record_of(paired.build(Source.of(cells)), method="masrouter", benchmark="gsm_hard")
+    against = paired(*cells).record(method="masrouter", benchmark="gsm_hard")
     assert (float(against["cost_ratio"]), float(against["cost_ratio_all_calls"])) == (STEPS / ALL, 1.0)
 
 
 def test_calls_tokens_and_cost_are_those_of_one_question(write_cell: WriteCell) -> None:
     """The cells of the fixture have 2 calls, prompts of 100 to 103 tokens, 10 tokens of reply and a cost of 0.25."""
-    [row] = costs.build(Source.of([write_cell("macnet_chain")])).rows
+    [row] = costs(write_cell("macnet_chain")).rows
     calls, tokens, published, cost, _ = row.entries
     assert (calls.text, tokens.text, cost.text, cost.below) == ("2.0", "102 + 10", "2500.00", "2500.00–2500.00")
     assert float(published.text) == pytest.approx(1e4 * PRINTED, abs=0.005)
@@ -75,23 +69,24 @@ def test_copies_are_counted_within_a_question_and_averaged_over_seeds(write_cell
     folders = [write_cell("gmr", "pool", seed=seed) for seed in (0, 1)]
     calls = {"item_id": ["a", "a", "a", "a", "b"], "key": ["x", "y", "x", "x", "x"]}
     pq.write_table(pa.table(calls), folders[0] / "calls.parquet")
-    table = costs.build(Source.of([*folders, write_cell("macnet_chain")]))
+    table = costs(*folders, write_cell("macnet_chain"))
     assert [row.entries[0].below for row in table.rows] == ["0% copies", "20% copies"]
     assert [record["copies"] for record in table.records] == ["0.00", "20.00"]
 
 
 def test_accuracy_cost_and_total_beside_the_published_ones(write_cell: WriteCell) -> None:
-    table = build([write_cell("macnet_chain", cost=[2e-4, 4e-4, 6e-4, 8e-4]), write_cell("cot", benchmark="mbpp")])
+    cells = [write_cell("macnet_chain", cost=[2e-4, 4e-4, 6e-4, 8e-4]), write_cell("cot", benchmark="mbpp")]
+    table = benchmark_cost(*cells, benchmark="gsm_hard")
     assert macnet(table, COST, "Publ.").text == f"{1e4 * PRINTED:.2f}"
     assert (macnet(table, COST).text, macnet(table, COST).beside) == ("5.00", f"×{5e-4 / PRINTED:.2f}")
     assert macnet(table, ACCURACY).beside == "+15.25"
     assert dict(table.provenance)["cells"] == "1"
-    table = build([write_cell("macnet_chain", benchmark="humaneval", cost=1e-4)], "humaneval")
-    assert macnet(table, TOTAL, "Publ.").text == "0.019"
-    assert macnet(table, TOTAL).text == "0.013", "1e-4 x 129, as 86.82 % is 112 of 129"
+    table = benchmark_cost(write_cell("macnet_chain", benchmark="humaneval", cost=1e-4), benchmark="humaneval")
+    # 1e-4 x 129, as 86.82 % is 112 of 129.
+    assert [macnet(table, TOTAL, column).text for column in ("Publ.", "Meas.")] == ["0.019", "0.013"]
     assert [group.detail for group in table.groups] == ["n = 4", "n = 4", "scaled to n = 128 or 129"]
     with pytest.raises(UserError, match="no cell of benchmark mbpp"):
-        build([write_cell("aflow")], "mbpp")
+        benchmark_cost(write_cell("aflow"), benchmark="mbpp")
 
 
 # Two operations a token and parameter, by hand.
@@ -112,8 +107,8 @@ def test_compute_and_time_beside_the_published_ones(
 ) -> None:
     folder = write_cell("gmr", "pool", "humaneval", simulated=simulated, calls=CALLS)
     assert pflops(read(folder)).tolist() == pytest.approx(PFLOPS)
-    table = hw_cost.build(Source((folder,), timings=(timing(folder, tmp_path / "t"),)))
-    printed, own, seconds, passed = row_of(table, "GMR").entries
+    table = hw_cost(folder, timings=(timing(folder, tmp_path / "t"),))
+    printed, own, seconds, passed = table.row("GMR").entries
     mean = sum(PFLOPS) / 4
     assert (printed.text, seconds.text) == ("0.107", "1.5")
     assert (float(own.text), own.beside) == (pytest.approx(mean, abs=5e-4), f"×{mean / 0.107:.2f}")
@@ -146,7 +141,7 @@ def test_a_timing_that_does_not_go_with_its_cell_is_refused(
 ) -> None:
     folder = write_cell("gmr", "pool", "humaneval", calls=CALLS)
     with pytest.raises(UserError, match=message):
-        hw_cost.build(Source((folder,), timings=(timing(folder, tmp_path / "t", **changes),)))
+        hw_cost(folder, timings=(timing(folder, tmp_path / "t", **changes),))
 
 
 @pytest.mark.parametrize(
@@ -161,5 +156,6 @@ def test_a_difference_from_the_paper_is_said_to_rest_on_what_was_fitted_to_it(ma
     for told in ({}, {"calibration": "c"}):
         backbones = {f"qwen-2.5-{size}B": {"model": "m", "parameters_b": size, **told} for size in (14, 32)}
         folder = make(calls=[{**one, "key": "k"} for one in CALLS], updates=[{"steps": 2.0}], backbones=backbones)
-        table = getattr(reading, name).build(Source.of([folder], benchmark="gsm_hard"))
+        options = {"benchmark": "gsm_hard"} if name == "benchmark_cost" else {}
+        table = getattr(reading, name)(folder, **options)
         assert (FITTED in table.notes) == bool(told)

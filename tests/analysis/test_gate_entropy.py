@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from analysis import figure as drawing
-from analysis.source import Source
 from harness.errors import UserError
 from tests.analysis.reading import gate_entropy, words
 
@@ -18,7 +17,7 @@ def test_one_line_a_gate_its_lowest_value_and_a_gap_where_it_had_nothing_to_deci
         {"entropy_write": 0.2, "entropy_halt": 0.5},
         {"entropy_write": 0.5, "entropy_halt": 0.4},
     ]
-    figure = gate_entropy.build(Source.of([make(updates=updates)]))
+    figure = gate_entropy(make(updates=updates))
     picture = drawing.picture(figure.made)
     lines = [(line.get_xdata(), line.get_ydata()) for line in picture.axes[0].lines]
     curves = [list(y) for _, y in lines if len(y) > 1]
@@ -34,4 +33,4 @@ def test_one_line_a_gate_its_lowest_value_and_a_gap_where_it_had_nothing_to_deci
 
 def test_nothing_trained_is_refused(make: Any) -> None:
     with pytest.raises(UserError, match="nothing was trained"):
-        gate_entropy.build(Source.of([make()]))
+        gate_entropy(make())

@@ -8,36 +8,31 @@ import numpy as np
 import pytest
 
 from analysis.published import load
-from analysis.source import Source
 from analysis.statistics import wilson
 from analysis.table import DAGGER, NOT_RUN, Entry
 from tests.analysis.by_hand import crossed
 from tests.analysis.cells import verdicts
 from tests.analysis.reading import Read as Table
-from tests.analysis.reading import cell_of, errors, main_table, record_of, row_of
+from tests.analysis.reading import errors, main_table
 
 FIVE = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")
 
 
-def build(*folders) -> Table:
-    return main_table.build(Source.of(folders))
-
-
 def place(table: Table, group: str, *labels: str) -> Entry:
     """The measured entry of a row."""
-    return cell_of(table, row_of(table, *labels), group, "Meas.")
+    return table.entry(group, "Meas.", *labels)
 
 
 def test_a_measured_place_beside_the_published_one(write_cell):
-    table = build(write_cell("cot", "qwen-2.5-14B", "mbpp", correct=verdicts(36, 50)))
+    table = main_table(write_cell("cot", "qwen-2.5-14B", "mbpp", correct=verdicts(36, 50)))
     low, high = wilson(36, 50)
-    assert cell_of(table, row_of(table, "CoT", "qwen-2.5-14B"), "MBPP", "Publ.").text == "70.80"
+    assert table.entry("MBPP", "Publ.", "CoT", "qwen-2.5-14B").text == "70.80"
     interval = f"{100 * low:.1f}–{100 * high:.1f}"
     assert place(table, "MBPP", "CoT", "qwen-2.5-14B") == Entry("72.00", beside="+1.20", below=interval)
 
 
 def test_all_published_rows_stand_there_and_only_the_columns_of_the_run(write_cell):
-    table = build(write_cell(benchmark="mbpp"), write_cell(benchmark="math", correct=[True]))
+    table = main_table(write_cell(benchmark="mbpp"), write_cell(benchmark="math", correct=[True]))
     assert [(group.title, group.detail) for group in table.groups] == [("MATH", "n = 1"), ("MBPP", "n = 4")]
     printed = [f"{row.accuracies['math'].percent:.2f}" for row in load().rows]
     assert [row.entries[0].text for row in table.rows] == printed
@@ -46,27 +41,27 @@ def test_all_published_rows_stand_there_and_only_the_columns_of_the_run(write_ce
 
 def test_a_calibrated_place_has_a_dagger_and_no_difference(write_cell):
     cells = [write_cell("single", calibrated=True), write_cell("cot")]
-    table = build(*cells)
+    table = main_table(*cells)
     fitted, free = (place(table, "GSM-Hard", title, "qwen-2.5-14B") for title in ("Single LLM", "CoT"))
     assert [(fitted.sign, fitted.beside), (free.sign, free.beside)] == [(DAGGER, ""), ("", "+7.48")]
     assert any(note.startswith(DAGGER) for note in table.notes)
-    assert record_of(table, method="single", backbone="qwen-2.5-14B")["difference"] == ""
-    assert not any(note.startswith(DAGGER) for note in build(*cells[1:]).notes)
+    assert table.record(method="single", backbone="qwen-2.5-14B")["difference"] == ""
+    assert not any(note.startswith(DAGGER) for note in main_table(*cells[1:]).notes)
 
 
 def test_the_average_needs_all_five_and_weighs_benchmarks_not_items(write_cell):
     sizes = dict(zip(FIVE, (1, 2, 4, 10, 100), strict=True))
     cells = [write_cell("cot", benchmark=key, correct=verdicts(key == "math", n)) for key, n in sizes.items()]
     partial = [write_cell("single", benchmark=key, correct=[True] * sizes[key]) for key in FIVE[:4]]
-    table = build(*cells, *partial)
+    table = main_table(*cells, *partial)
     assert place(table, "Avg.", "CoT", "qwen-2.5-14B").text == "20.00"
     assert place(table, "Avg.", "CoT", "qwen-2.5-14B").beside == "−52.11"
     assert place(table, "Avg.", "Single LLM", "qwen-2.5-14B").text == NOT_RUN
-    assert "Avg." not in [group.title for group in build(*partial).groups]
+    assert "Avg." not in [group.title for group in main_table(*partial).groups]
 
 
 def test_a_row_the_paper_does_not_have_follows_at_the_end(write_cell):
-    table = build(write_cell("cot", "my-7B"), write_cell("a_new_one", "qwen-2.5-14B"), write_cell("cot"))
+    table = main_table(write_cell("cot", "my-7B"), write_cell("a_new_one", "qwen-2.5-14B"), write_cell("cot"))
     assert [row.labels[:2] for row in table.rows[21:]] == [("CoT", "my-7B"), ("The a_new_one", "qwen-2.5-14B")]
     for row in table.rows[21:]:
         assert (row.entries[0].text, row.entries[1].text, row.entries[1].beside) == ("", "75.00", "")
@@ -76,12 +71,9 @@ def test_a_row_the_paper_does_not_have_follows_at_the_end(write_cell):
 def test_a_row_on_another_pool_has_no_published_value_and_stands_where_its_method_does(write_cell):
     pool = {key: {"model": key, "parameters_b": size} for key, size in (("a-3B", 3), ("a-1B", 1))}
     single = [write_cell("single", key, backbones={key: one}) for key, one in pool.items()]
-    table = build(*single, write_cell("gmr", "pool", backbones=pool))
-    assert [row.labels[:2] for row in table.rows] == [
-        ("Single LLM", "a-1B"),
-        ("Single LLM", "a-3B"),
-        ("GMR", "LLM Pool"),
-    ]
+    table = main_table(*single, write_cell("gmr", "pool", backbones=pool))
+    rows = [("Single LLM", "a-1B"), ("Single LLM", "a-3B"), ("GMR", "LLM Pool")]
+    assert [row.labels[:2] for row in table.rows] == rows
     for row in table.rows:
         [entry] = row.entries
         assert (entry.text, entry.beside, entry.mark) == ("75.00", "", ""), "equal values are not ranked"
@@ -89,21 +81,21 @@ def test_a_row_on_another_pool_has_no_published_value_and_stands_where_its_metho
 
 def test_several_seeds_are_averaged(write_cell):
     rights = {2: 36, 0: 20, 1: 28}
-    table = build(*(write_cell("cot", seed=seed, correct=verdicts(right, 40)) for seed, right in rights.items()))
+    table = main_table(*(write_cell("cot", seed=seed, correct=verdicts(right, 40)) for seed, right in rights.items()))
     measured = place(table, "GSM-Hard", "CoT", "qwen-2.5-14B")
     answers = np.array([verdicts(right, 40) for right in rights.values()], dtype=float)
     mean, reach, _ = crossed(answers)
     low, high, alone = map(float, re.fullmatch(r"([\d.]+)–([\d.]+); seed 0: ([\d.]+)", measured.below).groups())
     assert (measured.text, alone) == ("70.00", 50)
     assert (low, high) == pytest.approx((max(0, 100 * (mean - reach)), min(100, 100 * (mean + reach))), abs=0.06)
-    record = record_of(table, method="cot", backbone="qwen-2.5-14B")
+    record = table.record(method="cot", backbone="qwen-2.5-14B")
     assert (record["seeds"], record["n"], record["seed0"], len(record["run_id"].split())) == ("0 1 2", "40", "50.00", 3)
 
 
 def test_a_missing_seed_leaves_no_average(write_cell):
     """Nor is the value of the benchmark it is missing from passed off as one of as many seeds."""
     places = [(key, seed) for key in FIVE for seed in (0, 1, 2) if (key, seed) != ("mbpp", 1)]
-    table = build(*(write_cell("gmr", "pool", key, seed=seed) for key, seed in places))
+    table = main_table(*(write_cell("gmr", "pool", key, seed=seed) for key, seed in places))
     assert [place(table, group, "GMR").text for group in ("Avg.", "MBPP")] == [NOT_RUN, "75.00"]
     assert "No average over benchmarks with different seeds: GMR (LLM Pool)." in table.notes
     assert "Seeds of the learned rows: 0/1/2, except GMR (LLM Pool) on MBPP: 0/2." in table.notes
@@ -118,15 +110,15 @@ def test_answers_without_a_verdict_are_counted_and_told(write_cell):
         write_cell("cot", correct=correct, status=statuses, cut_off=cut_off),
         write_cell("single", correct=[True] * 8),
     ]
-    (note,) = [note for note in build(*folders).notes if "without a full verdict" in note]
+    (note,) = [note for note in main_table(*folders).notes if "without a full verdict" in note]
     assert "no answer found 25.0 %, empty answer 12.5 %" in note
-    assert not any("without a full verdict" in note for note in build(folders[1]).notes)
-    table = errors.build(Source.of(folders))
+    assert not any("without a full verdict" in note for note in main_table(folders[1]).notes)
+    table = errors(*folders)
     assert [row.entries for row in table.rows] == [
         (Entry("0.0"), Entry("0.0")),
         (Entry("75.0", below="N 25.0, E 12.5, R 12.5, C 12.5, S 12.5"), Entry("25.0")),
     ]
-    record = record_of(table, method="cot")
+    record = table.record(method="cot")
     names = ("measured", "measured_of_graded", "graded", "unparsable", "empty", "truncated", "call_failed", "cut_off")
     assert [float(record[name]) for name in names] == [12.5, 50, 25, 25, 12.5, 12.5, 12.5, 25]
 
@@ -145,17 +137,16 @@ def test_programs_are_counted_by_how_they_ended(write_cell):
     correct = [True] + [False] * 7
     programs = {"correct": correct, "status": list(ends.values()), "detail": list(ends)}
     folders = [write_cell("cot", benchmark="mbpp", **programs), write_cell("cot", correct=[True])]
-    table = errors.build(Source.of([*folders, write_cell("single", correct=[True])]))
+    table = errors(*folders, write_cell("single", correct=[True]))
     assert [group.columns for group in table.groups] == [
         ("No verdict", "At limit"),
         ("No verdict", "At limit", "Stopped"),
     ]
-    texts = [[entry.text for entry in row.entries] for row in table.rows]
-    assert texts == [["0.0", "0.0", *[NOT_RUN] * 3], ["0.0", "0.0", "25.0", "0.0", "37.5"]]
-    record = record_of(table, benchmark="mbpp")
+    assert table.texts == [["0.0", "0.0", *[NOT_RUN] * 3], ["0.0", "0.0", "25.0", "0.0", "37.5"]]
+    record = table.record(benchmark="mbpp")
     names = ("passed", "wrong_answer", "exception", "cpu_limit", "memory_limit", "killed", "wall_limit")
     assert [float(record[name]) for name in names] == [12.5] * 6 + [0]
-    assert record_of(table, method="single", benchmark="gsm_hard")["passed"] == ""
+    assert table.record(method="single", benchmark="gsm_hard")["passed"] == ""
 
 
 def second(*verdicts: bool | None, rule: str = "math_verify") -> list[list[tuple[str, bool]]]:
@@ -163,7 +154,7 @@ def second(*verdicts: bool | None, rule: str = "math_verify") -> list[list[tuple
 
 
 def test_the_second_grader_of_mathematics(write_cell):
-    table = build(
+    table = main_table(
         write_cell("cot", benchmark="math", also=[[("math_verify", True)]] * 4),
         write_cell("single", benchmark="math", also=second(True, True, None, False)),
         write_cell("aflow", benchmark="mbpp"),

@@ -18,11 +18,10 @@ from scipy import stats
 from analysis import statistics as intervals
 from analysis.paired_tests import ENDS, compare, detectable, holm, power_after_holm
 from analysis.results import FinishedCell
-from analysis.source import Source
 from analysis.table import BEST, NOT_RUN, Entry
 from tests.analysis.by_hand import crossed, mcnemar
 from tests.analysis.reading import Read as Table
-from tests.analysis.reading import paired, record_of, row_of
+from tests.analysis.reading import paired
 
 WriteCell = Callable[..., Path]
 
@@ -119,20 +118,15 @@ def test_holm_by_hand(values: list[float]) -> None:
         assert adjusted[place] == pytest.approx(reached)
 
 
-def build(*folders: Path) -> Table:
-    return paired.build(Source.of(folders))
-
-
 def group_of(table: Table, group: str, *labels: str) -> dict[str, Entry]:
-    """The entries of one row below one heading."""
-    titles = [(one.title, column) for one in table.groups for column in one.columns]
-    entries = row_of(table, *labels).entries
-    return {column: entry for (of, column), entry in zip(titles, entries, strict=True) if of == group}
+    """Return the entries of a row below one heading."""
+    [columns] = [heading.columns for heading in table.groups if heading.title == group]
+    return {column: table.entry(group, column, *labels) for column in columns}
 
 
 def test_a_pair(write_cell: WriteCell) -> None:
     ours, theirs = counts(60, 15, 5, 20)
-    table = build(
+    table = paired(
         write_cell("gmr", "pool", correct=ours, cost=[0.3] * 50 + [0.5] * 50),
         write_cell("masrouter", "pool", correct=theirs, cost=0.5),
     )
@@ -143,7 +137,7 @@ def test_a_pair(write_cell: WriteCell) -> None:
     assert (low, high) == pytest.approx([100 * end for end in intervals.paired(15, 5, 100)], abs=0.06)
     assert (found["p"].text, found["p"].below, found["p"].mark) == ("0.041", "0.041", BEST)
     assert (found["Cost ×"].text, found["Cost ×"].sign) == ("0.80", "")
-    record = record_of(table, method="masrouter")
+    record = table.record(method="masrouter")
     expected = {
         "reference_right_alone": 15,
         "row_right_alone": 5,
@@ -169,9 +163,9 @@ def test_p_is_adjusted_over_the_benchmarks_of_a_row(write_cell: WriteCell) -> No
             write_cell("gmr", "pool", benchmark, correct=ours),
             write_cell("masrouter", "pool", benchmark, correct=theirs),
         ]
-    table = build(*folders, write_cell("gmr", "pool", "gsm_hard"))
+    table = paired(*folders, write_cell("gmr", "pool", "gsm_hard"))
     raw = [mcnemar(first, second) for _, first, second, _ in sizes.values()]
-    records = [record_of(table, method="masrouter", benchmark=key) for key in sizes]
+    records = [table.record(method="masrouter", benchmark=key) for key in sizes]
     assert [float(one["p"]) for one in records] == pytest.approx(raw)
     assert [float(one["p_holm"]) for one in records] == pytest.approx(list(holm(pd.Series(raw))))
     marks = [group_of(table, one, "MASRouter")["p"].mark for one in ("MATH", "MBPP", "HumanEval")]
@@ -223,10 +217,10 @@ def test_the_average_is_the_mean_of_the_differences_and_their_variances_add(writ
     df = sum(variances) ** 2 / sum(np.array(variances) ** 2 / carrying)
     mean, scale = 100 * np.mean(means), 100 * math.sqrt(sum(variances)) / 5
     reach = stats.t.ppf(0.975, df) * scale
-    table = build(*folders, write_cell("masrouter", "pool", correct=counts(*sizes["gsm_hard"])[0]))
+    table = paired(*folders, write_cell("masrouter", "pool", correct=counts(*sizes["gsm_hard"])[0]))
     found = group_of(table, "Avg.", "CoT", "my-7B")
     assert (found["Diff."].text, found["Publ. diff."].text) == (f"+{mean:.2f}", "")
-    record = record_of(table, method="cot", backbone="my-7B", benchmark="average")
+    record = table.record(method="cot", backbone="my-7B", benchmark="average")
     low, high = float(record["difference_low"]), float(record["difference_high"])
     assert (low, high) == pytest.approx((mean - reach, mean + reach))
     assert float(record["p"]) == pytest.approx(2 * stats.t.sf(mean / scale, df))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -13,21 +11,14 @@ from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
 
 from analysis import figure as drawing
-from analysis.figure import Figure, on_frontier
-from analysis.source import Source
-from tests.analysis.reading import pareto
+from analysis.figure import on_frontier
+from tests.analysis.reading import Read, pareto
 
-WriteCell = Callable[..., Path]
 POINTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12)
 
 
-def build(folders: Sequence[Path], benchmark: str = "gsm_hard") -> Figure:
-    return pareto.build(Source.of(folders, benchmark=benchmark))
-
-
-def record(figure: Figure, method: str, backbone: str = "pool") -> dict[str, str]:
-    [found] = [one for one in figure.records if (one["method"], one["backbone"]) == (method, backbone)]
-    return dict(found)
+def record(figure: Read, method: str, backbone: str = "pool") -> dict[str, str]:
+    return figure.record(method=method, backbone=backbone)
 
 
 @given(POINTS)
@@ -43,7 +34,7 @@ def test_the_frontier_is_what_nothing_beats(points: list[tuple[int, int]]) -> No
 
 
 def test_costs_are_those_of_one_question(make: Any) -> None:
-    figure = build([make("gmr", cost_steps=0.002, cost_total=0.003)])
+    figure = pareto(make("gmr", cost_steps=0.002, cost_total=0.003), benchmark="gsm_hard")
     found = record(figure, "gmr")
     assert float(found["published_cost_per_query"]) == pytest.approx(0.587 / 1056)
     assert float(found["cost_per_query"]) == pytest.approx(0.002)
@@ -55,7 +46,9 @@ def test_costs_are_those_of_one_question(make: Any) -> None:
 
 
 def test_every_row_has_its_published_point_and_those_run_a_measured_one(make: Any) -> None:
-    figure = build([make("gmr"), make("masrouter"), make("single", backbone="qwen-2.5-14B", calibrated=True)])
+    figure = pareto(
+        make("gmr"), make("masrouter"), make("single", backbone="qwen-2.5-14B", calibrated=True), benchmark="gsm_hard"
+    )
     panels = drawing.picture(figure.made).axes[:2]
     markers = [[line for line in panel.lines if line.get_linestyle() == "None"] for panel in panels]
     assert list(map(len, markers)) == [21, 3]

@@ -9,7 +9,6 @@ import orjson
 import pytest
 import yaml
 
-from analysis.source import Source
 from analysis.table import NOT_RUN, Entry
 from harness.benchmarks.items import Item, checksum
 from harness.errors import UserError
@@ -21,17 +20,13 @@ from tests.analysis.reading import backbones, leak_report
 PRINTED = yaml.safe_load((ROOT / "config" / "published.yaml").read_text())["prices"]
 
 
-def prices(preset: str = "embedded", **overrides: object) -> Table:
-    return backbones.build(Source(preset=config.preset(preset, overrides)))
-
-
 def entries(table: Table, key: str) -> tuple[Entry, ...]:
     [place] = [place for place, record in enumerate(table.records) if record["backbone"] == key]
     return tuple(table.rows[place].entries)
 
 
 def test_size_and_prices_are_those_printed() -> None:
-    table = prices()
+    table = backbones(preset=config.preset("embedded"))
     for key, printed in PRINTED.items():
         texts = [f"{printed[name]:g}" for name in ("size", "input", "output") for _ in range(2)]
         assert [entry[:4] for entry in entries(table, key)[:6]] == [(text, "", "", "") for text in texts]
@@ -40,12 +35,12 @@ def test_size_and_prices_are_those_printed() -> None:
 def test_another_size_is_flagged_a_backbone_of_ones_own_added_and_one_that_is_gone_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    source = Source(preset=config.preset("embedded"))
-    declared = dict(config.backbones(source.run))
+    preset = config.preset("embedded")
+    declared = dict(config.backbones(preset))
     declared["qwen-2.5-14B"] = declared["qwen-2.5-14B"].model_copy(update={"parameters_b": 14.7})
     declared["own-7B"] = declared.pop("llama-3.1-8B").model_copy(update={"parameters_b": 7})
     monkeypatch.setattr(config, "backbones", lambda _: declared)
-    table = backbones.build(source)
+    table = backbones(preset=preset)
     assert [record["backbone"] for record in table.records] == [*PRINTED, "own-7B"]
     flagged = entries(table, "qwen-2.5-14B")[1:6:2]
     assert [(one.sign, one.beside) for one in flagged] == [("‡", "+0.7"), ("‡", "+0.0021"), ("‡", "+0.007")]
@@ -87,7 +82,7 @@ def leaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Tabl
             layout.items("smoke", key).write_bytes(b"".join(item.to_json() + b"\n" for item in pool))
             layout.manifest("smoke", key).write_bytes(orjson.dumps(manifest))
         preset = config.preset("smoke", {"benchmarks": ["gsm_hard", "humaneval"]})
-        return leak_report.build(Source(preset=preset))
+        return leak_report(preset=preset)
 
     return leaks
 
@@ -113,4 +108,4 @@ def test_questions_that_are_not_there_are_told_in_one_line(leaks: Callable[..., 
     with pytest.raises(UserError, match=r"humaneval\.json cannot be read .*; make it with `snakemake"):
         leaks(gsm_hard=TEST)
     with pytest.raises(UserError, match="name one with --preset"):
-        leak_report.build(Source())
+        leak_report()

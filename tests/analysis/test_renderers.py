@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from analysis.page import _layout as layout
 from analysis.page import _templates as page_templates
 from analysis.published import load
-from analysis.source import Source
 from analysis.table import BEST, NOT_RUN, Entry, Table, latex, latex_escape, md_escape, number, shown, write
 from harness.files import ROOT
 from tests.analysis.reading import Html, main_table
@@ -79,7 +78,7 @@ def test_a_number_has_a_true_minus_and_zero_no_sign() -> None:
 
 def test_bytes_depend_on_the_cells_alone(tmp_path, write_cell):
     cells = [write_cell(method, benchmark=key) for method in ("cot", "aflow") for key in ("math", "mbpp", "riddles")]
-    first, second = (main_table.build(Source.of(order)).made.contents() for order in (cells, cells[::-1]))
+    first, second = (main_table(*order).made.contents() for order in (cells, cells[::-1]))
     assert first == second
     assert set(first) == {"tex", "csv", "md"}
     assert not any(str(tmp_path) in text for text in first.values())
@@ -97,7 +96,7 @@ def compiled(table: Table, folder: Path) -> str:
 def test_the_full_table_fits_its_page_and_whatever_stands_in_a_label_compiles(tmp_path, write_cell):
     places = [(row, benchmark) for row in load().rows for benchmark in row.accuracies]
     cells = [write_cell(row.method, row.backbone, key, calibrated=row.method == "single") for row, key in places]
-    log = compiled(main_table.build(Source.of(cells)).made, tmp_path)
+    log = compiled(main_table(*cells).made, tmp_path)
     assert "(1 page" in log
     # By how many points boxes stick out; a few are not seen.
     assert all(float(points) < 5 for points in re.findall(r"Overfull \\hbox \(([\d.]+)pt", log))

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from analysis.source import Source
 from analysis.table import BEST
 from harness.errors import UserError
 from harness.training import checkpoint
 from harness.training.checkpoint import Checkpoint
 from tests.analysis.cells import digest
-from tests.analysis.reading import Read, search_history
+from tests.analysis.reading import search_history
 
 NODE = {"id": "node_1", "operator": "Custom", "inputs": ["question"], "instruction": "", "repeat": 1, "when": None}
 VOTE = [
@@ -80,12 +79,8 @@ def searched(write_cell: Callable[..., Path]) -> Callable[..., Path]:
     return write_searched
 
 
-def build(*folders: Path) -> Read:
-    return search_history.build(Source.of(folders))
-
-
 def test_the_table_of_a_search(searched: Callable[..., Path]) -> None:
-    made = build(searched())
+    made = search_history(searched())
     columns = [f"{group} {title}" for group, _, title in made.made.shown.columns]
     first, second, third, fourth = (dict(zip(columns, row.entries, strict=True)) for row in made.rows)
     assert made.rows[1].labels == ("GSM-Hard", "qwen-2.5-14B", "0", "2")
@@ -111,7 +106,7 @@ def test_the_table_of_a_search(searched: Callable[..., Path]) -> None:
 @pytest.mark.parametrize(("rounds", "said"), [(0, True), (1, True), (4, False)])
 def test_a_search_without_a_round_to_search_in_is_told(searched: Callable[..., Path], rounds: int, said: bool) -> None:
     best = {0: None, 1: 1, 4: 2}[rounds]
-    made = build(searched({**FACTS, "search": ROUNDS[:rounds], "best": best}))
+    made = search_history(searched({**FACTS, "search": ROUNDS[:rounds], "best": best}))
     assert ("Nothing was searched" in made.notes[-1]) == said
     assert ("It ended because" in made.notes[-1]) != said
     assert [row["round"] for row in made.records if row["chosen"] == "true"] == [str(best or 0)]
@@ -119,6 +114,6 @@ def test_a_search_without_a_round_to_search_in_is_told(searched: Callable[..., P
 
 def test_what_is_no_search_is_one_line(searched: Callable[..., Path], write_cell: Callable[..., Path]) -> None:
     with pytest.raises(UserError, match=r"trained\.safetensors holds no search \('search' is missing\)"):
-        build(searched({"epoch": 3}))
+        search_history(searched({"epoch": 3}))
     with pytest.raises(UserError, match="there is no checkpoint"):
-        build(write_cell("aflow", benchmark="math"))
+        search_history(write_cell("aflow", benchmark="math"))

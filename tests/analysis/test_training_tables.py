@@ -14,7 +14,6 @@ import pytest
 from analysis.frames import Results
 from analysis.published import load
 from analysis.results import read_all
-from analysis.source import Source
 from analysis.table import NOT_RUN, Entry, signed
 from analysis.tables.halting_training import HALTING, NONE
 from analysis.training_log import CHOICES
@@ -23,15 +22,7 @@ from harness.errors import UserError
 from harness.training.loop import TABLES
 from tests.analysis.cells import decision, table, title, verdicts
 from tests.analysis.reading import Read as Table
-from tests.analysis.reading import (
-    cell_of,
-    gate_behaviour,
-    halting_training,
-    record_of,
-    row_of,
-    seed_variance,
-    training_budget,
-)
+from tests.analysis.reading import gate_behaviour, halting_training, seed_variance, training_budget
 from tests.analysis.test_traces import DEPTH, MADE
 
 # Right answers of 50, by benchmark and seed.
@@ -52,19 +43,15 @@ def three(write_cell):
     ]
 
 
-def spread(folders):
-    return seed_variance.build(Source.of(folders))
-
-
 def test_mean_and_sample_deviation_of_a_benchmark_and_overall_by_seed_first(write_cell):
-    table = spread(three(write_cell))
+    table = seed_variance(*three(write_cell))
     assert [row.labels[2] for row in table.rows] == ["mean", "sd", "seed 0", "seed 1", "seed 2"]
     overall = 2 * np.array(list(RIGHT.values())).mean(axis=0)
     for group, percents in (("MATH", 2 * np.array(RIGHT["math"])), ("Overall", overall)):
-        texts = [cell_of(table, row, group, "Meas.").text for row in table.rows]
+        texts = [entry.text for entry in table.entries(group, "Meas.")]
         assert texts == [f"{one:.2f}" for one in (percents.mean(), percents.std(ddof=1), *percents)]
-    assert cell_of(table, table.rows[0], "MATH", "Meas.").beside == signed(60 - 78.37)
-    record = record_of(table, benchmark="overall")
+    assert table.entries("MATH", "Meas.")[0].beside == signed(60 - 78.37)
+    record = table.record(benchmark="overall")
     assert [float(one) for one in record["by_seed"].split()] == pytest.approx(overall.tolist())
     assert float(record["sd"]) == pytest.approx(overall.std(ddof=1))
     assert (record["seeds"], len(record["run_id"].split())) == ("0 1 2", 15)
@@ -76,21 +63,13 @@ def test_mean_and_sample_deviation_of_a_benchmark_and_overall_by_seed_first(writ
 def test_a_missing_seed_is_refused_by_name(write_cell):
     folders = three(write_cell)
     with pytest.raises(UserError, match=r"no cell of gmr on mbpp with pool and seed 1.*seeds 0, 1, 2"):
-        spread(folders[:7] + folders[8:])
+        seed_variance(*folders[:7], *folders[8:])
 
 
 # Three epochs of one update of 12 rollouts: 2 questions × 3 epochs × 6 rollouts.
 SIZE: dict[str, Any] = {"per_epoch": 1, "n_train": 2}
 SHORT = SIZE | {"updates": [{"steps": steps, "trajectories": 12.0} for steps in (30.0, 42.0, 36.0)]}
 LONG = SIZE | {"updates": [{"steps": 72.0, "trajectories": 12.0}] * 3}
-
-
-def gates(*folders: Path) -> Table:
-    return gate_behaviour.build(Source.of(folders))
-
-
-def halting(*folders: Path) -> Table:
-    return halting_training.build(Source.of(folders))
 
 
 def entries(table: Table, title: str, section: str = "") -> tuple[Entry, ...]:
@@ -100,7 +79,7 @@ def entries(table: Table, title: str, section: str = "") -> tuple[Entry, ...]:
 
 
 def test_measured_beside_published_by_both_definitions(make: Any) -> None:
-    table = gates(make(decisions=MADE, depth=DEPTH))
+    table = gate_behaviour(make(decisions=MADE, depth=DEPTH))
     rows = {
         ("mean depth", ""): ("2.92", "2.25", "−0.67", "4"),
         ("steps written", ""): ("39.6", "44.4", "+4.8", "4"),
@@ -116,7 +95,7 @@ def test_measured_beside_published_by_both_definitions(make: Any) -> None:
 
 
 def test_several_seeds_show_their_mean_and_seed_0(make: Any) -> None:
-    table = gates(make(decisions=MADE, depth=DEPTH), make(seed=1, decisions=[], depth=[1, 1, 1, 1]))
+    table = gate_behaviour(make(decisions=MADE, depth=DEPTH), make(seed=1, decisions=[], depth=[1, 1, 1, 1]))
     depth, pooled = entries(table, "mean depth"), entries(table, "step 2", "pooled")
     assert [(one[1].text, one[2].text) for one in (depth, pooled)] == [("1.62", "4"), ("33.3", "1")]
     assert depth[1].below.endswith("; seed 0: 2.25")
@@ -130,11 +109,11 @@ def test_several_seeds_show_their_mean_and_seed_0(make: Any) -> None:
 
 def test_two_routers_in_one_table_are_refused(make: Any) -> None:
     with pytest.raises(UserError, match="cells of gmr with pool, gmr_greedy with pool; expected those of one router"):
-        gates(make(), make("gmr_greedy"))
+        gate_behaviour(make(), make("gmr_greedy"))
 
 
 def test_depth_and_steps_beside_what_was_published(make: Any) -> None:
-    table = halting(make(HALTING, **SHORT), make(NONE, **LONG))
+    table = halting_training(make(HALTING, **SHORT), make(NONE, **LONG))
     assert {row.labels[0]: [entry.text for entry in row.entries] for row in table.rows} == {
         "Halting (GMR)": ["3.4", "3.00", "26.5", "0.1"],
         "No halting": ["6.0", "6.00", "47.9", "0.2"],
@@ -147,7 +126,7 @@ def test_depth_and_steps_beside_what_was_published(make: Any) -> None:
 
 def test_several_seeds_have_a_deviation_and_seed_0(make: Any) -> None:
     folders = [make(HALTING, **SHORT), make(HALTING, 1, **LONG), make(NONE, 1, **LONG)]
-    table = halting(*folders)
+    table = halting_training(*folders)
     depth = table.rows[0].entries[1]
     assert (depth.text, depth.below) == ("4.50", "sd 2.12; seed 0: 3.00")
     assert table.rows[2].entries[1].text == "1.00", "only seed 1 has both"
@@ -237,7 +216,7 @@ def test_the_table_sets_learners_side_by_side(make: Any) -> None:
         made(make, "puppeteer", [drawn("action", "plan", 0.1)], backbone="qwen-2.5-32B"),
         trained(made(make, "aflow", backbone="qwen-2.5-14B"), asked=1),
     ]
-    table = training_budget.build(Source.of(learners))
+    table = training_budget(*learners)
     assert len(table.rows) == 4
     for method, calls, entropy, top in (
         ("gmr", "24", "backbone 0, role 100", "large 100"),
@@ -245,11 +224,10 @@ def test_the_table_sets_learners_side_by_side(make: Any) -> None:
         ("puppeteer", "24", "action 100", "plan 100"),
         ("aflow", "26", NOT_RUN, NOT_RUN),
     ):
-        row = row_of(table, title(method))
         used = ("Questions", "Trajectories", "Updates", "Calls")
-        assert [cell_of(table, row, "Training", name).text for name in used] == ["3", "12", "2", calls]
-        policy = [cell_of(table, row, "Trained policy", name).text for name in table.groups[1].columns]
+        assert [table.entry("Training", name, title(method)).text for name in used] == ["3", "12", "2", calls]
+        policy = [table.entry("Trained policy", name, title(method)).text for name in table.groups[1].columns]
         assert policy == [entropy, top]
-    record = record_of(table, method="masrouter")
+    record = table.record(method="masrouter")
     assert (record["cost"], record["top_backbone"]) == ("12", "large")
     assert float(record["entropy_backbone"]) == pytest.approx(100)

@@ -13,21 +13,10 @@ from analysis import figure as drawing
 from analysis import sweeps
 from analysis.frames import Results
 from analysis.results import read_all
-from analysis.source import Source
 from analysis.table import NO, YES
 from harness.errors import UserError
 from tests.analysis.cells import title, verdicts
-from tests.analysis.reading import (
-    ablation,
-    cell_of,
-    depth,
-    lambda_frontier,
-    lambda_sweep,
-    paradigm,
-    record_of,
-    roles,
-    row_of,
-)
+from tests.analysis.reading import ablation, depth, lambda_frontier, lambda_sweep, paradigm, roles
 
 WriteCell = Callable[..., Path]
 ACCURACY, COST, TOTAL = "Accuracy (%)", "Cost of a question (1e-4)", "Total cost"
@@ -48,20 +37,19 @@ GAIN, FACTOR, SAVED = (f"{what} {title('gmr')}" for what in ("Accuracy against",
 def test_published_differences_are_those_the_paper_speaks_of(
     write_cell: WriteCell, artefact: Any, method: str, key: str, gain: str, change: str
 ) -> None:
-    table = artefact.build(Source.of([write_cell(one, "pool", key) for one in ("gmr", method)]))
-    row = row_of(table, title(method))
-    assert cell_of(table, row, GAIN, "Publ.").text == gain
-    assert cell_of(table, row, SAVED if artefact is paradigm else FACTOR, "Publ.").text == change
+    table = artefact(*(write_cell(name, "pool", key) for name in ("gmr", method)))
+    groups = (GAIN, SAVED if artefact is paradigm else FACTOR)
+    assert [table.entry(group, "Publ.", title(method)).text for group in groups] == [gain, change]
 
 
 def test_published_costs_are_of_one_question_and_of_all(write_cell: WriteCell) -> None:
     cells = [write_cell("gmr", "pool", key, cost=1e-4) for key in ("gsm_hard", "humaneval")]
-    table = ablation.build(Source.of(cells))
+    table = ablation(*cells)
     for name, total, n in (("GSM-Hard, n = 4", 0.587, 1056), ("HumanEval, n = 4", 0.032, 128)):
-        row = row_of(table, name)
-        assert cell_of(table, row, COST, "Publ.").text == f"{1e4 * total / n:.2f}"
-        assert cell_of(table, row, TOTAL, "Publ.").text == f"{total:.3f}"
-        assert cell_of(table, row, TOTAL, "Meas.").text == f"{1e-4 * n:.3f}"
+        assert table.entry(COST, "Publ.", name).text == f"{1e4 * total / n:.2f}"
+        assert [table.entry(TOTAL, column, name).text for column in ("Publ.", "Meas.")] == [
+            f"{total:.3f}", f"{1e-4 * n:.3f}",
+        ]  # fmt: skip
     assert [group.detail for group in table.groups][2] == "scaled to n = 1056 or 128"
 
 
@@ -72,14 +60,12 @@ def test_measured_differences_are_paired(write_cell: WriteCell) -> None:
         write_cell("gmr", "pool", correct=full, cost=1e-4),
         write_cell("gmr_no_halting", "pool", correct=ablated, cost=[2e-4] * 20 + [4e-4] * 20),
     ]
-    table = ablation.build(Source.of(cells))
-    row = row_of(table, title("gmr_no_halting"))
+    table = ablation(*cells)
     p = 2 * sum(math.comb(9, k) for k in range(3)) / 2**9
-    assert cell_of(table, row, GAIN, "Meas.").text == "−12.50"
-    assert cell_of(table, row, GAIN, "p").text == f"{p:.3f}"
-    assert cell_of(table, row, FACTOR, "Meas.").text == "×3.00"
-    assert [cell_of(table, table.rows[0], group, "Meas.").text for group in (GAIN, FACTOR)] == ["", ""]
-    record = record_of(table, method="gmr_no_halting")
+    assert [entry.text for entry in table.entries(GAIN, "Meas.")] == ["", "−12.50"]
+    assert [entry.text for entry in table.entries(FACTOR, "Meas.")] == ["", "×3.00"]
+    assert table.entry(GAIN, "p", title("gmr_no_halting")).text == f"{p:.3f}"
+    record = table.record(method="gmr_no_halting")
     assert (record["only_this"], record["only_reference"], record["p"]) == ("2", "7", f"{p:.10g}")
     assert float(record["gain_low"]) < float(record["gain"]) == -12.5 < float(record["gain_high"])
     assert float(record["published_gain"]) == pytest.approx(70.08 - 70.55)
@@ -87,15 +73,13 @@ def test_measured_differences_are_paired(write_cell: WriteCell) -> None:
 
 def test_measured_savings_are_of_the_cost_of_a_question(write_cell: WriteCell) -> None:
     costs = {"gmr": [1e-4, 1e-4, 3e-4, 3e-4], "masrouter": [8e-4] * 4, "full_history": [1e-4] * 4}
-    table = paradigm.build(Source.of([write_cell(method, "pool", cost=each) for method, each in costs.items()]))
-    masrouter, history = (
-        cell_of(table, row_of(table, title(method)), SAVED, "Meas.") for method in ("masrouter", "full_history")
-    )
+    table = paradigm(*(write_cell(method, "pool", cost=each) for method, each in costs.items()))
+    masrouter, history = (table.entry(SAVED, "Meas.", title(method)) for method in ("masrouter", "full_history"))
     assert (masrouter.text, history.text) == ("75.00", "−100.00")
     low, high = (float(end.replace("−", "-")) for end in masrouter.below.split(" to "))
     reach = 3.1824 * math.sqrt(4 / 3) / 2 / 2
     assert (low, high) == pytest.approx([100 - 25 * math.exp(sign * reach) for sign in (1, -1)], abs=2.5)
-    assert float(record_of(table, method="masrouter")["cost_factor"]) == pytest.approx(4)
+    assert float(table.record(method="masrouter")["cost_factor"]) == pytest.approx(4)
 
 
 @pytest.mark.parametrize(
@@ -123,15 +107,15 @@ def test_weights_of_cost_benchmark_by_benchmark_each_with_its_frontier(make: Any
         make("gmr_lambda_50", correct=verdicts(3, 4), cost=2e-4, depth=[3, 3, 3, 5], **weighed([0] * 4)),
         make(benchmark="humaneval", correct=verdicts(1, 4), cost=5e-4, **weighed([0] * 4)),
     ]
-    table = lambda_sweep.build(Source.of(folders))
+    table = lambda_sweep(*folders)
     labels = [("GSM-Hard, n = 4", "20", "0"), ("GSM-Hard, n = 4", "50", "0"), ("HumanEval, n = 4", "20", "0")]
     assert [row.labels for row in table.rows] == labels
-    assert [cell_of(table, row, "Test questions", "Frontier").text for row in table.rows] == [NO, YES, YES]
+    assert [entry.text for entry in table.entries("Test questions", "Frontier")] == [NO, YES, YES]
     names = ("Accuracy (%)", "Cost (1e-4)", "Steps")
-    found = [cell_of(table, table.rows[1], "Test questions", name) for name in names]
+    found = [table.entries("Test questions", name)[1] for name in names]
     assert [entry.text for entry in found] == ["75.00", "2.00", "3.50"]
     assert found[2].below.startswith("0.00–9.85")
-    assert cell_of(table, table.rows[1], "Total cost", "").text == f"{2e-4 * 1056:.3f}"
+    assert table.entries("Total cost", "")[1].text == f"{2e-4 * 1056:.3f}"
 
 
 def test_utility_is_that_of_the_last_epoch_by_rollout(make: Any) -> None:
@@ -141,8 +125,8 @@ def test_utility_is_that_of_the_last_epoch_by_rollout(make: Any) -> None:
         make("gmr", **weighed([9, 9, 0.7, 1.0])),
         make("gmr", 1, **weighed([9, 9, 0.3, 0.6])),
     ]
-    table = lambda_sweep.build(Source.of(folders))
-    utilities = [cell_of(table, row, "Training", "Utility") for row in table.rows]
+    table = lambda_sweep(*folders)
+    utilities = table.entries("Training", "Utility")
     assert [(entry.text, entry.mark) for entry in utilities] == [("0.4000", ""), ("0.6000", "")]
     assert [float(record["training_utility"]) for record in table.records] == pytest.approx([0.4, 0.6])
     assert [record["seeds"] for record in table.records] == ["0", "0 1"]
@@ -154,7 +138,7 @@ def test_the_frontier_of_weights_leaves_out_what_is_beaten(make: Any) -> None:
     cells = [
         make(method, cost_steps=cost, correct=[place < right for place in range(4)]) for method, cost, right in rows
     ]
-    figure = lambda_frontier.build(Source.of(cells))
+    figure = lambda_frontier(*cells)
     on = [(record["lambda_c"], record["on_frontier"]) for record in figure.records]
     assert on == [("10", "true"), ("20", "false"), ("50", "true")]
     [panel] = drawing.picture(figure.made).axes
@@ -169,12 +153,12 @@ def test_accuracy_on_the_left_and_cost_on_the_right_by_depth(make: Any) -> None:
         make(method, benchmark="math", cost_steps=phi / 100, depth=[1, 1, 2, 2], correct=[True, True, phi > 6, False])
         for method, phi in zip(sweeps.DEPTHS, (2, 4, 6, 8, 10), strict=True)
     ]
-    left, right = drawing.picture(depth.build(Source.of(cells)).made).axes
+    left, right = drawing.picture(depth(*cells).made).axes
     assert left.lines[0].get_ydata() == pytest.approx([50, 50, 50, 75, 75])
     assert right.lines[0].get_ydata() == pytest.approx([200, 400, 600, 800, 1000])
     assert left.lines[0].get_xdata() == pytest.approx([2, 4, 6, 8, 10], abs=0.1)
     assert [label.get_text() for label in left.get_xticklabels()] == [f"{phi}\n(1.50)" for phi in (2, 4, 6, 8, 10)]
     with pytest.raises(UserError, match="was given the method gmr_greedy; expected only gmr_depth_2"):
-        depth.build(Source.of([make("gmr_greedy")]))
+        depth(make("gmr_greedy"))
     with pytest.raises(UserError, match="was given several benchmarks"):
-        depth.build(Source.of([cells[2], make(benchmark="gsm_hard")]))
+        depth(cells[2], make(benchmark="gsm_hard"))
