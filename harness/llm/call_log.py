@@ -80,7 +80,6 @@ class CallLogReader(Closing):
                 # Before its first commit a log has no table.
                 self._database = sqlite3.connect(":memory:", check_same_thread=False)
                 self._database.executescript(_SCHEMA)
-        with self._one_line():
             self._checksums = _checksums(self._database)
 
     def get(self, key: str) -> Reply | None:

