@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gmr.config import Config, pool_of
 from gmr.policy import Snapshot, Trace, Vector
 from gmr.rollout import GatedRollout
 from gmr.router import Router
-from gmr.training import learn, new_router, utility
+from gmr.training import learn, utility
 from harness.agents.trajectory import Answered, Context
 from harness.benchmarks.items import Item
 from harness.runner.method import Setting
-from harness.training.checkpoint import Checkpoint
-from harness.training.learning import Choices, Learning, PolicyGradient, network_of
-from harness.training.loop import COLLAPSED_ENTROPY, Training, TrainingStep
+from harness.training.learning import Choices, Learning, PolicyGradient
+from harness.training.loop import COLLAPSED_ENTROPY, TrainingStep
 
 logger = logging.getLogger(__name__)
 
@@ -43,16 +43,9 @@ class GMR(PolicyGradient[Router, Snapshot, Trace]):
         """Return u = R - λ_c · Cost(τ)."""
         return utility(answered, self.config)
 
-    async def begin(self, training: Training) -> Router:
-        """Return a router as initialised by the training seed."""
-        roles = np.stack([await training.embed(role.profile) for role in self.pool.roles])
-        backbones = np.stack([await training.embed(backbone.profile) for backbone in self.pool.backbones])
-        return new_router(self.config, roles, backbones, training.seed)
-
-    def like(self, checkpoint: Checkpoint) -> Router:
-        """Return a router over the profiles of a checkpoint, its weights not loaded."""
-        tensors = network_of(checkpoint.tensors)
-        return Router(self.config, tensors["role_profiles"], tensors["backbone_profiles"])
+    def build(self, profiles: Mapping[str, NDArray[np.floating]]) -> Router:
+        """Return a router over the profiles of roles and backbones."""
+        return Router(self.config, profiles["roles"], profiles["backbones"])
 
     def choices(self) -> Choices:
         """Return key and profile of the roles and backbones."""

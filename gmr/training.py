@@ -12,7 +12,7 @@ from gmr.config import Advantage, Config
 from gmr.policy import Evaluation, Trace, evaluate
 from gmr.router import Router
 from harness.agents.trajectory import Answered
-from harness.training.learning import Learning, check_on_policy, seed_of, seeded
+from harness.training.learning import Learning, check_on_policy, seed_of
 
 Array = NDArray[np.float64]
 
@@ -58,11 +58,6 @@ def training_log(
         **{f"entropy_{name}": value for name, value in evaluation.entropies.items()},
         **{f"max_probability_{name}": value for name, value in evaluation.top.items()},
     }
-
-
-def new_router(config: Config, roles: NDArray[np.floating], backbones: NDArray[np.floating], seed: int) -> Router:
-    """Return a router over profile embeddings (R, 384) and (M, 384), its weights a function of the seed alone."""
-    return seeded(lambda: Router(config, roles, backbones), "initial weights", seed)
 
 
 def vae_noise(router: Router, seed: int, update: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
-import numpy as np
 import torch
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from baselines.masrouter.router import Choices, Choose, Router, TeamPlan, Texts, Trace, draw_noise
+from baselines.masrouter.router import Choices, Choose, Embeddings, Router, TeamPlan, Texts, Trace, draw_noise
 from baselines.masrouter.team import MODES, Agent, Team, final_prompt, profile, profiles, with_all_tests, work
 from harness.agents.roles import DOMAINS, Role, by_domain
 from harness.agents.trajectory import Answered, Context, Decision
@@ -25,8 +24,8 @@ from harness.llm.request import Turn
 from harness.runner.method import ByBenchmark, Setting
 from harness.training.checkpoint import Checkpoint
 from harness.training.learning import Choices as ChoicesOf
-from harness.training.learning import Learning, PolicyGradient, check_on_policy, network_of, seeded
-from harness.training.loop import Training, TrainingStep
+from harness.training.learning import Learning, PolicyGradient, check_on_policy
+from harness.training.loop import TrainingStep
 
 # Agents are told apart by letters.
 MOST_AGENTS = len(string.ascii_uppercase)
@@ -159,20 +158,16 @@ class MASRouter(PolicyGradient[Router, Router, Trace]):
         """Return the utility of one trajectory, its reward less its cost."""
         return utility(answered, self._kappa)
 
-    async def begin(self, training: Training) -> Router:
-        """Return a router as initialised by the training seed."""
-        choices = self.choices()
-        texts = Texts(*[np.stack([await training.embed(text) for _, text in choices[kind]]) for kind in Texts._fields])
-        return seeded(lambda: Router(texts, self.config.max_agents), "initial weights", training.seed)
+    def build(self, profiles: Mapping[str, Embeddings]) -> Router:
+        """Return a router over the texts of tasks, modes, roles and backbones."""
+        return Router(Texts(**profiles), self.config.max_agents)
 
-    def like(self, checkpoint: Checkpoint) -> Router:
-        """Return a router over the texts of a checkpoint; UserError if it was trained with another ``max_agents``."""
+    def restored(self, checkpoint: Checkpoint) -> Learning[Router]:
+        """Return the router of a checkpoint; UserError, too, if it was trained with another ``max_agents``."""
         most, trained = self.config.max_agents, checkpoint.facts["max_agents"]
         if trained != most:
             raise UserError(f"the checkpoint was trained with max_agents {trained} and is given {most}; train it again")
-        tensors = network_of(checkpoint.tensors)
-        texts = [tensors[f"{name}_texts"] for name in ("task", "mode", "role", "backbone")]
-        return Router(Texts(*texts), most)  # type: ignore[arg-type]
+        return super().restored(checkpoint)
 
     def choices(self) -> ChoicesOf:
         """Return name and profile of tasks, modes, roles and backbones."""

@@ -15,7 +15,6 @@ from baselines.puppeteer.agents import ACTIONS, KEYS
 from baselines.puppeteer.policy import Config, Evaluation, Policy, PuppeteerRollout, Trace
 from harness.agents.trajectory import Answered
 from harness.runner.method import Setting
-from harness.training.checkpoint import Checkpoint
 from harness.training.learning import Choices, Learning, PolicyGradient, check_on_policy, seeded
 from harness.training.loop import Training, TrainingStep
 
@@ -98,8 +97,8 @@ class Puppeteer(PolicyGradient[Policy, Policy, Trace]):
         """Return a policy as initialised by the training seed."""
         return seeded(Policy, "puppeteer", "initial weights", training.seed)
 
-    def like(self, checkpoint: Checkpoint) -> Policy:
-        """Return a policy; all have the same shape."""
+    def build(self, profiles: object) -> Policy:
+        """Return a policy; it does not see the profiles of actions."""
         return Policy()
 
     def choices(self) -> Choices:

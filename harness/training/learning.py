@@ -17,6 +17,7 @@ from harness.agents.trajectory import Answered, Context, Episode
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import UserError
+from harness.llm.encoder import EMBEDDING
 from harness.training.checkpoint import Checkpoint
 from harness.training.loop import Attempt, Training, TrainingStep
 
@@ -186,16 +187,12 @@ class PolicyGradient(ABC, Generic[Network, Policy, Trace]):
         self._policy: Policy | None = None
 
     @abstractmethod
-    async def begin(self, training: Training) -> Network:
-        """Return the network as initialised by the training seed."""
-
-    @abstractmethod
-    def like(self, checkpoint: Checkpoint) -> Network:
-        """Return a network of the shape that a checkpoint should have, with any weights."""
-
-    @abstractmethod
     def choices(self) -> Choices:
         """Return the choices that a trained network is bound to."""
+
+    @abstractmethod
+    def build(self, profiles: Mapping[str, NDArray[np.floating]]) -> Network:
+        """Return a network over the embeddings of the choices' profiles, shape (choices, 384) by kind."""
 
     @abstractmethod
     def rollout(self, policy: Policy) -> Rollout[Trace]:
@@ -206,6 +203,14 @@ class PolicyGradient(ABC, Generic[Network, Policy, Trace]):
         self, learning: Learning[Network], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
     ) -> Mapping[str, float]:
         """Check that the rollouts are on policy, take one step of the optimiser, and return its training log."""
+
+    async def begin(self, training: Training) -> Network:
+        """Return the network as initialised by the training seed."""
+        profiles = {
+            kind: np.stack([await training.embed(profile) for _, profile in choices])
+            for kind, choices in self.choices().items()
+        }
+        return seeded(lambda: self.build(profiles), "initial weights", training.seed)
 
     def frozen(self, network: Network) -> Policy:
         """Return the policy of a network that stays as it is until the next update."""
@@ -233,7 +238,8 @@ class PolicyGradient(ABC, Generic[Network, Policy, Trace]):
     def restored(self, checkpoint: Checkpoint) -> Learning[Network]:
         """Return network and optimiser of a checkpoint; UserError if it has other choices or another configuration."""
         refuse_other_choices(checkpoint.facts, self.choices())
-        learning = Learning(self.like(checkpoint), self._lr)
+        profiles = {kind: np.zeros((len(choices), EMBEDDING)) for kind, choices in self.choices().items()}
+        learning = Learning(self.build(profiles), self._lr)
         learning.restore(checkpoint.tensors)
         return learning
 

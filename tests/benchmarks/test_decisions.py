@@ -11,10 +11,9 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from gmr.config import Config
 from gmr.policy import Snapshot, evaluate
 from gmr.router import Router
-from gmr.training import new_router
 from harness.training.learning import Learning
 from tests.benchmarks.conftest import FEW, Measure
-from tests.gmr.fixtures import trace, units
+from tests.gmr.fixtures import new_router, trace, units
 
 STEPS = 6
 TRAJECTORIES = 256
@@ -26,7 +25,7 @@ DRAWS = 4 * STEPS - 1 + STEPS * (STEPS - 1) // 2
 
 def router() -> Router:
     rng = np.random.default_rng(0)
-    return new_router(Config(epochs={"default": 0}, max_depth=STEPS), units(rng, ROLES), units(rng, BACKBONES), 0)
+    return new_router(Config(epochs={"default": 0}, max_depth=STEPS), units(rng, ROLES), units(rng, BACKBONES))
 
 
 def best(name: str, log_probs: Any, slot: int = 0) -> int:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from gmr.config import Config, pool_of
-from gmr.training import new_router
 from harness.benchmarks import benchmark
 from harness.files import ROOT
 from harness.llm.backbones import load as load_backbones
@@ -19,6 +18,7 @@ from harness.training.checkpoint import Checkpoint
 from harness.training.learning import Learning
 from harness.training.loop import CHECKPOINT, checkpoint
 from tests.fake_encoder import FakeEncoder
+from tests.gmr.fixtures import new_router
 
 VARIANT: Mapping[str, Any] = {"epochs": {"default": 1}, "role_subset": {"Math": 3}, "max_depth": 3, "halting_bias": 0.0}
 BACKBONES = ("qwen-2.5-14B", "llama-3.1-8B")  # not the order of config/backbones.yaml
@@ -71,6 +71,6 @@ def write(path: Path, variant: Mapping[str, Any] = VARIANT, **changes: Any) -> P
         "encoder": FakeEncoder.identity,
         **changes,
     }
-    learning = Learning(new_router(settings, roles, backbones, 0), settings.lr)
+    learning = Learning(new_router(settings, roles, backbones), settings.lr)
     checkpoint.save(path, Checkpoint(learning.learned(), facts))
     return path

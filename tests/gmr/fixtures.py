@@ -17,6 +17,7 @@ from gmr.router import Router
 from harness.agents.roles import role
 from harness.agents.trajectory import TEST, Episode, Trajectory
 from harness.benchmarks.items import Item
+from harness.training.learning import seeded
 from tests.fixtures import ITEMS, embedding, walked
 from tests.scripted import backbones, setting
 
@@ -55,6 +56,11 @@ def units(rng: Generator, *shape: int) -> NDArray[np.float32]:
     """Unit vectors of 384 dimensions."""
     vectors = rng.normal(size=(*shape, 384))
     return (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)
+
+
+def new_router(settings: Config, roles: Any, backbones: Any) -> Router:
+    """A router as a training with seed 0 begins with."""
+    return seeded(lambda: Router(settings, roles, backbones), "initial weights", 0)
 
 
 def router(seed: int = 0, *, moved: float = 0.05, profiles: Any = None, **settings: Any) -> Router:

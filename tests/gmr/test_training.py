@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from gmr.policy import Evaluation, Snapshot, Step, Trace
-from gmr.training import advantages, learn, loss, new_router, training_log, utility
+from gmr.training import advantages, learn, loss, training_log, utility
 from harness.agents.trajectory import Episode
 from harness.training.learning import Learning
 from tests.fixtures import ITEMS, Client, attempt, graded
-from tests.gmr.fixtures import PROFILES, config, units, walk
+from tests.gmr.fixtures import PROFILES, config, new_router, units, walk
 
 
 def test_the_utility_charges_the_steps_and_not_the_aggregation() -> None:
@@ -97,14 +97,14 @@ def test_the_training_log_utilities_memories_and_entropies() -> None:
 
 async def test_the_noise_of_the_autoencoders_follows_seed_and_update_and_the_log_agrees_with_the_rollouts() -> None:
     settings, losses = config(), set()
-    router = new_router(settings, *PROFILES, 0)
+    router = new_router(settings, *PROFILES)
     policy, places = Snapshot(router), [(item, number) for item in ITEMS[:2] for number in range(settings.group)]
     walks = [walk(policy, settings, Client(), item, episode=Episode(1, number)) for item, number in places]
     pairs = await asyncio.gather(*walks)
     # Every other one is right, so that every group tells something apart.
     answered = [graded(trajectory, number % 2 == 0) for number, (trajectory, _) in enumerate(pairs)]
     for noise in ((0, 1), (1, 1), (0, 2)):
-        learning = Learning(new_router(settings, *PROFILES, 0), settings.lr)
+        learning = Learning(new_router(settings, *PROFILES), settings.lr)
         log = learn(learning, answered, [trace for _, trace in pairs], settings, noise)
         losses.add(log["vae_loss"])
     assert len(losses) == 3
