@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pandas as pd
 
-from analysis import columns, notes, training_log
+from analysis import columns, notes
 from analysis.columns import accuracies, by_benchmark
 from analysis.frames import AVERAGE, IDENTITY, KEY, MEASURED, Results
 from analysis.source import Source
-from analysis.table import DAGGER, NO, YES, Table, amount
+from analysis.table import DAGGER, NO, YES, Table
 
 _COLUMNS = [
     *(*KEY, "benchmark_title", "published", "published_fit", "published_counts"),
@@ -76,33 +76,5 @@ def _legend(results: Results) -> Iterator[str]:
         yield f"No average over benchmarks with different seeds: {', '.join(uneven)}."
     yield from notes.without_verdict(results)
     yield from notes.secondary_rules(results)
-    yield from _learned(results)
-
-
-def _learned(results: Results) -> Iterator[str]:
-    learned = training_log.learned(results).join(results.rows["name"], on=KEY[:2])
-    if len(learned):
-        yield (
-            "What the learned rows learned, as ranges over the benchmarks; the table training_budget has each. "
-            f"{training_log.ENTROPY} Trajectories: graded attempts of a training. Cost: of all its calls, in the "
-            "paper's unit."
-        )
-    by_row = dict(list(learned.groupby("name")))
-    yield from (f"{name}: {_of_training(by_row[name])}." for name in results.rows["name"] if name in by_row)
-
-
-def _of_training(rows: pd.DataFrame) -> str:
-    if not rows["trajectories"].any():
-        return "left as initialised"
-    used = f"{_range(rows['trajectories'])} trajectories, cost {_range(rows['cost'], lambda cost: amount(cost, 3))}"
-    kinds = [name for name in training_log.CHOICES if rows[f"top_{name}_share"].notna().any()]
-    if not kinds:
-        return f"a search, which leaves no policy; {used}"
-    drawn = [name for name in kinds if rows[f"entropy_{name}"].notna().any()]
-    entropies = ", ".join(f"{name} {_range(rows[f'entropy_{name}'])} %" for name in drawn)
-    share = f"most frequent {kinds[0]} {_range(rows[f'top_{kinds[0]}_share'])} %"
-    return "; ".join(part for part in (entropies and f"entropy of {entropies}", share, used) if part)
-
-
-def _range(values: pd.Series, form: Callable[[float], str] = "{:.0f}".format) -> str:
-    return "–".join(dict.fromkeys(map(form, (values.min(), values.max()))))
+    if results.measured["learned"].any():
+        yield "What the learned rows learned from, and how sure their policies ended, is in the table training_budget."

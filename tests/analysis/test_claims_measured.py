@@ -23,7 +23,6 @@ from analysis.frames import Results
 from analysis.results import read, read_all
 from harness.agents.roles import catalogue
 from harness.runner import config
-from tests.analysis.by_hand import crossed
 from tests.analysis.cells import decision, trajectory
 from tests.analysis.cells import verdicts as first
 
@@ -72,15 +71,6 @@ def test_methods_share_the_items_that_are_drawn(write_cell: Any, rng: np.random.
     ratio = part(lambda n: n.ratio("gmr", "masrouter", "mbpp", "cost"), [ours, theirs])
     assert ratio["measured"] == pytest.approx(0.5)
     assert ratio.get("high", 0) - ratio.get("low", 0) < 1e-9
-
-
-def test_seeds_are_averaged_and_drawn(write_cell: Any, rng: np.random.Generator) -> None:
-    right = (rng.random((3, 100)) < [[0.6], [0.7], [0.8]]).tolist()
-    cells = [write_cell("gmr", "pool", "mbpp", seed=seed, correct=one) for seed, one in enumerate(right)]
-    several = part(asked("accuracy"), cells, THREE)
-    assert several["measured"] == pytest.approx(100 * np.mean(right))
-    mean, reach, _ = crossed(100 * np.array(right, dtype=float))
-    assert (several["low"], several["high"]) == pytest.approx((mean - reach, mean + reach))
 
 
 def test_averages_and_seeds_of_all_benchmarks(write_cell: Any, rng: np.random.Generator) -> None:

@@ -1,4 +1,4 @@
-"""The main table, where every place holds what the cells and the paper format_series, and the table of errors."""
+"""The main table, where every place holds what the cells and the paper say, and the table of errors."""
 
 from __future__ import annotations
 
