@@ -149,13 +149,14 @@ def _training_facts(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) 
 
 def _notes(plan: Plan, served: Mapping[str, Served]) -> list[str]:
     """Return notes on how the setting differs from the paper's."""
-    notes = sorted({f"weights {weights}" for key in plan.rows if (weights := plan.backbones[key].weights)})
+    backbones = plan.backbones.values()
+    notes = sorted({f"weights {backbone.weights}" for backbone in backbones if backbone.weights})
     for key, model in served.items():
         if model.quantisation and not plan.backbones[key].weights:
             notes.append(f"{key} of weights in {model.quantisation}, as its server says")
-    if any(plan.backbones[key].price for key in plan.rows):
+    if any(backbone.price for backbone in backbones):
         notes.append("costs at the prices that the pool states")
-    merged = [key for key in plan.rows if plan.backbones[key].system == "merge"]
+    merged = [backbone.key for backbone in backbones if backbone.system == "merge"]
     notes += [f"system message merged into the user's for {', '.join(merged)}"] if merged else []
     if plan.preset.greedy:
         notes.append("greedy decoding everywhere")

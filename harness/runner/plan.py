@@ -23,7 +23,7 @@ class Plan:
     preset: Preset
     cell: Cell
     method: MethodEntry
-    backbones: Mapping[str, Backbone]
+    backbones: Mapping[str, Backbone]  # that the cell may ask
     benchmark: Benchmark
     data: Prepared
     folder: Path
@@ -40,11 +40,6 @@ class Plan:
         return self.data.train[: self.preset.limit.count(len(self.data.train), self.preset.limit.train)]
 
     @property
-    def rows(self) -> tuple[str, ...]:
-        """Return the keys of the backbones that the cell may ask."""
-        return config.backbones_of(self.preset, self.cell)
-
-    @property
     def seed(self) -> int:
         """Return the seed of all chance in the cell."""
         return self.cell.seed + self.method.seed_offset
@@ -59,7 +54,7 @@ class Plan:
         """Return the setting for the method."""
         return Setting(
             backbone=self.cell.backbone,
-            pool={key: self.backbones[key] for key in self.rows},
+            pool=self.backbones,
             benchmark=self.cell.benchmark,
             domain=self.benchmark.role_domain,
             seed=self.seed,
@@ -70,12 +65,12 @@ class Plan:
 def plan(preset: Preset, cell: Cell) -> Plan:
     """Return the plan of a cell; UserError for a name that the preset lacks, or data missing or altered."""
     config.check_cell(preset, cell)
-    entry = config.methods()[cell.method]
+    entry, backbones = config.methods()[cell.method], config.backbones(preset)
     return Plan(
         preset=preset,
         cell=cell,
         method=entry,
-        backbones=config.backbones(preset),
+        backbones={key: backbones[key] for key in config.backbones_of(preset, cell)},
         benchmark=benchmark(cell.benchmark),
         data=read(layout.manifest(preset.name, cell.benchmark), layout.items(preset.name, cell.benchmark)),
         folder=layout.cell(preset.name, cell),

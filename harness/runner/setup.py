@@ -53,7 +53,7 @@ async def runtime_of(
     Raises UserError for an endpoint that does not reply or serves another model, or if programs cannot be confined.
     """
     await stack.enter_async_context(client)
-    served = {key: await client.served(key, plan.backbones[key].model) for key in plan.rows}
+    served = {key: await client.served(key, backbone.model) for key, backbone in plan.backbones.items()}
     check_calibration(plan.preset, served)
     await stack.enter_async_context(sandbox)
     check_confinement(sandbox.level, served)
@@ -115,16 +115,16 @@ def spending_of(plan: Plan, log: Path | None = None) -> Spending | None:
     name, budget = plan.preset.name, plan.preset.budget
     if budget is None:
         return None
-    return Spending(name, budget, lambda: sorted(layout.logs(name)), plan.backbones.values(), log)
+    return Spending(name, budget, lambda: sorted(layout.logs(name)), config.backbones(plan.preset).values(), log)
 
 
 def endpoints_of(plan: Plan) -> dict[str, endpoints.Endpoint]:
     """Return the endpoint of each backbone that the cell may ask."""
     if plan.preset.recorded:
-        return dict.fromkeys(plan.rows, endpoints.IN_PROCESS)
+        return dict.fromkeys(plan.backbones, endpoints.IN_PROCESS)
     if plan.preset.simulated:
-        return dict.fromkeys(plan.rows, endpoints.simulated())
-    return config.servers(plan.preset, plan.rows)
+        return dict.fromkeys(plan.backbones, endpoints.simulated())
+    return config.servers(plan.preset, plan.backbones)
 
 
 def in_process(plan: Plan) -> InProcess | None:

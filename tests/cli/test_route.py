@@ -184,7 +184,7 @@ def test_a_router_may_be_named_by_its_file_and_brings_its_own_pool_in_its_own_or
     with pytest.raises(UserError, match=r"name the --benchmark that the router was trained on, or its file by --check"):
         route("?", at=())
     found = restored(trained)
-    assert [one.key for one in found.router.pool.backbones] == list(BACKBONES) == list(found.plan.rows)
+    assert [one.key for one in found.router.pool.backbones] == list(BACKBONES) == list(found.plan.backbones)
     assert found.router.config == Config(**VARIANT)
     roles = pool_of(Config(**VARIANT), dataclasses.replace(setting(), seed=100)).to_facts()["roles"]
     other = restored(write(trained, method="full_history", training_seed=100, roles=roles))
