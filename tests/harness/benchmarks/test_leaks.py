@@ -51,11 +51,8 @@ def cosine(a: str, b: str, corpus: list[str]) -> float:
 def test_exact_and_near_pairs_are_found_whatever_the_chunk(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leaks, "CHUNK", chunk)
     pairs = leaks.leaks(prepared(TRAIN, TEST))
-    assert [(leak.train, leak.test, leak.kind) for leak in pairs] == [
-        ("t0", "e0", "exact"),
-        ("t0", "e1", "near"),
-        ("t2", "e3", "exact"),
-    ]
+    kinds = [("t0", "e0", "exact"), ("t0", "e1", "near"), ("t2", "e3", "exact")]
+    assert [(leak.train, leak.test, leak.kind) for leak in pairs] == kinds
     expected = cosine(TRAIN["t0"], TEST["e1"], [*TRAIN.values(), *TEST.values()])
     assert leaks.NEAR <= expected < 1
     assert pairs[1].similarity == pytest.approx(expected, abs=1e-4)

@@ -22,12 +22,6 @@ BY_LEVEL = pytest.mark.parametrize("level", LEVELS, indirect=True)
 PASSED = Execution(Outcome.PASSED, "", "")
 
 
-@pytest.fixture
-def level(request: pytest.FixtureRequest) -> str:
-    need(request.param)
-    return request.param
-
-
 @BY_LEVEL
 @pytest.mark.parametrize("daily", [True, pytest.param(False, marks=pytest.mark.nightly)])
 async def test_every_program_ends_as_it_should_and_leaves_nothing(

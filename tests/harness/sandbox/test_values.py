@@ -24,7 +24,7 @@ NAMES = ["object", "built_in", "__class__", "", "list", "str", "shared", *values
 
 
 class Reference:
-    """What stands for an object of the other side; reading asks nothing of it."""
+    """Stand-in for an object of the other side; reading asks nothing of it."""
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"asked for {name}")
