@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +27,8 @@ from analysis.training_log import mean_of_updates
 from harness.errors import UserError
 from harness.runner import config
 from harness.runner.config import POOL
+from tests.analysis import reading
 from tests.analysis.cells import decision, verdicts
-from tests.analysis.reading import Read
 from tests.analysis.test_traces import DEPTH, MADE
 
 MakeCell = Callable[..., Path]
@@ -37,12 +36,11 @@ MakeCell = Callable[..., Path]
 FIRST, SECOND = [0.0, 0.1, 0.5, 0.3, 0.2, 0.6, 0.4, 0.8, 1.0, 0.9], [0.4, 0.2, 0.1, 0.7, 0.3, 0.3, 0.5, 0.6, 0.2, 0.2]
 
 
-def source(*folders: Path, **changes: Any) -> Source:
-    return Source.of(folders, **{**artefact("learning").options, **changes})
+OPTIONS = artefact("learning").options
 
 
-def build(folders: Sequence[Path]) -> Study:
-    return read_study(source(*folders))
+def build(*folders: Path) -> Study:
+    return read_study(Source.of(folders, **OPTIONS))
 
 
 def chosen(item: int, name: str, choice: str, step: int = 1) -> dict[str, Any]:
@@ -55,62 +53,57 @@ def single(write_cell: MakeCell) -> MakeCell:
     return lambda backbone, right, cost: write_cell("single", backbone, correct=verdicts(right, 4), cost=cost)
 
 
-def measured(report: Study, method: str = "gmr", seed: int = 0, benchmark: str = "gsm_hard") -> Mapping[str, float]:
-    found: dict[str, float] = report.learned.loc[benchmark, method, POOL, seed].dropna().to_dict()
-    return found
+def measured(study: Study, method: str = "gmr", seed: int = 0, benchmark: str = "gsm_hard") -> dict[str, float]:
+    values: dict[str, float] = study.learned.loc[benchmark, method, POOL, seed].dropna().to_dict()
+    return values
 
 
-def answers(report: Study, name: str) -> dict[str, dict[Any, float]]:
-    """By measure the difference of each seed."""
-    own = learning_contrasts.differences(report).query("contrast == @name")
-    return {key: of.set_index("seed")["value"].to_dict() for key, of in own.groupby("measure")}
+def answers(study: Study, name: str) -> dict[str, dict[Any, float]]:
+    """Return the difference of each seed, by measure."""
+    frame = learning_contrasts.differences(study).query("contrast == @name")
+    return {key: rows.set_index("seed")["value"].to_dict() for key, rows in frame.groupby("measure")}
 
 
-def fields(report: Study, measure: str, method: str) -> list[str]:
-    """What the table of the report prints of a measure and a row: mean, then each seed."""
-    rows = Read(learning.build(source(*(cell.folder for cell in report.results.cells)))).rows
-    [entries] = [row.entries for row in rows if row.labels[1:] == (measure, method)]
-    return [entry.text + entry.sign for entry in entries]
+def fields(study: Study, measure: str, method: str) -> list[str]:
+    """Return what the table prints of a measure and a row: mean, then each seed."""
+    row = reading.learning(*(cell.folder for cell in study.results.cells), **OPTIONS).row(measure, method)
+    return [entry.text + entry.sign for entry in row.entries]
 
 
 def test_outcome(make: MakeCell) -> None:
     other = make(benchmark="humaneval", correct=[False] * 4)
-    own = make(cost_steps=0.001, cost_total=0.0025, depth=[1, 2, 3, 4], utility=[1.0, 0.5, -0.25, -1.0])
-    report = build([own, make("gmr_lambda_2000"), other])
-    found = measured(report)
-    assert found["accuracy"] == 75
-    assert found["utility"] == pytest.approx(75 - 100 * 20 * 0.001)
-    assert found["cost_total"] == pytest.approx(0.0025)
-    assert found["depth"] == 2.5
-    assert found["own_utility"] == pytest.approx(0.0625)
+    trained = make(cost_steps=0.001, cost_total=0.0025, depth=[1, 2, 3, 4], utility=[1.0, 0.5, -0.25, -1.0])
+    study = build(trained, make("gmr_lambda_2000"), other)
+    values = measured(study)
+    expected = {"accuracy": 75, "utility": 75 - 100 * 20 * 0.001, "cost_total": 0.0025, "own_utility": 0.0625}
+    assert values == pytest.approx({**expected, "depth": 2.5})
     # One cost weight, whatever a row was trained with; benchmarks stay apart.
-    assert measured(report, "gmr_lambda_2000")["utility"] == found["utility"]
-    assert "own_utility" not in measured(report, "gmr_lambda_2000")
-    assert measured(report, benchmark="humaneval")["accuracy"] == 0
+    assert measured(study, "gmr_lambda_2000")["utility"] == values["utility"]
+    assert "own_utility" not in measured(study, "gmr_lambda_2000")
+    assert measured(study, benchmark="humaneval")["accuracy"] == 0
 
 
 def test_memory(make: MakeCell) -> None:
-    found = measured(build([make(decisions=MADE, depth=DEPTH)]))
-    assert (found["write_rate"], found["empty_memory"], found["retrieved"]) == (pytest.approx(400 / 9), 25, 50)
-    assert (found["retrieved_1"], found["retrieved_2"]) == (100, pytest.approx(100 / 3))
-    assert not {"retrieved_3", "retrieved_mean_1"} & set(found)
+    values = measured(build(make(decisions=MADE, depth=DEPTH)))
+    expected = {"write_rate": 400 / 9, "empty_memory": 25, "retrieved": 50, "retrieved_1": 100, "retrieved_2": 100 / 3}
+    assert {name: values[name] for name in expected} == pytest.approx(expected)
+    assert not {"retrieved_3", "retrieved_mean_1"} & set(values)
 
 
 def test_choices_and_a_module_that_is_off(make: MakeCell) -> None:
-    made = [
+    decisions = [
         *(chosen(0, "backbone", "a"), chosen(0, "role", "x/one"), chosen(0, "backbone", "b", step=2)),
         *(chosen(1, "backbone", "b"), chosen(1, "role", "x/two")),
         *(chosen(2, "backbone", "b"), chosen(2, "role", "x/one")),
     ]
-    found = measured(build([make(decisions=made)]))
-    assert found["top_backbone"] == 75
-    assert found["top_role"] == pytest.approx(100 * 2 / 3)
+    values = measured(build(make(decisions=decisions)))
+    assert (values["top_backbone"], values["top_role"]) == (75, pytest.approx(100 * 2 / 3))
     # The pool of the run is in its identity, whether it was used or not.
-    shares = {key: value for key, value in found.items() if key.startswith("share_")}
+    shares = {key: value for key, value in values.items() if key.startswith("share_")}
     assert shares == {"share_a": 25, "share_b": 75, **{f"share_{key}": 0 for key in published().prices}}
     uniform = [decision(name, "a", 1 / 5, item=item, options=5) for item in range(4) for name in ("role", "backbone")]
-    report = build([make("random_2", decisions=uniform)])
-    assert set(measured(report, "random_2")) == {"accuracy", "utility", "cost_total", "depth"}
+    values = measured(build(make("random_2", decisions=uniform)), "random_2")
+    assert set(values) == {"accuracy", "utility", "cost_total", "depth"}
 
 
 def updates_of(backbone: Sequence[float]) -> list[dict[str, float]]:
@@ -127,65 +120,53 @@ def updates_of(backbone: Sequence[float]) -> list[dict[str, float]]:
 
 
 def test_training(make: MakeCell) -> None:
-    found = measured(build([make(updates=updates_of([1.6, 0.5, 0.09, 0.2, 0.05]))]))
-    assert found["updates"] == 5
-    assert found["steps"] == 510
-    assert found["collapse"] == 3
+    values = measured(build(make(updates=updates_of([1.6, 0.5, 0.09, 0.2, 0.05]))))
     # A quarter of five updates, rounded up, is two.
-    assert found["final_entropy_backbone"] == pytest.approx((0.2 + 0.05) / 2)
-    assert found["final_entropy_role"] == pytest.approx((0.0 - 1.0) / 2)
-    assert found["equal_reward_first"] == pytest.approx(10)
-    assert found["equal_reward_last"] == pytest.approx(35)
-    assert found["zero_advantage_last"] == 0
-    assert "final_entropy_write" not in found
+    last = {"final_entropy_backbone": (0.2 + 0.05) / 2, "final_entropy_role": (0.0 - 1.0) / 2, "equal_reward_last": 35}
+    expected = {"updates": 5, "steps": 510, "collapse": 3, "equal_reward_first": 10, "zero_advantage_last": 0, **last}
+    assert {name: values[name] for name in expected} == pytest.approx(expected)
+    assert "final_entropy_write" not in values
     # A gate had nothing to decide in all updates but the last.
     rare = [*updates_of([1.0] * 7), {**updates_of([1.0])[0], "entropy_retrieval": 0.25}]
-    assert measured(build([make(seed=1, updates=rare)]), seed=1)["final_entropy_retrieval"] == 0.25
+    assert measured(build(make(seed=1, updates=rare)), seed=1)["final_entropy_retrieval"] == 0.25
 
 
 def test_a_contrast_is_paired_by_seed(make: MakeCell) -> None:
     trained = [make(seed=seed, correct=verdicts(right, 4)) for seed, right in enumerate((4, 3, 2))]
-    before = [make("gmr_untrained", seed, correct=verdicts(1, 4)) for seed in (0, 2)]
-    report = build([*trained, *before])
-    assert answers(report, "training")["accuracy"] == {0: 75, 2: 25}
-    lacking = learning_contrasts.unanswered(report, learning_contrasts.differences(report))
+    cells = [*trained, *(make("gmr_untrained", seed, correct=verdicts(1, 4)) for seed in (0, 2))]
+    study = build(*cells)
+    assert answers(study, "training")["accuracy"] == {0: 75, 2: 25}
+    lacking = learning_contrasts.unanswered(study, learning_contrasts.differences(study))
     assert "random (gsm_hard)" in lacking
     # Neither what is answered nor what asks about a method that the run does not have.
     assert not any(name.startswith(("training ", "dot", "masrouter")) for name in lacking)
     expected = stats.ttest_1samp([75, 25], 0).confidence_interval(0.95)
-    made = Read(learning_contrasts.build(source(*trained, *before)))
-    [row] = [row for row in made.rows if row.section == "training"][:1]
-    told = f"+50.0 [{expected.low:+.1f}, {expected.high:+.1f}]".replace("-", "−")
-    assert [entry.text for entry in row.entries] == [told, "2", "+75.0", "–", "+25.0"]
+    row = next(row for row in reading.learning_contrasts(*cells, **OPTIONS).rows if row.section == "training")
+    interval = f"+50.0 [{expected.low:+.1f}, {expected.high:+.1f}]".replace("-", "−")
+    assert [entry.text for entry in row.entries] == [interval, "2", "+75.0", "–", "+25.0"]
 
 
 def test_the_best_single_backbone_and_those_it_dominates(make: MakeCell, single: Callable[..., Path]) -> None:
     singles = [single("weak", 1, 0.001), single("dear", 3, 0.009), single("good", 3, 0.004), single("top", 2, 0.02)]
     used = {"gmr_untrained": ("weak", "dear"), "gmr": ("dear", "good")}
     pool = {name: {"model": name} for name in ("weak", "dear", "good", "top")}
+    given: dict[str, Any] = {"correct": [True] * 4, "cost_total": 0.006, "backbones": pool}
     cells = [
-        make(
-            method,
-            seed,
-            correct=[True] * 4,
-            cost_total=0.006,
-            decisions=[chosen(0, "backbone", backbone)],
-            backbones=pool,
-        )
+        make(method, seed, decisions=[chosen(0, "backbone", backbone)], **given)
         for method, backbones in used.items()
         for seed, backbone in enumerate(backbones)
     ]
-    report = build([*singles, *cells])
+    study = build(*singles, *cells)
     # The most accurate, of equals the cheaper.
-    found = answers(report, "best_single")
+    found = answers(study, "best_single")
     assert found["accuracy"] == {0: 25, 1: 25}
     assert found["cost_total"] == pytest.approx({0: 0.002, 1: 0.002})
-    assert report.singles["dominated"].droplevel("benchmark").to_dict() == {
+    assert study.singles["dominated"].droplevel("benchmark").to_dict() == {
         "good": "", "dear": "good", "top": "good", "weak": "",
     }  # fmt: skip
-    assert fields(report, "most used backbone", "GMR") == ["1 of 2 dominated", "dear†", "good"]
-    assert fields(report, "cost a question (1e-4)", "Single LLM (dear), dominated by good") == ["90.00", "", ""]
-    assert fields(report, "share of dear (%)", "GMR untrained") == ["50.0 ± 70.7", "0.0", "100.0"]
+    assert fields(study, "most used backbone", "GMR") == ["1 of 2 dominated", "dear†", "good"]
+    assert fields(study, "cost a question (1e-4)", "Single LLM (dear), dominated by good") == ["90.00", "", ""]
+    assert fields(study, "share of dear (%)", "GMR untrained") == ["50.0 ± 70.7", "0.0", "100.0"]
 
 
 def test_a_random_router_is_taken_at_the_depth_of_each_seed(make: MakeCell) -> None:
@@ -200,7 +181,7 @@ def test_a_random_router_is_taken_at_the_depth_of_each_seed(make: MakeCell) -> N
     trained = [make(seed=seed, correct=[True] * 4, depth=depth) for seed, depth in depths.items()]
     # Seed 0 halfway between depths 1 and 2, seed 1 halfway between 2 and 4; no random router has seed 2, and seed 3 is
     # deeper than any, where nothing is guessed.
-    found = answers(build([*randoms, *trained]), "random")["accuracy"]
+    found = answers(build(*randoms, *trained), "random")["accuracy"]
     assert found == {0: pytest.approx(100 - 37.5), 1: pytest.approx(100 - 75)}
 
 
@@ -213,7 +194,7 @@ def curves(make: MakeCell) -> Study:
     """Two seeds of ten updates in five epochs, one row of another method, and one router left as initialised."""
     trained = [make(seed=seed, updates=utilities(one), per_epoch=2) for seed, one in enumerate((FIRST, SECOND))]
     other = make("puppeteer", backbone="small", benchmark="humaneval", updates=utilities([0.5] * 4), per_epoch=1)
-    return build([*trained, other, make("gmr_untrained")])
+    return build(*trained, other, make("gmr_untrained"))
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=30), st.integers(1, 6))
@@ -238,13 +219,13 @@ def test_fifths_of_a_training(make: MakeCell, curves: Study) -> None:
     told = f"{np.mean(gains):+.3f} [{low:+.3f}, {high:+.3f}]".replace("-", "−")
     assert fields(curves, MEASURES["training_utility_gain"].title, "GMR")[0] == told
     # An update belongs to the fifth in which it begins.
-    short = measured(build([make(seed=2, updates=utilities([0.5, 1.0]))]), seed=2)
+    short = measured(build(make(seed=2, updates=utilities([0.5, 1.0]))), seed=2)
     assert {key[-1]: short[key] for key in short if key.startswith("training_utility")} == {"1": 0.5, "3": 1.0}
 
 
 def test_the_files_hold_what_was_measured(curves: Study, single: Callable[..., Path], tmp_path: Path) -> None:
     folders = [*(cell.folder for cell in curves.results.cells), single("good", 3, 0.004)]
-    given = replace(source(*folders), unfinished=(tmp_path / "not yet",))
+    given = Source(tuple(folders), options=OPTIONS, unfinished=(tmp_path / "not yet",))
     for name, module in {"learning": learning, "contrasts": learning_contrasts, "curves": training_curves}.items():
         written = write(module.build(given), tmp_path, name)
         assert all(b"SIMULATED" in path.read_bytes() for path in written)
@@ -264,26 +245,25 @@ def test_the_files_hold_what_was_measured(curves: Study, single: Callable[..., P
 
 def test_nothing_learned_is_nothing_to_report(make: MakeCell, single: Callable[..., Path], tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no cell of a method that learns"):
-        build([single("good", 3, 0.1)])
+        build(single("good", 3, 0.1))
     with pytest.raises(UserError, match="no results"):
-        build([])
+        build()
     for name in ("decisions", "training"):
         folder = make(seed=len(name))
         (folder / f"{name}.parquet").write_bytes(b"PAR1 torn")
         with pytest.raises(UserError, match=rf"{name}\.parquet"):
-            build([folder])
+            build(folder)
 
 
 def test_a_slip_in_the_options(make: MakeCell) -> None:
     with pytest.raises(UserError, match="cost_wait"):
-        read_study(source(make(), cost_wait=20))
+        read_study(Source.of([make()], **OPTIONS, cost_wait=20))
 
 
 def test_the_presets_run_whatever_a_contrast_compares() -> None:
     presets = [config.preset(name) for name in ("learning", "learning_baselines")]
-    options = artefact("learning").options
-    contrasts = options["contrasts"].values()
+    contrasts = OPTIONS["contrasts"].values()
     sides = {side for contrast in contrasts for side in (contrast["a"], contrast["b"])}
-    methods = {options["single"], *options["random"], *sides - {"best_single", "random_same_depth"}}
+    methods = {OPTIONS["single"], *OPTIONS["random"], *sides - {"best_single", "random_same_depth"}}
     assert methods == {method for preset in presets for method in preset.methods}
     assert {measure for contrast in contrasts for measure in contrast["measures"]} <= set(MEASURES)
