@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -124,53 +124,45 @@ def group_of(table: Table, group: str, *labels: str) -> dict[str, Entry]:
     return {column: table.entry(group, column, *labels) for column in columns}
 
 
+def cells_of(write_cell: WriteCell, sizes: Mapping[str, tuple[int, int, int, int]], *row: str) -> list[Path]:
+    """Write the cells of GMR and of another row, whose verdicts have these counts by benchmark."""
+    return [
+        write_cell(*place, benchmark, correct=correct)
+        for benchmark, size in sizes.items()
+        for place, correct in zip((("gmr", "pool"), row), counts(*size), strict=True)
+    ]
+
+
 def test_a_pair(write_cell: WriteCell) -> None:
     ours, theirs = counts(60, 15, 5, 20)
     table = paired(
         write_cell("gmr", "pool", correct=ours, cost=[0.3] * 50 + [0.5] * 50),
         write_cell("masrouter", "pool", correct=theirs, cost=0.5),
     )
-    found = group_of(table, "GSM-Hard", "MASRouter")
-    assert (found["Publ. diff."].text, found["Publ. cost ×"].text) == ("+4.55", "0.58")
-    assert (found["Diff."].text, found["Diff."].sign) == ("+10.00", "")
-    low, high = (float(end.replace("−", "-")) for end in found["Diff."].below.split(", "))
+    row, record = group_of(table, "GSM-Hard", "MASRouter"), table.record(method="masrouter")
+    texts = {"Publ. diff.": "+4.55", "Publ. cost ×": "0.58", "Diff.": "+10.00", "p": "0.041", "Cost ×": "0.80"}
+    assert {name: row[name].text for name in texts} == texts
+    assert [row["Diff."].sign, row["Cost ×"].sign, row["p"].below, row["p"].mark] == ["", "", "0.041", BEST]
+    low, high = (float(end.replace("−", "-")) for end in row["Diff."].below.split(", "))
     assert (low, high) == pytest.approx([100 * end for end in intervals.paired(15, 5, 100)], abs=0.06)
-    assert (found["p"].text, found["p"].below, found["p"].mark) == ("0.041", "0.041", BEST)
-    assert (found["Cost ×"].text, found["Cost ×"].sign) == ("0.80", "")
-    record = table.record(method="masrouter")
-    expected = {
-        "reference_right_alone": 15,
-        "row_right_alone": 5,
-        "reference_accuracy": 75,
-        "accuracy": 65,
-        "n": 100,
-        "odds_ratio": 3,
-        "cohens_g": 0.25,
-        "p": 2 * 21700 / 2**20,
-        "cost_difference": -0.1,
-        "published_difference": 4.55,
-    }
+    names = ("reference_right_alone", "row_right_alone", "reference_accuracy", "accuracy", "n", "odds_ratio")
+    assert [float(record[name]) for name in names] == [15, 5, 75, 65, 100, 3]
+    expected = {"cohens_g": 0.25, "p": 2 * 21700 / 2**20, "cost_difference": -0.1, "published_difference": 4.55}
     assert {name: float(record[name]) for name in expected} == pytest.approx(expected)
     assert float(record["detectable_difference"]) == pytest.approx(100 * 2.83 * math.sqrt(0.2 / 100), rel=0.01)
 
 
 def test_p_is_adjusted_over_the_benchmarks_of_a_row(write_cell: WriteCell) -> None:
     sizes = {"math": (60, 15, 5, 20), "mbpp": (50, 20, 4, 26), "humaneval": (50, 9, 8, 33)}
-    folders = []
-    for benchmark, size in sizes.items():
-        ours, theirs = counts(*size)
-        folders += [
-            write_cell("gmr", "pool", benchmark, correct=ours),
-            write_cell("masrouter", "pool", benchmark, correct=theirs),
-        ]
+    folders = cells_of(write_cell, sizes, "masrouter", "pool")
     table = paired(*folders, write_cell("gmr", "pool", "gsm_hard"))
     raw = [mcnemar(first, second) for _, first, second, _ in sizes.values()]
     records = [table.record(method="masrouter", benchmark=key) for key in sizes]
-    assert [float(one["p"]) for one in records] == pytest.approx(raw)
-    assert [float(one["p_holm"]) for one in records] == pytest.approx(list(holm(pd.Series(raw))))
-    marks = [group_of(table, one, "MASRouter")["p"].mark for one in ("MATH", "MBPP", "HumanEval")]
+    assert [float(record["p"]) for record in records] == pytest.approx(raw)
+    assert [float(record["p_holm"]) for record in records] == pytest.approx(list(holm(pd.Series(raw))))
+    marks = [table.entry(group, "p", "MASRouter").mark for group in ("MATH", "MBPP", "HumanEval")]
     assert marks == ["", BEST, ""]
-    assert group_of(table, "GSM-Hard", "MASRouter")["Diff."].text == NOT_RUN
+    assert table.entry("GSM-Hard", "Diff.", "MASRouter").text == NOT_RUN
 
 
 def exact_power(n: int, discordant: float, difference: float, alpha: float) -> float:
@@ -195,36 +187,27 @@ def test_the_power_for_the_detectable_difference_is_80_percent_and_after_holm_le
 
 def test_the_average_is_the_mean_of_the_differences_and_their_variances_add(write_cell: WriteCell) -> None:
     """Against the interval of t of five paired means, written out; it has a test as well."""
-    sizes = {
-        "math": (60, 15, 5, 20),
-        "gsm_hard": (50, 20, 4, 26),
-        "mbpp": (50, 9, 8, 33),
-        "humaneval": (40, 5, 25, 30),
-        "mmlu_pro": (30, 30, 10, 30),
-    }
-    folders, means, variances, carrying = [], [], [], []
-    for benchmark, size in sizes.items():
-        ours, theirs = counts(*size)
-        folders += [
-            write_cell("gmr", "pool", benchmark, correct=ours),
-            write_cell("cot", "my-7B", benchmark, correct=theirs),
-        ]
-        differences = np.array(ours, dtype=float) - np.array(theirs, dtype=float)
-        means.append(differences.mean())
-        error = differences - differences.mean()
+    gsm_hard = (50, 20, 4, 26)
+    sizes = {"math": (60, 15, 5, 20), "gsm_hard": gsm_hard, "mbpp": (50, 9, 8, 33)}
+    sizes |= {"humaneval": (40, 5, 25, 30), "mmlu_pro": (30, 30, 10, 30)}
+    means, variances, carrying = [], [], []
+    for size in sizes.values():
+        ours, theirs = np.array(counts(*size), dtype=float)
+        error = (ours - theirs) - (ours - theirs).mean()
+        means.append((ours - theirs).mean())
         carrying.append((error**2).sum() ** 2 / (error**4).sum() - 1)
-        variances.append(differences.var(ddof=1) / len(differences))
+        variances.append((ours - theirs).var(ddof=1) / len(ours))
     df = sum(variances) ** 2 / sum(np.array(variances) ** 2 / carrying)
     mean, scale = 100 * np.mean(means), 100 * math.sqrt(sum(variances)) / 5
     reach = stats.t.ppf(0.975, df) * scale
-    table = paired(*folders, write_cell("masrouter", "pool", correct=counts(*sizes["gsm_hard"])[0]))
-    found = group_of(table, "Avg.", "CoT", "my-7B")
-    assert (found["Diff."].text, found["Publ. diff."].text) == (f"+{mean:.2f}", "")
+    folders = cells_of(write_cell, sizes, "cot", "my-7B")
+    table = paired(*folders, write_cell("masrouter", "pool", correct=counts(*gsm_hard)[0]))
+    row = group_of(table, "Avg.", "CoT", "my-7B")
+    assert (row["Diff."].text, row["Publ. diff."].text) == (f"+{mean:.2f}", "")
     record = table.record(method="cot", backbone="my-7B", benchmark="average")
     low, high = float(record["difference_low"]), float(record["difference_high"])
     assert (low, high) == pytest.approx((mean - reach, mean + reach))
     assert float(record["p"]) == pytest.approx(2 * stats.t.sf(mean / scale, df))
-    assert (found["p"].text, record["p_holm"]) == (f"{float(record['p']):.3f}", "")
+    assert (row["p"].text, record["p_holm"]) == (f"{float(record['p']):.3f}", "")
     assert len(record["run_id"].split()) == len(record["reference_run_id"].split()) == 5
-    some = group_of(table, "Avg.", "MASRouter")
-    assert (some["Diff."].text, some["Publ. diff."].text) == (NOT_RUN, "+3.46")
+    assert [table.entry("Avg.", name, "MASRouter").text for name in ("Diff.", "Publ. diff.")] == [NOT_RUN, "+3.46"]
