@@ -49,10 +49,11 @@ def build(source: Source) -> Table:
             texts = _fields(step, cell if is_chosen else None)
             fields.append({key: Entry(text, mark=BEST if is_chosen and text else "") for key, text in texts.items()})
         summaries.append(" ".join(_sentences(cell, facts)))
+    index = pd.MultiIndex.from_tuples(rows, names=_HEADS)
     return Table(
         label="search-history",
         **about(results, "Searches for a workflow."),
-        shown=pd.DataFrame(fields, index=pd.MultiIndex.from_tuples(rows, names=_HEADS)),
+        shown=pd.DataFrame(fields, index, pd.MultiIndex.from_tuples(fields[0])),
         notes=(_SCORES, _COSTS, *summaries),
         frame=pd.DataFrame(records),
     )

@@ -16,53 +16,28 @@ from tests.analysis.cells import digest
 from tests.analysis.reading import search_history
 
 NODE = {"id": "node_1", "operator": "Custom", "inputs": ["question"], "instruction": "", "repeat": 1, "when": None}
+IF_FAILED = {"node": "node_2", "is": "failed"}
 VOTE = [
     {**NODE, "instruction": "Be\n brief.", "repeat": 3},
     {**NODE, "id": "node_2", "operator": "Programmer", "inputs": ["question", "node_1"]},
-    {
-        **NODE,
-        "id": "node_3",
-        "operator": "ScEnsemble",
-        "inputs": ["node_1"],
-        "when": {"node": "node_2", "is": "failed"},
-    },
+    {**NODE, "id": "node_3", "operator": "ScEnsemble", "inputs": ["node_1"], "when": IF_FAILED},
 ]
+ROUND = {"status": "scored", "workflow": [NODE], "score": 50.0, "calls": 32, "cost": 0.5, "reason": "", "failures": []}
+START = {"parent": None, "edit": "", "modification": "", "success": None, "proposals": 0, "proposal_cost": 0.0}
 
 
-def one(number: int, **changes: Any) -> dict[str, Any]:
-    record = {
-        "round": number,
-        "parent": 1 if number > 1 else None,
-        "status": "scored",
-        "edit": f"edit {number}" if number > 1 else "",
-        "modification": f"because {number}" if number > 1 else "",
-        "workflow": [NODE],
-        "score": 50.0,
-        "success": False if number > 1 else None,
-        "calls": 32,
-        "cost": 0.5,
-        "proposals": 1 if number > 1 else 0,
-        "proposal_cost": 0.25 if number > 1 else 0.0,
-        "reason": "",
-        "failures": [],
-    }
-    return {**record, **changes}
+def edited(number: int, **changes: Any) -> dict[str, Any]:
+    """Return a round that edits the workflow of an earlier one."""
+    edit = {"parent": 1, "edit": f"edit {number}", "modification": f"because {number}", "success": False}
+    return {**ROUND, **edit, "round": number, "proposals": 1, "proposal_cost": 0.25, **changes}
 
 
+FAILED = {"status": "no_proposal", "score": None, "success": None, "workflow": None, "cost": 0.0}
 ROUNDS = [
-    one(1),
-    one(2, score=81.25, success=True, workflow=VOTE, modification="Vote | over\nthree."),
-    one(
-        3,
-        parent=2,
-        status="no_proposal",
-        score=None,
-        success=None,
-        workflow=None,
-        reason="the reply is no JSON object",
-        cost=0.0,
-    ),
-    one(4, parent=2),
+    {**ROUND, **START, "round": 1},
+    edited(2, score=81.25, success=True, workflow=VOTE, modification="Vote | over\nthree."),
+    edited(3, parent=2, reason="the reply is no JSON object", **FAILED),
+    edited(4, parent=2),
 ]
 FACTS = {"search": ROUNDS, "best": 2, "optimizer": "large", "questions": 32, "converged": False}
 
@@ -81,26 +56,22 @@ def searched(write_cell: Callable[..., Path]) -> Callable[..., Path]:
 
 def test_the_table_of_a_search(searched: Callable[..., Path]) -> None:
     made = search_history(searched())
-    columns = [f"{group} {title}" for group, _, title in made.made.shown.columns]
-    first, second, third, fourth = (dict(zip(columns, row.entries, strict=True)) for row in made.rows)
     assert made.rows[1].labels == ("GSM-Hard", "qwen-2.5-14B", "0", "2")
     skipped = "no edit to try: the reply is no JSON object"
-    edits = [one["Search edit"].text for one in (first, second, third, fourth)]
+    edits = [entry.text for entry in made.entries("Search", "edit")]
     assert edits == ["start workflow", "edit 2: Vote | over three.", skipped, "edit 4: because 4"]
     names = ("parent", "score (%)", "better", "calls")
-    assert [second[f"Search {name}"].text for name in names] == ["1", "81.25", "yes", "32"]
-    assert [one[f"Search {name}"].text for one, name in ((third, "score (%)"), (fourth, "better"))] == ["–", "no"]
-    assert first["Test accuracy (%)"].text == ""
+    texts = [[made.entries("Search", name)[place].text for name in names] for place in (1, 2, 3)]
+    assert texts == [["1", "81.25", "yes", "32"], ["2", "–", "", "32"], ["2", "50.00", "no", "32"]]
     # Four test questions of 0.25, three of them right.
-    assert (second["Test accuracy (%)"], second["Test cost"].text) == (("75.00", BEST, "", "", ""), "1.0000")
+    accuracies, costs = made.entries("Test", "accuracy (%)"), made.entries("Test", "cost")
+    assert (accuracies[0].text, accuracies[1], costs[1].text) == ("", ("75.00", BEST, "", "", ""), "1.0000")
     # Three rounds of 0.5 and three proposals of 0.25.
     assert "Cost of the search: 2.2500." in made.notes[-1]
     assert "ScEnsemble runs once on the question and what node_1 gave. Only if node_2 failed" in made.notes[-1]
-    chosen = made.records[1]
-    assert (chosen["chosen"], chosen["success"], chosen["run"]) == (
-        "true", "true", digest("run", "aflow", "qwen-2.5-14B", "gsm_hard", 0),
-    )  # fmt: skip
-    assert chosen["modification"] == "Vote | over\nthree."
+    best = made.records[1]
+    assert (best["chosen"], best["success"], best["modification"]) == ("true", "true", "Vote | over\nthree.")
+    assert best["run"] == digest("run", "aflow", "qwen-2.5-14B", "gsm_hard", 0)
 
 
 @pytest.mark.parametrize(("rounds", "said"), [(0, True), (1, True), (4, False)])
