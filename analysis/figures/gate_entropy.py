@@ -12,6 +12,7 @@ from matplotlib.figure import Figure as Picture
 
 from analysis import notes, traces
 from analysis.figure import SMALL, Figure
+from analysis.frames import IDENTITY
 from analysis.provenance import identity
 from analysis.source import Source
 from analysis.training_log import updates
@@ -29,6 +30,7 @@ _BANDS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
         "entropy_backbone": ("backbone", "#0072B2", "--"),
     },
 }
+_COLUMNS = ["method", "benchmark", "measure", "epoch", "update", "value", *IDENTITY]
 _MEASURES = [name for policies in _BANDS.values() for name in policies]
 _CAPTION = (
     "Mean entropy per decision in training, by update: the gates above (ln 2 = 0.69 at most), the choices of role and "
@@ -47,8 +49,7 @@ def build(source: Source) -> Figure:
             # An update without a decision has no row.
             tidy = log.reset_index().melt(["update", "epoch"], [name for name in _MEASURES if name in log], "measure")
             columns = {"method": cell.run.method, "benchmark": benchmark, **identity([cell])}
-            order = ["method", "benchmark", "measure", "epoch", "update", "value", *identity([cell])]
-            frames.append(tidy.dropna().assign(**columns)[order])
+            frames.append(tidy.dropna().assign(**columns)[_COLUMNS])
     frame = pd.concat(frames)
     if frame.empty:
         raise UserError("nothing was trained in these cells, so there is no entropy; train them, with epochs above 0")

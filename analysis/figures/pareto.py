@@ -112,16 +112,14 @@ def _key(panel: Axes, frame: pd.DataFrame, colors: Mapping[str, str], markers: M
     methods = titles.groupby("method_title", sort=False)["method"].first().map(colors)
     backbones = titles.groupby("backbone_title", sort=False)["backbone"].first().map(markers)
     look: dict[str, Any] = {"linestyle": "", "markersize": _MARKER}
-    of_methods = [
-        panel.plot([], [], **look, marker="s", color=look_of, label=title)[0] for title, look_of in methods.items()
-    ]
-    of_backbones = [
-        panel.plot([], [], **look, marker=look_of, color="0.4", label=title)[0] for title, look_of in backbones.items()
+    handles = [
+        [panel.plot([], [], **look, marker="s", color=color, label=title)[0] for title, color in methods.items()],
+        [panel.plot([], [], **look, marker=marker, color="0.4", label=title)[0] for title, marker in backbones.items()],
     ]
     style: dict[str, Any] = {"frameon": False, "fontsize": SMALL, "borderaxespad": 0}
     # A panel keeps the last of its legends alone.
-    panel.add_artist(panel.legend(handles=of_methods, loc="upper left", **style))
-    panel.legend(handles=of_backbones, loc="lower left", **style)
+    panel.add_artist(panel.legend(handles=handles[0], loc="upper left", **style))
+    panel.legend(handles=handles[1], loc="lower left", **style)
 
 
 def _label_points(panel: Axes, frame: pd.DataFrame, side: str) -> None:
@@ -129,15 +127,12 @@ def _label_points(panel: Axes, frame: pd.DataFrame, side: str) -> None:
     points = frame[frame[f"{side}_x"].notna()]
     named = points[points[f"{side}_on_frontier"].eq(True) | (points.index.get_level_values("method") == _EMPHASISED)]
     names = named["name"].where(named.index.get_level_values("backbone") != POOL, named["method_title"])
+    style: dict[str, Any] = {"fontsize": SMALL, "ha": "center", "va": "center", "zorder": 2.5, "in_layout": False}
+    style["bbox"] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0}
     texts = [
-        panel.text(
-            x, y, name.replace(" (", "\n").removesuffix(")"), fontsize=SMALL, ha="center", va="center", zorder=2.5
-        )
+        panel.text(x, y, name.replace(" (", "\n").removesuffix(")"), **style)
         for x, y, name in zip(named[f"{side}_x"], named[f"{side}_y"], names, strict=True)
     ]
-    for text in texts:
-        text.set_in_layout(False)
-        text.set_bbox({"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0})
     forces: dict[str, Any] = {"force_text": 0.5, "force_static": 1.5, "force_pull": 0.01, "expand": (1.25, 1.6)}
     line = {"arrowstyle": "-", "color": "0.5", "linewidth": 0.4}
     x, y = (points[f"{side}_{axis}"].to_numpy(float) for axis in "xy")

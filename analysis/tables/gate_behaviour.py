@@ -69,14 +69,12 @@ def build(source: Source) -> Table:
 
 
 def _frame(results: Results, benchmark: str, cells: tuple[FinishedCell, ...]) -> pd.DataFrame:
-    seeds = {cell.run.seed: traces.ratios(traces.read(cell)) for cell in cells}
-    method, unit = cells[0].run.method, _MEASURES["unit"]
-    estimated = pd.DataFrame(estimates(list(seeds.values())), index=["measured", "low", "high", "variance", "df"]).T
+    method, unit, seeds = cells[0].run.method, _MEASURES["unit"], [cell.run.seed for cell in cells]
+    ratios = [traces.ratios(traces.read(cell)) for cell in cells]
+    estimated = pd.DataFrame(estimates(ratios), index=["measured", "low", "high", "variance", "df"]).T
     values, cases = (
-        pd.DataFrame(
-            {seed: {name: getattr(ratio, what) for name, ratio in ratios.items()} for seed, ratios in seeds.items()}
-        )
-        for what in ("value", "cases")
+        pd.DataFrame([{key: getattr(ratio, name) for key, ratio in seed.items()} for seed in ratios], seeds).T
+        for name in ("value", "cases")
     )
     by_seed = values.reindex(unit.index).mul(unit, axis=0)
     table = results.printed("gate_behaviour")

@@ -37,26 +37,21 @@ def build(source: Source) -> Table:
     order = dict.fromkeys([*printed.index.unique("benchmark"), *results.benchmarks])
     titles = {key: results.benchmarks[key] for key in order if key in results.benchmarks}
     index = pd.MultiIndex.from_tuples([(*row, key) for row in rows for key in titles], names=KEY)
-    timed = [_timed(timings[key], kind) if key in timings else {} for key in index]
+    timed = pd.DataFrame([_timed(timings[key], kind) if key in timings else {} for key in index], index, _TIMED)
     flops = results.each(lambda cells: spread(cells, "pflops", pflops))
     frame = pd.DataFrame({"benchmark_title": [titles[key] for *_, key in index]}, index).join(
-        [printed.add_prefix("published_"), results.measured[["n", *IDENTITY]], flops]
+        [printed.add_prefix("published_"), results.measured[["n", *IDENTITY]], flops, timed.astype({"seconds": float})]
     )
-    frame = frame.join(pd.DataFrame(timed, index, _TIMED).astype({"seconds": float}))
     for name in ("pflops", "seconds"):
         frame[f"{name}_ratio"] = frame[name] / frame[f"published_{name}"]
     groups: dict[tuple[str, str], dict[str, list[Entry]]] = {}
     for key, title in titles.items():
         places, n = frame.xs(key, level="benchmark"), results.questions(key)
-        beside = {name: format_series(places[f"{name}_ratio"], "×{:.2f}") for name in ("pflops", "seconds")}
+        ratios = [format_series(places[name], "×{:.2f}") for name in ("pflops_ratio", "seconds_ratio")]
         below = ends(places, "pflops", "{:.3f}")
-        seconds = compared(places, "seconds", "{:.1f}", "{:.2f}", beside=beside["seconds"])
-        groups |= {
-            (f"{title}, PFLOPs", n): compared(
-                places, "pflops", "{:.3f}", "{:.3f}", beside=beside["pflops"], below=below
-            ),
-            (f"{title}, seconds", f"{n}, {kind}"): {"Publ.": seconds["Publ."], kind.capitalize(): seconds["Meas."]},
-        }
+        seconds = compared(places, "seconds", "{:.1f}", "{:.2f}", beside=ratios[1])
+        groups[f"{title}, PFLOPs", n] = compared(places, "pflops", "{:.3f}", "{:.3f}", beside=ratios[0], below=below)
+        groups[f"{title}, seconds", f"{n}, {kind}"] = {"Publ.": seconds["Publ."], kind.capitalize(): seconds["Meas."]}
     return columns.table(
         results,
         label="hw-cost",
