@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -188,6 +188,12 @@ def attempt(correct: bool, *costs: tuple[float, bool]) -> Answered:
 
 def graded(trajectory: Trajectory, correct: bool) -> Answered:
     return Answered(trajectory, Verdict(correct, "", Status.GRADED))
+
+
+async def graded_rollouts(walks: Iterable[Awaitable[tuple[Trajectory, Any]]]) -> tuple[list[Answered], list[Any]]:
+    """Rollouts, of which every other one is right, and their traces."""
+    pairs = await asyncio.gather(*walks)
+    return [graded(trajectory, n % 2 == 0) for n, (trajectory, _) in enumerate(pairs)], [trace for _, trace in pairs]
 
 
 def content(folder: Path) -> dict[str, bytes]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import statistics
 from typing import Any
@@ -18,7 +17,7 @@ from gmr.policy import Evaluation, Snapshot, Step, Trace
 from gmr.training import advantages, learn, loss, training_log, utility
 from harness.agents.trajectory import Episode
 from harness.training.learning import Learning
-from tests.fixtures import ITEMS, Client, attempt, graded
+from tests.fixtures import ITEMS, Client, attempt, graded_rollouts
 from tests.gmr.fixtures import PROFILES, config, new_router, units, walk
 
 
@@ -100,12 +99,10 @@ async def test_the_noise_of_the_autoencoders_follows_seed_and_update_and_the_log
     router = new_router(settings, *PROFILES)
     policy, places = Snapshot(router), [(item, number) for item in ITEMS[:2] for number in range(settings.group)]
     walks = [walk(policy, settings, Client(), item, episode=Episode(1, number)) for item, number in places]
-    pairs = await asyncio.gather(*walks)
-    # Every other one is right, so that every group tells something apart.
-    answered = [graded(trajectory, number % 2 == 0) for number, (trajectory, _) in enumerate(pairs)]
+    answered, traces = await graded_rollouts(walks)
     for noise in ((0, 1), (1, 1), (0, 2)):
         learning = Learning(new_router(settings, *PROFILES), settings.lr)
-        log = learn(learning, answered, [trace for _, trace in pairs], settings, noise)
+        log = learn(learning, answered, traces, settings, noise)
         losses.add(log["vae_loss"])
     assert len(losses) == 3
     utilities = [rollout.verdict.correct - settings.lambda_c * rollout.trajectory.cost_steps for rollout in answered]

@@ -92,43 +92,25 @@ def longest_path(node: int, edges: Sequence[tuple[int, int]]) -> int:
     return max((1 + longest_path(before, edges) for before, after in edges if after == node), default=0)
 
 
-class Book:
-    """Replies of the digesting model, asked in a plain sequence; each call that a node may need has a number."""
-
-    def __init__(self, edges: Sequence[tuple[int, int]], agents: int) -> None:
-        self.asked: list[Asked] = []
-        self._into = [sum(after == node for _, after in edges) for node in range(agents)]
-
-    def ask(self, node: int, place: int, kind: str, shown: Sequence[str], temperature: float) -> str:
-        number = sum(3 * into + 1 for into in self._into[:node]) + place
-        call = Asked(kind, tuple(shown), round(temperature, 9), number if temperature else 0)
-        self.asked.append(call)
-        return reply_to(call)
-
-    def edge(self, node: int, edge: int, solution: str, temperature: float) -> str:
-        advice = self.ask(node, 2 * edge, "critique", [solution], temperature)
-        return self.ask(node, 2 * edge + 1, "revise", [solution, advice], temperature)
-
-    def merge(self, node: int, number: int, candidates: Sequence[str], temperature: float) -> str:
-        return self.ask(node, 2 * self._into[node] + number, "merge", candidates, temperature)
-
-
 def textbook(topology: str, agents: int) -> tuple[str, list[Asked]]:
-    """The answer and every request, one node after the other."""
-    edges, solutions = edges_of(topology, agents), list[str]()
-    book = Book(edges, agents)
+    """The answer and every request, one node after the other; each call that a node may need has a number."""
+    edges, solutions, calls = edges_of(topology, agents), list[str](), list[Asked]()
+    incoming = [[source for source, target in edges if target == node] for node in range(agents)]
     deepest = max(longest_path(node, edges) for node in range(agents))
-    for node in range(agents):
+
+    def ask(node: int, place: int, kind: str, shown: Sequence[str], temperature: float) -> str:
+        number = sum(3 * len(sources) + 1 for sources in incoming[:node]) + place
+        calls.append(Asked(kind, tuple(shown), round(temperature, 9), number if temperature else 0))
+        return reply_to(calls[-1])
+
+    for node, sources in enumerate(incoming):
         # One edge more comes from the released code's virtual source, and another one leads to its sink.
         heat = 1 - (1 + longest_path(node, edges)) / (1 + deepest + 1)
-        before = [source for source, after in edges if after == node]
-        candidates = [book.edge(node, place, solutions[source], heat) for place, source in enumerate(before)]
-        if not candidates:
-            candidates = [book.ask(node, 0, "solve", [], heat)]
-        solutions.append(candidates[0] if len(candidates) == 1 else book.merge(node, 0, candidates, heat))
-    final = [solutions[node] for node in leaves_of(agents, edges)]
-    return (final[0] if len(final) == 1 else book.ask(agents, 0, "merge", final, 0.0)), book.asked
-
-
-def leaves_of(agents: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    return [node for node in range(agents) if all(before != node for before, _ in edges)]
+        candidates = [] if sources else [ask(node, 0, "solve", [], heat)]
+        for place, source in enumerate(sources):
+            advice = ask(node, 2 * place, "critique", [solutions[source]], heat)
+            candidates.append(ask(node, 2 * place + 1, "revise", [solutions[source], advice], heat))
+        merged = len(candidates) > 1
+        solutions.append(ask(node, 2 * len(sources), "merge", candidates, heat) if merged else candidates[0])
+    final = [solutions[node] for node in range(agents) if all(source != node for source, _ in edges)]
+    return (final[0] if len(final) == 1 else ask(agents, 0, "merge", final, 0.0)), calls

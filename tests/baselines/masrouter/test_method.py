@@ -21,7 +21,17 @@ from harness.training.learning import Learning
 from harness.training.loop import CHECKPOINT, TrainingStep, checkpoint
 from tests.baselines.masrouter.fixtures import MODE_NAMES, code_tools, method, router, walk
 from tests.baselines.masrouter.reference import Reference
-from tests.fixtures import ITEMS, Client, answered_by, attempt, graded, log, questions, right_if, trained
+from tests.fixtures import (
+    ITEMS,
+    Client,
+    answered_by,
+    attempt,
+    graded_rollouts,
+    log,
+    questions,
+    right_if,
+    trained,
+)
 from tests.scripted import setting
 
 ENTRIES = {key: entry for key, entry in methods().items() if entry.module == "baselines.masrouter"}
@@ -88,14 +98,8 @@ async def test_a_router_does_not_fit_other_choices(tmp_path: Path) -> None:
 KAPPA = 200.0
 
 
-async def rollouts(network: Router, questions: int = 4) -> tuple[list[Answered], list[Trace]]:
-    """Every other one is right."""
-    answered, traces = [], []
-    for number, item in enumerate(ITEMS[:questions]):
-        trajectory, trace = await walk(network, Client(), item, episode=Episode(1, 0))
-        answered.append(graded(trajectory, number % 2 == 0))
-        traces.append(trace)
-    return answered, traces
+async def rollouts(network: Router) -> tuple[list[Answered], list[Trace]]:
+    return await graded_rollouts(walk(network, Client(), item, episode=Episode(1, 0)) for item in ITEMS)
 
 
 def update(
@@ -114,7 +118,7 @@ def test_the_utility_charges_every_call() -> None:
 
 async def test_the_loss_and_the_log_against_plain_numpy() -> None:
     network = router(moved=0.1)
-    answered, traces = await rollouts(network, 8)
+    answered, traces = await rollouts(network)
     references = [Reference(network, trace) for trace in traces]
     vae = np.mean([network.vae_loss([trace]).item() for trace in traces])
     learning = Learning(network, 0.01)

@@ -23,7 +23,7 @@ from harness.runner.config import methods
 from harness.training.learning import Learning, seeded
 from harness.training.loop import TrainingStep, checkpoint
 from tests.baselines.puppeteer.fixtures import Certain, Counting, NoPrograms, config, method, walk
-from tests.fixtures import ITEMS, Client, embedding, graded, log, questions, trained
+from tests.fixtures import ITEMS, Client, embedding, graded, graded_rollouts, log, questions, trained
 from tests.scripted import setting
 
 RNG = np.random.default_rng(0)
@@ -135,14 +135,8 @@ def learning() -> Learning[Policy]:
 
 
 async def walked(learning: Learning[Policy], **changes: Any) -> tuple[list[Answered], list[Trace]]:
-    """Graded questions of the present policy, every other one right."""
-    policy = learning.network
-    answered, traces = [], []
-    for number, item in enumerate(ITEMS[:6]):
-        trajectory, trace = await walk(policy, Counting(), item, episode=Episode(1, 0), **changes)
-        answered.append(graded(trajectory, number % 2 == 0))
-        traces.append(trace)
-    return answered, traces
+    network, options = learning.network, {"episode": Episode(1, 0), **changes}
+    return await graded_rollouts(walk(network, Counting(), item, **options) for item in ITEMS[:6])
 
 
 @pytest.mark.parametrize("limit", [6, 2])
