@@ -18,8 +18,8 @@ from analysis.table import (
     amount,
     entries,
     format_series,
+    lay_out,
     marks,
-    shown,
     signed,
 )
 
@@ -151,4 +151,4 @@ def table(
 ) -> Table:
     """Return a table of results."""
     about = notes.about(results, caption)
-    return Table(label=label, shown=shown(rows, heads, groups), notes=tuple(legend), frame=frame, **about)
+    return Table(label=label, shown=lay_out(rows, heads, groups), notes=tuple(legend), frame=frame, **about)

@@ -15,9 +15,9 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.finished_cells import TRAINING, FinishedCell, by_place
 from analysis.provenance import identity, provenance
 from analysis.published import AVERAGE, KEY, Published, load
-from analysis.results import TRAINING, FinishedCell, by_place
 from analysis.statistics import Estimate, accuracy, macro_average, mean
 from harness.benchmarks.items import Status
 from harness.runner.config import POOL
@@ -50,7 +50,7 @@ def percent(fraction: float) -> float:
 
 @dataclass(frozen=True)
 class Results:
-    """Cells that are comparable (:func:`analysis.results.read_all`), with the published numbers."""
+    """Cells that are comparable (:func:`analysis.finished_cells.read_all`), with the published numbers."""
 
     cells: tuple[FinishedCell, ...]
     published: Published = field(default_factory=load)
@@ -158,7 +158,7 @@ class Results:
         return self.rows[self.rows["was_run"]]
 
     @property
-    def shown(self) -> pd.DataFrame:
+    def rows_to_show(self) -> pd.DataFrame:
         """Return those of :attr:`rows` that a table shows, run or not."""
         return self.ran if self.hide_unrun_rows else self.rows
 
@@ -176,7 +176,7 @@ class Results:
     def frame(self) -> pd.DataFrame:
         """Return every row that is shown on every benchmark of the run: published and measured values."""
         index = pd.MultiIndex.from_tuples(
-            [(*row, key) for row in self.shown.index for key in self.benchmarks], names=KEY
+            [(*row, key) for row in self.rows_to_show.index for key in self.benchmarks], names=KEY
         )
         return self.with_measured(
             pd.DataFrame(index=index).join(self.rows.drop(columns="average"), on=KEY[:2]).join(self._printed)
@@ -212,9 +212,9 @@ class Results:
         """Return the average of every row over the paper's benchmarks, where all were run with the same seeds."""
         columns = ["measured", "seed0", "low", "high", "fraction", "calibrated", "several", "uneven"]
         averages = pd.DataFrame(
-            [self._average(*row) for row in self.shown.index], self.shown.index, [*columns, *IDENTITY]
+            [self._average(*row) for row in self.rows_to_show.index], self.rows_to_show.index, [*columns, *IDENTITY]
         )
-        frame = _with_difference(self.shown.join(averages).rename(columns={"average": "published"}), "measured")
+        frame = _with_difference(self.rows_to_show.join(averages).rename(columns={"average": "published"}), "measured")
         return frame.assign(benchmark=AVERAGE, benchmark_title="Avg.").set_index("benchmark", append=True)
 
     def _average(self, method: str, backbone: str) -> dict[str, Any]:

@@ -17,11 +17,11 @@ from inspect_ai import log as logs
 from inspect_ai import model as models
 from inspect_ai.scorer import CORRECT, INCORRECT, Score
 
-from analysis import results
+from analysis import finished_cells
+from analysis.finished_cells import RunInfo
 from analysis.provenance import warning
-from analysis.results import RunInfo
 from analysis.table import md_escape as escape
-from analysis.trajectories import Gate, Record, Said, Step, records
+from analysis.trajectories import CallRecord, Gate, StepRecord, TrajectoryRecord, records
 from harness.benchmarks.items import Item
 from harness.files import whole_file
 from harness.runner import layout
@@ -46,7 +46,7 @@ _OF_AN_AGENT = ("role", "backbone", "short_cut")
 
 def write_cell(preset: str, cell: Cell, out: Path, items: Mapping[str, Item]) -> Path:
     """Write the log of one finished cell, in a folder a benchmark, and return the file."""
-    run = results.read(layout.cell(preset, cell)).run
+    run = finished_cells.read(layout.cell(preset, cell)).run
     log = _log(run, [_Sample(run, record).made() for record in records(preset, cell, items)])
     path = out / cell.benchmark / f"{cell.method}_{cell.backbone}_seed{cell.seed}.eval"
     with tempfile.NamedTemporaryFile(suffix=".eval") as temporary:
@@ -113,7 +113,7 @@ def _log(run: RunInfo, samples: Sequence[logs.EvalSample]) -> logs.EvalLog:
 
 
 class _Sample:
-    def __init__(self, run: RunInfo, record: Record) -> None:
+    def __init__(self, run: RunInfo, record: TrajectoryRecord) -> None:
         self._record = record
         self._said = [*(use for step in record.steps for use in step.calls), *record.final]
         self._maker = "simulated" if run.simulated else "backbone"
@@ -162,7 +162,9 @@ class _Sample:
         target = _answer(record.item, record.item.gold)
         yield events.ScoreEvent(score=score, target=target, scorer=CORRECTNESS, **self._common())
 
-    def _span(self, title: str, uses: Sequence[Said], before: list[str], after: list[str]) -> Iterator[events.Event]:
+    def _span(
+        self, title: str, uses: Sequence[CallRecord], before: list[str], after: list[str]
+    ) -> Iterator[events.Event]:
         span = self._id()
         yield events.SpanBeginEvent(id=span, name=plain(title), type="step", span_id=span, **self._common())
         if before:
@@ -193,7 +195,7 @@ class _Sample:
     def _common(self) -> dict[str, Any]:
         return {"timestamp": _TIME, "working_start": 0.0, "uuid": self._id()}
 
-    def _prompt(self, use: Said) -> list[models.ChatMessage]:
+    def _prompt(self, use: CallRecord) -> list[models.ChatMessage]:
         if use.messages is None:
             return [models.ChatMessageUser(content=_UNKNOWN, id=self._id())]
         return [_MESSAGES[message.role](content=plain(message.content), id=self._id()) for message in use.messages]
@@ -201,7 +203,7 @@ class _Sample:
     def _reply(self, text: str, **how: Any) -> models.ChatMessageAssistant:
         return models.ChatMessageAssistant(content=text, id=self._id(), **how)
 
-    def _output(self, text: str, use: Said) -> models.ModelOutput:
+    def _output(self, text: str, use: CallRecord) -> models.ModelOutput:
         name = self._model(use)
         message = self._reply(text, model=name, source="generate")
         stop = _STOPS.get(use.call.finish_reason, "unknown")
@@ -212,7 +214,7 @@ class _Sample:
             error=None if use.call.error is None else plain(use.call.error),
         )
 
-    def _model(self, use: Said) -> str:
+    def _model(self, use: CallRecord) -> str:
         return f"{self._maker}/{use.call.backbone}"
 
     def _id(self) -> str:
@@ -225,11 +227,11 @@ def plain(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _text(use: Said) -> str:
+def _text(use: CallRecord) -> str:
     return _UNKNOWN if use.reply is None else plain(use.reply)
 
 
-def _place(use: Said) -> str:
+def _place(use: CallRecord) -> str:
     return f"{use.call.role or use.call.purpose} {use.call.slot or ''}".strip()
 
 
@@ -239,7 +241,7 @@ def _answer(item: Item, text: str) -> str:
     return plain(text if item.code is None else f"{fence}python\n{text}\n{fence}")
 
 
-def _usage(use: Said) -> models.ModelUsage:
+def _usage(use: CallRecord) -> models.ModelUsage:
     prompt, completion = use.call.prompt_tokens, use.call.completion_tokens
     return models.ModelUsage(input_tokens=prompt, output_tokens=completion, total_tokens=prompt + completion)
 
@@ -255,7 +257,7 @@ def _listed(lines: Iterable[str]) -> str:
     return plain("".join(f"- {line}\n" for line in lines))
 
 
-def _chosen(step: Step) -> Iterator[str]:
+def _chosen(step: StepRecord) -> Iterator[str]:
     agents_in_order = sorted(step.choices, key=lambda choice: choice.slot)
     for choice in filter(None, (step.role, step.backbone, *agents_in_order)):
         agent = (
@@ -271,7 +273,7 @@ def _chosen(step: Step) -> Iterator[str]:
         yield f"**memory** {'; '.join(shown) or 'empty'}"
 
 
-def _gates(step: Step) -> Iterator[str]:
+def _gates(step: StepRecord) -> Iterator[str]:
     if step.written is not None:
         yield f"**contribution** {_gate(step.written, 'stored', 'refused', 'being stored')}"
     if step.halted is not None:

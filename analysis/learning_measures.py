@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import traces
-from analysis.results import FinishedCell, read_table
+from analysis.finished_cells import FinishedCell, read_table
 from analysis.training_log import mean_of_updates, updates
 
 _FIRST_UPDATES = 3

@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.finished_cells import FinishedCell, answered
 from analysis.frames import Key, Results
-from analysis.results import FinishedCell, answered
 from analysis.source import lacks
 from analysis.table import ALL_CALLS, DAGGER, FAR, NOT_RUN, signed
 

@@ -15,12 +15,12 @@ import pandas as pd
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
-from analysis import registry, results
+from analysis import finished_cells, registry
 from analysis.figure import Figure
+from analysis.finished_cells import FinishedCell, short
 from analysis.provenance import identity, provenance, served, warning
 from analysis.published import load
 from analysis.registry import Artefact
-from analysis.results import FinishedCell, short
 from analysis.table import Exhibit, Table, amount, csv
 from harness.errors import UserError
 from harness.files import ROOT, read_yaml, write_atomically
@@ -46,29 +46,29 @@ _SECOND_LINE = "LLM"
 
 
 @dataclass(frozen=True)
-class Shown:
+class PageItem:
     """A table or figure on the page, with the names of its files in the same folder."""
 
     key: str
     title: str
     exhibit: Exhibit
     files: Sequence[str]
-    layout: Mapping[str, Any]  # of a table, else empty
+    parts: Mapping[str, Any]  # of a table, else empty
     picture: str  # the data URI of a figure, else empty
 
 
-def _shown(artefact: Artefact, preset: Preset, folder: Path) -> Shown:
+def _page_item(artefact: Artefact, preset: Preset, folder: Path) -> PageItem:
     exhibit, key = artefact.build(preset), artefact.key
     files = _existing(folder, [*artefact.files, f"{key}.pdf"])
     if isinstance(exhibit, Table):
-        return Shown(key, artefact.title, exhibit, files, _layout(exhibit), "")
+        return PageItem(key, artefact.title, exhibit, files, _table_parts(exhibit), "")
     if not isinstance(exhibit, Figure):
-        return Shown(key, artefact.title, exhibit, files, {}, "")
+        return PageItem(key, artefact.title, exhibit, files, {}, "")
     picture = base64.b64encode((folder / f"{key}.svg").read_bytes()).decode()
-    return Shown(key, artefact.title, exhibit, files, {}, f"data:image/svg+xml;base64,{picture}")
+    return PageItem(key, artefact.title, exhibit, files, {}, f"data:image/svg+xml;base64,{picture}")
 
 
-def _layout(table: Table) -> dict[str, Any]:
+def _table_parts(table: Table) -> dict[str, Any]:
     """Return the parts of a table: heads, groups of columns, columns, and rows with their entries."""
     names, columns = list(table.shown.index.names[1:]), list(table.shown.columns)
     joined = names.index(_SECOND_LINE) if _SECOND_LINE in names[1:] else 0
@@ -97,7 +97,7 @@ def write(preset: Preset, names: Sequence[str]) -> list[str]:
     artefacts = [registry.artefact(name) for name in names]
     wanted = dict.fromkeys([*(cell for entry in artefacts for cell in entry.cells_of(preset)), *config.cells(preset)])
     folders = [layout.cell(preset.name, cell) for cell in wanted]
-    cells = [results.read(folder) for folder in folders if (folder / "run.json").is_file()]
+    cells = [finished_cells.read(folder) for folder in folders if (folder / "run.json").is_file()]
     if not cells:
         raise UserError(
             f"no cell of preset {preset.name} is finished, so there is nothing to show; "
@@ -105,11 +105,11 @@ def write(preset: Preset, names: Sequence[str]) -> list[str]:
         )
     folder = layout.REPORTS / preset.name
     shown = {
-        entry.key: _shown(entry, preset, folder)
+        entry.key: _page_item(entry, preset, folder)
         for entry in artefacts
         if len(_existing(folder, entry.files)) == len(entry.files)
     }
-    sections: defaultdict[str, list[Shown]] = defaultdict(list)
+    sections: defaultdict[str, list[PageItem]] = defaultdict(list)
     for entry in artefacts:
         if entry.key in shown and entry.key not in (*_FIRST, _CLAIMS):
             sections[entry.section].append(shown[entry.key])

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis.finished_cells import FinishedCell
 from analysis.frames import KEY, Key, Results
-from analysis.results import FinishedCell
 from analysis.statistics import Array, Jackknife, t_quantile
 
 ALPHA = 0.05

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from analysis.results import FinishedCell, RunInfo, answered, revision, short
+from analysis.finished_cells import FinishedCell, RunInfo, answered, revision, short
 from harness.runner.results import SIMULATED_WARNING
 
 

@@ -66,7 +66,7 @@ class PublishedCost(Declaration):
     cost: PositiveFloat
 
 
-class Price(Declaration):
+class PublishedPrice(Declaration):
     """Size of a backbone in billions of parameters, and its prices for a million tokens in the paper's unit."""
 
     size: PositiveFloat
@@ -85,7 +85,7 @@ class Published(Declaration):
     costs: Mapping[str, Many[PublishedCost]]  # the rows of a cost table by benchmark
     #: The other tables: by table, method, benchmark (or ``overall``) and measure.
     further: Mapping[str, Mapping[str, Mapping[str, Mapping[str, PositiveFloat]]]]
-    prices: Mapping[str, Price]  # by backbone
+    prices: Mapping[str, PublishedPrice]  # by backbone
 
     def table(self, name: str) -> pd.DataFrame:
         """Return ``main``, ``costs`` or a further table by :data:`KEY`, one column a measure."""

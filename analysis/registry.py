@@ -173,11 +173,6 @@ def artefact(key: str) -> Artefact:
     return entries[key]
 
 
-def folders() -> list[str]:
-    """Return the folders below ``reports/PRESET`` that hold artefacts."""
-    return sorted({Path(key).parts[0] for key in artefacts() if "/" in key})
-
-
 def cells_of(preset: Preset) -> list[Cell]:
     """Return every cell that any artefact of a preset is made from."""
     return _distinct(cell for entry in _others() for cell in entry.cells_of(preset))

@@ -54,10 +54,10 @@ class Source:
         )
 
     def results(self, benchmark: str | None = None) -> Results:
-        """Load the cells, of one benchmark where it is named; raises UserError as :func:`analysis.results.read_all`."""
+        """Load the cells, of one benchmark if named; raises UserError as :func:`analysis.finished_cells.read_all`."""
         # Planning a run and starting a job import this module too, and need no pandas.
+        from analysis.finished_cells import read_all
         from analysis.frames import Results
-        from analysis.results import read_all
 
         cells = tuple(cell for cell in read_all(self.cells) if benchmark in (None, cell.run.benchmark))
         if not cells:

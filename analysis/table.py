@@ -103,7 +103,7 @@ class Table(Exhibit):
         return {"tex": latex(self), "csv": csv(self.frame, self.warning), "md": markdown(self)}
 
 
-def shown(
+def lay_out(
     rows: Iterable[tuple[str, ...]],
     heads: Sequence[str],
     groups: Mapping[tuple[str, str], Mapping[str, Sequence[Entry]]],

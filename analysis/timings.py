@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
+from analysis.finished_cells import FinishedCell, read_json, read_table, short
 from analysis.frames import Key
-from analysis.results import FinishedCell, read_json, read_table, short
 from harness.errors import UserError
 from harness.files import AsWritten, Declaration, Text
 from harness.llm.backbones import forward_flops

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.finished_cells import FinishedCell, read_table
 from analysis.frames import Results
-from analysis.results import FinishedCell, read_table
 from analysis.statistics import Ratio, mean_of
 from harness.errors import UserError
 

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from analysis.finished_cells import TRAINING, FinishedCell, read_table
 from analysis.frames import KEY, Results
-from analysis.results import TRAINING, FinishedCell, read_table
 
 CALLS = "training_calls.parquet"
 #: What a policy chooses among several, by name in the table of decisions.

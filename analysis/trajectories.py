@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.results import read as results_of
+from analysis.finished_cells import read as results_of
 from harness.agents.trajectory import Answered, Call, Decision, Trajectory
 from harness.benchmarks.items import Item, Verdict
 from harness.benchmarks.prepare import read
@@ -28,7 +28,7 @@ _OF_THE_ROUTER = frozenset({"role", "backbone", "retrieve", "write", "halt"})
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CallRecord:
     """One use of a model, as it was charged, with its texts: None where the cell's log is gone."""
 
     call: Call
@@ -56,7 +56,7 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepRecord:
     """One step of a trajectory; what belongs to the router is None or empty for a method without gates."""
 
     number: int  # counted from 1; 0 for what is decided before the first
@@ -66,19 +66,19 @@ class Step:
     retrieved: Mapping[int, Gate]  # by the step that stored a contribution, whether the agent saw it
     written: Gate | None  # whether the contribution was stored
     halted: Gate | None  # whether the trajectory ended here
-    calls: tuple[Said, ...]
+    calls: tuple[CallRecord, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class TrajectoryRecord:
     """One trajectory."""
 
     item: Item
     answer: str  # the text that was graded
     verdict: Verdict
     totals: Mapping[str, Any]  # of its row in ``items.parquet``, costs in the paper's unit, and its utility or None
-    steps: tuple[Step, ...]
-    final: tuple[Said, ...]  # the calls of the final aggregation, which is no step
+    steps: tuple[StepRecord, ...]
+    final: tuple[CallRecord, ...]  # the calls of the final aggregation, which is no step
 
 
 def questions(preset: str, benchmark: str) -> dict[str, Item]:
@@ -86,7 +86,7 @@ def questions(preset: str, benchmark: str) -> dict[str, Item]:
     return {item.id: item for item in read(layout.manifest(preset, benchmark), layout.items(preset, benchmark)).pool}
 
 
-def records(preset: str, cell: Cell, items: Mapping[str, Item]) -> Iterator[Record]:
+def records(preset: str, cell: Cell, items: Mapping[str, Item]) -> Iterator[TrajectoryRecord]:
     """Iterate over the trajectories of a finished cell in test order; raises UserError for other questions."""
     folder = layout.cell(preset, cell)
     utilities = {row["item_id"]: row["utility"] for row in rows_of(folder / "items.parquet", ["item_id", "utility"])}
@@ -99,22 +99,22 @@ def records(preset: str, cell: Cell, items: Mapping[str, Item]) -> Iterator[Reco
 
 
 @contextmanager
-def call_texts(path: Path) -> Iterator[Callable[[Call], Said]]:
+def call_texts(path: Path) -> Iterator[Callable[[Call], CallRecord]]:
     """Return a function that finds the texts of calls in a log, which may be missing or still written to."""
     if not path.exists():
-        yield lambda call: Said(call, None, None)
+        yield lambda call: CallRecord(call, None, None)
         return
     with CallLogReader(path) as log:
-        yield lambda call: Said(call, *(log.texts(call.key) or (None, None)))
+        yield lambda call: CallRecord(call, *(log.texts(call.key) or (None, None)))
 
 
 def record_of(
-    answered: Answered, utility: float | None, find_texts: Callable[[Call], Said], *, has_gates: bool
-) -> Record:
+    answered: Answered, utility: float | None, find_texts: Callable[[Call], CallRecord], *, has_gates: bool
+) -> TrajectoryRecord:
     """Return an answered question as a record; GMR and its variants have gates, even where none of them draws."""
     trajectory, row = answered.trajectory, item_row(answered)
     totals = {**{name: row[name] for name in _TOTALS}, "utility": utility}
-    return Record(
+    return TrajectoryRecord(
         trajectory.item,
         trajectory.answer,
         answered.verdict,
@@ -124,7 +124,7 @@ def record_of(
     )
 
 
-def _steps(trajectory: Trajectory, say: Callable[[Call], Said], *, has_gates: bool) -> Iterator[Step]:
+def _steps(trajectory: Trajectory, say: Callable[[Call], CallRecord], *, has_gates: bool) -> Iterator[StepRecord]:
     calls = [call for call in trajectory.calls if call.is_step]
     routers = _OF_THE_ROUTER if has_gates else frozenset()
     stored: list[int] = []
@@ -133,7 +133,7 @@ def _steps(trajectory: Trajectory, say: Callable[[Call], Said], *, has_gates: bo
         draws = {(one.name, one.slot): one for one in decided if one.name in routers}
         role, backbone = draws.get(("role", 0)), draws.get(("backbone", 0))
         written = _gate(draws.get(("write", 0)), True)
-        yield Step(
+        yield StepRecord(
             number,
             _choice(role) if role else None,
             _choice(backbone) if backbone else None,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.trajectories import Record, call_texts, record_of
+from analysis.trajectories import TrajectoryRecord, call_texts, record_of
 from cli.trajectory_printer import Page, check_item, count, percent, record_lines
 from gmr.method import GMR, FirstDecision, Option, first_decision
 from harness.agents.runtime import grade
@@ -79,7 +79,7 @@ class Walk:
     preset: str
     simulated: bool
     decode: str
-    record: Record
+    record: TrajectoryRecord
 
 
 def about(restored: Restored, item: Item) -> dict[str, Any]:

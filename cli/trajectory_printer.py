@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from analysis.trajectories import Choice, Gate, Record, Said, Step
+from analysis.trajectories import CallRecord, Choice, Gate, StepRecord, TrajectoryRecord
 from harness.agents.trajectory import Call
 from harness.errors import UserError
 
@@ -83,7 +83,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def record_lines(record: Record, page: Page) -> list[str]:
+def record_lines(record: TrajectoryRecord, page: Page) -> list[str]:
     """Return the lines of a trajectory, from the question to its cost."""
     totals = record.totals
     # Those whose failure leaves a trajectory without an answer.
@@ -106,7 +106,7 @@ def record_lines(record: Record, page: Page) -> list[str]:
     ]
 
 
-def _step_lines(step: Step, page: Page) -> list[str]:
+def _step_lines(step: StepRecord, page: Page) -> list[str]:
     if step.role and step.backbone:
         head = f"Step {step.number}: {_option(step.role)} on {_option(step.backbone)}"
     else:
@@ -134,7 +134,7 @@ def _step_lines(step: Step, page: Page) -> list[str]:
     return [*lines, *(_spent([said.call for said in step.calls], page) if step.role else [])]
 
 
-def _verdict_lines(record: Record, page: Page) -> list[str]:
+def _verdict_lines(record: TrajectoryRecord, page: Page) -> list[str]:
     verdict = record.verdict
     why = ", ".join(part for part in (verdict.status, verdict.detail) if part)
     return [
@@ -145,11 +145,11 @@ def _verdict_lines(record: Record, page: Page) -> list[str]:
     ]
 
 
-def _call_lines(said: Said, page: Page) -> list[str]:
+def _call_lines(said: CallRecord, page: Page) -> list[str]:
     return [*_prompt_lines(said, page), *page.entry("reply", _reply(said)), *_spent([said.call], page)]
 
 
-def _prompt_lines(said: Said, page: Page) -> list[str]:
+def _prompt_lines(said: CallRecord, page: Page) -> list[str]:
     """Return the lines of a prompt; prompts repeat the question and earlier replies, so only --full shows them."""
     messages = (said.messages or ()) if page.full else ()
     return [line for message in messages for line in page.entry(message.role, message.content)]
@@ -172,16 +172,16 @@ def _option(choice: Choice) -> str:
     return f"{visible(choice.choice)}{probability}"
 
 
-def _caller(said: Said) -> str:
+def _caller(said: CallRecord) -> str:
     call = said.call
     return visible(f"{f'{call.role} on ' if call.role else ''}{call.backbone} ({_purpose(said)})")
 
 
-def _purpose(said: Said) -> str:
+def _purpose(said: CallRecord) -> str:
     return said.call.purpose.replace("_", " ")
 
 
-def _reply(said: Said) -> str:
+def _reply(said: CallRecord) -> str:
     return GONE if said.reply is None else said.reply or _failure([said.call])
 
 

@@ -14,8 +14,8 @@ from analysis.claims.declaration import ROUNDING, Claim, Region
 from analysis.claims.joint import End, interval, spreads
 from analysis.claims.measured import Measured, Run
 from analysis.claims.numbers import PAPER, AbsentError, Printed, Value, compute, settled
+from analysis.finished_cells import FinishedCell, short
 from analysis.provenance import by_server, table_run_id
-from analysis.results import FinishedCell, short
 from analysis.statistics import TAIL
 
 #: Whether the paper's own numbers support a statement.

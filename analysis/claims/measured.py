@@ -13,10 +13,10 @@ from scipy.stats import rankdata
 from analysis import traces
 from analysis.claims.declaration import Claim
 from analysis.claims.numbers import OVERALL, PAPER, SINGLE_CALLS, Array, Numbers, Ordered, Row, Value, least, mean, most
+from analysis.finished_cells import TRAINING, FinishedCell
 from analysis.frames import Key
 from analysis.published import AVERAGE, KEY
 from analysis.registry import Selection, artefact
-from analysis.results import TRAINING, FinishedCell
 from analysis.statistics import Jackknife, Ratio, leave_one_out
 from analysis.timings import Timing, pflops
 from analysis.training_log import updates
@@ -71,7 +71,7 @@ class Run:
         return any(cell.run.simulated for cells in self.cells.values() for cell in cells)
 
     def frame(self, claims: Iterable[Claim]) -> pd.DataFrame:
-        """Return an :class:`Entry` for every number that some claims ask of a run, indexed as the published ones."""
+        """Return a :class:`Measurement` of every number that claims ask of a run, indexed as the published ones."""
         asked: dict[tuple[str, ...], None] = {}
         for claim in claims:
             for arguments in claim.parts() if claim.holds else ():
@@ -82,13 +82,13 @@ class Run:
         index = pd.MultiIndex.from_tuples(asked, names=[*KEY, "measure"])
         return pd.Series(entries, index, dtype=object).unstack("measure")
 
-    def _entry(self, measure: str, row: Row, benchmark: str) -> Entry:
+    def _entry(self, measure: str, row: Row, benchmark: str) -> Measurement:
         if measure == "seconds":
             timing = self.timings.get((*row, benchmark))
             if timing is None:
-                return Entry(missing=(f"a timing job of {' '.join(row)} on {benchmark}",))
+                return Measurement(missing=(f"a timing job of {' '.join(row)} on {benchmark}",))
             cells, missing = self._take(row, benchmark, {row: (timing.seed,)})
-            return Entry(np.array([timing.per_query]), cells=(cells,), missing=missing)
+            return Measurement(np.array([timing.per_query]), cells=(cells,), missing=missing)
         rows = [row, *(SINGLE_CALLS if measure in _BY_DIFFICULTY else ())]
         groups, lost = zip(
             *(
@@ -98,17 +98,17 @@ class Run:
             strict=True,
         )
         if missing := tuple(text for texts in lost for text in texts):
-            return Entry(cells=tuple(filter(None, groups)), missing=missing)
+            return Measurement(cells=tuple(filter(None, groups)), missing=missing)
         cells, *singles = groups
         if measure.startswith(_OF_TRAININGS):
-            return Entry(np.array([_of_training(cells, measure)]), cells=groups)
+            return Measurement(np.array([_of_training(cells, measure)]), cells=groups)
         if measure == "depth_by_difficulty":
-            return Entry(*_correlation(_sums(cells, "depth")[0], _wrong(singles)), groups)
+            return Measurement(*_correlation(_sums(cells, "depth")[0], _wrong(singles)), groups)
         tops, bottoms = _sums(cells, "accuracy" if measure in ("seed_mean", "hard_accuracy") else measure)
         if measure == "hard_accuracy":
             bottoms = bottoms * (_wrong(singles) >= _HARD)
             tops = tops * bottoms
-        return Entry(*leave_one_out(tops, bottoms), groups)
+        return Measurement(*leave_one_out(tops, bottoms), groups)
 
     def _take(self, row: Row, benchmark: str, seeds: Seeds) -> tuple[Cells, tuple[str, ...]]:
         """Return the cells of a row with its seeds; none, and what is missing, where any is."""
@@ -121,7 +121,7 @@ class Run:
         return (), (f"{' '.join(row)} on {benchmark}, {lost}",)
 
 
-class Entry(NamedTuple):
+class Measurement(NamedTuple):
     """A measure of a row on a benchmark."""
 
     whole: Array = _NO_VALUES  # of each training, shape (trainings,)
@@ -164,7 +164,7 @@ class Measured(Numbers):
         self._cost = "cost_total" if all_calls else "cost"
         #: What was asked for and the entries read for it, in order; what was run and yet says nothing.
         self.measures: dict[str, None] = {}
-        self.entries: list[Entry] = []
+        self.entries: list[Measurement] = []
         self.unknown: dict[str, None] = {}
 
     @property
@@ -228,7 +228,7 @@ class Measured(Numbers):
             for cells in self._entry("seed_mean", side, next(iter(PAPER.benchmarks))).cells
         }
         if len(seeds) > 1:
-            self.entries.append(Entry(missing=(f"the same seeds of {row[0]} and {other[0]}",)))
+            self.entries.append(Measurement(missing=(f"the same seeds of {row[0]} and {other[0]}",)))
         return lead
 
     def _by_seed(self, row: Row) -> Iterator[Value]:
@@ -242,8 +242,8 @@ class Measured(Numbers):
                 *(self._jackknife.mean(one.whole[[place]], one.without[[place]], key) for key, one in entries.items())
             )
 
-    def _entry(self, measure: str, row: Row, benchmark: str) -> Entry:
-        entry: Entry = self._frame.at[(*row, benchmark), measure]
+    def _entry(self, measure: str, row: Row, benchmark: str) -> Measurement:
+        entry: Measurement = self._frame.at[(*row, benchmark), measure]
         self.entries.append(entry)
         return entry
 

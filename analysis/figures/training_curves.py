@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
 from analysis.figure import Figure
+from analysis.finished_cells import TRAINING, RunInfo
 from analysis.notes import about
-from analysis.results import TRAINING, RunInfo
 from analysis.source import Source
 from analysis.training_log import mean_of_updates, updates
 from harness.errors import UserError

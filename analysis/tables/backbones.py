@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pandas as pd
 
 from analysis.columns import entries, format_series, labels
+from analysis.finished_cells import short
 from analysis.published import load
-from analysis.results import short
 from analysis.source import Source
 from analysis.table import FAR as OFF
-from analysis.table import NOT_RUN, Entry, Table, shown
+from analysis.table import NOT_RUN, Entry, Table, lay_out
 from harness.files import digest
 from harness.llm.backbones import PRICE_IN_PER_B, PRICE_OUT_PER_B
 from harness.runner import config
@@ -67,7 +67,7 @@ def build(source: Source) -> Table:
         label="backbones",
         caption="Size and prices of the open-weight backbones, and what a run of this preset asks.",
         simulated=preset.simulated,
-        shown=shown(labels(names, "section", "title", "model"), ("Backbone", "Model"), groups),
+        shown=lay_out(labels(names, "section", "title", "model"), ("Backbone", "Model"), groups),
         notes=tuple(_legend(frame, sorted(weights))),
         provenance={"preset": preset.name, "backbones": identity},
         frame=frame.rename_axis("backbone").reset_index()[_COLUMNS],

@@ -9,8 +9,8 @@ import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import by_benchmark, entries, format_series
+from analysis.finished_cells import FinishedCell, read_table
 from analysis.frames import COST, IDENTITY, KEY, Results, with_costs
-from analysis.results import FinishedCell, read_table
 from analysis.source import Source
 from analysis.table import DAGGER, FAR, NOT_RUN, Entry, Table
 

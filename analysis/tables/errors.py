@@ -8,9 +8,9 @@ import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import by_benchmark, entries, format_series
+from analysis.finished_cells import FinishedCell
 from analysis.frames import IDENTITY, KEY, WITHOUT_VERDICT
 from analysis.notes import WITHOUT_VERDICT as NAMES
-from analysis.results import FinishedCell
 from analysis.source import Source
 from analysis.table import NOT_RUN, Entry, Table
 from harness.benchmarks.items import Status

@@ -6,9 +6,9 @@ import pandas as pd
 
 from analysis import columns, notes, traces
 from analysis.columns import entries, labels
+from analysis.finished_cells import FinishedCell
 from analysis.frames import IDENTITY, Results
 from analysis.provenance import identity
-from analysis.results import FinishedCell
 from analysis.source import Source
 from analysis.statistics import estimates
 from analysis.table import NOT_RUN, Entry, Table, signed

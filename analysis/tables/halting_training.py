@@ -8,8 +8,8 @@ import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import entries, format_series, stack_benchmarks
+from analysis.finished_cells import FinishedCell
 from analysis.frames import IDENTITY, Results
-from analysis.results import FinishedCell
 from analysis.source import Source
 from analysis.table import NOT_RUN, Entry, Table, signed
 from analysis.training_log import updates

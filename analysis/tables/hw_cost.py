@@ -33,7 +33,7 @@ def build(source: Source) -> Table:
     kind = "modelled" if is_modelled else "measured"
     printed = results.printed("hw_cost")
     rows = list(dict.fromkeys([*printed.index.droplevel("benchmark"), *results.ran.index]))
-    rows = [row for row in rows if row in results.shown.index]
+    rows = [row for row in rows if row in results.rows_to_show.index]
     order = dict.fromkeys([*printed.index.unique("benchmark"), *results.benchmarks])
     titles = {key: results.benchmarks[key] for key in order if key in results.benchmarks}
     index = pd.MultiIndex.from_tuples([(*row, key) for row in rows for key in titles], names=KEY)

@@ -9,8 +9,8 @@ import pandas as pd
 
 from analysis import columns, notes, sweeps
 from analysis.columns import by_benchmark, ends, entries, stack_benchmarks
+from analysis.finished_cells import TRAINING, FinishedCell
 from analysis.frames import COST, IDENTITY, MEASURED, QUESTIONS, Results
-from analysis.results import TRAINING, FinishedCell
 from analysis.source import Source
 from analysis.statistics import mean
 from analysis.table import NO, NOT_RUN, YES, Entry, Table

@@ -7,9 +7,9 @@ import math
 import pandas as pd
 
 from analysis.columns import entries, labels
-from analysis.results import short
+from analysis.finished_cells import short
 from analysis.source import Source
-from analysis.table import Table, shown
+from analysis.table import Table, lay_out
 from harness.benchmarks.leaks import NEAR, NGRAM_LENGTH, Leak, leaks
 from harness.benchmarks.prepare import Prepared, read
 from harness.runner import layout
@@ -52,7 +52,7 @@ def build(source: Source) -> Table:
             f"{preset.splits})."
         ),
         simulated=preset.simulated,
-        shown=shown(
+        shown=lay_out(
             labels(rows.assign(section="benchmarks", data=kinds), "section", "benchmark_title", "data"),
             ("Benchmark", "Data"),
             groups,

@@ -13,10 +13,10 @@ from pydantic import NonNegativeFloat, PositiveFloat
 
 from analysis import columns, learning_measures, table
 from analysis.figures.training_curves import row_title
+from analysis.finished_cells import TRAINING
 from analysis.frames import Results
 from analysis.learning_measures import MEASURES, Measure
 from analysis.provenance import table_run_id
-from analysis.results import TRAINING
 from analysis.source import Source
 from analysis.statistics import t_quantile
 from analysis.table import DAGGER, NOT_RUN, Entry, Table
@@ -37,8 +37,8 @@ class Contrast(Declaration):
     measures: Distinct[str]
 
 
-class Options(Declaration):
-    """Options of both learning tables in ``config/artefacts.yaml``."""
+class LearningOptions(Declaration):
+    """LearningOptions of both learning tables in ``config/artefacts.yaml``."""
 
     cost_weight: NonNegativeFloat  # λ_c of the utility in every row, so that rows can be compared
     own_utility: Text  # what the methods maximise, in words
@@ -56,7 +56,7 @@ Line = tuple[tuple[str, ...], list[Entry]]
 class Study:
     """Measures of the learned rows and the single backbones of a run, one row of ``values`` a cell and measure."""
 
-    options: Options
+    options: LearningOptions
     results: Results
     values: pd.DataFrame
 
@@ -114,7 +114,9 @@ def read_study(source: Source) -> Study:
     Raises:
         UserError: if an option is unknown, a table of a cell is damaged, or no finished cell has learned anything.
     """
-    options: Options = check(dict(source.options), Options, "the options of the learning tables, config/artefacts.yaml")
+    options: LearningOptions = check(
+        dict(source.options), LearningOptions, "the options of the learning tables, config/artefacts.yaml"
+    )
     results = source.results()
     order = {folder: number for number, folder in enumerate(source.cells)}
     rows: list[tuple[object, ...]] = []

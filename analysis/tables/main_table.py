@@ -25,19 +25,21 @@ def build(source: Source) -> Table:
     frame = results.frame
     if results.has_average:
         groups["Avg.", ""] = accuracies(results.averages)
-        order = [(*row, key) for row in results.shown.index for key in (*results.benchmarks, AVERAGE)]
+        order = [(*row, key) for row in results.rows_to_show.index for key in (*results.benchmarks, AVERAGE)]
         frame = pd.concat([frame, results.averages]).loc[order]
     is_compared = frame["published"].notna().any()
     if not is_compared:
         groups = {head: {"Meas.": rows["Meas."]} for head, rows in groups.items()}
-    flags = {name: results.shown[name].map({True: YES, False: NO}).fillna("") for name in ("multi_agent", "routing")}
+    flags = {
+        name: results.rows_to_show[name].map({True: YES, False: NO}).fillna("") for name in ("multi_agent", "routing")
+    }
     sign = f"; {DAGGER}: fitted to the published value" if results.measured["calibrated"].any() else ""
     return columns.table(
         results,
         label="main-table",
         caption=f"Test accuracy (%), published and measured{sign}." if is_compared else "Test accuracy (%).",
         rows=columns.labels(
-            results.shown.assign(**flags), "family", "method_title", "backbone_title", "multi_agent", "routing"
+            results.rows_to_show.assign(**flags), "family", "method_title", "backbone_title", "multi_agent", "routing"
         ),
         heads=("Method", "LLM", "Mul.", "Rout."),
         groups=groups,

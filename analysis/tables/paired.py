@@ -48,7 +48,7 @@ def build(source: Source) -> Table:
         results,
         label="paired",
         caption=f"{name} against every other row, on the same questions.",
-        rows=columns.labels(results.shown.drop(index=[reference])),
+        rows=columns.labels(results.rows_to_show.drop(index=[reference])),
         heads=("Against", "LLM"),
         groups=groups,
         legend=_legend(results, frame, name),
@@ -57,8 +57,8 @@ def build(source: Source) -> Table:
 
 
 def _reference(results: Results) -> tuple[str, str]:
-    methods = results.shown.index.get_level_values("method")
-    rows = results.shown.index[methods == (REFERENCE if REFERENCE in methods else methods[-1])]
+    methods = results.rows_to_show.index.get_level_values("method")
+    rows = results.rows_to_show.index[methods == (REFERENCE if REFERENCE in methods else methods[-1])]
     return next((row for row in rows if row in results.ran.index), rows[0])
 
 
@@ -68,7 +68,7 @@ def _compare(results: Results, reference: tuple[str, str]) -> pd.DataFrame:
     if results.has_average:
         table, keys = pd.concat([table, results.averages]), [*keys, AVERAGE]
     index = pd.MultiIndex.from_tuples(
-        [(*row, key) for row in results.shown.index.drop(reference) for key in keys], names=KEY
+        [(*row, key) for row in results.rows_to_show.index.drop(reference) for key in keys], names=KEY
     )
     rows = table.loc[index, _SIDE]
     other = table.loc[[(*reference, key) for *_, key in index], _SIDE].set_axis(index)

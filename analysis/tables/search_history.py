@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.finished_cells import FinishedCell
 from analysis.notes import about
-from analysis.results import FinishedCell
 from analysis.source import Source
 from analysis.table import BEST, NOT_RUN, Entry, Table, amount
 from harness.errors import UserError

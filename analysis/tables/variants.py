@@ -31,8 +31,8 @@ _COLUMNS = [
 ]
 
 
-class Options(Declaration):
-    """Options of a table of variants in ``config/artefacts.yaml``."""
+class VariantOptions(Declaration):
+    """VariantOptions of a table of variants in ``config/artefacts.yaml``."""
 
     design: Text  # the label of the table
     caption: Text
@@ -44,7 +44,9 @@ class Options(Declaration):
 
 def build(source: Source) -> Table:
     """Return a row for each method among the cells, benchmark by benchmark; raises UserError for a slip in options."""
-    options: Options = check(dict(source.options), Options, "the options of a table of variants, config/artefacts.yaml")
+    options: VariantOptions = check(
+        dict(source.options), VariantOptions, "the options of a table of variants, config/artefacts.yaml"
+    )
     results = source.results()
     titles = {REFERENCE: REFERENCE} | {cell.run.method: cell.run.method_title for cell in results.cells}
     frame = _frame(options, results)
@@ -68,7 +70,7 @@ def build(source: Source) -> Table:
     )
 
 
-def _frame(options: Options, results: Results) -> pd.DataFrame:
+def _frame(options: VariantOptions, results: Results) -> pd.DataFrame:
     printed = pd.concat([results.printed(name) for name in options.printed]).groupby(level=KEY, sort=False).first()
     run = sorted({method for method, *_ in results.cells_by_row})
     methods = dict.fromkeys([*(method for method in printed.index.unique("method") if method in run), *run])
@@ -88,7 +90,7 @@ def _frame(options: Options, results: Results) -> pd.DataFrame:
     return with_costs(results.with_measured(frame), results).join(compared)
 
 
-def _groups(options: Options, rows: pd.DataFrame, reference: str, scaled: str) -> columns.Groups:
+def _groups(options: VariantOptions, rows: pd.DataFrame, reference: str, scaled: str) -> columns.Groups:
     change: Form = "×{:.2f}" if options.base else _saving
     # Blank where one of both cost nothing; without an interval where the questions leave it open.
     factors = rows[[f"cost_factor{end}" for end in ENDS]].astype(float)
@@ -117,7 +119,7 @@ def _saving(ratio: float) -> str:
     return signed(100 * (1 - 1 / ratio)).removeprefix("+")
 
 
-def _legend(options: Options, results: Results, frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[str]:
+def _legend(options: VariantOptions, results: Results, frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[str]:
     yield from notes.legend(results, frame)
     saved = "Saved: how much less GMR spends on a question than the row, in percent; below zero it spends more."
     yield (

@@ -102,7 +102,7 @@ def route(
 
 def _text(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> str:
     """Return the trajectory of one question."""
-    from analysis.results import read
+    from analysis.finished_cells import read
     from analysis.trajectories import questions, records
     from cli.trajectory_printer import Page, check_item, record_lines, to_json
     from harness.runner.results import SIMULATED_WARNING
@@ -121,7 +121,7 @@ def _text(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> s
 
 def _table(preset: Preset, cell: Cell, outcomes: Sequence[str], as_json: bool) -> str:
     """Return a line for each question of a cell, or for those with the given outcomes."""
-    from analysis.results import outcome, read
+    from analysis.finished_cells import outcome, read
     from cli.trajectory_printer import in_order, to_json, visible
     from harness.runner.results import SIMULATED_WARNING
 

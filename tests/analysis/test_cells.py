@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.results import read, read_all
+from analysis.finished_cells import read, read_all
 from harness.benchmarks.items import Status
 from harness.errors import UserError
 

@@ -19,8 +19,8 @@ from analysis.claims.judge import FAILS, HOLDS, NOT_RUN, UNDECIDED, Part, decide
 from analysis.claims.measured import Run, seeds_of
 from analysis.claims.numbers import GMR, LARGE, MASROUTER, PAPER, ROWS, SINGLE_CALLS, Numbers, Value
 from analysis.claims.statements import CLAIMS
+from analysis.finished_cells import read, read_all
 from analysis.frames import Results
-from analysis.results import read, read_all
 from harness.agents.roles import catalogue
 from harness.runner import config
 from tests.analysis.cells import decision, trajectory

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from analysis.finished_cells import read
 from analysis.frames import UNIT
 from analysis.notes import FITTED
 from analysis.published import load
-from analysis.results import read
 from analysis.table import FAR
 from analysis.timings import pflops
 from harness.errors import UserError

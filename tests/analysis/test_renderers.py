@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.page import _layout as layout
+from analysis.page import _table_parts
 from analysis.page import _templates as page_templates
 from analysis.published import load
-from analysis.table import BEST, NOT_RUN, Entry, Table, latex, latex_escape, md_escape, number, shown, write
+from analysis.table import BEST, NOT_RUN, Entry, Table, latex, latex_escape, lay_out, md_escape, number, write
 from harness.files import ROOT
 from tests.analysis.reading import Html, main_table
 
@@ -28,7 +28,7 @@ def tiny(text: str = "text", simulated: bool = True) -> Table:
         label="tiny",
         caption=text,
         simulated=simulated,
-        shown=shown(
+        shown=lay_out(
             [("one", text, "a"), ("one", text, "b"), ("two", "z", "a")],
             ("Method", "LLM"),
             {(text, text): {"Publ.": entries, "Meas.": [Entry(NOT_RUN)] * 3}},
@@ -49,7 +49,7 @@ def test_the_first_line_of_every_file_tells_a_simulated_run(tmp_path):
 
 def test_nothing_a_user_writes_becomes_markup_on_the_page():
     table = tiny('50% & <b>"x"</b> <script>alert(1)</script>')
-    page = Html(str(page_templates().get_template("table.html.j2").module.exhibit(table, layout(table))))
+    page = Html(str(page_templates().get_template("table.html.j2").module.exhibit(table, _table_parts(table))))
     assert not page.open
     assert not {"script", "link", "img", "iframe"} & page.tags
     assert "<script>alert(1)</script>" in page.text

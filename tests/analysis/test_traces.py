@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from analysis import traces, training_log
-from analysis.results import read
+from analysis.finished_cells import read
 from analysis.statistics import Ratio, estimates, mean_of, wilson
 from harness.errors import UserError
 from tests.analysis.by_hand import crossed

@@ -11,9 +11,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from analysis.finished_cells import read_all
 from analysis.frames import Results
 from analysis.published import load
-from analysis.results import read_all
 from analysis.table import NOT_RUN, Entry, signed
 from analysis.tables.halting_training import HALTING, NONE
 from analysis.training_log import BUDGET, CHOICES

@@ -11,8 +11,8 @@ import pytest
 
 from analysis import figure as drawing
 from analysis import sweeps
+from analysis.finished_cells import read_all
 from analysis.frames import Results
-from analysis.results import read_all
 from analysis.table import NO, YES
 from harness.errors import UserError
 from tests.analysis.cells import title, verdicts

@@ -17,9 +17,9 @@ import yaml
 from aiohttp import web
 
 from analysis.claims.judge import identity as of_claims
+from analysis.finished_cells import read
 from analysis.frames import measure
 from analysis.provenance import identity, provenance
-from analysis.results import read
 from cli import health
 from harness.benchmarks.prepare import prepare
 from harness.errors import UserError

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from analysis.table import md_escape
-from analysis.trajectories import Choice, Gate, Step, records
+from analysis.trajectories import Choice, Gate, StepRecord, records
 from cli.main import app
 from cli.trajectory_printer import visible
 from harness.agents.prompts import EXAMPLES_RUN
@@ -131,7 +131,7 @@ def test_the_list_counts_the_numbers_of_ids(run: Path) -> None:
     assert [line.split()[0] for line in gmr("gmr", "math").splitlines()[4:]] == expected
 
 
-def steps_of(method: str, backbone: str, story: Story) -> tuple[Step, ...]:
+def steps_of(method: str, backbone: str, story: Story) -> tuple[StepRecord, ...]:
     """What a trajectory is made into."""
     cell = Cell(method, "gsm_hard", backbone, 0)
     finish(cell, ITEMS[:1], [story])
