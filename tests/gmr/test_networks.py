@@ -1,4 +1,4 @@
-"""The networks and the decisions of a router: against plain NumPy, at their edges, and alike in any batch."""
+"""Networks and decisions of a router: against the reference, at their edges, and alike in any batch."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_what_the_networks_start_from() -> None:
 
 
 def compare(network: Router, traces: list[Trace]) -> None:
-    """The trajectories walked again against plain NumPy, in everything it reports."""
+    """Compare an evaluation of trajectories with the reference, in everything it reports."""
     evaluation, reference = evaluate(network, traces), Reference(network)
     walks = [reference.walk(rollout) for rollout in traces]
     expected = [sum(walk.log_prob.values()) for walk in walks]
@@ -73,7 +73,7 @@ def compare(network: Router, traces: list[Trace]) -> None:
 
 
 @pytest.mark.parametrize("score", ["dot", "cosine"])
-def test_a_batch_against_plain_numpy(score: str) -> None:
+def test_a_batch_against_the_reference(score: str) -> None:
     rng = np.random.default_rng(5)
     for written in (0.0, 0.3, 0.6, 1.0):
         compare(router(score=score), [trace(rng, depth, written=written) for depth in (6, 1, 5, 3)])

@@ -37,7 +37,7 @@ from tests.scripted import backbones, sampling
 
 
 @pytest.mark.parametrize(("score", "greedy"), [("dot", False), ("cosine", False), ("dot", True)])
-async def test_every_decision_follows_its_own_draw_and_the_probability_of_plain_numpy(score: str, greedy: bool) -> None:
+async def test_every_decision_follows_its_draw_and_the_probability_of_the_reference(score: str, greedy: bool) -> None:
     """Greedy takes the most probable instead, and opens gates above one half."""
     network = router(profiles=PROFILES, score=score)
     names = dict(MODULES.values()) | {"retrieval": "retrieve"}

@@ -46,7 +46,7 @@ def test_advantages_are_the_utilities_centred_in_their_group_and_divided_by_its_
     assert np.any(np.full(3, 0.1) - np.full(3, 0.1).mean())
 
 
-def test_the_loss_against_plain_numpy_and_every_term_pulls_the_right_way() -> None:
+def test_the_loss_is_that_of_the_paper_and_every_term_pulls_the_right_way() -> None:
     rng = np.random.default_rng(0)
     log_prob = torch.tensor(rng.normal(size=12), requires_grad=True)
     entropy, vae = (torch.tensor(value, dtype=torch.float64, requires_grad=True) for value in (2.5, 0.7))
