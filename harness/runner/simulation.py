@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -80,12 +79,7 @@ def check_calibration(preset: Preset, served: Mapping[str, Served]) -> None:
     url = endpoints.simulated_url()
     if not preset.simulated or preset.recorded or url is None:
         return
-    from harness.simulator.endpoint import revision_of
-
-    calibration = layout.calibration(preset.name)
-    if not calibration.exists():
-        raise UserError(f"{calibration} is missing; make it with `snakemake --cores all {calibration}`")
-    expected = revision_of(hashlib.sha256(calibration.read_bytes()).hexdigest(), preset.length_scale)
+    expected = simulated_endpoint(preset).revision
     for key, model in served.items():
         if model.revision != expected:
             raise UserError(

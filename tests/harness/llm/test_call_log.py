@@ -71,22 +71,22 @@ async def test_calls_that_did_not_fit_are_not_there_and_later_ones_are_written(t
     assert answers(path, "abcd") == {"a": "A", "d": "D"}
 
 
-def test_a_damaged_log_is_one_line_that_names_it_and_the_cure(tmp_path: Path) -> None:
+def execute(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as database, database:
+        for statement in statements:
+            database.execute(statement)
+
+
+@pytest.mark.parametrize("kind", [CallLog, CallLogReader])
+@pytest.mark.parametrize("is_database", [True, False])
+def test_a_damaged_log_is_one_line_that_names_it_and_the_cure(
+    is_database: bool, kind: type[CallLogReader], tmp_path: Path
+) -> None:
     path = tmp_path / "calls.sqlite"
-    for content in (b"no database" * 1000, None):
-        path.unlink(missing_ok=True)
-        if content is None:
-            with sqlite3.connect(path) as database:
-                database.execute("CREATE TABLE calls (something)")
-        else:
-            path.write_bytes(content)
-        for kind in (CallLog, CallLogReader):
-            with (
-                pytest.raises(UserError, match=r"calls\.sqlite is damaged .*move it away") as caught,
-                kind(path) as log,
-            ):
-                log.get(request("a").key)
-            assert "\n" not in str(caught.value)
+    execute(path, "CREATE TABLE calls (something)") if is_database else path.write_bytes(b"no database" * 1000)
+    damaged = pytest.raises(UserError, match=r"^[^\n]*calls\.sqlite is damaged .*move it away[^\n]*$")
+    with damaged, kind(path) as log:
+        log.get(request("a").key)
 
 
 def test_a_reply_that_was_changed_and_a_key_that_is_none_are_told(tmp_path: Path) -> None:
@@ -94,14 +94,12 @@ def test_a_reply_that_was_changed_and_a_key_that_is_none_are_told(tmp_path: Path
     fill(path, "ab")
 
     for change in ("UPDATE calls SET reply = 'Z' WHERE reply = 'A'", "UPDATE calls SET reply = 'A', prompt_tokens = 4"):
-        with closing(sqlite3.connect(path)) as database, database:
-            database.execute(change)
+        execute(path, change)
         with CallLogReader(path) as log, pytest.raises(UserError, match=r"the reply to call \w+ is not .*take the row"):
             log.get(request("a").key)
     with CallLogReader(path) as log, pytest.raises(UserError, match="is not the one that was recorded"):
         log.texts(request("a").key)
-    with closing(sqlite3.connect(path)) as database, database:
-        database.execute("UPDATE calls SET key = 'x' || substr(key, 2)")
+    execute(path, "UPDATE calls SET key = 'x' || substr(key, 2)")
     with pytest.raises(UserError, match=r"calls\.sqlite is damaged \(non-hex.*move it away"):
         CallLog(path)
 
@@ -109,9 +107,7 @@ def test_a_reply_that_was_changed_and_a_key_that_is_none_are_told(tmp_path: Path
 def test_a_log_of_an_earlier_version_is_read_and_continued(tmp_path: Path) -> None:
     path = tmp_path / "calls.sqlite"
     fill(path, "ab")
-    with closing(sqlite3.connect(path)) as database, database:
-        database.execute("ALTER TABLE calls DROP COLUMN checksum")
-        database.execute("DROP TABLE uncounted")
+    execute(path, "ALTER TABLE calls DROP COLUMN checksum", "DROP TABLE uncounted")
     copy(path, tmp_path / "copy.sqlite", prompts=True)
     for opened in (CallLogReader(path), CallLogReader(tmp_path / "copy.sqlite"), CallLog(path)):
         with opened as log:
