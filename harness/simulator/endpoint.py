@@ -47,12 +47,6 @@ class ChatRequest(NamedTuple):
     response_format: Mapping[str, Any] | None = None
 
 
-def revision_of(calibration: str, length_scale: float) -> str:
-    """Return the revision of simulated weights: fingerprints of calibration and code, and the factor on lengths."""
-    code = fingerprint([*(ROOT / "harness" / part for part in _CODE), ENCODER])
-    return f"{SIMULATED}-{calibration[:12]}-{code[:12]}-{length_scale:g}"
-
-
 class SimulatedEndpoint:
     """Simulated backbones of a calibration, with a factor on the length of replies."""
 
@@ -60,7 +54,8 @@ class SimulatedEndpoint:
         self.calibration = calibration
         self.length_scale = length_scale
         self._served = {name: backbone for backbone in calibration.backbones for name in (backbone.key, backbone.model)}
-        self.revision = revision_of(calibration.fingerprint, length_scale)
+        code = fingerprint([*(ROOT / "harness" / part for part in _CODE), ENCODER])
+        self.revision = f"{SIMULATED}-{calibration.fingerprint[:12]}-{code[:12]}-{length_scale:g}"
 
     def models(self) -> dict[str, Any]:
         """Return the body of ``GET /v1/models``, whose entries say that they are simulated and by which calibration."""
