@@ -1,4 +1,4 @@
-"""A small run of all ten methods with reports, a page and Inspect logs, made once for all workers of a test run."""
+"""A small run of all ten methods with reports and a page, made once for all workers of a test run."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ import yaml
 from filelock import FileLock
 
 from cli import reports
-from cli.commands import exports
-from harness.benchmarks.prepare import prepare
 from harness.runner import cell, config, config_hash, layout
 from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
 from harness.runner.simulation import calibrate
 from tests.fake_encoder import FakeEncoder
+from tests.small_run import prepare_questions
 
 BENCHMARK = "humaneval"
 SETTINGS = {
@@ -55,7 +54,7 @@ def finish(folder: Path, names: Sequence[str] = REPORTS, **changes: object) -> P
     with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
         patch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
         chosen = settled()
-        prepare(BENCHMARK, "embedded", "official", *(of("smoke", BENCHMARK) for of in (layout.items, layout.manifest)))
+        prepare_questions("smoke", BENCHMARK)
         made_of = layout.made_of("smoke", f"data/{BENCHMARK}")
         config_hash.note_made_of(made_of, config_hash.made_of_data(chosen))
         asyncio.run(calibrate(chosen))
@@ -75,7 +74,6 @@ def shared(factory: pytest.TempPathFactory) -> Path:
         if not folder.exists():
             shutil.rmtree(unfinished, ignore_errors=True)
             with contextlib.chdir(finish(unfinished, (*REPORTS, "claims"))):
-                exports.export("smoke", None, [f"{key}={value}" for key, value in SETTINGS.items()])
                 reports.write("page", preset())
             unfinished.rename(folder)
     return folder

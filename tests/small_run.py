@@ -21,10 +21,15 @@ def smoke(**changes: Any) -> Preset:
     return config.preset("smoke", {"benchmarks": ["gsm_hard"], "limit": limit, **changes})
 
 
-def make(chosen: Preset, *cells: Cell) -> None:
+def prepare_questions(preset: str = "smoke", *benchmarks: str) -> None:
+    """Prepare the embedded questions of benchmarks, gsm_hard unless others are named."""
+    for key in benchmarks or ("gsm_hard",):
+        prepare(key, "embedded", "official", layout.items(preset, key), layout.manifest(preset, key))
+
+
+def make(preset: Preset, *cells: Cell) -> None:
     """Prepare the questions and the calibration of a preset, and run some of its cells."""
-    for key in chosen.benchmarks:
-        prepare(key, chosen.data, chosen.splits, layout.items(chosen.name, key), layout.manifest(chosen.name, key))
-    asyncio.run(calibrate(chosen))
+    prepare_questions(preset.name, *preset.benchmarks)
+    asyncio.run(calibrate(preset))
     for one in cells:
-        asyncio.run(cell.run(plan(chosen, one)))
+        asyncio.run(cell.run(plan(preset, one)))

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.benchmarks.prepare import prepare
-from harness.runner import layout
 from tests.cli.trained import TRAINED, Backbones, write
 from tests.fake_encoder import FakeEncoder
+from tests.small_run import prepare_questions
 
 
 @pytest.fixture
@@ -27,7 +26,7 @@ def endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Backbones:
 @pytest.fixture
 def trained(endpoint: Backbones) -> Path:
     """The checkpoint of a finished cell, and the questions."""
-    prepare("gsm_hard", "embedded", "official", layout.items("smoke", "gsm_hard"), layout.manifest("smoke", "gsm_hard"))
+    prepare_questions()
     write(TRAINED)
     (TRAINED.parent / "run.json").write_text("{}")
     return TRAINED

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from cli import parent
-from harness.benchmarks.prepare import prepare
 from harness.llm.budget import BudgetError
-from harness.runner import cell, config, layout
+from harness.runner import cell, config
 from harness.runner.config import Cell
 from harness.runner.plan import plan
 from tests.cli.trained import Backbones
 from tests.fixtures import content
+from tests.small_run import prepare_questions
 
 COT, CHAIN = (Cell(method, "gsm_hard", "qwen-2.5-14B", 0) for method in ("cot", "macnet_chain"))
 QUESTIONS = 3
@@ -41,9 +41,7 @@ def test_cells_of_a_run_share_its_budget_and_go_on_to_the_same_bytes(endpoint: B
     for folder in (whole, bounded):
         folder.mkdir()
         with contextlib.chdir(folder):
-            prepare(
-                "gsm_hard", "embedded", "official", *(of("smoke", "gsm_hard") for of in (layout.items, layout.manifest))
-            )
+            prepare_questions()
     number = sum(run(whole, one, None) for one in (COT, CHAIN))
     assert run(bounded, COT, 10) == QUESTIONS
     for most in (10, 20):

@@ -17,7 +17,6 @@ import orjson
 import pytest
 import yaml
 from typer.main import get_command
-from typer.testing import CliRunner
 
 from cli import main
 from cli.main import app
@@ -26,6 +25,7 @@ from harness.files import ROOT
 from harness.llm.budget import BudgetError
 from harness.runner import config, config_hash, layout
 from harness.runner.config import Cell
+from tests.command import gmr
 from tests.planning import checkout
 
 CELL = ["cell", "--preset", "smoke", "--method", "cot", "--benchmark", "gsm_hard", "--backbone", "qwen-2.5-14B"]
@@ -39,28 +39,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def said(*words: str) -> str:
-    ended = CliRunner().invoke(app, words, catch_exceptions=False)
-    assert ended.exit_code == 0, ended.output
-    return ended.output
-
-
 def test_every_command_says_what_it_does_and_has_a_place_on_the_page() -> None:
     page = (ROOT / "docs" / "runs.md").read_text(encoding="utf-8")
     commands = get_command(app).commands  # type: ignore[attr-defined]
     names = [name for name, command in commands.items() if not command.hidden]
     assert len(names) == 11
     for name in names:
-        assert f" {name} " in said(name, "--help")
+        assert f" {name} " in gmr(name, "--help").output
         assert re.search(rf"`gmr {name}\b", page), name
-    assert CliRunner().invoke(app, ["shwo"]).exit_code == 2
+    assert gmr("shwo").exit_code == 2
 
 
 def test_whatever_has_a_name_is_listed() -> None:
-    listed = said("--list")
+    listed = gmr("--list").output
     for name in ("embedded", "gmr_no_halting", "gsm_hard", "ablation/no_write_gate"):
         assert re.search(rf"^  {name} +\S", listed, re.MULTILINE), name
-    assert re.fullmatch(r"gmr \d+\.\d+\.\d+\n", said("--version"))
+    assert re.fullmatch(r"gmr \d+\.\d+\.\d+\n", gmr("--version").output)
 
 
 def test_help_loads_no_library_that_takes_its_time() -> None:
@@ -71,13 +65,13 @@ def test_help_loads_no_library_that_takes_its_time() -> None:
 
 def test_the_preset_of_the_folder_is_that_of_every_command(folder: Path) -> None:
     with pytest.raises(UserError, match="of preset embedded is not finished"):
-        said("show", "gmr", "gsm_hard")
+        gmr("show", "gmr", "gsm_hard")
     (folder / "config").mkdir()
     (folder / "config" / "config.yaml").write_text("preset: smoke")
     with pytest.raises(UserError, match="of preset smoke is not finished"):
-        said("show", "gmr", "gsm_hard")
+        gmr("show", "gmr", "gsm_hard")
     with pytest.raises(UserError, match=r"results/smoke/data/gsm_hard\.json cannot be read"):
-        said("cell", *CELL[3:])
+        gmr("cell", *CELL[3:])
 
 
 @pytest.mark.parametrize(
@@ -92,14 +86,14 @@ def test_the_preset_of_the_folder_is_that_of_every_command(folder: Path) -> None
 )
 def test_a_mistake_is_one_line(words: list[str], message: str) -> None:
     with pytest.raises(UserError, match=re.escape(message)) as refused:
-        said(*CELL, *words)
+        gmr(*CELL, *words)
     assert "\n" not in str(refused.value)
 
 
 def test_a_command_given_elsewhere_says_where_it_belongs(folder: Path) -> None:
     (folder / "results").rmdir()
     with pytest.raises(UserError, match="no Snakefile and no results here; give the command in"):
-        said(*CELL)
+        gmr(*CELL)
 
 
 def test_a_spent_budget_ends_the_command_with_one_line_and_begins_nothing_else(

@@ -12,11 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
-from typer.testing import CliRunner
 
 from cli.forecast import charges, forecast, gpu_hours, lines, most_like, peers, speeds
-from cli.main import app
-from harness.benchmarks.prepare import prepare, read
+from harness.benchmarks.prepare import read
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.backbones import load
@@ -25,6 +23,8 @@ from harness.runner import config, layout
 from harness.runner.config import Cell
 from harness.runner.results import CALLS
 from harness.training.loop import TABLES
+from tests.command import gmr
+from tests.small_run import prepare_questions
 
 COT = Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)
 LARGE = Cell("cot", "gsm_hard", "qwen-2.5-32B", 0)
@@ -36,9 +36,8 @@ SOURCE = config.preset("embedded", {"benchmarks": ["gsm_hard"]})
 def questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[str]]:
     """Ids of the prepared training and test questions of the measured preset, in a fresh folder."""
     monkeypatch.chdir(tmp_path)
-    where = layout.items("embedded", "gsm_hard"), layout.manifest("embedded", "gsm_hard")
-    prepare("gsm_hard", "embedded", "official", *where)
-    prepared = read(where[1], where[0])
+    prepare_questions("embedded")
+    prepared = read(layout.manifest("embedded", "gsm_hard"), layout.items("embedded", "gsm_hard"))
     return [item.id for item in prepared.train], [item.id for item in prepared.test]
 
 
@@ -91,7 +90,7 @@ def test_methods_of_ones_own_choice_are_all_that_is_forecast(questions: tuple[li
     """CoT has two rows in the main table; the ablations of GMR are of no method that was chosen, and not lacking."""
     finished(COT, [call(item, item) for item in questions[1]])
     words = ["forecast", "--preset", "embedded", "--from", "embedded", "--set", "benchmarks=[gsm_hard]"]
-    said = CliRunner().invoke(app, [*words, "--set", "methods=[cot]"], catch_exceptions=False).output
+    said = gmr(*words, "--set", "methods=[cot]").output
     assert said.startswith("2 cells of preset embedded")
     assert "are like none" not in said
 

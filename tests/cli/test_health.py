@@ -21,13 +21,13 @@ from analysis.finished_cells import read
 from analysis.frames import measure
 from analysis.provenance import identity, provenance
 from cli import health
-from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
 from harness.runner import cell, config, layout
 from harness.runner.config import Cell
 from harness.runner.plan import plan
 from tests.fake_encoder import FakeEncoder
 from tests.harness.llm.serving import Answer, completion, served_at
+from tests.small_run import prepare_questions
 
 POOL = ("llama-3.2-3B", "llama-3.1-8B")
 PRESET = {"backbones": list(POOL), "methods": ["single"], "benchmarks": ["gsm_hard"]}
@@ -52,9 +52,7 @@ def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> config.Preset:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GMR_ENDPOINTS", str(tmp_path / "endpoints.yaml"))
     preset = config.preset("cpu_server", PRESET)
-    prepare(
-        "gsm_hard", "embedded", "official", *(of(preset.name, "gsm_hard") for of in (layout.items, layout.manifest))
-    )
+    prepare_questions(preset.name)
     return preset
 
 
@@ -254,7 +252,7 @@ async def test_the_jobs_of_one_run_ask_once_and_a_check_by_hand_always(
         asked += 1
         return await answering(http)
 
-    prepare("math", "embedded", "official", *(of(chosen.name, "math") for of in (layout.items, layout.manifest)))
+    prepare_questions(chosen.name, "math")
     both = chosen.model_copy(update={"benchmarks": ("gsm_hard", "math")})
     async with served_at(models=listing(*NAMES.values(), max_model_len=8192), chat=chat) as url:
         point({"url": url}, {"url": url})

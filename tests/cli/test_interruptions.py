@@ -16,15 +16,14 @@ from pathlib import Path
 
 import orjson
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from harness.errors import UserError
 from harness.files import ROOT, yaml_value
 from harness.llm.call_log import CallLog
 from harness.llm.request import Message, Reply, Request, Turn
 from harness.runner import config, config_hash, layout
 from harness.runner.config import Cell
+from tests.command import gmr
 from tests.harness.llm.logged import calls_of, content
 from tests.planning import checkout
 
@@ -46,7 +45,7 @@ def settings(*given: str) -> list[str]:
 def run(folder: Path, *given: str) -> None:
     """A command in this process."""
     with contextlib.chdir(folder):
-        ended = CliRunner().invoke(app, given, catch_exceptions=False)
+        ended = gmr(*given)
     assert ended.exit_code == 0, ended.output
 
 

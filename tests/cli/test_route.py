@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from cli.route import Restored, restore
 from gmr.config import Config, pool_of
 from harness.agents.trajectory import Context, Trajectory
@@ -27,6 +25,7 @@ from harness.runner.method import build
 from harness.training.checkpoint import Checkpoint
 from harness.training.loop import checkpoint
 from tests.cli.trained import BACKBONES, REPLY, TRAINED, VARIANT, Backbones, setting, write
+from tests.command import gmr
 from tests.fake_encoder import FakeEncoder
 from tests.harness.llm.logged import calls_of
 from tests.scripted import ScriptedClient
@@ -34,8 +33,7 @@ from tests.scripted import ScriptedClient
 
 def route(*words: str, at: tuple[str, ...] = ("--benchmark", "gsm_hard")) -> str:
     """What the command prints; its error is raised."""
-    given = ["route", "--preset", "smoke", *at, *words]
-    return CliRunner().invoke(app, given, catch_exceptions=False).stdout
+    return gmr("route", "--preset", "smoke", *at, *words).stdout
 
 
 def document(*words: str) -> dict[str, Any]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from cli.main import app
 from harness.errors import UserError
 from harness.sandbox.pool import best_level
+from tests.command import gmr
+
+sandbox = partial(gmr, "sandbox")
 
 MIDDLE = "def middle(values):\n    print('looking at', values)\n    return sorted(values)[1]\n"
 CHECKS = "assert middle([3, 1, 2]) == 2\nassert middle([5, 5, 1]) == 5\n"
@@ -25,12 +27,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def gmr(*words: str, given: str | None = None) -> Result:
-    return CliRunner().invoke(app, ["sandbox", *words], input=given, catch_exceptions=False)
-
-
 def test_a_right_program_passes_with_status_0() -> None:
-    found = gmr("middle.py", "--tests", "checks.py")
+    found = sandbox("middle.py", "--tests", "checks.py")
     assert found.exit_code == 0
     assert found.stdout.splitlines() == [
         "outcome   passed",
@@ -42,7 +40,7 @@ def test_a_right_program_passes_with_status_0() -> None:
 
 def test_a_wrong_program_does_not_says_where_and_does_not_steer_the_terminal() -> None:
     program = MIDDLE.replace("sorted(values)[1]", "print('\\x1b[2J') or max(values)")
-    found = gmr("-", "--tests", "checks.py", "--level", "rlimit", given=program)
+    found = sandbox("-", "--tests", "checks.py", "--level", "rlimit", given=program)
     assert found.exit_code == 1
     assert found.stdout.splitlines()[:3] == [
         "outcome   wrong_answer",
@@ -53,14 +51,14 @@ def test_a_wrong_program_does_not_says_where_and_does_not_steer_the_terminal() -
 
 
 def test_without_checks_the_question_is_whether_it_runs() -> None:
-    assert gmr("-", given="1 + 1").exit_code == 0
-    assert "ZeroDivisionError: division by zero (program, line 1)" in gmr("-", given="1 / 0").stdout
+    assert sandbox("-", given="1 + 1").exit_code == 0
+    assert "ZeroDivisionError: division by zero (program, line 1)" in sandbox("-", given="1 / 0").stdout
 
 
 def test_a_failure_of_the_sandbox_is_not_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.sandbox.worker._BOOT", "pass")
     monkeypatch.setattr("harness.sandbox.pool.best_level", lambda: "rlimit")
-    found = gmr("middle.py")
+    found = sandbox("middle.py")
     assert found.exit_code == 3
     assert "outcome   sandbox_error\ndetail    WorkerLostError: the worker ended" in found.stdout
 
@@ -78,12 +76,12 @@ def test_a_mistake_is_one_line_and_executes_nothing(words: tuple[str, ...], mess
     (folder / "binary").write_bytes(b"ab\xff\xfe")
     (folder / "unfinished").write_text("x = 1\nassert (")
     with pytest.raises(UserError, match=message) as caught:
-        gmr(*words)
+        sandbox(*words)
     assert "\n" not in str(caught.value)
 
 
 def test_without_a_program_it_says_what_works_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.sandbox.pool.refusal", lambda level: "unshare: no" if level == "full" else "")
-    found = gmr()
+    found = sandbox()
     assert found.exit_code == 1
     assert found.stdout.splitlines() == ["full      does not work: unshare: no", "rlimit    works"]

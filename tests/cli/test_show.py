@@ -3,6 +3,8 @@
 import importlib.util
 import json
 import math
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from analysis.table import md_escape
 from analysis.trajectories import Choice, Gate, StepRecord, records
-from cli.main import app
 from cli.trajectory_printer import visible
 from harness.agents.prompts import EXAMPLES_RUN
 from harness.agents.trajectory import Decision
@@ -24,6 +24,7 @@ from harness.llm.request import Reply, Turn
 from harness.runner import layout
 from harness.runner.config import Cell
 from tests.cli.stories import Ask, Story, finish, prepare
+from tests.command import gmr
 
 LOGS = "reports/embedded/inspect"
 ITEMS = [Item(f"q{number}", "gsm_hard", f"How many are {number} and 4?", f"{number + 4}.0") for number in range(3)]
@@ -68,16 +69,16 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def gmr(*words: str) -> str:
-    return CliRunner().invoke(app, ["show", *words], catch_exceptions=False, env={"COLUMNS": "100"}).stdout
+def show(*words: str) -> str:
+    return gmr("show", *words, COLUMNS="100").stdout
 
 
 def document(*words: str) -> dict[str, Any]:
-    return json.loads(gmr(*words, "--json"))  # type: ignore[no-any-return]
+    return json.loads(show(*words, "--json"))  # type: ignore[no-any-return]
 
 
 def test_decisions_prompts_purposes_and_failures_are_shown(run: Path) -> None:
-    whole = gmr("gmr", "gsm_hard", "q0", "--full")
+    whole = show("gmr", "gsm_hard", "q0", "--full")
     assert whole.startswith("SIMULATED BACKBONES")
     assert "Step 2: Math/R2 (25.0 %) on small (50.0 %)\n  memory     step 1: 75.0 %, left out\n" in whole
     assert (
@@ -85,7 +86,7 @@ def test_decisions_prompts_purposes_and_failures_are_shown(run: Path) -> None:
     )
     assert "3 calls in 2 steps, 300 + 30 tokens.\nCost 1.2e-06, of this 8e-07 in steps.\nUtility 15.0000.\n" in whole
     assert "  system     You count.\n  user       Turn 1: 'Three'?\n  reply      Three\n" in whole
-    failed = gmr("cot", "gsm_hard", "q1", "--backbone", "qwen-2.5-14B")
+    failed = show("cot", "gsm_hard", "q1", "--backbone", "qwen-2.5-14B")
     assert "Answer\n  (the call failed: too long)\n" in failed
     assert "extracted  none\n  verdict    wrong (call_failed, no room left)\n" in failed
     assert "Step 1\n  asked      small (solve)\n  reply      (the call failed: too long)\n  spent" in failed
@@ -111,7 +112,7 @@ def test_the_document_holds_all_that_was_said_and_decided(run: Path) -> None:
 
 
 def test_the_list_has_every_question_and_can_be_narrowed(run: Path) -> None:
-    text = gmr("gmr", "gsm_hard")
+    text = show("gmr", "gsm_hard")
     assert "2 of 3 right, 0 in error." in text
     assert [line.split()[:2] for line in text.splitlines()[4:]] == [["q0", "right"], ["q1", "right"], ["q2", "wrong"]]
     row = ("cot", "gsm_hard", "--backbone", "qwen-2.5-14B")
@@ -128,7 +129,7 @@ def test_the_list_counts_the_numbers_of_ids(run: Path) -> None:
     finish(Cell("gmr", "math", "pool", 0), items, [asked("n", RIGHT)] * len(items))
     expected = ["math/2", "math/2/9", "math/2/10", "math/10/1", "other"]
     assert [one["id"] for one in document("gmr", "math")["items"]] == expected
-    assert [line.split()[0] for line in gmr("gmr", "math").splitlines()[4:]] == expected
+    assert [line.split()[0] for line in show("gmr", "math").splitlines()[4:]] == expected
 
 
 def steps_of(method: str, backbone: str, story: Story) -> tuple[StepRecord, ...]:
@@ -173,12 +174,12 @@ def test_questions_of_others_and_a_damaged_log_are_refused(run: Path) -> None:
         list(records("embedded", GMR, {}))
     layout.call_log("embedded", GMR).write_bytes(b"no database" * 1000)
     with pytest.raises(UserError, match=r"calls\.sqlite is damaged"):
-        gmr("gmr", "gsm_hard", "q0")
+        show("gmr", "gsm_hard", "q0")
 
 
 def test_without_the_log_the_decisions_are_still_shown(run: Path) -> None:
     layout.call_log("embedded", GMR).unlink()
-    text = gmr("gmr", "gsm_hard", "q0")
+    text = show("gmr", "gsm_hard", "q0")
     assert "reply      (the log of the calls is not here" in text
     assert "write      25.0 %, stored" in text
 
@@ -194,29 +195,31 @@ def test_without_the_log_the_decisions_are_still_shown(run: Path) -> None:
 )
 def test_a_mistake_is_refused_with_what_to_do(run: Path, words: list[str], message: str) -> None:
     with pytest.raises(UserError, match=message) as refusal:
-        gmr(*words)
+        show(*words)
     assert "\n" not in str(refusal.value)
 
 
-def export(*words: str) -> str:
-    ended = CliRunner().invoke(app, ["export", "--preset", "embedded", *words], catch_exceptions=False)
-    return ended.output
+export = partial(gmr, "export", "--preset", "embedded")
+Logs = Callable[[], dict[str, Any]]
 
 
 @pytest.fixture
-def logs(run: Path) -> dict[str, Any]:
-    """The logs by the row, as Inspect lists and reads them."""
+def read_logs(run: Path) -> Logs:
+    """Read the logs as Inspect lists and reads them, by benchmark and name."""
     inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
-    export()
-    return {
-        (log := inspect_log.read_eval_log(info.name, resolve_attachments=True)).eval.model: log
+    return lambda: {
+        "/".join(Path(info.name).with_suffix("").parts[-2:]): inspect_log.read_eval_log(
+            info.name, resolve_attachments=True
+        )
         for info in inspect_log.list_eval_logs(LOGS)
     }
 
 
-def test_samples_are_the_rows_of_the_tables(logs: dict[str, Any]) -> None:
-    for cell, name in ((GMR, "gmr/pool"), (COT, "cot/qwen-2.5-14B")):
-        log, folder = logs.pop(name), layout.cell("embedded", cell)
+def test_samples_are_the_rows_of_the_tables(read_logs: Logs) -> None:
+    export()
+    logs = read_logs()
+    for cell, name in ((GMR, "gmr_pool"), (COT, "cot_qwen-2.5-14B")):
+        log, folder = logs.pop(f"gsm_hard/{name}_seed0"), layout.cell("embedded", cell)
         assert (log.status, log.eval.task, "simulated" in log.tags) == ("success", "gsm_hard_simulated", True)
         assert log.metadata["warning"].startswith("SIMULATED BACKBONES")
         assert log.eval.task_display_name.endswith("(simulated backbones)")
@@ -242,8 +245,9 @@ def test_samples_are_the_rows_of_the_tables(logs: dict[str, Any]) -> None:
     assert not logs
 
 
-def test_a_sample_holds_what_was_said_and_decided(logs: dict[str, Any]) -> None:
-    (sample,) = [one for one in logs["gmr/pool"].samples if one.id == "q0"]
+def test_a_sample_holds_what_was_said_and_decided(read_logs: Logs) -> None:
+    export()
+    (sample,) = [sample for sample in read_logs()["gsm_hard/gmr_pool_seed0"].samples if sample.id == "q0"]
     assert (sample.input, sample.target) == ("How many are 0 and 4?", "4.0")
     spoken = [event for event in sample.events if event.event == "model"]
     assert [event.input[-1].text for event in spoken] == ["Turn 1: 'Three'?", "Turn 2: 'Four'?", "Together?"]
@@ -263,8 +267,7 @@ def test_a_sample_holds_what_was_said_and_decided(logs: dict[str, Any]) -> None:
         assert decided in said
 
 
-def test_the_outcome_of_a_program_is_shown_at_its_agent(run: Path) -> None:
-    inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
+def test_the_outcome_of_a_program_is_shown_at_its_agent(read_logs: Logs) -> None:
     program, outcome = "def f():\n    return 1", f"{EXAMPLES_RUN}\n- example passed: assert f() == 1"
     # No later prompt repeats it.
     story = Story(
@@ -272,40 +275,31 @@ def test_the_outcome_of_a_program_is_shown_at_its_agent(run: Path) -> None:
     )
     finish(Cell("masrouter", "gsm_hard", "pool", 0), ITEMS[:1], [story])
     export("--method", "masrouter")
-    (name,) = [info.name for info in inspect_log.list_eval_logs(LOGS) if "masrouter" in info.name]
-    (sample,) = inspect_log.read_eval_log(name, resolve_attachments=True).samples
+    (sample,) = read_logs()["gsm_hard/masrouter_pool_seed0"].samples
     tools = [event.data for event in sample.events if event.event == "info" and event.source == "tool"]
     assert tools == [md_escape(outcome)]
 
 
-def test_without_a_method_the_cells_of_the_preset_are_exported_and_no_others(run: Path) -> None:
-    inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
+def test_without_a_method_the_finished_cells_of_the_preset_are_exported_and_no_others(
+    read_logs: Logs, caplog: pytest.LogCaptureFixture
+) -> None:
     ablation = Cell("gmr_no_write_gate", "gsm_hard", "pool", 0)
     finish(ablation, ITEMS[:1], [Story([Ask("7")])])
-
-    def exported() -> set[str]:
-        return {Path(info.name).stem for info in inspect_log.list_eval_logs(LOGS)}
-
-    export()
-    assert exported() == {"gmr_pool_seed0", "cot_qwen-2.5-14B_seed0"}
-    export("--method", ablation.method)
-    assert exported() == {"gmr_pool_seed0", "cot_qwen-2.5-14B_seed0", "gmr_no_write_gate_pool_seed0"}
-
-
-def test_methods_of_ones_own_choice_are_exported_and_what_is_not_finished_is_said(
-    run: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
-    chosen = ("--set", "benchmarks=[gsm_hard]", "--set")
-    export(*chosen, "methods=[gmr, masrouter]")
-    assert [path.stem for path in Path(LOGS).rglob("*.eval")] == ["gmr_pool_seed0"]
+    settings = ("--set", "benchmarks=[gsm_hard]", "--set")
+    export(*settings, "methods=[gmr, masrouter]")
+    names = {"gsm_hard/gmr_pool_seed0"}
+    assert set(read_logs()) == names
     assert "1 of 2 cells are not finished (masrouter gsm_hard pool seed0)" in caplog.text
+    export()
+    names.add("gsm_hard/cot_qwen-2.5-14B_seed0")
+    assert set(read_logs()) == names
+    export("--method", ablation.method)
+    assert set(read_logs()) == {*names, "gsm_hard/gmr_no_write_gate_pool_seed0"}
     with pytest.raises(UserError, match=r"nothing of gmr_dot .* --config methods='\[gmr_dot\]'`"):
-        export(*chosen, "methods=[gmr_dot]")
+        export(*settings, "methods=[gmr_dot]")
 
 
-def test_hostile_texts_come_back_as_they_are_and_equal_results_make_equal_bytes(run: Path) -> None:
-    inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
+def test_hostile_texts_come_back_as_they_are_and_equal_results_make_equal_bytes(read_logs: Logs) -> None:
     hostile = "</script><script>alert(1)</script>\x00\x1b[2J\u202e\u2028 {{x}} " + "long" * 50_000
     item = Item("a/b #&%../c", "math", hostile, hostile)
     prepare([item])
@@ -314,8 +308,7 @@ def test_hostile_texts_come_back_as_they_are_and_equal_results_make_equal_bytes(
     written = {path: path.read_bytes() for path in Path(LOGS).rglob("*.eval")}
     export("--method", "gmr")
     assert written == {path: path.read_bytes() for path in Path(LOGS).rglob("*.eval")}
-    (name,) = [info.name for info in inspect_log.list_eval_logs(LOGS) if "/math/" in info.name]
-    (sample,) = inspect_log.read_eval_log(name, resolve_attachments=True).samples
+    (sample,) = read_logs()["math/gmr_pool_seed0"].samples
     assert (sample.id, sample.input, sample.output.completion) == (item.id, hostile, hostile)
     (spoken,) = [event for event in sample.events if event.event == "model"]
     assert (spoken.input[0].text, spoken.output.completion) == (hostile, hostile)

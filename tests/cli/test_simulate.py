@@ -1,16 +1,16 @@
 """``gmr simulate``: the behaviour the server is given."""
 
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from harness.errors import UserError
 from harness.files import ROOT, read
 from harness.simulator.server import Faults, ServerBehaviour
+from tests.command import gmr
 
 FAULTS = ROOT / "config" / "faults.yaml"
 
@@ -22,9 +22,7 @@ def test_a_server_is_quick_and_faultless_unless_told_otherwise(monkeypatch: pyte
     monkeypatch.setattr("harness.runner.simulation.simulated_endpoint", lambda preset: endpoint)
     monkeypatch.setattr("harness.simulator.server.serve", lambda *given: served.append(given[1:]))
 
-    def simulate(*words: str) -> None:
-        CliRunner().invoke(app, ["simulate", "--preset", *words], catch_exceptions=False)
-
+    simulate = partial(gmr, "simulate", "--preset")
     simulate("smoke")
     simulate("smoke", "--engine", "--faults", str(FAULTS), "--latency", "0.5", "--port", "81", "--host", "::1")
     assert served == [

@@ -21,6 +21,7 @@ import pytest
 
 from harness.files import ROOT
 from harness.runner import config
+from tests.command import gmr_process
 from tests.nightly import runs
 
 SERVER, WEIGHTS = os.environ.get("GMR_LLAMA_CPP"), os.environ.get("GMR_SMOLLM2")
@@ -62,13 +63,6 @@ LARGEST_BUNDLE = 1_000_000
 
 def snakemake(*words: str) -> list[str]:
     return [sys.executable, "-m", "snakemake", *words, "--cores", "2", "--quiet", "all"]
-
-
-def gmr(folder: Path, *words: str) -> str:
-    command = [sys.executable, "-m", "cli.main", *words]
-    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
 
 
 @pytest.fixture(scope="module")
@@ -127,19 +121,19 @@ def test_every_method_is_trained_asked_and_reported(finished: Path) -> None:
 
 
 def test_health_page_and_trajectories(finished: Path) -> None:
-    gmr(finished, "health", "--preset", "laptop", "--set", "@results/laptop/config.yaml")
-    gmr(finished, "report", "page", "--preset", "laptop", "--set", "@results/laptop/config.yaml")
+    gmr_process("health", "--preset", "laptop", "--set", "@results/laptop/config.yaml", folder=finished)
+    gmr_process("report", "page", "--preset", "laptop", "--set", "@results/laptop/config.yaml", folder=finished)
     assert (finished / "reports/laptop/index.html").stat().st_size > 10_000
-    gmr(finished, "export", "--preset", "laptop", "--set", "@results/laptop/config.yaml")
+    gmr_process("export", "--preset", "laptop", "--set", "@results/laptop/config.yaml", folder=finished)
     logs = [path for path in (finished / "reports/laptop/inspect").rglob("*") if path.is_file()]
     assert len(logs) > len(METHODS), "one a cell, and Single LLM has two"
 
 
 def test_a_bundle_is_small_and_replays_to_the_same_bytes_without_a_server(finished: Path) -> None:
-    gmr(finished, "bundle", "--preset", "laptop", "laptop.tar.zst")
+    gmr_process("bundle", "--preset", "laptop", "laptop.tar.zst", folder=finished)
     size = (finished / "laptop.tar.zst").stat().st_size
     print(f"bundle: {size:,} bytes")
-    gmr(finished, "bundle", "laptop.tar.zst", "--unpack", "--into", "recorded")
+    gmr_process("bundle", "laptop.tar.zst", "--unpack", "--into", "recorded", folder=finished)
     words = ["reports/main_table.md", "--directory", "recorded", "--forcerun", "cell", "learned_cell"]
     environment = {key: value for key, value in os.environ.items() if key != "GMR_ENDPOINTS"}
     ended = subprocess.run(

@@ -15,7 +15,6 @@ from analysis.page import write
 from analysis.provenance import SIMULATED_WARNING
 from analysis.registry import artefact
 from harness.errors import UserError
-from harness.runner import layout
 from tests.analysis.reading import Html
 from tests.finished import REPORTS, cells, preset
 
@@ -111,14 +110,3 @@ def test_it_is_accessible_and_fits(page: Page, reports: Path, scheme: Literal["l
     assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in {"serious", "critical"}] == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.locator("img").evaluate_all("all => all.every(one => one.naturalWidth > 0)")
-
-
-def test_every_cell_is_a_log_that_inspect_lists(reports: Path) -> None:
-    logs = pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
-    assert len(logs.list_eval_logs(str(reports / "inspect"))) == len(cells())
-    for cell in cells():
-        log = logs.read_eval_log(
-            str(reports / "inspect" / cell.benchmark / f"{cell.method}_{cell.backbone}_seed{cell.seed}.eval")
-        )
-        items = pd.read_parquet(reports.parents[1] / layout.cell("smoke", cell) / "items.parquet")
-        assert {sample.id for sample in log.samples} == set(items["item_id"])

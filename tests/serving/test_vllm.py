@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from harness.runner import config, layout
 from harness.runner.cell import run
 from harness.runner.config import Cell
 from harness.runner.plan import plan
+from tests.command import gmr_process
 
 pytestmark = [
     pytest.mark.skipif(
@@ -41,18 +41,6 @@ BACKBONE = "llama-3.1-8B"
 MODEL = f"random/{BACKBONE}"
 WINDOW = 8192
 PRESET = config.preset("cpu_server")
-
-
-def gmr(*words: str) -> str:
-    ended = subprocess.run(
-        [sys.executable, "-m", "cli.main", *words],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
 
 
 @pytest.fixture(scope="module")
@@ -69,14 +57,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                 said = started.stdout.readline().strip()
                 patch.setenv(*re.fullmatch(r"export (\w+)=(.+)", said).groups())  # type: ignore[union-attr]
                 for benchmark in PRESET.benchmarks:
-                    gmr("data", "--preset", PRESET.name, "--benchmark", benchmark)
+                    gmr_process("data", "--preset", PRESET.name, "--benchmark", benchmark)
                 yield load(Path(os.environ["GMR_ENDPOINTS"]), [BACKBONE])[BACKBONE].urls[0]
             finally:
                 started.terminate()
 
 
 def test_health_says_what_is_served(server: str) -> None:
-    gmr("health", "--preset", PRESET.name)
+    gmr_process("health", "--preset", PRESET.name)
     found = orjson.loads(layout.served(PRESET.name, "mmlu_pro").read_bytes())
     assert list(found["backbones"]) == list(PRESET.backbones)
     for one in found["backbones"].values():
