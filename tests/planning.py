@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,18 @@ def checkout(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for name in PARTS:
         (folder / name).symlink_to(ROOT / name)
+    return folder
+
+
+def copied_suite(folder: Path) -> Path:
+    """A copy of the suite, to be changed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    modules = ("cli", "harness", "baselines", "gmr", "analysis", "docs", "snakemake_logger_plugin_gmr")
+    for part in (*PARTS, *modules):
+        if (ROOT / part).is_dir():
+            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / part, folder)
     return folder
 
 

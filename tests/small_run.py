@@ -1,8 +1,9 @@
-"""A small run of the smoke preset in the working folder, for tests of what is done with cells."""
+"""Small runs of the smoke preset in the working folder, and what runs leave behind."""
 
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 from harness.benchmarks.prepare import prepare
@@ -10,9 +11,20 @@ from harness.runner import cell, config, layout
 from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
 from harness.runner.simulation import calibrate
+from tests.harness.llm.logged import content
 
 SINGLE = Cell("single", "gsm_hard", "llama-3.2-3B", 0)
 GMR = Cell("gmr", "gsm_hard", "pool", 0)
+
+
+# What no identity of a run covers: clock, host, latency, pace, locks.
+_PASSING = ("attempts.jsonl", "timing.json", "config.yaml", ".lock", ".log", "-journal")
+
+
+def results(folder: Path, *parts: str) -> dict[str, bytes]:
+    """Return the content of every file of results below parts of a folder; of call logs the rows."""
+    paths = [path for part in parts for path in sorted((folder / part).rglob("*")) if path.is_file()]
+    return {str(path.relative_to(folder)): content(path) for path in paths if not path.name.endswith(_PASSING)}
 
 
 def smoke(**changes: Any) -> Preset:

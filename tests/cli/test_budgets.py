@@ -15,17 +15,11 @@ from harness.runner import cell, config
 from harness.runner.config import Cell
 from harness.runner.plan import plan
 from tests.cli.trained import Backbones
-from tests.fixtures import content
-from tests.small_run import prepare_questions
+from tests.small_run import prepare_questions, results
 
 COT, CHAIN = (Cell(method, "gsm_hard", "qwen-2.5-14B", 0) for method in ("cot", "macnet_chain"))
 QUESTIONS = 3
-PASSING = {"timing.json", "attempts.jsonl", "calls.sqlite", "calls.lock"}
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    found = content(folder / "results" / "smoke" / "cells")
-    return {name: found[name] for name in found if Path(name).name not in PASSING}
+CELLS = "results/smoke/cells"
 
 
 def test_cells_of_a_run_share_its_budget_and_go_on_to_the_same_bytes(endpoint: Backbones, tmp_path: Path) -> None:
@@ -50,7 +44,7 @@ def test_cells_of_a_run_share_its_budget_and_go_on_to_the_same_bytes(endpoint: B
     # What the log holds needs no budget.
     assert run(bounded, COT, 20) == 0
     assert run(bounded, CHAIN, None) == number - 20
-    assert files(bounded) == files(whole)
+    assert results(bounded, CELLS) == results(whole, CELLS)
 
 
 def test_snakemake_is_told_to_begin_nothing_else_where_it_can_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:

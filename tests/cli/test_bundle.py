@@ -29,8 +29,8 @@ from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
 from tests.fake_encoder import FakeEncoder
 from tests.finished import BENCHMARK, finish, settled
-from tests.harness.llm.logged import content
 from tests.planning import checkout, plans
+from tests.small_run import results
 
 CELLS = [Cell("cot", BENCHMARK, "qwen-2.5-14B", 0), Cell("gmr", BENCHMARK, "pool", 0)]
 SAME = ("run.json", "items.parquet", "calls.parquet", "decisions.parquet", "training.parquet", "trained.safetensors")
@@ -42,20 +42,10 @@ def _encoder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
 
 
-# Clocks and hosts stand in these; of a log the rows are a result, not the pages of the file.
-PASSING = {"timing.json", "attempts.jsonl", "calls.lock", "config.lock"}
-
-
-def results(folder: Path) -> dict[str, bytes]:
-    """Every file of cells and reports by its name."""
-    folders = (folder / "results" / "smoke" / "cells", folder / "reports")
-    files = [path for one in folders for path in one.rglob("*") if path.is_file() and path.name not in PASSING]
-    return {str(path.relative_to(folder)): content(path) for path in files}
-
-
 def test_every_method_has_its_row_and_two_runs_make_the_same_bytes(finished: Path, tmp_path: Path) -> None:
     chosen = config.preset("smoke", yaml.safe_load((finished / layout.settings("smoke")).read_text()))
-    first, again = results(finished), results(finish(tmp_path / "run", AGAIN, in_flight=1))
+    parts = ("results/smoke/cells", "reports")
+    first, again = results(finished, *parts), results(finish(tmp_path / "run", AGAIN, in_flight=1), *parts)
     rows = [line for line in (finished / "reports/smoke/main_table.md").read_text().splitlines() if line[:2] == "| "]
     for cell in config.cells(chosen):
         assert any(row.startswith(f"| {config.methods()[cell.method].title} |") for row in rows), cell
@@ -73,13 +63,20 @@ def packed(finished: Path, path: Path, *, whole: bool = True) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return packed(finished, tmp_path_factory.mktemp("bundles") / "whole.tar.zst")
+def bundles(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A bundle with questions and checkpoints, and one without."""
+    folder = tmp_path_factory.mktemp("bundles")
+    return {name: packed(finished, folder / f"{name}.tar.zst", whole=name == "whole") for name in ("whole", "bare")}
 
 
 @pytest.fixture(scope="module")
-def bare(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return packed(finished, tmp_path_factory.mktemp("bundles") / "bare.tar.zst", whole=False)
+def whole(bundles: dict[str, Path]) -> Path:
+    return bundles["whole"]
+
+
+@pytest.fixture(scope="module")
+def bare(bundles: dict[str, Path]) -> Path:
+    return bundles["bare"]
 
 
 @pytest.fixture
@@ -104,9 +101,9 @@ def unpacked(bundle: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> Pres
 
 @pytest.mark.parametrize("name", ["whole", "bare"])
 def test_reports_and_cells_are_made_again_without_a_server(
-    name: str, request: pytest.FixtureRequest, finished: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, bundles: dict[str, Path], finished: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen = unpacked(request.getfixturevalue(name), place, monkeypatch)
+    chosen = unpacked(bundles[name], place, monkeypatch)
     assert set(AGAIN) <= set(orjson.loads(Path("manifest.json").read_bytes())["reports"])
     for one in CELLS:
         for file in SAME:
@@ -121,18 +118,16 @@ def test_reports_and_cells_are_made_again_without_a_server(
 
 
 def test_snakemake_plans_reports_alone_and_the_same_run_makes_the_same_bytes(
-    finished: Path, whole: Path, bare: Path, tmp_path: Path
+    finished: Path, bundles: dict[str, Path], tmp_path: Path
 ) -> None:
-    for bundle_file in (whole, bare):
-        unpack(bundle_file, tmp_path / bundle_file.stem)
-    words = [
-        ["--directory", str(tmp_path / one.stem), "--cores", "1", "reports/main_table.md"] for one in (whole, bare)
-    ]
+    for name, path in bundles.items():
+        unpack(path, tmp_path / name)
+        again = packed(finished, tmp_path / "again.tar.zst", whole=name == "whole")
+        assert again.read_bytes() == path.read_bytes()
+    words = [["--directory", str(tmp_path / name), "--cores", "1", "reports/main_table.md"] for name in bundles]
     for status, said in plans(checkout(tmp_path / "checkout"), words):
         jobs = {line.split(":")[0] for line in said.split("Job stats")[0].splitlines() if ": " in line}
         assert (status, jobs) == (0, {"to do", "table main_table", "link main_table.md"}), said
-    assert packed(finished, tmp_path / "again.tar.zst").read_bytes() == whole.read_bytes()
-    assert packed(finished, tmp_path / "again.tar.zst", whole=False).read_bytes() == bare.read_bytes()
 
 
 def members(path: Path) -> list[tuple[str, bytes]]:
@@ -251,13 +246,13 @@ def test_another_content_than_the_manifest_lists_is_refused(
     assert sorted(place.rglob("*")) == [path, place / "deep"]
 
 
-@pytest.mark.parametrize(("at", "cut"), [(3, True), (0.5, True), (0.99, False)])
-def test_a_damaged_file_is_refused(at: float, cut: bool, whole: Path, place: Path) -> None:
+@pytest.mark.parametrize(("share", "is_cut"), [(0, True), (0.5, True), (0.99, False)])
+def test_a_damaged_file_is_refused(share: float, is_cut: bool, whole: Path, place: Path) -> None:
     content = bytearray(whole.read_bytes())
-    number = int(at * len(content)) if at < 1 else int(at)
+    number = max(int(share * len(content)), 3)
     content[number] ^= 1
     path = place / "b.tar.zst"
-    path.write_bytes(content[:number] if cut else content)
+    path.write_bytes(content[:number] if is_cut else content)
     with pytest.raises(UserError, match=r"b\.tar\.zst (is damaged or no bundle|is no bundle|was altered|was cut off)"):
         unpack(path, place / "new")
     assert list(place.iterdir()) == [path]

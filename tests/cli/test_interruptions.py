@@ -23,14 +23,13 @@ from harness.llm.call_log import CallLog
 from harness.llm.request import Message, Reply, Request, Turn
 from harness.runner import config, config_hash, layout
 from harness.runner.config import Cell
+from tests import small_run
 from tests.command import gmr
-from tests.harness.llm.logged import calls_of, content
+from tests.harness.llm.logged import calls_of
 from tests.planning import checkout
 
 COT, GMR = Cell("cot", "gsm_hard", "qwen-2.5-14B", 0), Cell("gmr", "gsm_hard", "pool", 0)
 SETTINGS = ("benchmarks=[gsm_hard]", "limit={train: 1, test: 60, epochs: 2}")
-# Of the log the rows are a result, not the pages of the file.
-PASSING = {"timing.json", "attempts.jsonl", "calls.lock"}
 
 
 def words(cell: Cell, *more: str) -> list[str]:
@@ -87,9 +86,7 @@ def undisturbed(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Cal
 
 
 def results(folder: Path, cell: Cell = COT) -> dict[str, bytes]:
-    own = folder / layout.cell("smoke", cell)
-    files = [path for path in own.rglob("*") if path.is_file() and path.name not in PASSING]
-    return {str(path.relative_to(own)): content(path) for path in files}
+    return small_run.results(folder, str(layout.cell("smoke", cell)))
 
 
 def logged(folder: Path, cell: Cell = COT) -> int:

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.files import ROOT
-from tests.planning import PARTS, planner
+from tests.planning import copied_suite, planner
 
 TARGETS = [
     "reports/smoke/pareto_he.png",
@@ -94,12 +93,7 @@ def snakemake(house: Path, *words: str, targets: Sequence[str] = TARGETS, status
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout whose jobs only pretend."""
-    folder = tmp_path_factory.mktemp("house")
-    for part in (*PARTS, "cli", "harness", "gmr", "baselines", "analysis", "docs", "snakemake_logger_plugin_gmr"):
-        if (ROOT / part).is_dir():
-            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / part, folder)
+    folder = copied_suite(tmp_path_factory.mktemp("house"))
     (folder / "bin").mkdir()
     (folder / "bin" / "gmr").write_text(COMMAND.replace("{python}", sys.executable))
     (folder / "bin" / "gmr").chmod(0o755)

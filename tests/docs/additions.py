@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import yaml
 
 from harness.files import ROOT
-from tests.planning import PARTS
+from tests.planning import copied_suite
 
 METHODS = ("majority", "best_backbone")
 _FRAGMENT = re.compile(r"```yaml\n# (config/\S+)\n(.*?)```", re.DOTALL)
@@ -51,12 +50,7 @@ def add(folder: Path, path: str, new: Mapping[str, Any]) -> None:
 
 def suite(folder: Path, *sections: str) -> Path:
     """The suite with two methods and the router of the README more, and what sections of the page add."""
-    folder.mkdir(parents=True)
-    for part in (*PARTS, "cli", "harness", "baselines", "gmr", "analysis", "docs"):
-        if (ROOT / part).is_dir():
-            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / part, folder)
+    copied_suite(folder)
     for name, program in zip(METHODS, programs("A method"), strict=True):
         (folder / "baselines" / f"{name}.py").write_text(program)
         entry = re.search(rf"^    {name}:\n(?:      .*\n)+", section("A method"), re.MULTILINE)

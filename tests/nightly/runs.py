@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import socket
@@ -19,16 +18,14 @@ import orjson
 
 from harness.files import ROOT
 from harness.llm.call_log import CallLog
-from tests.harness.llm.logged import content
 from tests.planning import checkout
+from tests.small_run import results
 
 __all__ = ["ROOT", "checkout"]
 
 TARGETS = ("reports/smoke/main_table.tex", "reports/smoke/costs.md", "reports/smoke/errors.md")
 # What cells share and a run finds or does not.
 CACHE = "results/cache"
-# Clock, host and latency stand in these, or what one process knew for itself, or how many questions were in flight.
-_OUTSIDE = ("attempts.jsonl", "timing.json", "config.yaml", ".lock", ".log", "-journal")
 
 
 def command(*words: str) -> list[str]:
@@ -54,19 +51,9 @@ def run(folder: Path, *words: str, environment: Mapping[str, str] | None = None)
         raise RuntimeError(f"{folder}: {ended.stdout[-2000:]}{ended.stderr[-2000:]}")
 
 
-def files(folder: Path, preset: str = "smoke") -> dict[str, str]:
-    """SHA-256 of every file of results and reports that the run's identity covers."""
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(content(path)).hexdigest()
-        for part in (f"results/{preset}", "reports")
-        for path in sorted((folder / part).rglob("*"))
-        if path.is_file() and not path.name.endswith(_OUTSIDE)
-    }
-
-
 def differences(one: Path, other: Path, preset: str = "smoke") -> list[str]:
-    """Names of files that are not the same in both."""
-    found, others = files(one, preset), files(other, preset)
+    """Names of files of results and reports that are not the same in both."""
+    found, others = (results(folder, f"results/{preset}", "reports") for folder in (one, other))
     return sorted(name for name in found.keys() | others.keys() if found.get(name) != others.get(name))
 
 

@@ -13,8 +13,8 @@ from zipfile import ZipFile
 
 import pytest
 
-from harness.files import ROOT
 from tests.finished import SETTINGS
+from tests.planning import checkout
 
 SHOWN = ("pareto_he.png", "gate_entropy.png", "training_curves.png")
 # Nobody listens there: whatever asked the network would fail.
@@ -24,9 +24,7 @@ NOWHERE = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY
 @pytest.fixture(scope="module")
 def archive(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> ZipFile:
     """The report of a run that is finished."""
-    folder = tmp_path_factory.mktemp("report")
-    for name in ("Snakefile", "workflow", "config", "profiles", "environment.yml"):
-        (folder / name).symlink_to(ROOT / name)
+    folder = checkout(tmp_path_factory.mktemp("report"))
     for name in ("results", "reports"):
         (folder / name).symlink_to(finished / name)
     settings = [f"{key}={json.dumps(value)}" for key, value in SETTINGS.items()]
