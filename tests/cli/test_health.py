@@ -183,63 +183,62 @@ async def test_a_context_that_is_too_short_names_the_benchmark(chosen: config.Pr
         await health.check(chosen, ["gsm_hard"])
 
 
-OWN = {"model": "me/mine", "parameters_b": 2, "description": "A model of my own.", "max_tokens": 640}
-
-
-async def lacking(chat: Answer, entry: dict[str, Any], server: dict[str, Any], **listed: Any) -> list[str]:
-    """What the check of a pool of one says that its server lacks."""
-    async with served_at(models=listing("me/mine", **listed), chat=chat) as url:
-        keys = {"backbones": ["mine"], "large": None, "pool": {"mine": {**OWN, **entry}}, "weights": None}
-        preset = config.preset("cpu_server", {**PRESET, **keys})
-        Path("endpoints.yaml").write_text(yaml.safe_dump({"mine": {"url": url, "timeout_s": 1e6, **server}}))
-        (path,) = await health.check(preset, ["gsm_hard"])
-    (found,) = orjson.loads(path.read_bytes())["backbones"]["mine"]["servers"]
-    return list(found["lacks"])
-
-
 async def heed_penalties(http: web.Request) -> web.Response:
     body = await http.json()
     return web.json_response(completion(f"one, two {body.get('repetition_penalty', 1)}", body["model"]))
 
 
-async def test_a_penalty_that_a_server_takes_no_notice_of_is_told(chosen: config.Preset) -> None:
-    window = {"max_model_len": 8192}
-    penalised = {"generation": {"repetition_penalty": 1.1}}
-    (lack,) = await lacking(answering, penalised, {}, **window)
-    assert re.match("takes no notice of repetition_penalty, which the generation of mine states: leave it out", lack)
-    for chat, entry, server in (
-        (heed_penalties, penalised, {}),
-        (answering, {}, {}),
-        (answering, penalised, {"extended": False}),
-    ):
-        assert await lacking(chat, entry, server, **window) == []
+async def take_time(http: web.Request) -> web.Response:
+    await asyncio.sleep(0.05)
+    return await answering(http)
 
 
-async def test_a_server_too_slow_for_the_longest_reply_is_told(chosen: config.Preset) -> None:
-    async def slow(http: web.Request) -> web.Response:
-        await asyncio.sleep(0.05)
-        return await answering(http)
-
-    # Eight replies of two tokens in at least 0.05 s: 640 tokens of each take at least 16 s.
-    (lack,) = await lacking(slow, {}, {"timeout_s": 15, "max_in_flight": 8}, max_model_len=8192)
-    assert re.match(
-        r"writes 640 tokens in \d+ s with 8 requests at once, and an attempt ends after 15 s: lower max_in_flight", lack
-    )
-    assert await lacking(answering, {}, {"max_in_flight": 8}, max_model_len=8192) == []
+OWN = {"model": "me/mine", "parameters_b": 2, "description": "A model of my own.", "max_tokens": 640}
+PENALISED, WINDOW = {"generation": {"repetition_penalty": 1.1}}, {"max_model_len": 8192}
+IGNORES = "takes no notice of repetition_penalty, which the generation of mine states: leave it out"
+# Eight replies of two tokens in at least 0.05 s: 640 tokens of each take at least 16 s.
+SLOW = r"writes 640 tokens in \d+ s with 8 requests at once, and an attempt ends after 15 s: lower max_in_flight"
+NO_WINDOW = r"does not report its context length \(8192 in its entry\): start it with room for \d{4} "
+REFUSED = r"of mine takes {} tokens, .*gsm_hard"
 
 
-async def test_the_context_is_what_llama_cpp_says_of_it_else_that_of_the_entry(chosen: config.Preset) -> None:
-    assert await lacking(answering, {}, {}, meta={"n_ctx": 8192, "n_params": 7}) == []
-    with pytest.raises(UserError, match=r"of mine takes 1000 tokens, .*gsm_hard"):
-        await lacking(answering, {}, {}, meta={"n_ctx": 1000})
-    with pytest.raises(UserError, match=r"of mine takes 1024 tokens, .*gsm_hard"):
-        await lacking(answering, {"context_length": 1024}, {})
-    (lack,) = await lacking(answering, {"context_length": 8192}, {})
-    assert re.match(r"does not report its context length \(8192 in its entry\): start it with room for \d{4} ", lack)
-
-
-async def test_a_template_without_a_system_role_is_asked_as_calls_are(chosen: config.Preset) -> None:
-    assert await lacking(refuse_systems, {"system": "merge"}, {}, max_model_len=8192) == []
+@pytest.mark.parametrize(
+    ("chat", "entry", "server", "listed", "lack"),
+    [
+        (answering, PENALISED, {}, WINDOW, IGNORES),
+        (heed_penalties, PENALISED, {}, WINDOW, None),
+        (answering, {}, {}, WINDOW, None),
+        (answering, PENALISED, {"extended": False}, WINDOW, None),
+        (take_time, {}, {"timeout_s": 15, "max_in_flight": 8}, WINDOW, SLOW),
+        (answering, {}, {"max_in_flight": 8}, WINDOW, None),
+        # A template without a system role is asked as calls are.
+        (refuse_systems, {"system": "merge"}, {}, WINDOW, None),
+        # The context is what llama.cpp says of it, else that of the entry.
+        (answering, {}, {}, {"meta": {"n_ctx": 8192, "n_params": 7}}, None),
+        (answering, {"context_length": 8192}, {}, {}, NO_WINDOW),
+        (answering, {}, {}, {"meta": {"n_ctx": 1000}}, UserError(REFUSED.format(1000))),
+        (answering, {"context_length": 1024}, {}, {}, UserError(REFUSED.format(1024))),
+    ],
+)
+async def test_what_a_server_lacks_is_told_or_refused(
+    chosen: config.Preset,
+    chat: Answer,
+    entry: dict[str, Any],
+    server: dict[str, Any],
+    listed: dict[str, Any],
+    lack: str | UserError | None,
+) -> None:
+    pool = {"backbones": ["mine"], "large": None, "pool": {"mine": {**OWN, **entry}}, "weights": None}
+    preset = config.preset("cpu_server", {**PRESET, **pool})
+    async with served_at(models=listing("me/mine", **listed), chat=chat) as url:
+        Path("endpoints.yaml").write_text(yaml.safe_dump({"mine": {"url": url, "timeout_s": 1e6, **server}}))
+        if isinstance(lack, UserError):
+            with pytest.raises(UserError, match=str(lack)):
+                await health.check(preset, ["gsm_hard"])
+            return
+        (path,) = await health.check(preset, ["gsm_hard"])
+    (record,) = orjson.loads(path.read_bytes())["backbones"]["mine"]["servers"]
+    assert [bool(re.match(lack or "$", text)) for text in record["lacks"]] == ([True] if lack else [])
 
 
 async def test_the_jobs_of_one_run_ask_once_and_a_check_by_hand_always(
