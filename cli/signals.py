@@ -38,51 +38,51 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end; where the process is told to stop, cancel it, say so and raise SystemExit."""
     import asyncio
 
-    told: list[int] = []
+    received: list[int] = []
     task: asyncio.Task[Any] | None = None
-    patience = threading.Timer(GRACE_S, lambda: _kill(told[0], f"not finished within {GRACE_S:g} s"))
+    patience = threading.Timer(GRACE_S, lambda: _kill(received[0], f"not finished within {GRACE_S:g} s"))
     patience.daemon = True
 
-    async def begun() -> T:
+    async def start() -> T:
         nonlocal task
         task = asyncio.current_task()
         return await work
 
-    def call_off(number: int, frame: FrameType | None) -> None:
-        if told and number == signal.SIGHUP:
+    def cancel(number: int, frame: FrameType | None) -> None:
+        if received and number == signal.SIGHUP:
             return  # The kernel and the shell of a closed terminal both send it.
-        if told:
+        if received:
             _kill(number, "told so twice")
         if task is None or task.get_loop().is_closed():
             _end(number, frame)
         else:
-            told.append(number)
+            received.append(number)
             patience.start()
             # Cancelled from here, it would not notice before something else wakes the loop.
             task.get_loop().call_soon_threadsafe(task.cancel)
 
-    before = {number: signal.signal(number, call_off) for number in _heeded()}
+    before = {number: signal.signal(number, cancel) for number in _heeded()}
     try:
-        result = asyncio.run(begun())
+        result = asyncio.run(start())
     except BaseException as error:
-        if not told:
+        if not received:
             raise
         # Whatever else failed on the way out will show again, if it was more than the way out.
-        _say(told[0], str(error) if isinstance(error, StoppedError) else _AGAIN)
-        sys.exit(128 + told[0])
+        _say(received[0], str(error) if isinstance(error, StoppedError) else _AGAIN)
+        sys.exit(128 + received[0])
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
         patience.cancel()
-    if told:
+    if received:
         # It came when there was nothing left to cancel; the caller would continue with the next piece of work.
-        _end(told[0], None)
+        _end(received[0], None)
     return result
 
 
 def _heeded() -> list[signal.Signals]:
     """Return the signals that stop a process: not that of a closed terminal where `nohup` had it ignored."""
-    return [one for one in _SIGNALS if one != signal.SIGHUP or signal.getsignal(one) != signal.SIG_IGN]
+    return [number for number in _SIGNALS if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN]
 
 
 def _end(number: int, frame: FrameType | None) -> None:

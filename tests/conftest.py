@@ -13,7 +13,7 @@ use_one_thread()
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a finished run of all ten methods, with reports; read it, do not write."""
+    """Return the folder of a finished run of all ten methods, with reports; read it, do not write."""
     from tests.finished import shared
 
     return shared(tmp_path_factory)

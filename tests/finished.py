@@ -35,12 +35,12 @@ def preset() -> Preset:
 
 
 def cells() -> list[Cell]:
-    """The cells of the run; the other artefacts of the preset lack theirs."""
+    """Return the cells of the run; the other artefacts of the preset lack theirs."""
     return config.cells(preset())
 
 
 def settled() -> Preset:
-    """The preset that Snakemake would run in the working folder, its settings written for the jobs."""
+    """Write the settings of the preset that Snakemake would run in the working folder, and return it."""
     given = yaml.safe_load(Path("config/config.yaml").read_text())
     chosen = config.preset(given.pop("preset"), given)
     config_hash.write_settings(chosen)
@@ -66,7 +66,7 @@ def finish(folder: Path, names: Sequence[str] = REPORTS, **changes: object) -> P
 
 
 def shared(factory: pytest.TempPathFactory) -> Path:
-    """The folder of the run, made by whichever worker asks first; read it, do not write."""
+    """Return the folder of the run, made by whichever worker asks first; read it, do not write."""
     base = factory.getbasetemp()
     base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     folder, unfinished = base / "finished", base / "finished.part"

@@ -40,7 +40,7 @@ ITEMS = questions(8)
 
 @cache
 def embedding(text: str) -> NDArray[np.float32]:
-    """What stands for a text in every test."""
+    """Return the embedding of a text in every test."""
     return FakeEncoder().encode(text).vector
 
 
@@ -100,7 +100,7 @@ class Client:
 
     @property
     def users(self) -> list[str]:
-        """The last message of each request."""
+        """Return the last message of each request."""
         return [request.messages[-1].content for request in self.requests]
 
 
@@ -112,7 +112,7 @@ class Repeat:
 
 
 def right_if(key: str) -> Answering:
-    """Only one backbone is ever right."""
+    """Return a rule by which only one backbone is ever right."""
     return lambda backbone, request: "right" if backbone == key else "wrong"
 
 
@@ -143,7 +143,7 @@ def training(
     log: bool = True,
     **options: Any,
 ) -> Training:
-    """A training in a folder, new or to be gone on with; without a log, no call of it is held."""
+    """Return a training in a folder, new or resumed; without a log, it holds no call."""
     facts = {"identity": identity, "method": "toy", "simulated": True}
     return Training(items, runtime(client, seed, **options), folder, facts, "toy cell", lambda key: log, 64)
 
@@ -151,7 +151,7 @@ def training(
 async def trained(
     made: M, folder: Path, client: Any, items: Sequence[Item] | None = None, seed: int = 0, **equipment: Any
 ) -> M:
-    """A method after its training on four questions or those that are given."""
+    """Train a method on four questions or those given, and return it."""
     its = training(folder, client, items or questions(4, "t"), seed, **equipment)
     await made.fit(its)
     its.finish()
@@ -164,7 +164,7 @@ async def answered_by(made: Any, client: Any, items: Sequence[Item], **equipment
 
 
 def log(folder: Path, measure: str) -> list[float]:
-    """A measure of the training log, by update."""
+    """Return a measure of the training log, by update."""
     rows = pq.read_table(folder / "training.parquet").to_pylist()
     return [row["value"] for row in rows if row["measure"] == measure]
 
@@ -172,13 +172,13 @@ def log(folder: Path, measure: str) -> list[float]:
 async def walked(
     rollout: Any, client: Any, item: Item, seed: int, episode: Episode, **equipment: Any
 ) -> tuple[Trajectory, Any]:
-    """One rollout at a context of its own: what the context recorded, and the trace."""
+    """Walk one rollout in a context of its own; return its trajectory and its trace."""
     context = runtime(client, seed, **equipment).context(item, episode)
     return context.close(await rollout.solve(item, context)), rollout.trace
 
 
 def attempt(correct: bool, *costs: tuple[float, bool]) -> Answered:
-    """A graded attempt with calls of these prices, each of a step or not."""
+    """Return a graded attempt with calls of these prices, each of a step or not."""
     calls = tuple(
         Call(number, "act", 0, "small", "", "", 0, 0, cost, is_step, "stop", None)
         for number, (cost, is_step) in enumerate(costs, 1)
@@ -191,11 +191,11 @@ def graded(trajectory: Trajectory, correct: bool) -> Answered:
 
 
 async def graded_rollouts(walks: Iterable[Awaitable[tuple[Trajectory, Any]]]) -> tuple[list[Answered], list[Any]]:
-    """Rollouts, of which every other one is right, and their traces."""
+    """Return rollouts, of which every other one is right, and their traces."""
     pairs = await asyncio.gather(*walks)
     return [graded(trajectory, n % 2 == 0) for n, (trajectory, _) in enumerate(pairs)], [trace for _, trace in pairs]
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder."""
+    """Return every file below a folder."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -19,7 +19,7 @@ _AT_ONCE = 2
 
 
 def checkout(folder: Path) -> Path:
-    """A folder that runs as the checkout does, without any results."""
+    """Return a folder that runs as the checkout does, without any results."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in PARTS:
         (folder / name).symlink_to(ROOT / name)
@@ -27,7 +27,7 @@ def checkout(folder: Path) -> Path:
 
 
 def copied_suite(folder: Path) -> Path:
-    """A copy of the suite, to be changed."""
+    """Return a copy of the suite, to be changed."""
     folder.mkdir(parents=True, exist_ok=True)
     modules = ("cli", "harness", "baselines", "gmr", "analysis", "docs", "snakemake_logger_plugin_gmr")
     for part in (*PARTS, *modules):
@@ -43,7 +43,7 @@ Plans = Callable[[Sequence[Sequence[str]]], list[tuple[int, str]]]
 
 @contextmanager
 def planner(folder: Path) -> Iterator[Plans]:
-    """Gives the status of each dry run in a folder, and what it said, with the files as they are when it is asked."""
+    """Yield a function that returns status and output of dry runs in a folder, on its files at the call."""
     path = os.pathsep.join([str(folder), str(ROOT)])
     with subprocess.Popen(
         [sys.executable, "-m", "tests.planning"],
@@ -67,7 +67,7 @@ def planner(folder: Path) -> Iterator[Plans]:
 
 
 def plans(folder: Path, commands: Sequence[Sequence[str]]) -> list[tuple[int, str]]:
-    """The status of each dry run in a folder, and what it said."""
+    """Return the status and the output of each dry run in a folder."""
     with planner(folder) as plan:
         return plan(commands)
 
@@ -93,7 +93,7 @@ def _plan(words: Sequence[str], said: Path) -> int:
 
 
 def _load() -> None:
-    """What every plan imports and reads, once for all: the code too whose fingerprint is a parameter of rules."""
+    """Load what every plan imports and reads, and the code whose fingerprint is a parameter of rules."""
     import smart_open  # noqa: F401
     import snakemake.cli
 

@@ -25,12 +25,12 @@ class ScriptedClient:
 
 
 def sampling(request: Request) -> Sampling:
-    """How a request has its tokens drawn."""
+    """Return the sampling parameters of a request."""
     return Sampling(*(getattr(request, name) for name in Sampling._fields))
 
 
 def backbone(key: str, parameters_b: int = 1, model: str = "", **generation: float) -> Backbone:
-    """A backbone of no consequence."""
+    """Return a backbone of no consequence."""
     return Backbone(
         key=key,
         model=model or f"org/{key}",
@@ -43,7 +43,7 @@ def backbone(key: str, parameters_b: int = 1, model: str = "", **generation: flo
 
 
 def backbones() -> dict[str, Backbone]:
-    """Two backbones, one dear and one cheap."""
+    """Return two backbones, one dear and one cheap."""
     return {
         "small": backbone("small", 1, temperature=0.6, top_p=0.9),
         "large": backbone("large", 10, temperature=0.7, top_p=0.8, top_k=20, repetition_penalty=1.05),
@@ -51,7 +51,7 @@ def backbones() -> dict[str, Backbone]:
 
 
 def context(item: Item, client: Any, rules: str = "", **equipment: Any) -> Context:
-    """A context with the two backbones; it has the code_tools and the embeddings it is given, or none.
+    """Return a context with the two backbones, and with code tools and embeddings where given.
 
     Texts are their own answers unless an extractor is given.
     """
@@ -60,6 +60,6 @@ def context(item: Item, client: Any, rules: str = "", **equipment: Any) -> Conte
 
 
 def setting(backbone: str = "small", **changes: Any) -> Setting:
-    """Where a method works in a test: one of the two backbones, or the pool of both."""
+    """Return the setting of a method: one of the two backbones, or the pool of both."""
     fields = {"pool": backbones(), "benchmark": "gsm_hard", "domain": "Math", "seed": 0, "max_epochs": None}
     return Setting(backbone=backbone, **{**fields, **changes})

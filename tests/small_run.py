@@ -28,7 +28,7 @@ def results(folder: Path, *parts: str) -> dict[str, bytes]:
 
 
 def smoke(**changes: Any) -> Preset:
-    """Six test questions of one benchmark and one to learn from."""
+    """Return the smoke preset with six test questions of one benchmark and one to learn from."""
     limit = {"train": 1, "test": 6, "epochs": 1}
     return config.preset("smoke", {"benchmarks": ["gsm_hard"], "limit": limit, **changes})
 

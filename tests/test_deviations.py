@@ -13,7 +13,7 @@ PARTS = ("baselines", "config", "docs", "gmr", "harness", "analysis", "tests", "
 
 
 def anchor(heading: str) -> str:
-    """The fragment that a rendered heading gets: lower case, spaces to hyphens, other punctuation gone."""
+    """Return the fragment that a rendered heading gets: lower case, spaces to hyphens, other punctuation gone."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 

@@ -24,7 +24,7 @@ from tests.gmr import fixtures as gmr
 
 
 def by_key(backbone: str, request: Request) -> str:
-    """A reply that follows from the request alone, right two times of three."""
+    """Return a reply that follows from the request alone, right two times of three."""
     return f"{request.key[:6]}. The answer is {'right' if int(request.key, 16) % 3 else 'wrong'}"
 
 
@@ -84,7 +84,7 @@ async def whole(name: str, folder: Path, client: Any) -> None:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, list[int]]]:
-    """What an undisturbed run leaves behind, and how many calls each of its epochs made."""
+    """Return a function to a finished run's folder and the number of calls of each epoch."""
     runs: dict[str, tuple[Path, list[int]]] = {}
 
     def run(name: str) -> tuple[Path, list[int]]:

@@ -26,7 +26,7 @@ def test_every_file_it_names_exists(page: str, folder: Path) -> None:
 
 
 def column(heading: str, number: int) -> set[str]:
-    """The code words in one column of the tables below a heading of the page on GMR."""
+    """Return the code words in one column of the tables below a heading of the page on GMR."""
     section = GMR.split(f"\n## {heading}\n")[1].split("\n## ")[0]
     cells = [line.split("|")[number] for line in section.splitlines() if line.startswith("|")]
     return {word for cell in cells for word in re.findall(r"`([\w.]+)`", cell)}

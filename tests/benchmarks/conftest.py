@@ -22,7 +22,7 @@ Measure = Callable[[BenchmarkFixture, Callable[[int], None], int], None]
 
 @pytest.fixture
 def measure(request: pytest.FixtureRequest) -> Measure:
-    """Measures a function of the number of the round; nothing may be cached from one round to the next."""
+    """Return a function that measures a function of the round's number; nothing may be cached between rounds."""
 
     def one(benchmark: BenchmarkFixture, target: Callable[[int], None], count: int) -> None:
         numbers = iter(range(ROUNDS + 1))
@@ -35,7 +35,7 @@ def measure(request: pytest.FixtureRequest) -> Measure:
 
 
 def chosen(benchmark: BenchmarkFixture, items: list[Item], most: int | None = None) -> list[Item]:
-    """All items, or the first so many in an order that is always the same; few where nothing is measured."""
+    """Return all items, or the first so many in a fixed order; few where nothing is measured."""
     by_id = {item.id: item for item in items}
     return [by_id[id_] for id_ in keyed_order(by_id, "benchmark")[: most if benchmark.enabled else FEW]]
 

@@ -29,12 +29,12 @@ def router() -> Router:
 
 
 def best(name: str, log_probs: Any, slot: int = 0) -> int:
-    """The most probable role and backbone, every gate open, and never a halt."""
+    """Choose the most probable role and backbone, open every gate, and never halt."""
     return int(log_probs.argmax()) if name in ("role", "backbone") else int(name != "halt")
 
 
 async def walk(policy: Snapshot, number: int) -> None:
-    """A trajectory that stores everything and runs to the last step."""
+    """Walk a trajectory that stores everything and runs to the last step."""
     question, *responses = units(np.random.default_rng(number), 1 + STEPS)
     state = policy.begin(question)
     for response in responses:

@@ -24,7 +24,7 @@ def encoder() -> SentenceEncoder:
 
 
 def texts(tokens: int, count: int, run: int) -> list[str]:
-    """Different texts of the given length; digits are a word piece each, with a space between them."""
+    """Return different texts of the given length; digits are a word piece each, with a space between them."""
     numbers = (f"{run:03}{number:04}" for number in range(count))
     return [" ".join((digits + "7" * tokens)[: tokens - SPECIAL]) for digits in numbers]
 

@@ -13,7 +13,7 @@ from tests.small_run import prepare_questions
 
 @pytest.fixture
 def endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Backbones:
-    """A folder to work in, and stand-ins for the encoder and the backbones."""
+    """Work in a new folder, with stand-ins for the encoder and the backbones."""
     (tmp_path / "results").mkdir()
     monkeypatch.chdir(tmp_path)
     for module in ("cli.route", "harness.runner.setup"):
@@ -25,7 +25,7 @@ def endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Backbones:
 
 @pytest.fixture
 def trained(endpoint: Backbones) -> Path:
-    """The checkpoint of a finished cell, and the questions."""
+    """Return the checkpoint of a finished cell whose questions are prepared."""
     prepare_questions()
     write(TRAINED)
     (TRAINED.parent / "run.json").write_text("{}")

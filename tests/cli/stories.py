@@ -44,7 +44,7 @@ class Story:
 
 
 def prepare(items: Sequence[Item]) -> None:
-    """Questions of one benchmark, all of them for the test."""
+    """Write the questions of one benchmark, all of them for the test."""
     benchmark = items[0].benchmark
     ids = [item.id for item in items]
     sums = {name: checksum(items) for name in ("checksum", "split_checksum", "pool_checksum")}
@@ -57,7 +57,7 @@ def prepare(items: Sequence[Item]) -> None:
 
 
 def finish(cell: Cell, items: Sequence[Item], stories: Sequence[Story]) -> None:
-    """A finished cell below the working folder, one story a question; its utility is the length of the answer."""
+    """Write a finished cell below the working folder, a story a question; utility is the length of the answer."""
     folder = layout.cell(PRESET, cell)
     answered = asyncio.run(_walk(cell, items, stories))
     record = run_record(cell.method, cell.backbone, cell.benchmark, cell.seed, len(items))

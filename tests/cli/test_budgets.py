@@ -24,7 +24,7 @@ CELLS = "results/smoke/cells"
 
 def test_cells_of_a_run_share_its_budget_and_go_on_to_the_same_bytes(endpoint: Backbones, tmp_path: Path) -> None:
     def run(folder: Path, one: Cell, calls: int | None) -> int:
-        """How many calls a cell asks within a budget."""
+        """Run a cell within a budget; return how many calls it asks."""
         changes = {"benchmarks": ["gsm_hard"], "limit": {"test": QUESTIONS}, "budget": {"calls": calls}}
         before = endpoint.asked
         with contextlib.chdir(folder):

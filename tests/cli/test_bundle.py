@@ -64,7 +64,7 @@ def packed(finished: Path, path: Path, *, whole: bool = True) -> Path:
 
 @pytest.fixture(scope="module")
 def bundles(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A bundle with questions and checkpoints, and one without."""
+    """Return a bundle with questions and checkpoints, and one without."""
     folder = tmp_path_factory.mktemp("bundles")
     return {name: packed(finished, folder / f"{name}.tar.zst", whole=name == "whole") for name in ("whole", "bare")}
 
@@ -81,7 +81,7 @@ def bare(bundles: dict[str, Path]) -> Path:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder on a machine without network and simulator."""
+    """Work in a folder on a machine without network and simulator."""
 
     def closed(*_: object, **__: object) -> None:
         raise AssertionError("something reached for a server")
@@ -93,7 +93,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def unpacked(bundle: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> Preset:
-    """The preset of a bundle that the working folder is now unpacked from."""
+    """Unpack a bundle, make that the working folder, and return its preset."""
     unpack(bundle, place / "new")
     monkeypatch.chdir(place / "new")
     return settled()
@@ -201,7 +201,7 @@ def test_what_was_not_recorded_is_one_line(whole: Path, place: Path, monkeypatch
 
 
 def changed(whole: Path, path: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], object]) -> Path:
-    """The bundle with other members, as somebody would write them who knows the form."""
+    """Write the bundle with other members, as somebody would who knows the format."""
     found = [(tarfile.TarInfo(name), content) for name, content in members(whole)]
     change(found)
     with zstandard.open(path, "wb") as stream, tarfile.open(fileobj=stream, mode="w|") as tar:

@@ -34,7 +34,7 @@ SOURCE = config.preset("embedded", {"benchmarks": ["gsm_hard"]})
 
 @pytest.fixture(autouse=True)
 def questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[str]]:
-    """Ids of the prepared training and test questions of the measured preset, in a fresh folder."""
+    """Prepare the measured preset in a new folder; return the ids of its training and test questions."""
     monkeypatch.chdir(tmp_path)
     prepare_questions("embedded")
     prepared = read(layout.manifest("embedded", "gsm_hard"), layout.items("embedded", "gsm_hard"))
@@ -42,7 +42,7 @@ def questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str
 
 
 def call(item: str, key: str, backbone: str = "qwen-2.5-14B", prompt: int = 100) -> dict[str, object]:
-    """A use of a model; equal keys are one call."""
+    """Return a use of a model; equal keys are one call."""
     given = {"item_id": item, "backbone": backbone, "key": key, "prompt_tokens": prompt, "completion_tokens": 10}
     others = {"step": 1, "purpose": "solve", "slot": 0, "role": "", "cost": 0.0, "is_step": True}
     return {**given, **others, "finish_reason": "stop", "error": None}
@@ -137,7 +137,7 @@ POOL = ("small", "middle", "large")
 
 
 def own(**changes: object) -> config.Preset:
-    """A preset with three backbones of its own, from the smallest on, the replies of which have at most 8 tokens."""
+    """Return a preset with a pool of three, from the smallest on, whose replies have at most 8 tokens."""
     pool = {
         key: {"model": f"me/{key}", "parameters_b": size, "description": "My own.", "max_tokens": 8}
         for size, key in enumerate(POOL, 1)

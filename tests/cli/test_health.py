@@ -48,7 +48,7 @@ def listing(*names: str, status: int = 200, **changes: Any) -> Callable[[web.Req
 
 @pytest.fixture
 def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> config.Preset:
-    """Two backbones, one benchmark, its questions prepared."""
+    """Return a preset of two backbones and one benchmark, its questions prepared."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GMR_ENDPOINTS", str(tmp_path / "endpoints.yaml"))
     preset = config.preset("cpu_server", PRESET)

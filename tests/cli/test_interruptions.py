@@ -42,7 +42,7 @@ def settings(*given: str) -> list[str]:
 
 
 def run(folder: Path, *given: str) -> None:
-    """A command in this process."""
+    """Run a command in this process."""
     with contextlib.chdir(folder):
         ended = gmr(*given)
     assert ended.exit_code == 0, ended.output
@@ -57,7 +57,7 @@ def start(folder: Path, *given: str, program: str = "cli.main", **more: object) 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Questions and calibration of one mini-benchmark."""
+    """Prepare questions and calibration of one mini-benchmark."""
     folder = tmp_path_factory.mktemp("prepared")
     (folder / "results").mkdir()
     run(folder, "data", "--benchmark", "gsm_hard", *settings(*SETTINGS))
@@ -73,7 +73,7 @@ def place(prepared: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def undisturbed(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Cell], dict[str, bytes]]:
-    """What a cell leaves behind that nothing disturbed."""
+    """Return a function to the results of a cell that nothing disturbed."""
     folder = tmp_path_factory.mktemp("undisturbed") / "run"
     shutil.copytree(prepared, folder)
 
@@ -90,7 +90,7 @@ def results(folder: Path, cell: Cell = COT) -> dict[str, bytes]:
 
 
 def logged(folder: Path, cell: Cell = COT) -> int:
-    """How many calls a log holds that a process may just be making."""
+    """Count the calls in a log that a process may just be writing."""
     log = folder / layout.call_log("smoke", cell)
     try:
         return len(calls_of(log)) if log.exists() else 0

@@ -51,7 +51,7 @@ REFUSED: Mapping[str, list[str]] = {
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
-    """What every plan said; all of them from one process."""
+    """Return status and output of every plan, all of them from one process."""
     commands = {**{name: words for name, (words, _) in PLANS.items()}, **WHOLE, **REFUSED}
     return dict(zip(commands, plans(checkout(tmp_path_factory.mktemp("plans")), [*commands.values()]), strict=True))
 

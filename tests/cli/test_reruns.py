@@ -73,7 +73,7 @@ SNAKEMAKE = "import sys; sys.executable = sys.argv.pop(1); from snakemake.cli im
 
 
 def snakemake(house: Path, *words: str, targets: Sequence[str] = TARGETS, status: int = 0) -> str:
-    """What Snakemake says in a checkout of its own, whose modules it imports and whose ``gmr`` it calls."""
+    """Run Snakemake in a checkout, whose modules it imports and whose ``gmr`` it calls; return its output."""
     given = {key: value for key, value in os.environ.items() if key not in ("PYTHONSAFEPATH", "PYTHONPATH")}
     ended = subprocess.run(
         [sys.executable, "-c", SNAKEMAKE, str(house / "bin" / "python"), "--cores", "1", *targets, *CONFIG, *words],
@@ -92,7 +92,7 @@ def snakemake(house: Path, *words: str, targets: Sequence[str] = TARGETS, status
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkout whose jobs only pretend."""
+    """Return a checkout whose jobs only pretend."""
     folder = copied_suite(tmp_path_factory.mktemp("house"))
     (folder / "bin").mkdir()
     (folder / "bin" / "gmr").write_text(COMMAND.replace("{python}", sys.executable))
@@ -102,7 +102,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def made(house: Path) -> str:
-    """What the run that made the targets said: it failed, was killed, was locked out, and went on to its end."""
+    """Return the output of the run that made the targets, after one failed, one was killed and one locked out."""
     (house / "fails").write_text("single")
     failed = snakemake(house, "endpoints=served", status=1)
     log = "results/smoke/logs/cells/single/humaneval/qwen-2.5-14B/seed0.log"
@@ -139,7 +139,7 @@ def test_a_run_says_what_is_to_do_what_is_done_and_where_it_is(made: str) -> Non
 
 @contextmanager
 def changed(path: Path, old: str, new: str) -> Iterator[None]:
-    """A file with one text in place of another, until the end of the block."""
+    """Replace a text in a file until the end of the block."""
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
@@ -154,7 +154,7 @@ Reruns = Callable[..., set[str]]
 
 @pytest.fixture(scope="module", params=["remembered", "forgotten"])
 def reruns(house: Path, made: str, request: pytest.FixtureRequest) -> Iterator[Reruns]:
-    """The jobs that a dry run plans now; once with what Snakemake remembers of the run, once without."""
+    """Return the jobs that a dry run plans; once with what Snakemake remembers of the run, once without."""
     memory = house / ".snakemake"
     if request.param == "forgotten":
         memory.rename(house / "remembered")

@@ -32,7 +32,7 @@ from tests.scripted import ScriptedClient
 
 
 def route(*words: str, at: tuple[str, ...] = ("--benchmark", "gsm_hard")) -> str:
-    """What the command prints; its error is raised."""
+    """Return what the command prints; its error is raised."""
     return gmr("route", "--preset", "smoke", *at, *words).stdout
 
 
@@ -88,7 +88,7 @@ def test_a_trajectory_is_the_one_that_the_router_walks_at_test_time(trained: Pat
 
 
 def _walked_by_hand(item: Item) -> Trajectory:
-    """The trajectory of the same router with a scripted client and without the command."""
+    """Return the trajectory of the same router with a scripted client and without the command."""
     router = build("gmr", setting(), VARIANT)
     router.load(checkpoint.load(TRAINED))
     client, rules = ScriptedClient(Reply(REPLY, 100, 10, "stop", "m")), benchmark("gsm_hard").output_rules
@@ -110,7 +110,7 @@ class _Idle:
 
 
 def _probabilities(found: Mapping[str, Any]) -> dict[tuple[int, str, int], tuple[str, float]]:
-    """The decisions of a document as a context records them: each with the probability of what was chosen."""
+    """Return the decisions of a document as a context records them, with the probability of each."""
     made: dict[tuple[int, str, int], tuple[str, float]] = {}
     for step in found["record"]["steps"]:
         number = step["number"]

@@ -19,7 +19,7 @@ CHECKS = "assert middle([3, 1, 2]) == 2\nassert middle([5, 5, 1]) == 5\n"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to give commands in, with a right program and its checks."""
+    """Work in a folder with a right program and its checks."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "results").mkdir()
     (tmp_path / "middle.py").write_text(MIDDLE, encoding="utf-8-sig")

@@ -35,7 +35,7 @@ QUARTER, HALF = math.log(0.25), math.log(0.5)
 
 
 def step(number: int, write: str, halt: str, *retrieved: str) -> list[Decision]:
-    """The decisions of one step of the router."""
+    """Return the decisions of one step of the router."""
     return [
         Decision(number, "role", 0, f"Math/R{number}", 4, QUARTER),
         Decision(number, "backbone", 0, "small", 2, HALF),
@@ -59,7 +59,7 @@ AGGREGATE = Ask("The answer is 7", [("user", "Together?")], how={"step": 3, "pur
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with two finished cells: GMR is right, right and wrong; CoT wrong, without an answer, and right."""
+    """Finish two cells in a folder: GMR is right, right and wrong; CoT wrong, without an answer, and right."""
     (tmp_path / "results").mkdir()
     monkeypatch.chdir(tmp_path)
     prepare(ITEMS)
@@ -133,7 +133,7 @@ def test_the_list_counts_the_numbers_of_ids(run: Path) -> None:
 
 
 def steps_of(method: str, backbone: str, story: Story) -> tuple[StepRecord, ...]:
-    """What a trajectory is made into."""
+    """Return the steps that a trajectory is shown as."""
     cell = Cell(method, "gsm_hard", backbone, 0)
     finish(cell, ITEMS[:1], [story])
     (record,) = records("embedded", cell, {ITEMS[0].id: ITEMS[0]})

@@ -50,7 +50,7 @@ def setting() -> Setting:
 
 
 def write(path: Path, variant: Mapping[str, Any] = VARIANT, **changes: Any) -> Path:
-    """An untrained router as a finished cell would leave it; ``changes`` to its facts."""
+    """Write an untrained router as a finished cell leaves it, with ``changes`` to its facts."""
     settings, encoder = Config(**variant), FakeEncoder()
     pool = pool_of(settings, setting())
     roles, backbones = (

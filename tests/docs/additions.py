@@ -17,23 +17,23 @@ _FRAGMENT = re.compile(r"```yaml\n# (config/\S+)\n(.*?)```", re.DOTALL)
 
 
 def section(name: str) -> str:
-    """The part of the page on adding things under a heading."""
+    """Return the part of the page on adding things under a heading."""
     text = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
     return text.split(f"\n## {name}\n")[1].split("\n## ")[0]
 
 
 def programs(name: str) -> list[str]:
-    """The programs in a section."""
+    """Return the programs in a section."""
     return re.findall(r"```python\n(.*?)```", section(name), re.DOTALL)
 
 
 def fragments(name: str) -> list[tuple[str, dict[str, Any]]]:
-    """What a section adds to files of the configuration, by file."""
+    """Return what a section adds to files of the configuration, by file."""
     return [(path, yaml.safe_load(text)) for path, text in _FRAGMENT.findall(section(name))]
 
 
 def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Mappings are merged, anything else is replaced."""
+    """Return merged mappings; any other value is replaced."""
     both = {
         key: merged(old[key], value) if isinstance(value, Mapping) and isinstance(old.get(key), Mapping) else value
         for key, value in new.items()
@@ -49,7 +49,7 @@ def add(folder: Path, path: str, new: Mapping[str, Any]) -> None:
 
 
 def suite(folder: Path, *sections: str) -> Path:
-    """The suite with two methods and the router of the README more, and what sections of the page add."""
+    """Copy the suite and add two methods, the router of the README, and what sections of the page add."""
     copied_suite(folder)
     for name, program in zip(METHODS, programs("A method"), strict=True):
         (folder / "baselines" / f"{name}.py").write_text(program)

@@ -26,7 +26,7 @@ for words in json.loads(sys.argv[1]):
 
 
 def python(folder: Path, *words: str) -> str:
-    """What a program printed in a suite; AssertionError with what it said where it failed."""
+    """Run a program in a suite and return what it printed."""
     given = {**os.environ, "PYTHONPATH": str(folder), "GMR_DATA_DIR": "my-data"}
     command = [sys.executable, *words]
     ended = subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, timeout=200, check=False)
@@ -35,7 +35,7 @@ def python(folder: Path, *words: str) -> str:
 
 
 def gmr(folder: Path, preset: str, commands: list[str], **settings: str) -> str:
-    """What commands of the suite printed that were given one after the other, all under the same settings."""
+    """Run commands of the suite one after the other under the same settings; return what they printed."""
     overrides = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     given = [[*command.split(), "--preset", preset, *overrides] for command in commands]
     return python(folder, "-c", _COMMANDS, json.dumps(given))
@@ -43,7 +43,7 @@ def gmr(folder: Path, preset: str, commands: list[str], **settings: str) -> str:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The two methods and the backbone on a few questions, in one process."""
+    """Run the two methods and the backbone on a few questions, in one process."""
     suite = additions.suite(tmp_path_factory.mktemp("adding") / "suite", "A backbone")
     where = {
         "majority": "qwen-2.5-14B",

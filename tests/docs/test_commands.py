@@ -34,7 +34,7 @@ class Command(NamedTuple):
 
 
 def shown(page: Path) -> Iterator[Command]:
-    """The commands in blocks of shell, without comments, assignments and redirections."""
+    """Yield the commands in blocks of shell, without comments, assignments and redirections."""
     variables: dict[str, str] = {}
     for language, block in FENCE.findall(page.read_text(encoding="utf-8")):
         for line in block.replace("\\\n", " ").splitlines() if language in ("", "sh", "console") else ():
@@ -53,13 +53,13 @@ def everything(*programs: str) -> list[Command]:
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the suite in which everything stands that the pages add to it."""
+    """Return a copy of the suite with everything that the pages add to it."""
     return additions.suite(tmp_path_factory.mktemp("docs") / "suite", "A backbone", "A benchmark")
 
 
 @pytest.fixture
 def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The configuration when the pages have added theirs; methods apart, whose modules this process cannot import."""
+    """Configure what the pages add, but for methods, whose modules this process cannot import."""
     shutil.copytree(ROOT / "config", tmp_path / "config")
     for path, new in (*additions.fragments("A backbone"), *additions.fragments("A benchmark")):
         additions.add(tmp_path, path, new)
@@ -71,7 +71,7 @@ def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def parse(words: Sequence[str]) -> dict[str, Any]:
-    """The parameters of a ``gmr`` command, read by its own parser."""
+    """Return the parameters of a ``gmr`` command, read by its own parser."""
     from cli.main import app
 
     group: Any = typer.main.get_command(app)
@@ -105,7 +105,7 @@ def test_targets_modules_and_scripts_exist() -> None:
 
 
 def parted(command: Command) -> tuple[list[str], tuple[str, ...]]:
-    """What Snakemake's own parser takes for targets, and the other words."""
+    """Return what Snakemake's own parser takes for targets, and the other words."""
     from snakemake.cli import parse_args
 
     # A number, so that no word is both a target and the value of this option.

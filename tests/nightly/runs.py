@@ -29,7 +29,7 @@ CACHE = "results/cache"
 
 
 def command(*words: str) -> list[str]:
-    """The run of all targets on two cores."""
+    """Return the command that makes all targets on two cores."""
     return [sys.executable, "-m", "snakemake", *TARGETS, "--cores", "2", "--quiet", "all", *words]
 
 
@@ -52,13 +52,13 @@ def run(folder: Path, *words: str, environment: Mapping[str, str] | None = None)
 
 
 def differences(one: Path, other: Path, preset: str = "smoke") -> list[str]:
-    """Names of files of results and reports that are not the same in both."""
+    """Return the names of files of results and reports that are not the same in both."""
     found, others = (results(folder, f"results/{preset}", "reports") for folder in (one, other))
     return sorted(name for name in found.keys() | others.keys() if found.get(name) != others.get(name))
 
 
 def asked(cell: Path) -> list[str]:
-    """Keys of the calls that a cell has attempted, as often as it has."""
+    """Return the keys of the calls that a cell has attempted, as often as it has."""
     path = cell / "attempts.jsonl"
     content = path.read_bytes() if path.exists() else b""
     # The last line may be torn: another process was killed while it wrote.
@@ -66,7 +66,7 @@ def asked(cell: Path) -> list[str]:
 
 
 def logged(folder: Path) -> dict[Path, set[str]]:
-    """Keys of the calls in the log of every cell, read from a copy: who opens a log mends it."""
+    """Return the keys in the log of every cell, read from a copy: who opens a log mends it."""
     found = {}
     for log in folder.rglob("calls.sqlite"):
         with tempfile.TemporaryDirectory(prefix="log-") as name:
@@ -79,7 +79,7 @@ def logged(folder: Path) -> dict[Path, set[str]]:
 
 @contextmanager
 def simulated(folder: Path, *words: str) -> Iterator[str]:
-    """``gmr simulate`` with the calibration of a folder while the block runs; its base URL."""
+    """Serve the calibration of a folder by ``gmr simulate`` while the block runs; yield the base URL."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -46,7 +46,7 @@ class Model(NamedTuple):
 
 @contextmanager
 def served(model: Model) -> Iterator[str]:
-    """A server while the block runs; its base URL."""
+    """Serve a model while the block runs; yield the base URL."""
     arguments = [str(value) for value in model]
     command = [sys.executable, "-m", "tests.nightly.server", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
@@ -59,14 +59,14 @@ def served(model: Model) -> Iterator[str]:
 
 
 def report(url: str) -> dict[str, Any]:
-    """What the server says of itself: requests, busy sequence-seconds, span, utilisation."""
+    """Return the server's record of itself: requests, busy sequence-seconds, span, utilisation."""
     with urllib.request.urlopen(url.removesuffix("/v1") + "/engine") as answer:
         found: dict[str, Any] = orjson.loads(answer.read())[ALL.key]
     return found
 
 
 def seconds_of(completion_tokens: int, model: Model) -> float:
-    """How long the server took for a reply of so many tokens."""
+    """Return how long the server took for a reply of so many tokens."""
     return completion_tokens * model.seconds / MEAN_TOKENS
 
 

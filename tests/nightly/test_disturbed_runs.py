@@ -22,7 +22,7 @@ SOONEST_S, LATEST_S = 5.0, 20.0
 
 @pytest.fixture(scope="module")
 def calm(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that nothing disturbed."""
+    """Finish a run that nothing disturbs."""
     folder = runs.checkout(tmp_path_factory.mktemp("calm") / "run")
     runs.run(folder)
     return folder

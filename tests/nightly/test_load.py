@@ -49,14 +49,14 @@ GSM_HARD = benchmark("gsm_hard")
 
 
 def questions(count: int) -> list[Item]:
-    """Made-up questions that differ in a number."""
+    """Return made-up questions that differ in a number."""
     text = "A train carries {} boxes, and every box holds as many apples as there are boxes. How many apples is that?"
     return [Item(id=f"q{n}", benchmark=GSM_HARD.key, question=text.format(n), gold="42") for n in range(count)]
 
 
 @asynccontextmanager
 async def runtime(url: str, places: int, folder: Path, encoder: SentenceEncoder) -> AsyncIterator[Runtime]:
-    """A runtime whose backbones all answer at one server, which is sent ``places`` requests at once."""
+    """Yield a runtime whose backbones all answer at one server, which is sent ``places`` requests at once."""
     async with AsyncExitStack() as stack:
         log = stack.enter_context(CallLog(folder / "calls.sqlite"))
         attempts = stack.enter_context(AttemptLog(folder / "attempts.jsonl"))
@@ -78,7 +78,7 @@ async def runtime(url: str, places: int, folder: Path, encoder: SentenceEncoder)
 
 
 async def bare(url: str, items: Sequence[Item], places: int) -> None:
-    """The same calls from a loop that does nothing but send them: AsyncOpenAI on aiohttp, ``places`` at once."""
+    """Send the same calls from a loop that does nothing else: AsyncOpenAI on aiohttp, ``places`` at once."""
     http = openai.DefaultAioHttpClient()
     async with openai.AsyncOpenAI(api_key="none", base_url=url, max_retries=0, http_client=http) as client:
         waiting = iter(items)
@@ -95,7 +95,7 @@ async def bare(url: str, items: Sequence[Item], places: int) -> None:
 
 
 async def ours(url: str, items: Sequence[Item], places: int, folder: Path) -> None:
-    """The evaluation loop of a cell."""
+    """Run the evaluation loop of a cell."""
     folder.mkdir()
     async with runtime(url, places, folder, FakeEncoder()) as place:
         await evaluate(SingleLLM(BACKBONE), items, place, "measured", in_flight=2 * places)
@@ -109,7 +109,7 @@ class Pass(NamedTuple):
 
 
 def measured(model: Model, calls: int, folder: Path, *, by_us: bool) -> Pass:
-    """One pass over the questions, one call each, before a fresh server in a process of its own."""
+    """Measure one pass over the questions, one call each, before a fresh server in a process of its own."""
     items = questions(calls)
     with served(model) as url:
         before = time.process_time()
@@ -143,7 +143,7 @@ class Step(NamedTuple):
 
 
 def greedy(chains: Sequence[Sequence[Step]], places: int) -> float:
-    """Seconds from the first call to the end of the last chain.
+    """Return the seconds from the first call to the end of the last chain.
 
     The first that is ready gets the next free place. A call that another chain has made takes no time, and one that
     another chain is making takes until that ends, as with one client for all.
@@ -188,7 +188,7 @@ class Watched(Training):
 
 
 async def trained(url: str, model: Model, folder: Path, encoder: SentenceEncoder) -> float:
-    """Seconds of the rollouts of three updates over those of the greedy schedule of their calls."""
+    """Return the seconds of the rollouts of three updates over those of the greedy schedule of their calls."""
     config = Config(**methods()["gmr"].config)
     method = gmr.build(Setting("pool", POOL, GSM_HARD.key, GSM_HARD.role_domain, 0, 1), config)
     async with runtime(url, model.places, folder, encoder) as place:

@@ -67,7 +67,7 @@ def snakemake(*words: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A checkout whose pool is served by llama.cpp while the tests run."""
+    """Yield a checkout whose pool is served by llama.cpp while the tests run."""
     folder = runs.checkout(tmp_path_factory.mktemp("words") / "run")
     (folder / "results").mkdir()
     named = [f"{name}={WEIGHTS}" for name in NAMES]
@@ -86,7 +86,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def finished(folder: Path) -> Path:
-    """The run, killed twice on the way; no finished call may be asked again."""
+    """Finish the run, killed twice on the way; no finished call may be asked again."""
     again = 0
     for seconds in (*KILLED_AFTER_S, None):
         kept = runs.logged(folder)

@@ -51,7 +51,7 @@ _LATENCY_S = "0.2"
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[None]:
-    """A node that is a cluster, while the block runs."""
+    """Make this node a cluster while the block runs."""
     host = socket.gethostname()
     for name in ("state", "spool"):
         (folder / name).mkdir(parents=True)

@@ -24,7 +24,7 @@ CONFIG = ["--config", "preset=smoke", "methods=[single]", "benchmarks=[gsm_hard]
 
 @pytest.fixture(scope="module", params=[f"snakemake=={OLDEST}", "snakemake"])
 def interpreter(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with one version of Snakemake and, for the rest, the packages of this one."""
+    """Make an environment with one version of Snakemake and, for the rest, the packages of this one."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=True)
     packages = next(folder.glob("lib/python*/site-packages"))

@@ -19,14 +19,14 @@ _LOCAL = ("file:", "data:")
 
 @pytest.fixture(scope="session")
 def reports(finished: Path) -> Path:
-    """The folder of the preset's reports."""
+    """Return the folder of the preset's reports."""
     return finished / "reports" / "smoke"
 
 
 # A module at a time: while it is open, no other test of the process can run an event loop of its own.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A headless Chromium; tests are skipped where there is none."""
+    """Yield a headless Chromium; tests are skipped where there is none."""
     if CHROMIUM is None:
         pytest.skip("no Chromium: install it, or name one in GMR_CHROMIUM")
     from playwright.sync_api import sync_playwright
@@ -39,7 +39,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    """A page that fails its test on an error in the console, an exception, or a request that leaves the disk."""
+    """Yield a page that fails its test on an error in the console, an exception, or a request that leaves the disk."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
     page = context.new_page()
     faults: list[str] = []

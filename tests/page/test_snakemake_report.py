@@ -23,7 +23,7 @@ NOWHERE = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY
 
 @pytest.fixture(scope="module")
 def archive(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> ZipFile:
-    """The report of a run that is finished."""
+    """Make the report of a finished run."""
     folder = checkout(tmp_path_factory.mktemp("report"))
     for name in ("results", "reports"):
         (folder / name).symlink_to(finished / name)

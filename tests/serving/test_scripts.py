@@ -33,7 +33,7 @@ SCRIPTS = [
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder to work in, with a program in the place of the servers'; whatever it started is ended."""
+    """Work in a folder with a program in the place of the servers'; end whatever it started."""
     monkeypatch.chdir(tmp_path)
     program = tmp_path / "vllm"
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE))} "$@"\n')
@@ -49,7 +49,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def free_ports(number: int) -> int:
-    """The first of some ports in a row that nothing listens on."""
+    """Return the first of some ports in a row that nothing listens on."""
     while True:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -64,7 +64,7 @@ def free_ports(number: int) -> int:
 
 
 def started(folder: Path) -> list[int]:
-    """Processes of the servers that came so far, in the order in which they did."""
+    """Return the processes of the servers so far, in the order of their start."""
     lines = (folder / "events").read_text().splitlines() if (folder / "events").exists() else []
     return [int(line.split()[-1]) for line in lines if " begins " in line]
 
@@ -82,7 +82,7 @@ def script(name: str, *words: str) -> list[str]:
 
 
 def printed(name: str, *words: str) -> tuple[list[list[str]], str]:
-    """The servers' command lines that a script prints, and the addresses."""
+    """Return the servers' command lines that a script prints, and the addresses."""
     said = subprocess.run(script(name, "--print", *words), capture_output=True, text=True, check=True).stdout
     lines = said.splitlines()
     commands = [shlex.split(line) for line in lines if line.startswith("env ")]
@@ -94,7 +94,7 @@ def option(command: list[str], name: str) -> str:
 
 
 def names(command: list[str]) -> list[str]:
-    """What a server calls its model, one name or several."""
+    """Return the names of a server's model, one or several."""
     if "--alias" in command:
         return [option(command, "alias")]
     if "--served-model-name" not in command:

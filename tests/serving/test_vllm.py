@@ -45,7 +45,7 @@ PRESET = config.preset("cpu_server")
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Working in a fresh folder, the server up, the questions prepared; gives the URL."""
+    """Start the server in a fresh folder, prepare the questions, and yield the URL."""
     folder = tmp_path_factory.mktemp("vllm")
     (folder / "results").mkdir()
     with pytest.MonkeyPatch.context() as patch:
@@ -89,7 +89,7 @@ def test_every_method_runs_on_two_questions_of_every_benchmark(method: str, serv
 
 
 def ask(*requests: Request) -> list[Reply]:
-    """The replies through the suite's own client, each request at the same time as the others."""
+    """Return the replies to requests sent at the same time through the suite's own client."""
 
     async def asked() -> list[Reply]:
         endpoints = load(Path(os.environ["GMR_ENDPOINTS"]), [BACKBONE])

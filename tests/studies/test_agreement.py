@@ -22,7 +22,7 @@ FEW = 200
 
 @pytest.fixture(scope="module")
 def texts() -> pd.DataFrame:
-    """Every recorded text under every rule."""
+    """Grade every recorded text under every rule."""
     if not (named := os.environ.get("GMR_DATA_DIR")):
         pytest.skip("GMR_DATA_DIR is not set: no recorded outputs")
     folder = Path(named)
@@ -30,7 +30,7 @@ def texts() -> pd.DataFrame:
 
 
 def agreeing(compared: pd.DataFrame) -> tuple[int, int]:
-    """Verdicts under the same rule: how many agree, and how many there are."""
+    """Return how many verdicts under the same rule agree, and how many there are."""
     same = compared[compared["upstream's rule"] == "the same"]
     return (same["class"] == "").sum(), len(same)
 
