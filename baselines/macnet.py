@@ -195,19 +195,14 @@ async def run(exchange: Exchange) -> str:
         for predecessor in graph.predecessors[node]:
             await delivered[predecessor].wait()
         received = [solutions[predecessor] for predecessor in graph.predecessors[node]]
-        solutions[node] = await _solution(exchange, node, received)
+        refined = await gather(exchange.refine(solution, node, edge) for edge, solution in enumerate(received))
+        candidates = refined or [await exchange.solve(node)]
+        solutions[node] = candidates[0] if len(candidates) == 1 else await exchange.merge(candidates, node)
         delivered[node].set()
 
     await gather(deliver(node) for node in graph.nodes)
     final = [solutions[leaf] for leaf in graph.leaves]
     return final[0] if len(final) == 1 else await exchange.merge(final, len(graph.nodes))
-
-
-async def _solution(exchange: Exchange, node: int, received: list[str]) -> str:
-    if not received:
-        return await exchange.solve(node)
-    candidates = await gather(exchange.refine(solution, node, edge) for edge, solution in enumerate(received))
-    return candidates[0] if len(candidates) == 1 else await exchange.merge(candidates, node)
 
 
 class Config(Declaration):

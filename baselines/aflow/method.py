@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, ValidationError
 
 from baselines.aflow import search
-from baselines.aflow.operators import Interpreter
+from baselines.aflow.operators import run_workflow
 from baselines.aflow.optimizer import Optimizer, Situation, clipped
 from baselines.aflow.search import Failure, Round
 from baselines.aflow.workflow import check, start
@@ -62,7 +62,7 @@ class AFlow:
 
     async def solve(self, item: Item, context: Context) -> str:
         """Return the answer of the workflow to a question."""
-        return await Interpreter(self.workflow, self._executor).solve(item, context)
+        return await run_workflow(self.workflow, self._executor, context)
 
     def utility(self, answered: Answered) -> float:
         """Return 1 for a right answer and 0 for a wrong one, whatever it costs."""
@@ -144,7 +144,10 @@ class AFlow:
 
     async def _score(self, entry: Round, rounds: Sequence[Round], training: Training) -> Round:
         """Run a workflow once on every training question (D-AF-6)."""
-        solve = Interpreter(entry.tried, self._executor).solve
+
+        async def solve(item: Item, context: Context) -> str:
+            return await run_workflow(entry.tried, self._executor, context)
+
         episode = Episode(entry.round, 0)
         training.plan(len(training.items))
         with training.timed("validation"):

@@ -15,7 +15,6 @@ from baselines.aflow.workflow import (
     MOST_REPEATS,
     PROGRAMMER,
     TEST,
-    Node,
     Status,
     Workflow,
 )
@@ -24,7 +23,6 @@ from harness.agents.code_tools import NO_PROGRAM, computing, programs
 from harness.agents.prompts import Record, question_prompt, team_prompt
 from harness.agents.trajectory import Context, Decision
 from harness.benchmarks.extraction import fenced
-from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.llm.request import Kind, Message, Reply, Turn
 
@@ -199,38 +197,19 @@ class Result(NamedTuple):
     status: Status | None
 
 
-class Interpreter:
-    """Interpreter of a checked workflow: a step a node, in order; the runs of one node are concurrent."""
-
-    def __init__(self, workflow: Workflow, executor: str) -> None:
-        self._workflow = workflow
-        self._executor = executor
-
-    async def solve(self, item: Item, context: Context) -> str:
-        """Return the output of the last node."""
-        results: dict[str, Result] = {}
-        for step, node in enumerate(self._workflow.nodes, 1):
-            results[node.id] = await self._run(node, step, results, context)
-        return results[self._workflow.nodes[-1].id].texts[0]
-
-    async def _run(self, node: Node, step: int, results: Mapping[str, Result], context: Context) -> Result:
+async def run_workflow(workflow: Workflow, executor: str, context: Context) -> str:
+    """Run a checked workflow, a step a node and the runs of one node concurrent, and return the last node's output."""
+    results: dict[str, Result] = {}
+    for step, node in enumerate(workflow.nodes, 1):
         if node.when is not None and results[node.when.node].status != node.when.outcome:
-            return _passed_through(node, results)
-        records = _records(node, results)
-        runs = (NodeRun(context, self._executor, step, repetition) for repetition in range(node.repeat))
-        return _joined(await gather(RUN[node.operator](run, node.instruction, records) for run in runs))
-
-
-def _passed_through(node: Node, results: Mapping[str, Result]) -> Result:
-    """Return the result of the first input, or of the watched node, without a status."""
-    watched = [node.when.node] if node.when else []
-    return Result(results[(*node.sources, *watched)[0]].texts, None)
-
-
-def _records(node: Node, results: Mapping[str, Result]) -> list[Record]:
-    return [Record(f"Result of {name}", text) for name in node.sources for text in results[name].texts if text.strip()]
-
-
-def _joined(outputs: list[NodeOutput]) -> Result:
-    ordered = sorted(outputs, key=lambda output: output.status == "failed")
-    return Result(tuple(output.text for output in ordered), ordered[0].status)
+            # A node left out passes its first input on, or what it watches, without a status.
+            source = (*node.sources, node.when.node)[0]
+            results[node.id] = Result(results[source].texts, None)
+            continue
+        texts = ((name, text) for name in node.sources for text in results[name].texts)
+        records = [Record(f"Result of {name}", text) for name, text in texts if text.strip()]
+        runs = (NodeRun(context, executor, step, repetition) for repetition in range(node.repeat))
+        outputs = await gather(RUN[node.operator](run, node.instruction, records) for run in runs)
+        outputs.sort(key=lambda output: output.status == "failed")
+        results[node.id] = Result(tuple(output.text for output in outputs), outputs[0].status)
+    return results[workflow.nodes[-1].id].texts[0]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from baselines.aflow.operators import CANDIDATES, HEADER, Interpreter, NodeRun
+from baselines.aflow.operators import CANDIDATES, HEADER, NodeRun, run_workflow
 from baselines.aflow.workflow import MOST_NODES, MOST_REPEATS, Workflow, check, start
 from harness.agents.prompts import question_prompt
 from harness.agents.trajectory import Trajectory
@@ -26,7 +26,7 @@ GOOD = fenced("def double(x):\n    return 2 * x  # good")
 async def run(workflow: Workflow, client: Any, item: Item = ITEM, **equipment: Any) -> Trajectory:
     check(workflow, {"humaneval": "Code", "mmlu_pro": "Commonsense"}.get(item.benchmark, "Math"))
     context = scripted.context(item, client, RULES, **{"code_tools": Bench(), "extract": None, **equipment})
-    return context.close(await Interpreter(workflow, "small").solve(item, context))
+    return context.close(await run_workflow(workflow, "small", context))
 
 
 def calls(trajectory: Trajectory) -> list[tuple[int, str, int]]:
