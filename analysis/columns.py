@@ -144,10 +144,10 @@ def table(
     label: str,
     caption: str,
     rows: Iterable[tuple[str, ...]],
-    heads: Sequence[str],
     groups: Groups,
     legend: Iterable[str],
     frame: pd.DataFrame,
+    heads: Sequence[str] = ("Method", "LLM"),
 ) -> Table:
     """Return a table of results."""
     about = notes.about(results, caption)

@@ -19,7 +19,6 @@ def build(source: Source) -> Table:
         label=f"cost-{benchmark.replace('_', '-')}",
         caption=f"Accuracy and cost on {results.benchmarks[benchmark]}.",
         rows=columns.labels(frame),
-        heads=("Method", "LLM"),
         groups={
             ("Accuracy (%)", n): columns.accuracies(frame),
             ("Cost of a question (1e-4)", n): {**columns.costs(frame, FAR), **columns.all_calls(frame)},

@@ -33,7 +33,6 @@ def build(source: Source) -> Table:
         label="costs",
         caption="Calls, tokens and cost of a test question.",
         rows=columns.labels(results.ran),
-        heads=("Method", "LLM"),
         groups={
             (title, n): _group(rows, key in results.published.costs)
             for key, title, n, rows in by_benchmark(results, frame)

@@ -35,7 +35,6 @@ def build(source: Source) -> Table:
         label="errors",
         caption="Answers without a verdict, in percent of all answers to test questions.",
         rows=columns.labels(results.ran),
-        heads=("Method", "LLM"),
         groups={(title, n): _group(rows) for _, title, n, rows in by_benchmark(results, frame)},
         legend=_legend(frame),
         frame=frame[frame["ran"]].reset_index()[shown],
@@ -62,13 +61,13 @@ def _group(rows: pd.DataFrame) -> dict[str, list[Entry]]:
         format_series(rows[name].where(rows[name] > 0), f"{title[0].upper()} {{:.1f}}") for name, title in NAMES.items()
     ]
     below = pd.concat(kinds, axis=1).apply(lambda row: ", ".join(filter(None, row)), axis=1)
-    group = {"No verdict": entries(_sum(rows, list(NAMES)), missing=NOT_RUN, below=below)}
-    group["At limit"] = entries(_sum(rows, ["cut_off"]), missing=NOT_RUN)
-    return group | ({"Stopped": entries(_sum(rows, _STOPPED), missing=NOT_RUN)} if _has_programs(rows) else {})
-
-
-def _sum(rows: pd.DataFrame, names: list[str]) -> pd.Series:
-    return format_series(rows[names].sum(axis=1).where(rows["ran"]), "{:.1f}")
+    parts = {"No verdict": [*NAMES], "At limit": ["cut_off"], **({"Stopped": _STOPPED} if _has_programs(rows) else {})}
+    return {
+        title: entries(
+            rows[names].sum(axis=1).where(rows["ran"]), "{:.1f}", NOT_RUN, below=below if names == [*NAMES] else ""
+        )
+        for title, names in parts.items()
+    }
 
 
 def _legend(frame: pd.DataFrame) -> Iterator[str]:

@@ -57,7 +57,6 @@ def build(source: Source) -> Table:
         label="hw-cost",
         caption=f"FLOPs and {kind} wall-clock time of a test question.",
         rows=[("rows", row.method_title, row.backbone_title) for row in results.rows.loc[rows].itertuples()],
-        heads=("Method", "LLM"),
         groups=groups,
         legend=_legend(results, frame, list(timings.values())),
         frame=frame.reset_index()[_COLUMNS],

@@ -44,19 +44,13 @@ def build(source: Source) -> Table:
             "Either, %": entries(100 * rows["repeated"] / rows["n_test"], "{:.1f}"),
         },
     }
-    kinds = [split.data for split in prepared]
+    names = rows.assign(section="benchmarks", data=[split.data for split in prepared])
+    kinds = ", ".join(sorted(set(names["data"])))
     return Table(
         label="leak-report",
-        caption=(
-            f"Training questions found again in the test ({', '.join(sorted(set(kinds)))} data, splits "
-            f"{preset.splits})."
-        ),
+        caption=f"Training questions found again in the test ({kinds} data, splits {preset.splits}).",
         simulated=preset.simulated,
-        shown=lay_out(
-            labels(rows.assign(section="benchmarks", data=kinds), "section", "benchmark_title", "data"),
-            ("Benchmark", "Data"),
-            groups,
-        ),
+        shown=lay_out(labels(names, "section", "benchmark_title", "data"), ("Benchmark", "Data"), groups),
         notes=_NOTES,
         provenance={
             "preset": preset.name,

@@ -105,7 +105,7 @@ class Study:
             ("Seed", ""): dict(zip(map(str, self.seeds), entries[len(summary) :], strict=True)),
         }
         frame = frame.assign(run=table_run_id(self.results.cells))
-        return columns.table(self.results, label, caption, labels, heads, groups, notes, frame)
+        return columns.table(self.results, label, caption, labels, groups, notes, frame, heads)
 
 
 def read_study(source: Source) -> Study:
@@ -198,9 +198,11 @@ def _notes(study: Study) -> Iterator[str]:
         yield f"Dominated, {DAGGER}: another single backbone is at least as accurate on these questions, and cheaper."
 
 
-def t_margin(values: pd.Series) -> float:
-    """Return half the width of the 95 % t interval of a mean; not a number for fewer than two values."""
-    return t_quantile(len(values) - 1) * float(values.sem()) if len(values) > 1 else math.nan
+def t_interval(values: pd.Series) -> tuple[float, float, float]:
+    """Return the mean and the ends of its 95 % t interval, which are not a number for fewer than two values."""
+    mean = float(values.mean())
+    margin = t_quantile(len(values) - 1) * float(values.sem()) if len(values) > 1 else math.nan
+    return mean, mean - margin, mean + margin
 
 
 def number(value: float, measure: Measure, sign: str = "") -> str:
@@ -223,8 +225,5 @@ def _mean(values: pd.Series, measure: Measure) -> str:
 
 def mean_difference(differences: pd.Series, measure: Measure) -> str:
     """Return the mean of paired differences as text, with its t interval over seeds."""
-    mean, margin = differences.mean(), t_margin(differences)
-    text = number(mean, measure, "+")
-    if math.isnan(margin):
-        return f"{text} (one seed, no interval)"
-    return f"{text} [{number(mean - margin, measure, '+')}, {number(mean + margin, measure, '+')}]"
+    mean, low, high = (number(value, measure, "+") for value in t_interval(differences))
+    return f"{mean} [{low}, {high}]" if len(differences) > 1 else f"{mean} (one seed, no interval)"

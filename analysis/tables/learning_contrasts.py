@@ -13,7 +13,7 @@ from analysis.learning_measures import MEASURES
 from analysis.source import Source
 from analysis.statistics import CONFIDENCE
 from analysis.table import Entry, Table
-from analysis.tables.learning import SINGLE, Line, Study, mean_difference, read_study, seed_entry, t_margin
+from analysis.tables.learning import SINGLE, Line, Study, mean_difference, read_study, seed_entry, t_interval
 from harness.runner.config import POOL
 
 BEST_SINGLE = "best_single"  # the most accurate single backbone on the same test questions
@@ -31,8 +31,7 @@ def build(source: Source) -> Table:
     for place, rows in pairs.groupby(_CONTRAST, sort=False):
         name, asks, a, b, backbone, benchmark, key = place
         values, measure = rows.set_index("seed")["value"], MEASURES[key]
-        mean, margin = values.mean(), t_margin(values)
-        statistics = pd.Series({"mean": mean, "low": mean - margin, "high": mean + margin, "n": len(values)})
+        statistics = pd.Series([*t_interval(values), len(values)], ["mean", "low", "high", "n"])
         summary = statistics.dropna().rename_axis("statistic").reset_index(name="value")
         frames += [rows.assign(statistic="difference"), summary.assign(seed="", **rows[_CONTRAST].iloc[0])]
         sides = f"{study.titles[a, backbone]} minus {_OTHERS.get(b) or study.titles[b, backbone]}"

@@ -170,13 +170,9 @@ def _legend(results: Results, frame: pd.DataFrame, name: str) -> Iterator[str]:
 
 def _after_holm(places: pd.DataFrame) -> str:
     tests = int(places["p"].notna().groupby(level=KEY[:2]).sum().max())
-    power = power_after_holm(int(places["n"].max()), tests)
-    return (
-        f"Where Holm's first threshold decides, {ALPHA} over {tests}, the power for such a difference is "
-        f"{100 * power:.0f} %."
-        if tests > 1
-        else ""
-    )
+    power = 100 * power_after_holm(int(places["n"].max()), tests)
+    threshold = f"Where Holm's first threshold decides, {ALPHA} over {tests}, the power for such a difference is"
+    return f"{threshold} {power:.0f} %." if tests > 1 else ""
 
 
 def _range(points: pd.Series) -> str:
