@@ -126,15 +126,14 @@ class Results:
         records = []
         for method, backbone in rows:
             entry, average = self.published.methods.get(method), printed.get((method, backbone))
+            is_known = entry and (average is not None or self.hide_unrun_rows)
             records.append(
                 {
                     "method_title": entry.title if entry else titles[method],
                     "backbone_title": self.published.backbones.get(backbone, backbone),
-                    "family": entry.family
-                    if entry and (average is not None or self.hide_unrun_rows)
-                    else "not in the paper",
-                    "multi_agent": entry.multi_agent if entry else None,
-                    "routing": entry.routing if entry else None,
+                    "family": entry.family if entry and is_known else "not in the paper",
+                    "multi_agent": entry and entry.multi_agent,
+                    "routing": entry and entry.routing,
                     "average": average,
                     "was_run": (method, backbone) in run,
                 }
@@ -145,11 +144,8 @@ class Results:
     def _order(self, row: tuple[str, str]) -> tuple[int, str, float, str]:
         """Return a key that sorts rows as the paper does: by method, then by size of the backbone."""
         methods = [*self.published.methods, row[0]]
-        sizes = {
-            key: identity_of.get("parameters_b", 0)
-            for cell in self.cells
-            for key, identity_of in cell.run.backbones.items()
-        }
+        known = {key: backbone for cell in self.cells for key, backbone in cell.run.backbones.items()}
+        sizes = {key: backbone.get("parameters_b", 0) for key, backbone in known.items()}
         return methods.index(row[0]), row[0], sizes.get(row[1], math.inf), row[1]
 
     @cached_property
@@ -189,23 +185,17 @@ class Results:
 
     @cached_property
     def _printed(self) -> pd.DataFrame:
-        totals = {
-            (row.method, row.backbone, key): row.cost for key, rows in self.published.costs.items() for row in rows
-        }
+        names = ["published", "published_fit", "published_counts", "published_questions"]
         records = {}
         for row in self.published.rows:
-            for key, accuracy_of in row.accuracies.items():
-                count = accuracy_of.counts[0] if accuracy_of.counts else accuracy_of.near
-                records[row.method, row.backbone, key] = {
-                    "published": accuracy_of.percent,
-                    "published_fit": accuracy_of.fit,
-                    "published_counts": " ".join(f"{count.k}/{count.n}" for count in accuracy_of.counts),
-                    "published_questions": count.n if count else None,
-                    "published_total": totals.get((row.method, row.backbone, key)),
-                }
-        frame = pd.DataFrame.from_dict(records, orient="index")
-        frame.index = pd.MultiIndex.from_tuples(frame.index, names=KEY)
-        return self._without_pool(frame)
+            for key, printed in row.accuracies.items():
+                counts = [f"{count.k}/{count.n}" for count in printed.counts]
+                count = printed.counts[0] if printed.counts else printed.near
+                numbers = printed.percent, printed.fit, " ".join(counts), count.n if count else None
+                records[row.method, row.backbone, key] = numbers
+        index = pd.MultiIndex.from_tuples(records, names=KEY)
+        frame = pd.DataFrame(list(records.values()), index, names)
+        return self._without_pool(frame.assign(published_total=self.published.table("costs")["cost"]))
 
     @cached_property
     def averages(self) -> pd.DataFrame:

@@ -54,7 +54,7 @@ BY_HAND = {
 
 @pytest.fixture(scope="module")
 def judged() -> dict[str, list[Part]]:
-    return {claim.key: judge([claim], Run())[0] for claim in CLAIMS}
+    return dict(zip((claim.key for claim in CLAIMS), judge(CLAIMS, Run()), strict=True))
 
 
 def test_verdicts_by_hand(judged: dict[str, list[Part]]) -> None:
