@@ -6,7 +6,7 @@ import ast
 import dataclasses
 import json
 import string
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from harness.agents.activation import Formats, act
@@ -173,66 +173,48 @@ def speakers(texts: Sequence[str]) -> Iterator[int]:
 
 async def work(team: Team, item: Item, context: Context) -> list[str]:
     """Run all rounds of a team's mode and return the last text of each agent, empty if it stayed silent."""
-    previous: list[str] = []
+    slots, texts = range(len(team.agents)), [""] * len(team.agents)
     for number in range(1, team.mode.rounds + 1):
-        previous = await _Round(team, item, context, number, previous, [""] * len(team.agents)).run()
-    return previous
+        previous, texts = texts, [""] * len(slots)
+        for layer in team.mode.layers(len(slots)):
+            if number == 1:
+                visible = [_records(team, texts, team.mode.predecessors(slot)) for slot in layer]
+            else:
+                visible = [_records(team, previous, {*slots} - {slot}) for slot in layer]
+            turns = zip(layer, visible, strict=True)
+            replies = await gather(_turn(team, item, context, number, slot, records) for slot, records in turns)
+            for slot, reply in zip(layer, replies, strict=True):
+                texts[slot] = reply
+    return texts
 
 
-class _Round(NamedTuple):
-    team: Team
-    item: Item
-    context: Context
-    number: int
-    previous: Sequence[str]
-    current: list[str]  # texts of this round by slot
+def _records(team: Team, texts: Sequence[str], visible: Collection[int]) -> dict[int, Record]:
+    names = [f"Agent {letter(slot)}, {agent.role.name}" for slot, agent in enumerate(team.agents)]
+    return {slot: Record(names[slot], texts[slot]) for slot in speakers(texts) if slot in visible}
 
-    async def run(self) -> list[str]:
-        for layer in self.team.mode.layers(len(self.team.agents)):
-            texts = await gather(self._turn(slot) for slot in layer)
-            for slot, text in zip(layer, texts, strict=True):
-                self.current[slot] = text
-        return self.current
 
-    async def _turn(self, slot: int) -> str:
-        records = self._visible(slot)
-        solution = await self._passing(slot, records)
-        if solution is not None:
-            return solution
-        (role, backbone), mode = self.team.agents[slot], self.team.mode
-        return await act(
-            role,
-            backbone,
-            self.item,
-            list(records.values()),
-            self.context,
-            step=self.number,
-            slot=slot + 1,
-            note=mode.note,
-            header=THIS_ROUND if self.number == 1 else PREVIOUS_ROUND,
-            second_call=mode.second_call,
-            formats=formats_of(role),
-            style=mode.style,
-            temperature=None,
-        )
-
-    def _visible(self, slot: int) -> dict[int, Record]:
-        texts: Sequence[str]
-        if self.number == 1:
-            texts, visible = self.current, set(self.team.mode.predecessors(slot))
-        else:
-            texts, visible = self.previous, set(range(len(self.previous))) - {slot}
-        names = [f"Agent {letter(other)}, {agent.role.name}" for other, agent in enumerate(self.team.agents)]
-        return {other: Record(names[other], texts[other]) for other in speakers(texts) if other in visible}
-
-    async def _passing(self, slot: int, records: dict[int, Record]) -> str | None:
-        """Return the first visible solution that passes the tests, which the agent takes over without a call."""
-        for other, record in records.items():
-            if await self.context.code_tools.passes(self.item, record.text):
-                choice = f"Agent {letter(other)}"
-                self.context.decide(Decision(self.number, "short_cut", slot + 1, choice, len(records), 0.0))
-                return record.text
-        return None
+async def _turn(team: Team, item: Item, context: Context, number: int, slot: int, records: Mapping[int, Record]) -> str:
+    """Return the text of an agent: the first visible solution that passes the tests, else its reply."""
+    for other, record in records.items():
+        if await context.code_tools.passes(item, record.text):
+            context.decide(Decision(number, "short_cut", slot + 1, f"Agent {letter(other)}", len(records), 0.0))
+            return record.text
+    (role, backbone), mode = team.agents[slot], team.mode
+    return await act(
+        role,
+        backbone,
+        item,
+        list(records.values()),
+        context,
+        step=number,
+        slot=slot + 1,
+        note=mode.note,
+        header=THIS_ROUND if number == 1 else PREVIOUS_ROUND,
+        second_call=mode.second_call,
+        formats=formats_of(role),
+        style=mode.style,
+        temperature=None,
+    )
 
 
 def with_all_tests(item: Item) -> Item:
