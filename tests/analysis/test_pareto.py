@@ -12,13 +12,9 @@ from matplotlib.colors import to_rgb
 
 from analysis import figure as drawing
 from analysis.figure import on_frontier
-from tests.analysis.reading import Read, pareto
+from tests.analysis.reading import pareto
 
 POINTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12)
-
-
-def record(figure: Read, method: str, backbone: str = "pool") -> dict[str, str]:
-    return figure.record(method=method, backbone=backbone)
 
 
 @given(POINTS)
@@ -35,20 +31,16 @@ def test_the_frontier_is_what_nothing_beats(points: list[tuple[int, int]]) -> No
 
 def test_costs_are_those_of_one_question(make: Any) -> None:
     figure = pareto(make("gmr", cost_steps=0.002, cost_total=0.003), benchmark="gsm_hard")
-    found = record(figure, "gmr")
-    assert float(found["published_cost_per_query"]) == pytest.approx(0.587 / 1056)
-    assert float(found["cost_per_query"]) == pytest.approx(0.002)
-    assert float(found["cost_per_query_all_calls"]) == pytest.approx(0.003)
-    assert found["published"] == "70.55"
-    assert found["measured"] == "75.00"
-    assert found["difference"] == "+4.45"
-    assert all(found[key] for key in ("run_id", "config_hash", "code", "data_checksum", "backbones", "seeds"))
+    row = figure.record(method="gmr", backbone="pool")
+    costs = {"published_cost_per_query": 0.587 / 1056, "cost_per_query": 0.002, "cost_per_query_all_calls": 0.003}
+    expected = {**costs, "published": 70.55, "measured": 75, "difference": 4.45}
+    assert {name: float(row[name]) for name in expected} == pytest.approx(expected)
+    assert all(row[name] for name in ("run_id", "config_hash", "code", "data_checksum", "backbones", "seeds"))
 
 
 def test_every_row_has_its_published_point_and_those_run_a_measured_one(make: Any) -> None:
-    figure = pareto(
-        make("gmr"), make("masrouter"), make("single", backbone="qwen-2.5-14B", calibrated=True), benchmark="gsm_hard"
-    )
+    fitted = make("single", backbone="qwen-2.5-14B", calibrated=True)
+    figure = pareto(make("gmr"), make("masrouter"), fitted, benchmark="gsm_hard")
     panels = drawing.picture(figure.made).axes[:2]
     markers = [[line for line in panel.lines if line.get_linestyle() == "None"] for panel in panels]
     assert list(map(len, markers)) == [21, 3]
@@ -56,4 +48,4 @@ def test_every_row_has_its_published_point_and_those_run_a_measured_one(make: An
     assert list(map(sum, hollow)) == [0, 1]
     assert panels[0].get_xlim() == panels[1].get_xlim()
     assert panels[0].get_ylim() == panels[1].get_ylim()
-    assert record(figure, "aflow", "qwen-2.5-14B")["measured"] == ""
+    assert figure.record(method="aflow", backbone="qwen-2.5-14B")["measured"] == ""

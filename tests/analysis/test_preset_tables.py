@@ -65,40 +65,29 @@ def leaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Tabl
     def leaks(**tests: dict[str, str]) -> Table:
         for key, test in tests.items():
             pool = [Item(id=id_, benchmark=key, question=text, gold="1") for id_, text in {**TRAIN, **test}.items()]
-            manifest = {
+            known = {
                 "benchmark": key,
                 "title": f"mini-{key}",
                 "data": "embedded",
                 "source": "here",
                 "splits": "official",
-                "count": len(pool),
-                "checksum": "1" * 64,
-                "split_checksum": "2" * 64,
-                "pool_checksum": checksum(pool),
-                "train": list(TRAIN),
-                "test": list(test),
             }
+            sums = {"checksum": "1" * 64, "split_checksum": "2" * 64, "pool_checksum": checksum(pool)}
+            manifest = {**known, **sums, "count": len(pool), "train": list(TRAIN), "test": list(test)}
             layout.items("smoke", key).parent.mkdir(parents=True, exist_ok=True)
             layout.items("smoke", key).write_bytes(b"".join(item.to_json() + b"\n" for item in pool))
             layout.manifest("smoke", key).write_bytes(orjson.dumps(manifest))
-        preset = config.preset("smoke", {"benchmarks": ["gsm_hard", "humaneval"]})
-        return leak_report(preset=preset)
+        return leak_report(preset=config.preset("smoke", {"benchmarks": ["gsm_hard", "humaneval"]}))
 
     return leaks
 
 
 def test_each_benchmark_has_its_counts_and_the_csv_every_pair(leaks: Callable[..., Table]) -> None:
     table = leaks(gsm_hard=TEST, humaneval=NEW)
-    assert [(row.labels[0], *(entry.text for entry in row.entries)) for row in table.rows] == [
-        ("mini-gsm_hard", "2", "4", "2", "1", "75.0"),
-        ("mini-humaneval", "2", "1", "0", "0", "0.0"),
-    ]
-    assert [(row["train"], row["test"], row["kind"]) for row in table.records] == [
-        ("t0", "e0", "exact"),
-        ("t0", "e1", "near"),
-        ("t1", "e3", "exact"),
-        ("", "", "none"),
-    ]
+    assert [row.labels[0] for row in table.rows] == ["mini-gsm_hard", "mini-humaneval"]
+    assert table.texts == [["2", "4", "2", "1", "75.0"], ["2", "1", "0", "0", "0.0"]]
+    pairs = [("t0", "e0", "exact"), ("t0", "e1", "near"), ("t1", "e3", "exact"), ("", "", "none")]
+    assert [(row["train"], row["test"], row["kind"]) for row in table.records] == pairs
     assert 0.9 <= float(table.records[1]["similarity"]) < 1
     assert table.records[3]["similarity"] == ""
     assert {row["data_checksum"] for row in table.records} == {"1" * 64}

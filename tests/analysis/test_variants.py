@@ -46,10 +46,9 @@ def test_published_costs_are_of_one_question_and_of_all(write_cell: WriteCell) -
     cells = [write_cell("gmr", "pool", key, cost=1e-4) for key in ("gsm_hard", "humaneval")]
     table = ablation(*cells)
     for name, total, n in (("GSM-Hard, n = 4", 0.587, 1056), ("HumanEval, n = 4", 0.032, 128)):
+        printed, scaled = (table.entry(TOTAL, column, name).text for column in ("Publ.", "Meas."))
+        assert (printed, scaled) == (f"{total:.3f}", f"{1e-4 * n:.3f}")
         assert table.entry(COST, "Publ.", name).text == f"{1e4 * total / n:.2f}"
-        assert [table.entry(TOTAL, column, name).text for column in ("Publ.", "Meas.")] == [
-            f"{total:.3f}", f"{1e-4 * n:.3f}",
-        ]  # fmt: skip
     assert [group.detail for group in table.groups][2] == "scaled to n = 1056 or 128"
 
 
@@ -96,18 +95,14 @@ def test_the_values_of_a_sweep_are_those_of_the_run(make: Any, names: Any, setti
 
 def weighed(utilities: Any) -> dict[str, Any]:
     """A training of two epochs of two updates, the second update half as large."""
-    sizes = [96.0, 48.0, 96.0, 48.0]
-    updates = [{"utility": one, "trajectories": size} for one, size in zip(utilities, sizes, strict=True)]
+    updates = [{"utility": one, "trajectories": size} for one, size in zip(utilities, [96.0, 48.0] * 2, strict=True)]
     return {"updates": updates, "per_epoch": 2}
 
 
 def test_weights_of_cost_benchmark_by_benchmark_each_with_its_frontier(make: Any) -> None:
-    folders = [
-        make(correct=verdicts(1, 4), cost=5e-4, **weighed([0] * 4)),
-        make("gmr_lambda_50", correct=verdicts(3, 4), cost=2e-4, depth=[3, 3, 3, 5], **weighed([0] * 4)),
-        make(benchmark="humaneval", correct=verdicts(1, 4), cost=5e-4, **weighed([0] * 4)),
-    ]
-    table = lambda_sweep(*folders)
+    usual = {"correct": verdicts(1, 4), "cost": 5e-4, **weighed([0] * 4)}
+    large = make("gmr_lambda_50", **{**usual, "correct": verdicts(3, 4), "cost": 2e-4, "depth": [3, 3, 3, 5]})
+    table = lambda_sweep(make(**usual), large, make(benchmark="humaneval", **usual))
     labels = [("GSM-Hard, n = 4", "20", "0"), ("GSM-Hard, n = 4", "50", "0"), ("HumanEval, n = 4", "20", "0")]
     assert [row.labels for row in table.rows] == labels
     assert [entry.text for entry in table.entries("Test questions", "Frontier")] == [NO, YES, YES]
@@ -135,9 +130,7 @@ def test_utility_is_that_of_the_last_epoch_by_rollout(make: Any) -> None:
 def test_the_frontier_of_weights_leaves_out_what_is_beaten(make: Any) -> None:
     """λ_c = 20 costs more than 10 and is right less often."""
     rows = (("gmr_lambda_10", 0.002, 3), ("gmr", 0.003, 2), ("gmr_lambda_50", 0.001, 1))
-    cells = [
-        make(method, cost_steps=cost, correct=[place < right for place in range(4)]) for method, cost, right in rows
-    ]
+    cells = [make(method, cost_steps=cost, correct=verdicts(right, 4)) for method, cost, right in rows]
     figure = lambda_frontier(*cells)
     on = [(record["lambda_c"], record["on_frontier"]) for record in figure.records]
     assert on == [("10", "true"), ("20", "false"), ("50", "true")]
