@@ -1,1 +1,1 @@
-"""Agents: roles, prompts, one activation, the code tools, and the record of what happened."""
+"""Agents: roles, prompts, activation, code tools, context and trajectory."""

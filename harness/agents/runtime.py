@@ -40,7 +40,7 @@ class ErrorShare:
     _errors: defaultdict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def plan(self, attempts: int) -> None:
-        """Begin to count anew, of so many attempts to expect."""
+        """Restart the count, with the number of attempts to expect."""
         self.planned, self.attempts, self.failed = attempts, 0, 0
         self._errors.clear()
 

@@ -102,8 +102,8 @@ class Answered(NamedTuple):
     verdict: Verdict
 
 
-# Decimals of the probabilities that decisions are drawn from, and of the log-probabilities that are written: what is
-# computed alone and in a batch differs in the fifteenth decimal.
+# Decimals of the probabilities that decisions are drawn from, and of written log-probabilities, because results
+# computed alone and in a batch differ in the fifteenth decimal.
 DRAWN_DECIMALS = 9
 WRITTEN_DECIMALS = 6
 

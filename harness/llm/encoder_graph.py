@@ -1,4 +1,4 @@
-"""Exports the sentence encoder as ONNX in a process of its own: importing sentence-transformers takes ten seconds."""
+"""Export of the sentence encoder as ONNX, in its own process: importing sentence-transformers takes ten seconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OPSET = 17
 
 
 def export(model: Path) -> bytes:
-    """A graph of the model in a folder, from word pieces, shape (1, n), to a unit vector, shape (1, dimension)."""
+    """Export a model as a graph from word pieces, shape (1, n), to a unit vector, shape (1, dimension)."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     import torch
     from sentence_transformers import SentenceTransformer

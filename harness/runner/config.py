@@ -45,7 +45,7 @@ class Limit(Declaration):
     share: Annotated[float, Field(gt=0, le=1)] | None = None
 
     def count(self, questions: int, most: int | None) -> int:
-        """Return the number of questions used of a split, which has a limit of its own."""
+        """Return the number of questions used of a split, at most ``most``."""
         # By the decimal as written, not by the nearest float: a tenth of 30 is 3.
         part = questions if self.share is None else math.ceil(questions * Fraction(str(self.share)))
         return part if most is None else min(part, most)

@@ -12,7 +12,7 @@ from harness.runner.config import Cell
 
 RESULTS = Path("results")
 REPORTS = Path("reports")
-# An input of every job: ancient, but for what is to be made again. Its content and time are those of the last plan.
+# An input of every job, ancient except for files to make again; written by every plan.
 PLANNED = RESULTS / "planned"
 _ANSWERED = ("run.json", "items.parquet", "calls.parquet", "decisions.parquet")
 CHECKPOINT = "trained.safetensors"
