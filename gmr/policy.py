@@ -154,7 +154,7 @@ def evaluate(router: Router, traces: Sequence[Trace]) -> Evaluation:
     return Evaluation(
         log_prob=log_prob[torch.tensor(order).argsort()],
         mean_entropy=sum(policy, start=log_prob.new_zeros(())) / steps,
-        entropies={name: total.item() / replay.draws[name] for name, total in replay.entropy.items()},
+        entropies={name: replay.entropy[name].item() / draws for name, draws in replay.draws.items() if draws},
         top={name: total / steps for name, total in replay.top.items()},
     )
 
@@ -174,7 +174,7 @@ class _Replay:
         self.top: defaultdict[str, float] = defaultdict(float)
 
     def __call__(self, name: str, log_probs: Tensor | None, mask: Tensor) -> Tensor:
-        if log_probs is not None and mask.any():
+        if log_probs is not None:
             module, probs = "retrieval" if name == "retrieve" else name, log_probs.exp()
             entropy = torch.where(mask, -(probs * log_probs).sum(dim=-1), 0.0).sum()
             self.entropy[module] = self.entropy.get(module, 0.0) + entropy
