@@ -12,9 +12,9 @@ from harness.files import Declaration
 from harness.llm.request import Turn
 from harness.runner.method import Setting
 
-Style = Literal["step_by_step", "complex"]
+Cue = Literal["step_by_step", "complex"]
 
-INSTRUCTIONS: dict[Style, str] = {
+INSTRUCTIONS: dict[Cue, str] = {
     "step_by_step": "Work through the question step by step before you answer.",
     "complex": (
         "Split the problem into as many small explicit sub-steps as it allows. Derive the result of every sub-step in "
@@ -26,7 +26,7 @@ INSTRUCTIONS: dict[Style, str] = {
 class Config(Declaration):
     """Settings: ``step_by_step`` for CoT, ``complex`` for Complex-CoT."""
 
-    style: Style
+    style: Cue
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ChainOfThought:
     """One backbone, one call, one instruction to reason."""
 
     backbone: str
-    style: Style
+    style: Cue
 
     async def solve(self, item: Item, context: Context) -> str:
         """Return the reply to the instruction, the rules and the question."""
