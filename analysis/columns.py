@@ -55,7 +55,7 @@ def costs(frame: pd.DataFrame, far: str = "") -> dict[str, list[Entry]]:
         UNIT,
         sign=daggers(frame).mask(frame["is_far"] & (far > ""), far),
         beside=format_series(frame["cost_ratio"], "×{:.2f}"),
-        below=ends(frame, "cost", amount, unit=UNIT),
+        below=interval_of(frame, "cost", amount, unit=UNIT),
     )
 
 
@@ -85,7 +85,7 @@ def interval(low: pd.Series, high: pd.Series, form: Form, between: str = "–") 
     return (first + between + last).where((first != "") & (last != ""), "")
 
 
-def ends(frame: pd.DataFrame, name: str, form: Form, between: str = "–", unit: float = 1.0) -> pd.Series:
+def interval_of(frame: pd.DataFrame, name: str, form: Form, between: str = "–", unit: float = 1.0) -> pd.Series:
     """Return the interval ``NAME_low`` to ``NAME_high`` as text, then ``NAME_seed0`` where there is one."""
     text = interval(unit * frame[f"{name}_low"], unit * frame[f"{name}_high"], form, between)
     if f"{name}_seed0" not in frame:
@@ -150,5 +150,5 @@ def table(
     heads: Sequence[str] = ("Method", "LLM"),
 ) -> Table:
     """Return a table of results."""
-    about = notes.about(results, caption)
+    about = notes.describe_run(results, caption)
     return Table(label=label, shown=lay_out(rows, heads, groups), notes=tuple(legend), frame=frame, **about)

@@ -161,9 +161,9 @@ class Results:
     @cached_property
     def measured(self) -> pd.DataFrame:
         """Return :func:`measure` of each row and benchmark."""
-        return self.each(measure)
+        return self.per_row(measure)
 
-    def each(self, function: Callable[[Sequence[FinishedCell]], Mapping[str, Any]]) -> pd.DataFrame:
+    def per_row(self, function: Callable[[Sequence[FinishedCell]], Mapping[str, Any]]) -> pd.DataFrame:
         """Return a function of the cells of each row and benchmark as columns of a frame."""
         records = [dict(function(cells)) for cells in self.cells_by_row.values()]
         return pd.DataFrame(records, index=pd.MultiIndex.from_tuples(self.cells_by_row, names=KEY))
@@ -271,7 +271,7 @@ def measure(cells: Sequence[FinishedCell]) -> dict[str, Any]:
 
 def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
     """Return a frame of ``published_total`` and ``published_questions`` with the other columns of :data:`COST`."""
-    ends = results.each(lambda cells: spread(cells, "cost", lambda cell: cell.items["cost"])).drop(columns="cost")
+    ends = results.per_row(lambda cells: spread(cells, "cost", lambda cell: cell.items["cost"])).drop(columns="cost")
     costs = frame.astype({"published_total": float, "published_questions": float}).join(ends)
     printed = costs["published_total"] / costs["published_questions"]
     costs["published_cost_per_query"] = printed

@@ -47,7 +47,7 @@ _OF_AN_AGENT = ("role", "backbone", "short_cut")
 def write_cell(preset: str, cell: Cell, out: Path, items: Mapping[str, Item]) -> Path:
     """Write the log of one finished cell, in a folder a benchmark, and return the file."""
     run = finished_cells.read(layout.cell(preset, cell)).run
-    log = _log(run, [_Sample(run, record).made() for record in records(preset, cell, items)])
+    log = _log(run, [_Sample(run, record).build() for record in records(preset, cell, items)])
     path = out / cell.benchmark / f"{cell.method}_{cell.backbone}_seed{cell.seed}.eval"
     with tempfile.NamedTemporaryFile(suffix=".eval") as temporary:
         logs.write_eval_log(log, temporary.name, format="eval")
@@ -120,7 +120,7 @@ class _Sample:
         self._seed = f"{run.run_id}\0{record.item.id}"
         self._count = 0
 
-    def made(self) -> logs.EvalSample:
+    def build(self) -> logs.EvalSample:
         record, item, verdict = self._record, self._record.item, self._record.verdict
         last = self._said[-1] if self._said else None
         score = Score(
@@ -152,7 +152,7 @@ class _Sample:
         for step in record.steps:
             agent = step.role and step.backbone and f": {step.role.choice} on {step.backbone.choice}"
             yield from self._span(
-                f"step {step.number}{agent or ''}", step.calls, list(_chosen(step)), list(_gates(step))
+                f"step {step.number}{agent or ''}", step.calls, list(_choice_lines(step)), list(_gate_lines(step))
             )
         if record.final:
             kept = [str(step.number) for step in record.steps if step.written and step.written.is_open]
@@ -168,7 +168,7 @@ class _Sample:
         span = self._id()
         yield events.SpanBeginEvent(id=span, name=plain(title), type="step", span_id=span, **self._common())
         if before:
-            yield events.InfoEvent(source="decided", data=_listed(before), span_id=span, **self._common())
+            yield events.InfoEvent(source="decided", data=_bullets(before), span_id=span, **self._common())
         for use in uses:
             yield events.ModelEvent(
                 model=self._model(use),
@@ -189,7 +189,7 @@ class _Sample:
             sum(getattr(use.call, f"{kind}_tokens") for use in uses) for kind in ("prompt", "completion")
         )
         took = f"**took** {prompt:,} + {completion:,} tokens, cost {sum(use.call.cost for use in uses):.3g}"
-        yield events.InfoEvent(source="then", data=_listed([*after, took]), span_id=span, **self._common())
+        yield events.InfoEvent(source="then", data=_bullets([*after, took]), span_id=span, **self._common())
         yield events.SpanEndEvent(id=span, span_id=span, **self._common())
 
     def _common(self) -> dict[str, Any]:
@@ -253,11 +253,11 @@ def _sums(usages: Iterable[tuple[str, models.ModelUsage]]) -> dict[str, models.M
     return dict(sorted(sums.items()))
 
 
-def _listed(lines: Iterable[str]) -> str:
+def _bullets(lines: Iterable[str]) -> str:
     return plain("".join(f"- {line}\n" for line in lines))
 
 
-def _chosen(step: StepRecord) -> Iterator[str]:
+def _choice_lines(step: StepRecord) -> Iterator[str]:
     agents_in_order = sorted(step.choices, key=lambda choice: choice.slot)
     for choice in filter(None, (step.role, step.backbone, *agents_in_order)):
         agent = (
@@ -273,7 +273,7 @@ def _chosen(step: StepRecord) -> Iterator[str]:
         yield f"**memory** {'; '.join(shown) or 'empty'}"
 
 
-def _gates(step: StepRecord) -> Iterator[str]:
+def _gate_lines(step: StepRecord) -> Iterator[str]:
     if step.written is not None:
         yield f"**contribution** {_gate(step.written, 'stored', 'refused', 'being stored')}"
     if step.halted is not None:

@@ -56,7 +56,7 @@ def settings(results: Results) -> str:
     return lacking + (f" Settings of this run: {'; '.join(sentences)}." if sentences else "")
 
 
-def about(results: Results, caption: str) -> dict[str, Any]:
+def describe_run(results: Results, caption: str) -> dict[str, Any]:
     """Return caption with settings, whether the run was simulated, and what identifies it."""
     settled = caption + settings(results)
     return {"caption": settled, "simulated": results.simulated, "provenance": results.provenance}

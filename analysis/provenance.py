@@ -53,16 +53,16 @@ def provenance(cells: Sequence[FinishedCell]) -> dict[str, str]:
 def identity(cells: Sequence[FinishedCell]) -> dict[str, str]:
     """Return what identifies runs as columns of a tidy table; values that differ are in the order of the cells."""
 
-    def told(value_of: Callable[[RunInfo], str]) -> str:
+    def joined(value_of: Callable[[RunInfo], str]) -> str:
         values = [value_of(cell.run) for cell in cells]
         return values[0] if len(set(values)) == 1 else " ".join(values)
 
     return {
         "seeds": " ".join(map(str, sorted({cell.run.seed for cell in cells}))),
-        "run_id": told(lambda run: run.run_id),
-        "config_hash": told(lambda run: run.config_hash),
-        "code": told(lambda run: run.code),
-        "data_checksum": told(lambda run: run.data.checksum),
+        "run_id": joined(lambda run: run.run_id),
+        "config_hash": joined(lambda run: run.config_hash),
+        "code": joined(lambda run: run.code),
+        "data_checksum": joined(lambda run: run.data.checksum),
         "backbones": _listed(
             f"{key}={served(backbone)}" for cell in cells for key, backbone in cell.run.backbones.items()
         ),

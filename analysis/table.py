@@ -174,7 +174,7 @@ def markdown(table: Table) -> str:
             *grid(heads, rows, left=len(names)),
             *(f"- {md_escape(note)}" for note in notes),
             "",
-            f"Provenance: {md_escape(_of(table))}",
+            f"Provenance: {md_escape(_provenance_text(table))}",
             "",
         ]
     )
@@ -202,7 +202,7 @@ def latex(table: Table) -> str:
         [
             *([f"% {table.warning}"] if table.warning else []),
             r"% Needs \usepackage{booktabs,multirow,graphicx}.",
-            f"% Provenance: {latex_escape(_of(table))}",
+            f"% Provenance: {latex_escape(_provenance_text(table))}",
             r"\begin{table*}[t]",
             r"\centering",
             rf"\caption{{{warning}{latex_escape(table.caption)}}}",
@@ -213,7 +213,7 @@ def latex(table: Table) -> str:
             r"\par\smallskip",
             r"\begin{minipage}{\textwidth}\scriptsize\raggedright",
             *map(latex_escape, table.notes),
-            rf"\par Provenance: {latex_escape(_of(table, _PRINTED))}.",
+            rf"\par Provenance: {latex_escape(_provenance_text(table, _PRINTED))}.",
             r"\end{minipage}",
             r"\end{table*}",
             "",
@@ -287,5 +287,5 @@ def grid(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> 
     return [*(f"| {' | '.join(line)} |" for line in ([md_escape(head) for head in heads], rule, *rows)), ""]
 
 
-def _of(table: Table, names: Sequence[str] | None = None) -> str:
+def _provenance_text(table: Table, names: Sequence[str] | None = None) -> str:
     return "; ".join(f"{name}: {value}" for name, value in table.provenance.items() if names is None or name in names)

@@ -71,7 +71,7 @@ def _budget(cell: FinishedCell) -> dict[str, float]:
 
 
 def _choices(cells: Sequence[FinishedCell]) -> dict[str, Any]:
-    drawn = pd.concat([_drawn(cell).assign(seed=cell.run.seed) for cell in cells])
+    drawn = pd.concat([_test_choices(cell).assign(seed=cell.run.seed) for cell in cells])
     shares_of: dict[str, Any] = {}
     for name, rows in drawn.groupby("name"):
         if rows["seed"].nunique() < len(cells):
@@ -86,7 +86,7 @@ def _choices(cells: Sequence[FinishedCell]) -> dict[str, Any]:
     return shares_of
 
 
-def _drawn(cell: FinishedCell) -> pd.DataFrame:
+def _test_choices(cell: FinishedCell) -> pd.DataFrame:
     """Load the choices of a cell on its test questions, without those that the step limit forces."""
     rows = read_table(cell.folder / "decisions.parquet", ("name", "step", "choice", "options", "log_prob"))
     settings = cell.run.config

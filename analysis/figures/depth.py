@@ -36,7 +36,7 @@ def build(source: Source) -> Figure:
     results = source.results()
     if len(results.benchmarks) > 1:
         raise UserError("the sweep of depths was given several benchmarks; expected one")
-    depths = results.each(lambda cells: {"mean_depth": mean([cell.items["depth"] for cell in cells]).mean})
+    depths = results.per_row(lambda cells: {"mean_depth": mean([cell.items["depth"] for cell in cells]).mean})
     frame = sweeps.measured(results, sweeps.DEPTHS, "max_depth").join(depths)
     # The published sentence about φ = 6 and 10 as measured, and what was not run.
     fractions = frame.set_index("max_depth")["fraction"]
@@ -46,7 +46,7 @@ def build(source: Source) -> Figure:
     (title,) = results.benchmarks.values()
     return Figure(
         label="depth",
-        **notes.about(results, _CAPTION + sentences),
+        **notes.describe_run(results, _CAPTION + sentences),
         draw=functools.partial(_draw, title, frame),
         inches=(5.4, 3.9),
         frame=frame.reset_index()[_COLUMNS],

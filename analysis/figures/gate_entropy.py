@@ -55,7 +55,7 @@ def build(source: Source) -> Figure:
         raise UserError("nothing was trained in these cells, so there is no entropy; train them, with epochs above 0")
     return Figure(
         label="gate-entropy",
-        **notes.about(results, _CAPTION),
+        **notes.describe_run(results, _CAPTION),
         draw=functools.partial(_draw, results.benchmarks, logs),
         inches=(2.8 * max(2, len(logs)), 1.7 * len(_BANDS) + 1.1),
         frame=frame,

@@ -34,7 +34,7 @@ def build(source: Source) -> Figure:
     frame = sweeps.by_weight(results)
     return Figure(
         label="lambda-frontier",
-        **notes.about(results, _CAPTION),
+        **notes.describe_run(results, _CAPTION),
         draw=functools.partial(_draw, results.benchmarks, frame),
         inches=(3.3 * max(2, len(results.benchmarks)), 3.9),
         frame=frame.reset_index()[_COLUMNS],

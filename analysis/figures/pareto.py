@@ -59,7 +59,7 @@ def build(source: Source) -> Figure:
         frame[f"{side}_on_frontier"] = on_frontier(cost, accuracy)
     return Figure(
         label=f"pareto-{benchmark}",
-        **notes.about(results, _CAPTION + _beyond_the_points(frame)),
+        **notes.describe_run(results, _CAPTION + _beyond_the_points(frame)),
         draw=functools.partial(_draw, title, frame),
         inches=(7.8, 4.1),
         frame=frame.reset_index()[_COLUMNS],

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Picture
 
 from analysis.figure import Figure
 from analysis.finished_cells import TRAINING, RunInfo
-from analysis.notes import about
+from analysis.notes import describe_run
 from analysis.source import Source
 from analysis.training_log import mean_of_updates, updates
 from harness.errors import UserError
@@ -43,7 +43,7 @@ def build(source: Source) -> Figure:
     columns = len({(run.method, run.backbone) for run, _ in trained})
     return Figure(
         label="training-curves",
-        **about(results, _CAPTION),
+        **describe_run(results, _CAPTION),
         draw=functools.partial(_draw, trained, results.benchmarks),
         inches=(max(2.3 * columns, 7.0), 1.9 * len(results.benchmarks) + 1.0),
         frame=pd.concat(frames),

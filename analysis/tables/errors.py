@@ -27,7 +27,7 @@ _COLUMNS = [
 def build(source: Source) -> Table:
     """Return the rows that were run."""
     results = source.results()
-    frame = results.frame[results.frame["was_run"]].join(results.each(_ends))
+    frame = results.frame[results.frame["was_run"]].join(results.per_row(_ends))
     undecided = [f"{rule}_undecided" for rule in results.rules]
     shown = [*_COLUMNS, *undecided, *(_ENDS if _has_programs(frame) else []), *IDENTITY]
     return columns.table(

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from analysis import columns, notes
-from analysis.columns import compared, ends, format_series
+from analysis.columns import compared, format_series, interval_of
 from analysis.frames import IDENTITY, KEY, Results, spread
 from analysis.source import Source
 from analysis.table import NOT_RUN, Entry, Table
@@ -38,7 +38,7 @@ def build(source: Source) -> Table:
     titles = {key: results.benchmarks[key] for key in order if key in results.benchmarks}
     index = pd.MultiIndex.from_tuples([(*row, key) for row in rows for key in titles], names=KEY)
     timed = pd.DataFrame([_timed(timings[key], kind) if key in timings else {} for key in index], index, _TIMED)
-    flops = results.each(lambda cells: spread(cells, "pflops", pflops))
+    flops = results.per_row(lambda cells: spread(cells, "pflops", pflops))
     frame = pd.DataFrame({"benchmark_title": [titles[key] for *_, key in index]}, index).join(
         [printed.add_prefix("published_"), results.measured[["n", *IDENTITY]], flops, timed.astype({"seconds": float})]
     )
@@ -48,7 +48,7 @@ def build(source: Source) -> Table:
     for key, title in titles.items():
         places, n = frame.xs(key, level="benchmark"), results.questions(key)
         ratios = [format_series(places[name], "×{:.2f}") for name in ("pflops_ratio", "seconds_ratio")]
-        below = ends(places, "pflops", "{:.3f}")
+        below = interval_of(places, "pflops", "{:.3f}")
         seconds = compared(places, "seconds", "{:.1f}", "{:.2f}", beside=ratios[1])
         groups[f"{title}, PFLOPs", n] = compared(places, "pflops", "{:.3f}", "{:.3f}", beside=ratios[0], below=below)
         groups[f"{title}, seconds", f"{n}, {kind}"] = {"Publ.": seconds["Publ."], kind.capitalize(): seconds["Meas."]}

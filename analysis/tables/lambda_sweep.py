@@ -8,7 +8,7 @@ from statistics import fmean
 import pandas as pd
 
 from analysis import columns, notes, sweeps
-from analysis.columns import by_benchmark, ends, entries, stack_benchmarks
+from analysis.columns import by_benchmark, entries, interval_of, stack_benchmarks
 from analysis.finished_cells import TRAINING, FinishedCell
 from analysis.frames import COST, IDENTITY, MEASURED, QUESTIONS, Results
 from analysis.source import Source
@@ -28,7 +28,7 @@ def build(source: Source) -> Table:
     frame = sweeps.by_weight(results).rename(columns={"on_frontier": "frontier"})
     sizes = pd.Series([QUESTIONS.get(key) for *_, key in frame.index], frame.index, dtype=float)
     frame = frame.assign(published_questions=sizes, total_scaled=frame["cost_per_query"] * sizes)
-    frame = frame.join(results.each(_steps_and_utility))
+    frame = frame.join(results.per_row(_steps_and_utility))
     scaled = columns.scaled_to(frame)
     return columns.table(
         results,
@@ -60,7 +60,7 @@ def _groups(rows: pd.DataFrame, scaled: str) -> dict[tuple[str, str], dict[str, 
             "Accuracy (%)": columns.accuracies(rows)["Meas."],
             "Cost (1e-4)": columns.costs(rows)["Meas."],
             **columns.all_calls(rows),
-            "Steps": entries(rows["depth"], "{:.2f}", below=ends(rows, "depth", "{:.2f}")),
+            "Steps": entries(rows["depth"], "{:.2f}", below=interval_of(rows, "depth", "{:.2f}")),
             "Frontier": entries(rows["frontier"].map({True: YES, False: NO})),
         },
         ("Total cost", scaled): {"": columns.totals(rows)["Meas."]},

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import columns, notes
-from analysis.columns import by_benchmark, daggers, ends, entries, format_series
+from analysis.columns import by_benchmark, daggers, entries, format_series, interval_of
 from analysis.frames import AVERAGE, IDENTITY, KEY, Results, with_costs
 from analysis.paired_tests import ALPHA, ENDS, comparisons, holm, power_after_holm
 from analysis.source import Source
@@ -109,14 +109,14 @@ def _group(results: Results, rows: pd.DataFrame) -> dict[str, list[Entry]]:
         "p": entries(rows["p_holm"], _probability, NOT_RUN, mark=_bold(rows["p_holm"]), below=unadjusted),
         **({_PUBLISHED_COST: entries(rows["published_cost_ratio"], _ratio)} if printed else {}),
         **{
-            title: entries(rows[name], _ratio, NOT_RUN, sign=daggers(rows), below=ends(rows, name, _ratio))
+            title: entries(rows[name], _ratio, NOT_RUN, sign=daggers(rows), below=interval_of(rows, name, _ratio))
             for title, name in ((_COST, "cost_ratio"), (_WHOLE, "cost_ratio_all_calls"))
         },
     }
 
 
 def _differences(rows: pd.DataFrame) -> dict[str, list[Entry]]:
-    below = ends(rows, "difference", lambda points: signed(points, 1), ", ")
+    below = interval_of(rows, "difference", lambda points: signed(points, 1), ", ")
     return {
         "Publ. diff.": entries(rows["published_difference"], signed),
         "Diff.": entries(rows["difference"], signed, NOT_RUN, sign=daggers(rows), below=below),

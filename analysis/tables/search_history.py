@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.finished_cells import FinishedCell
-from analysis.notes import about
+from analysis.notes import describe_run
 from analysis.source import Source
 from analysis.table import BEST, NOT_RUN, Entry, Table, amount
 from harness.errors import UserError
@@ -52,7 +52,7 @@ def build(source: Source) -> Table:
     index = pd.MultiIndex.from_tuples(rows, names=_HEADS)
     return Table(
         label="search-history",
-        **about(results, "Searches for a workflow."),
+        **describe_run(results, "Searches for a workflow."),
         shown=pd.DataFrame(fields, index, pd.MultiIndex.from_tuples(fields[0])),
         notes=(_SCORES, _COSTS, *summaries),
         frame=pd.DataFrame(records),

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pandas as pd
 
 from analysis import columns, notes
-from analysis.columns import by_benchmark, ends, entries, format_series, stack_benchmarks
+from analysis.columns import by_benchmark, entries, format_series, interval_of, stack_benchmarks
 from analysis.frames import COST, IDENTITY, KEY, MEASURED, QUESTIONS, Results, with_costs
 from analysis.paired_tests import ENDS, comparisons
 from analysis.source import Source
@@ -104,12 +104,14 @@ def _groups(options: VariantOptions, rows: pd.DataFrame, reference: str, scaled:
         ("Total cost", scaled): columns.totals(rows),
         (f"Accuracy against {reference}", "points, paired"): {
             "Publ.": entries(rows["published_gain"], signed),
-            "Meas.": entries(gains.mask(is_lacking, NOT_RUN), below=ends(rows, "gain", signed, " to ")),
+            "Meas.": entries(gains.mask(is_lacking, NOT_RUN), below=interval_of(rows, "gain", signed, " to ")),
             "p": entries(rows["p"], lambda p: f"{p:.3f}" if p >= _SMALL_P else f"< {_SMALL_P}"),
         },
         (f"{'Cost against' if options.base else 'Saved (%) by'} {reference}", "paired"): {
             "Publ.": entries(rows["published_cost_factor"], change),
-            "Meas.": entries(ratios.mask(is_lacking, NOT_RUN), below=ends(factors, "cost_factor", change, " to ")),
+            "Meas.": entries(
+                ratios.mask(is_lacking, NOT_RUN), below=interval_of(factors, "cost_factor", change, " to ")
+            ),
         },
     }
 
