@@ -6,10 +6,11 @@ import functools
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -140,11 +141,7 @@ def write(
     }
     if (cost := columns.pop("cost", None)) is not None:
         columns |= {"cost_steps": cost, "cost_total": cost}
-    whole = {
-        name: [value] * n if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
-        for name, value in columns.items()
-    }
-    rows = [dict(zip(whole, row, strict=True)) for row in zip(*whole.values(), strict=True)]
+    rows = pd.DataFrame(columns, index=range(n)).to_dict("records")
     table(folder, "items", rows, ITEMS)
     table(folder, "calls", calls if calls is not None else [{"item_id": one, "key": one} for one in ids])
     table(folder, "decisions", decisions, DECISIONS)
