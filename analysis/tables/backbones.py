@@ -57,11 +57,8 @@ def build(source: Source) -> Table:
         "Revision": entries(revisions.where(is_asked, ""), missing=NOT_RUN),
         "Context": entries(frame["context_length"].where(is_asked), "{:.0f}", NOT_RUN),
     }
-    names = frame.assign(
-        section="pool",
-        title=[published.backbones.get(key, key) for key in frame.index],
-        model=frame["model"].fillna("not declared"),
-    )
+    titles = [published.backbones.get(key, key) for key in frame.index]
+    names = frame.assign(section="pool", title=titles, model=frame["model"].fillna("not declared"))
     weights = {backbone.weights for backbone in declared.values() if backbone.weights}
     return Table(
         label="backbones",

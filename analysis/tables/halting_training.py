@@ -56,8 +56,7 @@ def build(source: Source) -> Table:
     tidy = tidy.join(results.measured.droplevel("backbone")[IDENTITY], on=keys)
     groups: dict[tuple[str, str], dict[str, list[Entry]]] = {}
     for key, title in results.benchmarks.items():
-        measures = frame.loc[key]
-        parts = [measures.drop(index=_RATIO, level="method"), measures.loc[[_RATIO]]]
+        parts = [frame.loc[key].loc[rows] for rows in ([HALTING, NONE], [_RATIO])]
         groups |= stack_benchmarks([{(title, sizes[key]): _columns(part)} for part in parts])
     return columns.table(
         results,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -87,17 +88,11 @@ class Study:
         """Return every training seed of any learned cell, ascending."""
         return sorted(set(self.learned.index.get_level_values("seed")))
 
-    def table(
-        self,
-        label: str,
-        caption: str,
-        notes: Iterable[str],
-        heads: Sequence[str],
-        summary: Sequence[str],
-        lines: Sequence[Line],
-        frame: pd.DataFrame,
-    ) -> Table:
-        """Return a table of ``lines``, whose columns over all seeds are titled ``summary``."""
+    def table(self, summary: Sequence[str], lines: Sequence[Line], frame: pd.DataFrame, **texts: Any) -> Table:
+        """Return a table of ``lines``, whose columns over all seeds are titled ``summary``.
+
+        Label, caption, heads and legend are those of :func:`analysis.columns.table`.
+        """
         labels, rows = zip(*lines, strict=True)
         entries = list(zip(*rows, strict=True))
         groups: columns.Groups = {
@@ -105,7 +100,7 @@ class Study:
             ("Seed", ""): dict(zip(map(str, self.seeds), entries[len(summary) :], strict=True)),
         }
         frame = frame.assign(run=table_run_id(self.results.cells))
-        return columns.table(self.results, label, caption, labels, groups, notes, frame, heads)
+        return columns.table(self.results, rows=labels, groups=groups, frame=frame, **texts)
 
 
 def read_study(source: Source) -> Study:
@@ -118,9 +113,8 @@ def read_study(source: Source) -> Study:
         dict(source.options), LearningOptions, "the options of the learning tables, config/artefacts.yaml"
     )
     results = source.results()
-    order = {folder: number for number, folder in enumerate(source.cells)}
     rows: list[tuple[object, ...]] = []
-    for cell in sorted(results.cells, key=lambda cell: order[cell.folder]):
+    for cell in sorted(results.cells, key=lambda cell: source.cells.index(cell.folder)):
         run = cell.run
         seed: int | str = run.seed
         if run.method == options.single:
@@ -169,8 +163,8 @@ def build(source: Source) -> Table:
         "Methods that learn, on test questions that no training saw, training seeds "
         f"{', '.join(map(str, study.seeds))}."
     )
-    heads = ("Benchmark", "Measure", "Method")
-    return study.table("learning", caption, _notes(study), heads, ("mean ± sd",), lines, study.values)
+    texts = {"label": "learning", "caption": caption, "heads": ("Benchmark", "Measure", "Method")}
+    return study.table(("mean ± sd",), lines, study.values, **texts, legend=_notes(study))
 
 
 def _notes(study: Study) -> Iterator[str]:

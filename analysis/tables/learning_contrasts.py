@@ -40,9 +40,9 @@ def build(source: Source) -> Table:
         lines.append((labels, [Entry(mean_difference(values, measure)), Entry(str(len(values))), *seeds]))
     if not lines:
         lines.append((("", "none can be answered", "", "", ""), [Entry()] * (2 + len(study.seeds))))
-    heads, summary_titles = ("Question", "Sides", "Benchmark", "Measure"), ("mean and interval", "n")
-    caption, notes = "Differences between rows.", _notes(study, pairs)
-    return study.table("learning-contrasts", caption, notes, heads, summary_titles, lines, pd.concat(frames))
+    texts = {"label": "learning-contrasts", "caption": "Differences between rows."}
+    heads, legend = ("Question", "Sides", "Benchmark", "Measure"), _notes(study, pairs)
+    return study.table(("mean and interval", "n"), lines, pd.concat(frames), **texts, heads=heads, legend=legend)
 
 
 def differences(study: Study) -> pd.DataFrame:

@@ -14,8 +14,6 @@ from analysis.table import NOT_RUN, Entry, Table, signed
 from harness.errors import UserError
 
 OVERALL = "overall"
-# The benchmarks in the order of the paper's table, which is not that of its main table.
-_ORDER = ("gsm_hard", "math", "mbpp", "humaneval", "mmlu_pro")
 _COLUMNS = [
     *(*KEY, "published_mean", "published_sd", "mean", "sd", "by_seed", "n", "low", "high", "difference", "calibrated"),
     *IDENTITY,
@@ -25,8 +23,10 @@ _COLUMNS = [
 def build(source: Source) -> Table:
     """Return mean and deviation of each method, and a row a seed; raises UserError where one lacks a benchmark."""
     results = source.results()
-    keys = [key for key in (*_ORDER, *sorted(set(results.benchmarks) - set(_ORDER))) if key in results.benchmarks]
     seeds, printed = _by_seed(results), results.printed("seed_variance")
+    # In the order of the paper's table, which is not that of its main table.
+    order = dict.fromkeys([*printed.index.unique("benchmark"), *sorted(results.benchmarks)])
+    keys = [key for key in order if key in results.benchmarks]
     frame = _frame(results, seeds, printed, [*keys, OVERALL])
     groups = {(results.benchmarks[key], results.questions(key)): _group(frame, seeds, key) for key in keys}
     if results.has_average:
