@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import socket
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
 
@@ -29,6 +31,8 @@ SCRIPTS = [
     ("small-gpu", "laptop", None, 1, 0.941),
     ("llama-cpp", "laptop", "q4_k_m", 1, 0),
 ]
+
+TWO = ("llama-3.2-3B=0.2", "llama-3.1-8B=0.3")
 
 
 @pytest.fixture
@@ -65,8 +69,9 @@ def free_ports(number: int) -> int:
 
 def started(folder: Path) -> list[int]:
     """Return the processes of the servers so far, in the order of their start."""
-    lines = (folder / "events").read_text().splitlines() if (folder / "events").exists() else []
-    return [int(line.split()[-1]) for line in lines if " begins " in line]
+    events = folder / "events"
+    text = events.read_text() if events.exists() else ""
+    return [int(pid) for pid in re.findall(r" begins (\d+)$", text, re.MULTILINE)]
 
 
 def alive(pid: int) -> bool:
@@ -79,6 +84,21 @@ def alive(pid: int) -> bool:
 
 def script(name: str, *words: str) -> list[str]:
     return ["bash", str(ROOT / "serving" / f"{name}.sh"), *words]
+
+
+@contextmanager
+def running(name: str, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run a script; yield its process and the line that it prints when the servers are ready."""
+    with subprocess.Popen(script(name, *words), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process, process.stdout.readline().strip()
+
+
+def refused(name: str, *words: str) -> str:
+    """Run a script that ends with status 2; return its error."""
+    ended = subprocess.run(script(name, *words), capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    return ended.stderr
 
 
 def printed(name: str, *words: str) -> tuple[list[list[str]], str]:
@@ -162,16 +182,14 @@ def test_models_of_ones_own_are_asked_by_the_name_of_their_folder_or_file(
     found = yaml.safe_load(addresses)
     assert [one["served_name"] for one in (found["a"], found["b"])] == [*names(file), *names(there)]
     for name in ("cpu", "llama-cpp"):
-        refused = subprocess.run(script(name, "--print", "own="), capture_output=True, text=True, check=False)
-        assert refused.stderr == "error: own= is not BACKBONE=MODEL\n"
+        assert refused(name, "--print", "own=") == "error: own= is not BACKBONE=MODEL\n"
 
 
 def test_servers_of_llama_cpp_begin_together_and_end_with_the_script(place: Path) -> None:
-    with subprocess.Popen(script("llama-cpp", "a=a.gguf", "b=b.gguf"), stdout=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        assert running.stdout.readline().startswith("export GMR_ENDPOINTS=")
+    with running("llama-cpp", "a=a.gguf", "b=b.gguf") as (process, line):
+        assert line.startswith("export GMR_ENDPOINTS=")
         servers = started(place)
-        running.terminate()
+        process.terminate()
     assert [alive(pid) for pid in servers] == [False, False]
 
 
@@ -181,27 +199,20 @@ def test_some_backbones_may_be_served_with_shares_of_ones_own(tmp_path: Path, mo
     assert option(commands[0], "gpu-memory-utilization") == "0.94"
     assert list(yaml.safe_load(addresses)) == ["qwen-2.5-14B"]
     for wrong in ("qwen-2.5-14B", "qwen=0.5"):
-        refused = subprocess.run(script("one-gpu", "--print", wrong), capture_output=True, text=True, check=False)
-        assert refused.returncode == 2
-        assert f"{wrong} is not BACKBONE=SHARE" in refused.stderr
+        assert f"{wrong} is not BACKBONE=SHARE" in refused("one-gpu", "--print", wrong)
 
 
 def test_servers_of_one_gpu_come_one_after_another_and_end_with_the_script(place: Path) -> None:
-    command = script("one-gpu", "llama-3.2-3B=0.2", "llama-3.1-8B=0.3")
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        said = running.stdout.readline().strip()
-        written = place / "results" / "serving" / "one-gpu" / "endpoints.yaml"
-        assert said == f"export GMR_ENDPOINTS={written}"
+    written = place / "results" / "serving" / "one-gpu" / "endpoints.yaml"
+    with running("one-gpu", *TWO) as (process, line):
+        assert line == f"export GMR_ENDPOINTS={written}"
         assert set(yaml.safe_load(written.read_text())) == {"llama-3.2-3B", "llama-3.1-8B"}
         servers = started(place)
-        second = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert second.returncode == 2
-        assert "another program listens on port" in second.stderr
+        assert "another program listens on port" in refused("one-gpu", *TWO)
         assert [alive(pid) for pid in servers] == [True, True]
         assert written.exists()
-        running.terminate()
-    assert running.returncode == 128 + signal.SIGTERM
+        process.terminate()
+    assert process.returncode == 128 + signal.SIGTERM
     assert [line.rpartition(" ")[0] for line in (place / "events").read_text().splitlines()] == [
         "casperhansen/llama-3.2-3b-instruct-awq begins",
         "casperhansen/llama-3.2-3b-instruct-awq is",
@@ -213,14 +224,10 @@ def test_servers_of_one_gpu_come_one_after_another_and_end_with_the_script(place
 
 
 def test_a_server_that_dies_later_ends_the_script_and_the_others(place: Path) -> None:
-    with subprocess.Popen(
-        script("one-gpu", "llama-3.2-3B=0.2", "llama-3.1-8B=0.3"), stdout=subprocess.PIPE, text=True
-    ) as running:
-        assert running.stdout is not None
-        running.stdout.readline()
+    with running("one-gpu", *TWO) as (process, _):
         first, second = started(place)
         os.kill(second, signal.SIGKILL)
-    assert running.returncode == 2
+    assert process.returncode == 2
     assert not alive(first)
 
 
@@ -228,18 +235,15 @@ def test_a_server_that_does_not_start_is_told_with_the_end_of_its_log(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SAYS", "torch.OutOfMemoryError: CUDA out of memory")
-    ended = subprocess.run(script("one-gpu"), capture_output=True, text=True, check=False)
-    assert ended.returncode == 2
-    assert "CUDA out of memory" in ended.stderr
-    assert "docs/running-the-paper.md" in ended.stderr.splitlines()[-1]
+    error = refused("one-gpu")
+    assert "CUDA out of memory" in error
+    assert "docs/running-the-paper.md" in error.splitlines()[-1]
 
 
 def test_no_vllm_is_one_line_that_says_what_to_do(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GMR_VLLM", "no-such-program")
-    ended = subprocess.run(script("cpu"), capture_output=True, text=True, check=False)
-    assert ended.returncode == 2
-    assert ended.stderr.startswith("error: there is no no-such-program; install vLLM")
-    assert len(ended.stderr.splitlines()) == 1
+    (line,) = refused("cpu").splitlines()
+    assert line.startswith("error: there is no no-such-program; install vLLM")
     assert not (place / "results").exists()
 
 
