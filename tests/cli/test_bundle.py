@@ -43,14 +43,14 @@ def _encoder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_method_has_its_row_and_two_runs_make_the_same_bytes(finished: Path, tmp_path: Path) -> None:
-    chosen = config.preset("smoke", yaml.safe_load((finished / layout.settings("smoke")).read_text()))
+    preset = config.preset("smoke", yaml.safe_load((finished / layout.settings("smoke")).read_text()))
     parts = ("results/smoke/cells", "reports")
     first, again = results(finished, *parts), results(finish(tmp_path / "run", AGAIN, in_flight=1), *parts)
     rows = [line for line in (finished / "reports/smoke/main_table.md").read_text().splitlines() if line[:2] == "| "]
-    for cell in config.cells(chosen):
+    for cell in config.cells(preset):
         assert any(row.startswith(f"| {config.methods()[cell.method].title} |") for row in rows), cell
         assert str(layout.cell("smoke", cell) / "decisions.parquet") in first
-    assert len({cell.method for cell in config.cells(chosen)}) == 10
+    assert len({cell.method for cell in config.cells(preset)}) == 10
     assert {Path(name).stem for name in again if name.startswith("reports")} == set(AGAIN)
     assert {name for name in first if "/cells/" in name} == {name for name in again if "/cells/" in name}
     assert [name for name in again if first[name] != again[name]] == []
@@ -103,18 +103,18 @@ def unpacked(bundle: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> Pres
 def test_reports_and_cells_are_made_again_without_a_server(
     name: str, bundles: dict[str, Path], finished: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen = unpacked(bundles[name], place, monkeypatch)
+    preset = unpacked(bundles[name], place, monkeypatch)
     assert set(AGAIN) <= set(orjson.loads(Path("manifest.json").read_bytes())["reports"])
-    for one in CELLS:
+    for cell in CELLS:
         for file in SAME:
-            (layout.cell("smoke", one) / file).unlink(missing_ok=True)
-        asyncio.run(cells.run(plan(chosen, one)))
+            (layout.cell("smoke", cell) / file).unlink(missing_ok=True)
+        asyncio.run(cells.run(plan(preset, cell)))
     for report in AGAIN:
-        reports.write(report, chosen)
-    made = [path for path in Path("reports").rglob("*.*") if path.is_file()]
-    made += [layout.cell("smoke", one) / file for one in CELLS for file in SAME[: 6 if one.method == "gmr" else 4]]
-    assert len(made) > 3 * len(AGAIN)
-    assert [str(file) for file in made if file.read_bytes() != (finished / file).read_bytes()] == []
+        reports.write(report, preset)
+    paths = [path for path in Path("reports").rglob("*.*") if path.is_file()]
+    paths += [layout.cell("smoke", cell) / file for cell in CELLS for file in SAME[: 6 if cell.method == "gmr" else 4]]
+    assert len(paths) > 3 * len(AGAIN)
+    assert [str(file) for file in paths if file.read_bytes() != (finished / file).read_bytes()] == []
 
 
 def test_snakemake_plans_reports_alone_and_the_same_run_makes_the_same_bytes(
@@ -125,14 +125,14 @@ def test_snakemake_plans_reports_alone_and_the_same_run_makes_the_same_bytes(
         again = packed(finished, tmp_path / "again.tar.zst", whole=name == "whole")
         assert again.read_bytes() == path.read_bytes()
     words = [["--directory", str(tmp_path / name), "--cores", "1", "reports/main_table.md"] for name in bundles]
-    for status, said in plans(checkout(tmp_path / "checkout"), words):
-        jobs = {line.split(":")[0] for line in said.split("Job stats")[0].splitlines() if ": " in line}
-        assert (status, jobs) == (0, {"to do", "table main_table", "link main_table.md"}), said
+    for status, output in plans(checkout(tmp_path / "checkout"), words):
+        jobs = {line.split(":")[0] for line in output.split("Job stats")[0].splitlines() if ": " in line}
+        assert (status, jobs) == (0, {"to do", "table main_table", "link main_table.md"}), output
 
 
 def members(path: Path) -> list[tuple[str, bytes]]:
     with zstandard.open(path, "rb") as stream, tarfile.open(fileobj=io.BytesIO(stream.read())) as tar:
-        return [(one.name, tar.extractfile(one).read()) for one in tar]  # type: ignore[union-attr]
+        return [(member.name, tar.extractfile(member).read()) for member in tar]  # type: ignore[union-attr]
 
 
 def test_without_questions_no_byte_of_a_question_is_in_it(finished: Path, whole: Path, bare: Path) -> None:
@@ -182,17 +182,17 @@ def test_a_call_that_is_not_in_the_log_is_one_line(
     encoder: str, said: str, whole: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FakeEncoder, "identity", encoder)
-    chosen = unpacked(whole, place, monkeypatch)
+    preset = unpacked(whole, place, monkeypatch)
     with contextlib.closing(sqlite3.connect(layout.call_log("smoke", CELLS[0]))) as log, log:
         log.execute("DELETE FROM calls WHERE rowid = (SELECT max(rowid) FROM calls)")
     with pytest.raises(UserError, match=rf"call \w+ of Qwen/\S+ is not in the call log of .*: {said}"):
-        asyncio.run(cells.run(plan(chosen, CELLS[0])))
+        asyncio.run(cells.run(plan(preset, CELLS[0])))
 
 
 def test_what_was_not_recorded_is_one_line(whole: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = unpacked(whole, place, monkeypatch)
+    preset = unpacked(whole, place, monkeypatch)
     with pytest.raises(UserError, match=r"cot/.* holds no recorded run, and no server is asked here"):
-        asyncio.run(cells.run(plan(chosen, Cell("cot", BENCHMARK, "qwen-2.5-14B", 1))))
+        asyncio.run(cells.run(plan(preset, Cell("cot", BENCHMARK, "qwen-2.5-14B", 1))))
     with pytest.raises(UserError, match="unpacked from a bundle"):
         pack("smoke", place / "b.tar.zst", questions=True)
     recorded = Recorded(layout.cell("smoke", CELLS[0]), "fake-encoder")
@@ -202,21 +202,21 @@ def test_what_was_not_recorded_is_one_line(whole: Path, place: Path, monkeypatch
 
 def changed(whole: Path, path: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], object]) -> Path:
     """Write the bundle with other members, as somebody would who knows the format."""
-    found = [(tarfile.TarInfo(name), content) for name, content in members(whole)]
-    change(found)
+    files = [(tarfile.TarInfo(name), content) for name, content in members(whole)]
+    change(files)
     with zstandard.open(path, "wb") as stream, tarfile.open(fileobj=stream, mode="w|") as tar:
-        for info, content in found:
+        for info, content in files:
             info.size = len(content)
             tar.addfile(info, io.BytesIO(content))
     return path
 
 
-def listed(found: list[tuple[tarfile.TarInfo, bytes]], info: tarfile.TarInfo) -> None:
+def listed(files: list[tuple[tarfile.TarInfo, bytes]], info: tarfile.TarInfo) -> None:
     """Add a member that the manifest lists."""
-    manifest = orjson.loads(found[0][1])
+    manifest = orjson.loads(files[0][1])
     manifest["files"][info.name] = {"size": 0, "sha256": "0"}
-    found[0] = (found[0][0], orjson.dumps(manifest))
-    found.insert(1, (info, b""))
+    files[0] = (files[0][0], orjson.dumps(manifest))
+    files.insert(1, (info, b""))
 
 
 def link() -> tarfile.TarInfo:
@@ -299,8 +299,8 @@ def test_the_manifest_names_the_licence_of_whatever_is_others_work() -> None:
         "paper_4bit": {"suite", "encoder", "questions", "backbones"},
         "cpu_server": {"suite", "encoder", "weights"},
     }.items():
-        chosen = config.preset(name)
-        found = bundle._licences(chosen)
-        assert found.keys() == kinds
-        assert found.get("questions", {}).keys() in (set(chosen.benchmarks), set())
-        assert found.get("backbones", {}).keys() in (set(chosen.backbones), set())
+        preset = config.preset(name)
+        licences = bundle._licences(preset)
+        assert licences.keys() == kinds
+        assert licences.get("questions", {}).keys() in (set(preset.benchmarks), set())
+        assert licences.get("backbones", {}).keys() in (set(preset.backbones), set())

@@ -61,48 +61,48 @@ def finished(cell: Cell, test: Sequence[dict[str, object]], passes: Iterable[Seq
 
 def of(cell: Cell, **changes: object) -> pd.Series[float]:
     preset = config.preset("embedded", {"benchmarks": ["gsm_hard"], **changes})
-    found, unlike = forecast(preset, [cell], SOURCE)
+    amounts, unlike = forecast(preset, [cell], SOURCE)
     assert not unlike
-    return found.sum()
+    return amounts.sum()
 
 
 def test_a_cell_that_was_run_whole_is_forecast_as_it_was(questions: tuple[list[str], list[str]]) -> None:
     train, test = questions
     passes = [[call(item, f"{item}-{number // 2}") for item in train] for number in range(3)]
     finished(GMR, [call(item, item, prompt=len(item)) for item in test], [*passes, [call("optimizer", "o")]])
-    found = of(GMR)
-    assert found["used"] == len(test) + 3 * len(train) + 1
-    assert found["asked"] == len(test) + 2 * len(train) + 1
-    assert found["used_prompt"] == sum(map(len, test)) + 100 * (3 * len(train) + 1)
-    assert found["completion"] == 10 * found["asked"]
+    amounts = of(GMR)
+    assert amounts["used"] == len(test) + 3 * len(train) + 1
+    assert amounts["asked"] == len(test) + 2 * len(train) + 1
+    assert amounts["used_prompt"] == sum(map(len, test)) + 100 * (3 * len(train) + 1)
+    assert amounts["completion"] == 10 * amounts["asked"]
 
 
 def test_questions_scale_and_calls_about_none_do_not(questions: tuple[list[str], list[str]]) -> None:
     train, test = questions
     learned = [call(train[0], "a"), call(train[1], "b"), call(train[1], "b"), call("optimizer", "o")]
     finished(GMR, [call(test[0], "c"), call(test[1], "d"), call(test[1], "e")], [learned])
-    found = of(GMR, limit={"train": 8, "test": 20})
-    assert found["used"] == pytest.approx(3 / 2 * 8 + 1 + 3 / 2 * 20)
-    assert found["asked"] == pytest.approx(2 / 2 * 8 + 1 + 3 / 2 * 20)
+    amounts = of(GMR, limit={"train": 8, "test": 20})
+    assert amounts["used"] == pytest.approx(3 / 2 * 8 + 1 + 3 / 2 * 20)
+    assert amounts["asked"] == pytest.approx(2 / 2 * 8 + 1 + 3 / 2 * 20)
 
 
 def test_methods_of_ones_own_choice_are_all_that_is_forecast(questions: tuple[list[str], list[str]]) -> None:
     """CoT has two rows in the main table; the ablations of GMR are of no method that was chosen, and not lacking."""
     finished(COT, [call(item, item) for item in questions[1]])
     words = ["forecast", "--preset", "embedded", "--from", "embedded", "--set", "benchmarks=[gsm_hard]"]
-    said = gmr(*words, "--set", "methods=[cot]").output
-    assert said.startswith("2 cells of preset embedded")
-    assert "are like none" not in said
+    output = gmr(*words, "--set", "methods=[cot]").output
+    assert output.startswith("2 cells of preset embedded")
+    assert "are like none" not in output
 
 
 def test_another_backbone_has_its_own_price(questions: tuple[list[str], list[str]]) -> None:
     _, test = questions
     finished(COT, [call(test[0], "a")])
-    found, _ = forecast(config.preset("embedded"), [LARGE], SOURCE)
-    assert list(found.index) == [("cot", "qwen-2.5-32B")]
+    amounts, _ = forecast(config.preset("embedded"), [LARGE], SOURCE)
+    assert list(amounts.index) == [("cot", "qwen-2.5-32B")]
     backbones = load(ROOT / "config" / "backbones.yaml")
-    assert found["cost"].sum() == pytest.approx(len(test) * backbones["qwen-2.5-32B"].cost(100, 10))
-    assert (gpu_hours(found, None)[1]["least"] > 0).all()
+    assert amounts["cost"].sum() == pytest.approx(len(test) * backbones["qwen-2.5-32B"].cost(100, 10))
+    assert (gpu_hours(amounts, None)[1]["least"] > 0).all()
 
 
 def test_the_likest_cell_stands_for_one_that_was_not_run() -> None:
@@ -124,8 +124,8 @@ def test_hours_are_tokens_over_rates(tmp_path: Path) -> None:
     amounts = pd.DataFrame({"prompt": [1000.0, 3000.0], "completion": [10.0, 30.0]}, index=index)
     table = tmp_path / "throughput.yaml"
     table.write_text("X: {a: {prefill: [1000, 2000], decode: [10, 20]}}")
-    gpu, found = gpu_hours(amounts, None, table)
-    assert (gpu, found.loc["a"].tolist()) == ("X", pytest.approx([(2 + 2) / 3600, (4 + 4) / 3600]))
+    gpu, spans = gpu_hours(amounts, None, table)
+    assert (gpu, spans.loc["a"].tolist()) == ("X", pytest.approx([(2 + 2) / 3600, (4 + 4) / 3600]))
     with pytest.raises(UserError, match="unknown GPU 'Y'"):
         gpu_hours(amounts, "Y", table)
     table.write_text("X: {a: {prefill: [0, 1], decode: [1, 1]}}")
@@ -170,11 +170,11 @@ def test_calls_of_another_pool_are_spread_evenly_and_no_reply_is_longer_than_its
     questions: tuple[list[str], list[str]],
 ) -> None:
     finished(GMR, [call(item, item) for item in questions[1]])
-    found, _ = forecast(own(), [GMR], SOURCE)
+    amounts, _ = forecast(own(), [GMR], SOURCE)
     number = len(questions[1])
-    assert found["asked"].tolist() == pytest.approx([number / 3] * 3)
-    assert found["completion"].sum() == pytest.approx(8 * number)
-    assert sorted(found.index) == sorted(("gmr", key) for key in POOL)
+    assert amounts["asked"].tolist() == pytest.approx([number / 3] * 3)
+    assert amounts["completion"].sum() == pytest.approx(8 * number)
+    assert sorted(amounts.index) == sorted(("gmr", key) for key in POOL)
 
 
 def test_epochs_beyond_those_of_the_run_do_not_count(questions: tuple[list[str], list[str]]) -> None:
@@ -183,8 +183,8 @@ def test_epochs_beyond_those_of_the_run_do_not_count(questions: tuple[list[str],
         GMR, [call(item, item) for item in test], [[call(item, f"{item}-{n}") for item in train] for n in range(5)]
     )
     for epochs in (0, 2, 5, None):
-        made = 5 if epochs is None else epochs
-        assert of(GMR, limit={"epochs": epochs})["asked"] == len(test) + made * len(train)
+        passes = 5 if epochs is None else epochs
+        assert of(GMR, limit={"epochs": epochs})["asked"] == len(test) + passes * len(train)
 
 
 def test_hours_are_those_of_the_servers_that_health_has_timed(questions: tuple[list[str], list[str]]) -> None:
@@ -196,11 +196,11 @@ def test_hours_are_those_of_the_servers_that_health_has_timed(questions: tuple[l
     measured_by_health(preset, small=1.0, middle=0.5, large=0.25)
     # A backbone reads 100 and writes 8 tokens: 18 s at 10 and 1 a second.
     hours = [18 * times * number / 3 / 3600 for times in (1, 2, 4)]
-    said = list(lines(preset, [GMR], SOURCE, None))[-1]
-    assert [float(one) for one in re.findall(r"(?<=[a-z] |; )[\d.e-]+(?=[,;]| where)", said)] == pytest.approx(
+    line = list(lines(preset, [GMR], SOURCE, None))[-1]
+    assert [float(one) for one in re.findall(r"(?<=[a-z] |; )[\d.e-]+(?=[,;]| where)", line)] == pytest.approx(
         [*hours, max(hours)], rel=0.05
     )
-    assert float(re.search(r"(\S+) where they share", said)[1]) == pytest.approx(sum(hours), rel=0.05)  # type: ignore[index]
+    assert float(re.search(r"(\S+) where they share", line)[1]) == pytest.approx(sum(hours), rel=0.05)  # type: ignore[index]
     with pytest.raises(UserError, match="unknown GPU 'Y'"):
         list(lines(preset, [GMR], SOURCE, "Y"))
 
@@ -213,8 +213,8 @@ def test_asked_calls_cost_what_endpoints_charge(
     finished(COT, [call(item, item) for item in test for _ in range(2)])
     amounts, _ = forecast(SOURCE, [COT], SOURCE)
     place = Endpoint.model_validate({"url": "http://x/v1", "price": {"input": 2, "output": 30}, "currency": "EUR"})
-    (found,) = charges(amounts, {"qwen-2.5-14B": place})["EUR"]
-    assert found == pytest.approx(len(test) * (100 * 2 + 10 * 30) / 1e6)
+    (cost,) = charges(amounts, {"qwen-2.5-14B": place})["EUR"]
+    assert cost == pytest.approx(len(test) * (100 * 2 + 10 * 30) / 1e6)
     assert charges(amounts, {"qwen-2.5-14B": Endpoint.model_validate({"url": "http://x/v1"})}).empty
 
     text = (ROOT / "config" / "endpoints.hosted.example.yaml").read_text()
@@ -244,8 +244,8 @@ def test_the_preset_for_a_laptop_can_be_forecast_before_it_has_servers(
 ) -> None:
     monkeypatch.delenv("GMR_ENDPOINTS", raising=False)
     finished(GMR, [call(item, item) for item in questions[1]])
-    said = list(lines(config.preset("laptop", {"benchmarks": ["gsm_hard"]}), [GMR], SOURCE, gpu))
-    assert said[-1].startswith(f"Hours of one {gpu}, kept full")
+    output = list(lines(config.preset("laptop", {"benchmarks": ["gsm_hard"]}), [GMR], SOURCE, gpu))
+    assert output[-1].startswith(f"Hours of one {gpu}, kept full")
 
 
 def test_nothing_measured_and_questions_of_other_data_are_refused(questions: tuple[list[str], list[str]]) -> None:

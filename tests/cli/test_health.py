@@ -47,13 +47,13 @@ def listing(*names: str, status: int = 200, **changes: Any) -> Callable[[web.Req
 
 
 @pytest.fixture
-def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> config.Preset:
+def preset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> config.Preset:
     """Return a preset of two backbones and one benchmark, its questions prepared."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GMR_ENDPOINTS", str(tmp_path / "endpoints.yaml"))
-    preset = config.preset("cpu_server", PRESET)
-    prepare_questions(preset.name)
-    return preset
+    prepared = config.preset("cpu_server", PRESET)
+    prepare_questions(prepared.name)
+    return prepared
 
 
 def point(*entries: dict[str, Any]) -> None:
@@ -70,21 +70,21 @@ async def problems(preset: config.Preset) -> list[str]:
     return [line.strip() for line in lines]
 
 
-async def test_what_is_served_is_written_down(chosen: config.Preset, caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_is_served_is_written_down(preset: config.Preset, caplog: pytest.LogCaptureFixture) -> None:
     async with AsyncExitStack() as stack:
         both = listing(*NAMES.values(), max_model_len=8192, root="/models/x", revision="r7")
         urls = [await stack.enter_async_context(served_at(models=both, chat=answering)) for _ in range(2)]
         # However busy this machine is, no reply takes so long that a server counts as too slow.
         point({"urls": urls, "timeout_s": 1e9}, {"url": urls[0], "timeout_s": 1e9})
         with caplog.at_level("INFO"):
-            await health.check(chosen, ["gsm_hard"])
-    said = [record.message for record in caplog.records if record.name == health.__name__]
+            await health.check(preset, ["gsm_hard"])
+    messages = [record.message for record in caplog.records if record.name == health.__name__]
     form = r"(.*) writes [\d.e+]+ tokens a second alone, [\d.e+]+ with 16 at once, reads [\d.e+]+"
-    assert [re.fullmatch(form, line)[1] for line in said] == [  # type: ignore[index]
+    assert [re.fullmatch(form, line)[1] for line in messages] == [  # type: ignore[index]
         *(f"{url} of {POOL[0]}" for url in urls),
         f"{urls[0]} of {POOL[1]}",
     ]
-    found = orjson.loads(layout.served(chosen.name, "gsm_hard").read_bytes())
+    found = orjson.loads(layout.served(preset.name, "gsm_hard").read_bytes())
     first = found["backbones"]["llama-3.2-3B"]
     assert (found["preset"], found["weights"]) == ("cpu_server", "random")
     assert list(found["backbones"]) == list(POOL)
@@ -139,48 +139,48 @@ async def call_itself_otherwise(http: web.Request) -> web.Response:
     ],
 )
 async def test_a_server_that_calls_would_fail_at_is_known_before_the_first(
-    chat: Answer, message: str, chosen: config.Preset, monkeypatch: pytest.MonkeyPatch
+    chat: Answer, message: str, preset: config.Preset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(openai._base_client, "INITIAL_RETRY_DELAY", 0.0)
     async with served_at(models=listing(*NAMES.values()), chat=chat) as url:
         point({"url": url}, {"url": url})
-        found = await problems(chosen)
-    assert len(found) == 2
-    assert all(re.match(rf"{url} of {key} {message}", line) for key, line in zip(POOL, found, strict=True))
+        lines = await problems(preset)
+    assert len(lines) == 2
+    assert all(re.match(rf"{url} of {key} {message}", line) for key, line in zip(POOL, lines, strict=True))
 
 
-async def test_every_problem_is_named_at_once(chosen: config.Preset, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_problem_is_named_at_once(preset: config.Preset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "sk-secret-1234")
     async with AsyncExitStack() as stack:
         other = await stack.enter_async_context(served_at(models=listing("other/model")))
         locked = await stack.enter_async_context(served_at(models=listing(status=401)))
         dead = "http://127.0.0.1:9/v1"
         point({"urls": [other, dead]}, {"url": locked, "key_env": "MY_KEY"})
-        found = await problems(chosen)
-    assert len(found) == 3
-    assert found[0].startswith(f"{other} does not serve 'random/llama-3.2-3B' (it serves other/model)")
-    assert found[1].startswith(f"endpoint {dead} of llama-3.2-3B does not answer")
-    assert f"correct {Path('endpoints.yaml').resolve()}, or name another file by GMR_ENDPOINTS; then" in found[1]
-    assert found[2] == f"{locked} refuses the API key of llama-3.1-8B; check the variable named by key_env"
-    assert "sk-secret" not in "".join(found)
+        lines = await problems(preset)
+    assert len(lines) == 3
+    assert lines[0].startswith(f"{other} does not serve 'random/llama-3.2-3B' (it serves other/model)")
+    assert lines[1].startswith(f"endpoint {dead} of llama-3.2-3B does not answer")
+    assert f"correct {Path('endpoints.yaml').resolve()}, or name another file by GMR_ENDPOINTS; then" in lines[1]
+    assert lines[2] == f"{locked} refuses the API key of llama-3.1-8B; check the variable named by key_env"
+    assert "sk-secret" not in "".join(lines)
 
 
-async def test_a_context_that_is_too_short_names_the_benchmark(chosen: config.Preset) -> None:
-    needed = health.needs(chosen, "gsm_hard")
-    lines = layout.items(chosen.name, "gsm_hard").read_bytes().splitlines()
+async def test_a_context_that_is_too_short_names_the_benchmark(preset: config.Preset) -> None:
+    needed = health.needs(preset, "gsm_hard")
+    lines = layout.items(preset.name, "gsm_hard").read_bytes().splitlines()
     longest = max(len(orjson.loads(line)["question"].encode()) for line in lines)
     assert needed == -(-longest // 3) + 1024 + 2048
     async with AsyncExitStack() as stack:
         window = lambda tokens: served_at(models=listing(*NAMES.values(), max_model_len=tokens), chat=answering)  # noqa: E731
         short = await stack.enter_async_context(window(needed - 1))
         point({"url": short}, {"url": short})
-        found = await problems(chosen)
-        assert len(found) == 2
-        assert f"takes {needed - 1} tokens" in found[0]
-        assert f"gsm_hard ({needed}); start it with --max-model-len {needed}" in found[0]
+        problem_lines = await problems(preset)
+        assert len(problem_lines) == 2
+        assert f"takes {needed - 1} tokens" in problem_lines[0]
+        assert f"gsm_hard ({needed}); start it with --max-model-len {needed}" in problem_lines[0]
         enough = await stack.enter_async_context(window(needed))
         point({"url": enough}, {"url": enough})
-        await health.check(chosen, ["gsm_hard"])
+        await health.check(preset, ["gsm_hard"])
 
 
 async def heed_penalties(http: web.Request) -> web.Response:
@@ -220,8 +220,8 @@ REFUSED = r"of mine takes {} tokens, .*gsm_hard"
         (answering, {"context_length": 1024}, {}, {}, UserError(REFUSED.format(1024))),
     ],
 )
+@pytest.mark.usefixtures("preset")
 async def test_what_a_server_lacks_is_told_or_refused(
-    chosen: config.Preset,
     chat: Answer,
     entry: dict[str, Any],
     server: dict[str, Any],
@@ -242,7 +242,7 @@ async def test_what_a_server_lacks_is_told_or_refused(
 
 
 async def test_the_jobs_of_one_run_ask_once_and_a_check_by_hand_always(
-    chosen: config.Preset, monkeypatch: pytest.MonkeyPatch
+    preset: config.Preset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = 0
 
@@ -251,8 +251,8 @@ async def test_the_jobs_of_one_run_ask_once_and_a_check_by_hand_always(
         asked += 1
         return await answering(http)
 
-    prepare_questions(chosen.name, "math")
-    both = chosen.model_copy(update={"benchmarks": ("gsm_hard", "math")})
+    prepare_questions(preset.name, "math")
+    both = preset.model_copy(update={"benchmarks": ("gsm_hard", "math")})
     async with served_at(models=listing(*NAMES.values(), max_model_len=8192), chat=chat) as url:
         point({"url": url}, {"url": url})
         layout.PLANNED.write_text("now")
@@ -272,18 +272,18 @@ async def test_the_jobs_of_one_run_ask_once_and_a_check_by_hand_always(
         assert asked == 3 * once
 
 
-async def test_servers_of_one_backbone_have_to_be_alike(chosen: config.Preset) -> None:
+async def test_servers_of_one_backbone_have_to_be_alike(preset: config.Preset) -> None:
     async with AsyncExitStack() as stack:
         kinds = [listing(*NAMES.values(), max_model_len=window) for window in (8192, 16384)]
         urls = [await stack.enter_async_context(served_at(models=kind, chat=answering)) for kind in kinds]
         point({"urls": urls}, {"url": urls[1]})
-        (found,) = await problems(chosen)
-    assert found.startswith("the servers of llama-3.2-3B are not alike: max_model_len is 8192")
+        (line,) = await problems(preset)
+    assert line.startswith("the servers of llama-3.2-3B are not alike: max_model_len is 8192")
 
 
 @pytest.mark.parametrize("entry", [{}, {"owned_by": None}, {"owned_by": 7}])
 async def test_a_server_that_says_no_more_than_a_name_passes_and_its_cell_can_be_reported(
-    entry: dict[str, object], chosen: config.Preset, monkeypatch: pytest.MonkeyPatch
+    entry: dict[str, object], preset: config.Preset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backbone, model = "llama-3.2-3B", "random/llama-3.2-3B"
     monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
@@ -298,12 +298,12 @@ async def test_a_server_that_says_no_more_than_a_name_passes_and_its_cell_can_be
 
     async with served_at(chat=chat, models=models) as url:
         point({"url": url}, {"url": url})
-        (checked,) = await health.check(chosen, ["gsm_hard"])
-        made = plan(chosen, Cell("single", "gsm_hard", backbone, 0))
-        await cell.run(made)
+        (checked,) = await health.check(preset, ["gsm_hard"])
+        cell_plan = plan(preset, Cell("single", "gsm_hard", backbone, 0))
+        await cell.run(cell_plan)
     assert orjson.loads(checked.read_bytes())["backbones"][backbone]["served_by"] is None
-    found = read(made.folder)
-    assert identity([found])["backbones"] == f"{backbone}={model}"
-    assert dict(provenance([found]))["backbones"] == f"{backbone} = {model}"
-    assert of_claims([found])["backbones"] == f"{backbone}={model}"
-    assert measure([found])
+    finished_cell = read(cell_plan.folder)
+    assert identity([finished_cell])["backbones"] == f"{backbone}={model}"
+    assert dict(provenance([finished_cell]))["backbones"] == f"{backbone} = {model}"
+    assert of_claims([finished_cell])["backbones"] == f"{backbone}={model}"
+    assert measure([finished_cell])

@@ -145,10 +145,10 @@ def test_a_full_disk_is_one_line_and_nothing_is_lost(
         resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))
 
     full = start(place, *words(COT, "--set", "in_flight=1"), preexec_fn=small_disk)
-    said = full.communicate()[1]
+    output = full.communicate()[1]
     assert full.returncode == 2
-    assert "error: cannot write" in said
-    assert "Traceback" not in said
+    assert "error: cannot write" in output
+    assert "Traceback" not in output
     kept = logged(place)
     assert kept > 1
     run(place, *words(COT))
@@ -167,8 +167,8 @@ def test_a_second_writer_is_refused_and_failed_calls_are_an_answer_until_told_to
     given = {key: yaml_value(value) for key, _, value in (text.partition("=") for text in SETTINGS)}
     with contextlib.chdir(place):
         config_hash.write_settings(config.preset("smoke", given))
-    begun: list[list[str]] = []
-    monkeypatch.setattr(os, "execv", lambda _, words: begun.append(words[3:]))
+    commands: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda _, words: commands.append(words[3:]))
     retry = ["retry", "--preset", "smoke", "reports/smoke/costs.md", "--cores", "2"]
     run(place, *retry)
     # Of a learned cell the checkpoints go too; while another process is at work, nothing may.
@@ -181,11 +181,11 @@ def test_a_second_writer_is_refused_and_failed_calls_are_an_answer_until_told_to
     assert (folder / "checkpoints").exists()
     run(place, *words(COT))
     assert b"the server was on fire" in (folder / "items.parquet").read_bytes()
-    assert begun == []
+    assert commands == []
     run(place, *retry)
     assert not (folder / "checkpoints").exists()
     assert not (folder / "run.json").exists()
-    ((_, _, made, *targets, _, preset, benchmarks, limit),) = begun
+    ((_, _, made, *targets, _, preset, benchmarks, limit),) = commands
     assert (made, *targets) == (str(layout.cell("smoke", COT) / "run.json"), *retry[3:])
     assert (preset, benchmarks) == ("preset=smoke", 'benchmarks=["gsm_hard"]')
     assert yaml_value(limit.partition("=")[2])["test"] == 60
@@ -204,10 +204,10 @@ def test_a_cell_whose_server_hangs_stops_with_one_line_and_goes_on_to_the_same_b
     process = start(place, *words(cell), program=f"tests.cli.hanging {answered}", env=given)
     wait_until(process, lambda: (place / "hangs").exists() and logged(place, cell) == answered)
     os.killpg(process.pid, number)
-    said = process.communicate(timeout=60)[1]
+    output = process.communicate(timeout=60)[1]
     assert process.returncode == 128 + number
     kept = f"{answered} finished calls of {cell} are kept, and the same command resumes with them"
-    assert said.splitlines()[-1] == f"stopped by {number.name}; {kept}"
+    assert output.splitlines()[-1] == f"stopped by {number.name}; {kept}"
     assert not (place / layout.cell("smoke", cell) / "run.json").exists()
     run(place, *words(cell))
     assert results(place, cell) == undisturbed(cell)
@@ -236,12 +236,12 @@ def test_snakemake_told_to_stop_says_what_is_kept_and_nothing_that_looks_like_fa
     )
     wait_until(process, lambda: (tmp_path / "hangs").exists() and logged(tmp_path) == 5)
     os.killpg(process.pid, number)
-    said = process.communicate(timeout=60)[1].splitlines()
+    lines = process.communicate(timeout=60)[1].splitlines()
     assert process.returncode > 0
     assert list(tmp_path.glob(".snakemake/locks/*")) == []
-    begun = next(place for place, line in enumerate(said) if line.startswith("to do: "))
+    begun = next(place for place, line in enumerate(lines) if line.startswith("to do: "))
     # Where the job ends before Snakemake says that it stops, there is no such line.
-    assert sorted({*said[begun + 1 :]} - {"stopping; jobs save what they have"}) == [
+    assert sorted({*lines[begun + 1 :]} - {"stopping; jobs save what they have"}) == [
         f"stopped by {number.name}; 5 finished calls of {COT} are kept, and the same command resumes with them",
         "stopped; what is finished is kept, and the same command resumes",
     ]
@@ -302,6 +302,6 @@ def test_told_at_any_moment_a_process_ends_with_one_line(
     for number in numbers:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(number)
-    _, said = process.communicate(timeout=60)
-    assert said == f"{line}give the same command again\n"
+    _, output = process.communicate(timeout=60)
+    assert output == f"{line}give the same command again\n"
     assert process.returncode == 128 + (numbers or [signal.SIGTERM])[0]

@@ -56,13 +56,13 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]
     return dict(zip(commands, plans(checkout(tmp_path_factory.mktemp("plans")), [*commands.values()]), strict=True))
 
 
-def jobs(said: tuple[int, str]) -> dict[str, int]:
-    status, text = said
+def jobs(outcome: tuple[int, str]) -> dict[str, int]:
+    status, text = outcome
     assert status == 0, text
     table = text.split("Job stats:")[1].split("\n\n")[0]
-    found = {name: int(count) for name, count in re.findall(r"^(\w+) +(\d+)$", table, re.MULTILINE)}
-    assert found.pop("total") == sum(found.values())
-    return found
+    numbers = {name: int(count) for name, count in re.findall(r"^(\w+) +(\d+)$", table, re.MULTILINE)}
+    assert numbers.pop("total") == sum(numbers.values())
+    return numbers
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -76,19 +76,19 @@ def test_a_plan_names_every_job_and_why_it_runs(said: dict[str, tuple[int, str]]
 
 
 def test_everything_is_every_artefact_with_the_claims(said: dict[str, tuple[int, str]]) -> None:
-    found = jobs(said["embedded"])
+    numbers = jobs(said["embedded"])
     kinds = Counter(artefact.kind for artefact in artefacts().values() if not artefact.optional)
-    assert (found["table"], found["figure"]) == (kinds["table"], kinds["figure"])
-    assert (found["claims"], found["timing"]) == (1, 6)
-    distinct = {layout.cell("embedded", one) for one in {*cells_of(EMBEDDED), *config.cells(EMBEDDED)}}
-    assert found["cell"] + found["learned_cell"] == len(distinct)
+    assert (numbers["table"], numbers["figure"]) == (kinds["table"], kinds["figure"])
+    assert (numbers["claims"], numbers["timing"]) == (1, 6)
+    distinct = {layout.cell("embedded", cell) for cell in {*cells_of(EMBEDDED), *config.cells(EMBEDDED)}}
+    assert numbers["cell"] + numbers["learned_cell"] == len(distinct)
 
 
 def test_a_forecast_is_measured_on_every_cell_with_the_seeds_of_the_run(said: dict[str, tuple[int, str]]) -> None:
-    found = jobs(said["slice"])
+    numbers = jobs(said["slice"])
     cells = [cell for cell in cells_of(config.preset("rehearsal")) if cell.seed == 0]
-    assert found.pop("cell") + found.pop("learned_cell") == len(cells) == 139
-    assert found == {"cells": 1, "data": 5, "calibration": 1}
+    assert numbers.pop("cell") + numbers.pop("learned_cell") == len(cells) == 139
+    assert numbers == {"cells": 1, "data": 5, "calibration": 1}
 
 
 @pytest.mark.parametrize("message", REFUSED)

@@ -71,19 +71,19 @@ def test_the_first_decision_is_what_the_policy_says_and_writes_nothing(trained: 
 def test_a_trajectory_is_the_one_that_the_router_walks_at_test_time(trained: Path, endpoint: Backbones) -> None:
     depths = set()
     for item in questions()[:4]:
-        found = document("--item", item.id, "--run")["walk"]
+        walk = document("--item", item.id, "--run")["walk"]
         trajectory = _walked_by_hand(item)
         depths.add(trajectory.depth)
-        assert [one["call"]["key"] for step in found["record"]["steps"] for one in step["calls"]] == [
+        assert [one["call"]["key"] for step in walk["record"]["steps"] for one in step["calls"]] == [
             one.key for one in trajectory.calls if one.is_step
         ]
-        assert _probabilities(found) == {
+        assert _probabilities(walk) == {
             (one.step, one.name, one.slot): (one.choice, pytest.approx(math.exp(one.log_prob)))
             for one in trajectory.decisions
         }
-        assert found["record"]["totals"]["cost_total"] == pytest.approx(trajectory.cost_total)
-        assert (found["record"]["answer"], found["record"]["item"]["gold"]) == (REPLY, item.gold)
-        assert found["record"]["verdict"]["correct"] == (float(item.gold) == 12)
+        assert walk["record"]["totals"]["cost_total"] == pytest.approx(trajectory.cost_total)
+        assert (walk["record"]["answer"], walk["record"]["item"]["gold"]) == (REPLY, item.gold)
+        assert walk["record"]["verdict"]["correct"] == (float(item.gold) == 12)
     assert len(depths) > 1
 
 
@@ -109,27 +109,27 @@ class _Idle:
         return None
 
 
-def _probabilities(found: Mapping[str, Any]) -> dict[tuple[int, str, int], tuple[str, float]]:
+def _probabilities(walk: Mapping[str, Any]) -> dict[tuple[int, str, int], tuple[str, float]]:
     """Return the decisions of a document as a context records them, with the probability of each."""
-    made: dict[tuple[int, str, int], tuple[str, float]] = {}
-    for step in found["record"]["steps"]:
+    probabilities: dict[tuple[int, str, int], tuple[str, float]] = {}
+    for step in walk["record"]["steps"]:
         number = step["number"]
         for name in ("role", "backbone"):
-            made[number, name, 0] = (step[name]["choice"], step[name]["probability"])
-        made |= {(number, one["name"], one["slot"]): (one["choice"], 1.0) for one in step["choices"]}
+            probabilities[number, name, 0] = (step[name]["choice"], step[name]["probability"])
+        probabilities |= {(number, one["name"], one["slot"]): (one["choice"], 1.0) for one in step["choices"]}
         gates = {("write", 0): step["written"], ("halt", 0): step["halted"]}
         gates |= {("retrieve", slot): gate for slot, gate in enumerate(step["retrieved"].values())}
         for (name, slot), gate in gates.items():
             p = gate["probability"]
             if p is not None:
-                made[number, name, slot] = ("yes", p) if gate["is_open"] else ("no", 1 - p)
-    return made
+                probabilities[number, name, slot] = ("yes", p) if gate["is_open"] else ("no", 1 - p)
+    return probabilities
 
 
 def test_greedy_is_the_most_probable_everywhere(trained: Path) -> None:
-    found = document("--item", questions()[0].id, "--run", "--greedy")["walk"]
-    assert found["decode"] == "greedy"
-    for step in found["record"]["steps"]:
+    walk = document("--item", questions()[0].id, "--run", "--greedy")["walk"]
+    assert walk["decode"] == "greedy"
+    for step in walk["record"]["steps"]:
         gates = [step["written"], step["halted"], *step["retrieved"].values()]
         drawn = [gate for gate in gates if gate["probability"] is not None]
         assert drawn
@@ -181,9 +181,9 @@ def test_a_router_may_be_named_by_its_file_and_brings_its_own_pool_in_its_own_or
     assert "Step 1, role" in route("?", at=("--checkpoint", str(trained)))
     with pytest.raises(UserError, match=r"name the --benchmark that the router was trained on, or its file by --check"):
         route("?", at=())
-    found = restored(trained)
-    assert [one.key for one in found.router.pool.backbones] == list(BACKBONES) == list(found.plan.backbones)
-    assert found.router.config == Config(**VARIANT)
+    rebuilt = restored(trained)
+    assert [one.key for one in rebuilt.router.pool.backbones] == list(BACKBONES) == list(rebuilt.plan.backbones)
+    assert rebuilt.router.config == Config(**VARIANT)
     roles = pool_of(Config(**VARIANT), dataclasses.replace(setting(), seed=100)).to_facts()["roles"]
     other = restored(write(trained, method="full_history", training_seed=100, roles=roles))
     assert (other.plan.seed, other.plan.cell.seed) == (100, 0)

@@ -103,8 +103,8 @@ def refused(name: str, *words: str) -> str:
 
 def printed(name: str, *words: str) -> tuple[list[list[str]], str]:
     """Return the servers' command lines that a script prints, and the addresses."""
-    said = subprocess.run(script(name, "--print", *words), capture_output=True, text=True, check=True).stdout
-    lines = said.splitlines()
+    output = subprocess.run(script(name, "--print", *words), capture_output=True, text=True, check=True).stdout
+    lines = output.splitlines()
     commands = [shlex.split(line) for line in lines if line.startswith("env ")]
     return commands, "\n".join(line for line in lines if ": {" in line)
 
@@ -138,9 +138,9 @@ def test_what_is_served_is_what_presets_ask(
     commands, addresses = printed(name)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "endpoints.yaml").write_text(addresses)
-    chosen = config.preset(preset, {"weights": weights})
-    backbones = config.backbones(chosen)
-    places = endpoints.load(tmp_path / "endpoints.yaml", chosen.backbones)
+    asked_preset = config.preset(preset, {"weights": weights})
+    backbones = config.backbones(asked_preset)
+    places = endpoints.load(tmp_path / "endpoints.yaml", asked_preset.backbones)
     served: Counter[tuple[str, str]] = Counter()
     taken: Counter[str] = Counter()
     for command in commands:
@@ -174,13 +174,16 @@ def test_models_of_ones_own_are_asked_by_the_name_of_their_folder_or_file(
     (tmp_path / "models" / "own").mkdir(parents=True)
     [folder, hub], addresses = printed("cpu", "a=models/own/", "b=some/model")
     assert folder[folder.index("serve") + 1] == str(tmp_path / "models" / "own")
-    found = yaml.safe_load(addresses)
-    assert [found["a"]["served_name"], *names(hub)] == [*names(folder), "some/model"]
-    assert "served_name" not in found["b"]
+    places = yaml.safe_load(addresses)
+    assert [places["a"]["served_name"], *names(hub)] == [*names(folder), "some/model"]
+    assert "served_name" not in places["b"]
     [file, there], addresses = printed("llama-cpp", "a=models/own.gguf", "b=some/model-GGUF:Q8_0")
     assert [option(file, "model"), option(there, "hf-repo")] == ["models/own.gguf", "some/model-GGUF:Q8_0"]
-    found = yaml.safe_load(addresses)
-    assert [one["served_name"] for one in (found["a"], found["b"])] == [*names(file), *names(there)]
+    places = yaml.safe_load(addresses)
+    assert [one["served_name"] for one in (places["a"], places["b"])] == [
+        *names(file),
+        *names(there),
+    ]
     for name in ("cpu", "llama-cpp"):
         assert refused(name, "--print", "own=") == "error: own= is not BACKBONE=MODEL\n"
 
