@@ -41,10 +41,10 @@ def cells() -> list[Cell]:
 
 def settled() -> Preset:
     """Write the settings of the preset that Snakemake would run in the working folder, and return it."""
-    given = yaml.safe_load(Path("config/config.yaml").read_text())
-    chosen = config.preset(given.pop("preset"), given)
-    config_hash.write_settings(chosen)
-    return chosen
+    settings = yaml.safe_load(Path("config/config.yaml").read_text())
+    preset = config.preset(settings.pop("preset"), settings)
+    config_hash.write_settings(preset)
+    return preset
 
 
 def finish(folder: Path, names: Sequence[str] = REPORTS, **changes: object) -> Path:
@@ -53,15 +53,15 @@ def finish(folder: Path, names: Sequence[str] = REPORTS, **changes: object) -> P
     (folder / "config" / "config.yaml").write_text(yaml.safe_dump({"preset": "smoke", **SETTINGS, **changes}))
     with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
         patch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
-        chosen = settled()
+        settled_preset = settled()
         prepare_questions("smoke", BENCHMARK)
         made_of = layout.made_of("smoke", f"data/{BENCHMARK}")
-        config_hash.note_made_of(made_of, config_hash.made_of_data(chosen))
-        asyncio.run(calibrate(chosen))
-        for one in config.cells(chosen):
-            asyncio.run(cell.run(plan(chosen, one)))
+        config_hash.note_made_of(made_of, config_hash.made_of_data(settled_preset))
+        asyncio.run(calibrate(settled_preset))
+        for each_cell in config.cells(settled_preset):
+            asyncio.run(cell.run(plan(settled_preset, each_cell)))
         for name in names:
-            reports.write(name, chosen)
+            reports.write(name, settled_preset)
     return folder
 
 

@@ -149,18 +149,18 @@ def training(
 
 
 async def trained(
-    made: M, folder: Path, client: Any, items: Sequence[Item] | None = None, seed: int = 0, **equipment: Any
+    method: M, folder: Path, client: Any, items: Sequence[Item] | None = None, seed: int = 0, **equipment: Any
 ) -> M:
     """Train a method on four questions or those given, and return it."""
-    its = training(folder, client, items or questions(4, "t"), seed, **equipment)
-    await made.fit(its)
-    its.finish()
-    return made
+    run = training(folder, client, items or questions(4, "t"), seed, **equipment)
+    await method.fit(run)
+    run.finish()
+    return method
 
 
-async def answered_by(made: Any, client: Any, items: Sequence[Item], **equipment: Any) -> list[Answered]:
+async def answered_by(method: Any, client: Any, items: Sequence[Item], **equipment: Any) -> list[Answered]:
     place = runtime(client, **equipment)
-    return list(await evaluate(made, items, place, "toy", in_flight=3))
+    return list(await evaluate(method, items, place, "toy", in_flight=3))
 
 
 def log(folder: Path, measure: str) -> list[float]:

@@ -55,15 +55,15 @@ def planner(folder: Path) -> Iterator[Plans]:
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        asked, told = process.stdin, process.stdout
+        stdin, stdout = process.stdin, process.stdout
 
         def plans(commands: Sequence[Sequence[str]]) -> list[tuple[int, str]]:
-            asked.write(f"{json.dumps(list(commands))}\n")
-            asked.flush()
-            return [(status, text) for status, text in json.loads(told.readline())]
+            stdin.write(f"{json.dumps(list(commands))}\n")
+            stdin.flush()
+            return [(status, text) for status, text in json.loads(stdout.readline())]
 
         yield plans
-        asked.close()
+        stdin.close()
 
 
 def plans(folder: Path, commands: Sequence[Sequence[str]]) -> list[tuple[int, str]]:
@@ -72,12 +72,12 @@ def plans(folder: Path, commands: Sequence[Sequence[str]]) -> list[tuple[int, st
         return plan(commands)
 
 
-def _plan(words: Sequence[str], said: Path) -> int:
+def _plan(words: Sequence[str], path: Path) -> int:
     import snakemake.cli
 
     if child := os.fork():
         return child
-    with said.open("w") as file:
+    with path.open("w") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
         sys.argv = ["snakemake", *words]

@@ -43,5 +43,5 @@ def make(preset: Preset, *cells: Cell) -> None:
     """Prepare the questions and the calibration of a preset, and run some of its cells."""
     prepare_questions(preset.name, *preset.benchmarks)
     asyncio.run(calibrate(preset))
-    for one in cells:
-        asyncio.run(cell.run(plan(preset, one)))
+    for each_cell in cells:
+        asyncio.run(cell.run(plan(preset, each_cell)))

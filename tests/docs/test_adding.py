@@ -37,8 +37,8 @@ def python(folder: Path, *words: str) -> str:
 def gmr(folder: Path, preset: str, commands: list[str], **settings: str) -> str:
     """Run commands of the suite one after the other under the same settings; return what they printed."""
     overrides = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-    given = [[*command.split(), "--preset", preset, *overrides] for command in commands]
-    return python(folder, "-c", _COMMANDS, json.dumps(given))
+    command_words = [[*command.split(), "--preset", preset, *overrides] for command in commands]
+    return python(folder, "-c", _COMMANDS, json.dumps(command_words))
 
 
 @pytest.fixture(scope="module")
@@ -68,17 +68,17 @@ def rows(suite: Path, cell: str, table: str) -> list[dict[str, Any]]:
 def test_methods_from_outside_are_files_and_entries(ran: Path) -> None:
     calls = rows(ran, "majority/gsm_hard/qwen-2.5-14B", "calls")
     assert [call["slot"] for call in calls] == [0, 1, 2] * 6
-    chosen = [call["backbone"] for call in rows(ran, "length_router/gsm_hard/pool", "calls")]
-    assert len(chosen) == 6
-    assert set(chosen) <= {"qwen-2.5-14B", BACKBONE}
-    own = "best_backbone/gsm_hard/pool"
-    facts = orjson.loads((ran / "results/smoke/cells" / own / "seed0/run.json").read_bytes())
-    accuracy = [row["value"] for row in rows(ran, own, "training") if row["measure"] == "accuracy"]
+    backbones = [call["backbone"] for call in rows(ran, "length_router/gsm_hard/pool", "calls")]
+    assert len(backbones) == 6
+    assert set(backbones) <= {"qwen-2.5-14B", BACKBONE}
+    cell = "best_backbone/gsm_hard/pool"
+    facts = orjson.loads((ran / "results/smoke/cells" / cell / "seed0/run.json").read_bytes())
+    accuracy = [row["value"] for row in rows(ran, cell, "training") if row["measure"] == "accuracy"]
     best = list(facts["backbones"])[accuracy.index(max(accuracy))]
     assert (facts["method"], facts["simulated"]) == ("best_backbone", True)
-    assert {call["backbone"] for call in rows(ran, own, "calls")} == {best}
-    assert [item["utility"] for item in rows(ran, own, "items")] == [
-        float(one["correct"]) for one in rows(ran, own, "items")
+    assert {call["backbone"] for call in rows(ran, cell, "calls")} == {best}
+    assert [item["utility"] for item in rows(ran, cell, "items")] == [
+        float(one["correct"]) for one in rows(ran, cell, "items")
     ]
 
 

@@ -124,7 +124,7 @@ def test_runs_can_be_planned(suite: Path) -> None:
             targets, options = parted(command)
             groups[options] |= dict.fromkeys(targets or ["default"], str(command))
     nonsense = [["reports/main_tabel.tex"], ["all", "--config", "presets=smoke"], ["all", "--cors", "2"]]
-    found = plans(suite, [*([*targets, *options] for options, targets in groups.items()), *nonsense])
-    said = [f"{list(where.values())}: {text}" for where, (_, text) in zip(groups.values(), found, strict=False)]
-    assert [text for text, (status, _) in zip(said, found, strict=False) if status] == []
-    assert all(status for status, _ in found[-len(nonsense) :])
+    outcomes = plans(suite, [*([*targets, *options] for options, targets in groups.items()), *nonsense])
+    texts = [f"{list(where.values())}: {text}" for where, (_, text) in zip(groups.values(), outcomes, strict=False)]
+    assert [text for text, (status, _) in zip(texts, outcomes, strict=False) if status] == []
+    assert all(status for status, _ in outcomes[-len(nonsense) :])

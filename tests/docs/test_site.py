@@ -19,7 +19,7 @@ def test_the_site_is_built_strictly_with_every_page_and_loads_nothing_from_elsew
     names = {path.stem for path in (ROOT / "docs").glob("*.md")}
     assert names | {"index"} == {path.stem for path in tmp_path.glob("*.html")} - {"404"}
     loads = r"<(?:script|img|iframe)[^>]* src=\"([^\"]+)|<link[^>]* rel=\"(?:stylesheet|icon)\"[^>]* href=\"([^\"]+)"
-    found = [one for path in tmp_path.rglob("*.html") for one in re.findall(loads, path.read_text())]
-    loaded = {source for pair in found for source in pair if source}
+    pairs = [one for path in tmp_path.rglob("*.html") for one in re.findall(loads, path.read_text())]
+    loaded = {source for pair in pairs for source in pair if source}
     assert loaded
     assert [source for source in loaded if re.match(r"\w+:|//", source)] == []

@@ -51,10 +51,10 @@ def run(folder: Path, *words: str, environment: Mapping[str, str] | None = None)
         raise RuntimeError(f"{folder}: {ended.stdout[-2000:]}{ended.stderr[-2000:]}")
 
 
-def differences(one: Path, other: Path, preset: str = "smoke") -> list[str]:
+def differences(folder_a: Path, folder_b: Path, preset: str = "smoke") -> list[str]:
     """Return the names of files of results and reports that are not the same in both."""
-    found, others = (results(folder, f"results/{preset}", "reports") for folder in (one, other))
-    return sorted(name for name in found.keys() | others.keys() if found.get(name) != others.get(name))
+    files, others = (results(folder, f"results/{preset}", "reports") for folder in (folder_a, folder_b))
+    return sorted(name for name in files.keys() | others.keys() if files.get(name) != others.get(name))
 
 
 def asked(cell: Path) -> list[str]:
@@ -67,14 +67,14 @@ def asked(cell: Path) -> list[str]:
 
 def logged(folder: Path) -> dict[Path, set[str]]:
     """Return the keys in the log of every cell, read from a copy: who opens a log mends it."""
-    found = {}
+    keys = {}
     for log in folder.rglob("calls.sqlite"):
         with tempfile.TemporaryDirectory(prefix="log-") as name:
             for path in log.parent.glob("calls.sqlite*"):
                 shutil.copy(path, name)
             with CallLog(Path(name, log.name)) as copied:
-                found[log.parent] = {key for key in set(asked(log.parent)) if key in copied}
-    return found
+                keys[log.parent] = {key for key in set(asked(log.parent)) if key in copied}
+    return keys
 
 
 @contextmanager

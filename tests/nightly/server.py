@@ -61,8 +61,8 @@ def served(model: Model) -> Iterator[str]:
 def report(url: str) -> dict[str, Any]:
     """Return the server's record of itself: requests, busy sequence-seconds, span, utilisation."""
     with urllib.request.urlopen(url.removesuffix("/v1") + "/engine") as answer:
-        found: dict[str, Any] = orjson.loads(answer.read())[ALL.key]
-    return found
+        record: dict[str, Any] = orjson.loads(answer.read())[ALL.key]
+    return record
 
 
 def seconds_of(completion_tokens: int, model: Model) -> float:

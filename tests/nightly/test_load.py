@@ -115,9 +115,9 @@ def measured(model: Model, calls: int, folder: Path, *, by_us: bool) -> Pass:
         before = time.process_time()
         asyncio.run(ours(url, items, model.places, folder) if by_us else bare(url, items, model.places))
         seconds = time.process_time() - before
-        found = report(url)
-    assert found["requests"] == calls
-    return Pass(found["utilisation"], 1000 * seconds / calls)
+        record = report(url)
+    assert record["requests"] == calls
+    return Pass(record["utilisation"], 1000 * seconds / calls)
 
 
 @pytest.mark.parametrize(("places", "seconds", "calls"), [(64, 0.2, 1_344), (256, 2.0, 10_240)])

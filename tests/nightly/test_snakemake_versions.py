@@ -52,8 +52,8 @@ def test_a_run_in_every_way(interpreter: Path, tmp_path: Path) -> None:
         assert ended.returncode == status, ended.stdout
         return ended.stdout
 
-    said = snakemake(TARGET, *CONFIG)
-    assert f"made: {TARGET}" in said
+    output = snakemake(TARGET, *CONFIG)
+    assert f"made: {TARGET}" in output
     assert (place / TARGET).readlink() == Path("smoke/errors.md")
     assert "Nothing to be done" in snakemake(TARGET, *CONFIG)
     assert "[1 of 2 jobs] table errors" in snakemake(TARGET, "--forcerun", "table", *CONFIG)

@@ -76,19 +76,19 @@ def test_it_runs_no_script_and_asks_nobody(tags: Html) -> None:
 
 
 def test_cells_are_a_download_with_what_identifies_each(reports: Path) -> None:
-    found = pd.read_csv(reports / "cells.csv", comment="#")
+    cells_table = pd.read_csv(reports / "cells.csv", comment="#")
     assert (reports / "cells.csv").read_text().startswith(f"# {SIMULATED_WARNING}\n")
-    assert (len(found), found["simulated"].all()) == (len(cells()), True)
-    assert found["run_id"].str.fullmatch("[0-9a-f]{64}").all()
+    assert (len(cells_table), cells_table["simulated"].all()) == (len(cells()), True)
+    assert cells_table["run_id"].str.fullmatch("[0-9a-f]{64}").all()
 
 
 def test_what_stands_in_markdown_stays_text() -> None:
     hostile = f"# <script src={BEYOND}></script>\n\n| a |\n|---|\n| <img src=x onerror=alert(1)> |\n\n[x](javascript:1)"
     reader = pages._Markdown()
-    made = reader.html([SyntaxTreeNode(reader.parse(hostile))])
-    assert "<script" not in made
-    assert "<img" not in made
-    assert "href" not in made
+    html = reader.html([SyntaxTreeNode(reader.parse(hostile))])
+    assert "<script" not in html
+    assert "<img" not in html
+    assert "href" not in html
 
 
 def test_what_cannot_be_shown_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +106,11 @@ def test_it_is_accessible_and_fits(page: Page, reports: Path, scheme: Literal["l
     page.set_viewport_size({"width": width, "height": 900})
     page.goto((reports / "index.html").as_uri())
     page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-    found: list[dict[str, Any]] = Axe().run(page, options={"preload": False}).response["violations"]
-    assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in {"serious", "critical"}] == []
+    violations: list[dict[str, Any]] = Axe().run(page, options={"preload": False}).response["violations"]
+    assert [
+        (violation["id"], violation["nodes"][0]["html"])
+        for violation in violations
+        if violation["impact"] in {"serious", "critical"}
+    ] == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.locator("img").evaluate_all("all => all.every(one => one.naturalWidth > 0)")

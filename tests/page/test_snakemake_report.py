@@ -30,7 +30,7 @@ def archive(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> ZipFile
     settings = [f"{key}={json.dumps(value)}" for key, value in SETTINGS.items()]
     targets = [f"reports/smoke/{name}" for name in SHOWN]
     words = [*targets, "--config", "preset=smoke", *settings, "--report", "report.zip"]
-    made = subprocess.run(
+    ended = subprocess.run(
         [sys.executable, "-m", "snakemake", *words],
         cwd=folder,
         env={**os.environ, **NOWHERE},
@@ -39,7 +39,7 @@ def archive(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> ZipFile
         timeout=280,
         check=False,
     )
-    assert made.returncode == 0, made.stdout + made.stderr
+    assert ended.returncode == 0, ended.stdout + ended.stderr
     return ZipFile(folder / "report.zip")
 
 
@@ -51,12 +51,12 @@ def variable(archive: ZipFile, name: str) -> Any:
 
 
 def test_it_shows_the_files_with_caption_and_label(archive: ZipFile) -> None:
-    found = variable(archive, "results")
-    assert sorted(found) == sorted(f"reports/smoke/{name}" for name in SHOWN)
-    for path, one in found.items():
+    results = variable(archive, "results")
+    assert sorted(results) == sorted(f"reports/smoke/{name}" for name in SHOWN)
+    for path, result in results.items():
         name = Path(path).stem
-        assert one["labels"] == {"artefact": name, "preset": "smoke", "backbones": "SIMULATED"}
-        assert "SIMULATED BACKBONES" in one["caption"]
-        assert "problematic" not in one["caption"]
+        assert result["labels"] == {"artefact": name, "preset": "smoke", "backbones": "SIMULATED"}
+        assert "SIMULATED BACKBONES" in result["caption"]
+        assert "problematic" not in result["caption"]
     sections = {"Cost and time", "Memory gates and halting", "Training"}
     assert set(variable(archive, "categories")) == sections

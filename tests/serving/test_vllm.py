@@ -54,8 +54,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         with subprocess.Popen(["bash", script], stdout=subprocess.PIPE, text=True) as started:
             try:
                 assert started.stdout is not None
-                said = started.stdout.readline().strip()
-                patch.setenv(*re.fullmatch(r"export (\w+)=(.+)", said).groups())  # type: ignore[union-attr]
+                line = started.stdout.readline().strip()
+                patch.setenv(*re.fullmatch(r"export (\w+)=(.+)", line).groups())  # type: ignore[union-attr]
                 for benchmark in PRESET.benchmarks:
                     gmr_process("data", "--preset", PRESET.name, "--benchmark", benchmark)
                 yield load(Path(os.environ["GMR_ENDPOINTS"]), [BACKBONE])[BACKBONE].urls[0]
@@ -65,25 +65,25 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def test_health_says_what_is_served(server: str) -> None:
     gmr_process("health", "--preset", PRESET.name)
-    found = orjson.loads(layout.served(PRESET.name, "mmlu_pro").read_bytes())
-    assert list(found["backbones"]) == list(PRESET.backbones)
-    for one in found["backbones"].values():
-        assert (one["context_length"], one["served_by"]) == (WINDOW, "vllm")
-        assert re.match(r"\d+\.\d+", one["servers"][0]["version"])
+    record = orjson.loads(layout.served(PRESET.name, "mmlu_pro").read_bytes())
+    assert list(record["backbones"]) == list(PRESET.backbones)
+    for entry in record["backbones"].values():
+        assert (entry["context_length"], entry["served_by"]) == (WINDOW, "vllm")
+        assert re.match(r"\d+\.\d+", entry["servers"][0]["version"])
 
 
 @pytest.mark.parametrize("method", PRESET.methods)
 def test_every_method_runs_on_two_questions_of_every_benchmark(method: str, server: str) -> None:
     row = config.rows(PRESET, config.methods()[method])[-1]
     for benchmark in PRESET.benchmarks:
-        chosen = plan(PRESET, Cell(method, benchmark, row, 0))
-        written = asyncio.run(run(chosen))
+        cell_plan = plan(PRESET, Cell(method, benchmark, row, 0))
+        written = asyncio.run(run(cell_plan))
         assert written["simulated"]
         assert written["notes"][0].startswith("weights random (a tiny model of random weights")
-        items = pq.read_table(chosen.folder / "items.parquet").to_pydict()
+        items = pq.read_table(cell_plan.folder / "items.parquet").to_pydict()
         assert len(items["item_id"]) == 2
         assert Status.CALL_FAILED not in items["status"]
-        calls = pq.read_table(chosen.folder / "calls.parquet").to_pydict()
+        calls = pq.read_table(cell_plan.folder / "calls.parquet").to_pydict()
         assert len(calls["backbone"]) >= 2
         assert all(tokens > 0 for tokens in calls["prompt_tokens"])
 
@@ -97,9 +97,9 @@ def ask(*requests: Request) -> list[Reply]:
         with CallLog(Path(f"calls-{os.urandom(8).hex()}.sqlite")) as log:
             async with ChatClient(endpoints, log, attempts) as client:
                 await client.served(BACKBONE, MODEL)
-                found = await asyncio.gather(*(client.complete(BACKBONE, one) for one in requests))
+                replies = await asyncio.gather(*(client.complete(BACKBONE, one) for one in requests))
         attempts.close()
-        return found
+        return replies
 
     return asyncio.run(asked())
 
