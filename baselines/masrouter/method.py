@@ -12,7 +12,16 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from baselines.masrouter.router import Choices, Choose, Embeddings, Router, TeamPlan, Texts, Trace, draw_noise
+from baselines.masrouter.router import (
+    ChoiceEmbeddings,
+    Choices,
+    Choose,
+    Embeddings,
+    Router,
+    TeamPlan,
+    Trace,
+    draw_noise,
+)
 from baselines.masrouter.team import MODES, Agent, Team, final_prompt, profile, profiles, with_all_tests, work
 from harness.agents.roles import DOMAINS, Role, by_domain
 from harness.agents.trajectory import Answered, Context, Decision
@@ -160,7 +169,7 @@ class MASRouter(PolicyGradient[Router, Router, Trace]):
 
     def build(self, profiles: Mapping[str, Embeddings]) -> Router:
         """Return a router over the texts of tasks, modes, roles and backbones."""
-        return Router(Texts(**profiles), self.config.max_agents)
+        return Router(ChoiceEmbeddings(**profiles), self.config.max_agents)
 
     def restored(self, checkpoint: Checkpoint) -> Learning[Router]:
         """Return the router of a checkpoint; UserError, too, if it was trained with another ``max_agents``."""

@@ -149,7 +149,7 @@ def team_size(n_f: float, max_agents: int) -> int:
 Choose = Callable[[str, int, Tensor], Sequence[int]]
 
 
-class Texts(NamedTuple):
+class ChoiceEmbeddings(NamedTuple):
     """Embeddings of the router's choices, shape (rows, 384) each."""
 
     tasks: Embeddings
@@ -177,7 +177,7 @@ class Router(nn.Module):
     role_texts: Tensor
     backbone_texts: Tensor
 
-    def __init__(self, texts: Texts, max_agents: int) -> None:
+    def __init__(self, texts: ChoiceEmbeddings, max_agents: int) -> None:
         super().__init__()
         for name, embeddings in zip(("task", "mode", "role", "backbone"), texts, strict=True):
             self.register_buffer(f"{name}_texts", torch.tensor(embeddings))

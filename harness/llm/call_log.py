@@ -59,7 +59,7 @@ _SUMS = "SELECT model, count(*), sum(prompt_tokens), sum(completion_tokens) FROM
 _NO_CHECKSUMS = "NULL"
 
 
-class Texts(NamedTuple):
+class CallTexts(NamedTuple):
     """Prompt and reply of a call."""
 
     messages: tuple[Message, ...]
@@ -87,13 +87,13 @@ class CallLogReader(Closing):
         row = self._row(key)
         return None if row is None else row[0]
 
-    def texts(self, key: str) -> Texts | None:
+    def texts(self, key: str) -> CallTexts | None:
         """Return prompt and reply of a call, or None if it is not finished."""
         row = self._row(key, "request")
         if row is None:
             return None
         with self._one_line():
-            return Texts(tuple(Message(**message) for message in orjson.loads(row[1])["messages"]), row[0].text)
+            return CallTexts(tuple(Message(**message) for message in orjson.loads(row[1])["messages"]), row[0].text)
 
     def paid(self) -> list[tuple[str, int, int, int]]:
         """Return each model with the number of replies paid for, and their prompt and completion tokens."""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from baselines.masrouter.method import Config, MASRouter, Pool, TeamRollout
-from baselines.masrouter.router import Choices, Router, TeamPlan, Texts, Trace
+from baselines.masrouter.router import ChoiceEmbeddings, Choices, Router, TeamPlan, Trace
 from baselines.masrouter.team import MODES
 from harness.agents.code_tools import CodeTools
 from harness.agents.roles import by_domain, catalogue
@@ -41,7 +41,9 @@ def method(seed: int = 0, max_epochs: int | None = None, domain: str = "Commonse
 def router(seed: int = 0, domain: str = "Commonsense", moved: float = 0.0) -> Router:
     """A router as initialised, or moved off its starting point at random."""
     choices = method(domain=domain).choices()
-    texts = Texts(*(np.stack([embedding(profile) for _, profile in choices[kind]]) for kind in Texts._fields))
+    texts = ChoiceEmbeddings(
+        *(np.stack([embedding(profile) for _, profile in choices[kind]]) for kind in ChoiceEmbeddings._fields)
+    )
     network = seeded(lambda: Router(texts, 6), "initial weights", seed)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from harness.errors import UserError
-from harness.llm.call_log import AttemptLog, CallLog, CallLogReader, Texts, copy
+from harness.llm.call_log import AttemptLog, CallLog, CallLogReader, CallTexts, copy
 from harness.llm.request import Message, Reply
 from tests.harness.llm.logged import answers, calls_of, fill, reply, request
 
@@ -26,7 +26,7 @@ async def test_a_finished_call_is_found_after_reopening(tmp_path: Path) -> None:
         with opened as log:
             assert log.get(request("a").key) == reply("b\0数😀")
             assert log.get(request("b").key) is None
-            assert log.texts(request("a").key) == Texts((Message("user", "a"),), "b\0数😀")
+            assert log.texts(request("a").key) == CallTexts((Message("user", "a"),), "b\0数😀")
             assert log.texts(request("b").key) is None
     assert len(calls_of(path)) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["calls.lock", "calls.sqlite"]
