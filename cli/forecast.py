@@ -56,7 +56,7 @@ def lines(preset: Preset, cells: Sequence[Cell], source: Preset, gpu: str | None
         return
     backbones = _tokens(amounts).index
     has_prices = False
-    if preset.servers or endpoints.is_named():
+    if preset.servers or endpoints.named_file():
         for currency, costs in charges(amounts, config.servers(preset, backbones)).items():
             has_prices = True
             text = ", ".join(f"{key} {cost:.3g}" for key, cost in costs.dropna().items())

@@ -293,10 +293,10 @@ class AttemptLog(Closing):
             raise
         finally:
             latency = time.perf_counter() - clock
-            record = {"key": key, "endpoint": endpoint, "host": self._host, "started": started, "latency_s": latency}
-            record["error"] = failure
+            attempt = {"key": key, "endpoint": endpoint, "host": self._host, "started": started}
+            attempt |= {"latency_s": latency, "error": failure}
             with writing(self.path):
-                self._file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+                self._file.write(orjson.dumps(attempt, option=orjson.OPT_APPEND_NEWLINE))
 
     def close(self) -> None:
         """Close the file; closing twice is harmless."""

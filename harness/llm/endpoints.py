@@ -11,12 +11,11 @@ from typing import Annotated, Any
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from harness.errors import UserError, unknown
-from harness.files import ROOT, Declaration, Distinct, Word, read
+from harness.files import Declaration, Distinct, Word, read
 from harness.llm.backbones import Price
 
 SIMULATED_URL = "GMR_SIMULATED_URL"
 ENDPOINTS = "GMR_ENDPOINTS"
-_FILE = "config/endpoints.yaml"
 # Behind this one URL are all backbones: as many as five servers of the size in config/endpoints.yaml.
 _SIMULATED_IN_FLIGHT = 1280
 _URL = r"^https?://[^\s/:]+(:[0-9]{1,5})?(/\S*)?$"
@@ -63,14 +62,14 @@ class Endpoint(Declaration):
 IN_PROCESS = Endpoint.model_construct(urls=("in-process",))
 
 
+def named_file() -> str | None:
+    """Return the file of addresses that the environment names, or None."""
+    return os.environ.get(ENDPOINTS) or None
+
+
 def endpoints_file() -> str:
     """Return the name of the file of addresses for a message."""
-    return os.environ.get(ENDPOINTS) or f"{_FILE} or `servers` of the preset"
-
-
-def declared_in() -> Path:
-    """Return the file of addresses."""
-    return Path(os.environ.get(ENDPOINTS) or ROOT / _FILE)
+    return named_file() or "config/endpoints.yaml or `servers` of the preset"
 
 
 def simulated_url() -> str | None:
@@ -85,11 +84,6 @@ def simulated() -> Endpoint:
     """Return the endpoint of all simulated backbones: this process, or the server that the environment names."""
     url = simulated_url()
     return IN_PROCESS if url is None else Endpoint(url=url, max_in_flight=_SIMULATED_IN_FLIGHT)
-
-
-def is_named() -> bool:
-    """Return whether the environment names the file of addresses."""
-    return bool(os.environ.get(ENDPOINTS))
 
 
 def load(path: Path, backbones: Iterable[str], where: str = "") -> dict[str, Endpoint]:

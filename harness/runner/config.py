@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
@@ -178,10 +179,11 @@ def servers(preset: Preset, keys: Iterable[str]) -> dict[str, Endpoint]:
 
     Raises UserError if a backbone has no endpoint or one that is not valid, or shares a server on different terms.
     """
-    if preset.servers and not endpoints.is_named():
+    if preset.servers and not endpoints.named_file():
         where = f"servers of preset {preset.name}"
         return endpoints.choose(check(preset.servers, dict[str, Endpoint], where), keys, where)
-    return endpoints.load(endpoints.declared_in(), keys, endpoints.endpoints_file())
+    path = Path(endpoints.named_file() or FOLDER / "endpoints.yaml")
+    return endpoints.load(path, keys, endpoints.endpoints_file())
 
 
 def preset_names() -> list[str]:
