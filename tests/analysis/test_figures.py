@@ -1,4 +1,4 @@
-"""Figures as files: what stands around the panels, and the same bytes every time."""
+"""Figures: what stands around the panels, the same bytes every time, gate entropies and the Pareto plots."""
 
 from __future__ import annotations
 
@@ -9,18 +9,23 @@ import sys
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure as Picture
 
 from analysis import figure as drawing
 from analysis import table
-from analysis.figure import Figure
+from analysis.figure import Figure, on_frontier
 from analysis.provenance import SIMULATED_WARNING
 from analysis.source import Source
+from harness.errors import UserError
 from harness.files import ROOT
-from tests.analysis.reading import words
+from tests.analysis.reading import gate_entropy, pareto, words
 
 
 def draw(picture: Picture) -> None:
@@ -77,3 +82,53 @@ def test_the_same_bytes_elsewhere_and_whatever_the_order_of_cells(make: Callable
         env={**os.environ, "PYTHONHASHSEED": "7", "SOURCE_DATE_EPOCH": "1000000000", "TZ": "Asia/Tokyo"},
     )
     assert elsewhere.stdout == files(module, cells)
+
+
+def test_one_line_a_gate_its_lowest_value_and_a_gap_where_it_had_nothing_to_decide(make: Any) -> None:
+    updates = [
+        {"entropy_write": 0.6, "entropy_halt": 0.5, "entropy_retrieval": 0.3},
+        {"entropy_write": 0.2, "entropy_halt": 0.5},
+        {"entropy_write": 0.5, "entropy_halt": 0.4},
+    ]
+    figure = gate_entropy(make(updates=updates))
+    picture = drawing.picture(figure.made)
+    lines = [(line.get_xdata(), line.get_ydata()) for line in picture.axes[0].lines]
+    curves = [list(y) for _, y in lines if len(y) > 1]
+    assert all(curve in curves for curve in ([0.6, 0.2, 0.5], [0.5, 0.5, 0.4]))
+    assert [(x[0], y[0]) for x, y in lines if len(y) == 1 and y[0] != 0.3] == [(2, 0.2), (3, 0.4)]
+    labels = ("write, min 0.20", "halt, min 0.40", "retrieve, min 0.30")
+    assert all(label in words(picture) for label in labels)
+    assert [record["measure"] for record in figure.records].count("entropy_retrieval") == 1
+    with pytest.raises(UserError, match="nothing was trained"):
+        gate_entropy(make())
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12))
+def test_the_frontier_is_what_nothing_beats(points: list[tuple[int, int]]) -> None:
+    frame = pd.DataFrame([*points, (1, None)], columns=["cost", "accuracy"])
+    expected = [
+        not any(one[0] <= cost and one[1] >= accuracy and one != (cost, accuracy) for one in points)
+        for cost, accuracy in points
+    ]
+    *known, missing = on_frontier(frame["cost"], frame["accuracy"])
+    assert (known, pd.isna(missing)) == (expected, True)
+
+
+def test_costs_are_those_of_one_question(make: Any) -> None:
+    figure = pareto(make("gmr", cost_steps=0.002, cost_total=0.003), benchmark="gsm_hard")
+    row = figure.record(method="gmr", backbone="pool")
+    costs = {"published_cost_per_query": 0.587 / 1056, "cost_per_query": 0.002, "cost_per_query_all_calls": 0.003}
+    expected = {**costs, "published": 70.55, "measured": 75, "difference": 4.45}
+    assert {name: float(row[name]) for name in expected} == pytest.approx(expected)
+    assert all(row[name] for name in ("run_id", "config_hash", "code", "data_checksum", "backbones", "seeds"))
+
+
+def test_every_row_has_its_published_point_and_those_run_a_measured_one(make: Any) -> None:
+    fitted = make("single", backbone="qwen-2.5-14B", calibrated=True)
+    figure = pareto(make("gmr"), make("masrouter"), fitted, benchmark="gsm_hard")
+    panels = drawing.picture(figure.made).axes[:2]
+    markers = [[line for line in panel.lines if line.get_linestyle() == "None"] for panel in panels]
+    hollow = [[line for line in lines if to_rgb(line.get_markerfacecolor()) == (1, 1, 1)] for lines in markers]
+    assert [list(map(len, lines)) for lines in (markers, hollow)] == [[21, 3], [0, 1]]
+    assert (panels[0].get_xlim(), panels[0].get_ylim()) == (panels[1].get_xlim(), panels[1].get_ylim())
+    assert figure.record(method="aflow", backbone="qwen-2.5-14B")["measured"] == ""
