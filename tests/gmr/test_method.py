@@ -20,12 +20,10 @@ from tests.fixtures import ITEMS, Client, answered_by, content, embedding, quest
 from tests.gmr.fixtures import LARGE, MODULES, POOL, method
 from tests.scripted import backbones, setting
 
-ONCE = {"default": 1}
 
-
-async def fitted(folder: Path, client: Any, number: int = 4, untrained: GMR | None = None, **changes: Any) -> GMR:
-    untrained = untrained or method(**{"epochs": ONCE, "batch": 2, "group": 2, "max_depth": 3, **changes})
-    return await trained(untrained, folder, client, questions(number, "t"))
+async def fitted(folder: Path, client: Any, number: int = 4, **changes: Any) -> GMR:
+    small = {"batch": 2, "group": 2, "max_depth": 3}
+    return await trained(method(**{**small, **changes}), folder, client, questions(number, "t"))
 
 
 async def test_an_epoch_of_humaneval_is_a_tenth_of_the_published_budget(
@@ -44,7 +42,7 @@ async def test_an_epoch_of_humaneval_is_a_tenth_of_the_published_budget(
     monkeypatch.setattr(gmr.method, "learn", no_learning)
     monkeypatch.setattr("gmr.rollout.act", act)
     client = Client()
-    await fitted(tmp_path, client, 32, method(halting=False))
+    await trained(method(halting=False), tmp_path, client, questions(32, "t"))
     assert updates == [(96, 576, (0, 1)), (96, 576, (0, 2))]
     assert len(client.asked) == 192
 
