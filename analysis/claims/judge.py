@@ -165,7 +165,7 @@ def identity(cells: Sequence[FinishedCell]) -> Part:
     runs = [cell.run for cell in cells]
     if not runs:
         return {}
-    identities = [(key, identity) for run in runs for key, identity in run.backbones.items()]
+    backbones = [(key, backbone) for run in runs for key, backbone in run.backbones.items()]
     return {
         "calibrated": any(run.calibrated for run in runs),
         "simulated": any(run.simulated for run in runs),
@@ -175,9 +175,7 @@ def identity(cells: Sequence[FinishedCell]) -> Part:
         "config_hash": " ".join(sorted({short(run.config_hash) for run in runs})),
         "code": " ".join(sorted({short(run.code) for run in runs})),
         "data_checksum": " ".join(sorted({short(run.data.checksum) for run in runs})),
-        "backbones": "; ".join(
-            sorted({f"{key}={backbone['model']}{by_server(backbone)}" for key, backbone in identities})
-        ),
+        "backbones": "; ".join(sorted({f"{key}={used['model']}{by_server(used)}" for key, used in backbones})),
     }
 
 

@@ -34,12 +34,6 @@ _OF_ITEMS: Mapping[str, Callable[[FinishedCell], Array]] = {
     "depth": lambda cell: cell.items["depth"].to_numpy(dtype=float),
     "six_steps": lambda cell: 100.0 * (cell.items["depth"] == 6).to_numpy(),
 }
-# By the beginning of the name of a ratio where to find it; all others are of the gates.
-_OF_RATIOS: Mapping[str, Callable[[FinishedCell], Mapping[str, Ratio]]] = {
-    "later_prompt": traces.of_calls,
-    "calls_": traces.of_calls,
-    "redundancy_": traces.redundancy,
-}
 # Values of single seeds, each of the accuracies that ``seed_mean`` averages.
 _OF_SEEDS: Mapping[str, Callable[..., Any]] = {
     "seeds": lambda *seeds: seeds,
@@ -90,15 +84,11 @@ class Run:
             cells, missing = self._take(row, benchmark, {row: (timing.seed,)})
             return Measurement(np.array([timing.per_query]), cells=(cells,), missing=missing)
         rows = [row, *(SINGLE_CALLS if measure in _BY_DIFFICULTY else ())]
-        groups, lost = zip(
-            *(
-                self._take(each_row, benchmark, self.several if measure == "seed_mean" else self.seeds)
-                for each_row in rows
-            ),
-            strict=True,
-        )
-        if missing := tuple(text for texts in lost for text in texts):
-            return Measurement(cells=tuple(filter(None, groups)), missing=missing)
+        seeds = self.several if measure == "seed_mean" else self.seeds
+        taken = [self._take(needed, benchmark, seeds) for needed in rows]
+        if missing := tuple(text for _, texts in taken for text in texts):
+            return Measurement(missing=missing)
+        groups = tuple(group for group, _ in taken)
         cells, *singles = groups
         if measure.startswith(_OF_TRAININGS):
             return Measurement(np.array([_of_training(cells, measure)]), cells=groups)
@@ -260,16 +250,15 @@ def _sums(cells: Cells, measure: str) -> tuple[Array, Array]:
 
 
 def _ratios(cell: FinishedCell, measure: str) -> Mapping[str, Ratio]:
-    for beginning, of_cell in _OF_RATIOS.items():
-        if measure.startswith(beginning):
-            return of_cell(cell)
-    return traces.ratios(traces.read(cell))
+    """Return the ratios of a cell among which a measure is: of its calls, of stored contributions, or of the gates."""
+    if measure.startswith(("later_prompt", "calls_")):
+        return traces.of_calls(cell)
+    return traces.redundancy(cell) if measure.startswith("redundancy_") else traces.ratios(traces.read(cell))
 
 
 def _wrong(rows: Sequence[Cells]) -> Array:
     """Return the percentage of some rows that answers wrong, by question."""
-    wrong: Array = 100 - np.mean([_sums(cells, "accuracy")[0].mean(axis=0) for cells in rows], axis=0)
-    return wrong
+    return 100 - np.array([_sums(cells, "accuracy")[0].mean(axis=0) for cells in rows]).mean(axis=0)
 
 
 def _of_training(cells: Cells, measure: str) -> float:
