@@ -53,7 +53,7 @@ def backbones() -> dict[str, Backbone]:
 def context(item: Item, client: Any, rules: str = "", **equipment: Any) -> Context:
     """Return a context with the two backbones, and with code tools and embeddings where given.
 
-    ChoiceEmbeddings are their own answers unless an extractor is given.
+    Texts are their own answers unless an extractor is given.
     """
     bare = {"code_tools": None, "embeddings": None, "extract": lambda item, text: text}
     return Context(item, client, backbones(), rules, **{**bare, **equipment})

@@ -1,4 +1,4 @@
-"""ChoiceEmbeddings per second through the cache of embeddings: texts it has never seen, and texts it holds."""
+"""Texts per second through the cache of embeddings: texts it has never seen, and texts it holds."""
 
 import asyncio
 from pathlib import Path
