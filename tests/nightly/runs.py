@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -75,6 +75,13 @@ def logged(folder: Path) -> dict[Path, set[str]]:
             with CallLog(Path(name, log.name)) as copied:
                 keys[log.parent] = {key for key in set(asked(log.parent)) if key in copied}
     return keys
+
+
+def count_repeats(folder: Path) -> Callable[[], int]:
+    """Return a function that counts the calls asked from now on whose replies the logs of the cells hold now."""
+    kept = logged(folder)
+    before = {cell: len(asked(cell)) for cell in kept}
+    return lambda: sum(key in keys for cell, keys in kept.items() for key in asked(cell)[before[cell] :])
 
 
 @contextmanager

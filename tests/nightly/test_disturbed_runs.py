@@ -38,13 +38,12 @@ def test_kills_lose_nothing_ask_nothing_twice_and_end_in_the_same_bytes(calm: Pa
     moments, kills, again = random.Random(0), 0, 0
     with runs.simulated(calm, "--latency", "0.3") as url:
         while kills < KILLS:
-            kept = runs.logged(disturbed)
-            before = {cell: len(runs.asked(cell)) for cell in kept}
+            repeats = runs.count_repeats(disturbed)
             if killed(disturbed, url, moments.uniform(SOONEST_S, LATEST_S)):
                 kills += 1
             else:
                 forget_a_cell(disturbed)
-            again += sum(key in keys for cell, keys in kept.items() for key in runs.asked(cell)[before[cell] :])
+            again += repeats()
         runs.run(disturbed, environment={"GMR_SIMULATED_URL": url})
     assert again == 0
     assert runs.differences(calm, disturbed) == []

@@ -135,14 +135,14 @@ def test_evaluation_keeps_a_server_as_full_as_a_bare_loop(
     assert mine.cpu_ms < 1.5 * others.cpu_ms
 
 
-class Step(NamedTuple):
+class ChainedCall(NamedTuple):
     """One call of a chain: what tells it from others, and how many seconds it takes."""
 
     key: str
     seconds: float
 
 
-def greedy(chains: Sequence[Sequence[Step]], places: int) -> float:
+def greedy(chains: Sequence[Sequence[ChainedCall]], places: int) -> float:
     """Return the seconds from the first call to the end of the last chain.
 
     The first that is ready gets the next free place. A call that another chain has made takes no time, and one that
@@ -198,7 +198,7 @@ async def trained(url: str, model: Model, folder: Path, encoder: SentenceEncoder
     possible, known = 0.0, set[str]()
     for attempts in training.updates:
         chains = [
-            [Step(call.key, seconds_of(call.completion_tokens, model)) for call in one.answered.trajectory.calls]
+            [ChainedCall(call.key, seconds_of(call.completion_tokens, model)) for call in one.answered.trajectory.calls]
             for one in attempts
         ]
         possible += greedy([[step for step in chain if step.key not in known] for chain in chains], model.places)

@@ -89,8 +89,7 @@ def finished(folder: Path) -> Path:
     """Finish the run, killed twice on the way; no finished call may be asked again."""
     again = 0
     for seconds in (*KILLED_AFTER_S, None):
-        kept = runs.logged(folder)
-        before = {cell: len(runs.asked(cell)) for cell in kept}
+        repeats = runs.count_repeats(folder)
         words = snakemake(*REPORTS, "--rerun-incomplete", "--nolock", "--config", *SETTINGS)
         process = subprocess.Popen(words, cwd=folder, start_new_session=True)
         try:
@@ -98,7 +97,7 @@ def finished(folder: Path) -> Path:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        again += sum(key in keys for cell, keys in kept.items() for key in runs.asked(cell)[before[cell] :])
+        again += repeats()
     assert again == 0
     return folder
 
