@@ -158,9 +158,9 @@ def test_the_best_single_backbone_and_those_it_dominates(make: MakeCell, single:
     ]
     study = build(*singles, *cells)
     # The most accurate, of equals the cheaper.
-    found = answers(study, "best_single")
-    assert found["accuracy"] == {0: 25, 1: 25}
-    assert found["cost_total"] == pytest.approx({0: 0.002, 1: 0.002})
+    differences = answers(study, "best_single")
+    assert differences["accuracy"] == {0: 25, 1: 25}
+    assert differences["cost_total"] == pytest.approx({0: 0.002, 1: 0.002})
     assert study.singles["dominated"].droplevel("benchmark").to_dict() == {
         "good": "", "dear": "good", "top": "good", "weak": "",
     }  # fmt: skip
@@ -172,17 +172,16 @@ def test_the_best_single_backbone_and_those_it_dominates(make: MakeCell, single:
 def test_a_random_router_is_taken_at_the_depth_of_each_seed(make: MakeCell) -> None:
     right = {"random_1": (1, 0), "random_2": (2, 2), "random_4": (3, 4)}
     randoms = [
-        make(method, seed, correct=verdicts(n, 4), depth=[int(method[-1])] * 4)
+        make(method, seed, correct=verdicts(n, 4), depth=int(method[-1]))
         for method, counts in right.items()
         for seed, n in enumerate(counts)
     ]
-    randoms.append(make("random_4", 3, depth=[4] * 4))
-    depths = {0: [1, 1, 2, 2], 1: [3, 3, 3, 3], 2: [2, 2, 2, 2], 3: [4, 4, 4, 5]}
-    trained = [make(seed=seed, correct=[True] * 4, depth=depth) for seed, depth in depths.items()]
+    depths = [[1, 1, 2, 2], 3, 2, [4, 4, 4, 5]]
+    trained = [make(seed=seed, correct=[True] * 4, depth=depth) for seed, depth in enumerate(depths)]
     # Seed 0 halfway between depths 1 and 2, seed 1 halfway between 2 and 4; no random router has seed 2, and seed 3 is
     # deeper than any, where nothing is guessed.
-    found = answers(build(*randoms, *trained), "random")["accuracy"]
-    assert found == {0: pytest.approx(100 - 37.5), 1: pytest.approx(100 - 75)}
+    differences = answers(build(*randoms, make("random_4", 3, depth=4), *trained), "random")["accuracy"]
+    assert differences == {0: pytest.approx(100 - 37.5), 1: pytest.approx(100 - 75)}
 
 
 def utilities(values: Sequence[float]) -> list[dict[str, float]]:
@@ -202,22 +201,22 @@ def test_a_point_is_the_mean_over_the_attempts_of_one_epoch(values: list[float],
     epochs = [values[start : start + per_epoch] for start in range(0, len(values), per_epoch)]
     numbers = np.arange(len(values))
     log = pd.DataFrame({"epoch": numbers // per_epoch, "utility": values, "trajectories": 16.0}, numbers + 1)
-    found = by_epoch(log)
-    assert list(found) == pytest.approx([statistics.fmean(epoch) for epoch in epochs], abs=1e-12)
-    assert list(found.index) == [per_epoch * place + (len(one) + 1) / 2 for place, one in enumerate(epochs)]
+    curve = by_epoch(log)
+    assert list(curve) == pytest.approx([statistics.fmean(epoch) for epoch in epochs], abs=1e-12)
+    assert list(curve.index) == [per_epoch * place + (len(one) + 1) / 2 for place, one in enumerate(epochs)]
     small = pd.DataFrame({"x": [0.5, 1.0], "trajectories": [96.0, 32.0]})
     assert mean_of_updates(small, "x", [1, 1]).tolist() == [0.625]
 
 
 def test_fifths_of_a_training(make: MakeCell, curves: Study) -> None:
     fifths = [np.reshape(one, (5, 2)).mean(axis=1) for one in (FIRST, SECOND)]
-    found = measured(curves, seed=1)
-    assert [found[f"training_utility_{part}"] for part in range(1, 6)] == pytest.approx(fifths[1])
-    assert found["training_accuracy_2"] == pytest.approx(fifths[1][1] / 2)
+    values = measured(curves, seed=1)
+    assert [values[f"training_utility_{part}"] for part in range(1, 6)] == pytest.approx(fifths[1])
+    assert values["training_accuracy_2"] == pytest.approx(fifths[1][1] / 2)
     gains = [one[4] - one[0] for one in fifths]
     low, high = stats.ttest_1samp(gains, 0).confidence_interval(0.95)
-    told = f"{np.mean(gains):+.3f} [{low:+.3f}, {high:+.3f}]".replace("-", "−")
-    assert fields(curves, MEASURES["training_utility_gain"].title, "GMR")[0] == told
+    interval = f"{np.mean(gains):+.3f} [{low:+.3f}, {high:+.3f}]".replace("-", "−")
+    assert fields(curves, MEASURES["training_utility_gain"].title, "GMR")[0] == interval
     # An update belongs to the fifth in which it begins.
     short = measured(build(make(seed=2, updates=utilities([0.5, 1.0]))), seed=2)
     assert {key[-1]: short[key] for key in short if key.startswith("training_utility")} == {"1": 0.5, "3": 1.0}
@@ -235,29 +234,26 @@ def test_the_files_hold_what_was_measured(curves: Study, single: Callable[..., P
     assert rows["value"]["gmr", "pool", "training_utility_1", 0] == pytest.approx(0.05)
     assert rows["value"]["single", "good", "utility"].item() == pytest.approx(67)
     contrasts = pd.read_csv(tmp_path / "contrasts.csv", comment="#").query("measure == 'accuracy'")
-    found = contrasts.query("contrast == 'best_single'").set_index("statistic")["value"]
-    assert found["difference"].tolist() == [0, 0]
-    assert found.drop("difference").to_dict() == {"mean": 0, "low": 0, "high": 0, "n": 2}
+    best = contrasts.query("contrast == 'best_single'").set_index("statistic")["value"]
+    assert best["difference"].tolist() == [0, 0]
+    assert best.drop("difference").to_dict() == {"mean": 0, "low": 0, "high": 0, "n": 2}
     drawn = pd.read_csv(tmp_path / "curves.csv", comment="#").query("method == 'gmr' and seed == 1")
     assert drawn["update"].tolist() == [1.5, 3.5, 5.5, 7.5, 9.5]
     assert drawn["utility"].tolist() == pytest.approx(np.reshape(SECOND, (5, 2)).mean(axis=1).tolist())
 
 
-def test_nothing_learned_is_nothing_to_report(make: MakeCell, single: Callable[..., Path], tmp_path: Path) -> None:
+def test_what_cannot_be_reported_is_refused(make: MakeCell, single: Callable[..., Path]) -> None:
     with pytest.raises(UserError, match="no cell of a method that learns"):
         build(single("good", 3, 0.1))
     with pytest.raises(UserError, match="no results"):
         build()
+    with pytest.raises(UserError, match="cost_wait"):
+        read_study(Source.of([make()], **OPTIONS, cost_wait=20))
     for name in ("decisions", "training"):
         folder = make(seed=len(name))
         (folder / f"{name}.parquet").write_bytes(b"PAR1 torn")
         with pytest.raises(UserError, match=rf"{name}\.parquet"):
             build(folder)
-
-
-def test_a_slip_in_the_options(make: MakeCell) -> None:
-    with pytest.raises(UserError, match="cost_wait"):
-        read_study(Source.of([make()], **OPTIONS, cost_wait=20))
 
 
 def test_the_presets_run_whatever_a_contrast_compares() -> None:
