@@ -19,10 +19,10 @@ import orjson
 import pandas as pd
 import pytest
 
-from harness.files import ROOT
 from harness.runner import config
 from tests.command import gmr_process
 from tests.nightly import runs
+from tests.serving.scripts import running
 
 SERVER, WEIGHTS = os.environ.get("GMR_LLAMA_CPP"), os.environ.get("GMR_SMOLLM2")
 pytestmark = [
@@ -71,17 +71,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = runs.checkout(tmp_path_factory.mktemp("words") / "run")
     (folder / "results").mkdir()
     named = [f"{name}={WEIGHTS}" for name in NAMES]
-    script = ["bash", str(ROOT / "serving" / "llama-cpp.sh"), *named]
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        subprocess.Popen(script, cwd=folder, stdout=subprocess.PIPE, text=True) as started,
-    ):
-        try:
-            assert started.stdout is not None
-            patch.setenv(*re.fullmatch(r"export (\w+)=(.+)", started.stdout.readline().strip()).groups())  # type: ignore[union-attr]
-            yield folder
-        finally:
-            started.terminate()
+    with pytest.MonkeyPatch.context() as patch, running("llama-cpp", *named, folder=folder) as (_, line):
+        patch.setenv(*line.removeprefix("export ").split("=", 1))
+        yield folder
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
 
@@ -21,6 +20,7 @@ import yaml
 from harness.files import ROOT
 from harness.llm import endpoints
 from harness.runner import config
+from tests.serving.scripts import running, script
 
 FAKE = Path(__file__).with_name("fake_vllm.py")
 # Script, preset, weights, servers a backbone, and the most of a GPU's memory that all servers on it may take.
@@ -80,18 +80,6 @@ def alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-def script(name: str, *words: str) -> list[str]:
-    return ["bash", str(ROOT / "serving" / f"{name}.sh"), *words]
-
-
-@contextmanager
-def running(name: str, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Run a script; yield its process and the line that it prints when the servers are ready."""
-    with subprocess.Popen(script(name, *words), stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        yield process, process.stdout.readline().strip()
 
 
 def refused(name: str, *words: str) -> str:
@@ -189,10 +177,9 @@ def test_models_of_ones_own_are_asked_by_the_name_of_their_folder_or_file(
 
 
 def test_servers_of_llama_cpp_begin_together_and_end_with_the_script(place: Path) -> None:
-    with running("llama-cpp", "a=a.gguf", "b=b.gguf") as (process, line):
+    with running("llama-cpp", "a=a.gguf", "b=b.gguf") as (_, line):
         assert line.startswith("export GMR_ENDPOINTS=")
         servers = started(place)
-        process.terminate()
     assert [alive(pid) for pid in servers] == [False, False]
 
 
@@ -214,7 +201,6 @@ def test_servers_of_one_gpu_come_one_after_another_and_end_with_the_script(place
         assert "another program listens on port" in refused("one-gpu", *TWO)
         assert [alive(pid) for pid in servers] == [True, True]
         assert written.exists()
-        process.terminate()
     assert process.returncode == 128 + signal.SIGTERM
     assert [line.rpartition(" ")[0] for line in (place / "events").read_text().splitlines()] == [
         "casperhansen/llama-3.2-3b-instruct-awq begins",
@@ -230,7 +216,7 @@ def test_a_server_that_dies_later_ends_the_script_and_the_others(place: Path) ->
     with running("one-gpu", *TWO) as (process, _):
         first, second = started(place)
         os.kill(second, signal.SIGKILL)
-    assert process.returncode == 2
+        assert process.wait() == 2
     assert not alive(first)
 
 

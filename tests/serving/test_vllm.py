@@ -9,7 +9,6 @@ import asyncio
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.benchmarks.items import Status
-from harness.files import ROOT
 from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import load
@@ -29,6 +27,7 @@ from harness.runner.cell import run
 from harness.runner.config import Cell
 from harness.runner.plan import plan
 from tests.command import gmr_process
+from tests.serving.scripts import running
 
 pytestmark = [
     pytest.mark.skipif(
@@ -50,17 +49,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (folder / "results").mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        script = str(ROOT / "serving" / "cpu.sh")
-        with subprocess.Popen(["bash", script], stdout=subprocess.PIPE, text=True) as started:
-            try:
-                assert started.stdout is not None
-                line = started.stdout.readline().strip()
-                patch.setenv(*re.fullmatch(r"export (\w+)=(.+)", line).groups())  # type: ignore[union-attr]
-                for benchmark in PRESET.benchmarks:
-                    gmr_process("data", "--preset", PRESET.name, "--benchmark", benchmark)
-                yield load(Path(os.environ["GMR_ENDPOINTS"]), [BACKBONE])[BACKBONE].urls[0]
-            finally:
-                started.terminate()
+        with running("cpu") as (_, line):
+            patch.setenv(*line.removeprefix("export ").split("=", 1))
+            for benchmark in PRESET.benchmarks:
+                gmr_process("data", "--preset", PRESET.name, "--benchmark", benchmark)
+            yield load(Path(os.environ["GMR_ENDPOINTS"]), [BACKBONE])[BACKBONE].urls[0]
 
 
 def test_health_says_what_is_served(server: str) -> None:
