@@ -82,10 +82,10 @@ def _at_depth(routers: pd.DataFrame, depth: float) -> dict[str, float]:
     """Return every measure at a depth, on the straight line between neighbouring routers; none outside of them."""
     measures = {}
     for measure, values in routers.items():
-        known = sorted(zip(routers["depth"][values.notna()], values.dropna(), strict=True))
-        if known:
-            depths, measured = zip(*known, strict=True)
-            measures[str(measure)] = float(np.interp(depth, depths, measured, left=math.nan, right=math.nan))
+        points = pd.DataFrame({"depth": routers["depth"], "value": values}).dropna().sort_values(["depth", "value"])
+        if len(points):
+            value = np.interp(depth, points["depth"], points["value"], left=math.nan, right=math.nan)
+            measures[str(measure)] = float(value)
     return measures
 
 
