@@ -85,8 +85,8 @@ class Walk:
 def about(restored: Restored, item: Item) -> dict[str, Any]:
     """Return the router's facts and the question; the id is None for a question of the user's own."""
     facts = {name: restored.facts[name] for name in ("method", "benchmark", "seed", "epoch", "preset", "simulated")}
-    asked = {"item": item.id if item.gold else None, "question": item.question}
-    return {"checkpoint": str(restored.path), **facts, **asked}
+    question = {"item": item.id if item.gold else None, "question": item.question}
+    return {"checkpoint": str(restored.path), **facts, **question}
 
 
 def own_question(restored: Restored, text: str) -> Item:

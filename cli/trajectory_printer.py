@@ -88,7 +88,7 @@ def record_lines(record: TrajectoryRecord, page: Page) -> list[str]:
     totals = record.totals
     # Those whose failure leaves a trajectory without an answer.
     last = record.final or (record.steps[-1].calls if record.steps else ())
-    final = [["", f"Last call: {_caller(said)}", *_call_lines(said, page)] for said in record.final]
+    final = [["", f"Last call: {_caller(use)}", *_call_lines(use, page)] for use in record.final]
     calls, steps = count(totals["calls"], "call"), count(totals["depth"], "step")
     return [
         f"Question {visible(record.item.id)}",
@@ -97,7 +97,7 @@ def record_lines(record: TrajectoryRecord, page: Page) -> list[str]:
         *(line for lines in final for line in lines),
         "",
         "Answer",
-        *page.indented(record.answer or _failure(said.call for said in last), "  ", whole=True),
+        *page.indented(record.answer or _failure(use.call for use in last), "  ", whole=True),
         *(_verdict_lines(record, page) if record.item.gold else []),
         "",
         f"{calls} in {steps}, {totals['prompt_tokens']:,} + {totals['completion_tokens']:,} tokens.",
@@ -120,18 +120,18 @@ def _step_lines(step: StepRecord, page: Page) -> list[str]:
         label = choice.name.replace("_", " ") + (f" {choice.slot + 1}" if names[choice.name] > 1 else "")
         options = f", one of {choice.options}" if choice.options > 1 else ""
         lines += page.entry(label, _option(choice) + options)
-    for number, said in enumerate(step.calls):
+    for number, use in enumerate(step.calls):
         if step.role:
-            label = _purpose(said) if len(step.calls) > 1 else "reply"
-            lines += [*_prompt_lines(said, page), *page.entry(label, _reply(said))]
+            label = _purpose(use) if len(step.calls) > 1 else "reply"
+            lines += [*_prompt_lines(use, page), *page.entry(label, _reply(use))]
         else:
             separator = [""] if number or step.choices else []
-            lines += [*separator, *page.entry("asked", _caller(said)), *_call_lines(said, page)]
+            lines += [*separator, *page.entry("asked", _caller(use)), *_call_lines(use, page)]
     if step.written:
         lines += page.entry("write", _gate(step.written, "stored", "refused"))
     if step.halted:
         lines += page.entry("halt", _gate(step.halted, "halts", "continues"))
-    return [*lines, *(_spent([said.call for said in step.calls], page) if step.role else [])]
+    return [*lines, *(_spent([use.call for use in step.calls], page) if step.role else [])]
 
 
 def _verdict_lines(record: TrajectoryRecord, page: Page) -> list[str]:
@@ -145,13 +145,13 @@ def _verdict_lines(record: TrajectoryRecord, page: Page) -> list[str]:
     ]
 
 
-def _call_lines(said: CallRecord, page: Page) -> list[str]:
-    return [*_prompt_lines(said, page), *page.entry("reply", _reply(said)), *_spent([said.call], page)]
+def _call_lines(use: CallRecord, page: Page) -> list[str]:
+    return [*_prompt_lines(use, page), *page.entry("reply", _reply(use)), *_spent([use.call], page)]
 
 
-def _prompt_lines(said: CallRecord, page: Page) -> list[str]:
+def _prompt_lines(use: CallRecord, page: Page) -> list[str]:
     """Return the lines of a prompt; prompts repeat the question and earlier replies, so only --full shows them."""
-    messages = (said.messages or ()) if page.full else ()
+    messages = (use.messages or ()) if page.full else ()
     return [line for message in messages for line in page.entry(message.role, message.content)]
 
 
@@ -172,17 +172,17 @@ def _option(choice: Choice) -> str:
     return f"{visible(choice.choice)}{probability}"
 
 
-def _caller(said: CallRecord) -> str:
-    call = said.call
-    return visible(f"{f'{call.role} on ' if call.role else ''}{call.backbone} ({_purpose(said)})")
+def _caller(use: CallRecord) -> str:
+    call = use.call
+    return visible(f"{f'{call.role} on ' if call.role else ''}{call.backbone} ({_purpose(use)})")
 
 
-def _purpose(said: CallRecord) -> str:
-    return said.call.purpose.replace("_", " ")
+def _purpose(use: CallRecord) -> str:
+    return use.call.purpose.replace("_", " ")
 
 
-def _reply(said: CallRecord) -> str:
-    return GONE if said.reply is None else said.reply or _failure([said.call])
+def _reply(use: CallRecord) -> str:
+    return GONE if use.reply is None else use.reply or _failure([use.call])
 
 
 def _failure(calls: Iterable[Call]) -> str:

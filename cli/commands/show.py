@@ -89,11 +89,13 @@ def route(
         checkpoint = _folder(preset, _cell_of(preset, method or "gmr", benchmark, None, seed)) / CHECKPOINT
     restored = routing.restore(checkpoint, preset_for, greedy=greedy)
     if item is not None:
-        asked = routing.prepared_question(restored, item)
+        question_item = routing.prepared_question(restored, item)
     else:
-        asked = routing.own_question(restored, question or "")
-    result = signals.run(routing.run(restored, asked)) if walk else routing.next_decision(restored, asked)
-    about = routing.about(restored, asked)
+        question_item = routing.own_question(restored, question or "")
+    result = (
+        signals.run(routing.run(restored, question_item)) if walk else routing.next_decision(restored, question_item)
+    )
+    about = routing.about(restored, question_item)
     if as_json:
         typer.echo(to_json({"about": about, "walk" if walk else "first_decision": result}))
     else:
