@@ -128,6 +128,11 @@ def stack_benchmarks(parts: Sequence[Groups]) -> dict[tuple[str, str], dict[str,
     }
 
 
+def join_values(values: pd.Series) -> str:
+    """Return the values of all seeds as one field of a CSV file."""
+    return " ".join(f"{value:.10g}" for value in values)
+
+
 def scaled_to(frame: pd.DataFrame) -> str:
     """Return how many questions total costs are scaled to, as the smaller line below a heading."""
     sizes = [f"{size:.0f}" for size in frame["published_questions"].dropna().unique()]

@@ -84,7 +84,7 @@ def _frame(results: Results, benchmark: str, cells: tuple[FinishedCell, ...]) ->
         method=method,
         benchmark=benchmark,
         published=_MEASURES["printed"].map(printed),
-        by_seed=by_seed.apply(lambda row: " ".join(f"{value:.10g}" for value in row), axis=1),
+        by_seed=by_seed.apply(columns.join_values, axis=1),
         # The first training alone where there are several: the paper has one.
         seed0=by_seed[0] if len(cells) > 1 and 0 in by_seed else None,
         cases=cases.reindex(unit.index).fillna(0).mean(axis=1),

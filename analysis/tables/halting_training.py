@@ -83,9 +83,7 @@ def _training(cell: FinishedCell) -> tuple[Any, ...]:
 def _frame(results: Results, trainings: pd.DataFrame) -> pd.DataFrame:
     names = ["benchmark", "method", "measure"]
     values = _with_ratio(trainings.set_index(["benchmark", "seed", "method"])[_MEASURES])
-    frame = values.groupby(names).agg(
-        measured="mean", sd="std", by_seed=lambda values: " ".join(f"{value:.10g}" for value in values)
-    )
+    frame = values.groupby(names).agg(measured="mean", sd="std", by_seed=columns.join_values)
     frame = frame.reindex(pd.MultiIndex.from_product([results.benchmarks, _TITLES, _MEASURES], names=names))
     seed0 = values[values.index.get_level_values("seed") == 0].droplevel("seed")
     printed = _with_ratio(results.printed("halting_training").droplevel("backbone"))

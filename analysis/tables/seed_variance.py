@@ -68,17 +68,15 @@ def _by_seed(results: Results) -> pd.DataFrame:
     return table.assign(**{OVERALL: paper.mean(axis=1, skipna=False)})
 
 
-def _frame(results: Results, seeds: pd.DataFrame, printed: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+def _frame(results: Results, seeds: pd.DataFrame, printed: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     in_paper = printed.index.droplevel("benchmark")
     order = list(dict.fromkeys([*in_paper, *results.ran.index.sort_values()]))
     long = seeds.rename_axis(columns="benchmark").stack().dropna()
-    spread = long.groupby(KEY).agg(
-        mean="mean", sd="std", by_seed=lambda values: " ".join(f"{value:.10g}" for value in values)
-    )
+    spread = long.groupby(KEY).agg(mean="mean", sd="std", by_seed=columns.join_values)
     averages = results.averages.rename(index={AVERAGE: OVERALL}, level="benchmark")
     averages["n"] = results.measured["n"].groupby(KEY[:2]).sum()
     measured = pd.concat([results.measured, averages[averages["ran"]]])
-    keys = [key for row in order for name in columns if (key := (*row, name)) in spread.index]
+    keys = [key for row in order for name in names if (key := (*row, name)) in spread.index]
     frame = spread.join([measured, printed[["mean", "sd"]].add_prefix("published_")]).loc[keys]
     difference = (frame["mean"] - frame["published_mean"]).where(~frame["calibrated"].eq(True))
     return frame.assign(
