@@ -20,6 +20,7 @@ from analysis.provenance import identity, provenance
 from analysis.published import AVERAGE, KEY, Published, load
 from analysis.statistics import Estimate, accuracy, macro_average, mean
 from harness.benchmarks.items import Status
+from harness.errors import UserError
 from harness.runner.config import POOL
 
 IDENTITY = ["seeds", "run_id", "config_hash", "code", "data_checksum", "backbones"]
@@ -89,6 +90,12 @@ class Results:
         titles = {cell.run.benchmark: cell.run.benchmark_title for cell in self.cells}
         in_paper = [key for key in self.published.benchmarks if key in titles]
         return {key: titles[key] for key in [*in_paper, *sorted(set(titles) - set(in_paper))]}
+
+    def only_benchmark(self) -> tuple[str, str]:
+        """Return key and title of the benchmark; raises UserError for several."""
+        if len(self.benchmarks) > 1:
+            raise UserError(f"cells of {', '.join(self.benchmarks)}; expected those of one benchmark; leave others out")
+        return next(iter(self.benchmarks.items()))
 
     def questions(self, benchmark: str) -> str:
         """Return the number of test questions, such as ``n = 128``."""

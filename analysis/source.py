@@ -53,16 +53,13 @@ class Source:
             tuple(folder for cell, folder in folders.items() if cell not in done),
         )
 
-    def results(self, benchmark: str | None = None) -> Results:
-        """Load the cells, of one benchmark if named; raises UserError as :func:`analysis.finished_cells.read_all`."""
+    def results(self) -> Results:
+        """Load the cells; raises UserError as :func:`analysis.finished_cells.read_all`."""
         # Planning a run and starting a job import this module too, and need no pandas.
         from analysis.finished_cells import read_all
         from analysis.frames import Results
 
-        cells = tuple(cell for cell in read_all(self.cells) if benchmark in (None, cell.run.benchmark))
-        if not cells:
-            raise UserError(f"no cell of benchmark {benchmark} among those given; run the workflow for it first")
-        results = Results(cells, unfinished=self.unfinished)
+        results = Results(read_all(self.cells), unfinished=self.unfinished)
         methods = set(self.preset.methods if self.preset else ())
         is_own = results.other_pool or (bool(methods) and not {row.method for row in results.published.rows} <= methods)
         # With one row run there is nothing to compare it with but what is published.

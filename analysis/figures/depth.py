@@ -15,7 +15,6 @@ from analysis.frames import COST, IDENTITY, MEASURED, UNIT
 from analysis.source import Source
 from analysis.statistics import mean
 from analysis.table import format_series, signed
-from harness.errors import UserError
 
 _COST_COLOR = "#D55E00"
 # The two lines stand a little apart, so that no bar hides another.
@@ -34,8 +33,7 @@ _COLUMNS = ["method", "benchmark", "max_depth", "published", *MEASURED, *COST, "
 def build(source: Source) -> Figure:
     """Return the figure of one benchmark; raises UserError for a second one, or a method not of the sweep."""
     results = source.results()
-    if len(results.benchmarks) > 1:
-        raise UserError("the sweep of depths was given several benchmarks; expected one")
+    _, title = results.only_benchmark()
     depths = results.per_row(lambda cells: {"mean_depth": mean([cell.items["depth"] for cell in cells]).mean})
     frame = sweeps.measured(results, sweeps.DEPTHS, "max_depth").join(depths)
     # The published sentence about φ = 6 and 10 as measured, and what was not run.
@@ -43,7 +41,6 @@ def build(source: Source) -> Figure:
     change = f" Here: {signed(100 * (fractions[10] - fractions[6]))} points." if {6, 10} <= set(fractions.index) else ""
     lacking = ", ".join(f"{phi:g}" for phi in _PAPER if phi not in fractions.index)
     sentences = change + (f" Not run: φ = {lacking}." if lacking else "")
-    (title,) = results.benchmarks.values()
     return Figure(
         label="depth",
         **notes.describe_run(results, _CAPTION + sentences),

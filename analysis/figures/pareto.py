@@ -41,9 +41,9 @@ _MOST_STEPS = 500
 
 
 def build(source: Source) -> Figure:
-    """Return the figure of one benchmark, the option of that name where the cells are of several."""
-    results = source.results(source.options.get("benchmark"))
-    benchmark, title = next(iter(results.benchmarks.items()))
+    """Return the figure of one benchmark; raises UserError for cells of several."""
+    results = source.results()
+    benchmark, title = results.only_benchmark()
     frame = with_costs(results.frame.xs(benchmark, level="benchmark", drop_level=False), results)
     frame["number"] = range(1, len(frame) + 1)
     frame["is_fitted"] = frame["calibrated"].eq(True)

@@ -9,15 +9,15 @@ from analysis.table import FAR, Table
 
 
 def build(source: Source) -> Table:
-    """Return the table of the benchmark that ``options`` name, published and measured."""
-    benchmark = str(source.options["benchmark"])
-    results = source.results(benchmark)
+    """Return the table of one benchmark, published and measured; raises UserError for cells of several."""
+    results = source.results()
+    benchmark, title = results.only_benchmark()
     frame = with_costs(results.frame, results)
     n = results.questions(benchmark)
     return columns.table(
         results,
         label=f"cost-{benchmark.replace('_', '-')}",
-        caption=f"Accuracy and cost on {results.benchmarks[benchmark]}.",
+        caption=f"Accuracy and cost on {title}.",
         rows=columns.labels(frame),
         groups={
             ("Accuracy (%)", n): columns.accuracies(frame),

@@ -44,7 +44,7 @@ def test_a_published_cost_counts_the_steps_of_gmr_and_puppeteer_and_all_calls_of
 @pytest.mark.parametrize("artefact", [costs, benchmark_cost])
 def test_tables_compare_the_paper_s_cost_and_show_that_of_all_calls(write_cell: WriteCell, artefact: Any) -> None:
     cells = [write_cell(*row) for row in ROWS.items()]
-    table = artefact(*cells, benchmark="gsm_hard")
+    table = artefact(*cells)
     for (method, backbone), own in zip(ROWS.items(), (STEPS, ALL, STEPS), strict=True):
         row, record = (title(method), load().backbones[backbone]), table.record(method=method, backbone=backbone)
         group = next(heading.title for heading in table.groups if "All calls" in heading.columns)
@@ -75,18 +75,17 @@ def test_copies_are_counted_within_a_question_and_averaged_over_seeds(write_cell
 
 
 def test_accuracy_cost_and_total_beside_the_published_ones(write_cell: WriteCell) -> None:
-    cells = [write_cell("macnet_chain", cost=[2e-4, 4e-4, 6e-4, 8e-4]), write_cell("cot", benchmark="mbpp")]
-    table = benchmark_cost(*cells, benchmark="gsm_hard")
+    table = benchmark_cost(write_cell("macnet_chain", cost=[2e-4, 4e-4, 6e-4, 8e-4]))
     assert macnet(table, COST, "Publ.").text == f"{1e4 * PRINTED:.2f}"
     assert (macnet(table, COST).text, macnet(table, COST).beside) == ("5.00", f"×{5e-4 / PRINTED:.2f}")
     assert macnet(table, ACCURACY).beside == "+15.25"
     assert dict(table.provenance)["cells"] == "1"
-    table = benchmark_cost(write_cell("macnet_chain", benchmark="humaneval", cost=1e-4), benchmark="humaneval")
+    table = benchmark_cost(write_cell("macnet_chain", benchmark="humaneval", cost=1e-4))
     # 1e-4 x 129, as 86.82 % is 112 of 129.
     assert [macnet(table, TOTAL, column).text for column in ("Publ.", "Meas.")] == ["0.019", "0.013"]
     assert [group.detail for group in table.groups] == ["n = 4", "n = 4", "scaled to n = 128 or 129"]
-    with pytest.raises(UserError, match="no cell of benchmark mbpp"):
-        benchmark_cost(write_cell("aflow"), benchmark="mbpp")
+    with pytest.raises(UserError, match="cells of gsm_hard, mbpp; expected those of one benchmark"):
+        benchmark_cost(write_cell("aflow"), write_cell("aflow", benchmark="mbpp"))
 
 
 # Two operations a token and parameter, by hand.
@@ -151,6 +150,5 @@ def test_a_difference_from_the_paper_is_said_to_rest_on_what_was_fitted_to_it(ma
     for told in ({}, {"calibration": "c"}):
         backbones = {f"qwen-2.5-{size}B": {"model": "m", "parameters_b": size, **told} for size in (14, 32)}
         folder = make(calls=[{**one, "key": "k"} for one in CALLS], updates=[{"steps": 2.0}], backbones=backbones)
-        options = {"benchmark": "gsm_hard"} if name == "benchmark_cost" else {}
-        table = getattr(reading, name)(folder, **options)
+        table = getattr(reading, name)(folder)
         assert (FITTED in table.notes) == bool(told)

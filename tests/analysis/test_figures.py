@@ -115,7 +115,7 @@ def test_the_frontier_is_what_nothing_beats(points: list[tuple[int, int]]) -> No
 
 
 def test_costs_are_those_of_one_question(make: Any) -> None:
-    figure = pareto(make("gmr", cost_steps=0.002, cost_total=0.003), benchmark="gsm_hard")
+    figure = pareto(make("gmr", cost_steps=0.002, cost_total=0.003))
     row = figure.record(method="gmr", backbone="pool")
     costs = {"published_cost_per_query": 0.587 / 1056, "cost_per_query": 0.002, "cost_per_query_all_calls": 0.003}
     expected = {**costs, "published": 70.55, "measured": 75, "difference": 4.45}
@@ -125,7 +125,7 @@ def test_costs_are_those_of_one_question(make: Any) -> None:
 
 def test_every_row_has_its_published_point_and_those_run_a_measured_one(make: Any) -> None:
     fitted = make("single", backbone="qwen-2.5-14B", calibrated=True)
-    figure = pareto(make("gmr"), make("masrouter"), fitted, benchmark="gsm_hard")
+    figure = pareto(make("gmr"), make("masrouter"), fitted)
     panels = drawing.picture(figure.made).axes[:2]
     markers = [[line for line in panel.lines if line.get_linestyle() == "None"] for panel in panels]
     hollow = [[line for line in lines if to_rgb(line.get_markerfacecolor()) == (1, 1, 1)] for lines in markers]

@@ -153,5 +153,5 @@ def test_accuracy_on_the_left_and_cost_on_the_right_by_depth(make: Any) -> None:
     assert [label.get_text() for label in left.get_xticklabels()] == [f"{phi}\n(1.50)" for phi in (2, 4, 6, 8, 10)]
     with pytest.raises(UserError, match="was given the method gmr_greedy; expected only gmr_depth_2"):
         depth(make("gmr_greedy"))
-    with pytest.raises(UserError, match="was given several benchmarks"):
+    with pytest.raises(UserError, match="expected those of one benchmark"):
         depth(cells[2], make(benchmark="gsm_hard"))
