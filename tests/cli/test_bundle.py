@@ -34,6 +34,8 @@ from tests.small_run import results
 
 CELLS = [Cell("cot", BENCHMARK, "qwen-2.5-14B", 0), Cell("gmr", BENCHMARK, "pool", 0)]
 SAME = ("run.json", "items.parquet", "calls.parquet", "decisions.parquet", "training.parquet", "trained.safetensors")
+Members = list[tuple[tarfile.TarInfo, bytes]]
+Change = Callable[[Members], object]
 AGAIN = ("main_table", "costs", "gate_entropy", "leak_report")
 
 
@@ -200,7 +202,7 @@ def test_what_was_not_recorded_is_one_line(whole: Path, place: Path, monkeypatch
         recorded.served("some/model")
 
 
-def changed(whole: Path, path: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], object]) -> Path:
+def changed(whole: Path, path: Path, change: Change) -> Path:
     """Write the bundle with other members, as somebody would who knows the format."""
     files = [(tarfile.TarInfo(name), content) for name, content in members(whole)]
     change(files)
@@ -211,7 +213,7 @@ def changed(whole: Path, path: Path, change: Callable[[list[tuple[tarfile.TarInf
     return path
 
 
-def listed(files: list[tuple[tarfile.TarInfo, bytes]], info: tarfile.TarInfo) -> None:
+def listed(files: Members, info: tarfile.TarInfo) -> None:
     """Add a member that the manifest lists."""
     manifest = orjson.loads(files[0][1])
     manifest["files"][info.name] = {"size": 0, "sha256": "0"}
@@ -237,7 +239,7 @@ def link() -> tarfile.TarInfo:
     ],
 )
 def test_another_content_than_the_manifest_lists_is_refused(
-    change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], object], said: str, whole: Path, place: Path
+    change: Change, said: str, whole: Path, place: Path
 ) -> None:
     (place / "deep").mkdir()
     path = changed(whole, place / "b.tar.zst", change)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,12 +19,14 @@ PROGRESS = "cot gsm_hard qwen-2.5-14B seed 0: 7/16 questions"
 class Run:
     """A terminal with cells to be made, whose clock stands still."""
 
-    def __init__(self, folder: Path, cells: int) -> None:
+    def __init__(self, folder: Path, cells: int, *, started: int = 0) -> None:
         settings: Any = SimpleNamespace(dryrun=False)
         self._handler = terminal.LogHandler(settings, None)
         self._output = self._handler._stream = io.StringIO()
         self._folder = folder
         self.record(LogEvent.RUN_INFO, stats={"cell": cells, "total": cells})
+        for number in range(started):
+            self.start(number)
 
     def record(self, event: LogEvent | None, text: str = "", level: int = logging.INFO, **fields: Any) -> None:
         record = logging.LogRecord("snakemake", level, "", 0, text, None, None)
@@ -54,15 +55,8 @@ class Run:
         return self._output.getvalue()[before:].splitlines()
 
 
-@pytest.fixture
-def begin(tmp_path: Path) -> Callable[[int], Run]:
-    return lambda cells: Run(tmp_path, cells)
-
-
-def test_the_reason_of_a_killed_job_is_not_its_progress(begin: Callable[[int], Run]) -> None:
-    run = begin(2)
-    for number in range(2):
-        run.start(number)
+def test_the_reason_of_a_killed_job_is_not_its_progress(tmp_path: Path) -> None:
+    run = Run(tmp_path, 2, started=2)
     run.break_off(0, PROGRESS)
     run.break_off(1, PROGRESS, "error: no server", "  start one", "stopped")
     first, _, killed, _, *failed = run.end()
@@ -72,26 +66,19 @@ def test_the_reason_of_a_killed_job_is_not_its_progress(begin: Callable[[int], R
 
 
 def test_a_job_that_a_stopped_run_takes_with_it_has_not_failed(tmp_path: Path) -> None:
-    run = Run(tmp_path, 3)
-    for number in range(3):
-        run.start(number)
+    run = Run(tmp_path, 3, started=3)
     run.break_off(0, PROGRESS)
     run.break_off(1, PROGRESS, "stopped by SIGTERM; 7 finished calls are kept")
     assert run.end() == ["stopped; what is finished is kept, and the same command resumes"]
-    again = Run(tmp_path, 1)
-    again.start(0)
+    again = Run(tmp_path, 1, started=1)
     again.break_off(0, "error: no server")
     assert again.end()[0].startswith("1 job failed")
 
 
-def test_a_failed_job_takes_no_part_in_the_time_that_is_left(
-    begin: Callable[[int], Run], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_job_takes_no_part_in_the_time_that_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr(terminal, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    run = begin(3)
-    run.start(0)
-    run.start(1)
+    run = Run(tmp_path, 3, started=2)
     run.break_off(0, "error: no server")
     now[0] = 10.0
     assert run.finish(1) == "[1 of 3 cells, about 10 s left] cell m1, 10 s"

@@ -30,10 +30,12 @@ COT = Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)
 LARGE = Cell("cot", "gsm_hard", "qwen-2.5-32B", 0)
 GMR = Cell("gmr", "gsm_hard", "pool", 0)
 SOURCE = config.preset("embedded", {"benchmarks": ["gsm_hard"]})
+Ids = tuple[list[str], list[str]]
+Call = dict[str, object]
 
 
 @pytest.fixture(autouse=True)
-def questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[str]]:
+def questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ids:
     """Prepare the measured preset in a new folder; return the ids of its training and test questions."""
     monkeypatch.chdir(tmp_path)
     prepare_questions("embedded")
@@ -41,16 +43,18 @@ def questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str
     return [item.id for item in prepared.train], [item.id for item in prepared.test]
 
 
-def call(item: str, key: str, backbone: str = "qwen-2.5-14B", prompt: int = 100) -> dict[str, object]:
+def call(item: str, key: str, backbone: str = "qwen-2.5-14B", prompt: int = 100) -> Call:
     """Return a use of a model; equal keys are one call."""
     given = {"item_id": item, "backbone": backbone, "key": key, "prompt_tokens": prompt, "completion_tokens": 10}
     others = {"step": 1, "purpose": "solve", "slot": 0, "role": "", "cost": 0.0, "is_step": True}
     return {**given, **others, "finish_reason": "stop", "error": None}
 
 
-def finished(cell: Cell, test: Sequence[dict[str, object]], passes: Iterable[Sequence[dict[str, object]]] = ()) -> None:
+def finished(
+    cell: Cell, test: Sequence[Call], passes: Iterable[Sequence[Call]] = (), *, preset: str = "embedded"
+) -> None:
     """Write what a finished cell leaves: its test calls, and those of each pass of its training."""
-    folder = layout.cell("embedded", cell)
+    folder = layout.cell(preset, cell)
     folder.mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(list(test), CALLS), folder / "calls.parquet")
     rows = [{"epoch": number, "rollout": 0, **one} for number, calls in enumerate(passes, 1) for one in calls]
@@ -66,7 +70,7 @@ def of(cell: Cell, **changes: object) -> pd.Series[float]:
     return amounts.sum()
 
 
-def test_a_cell_that_was_run_whole_is_forecast_as_it_was(questions: tuple[list[str], list[str]]) -> None:
+def test_a_cell_that_was_run_whole_is_forecast_as_it_was(questions: Ids) -> None:
     train, test = questions
     passes = [[call(item, f"{item}-{number // 2}") for item in train] for number in range(3)]
     finished(GMR, [call(item, item, prompt=len(item)) for item in test], [*passes, [call("optimizer", "o")]])
@@ -77,7 +81,7 @@ def test_a_cell_that_was_run_whole_is_forecast_as_it_was(questions: tuple[list[s
     assert amounts["completion"] == 10 * amounts["asked"]
 
 
-def test_questions_scale_and_calls_about_none_do_not(questions: tuple[list[str], list[str]]) -> None:
+def test_questions_scale_and_calls_about_none_do_not(questions: Ids) -> None:
     train, test = questions
     learned = [call(train[0], "a"), call(train[1], "b"), call(train[1], "b"), call("optimizer", "o")]
     finished(GMR, [call(test[0], "c"), call(test[1], "d"), call(test[1], "e")], [learned])
@@ -86,7 +90,7 @@ def test_questions_scale_and_calls_about_none_do_not(questions: tuple[list[str],
     assert amounts["asked"] == pytest.approx(2 / 2 * 8 + 1 + 3 / 2 * 20)
 
 
-def test_methods_of_ones_own_choice_are_all_that_is_forecast(questions: tuple[list[str], list[str]]) -> None:
+def test_methods_of_ones_own_choice_are_all_that_is_forecast(questions: Ids) -> None:
     """CoT has two rows in the main table; the ablations of GMR are of no method that was chosen, and not lacking."""
     finished(COT, [call(item, item) for item in questions[1]])
     words = ["forecast", "--preset", "embedded", "--from", "embedded", "--set", "benchmarks=[gsm_hard]"]
@@ -95,7 +99,7 @@ def test_methods_of_ones_own_choice_are_all_that_is_forecast(questions: tuple[li
     assert "are like none" not in output
 
 
-def test_another_backbone_has_its_own_price(questions: tuple[list[str], list[str]]) -> None:
+def test_another_backbone_has_its_own_price(questions: Ids) -> None:
     _, test = questions
     finished(COT, [call(test[0], "a")])
     amounts, _ = forecast(config.preset("embedded"), [LARGE], SOURCE)
@@ -158,7 +162,7 @@ def measured_by_health(preset: config.Preset, **speeds: float) -> None:
     path.write_text(json.dumps({"weights": None, "asked": "2026-01-01", "backbones": backbones}))
 
 
-def test_backbones_stand_in_for_those_of_another_pool_by_size(questions: tuple[list[str], list[str]]) -> None:
+def test_backbones_stand_in_for_those_of_another_pool_by_size(questions: Ids) -> None:
     stand_ins = {"small": "llama-3.2-3B", "middle": "mistral-nemo-12B", "large": "qwen-2.5-32B"}
     assert peers(own(), SOURCE) == stand_ins
     assert peers(own(backbones=["small"], large=None), SOURCE) == {"small": "qwen-2.5-32B"}
@@ -166,9 +170,7 @@ def test_backbones_stand_in_for_those_of_another_pool_by_size(questions: tuple[l
     assert most_like(Cell("cot", "gsm_hard", "large", 0), [COT, LARGE], stand_ins) == LARGE
 
 
-def test_calls_of_another_pool_are_spread_evenly_and_no_reply_is_longer_than_its_backbones(
-    questions: tuple[list[str], list[str]],
-) -> None:
+def test_calls_of_another_pool_are_spread_evenly_and_no_reply_is_longer_than_its_backbones(questions: Ids) -> None:
     finished(GMR, [call(item, item) for item in questions[1]])
     amounts, _ = forecast(own(), [GMR], SOURCE)
     number = len(questions[1])
@@ -177,7 +179,7 @@ def test_calls_of_another_pool_are_spread_evenly_and_no_reply_is_longer_than_its
     assert sorted(amounts.index) == sorted(("gmr", key) for key in POOL)
 
 
-def test_epochs_beyond_those_of_the_run_do_not_count(questions: tuple[list[str], list[str]]) -> None:
+def test_epochs_beyond_those_of_the_run_do_not_count(questions: Ids) -> None:
     train, test = questions
     finished(
         GMR, [call(item, item) for item in test], [[call(item, f"{item}-{n}") for item in train] for n in range(5)]
@@ -187,7 +189,7 @@ def test_epochs_beyond_those_of_the_run_do_not_count(questions: tuple[list[str],
         assert of(GMR, limit={"epochs": epochs})["asked"] == len(test) + passes * len(train)
 
 
-def test_hours_are_those_of_the_servers_that_health_has_timed(questions: tuple[list[str], list[str]]) -> None:
+def test_hours_are_those_of_the_servers_that_health_has_timed(questions: Ids) -> None:
     _, test = questions
     preset, number = own(limit={"test": 3}), 3
     finished(GMR, [call(item, item) for item in test])
@@ -205,9 +207,7 @@ def test_hours_are_those_of_the_servers_that_health_has_timed(questions: tuple[l
         list(lines(preset, [GMR], SOURCE, "Y"))
 
 
-def test_asked_calls_cost_what_endpoints_charge(
-    questions: tuple[list[str], list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_asked_calls_cost_what_endpoints_charge(questions: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
     _, test = questions
     # Two uses of each call, of which one is asked.
     finished(COT, [call(item, item) for item in test for _ in range(2)])
@@ -227,7 +227,7 @@ def test_asked_calls_cost_what_endpoints_charge(
     assert " CHF." in list(lines(preset, [COT], SOURCE, None))[-1]
 
 
-def test_a_price_has_a_currency_and_all_endpoints_have_one_or_none(questions: tuple[list[str], list[str]]) -> None:
+def test_a_price_has_a_currency_and_all_endpoints_have_one_or_none(questions: Ids) -> None:
     with pytest.raises(ValidationError, match="needs both price and currency"):
         Endpoint.model_validate({"url": "http://x/v1", "price": {"input": 2, "output": 30}})
     priced = Endpoint.model_validate({"url": "http://x/v1", "price": {"input": 2, "output": 30}, "currency": "EUR"})
@@ -240,7 +240,7 @@ def test_a_price_has_a_currency_and_all_endpoints_have_one_or_none(questions: tu
 
 @pytest.mark.parametrize("gpu", ["laptop-cpu", "gpu-12GB"])
 def test_the_preset_for_a_laptop_can_be_forecast_before_it_has_servers(
-    gpu: str, questions: tuple[list[str], list[str]], monkeypatch: pytest.MonkeyPatch
+    gpu: str, questions: Ids, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("GMR_ENDPOINTS", raising=False)
     finished(GMR, [call(item, item) for item in questions[1]])
@@ -248,12 +248,10 @@ def test_the_preset_for_a_laptop_can_be_forecast_before_it_has_servers(
     assert output[-1].startswith(f"Hours of one {gpu}, kept full")
 
 
-def test_nothing_measured_and_questions_of_other_data_are_refused(questions: tuple[list[str], list[str]]) -> None:
+def test_nothing_measured_and_questions_of_other_data_are_refused(questions: Ids) -> None:
     with pytest.raises(UserError, match="has finished no cell like these; measure a slice first"):
         forecast(SOURCE, [COT], SOURCE)
-    path = layout.RESULTS / "smoke" / "cells" / "cot" / "gsm_hard" / "qwen-2.5-14B" / "seed0" / "run.json"
-    path.parent.mkdir(parents=True)
-    path.write_text("{}")
+    finished(COT, [], preset="smoke")
     with pytest.raises(UserError, match=r"of another preset: --from smoke$"):
         forecast(SOURCE, [COT], SOURCE)
     finished(COT, [call(questions[1][0], "a")])

@@ -29,6 +29,7 @@ from tests.harness.llm.logged import calls_of
 from tests.planning import checkout
 
 COT, GMR = Cell("cot", "gsm_hard", "qwen-2.5-14B", 0), Cell("gmr", "gsm_hard", "pool", 0)
+Undisturbed = Callable[[Cell], dict[str, bytes]]
 SETTINGS = ("benchmarks=[gsm_hard]", "limit={train: 1, test: 60, epochs: 2}")
 
 
@@ -72,7 +73,7 @@ def place(prepared: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Cell], dict[str, bytes]]:
+def undisturbed(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     """Return a function to the results of a cell that nothing disturbed."""
     folder = tmp_path_factory.mktemp("undisturbed") / "run"
     shutil.copytree(prepared, folder)
@@ -111,9 +112,7 @@ def wait_until(process: subprocess.Popen[str], reached: Callable[[], bool]) -> N
         time.sleep(0.002)
 
 
-def test_a_killed_cell_goes_on_asks_nothing_twice_and_ends_in_the_same_bytes(
-    place: Path, undisturbed: Callable[[Cell], dict[str, bytes]]
-) -> None:
+def test_a_killed_cell_asks_nothing_twice_and_ends_in_the_same_bytes(place: Path, undisturbed: Undisturbed) -> None:
     given = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = start(place, *words(COT), program="tests.cli.hanging 5", env=given)
     wait_until(process, lambda: logged(place) == 5)
@@ -138,9 +137,7 @@ def test_a_cell_dies_with_the_snakemake_that_started_it(place: Path) -> None:
     assert cell.wait(timeout=20) == 1
 
 
-def test_a_full_disk_is_one_line_and_nothing_is_lost(
-    place: Path, undisturbed: Callable[[Cell], dict[str, bytes]]
-) -> None:
+def test_a_full_disk_is_one_line_and_nothing_is_lost(place: Path, undisturbed: Undisturbed) -> None:
     def small_disk() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))
 
@@ -157,7 +154,7 @@ def test_a_full_disk_is_one_line_and_nothing_is_lost(
 
 
 def test_a_second_writer_is_refused_and_failed_calls_are_an_answer_until_told_to_forget_them(
-    place: Path, undisturbed: Callable[[Cell], dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
+    place: Path, undisturbed: Undisturbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(place, *words(COT))
     folder, log = place / layout.cell("smoke", COT), place / layout.call_log("smoke", COT)
@@ -198,7 +195,7 @@ def test_a_second_writer_is_refused_and_failed_calls_are_an_answer_until_told_to
     [(COT, 5, signal.SIGINT), pytest.param(GMR, 12, signal.SIGTERM, marks=pytest.mark.nightly)],
 )
 def test_a_cell_whose_server_hangs_stops_with_one_line_and_goes_on_to_the_same_bytes(
-    place: Path, undisturbed: Callable[[Cell], dict[str, bytes]], cell: Cell, answered: int, number: signal.Signals
+    place: Path, undisturbed: Undisturbed, cell: Cell, answered: int, number: signal.Signals
 ) -> None:
     given = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = start(place, *words(cell), program=f"tests.cli.hanging {answered}", env=given)
