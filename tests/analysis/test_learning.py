@@ -107,16 +107,10 @@ def test_choices_and_a_module_that_is_off(make: MakeCell) -> None:
 
 
 def updates_of(backbone: Sequence[float]) -> list[dict[str, float]]:
-    return [
-        {
-            "entropy_backbone": entropy,
-            "entropy_role": 3.0 - number,
-            "equal_reward_groups": number / 10,
-            "zero_advantage_groups": 0.0,
-            "steps": 100.0 + number,
-        }
-        for number, entropy in enumerate(backbone)
-    ]
+    numbers = np.arange(len(backbone))
+    entropies = {"entropy_backbone": backbone, "entropy_role": 3.0 - numbers}
+    groups = {"equal_reward_groups": numbers / 10, "zero_advantage_groups": 0.0}
+    return pd.DataFrame({**entropies, **groups, "steps": 100.0 + numbers}).to_dict("records")
 
 
 def test_training(make: MakeCell) -> None:
@@ -161,9 +155,8 @@ def test_the_best_single_backbone_and_those_it_dominates(make: MakeCell, single:
     differences = answers(study, "best_single")
     assert differences["accuracy"] == {0: 25, 1: 25}
     assert differences["cost_total"] == pytest.approx({0: 0.002, 1: 0.002})
-    assert study.singles["dominated"].droplevel("benchmark").to_dict() == {
-        "good": "", "dear": "good", "top": "good", "weak": "",
-    }  # fmt: skip
+    dominated = study.singles["dominated"].droplevel("benchmark").to_dict()
+    assert dominated == {"good": "", "dear": "good", "top": "good", "weak": ""}
     assert fields(study, "most used backbone", "GMR") == ["1 of 2 dominated", "dear†", "good"]
     assert fields(study, "cost a question (1e-4)", "Single LLM (dear), dominated by good") == ["90.00", "", ""]
     assert fields(study, "share of dear (%)", "GMR untrained") == ["50.0 ± 70.7", "0.0", "100.0"]
