@@ -1,3 +1,6 @@
+# reports/NAME is a link (rule link) to reports/PRESET/NAME. That is made by rule table or figure, whose job is
+# `gmr report NAME`, from the cells that config/artefacts.yaml names for it; rules cell and learned_cell (cells.smk) make
+# each of these. cli/inputs.py has the input function of every rule.
 rule table:
     input:
         inputs_of(inputs.artefact, "name"),
