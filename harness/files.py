@@ -60,7 +60,7 @@ def writing(path: Path) -> Iterator[None]:
 
 def unwritable(path: Path, reason: object) -> UserError:
     """Return the error for a file that cannot be written."""
-    cure = "free space or mend the folder, then give the same command again (finished calls are kept)"
+    cure = "free space or fix the folder, then give the same command again (finished calls are kept)"
     return UserError(f"cannot write {path}: {reason}; {cure}")
 
 

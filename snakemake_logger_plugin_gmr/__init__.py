@@ -35,7 +35,8 @@ class Job:
     outputs: list[str]
     start: float = 0.0
     duration: float | None = None  # of a finished one
-    failure: str | None = None  # the last error in its log, empty if there is none
+    failure: str | None = None  # of a failed one: its name, its log and the last error in that
+    was_stopped: bool = False  # it ended since the run was stopped
 
     @property
     def name(self) -> str:
@@ -152,13 +153,13 @@ class LogHandler(LogHandlerBase):
         job = self._jobs.setdefault(fields["jobid"], Job(fields["rule_name"], {}, []))
         error = _last_error(fields["log"])
         if error.startswith("stopped by"):
-            job.failure = ""
+            job.was_stopped = True
             return
         job.failure = f"{job.name} ({', '.join(map(str, fields['log']))})\n  {error or _KILLED}"
         self._print(f"{'failed' if error else 'ended without a message'}: {job.name}")
 
     def _failed(self) -> list[Job]:
-        return [job for job in self._jobs.values() if job.failure is not None]
+        return [job for job in self._jobs.values() if job.failure or job.was_stopped]
 
     def _end(self, error: str) -> None:
         """Print, once, which jobs failed and why, or the error that ended the run before any did."""
@@ -169,13 +170,13 @@ class LogHandler(LogHandlerBase):
         if not failed or self._has_ended:
             return
         self._has_ended = True
-        if any(job.failure == "" for job in failed):
+        if any(job.was_stopped for job in failed):
             # The stop of the run also ended the jobs that left no message.
-            failed = [job for job in failed if job.failure and _KILLED not in job.failure]
+            failed = [job for job in failed if not job.was_stopped and _KILLED not in str(job.failure)]
         if not failed:
             self._print("stopped; what is finished is kept, and the same command resumes")
             return
-        self._print(f"{_count(len(failed), 'job')} failed, all else is kept; mend this and give the command again:")
+        self._print(f"{_count(len(failed), 'job')} failed, all else is kept; fix this and give the command again:")
         for job in failed[:_MOST_LINES]:
             self._print(f"  {job.failure}")
         if len(failed) > _MOST_LINES:
@@ -214,7 +215,7 @@ def _last_error(logs: Iterable[str]) -> str:
 
 
 def _error(text: str, exception: str) -> str:
-    """Return the line for an exception of Snakemake, with the command that mends it."""
+    """Return the line for an exception of Snakemake, with the command that fixes it."""
     match exception:
         case "LockException":
             return (

@@ -228,7 +228,7 @@ async def compare(outputs: Sequence[Output], folder: Path) -> pd.DataFrame:
             item, answer = question_and_answer(output, folder)
             verdict = await benchmark(item.benchmark).grade(item, answer, tools)
             if verdict.status is Status.SANDBOX_ERROR:
-                raise UserError(f"the sandbox failed on {output.file} {output.key} ({verdict.detail}); mend the cause")
+                raise UserError(f"the sandbox failed on {output.file} {output.key} ({verdict.detail}); fix the cause")
             progress.update()
             return [_row(output, rule, verdict) for rule in FILES[output.file][1]]
 

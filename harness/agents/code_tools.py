@@ -88,7 +88,7 @@ class CodeTools:
         run = await self._sandbox.run(program)
         if run.outcome is Outcome.SANDBOX_ERROR:
             raise UserError(
-                f"the sandbox failed on a program that a role's tool ran ({run.detail}); mend the cause, then give "
+                f"the sandbox failed on a program that a role's tool ran ({run.detail}); fix the cause, then give "
                 "the same command again (finished calls are kept)"
             )
         return run

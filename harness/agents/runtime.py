@@ -119,7 +119,7 @@ async def grade(benchmark: Benchmark, trajectory: Trajectory, tools: Tools) -> V
     verdict = await benchmark.grade(trajectory.item, trajectory.answer, tools, trajectory.cut_off)
     if verdict.status is Status.SANDBOX_ERROR:
         raise UserError(
-            f"the sandbox failed on question {trajectory.item.id} ({verdict.detail}); mend the cause, then give the "
+            f"the sandbox failed on question {trajectory.item.id} ({verdict.detail}); fix the cause, then give the "
             "same command again (finished calls are kept)"
         )
     return verdict

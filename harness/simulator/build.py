@@ -157,7 +157,7 @@ async def _try(sources: Sequence[str], task: CodeTask, sandbox: Sandbox) -> list
     execution = await sandbox.run(Program(trial, show="results"))
     if execution.outcome in (Outcome.SANDBOX_ERROR, Outcome.WALL_LIMIT):
         raise UserError(
-            f"the sandbox cannot try programs now ({execution.outcome}: {execution.detail}); mend the cause or wait "
+            f"the sandbox cannot try programs now ({execution.outcome}: {execution.detail}); fix the cause or wait "
             "until the machine is less busy, then give the same command again"
         )
     letters = execution.shown

@@ -107,7 +107,7 @@ def made(house: Path) -> str:
     failed = snakemake(house, "endpoints=served", status=1)
     log = "results/smoke/logs/cells/single/humaneval/qwen-2.5-14B/seed0.log"
     assert failed.endswith(
-        "\n1 job failed, all else is kept; mend this and give the command again:\n"
+        "\n1 job failed, all else is kept; fix this and give the command again:\n"
         f"  cell single humaneval qwen-2.5-14B seed 0 ({log})\n  error: no server\n    start one"
     )
     (house / "fails").unlink()
