@@ -15,8 +15,8 @@ from analysis.table import (
     Entry,
     Form,
     Table,
-    amount,
     entries,
+    format_cost,
     format_series,
     lay_out,
     marks,
@@ -50,18 +50,18 @@ def costs(frame: pd.DataFrame, far: str = "") -> dict[str, list[Entry]]:
     return compared(
         frame,
         "cost_per_query",
-        amount,
-        amount,
+        format_cost,
+        format_cost,
         UNIT,
         sign=daggers(frame).mask(frame["is_far"] & (far > ""), far),
         beside=format_series(frame["cost_ratio"], "×{:.2f}"),
-        below=interval_of(frame, "cost", amount, unit=UNIT),
+        below=interval_of(frame, "cost", format_cost, unit=UNIT),
     )
 
 
 def all_calls(frame: pd.DataFrame) -> dict[str, list[Entry]]:
     """Return measured costs of a question, of all its calls."""
-    return {ALL_CALLS: entries(UNIT * frame["cost_per_query_all_calls"], amount, NOT_RUN)}
+    return {ALL_CALLS: entries(UNIT * frame["cost_per_query_all_calls"], format_cost, NOT_RUN)}
 
 
 def totals(frame: pd.DataFrame) -> dict[str, list[Entry]]:
@@ -69,7 +69,7 @@ def totals(frame: pd.DataFrame) -> dict[str, list[Entry]]:
     return {
         "Publ.": entries(frame["published_total"], _total),
         "Meas.": entries(
-            format_series(frame["total_scaled"], lambda cost: amount(cost, 3)).mask(~frame["ran"], NOT_RUN)
+            format_series(frame["total_scaled"], lambda cost: format_cost(cost, 3)).mask(~frame["ran"], NOT_RUN)
         ),
     }
 

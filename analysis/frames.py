@@ -103,12 +103,12 @@ class Results:
 
     def printed(self, table: str) -> pd.DataFrame:
         """Return a published table by place, one column a measure (:meth:`Published.table`)."""
-        return self._without_pool(self.published.table(table))
+        return self._mask_pool(self.published.table(table))
 
-    def _without_pool(self, printed: pd.DataFrame) -> pd.DataFrame:
-        """Return published values by place, without those of a pool that is not the run's."""
-        of_other = self.other_pool and printed.index.get_level_values("backbone") == POOL
-        return printed.mask(pd.Series(of_other, printed.index))
+    def _mask_pool(self, values: pd.DataFrame) -> pd.DataFrame:
+        """Blank the published values of pool rows if the run's pool has other backbones than the paper's."""
+        of_other = self.other_pool and values.index.get_level_values("backbone") == POOL
+        return values.mask(pd.Series(of_other, values.index))
 
     @property
     def rules(self) -> list[str]:
@@ -171,7 +171,7 @@ class Results:
         return self.per_row(measure)
 
     def per_row(self, function: Callable[[Sequence[FinishedCell]], Mapping[str, Any]]) -> pd.DataFrame:
-        """Return a function of the cells of each row and benchmark as columns of a frame."""
+        """Apply a function to the cells of each row and benchmark; return a frame with its results as columns."""
         records = [dict(function(cells)) for cells in self.cells_by_row.values()]
         return pd.DataFrame(records, index=pd.MultiIndex.from_tuples(self.cells_by_row, names=KEY))
 
@@ -202,7 +202,7 @@ class Results:
                 records[row.method, row.backbone, key] = numbers
         index = pd.MultiIndex.from_tuples(records, names=KEY)
         frame = pd.DataFrame(list(records.values()), index, names)
-        return self._without_pool(frame.assign(published_total=self.published.table("costs")["cost"]))
+        return self._mask_pool(frame.assign(published_total=self.published.table("costs")["cost"]))
 
     @cached_property
     def averages(self) -> pd.DataFrame:

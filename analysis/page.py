@@ -21,7 +21,7 @@ from analysis.finished_cells import FinishedCell, short
 from analysis.provenance import identity, provenance, served, warning
 from analysis.published import load
 from analysis.registry import Artefact
-from analysis.table import Exhibit, Table, amount, csv
+from analysis.table import Exhibit, Table, csv, format_cost
 from harness.errors import UserError
 from harness.files import ROOT, read_yaml, write_atomically
 from harness.runner import config, layout
@@ -241,7 +241,8 @@ def _spent(cells: Sequence[FinishedCell]) -> str:
     names = [" ".join([titles.get(key, key), *phase]) for key, *phase in (str(key).split() for key in frame.index)]
     counts = {str(name).replace("_", " "): frame[name].map("{:,}".format) for name in frame.columns.drop("cost")}
     return _as_html(
-        pd.DataFrame({**counts, "cost": frame["cost"].map(lambda cost: amount(cost, 4))}).assign(method=names), "method"
+        pd.DataFrame({**counts, "cost": frame["cost"].map(lambda cost: format_cost(cost, 4))}).assign(method=names),
+        "method",
     )
 
 

@@ -133,7 +133,7 @@ class Artefact(Declaration):
     def build(self, preset: Preset) -> Exhibit:
         """Make it from the finished cells of a preset; raises UserError where it cannot have it, or a cell is amiss."""
         self.check(preset)
-        source = Source.finished(preset, self.cells_of(preset), self.timings_of(preset), **self.options)
+        source = Source.of_finished(preset, self.cells_of(preset), self.timings_of(preset), **self.options)
         if source.unfinished and not source.cells and not self.of_all:
             raise UserError(
                 f"none of the {len(source.unfinished)} cells that {self.key} is made from is finished; run them with "

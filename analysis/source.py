@@ -40,8 +40,11 @@ class Source:
         return cls(tuple(cells), options=options)
 
     @classmethod
-    def finished(cls, preset: Preset, cells: Iterable[Cell], timings: Iterable[Cell], **options: Any) -> Source:
-        """Return a source of what is finished of these cells and timings, and of timings what is of such a cell."""
+    def of_finished(cls, preset: Preset, cells: Iterable[Cell], timings: Iterable[Cell], **options: Any) -> Source:
+        """Return a source of the finished cells, and of those of their timings that are finished.
+
+        The other cells are listed as ``unfinished``.
+        """
         folders = {cell: layout.cell(preset.name, cell) for cell in cells}
         done = {cell: folder for cell, folder in folders.items() if (folder / "run.json").is_file()}
         timed = [layout.timing(preset.name, cell) for cell in timings if cell in done]

@@ -38,7 +38,7 @@ class Spread(NamedTuple):
     value: float
     variance: float
     df: float
-    counts: tuple[int, int, int] | None = None  # questions worth 100 and -100 points, of n, if all others are worth 0
+    counts: tuple[int, int, int] | None = None  # questions worth 100 and -100 points, and n, if all others are worth 0
     stretch: float = 1.0  # how many times as far as this sample alone does this and a published one move the difference
 
     def ends(self, tail: float = TAIL) -> tuple[float, float]:
@@ -111,10 +111,10 @@ def paired(first: int, second: int, n: int, tail: float = TAIL) -> tuple[float, 
 
 
 class Jackknife:
-    """Values as measured, and with each question and each training left out in turn.
+    """Leave-one-out values of measures, for variances over questions and trainings.
 
-    A value is an array over all of these, as measured first. Arithmetic on such arrays is arithmetic on each, so that
-    whatever is computed of measured values can be told how far another sample would move it (:meth:`spread`).
+    A value is an array: as measured, then without each question and without each training in turn. Arithmetic on such
+    arrays applies to each of these, so that :meth:`spread` holds for whatever is computed of measured values.
 
     Args:
         questions: The number of questions of each test set.
@@ -151,17 +151,18 @@ class Jackknife:
     def spread(
         self, values: Array, *, are_points: bool = False, published: Mapping[Hashable, int] | None = None
     ) -> Spread:
-        """Return a value and how far another sample of questions and of trainings, drawn apart, may move it.
+        """Return a value with its jackknife variance and degrees of freedom.
 
-        Questions and trainings vary with what is left between them, so what is random in both is counted twice: where
-        trainings do not differ the interval is wide rather than narrow. Degrees of freedom are Satterthwaite's: of
-        trainings their number less one, of questions as many as carry the variance, (Σ e²)² / Σ e⁴, less one.
+        The variances of questions and trainings are added, so what varies with both counts twice: the interval is wide
+        rather than narrow. Degrees of freedom are Satterthwaite's: of trainings their number less one, of questions as
+        many as carry the variance, (Σ e²)² / Σ e⁴, less one.
 
         Args:
             values: As :meth:`ratio` gives them, or computed of such.
-            are_points: Whether they are points of accuracy, counted where a question is worth 100, 0 or -100 of them.
-            published: The questions and trainings behind a published value, as far as known: intervals are then of
-                another sample of that size minus this one.
+            are_points: Whether they are points of accuracy; where a question is worth 100, 0 or -100 of them, the
+                exact test is used.
+            published: Sample sizes of the published value, as far as known: numbers of questions and of trainings. The
+                interval is then widened for the difference between this value and that one.
         """
         value, counts = float(values[0]), self._counts
         with np.errstate(invalid="ignore"):
@@ -180,12 +181,15 @@ class Jackknife:
             value,
             total,
             1 / float((parts**2 / degrees).sum()),
-            self._verdicts(value, moves, squares) if are_points else None,
+            self._discordant_counts(value, moves, squares) if are_points else None,
             math.sqrt(1 + float((parts * counts / sizes).sum())) if published else 1.0,
         )
 
-    def _verdicts(self, value: float, moves: Array, squares: Array) -> tuple[int, int, int] | None:
-        """Return the numbers of questions worth 100 and -100 points and of all, or None where others count, too."""
+    def _discordant_counts(self, value: float, moves: Array, squares: Array) -> tuple[int, int, int] | None:
+        """Return (wins, losses, n) of a paired comparison, for the exact test.
+
+        None unless only one test set moves the value and each of its questions counts 100, 0 or -100 points.
+        """
         moving = np.flatnonzero(squares)
         if len(moving) > 1 or not self._are_questions[moving].all():
             return None

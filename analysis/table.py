@@ -132,8 +132,8 @@ def number(value: float, digits: int, sign: str = "") -> str:
     return (text if float(text) else text.lstrip("+-")).replace("-", "−")
 
 
-def amount(value: float, decimals: int = 2) -> str:
-    """Return a cost with so many decimals, or as many more as two significant digits take."""
+def format_cost(value: float, decimals: int = 2) -> str:
+    """Format a cost with at least ``decimals`` decimals, and more if needed for two significant digits."""
     digits = 1 - math.floor(math.log10(abs(value))) if value else 0
     return f"{value:.{max(decimals, digits)}f}"
 

@@ -39,8 +39,12 @@ def mean_of_updates(log: pd.DataFrame, measure: str, by: ArrayLike) -> pd.Series
     return sums["total"] / sums["attempts"]
 
 
-def learned(results: Results) -> pd.DataFrame:
-    """Return :data:`BUDGET` of every learner, then entropy and top option of its choices in percent."""
+def training_summaries(results: Results) -> pd.DataFrame:
+    """Return one row a trained method, backbone and benchmark.
+
+    Columns are what its training used (:data:`BUDGET`), then entropy and most frequent option of each choice, in
+    percent.
+    """
     rows = {
         key: {**pd.DataFrame(map(_budget, cells)).mean(), **_choices(cells)}
         for key, cells in results.cells_by_row.items()

@@ -56,9 +56,10 @@ class Graph:
         return tuple((deepest + 1 - depth) / (deepest + 2) for depth in self.depths)
 
     @cached_property
-    def slots(self) -> tuple[int, ...]:
+    def first_slots(self) -> tuple[int, ...]:
         """First slot of each node in a numbering of all calls, and the end of the last node's."""
-        # A node with k incoming edges has 3k + 1 slots, which are draws, too; it makes 2k + 1 calls at most.
+        # A node with k predecessors reserves 3k + 1 slots, which also number its random draws; at most 2k + 1 of them
+        # are calls.
         return tuple(accumulate((3 * len(nodes) + 1 for nodes in self.predecessors), initial=0))
 
 
@@ -170,7 +171,7 @@ class Exchange:
 
     async def _ask(self, node: int, place: int, purpose: str, prompt: tuple[Message, ...]) -> str:
         is_step = node in self.graph.nodes
-        temperature, slot = self.graph.temperatures[node] if is_step else 0.0, self.graph.slots[node] + place
+        temperature, slot = self.graph.temperatures[node] if is_step else 0.0, self.graph.first_slots[node] + place
         reply = await self.context.ask(
             self.backbone,
             prompt,

@@ -174,6 +174,10 @@ class _Replay:
         self.top: defaultdict[str, float] = defaultdict(float)
 
     def __call__(self, name: str, log_probs: Tensor | None, mask: Tensor) -> Tensor:
+        """Return the recorded outcomes of one decision, and add its entropy and top probability to the sums.
+
+        Raises ValueError if a step has another number of retrieval draws than of records.
+        """
         if log_probs is not None:
             module, probs = "retrieval" if name == "retrieve" else name, log_probs.exp()
             entropy = torch.where(mask, -(probs * log_probs).sum(dim=-1), 0.0).sum()

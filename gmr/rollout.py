@@ -20,7 +20,7 @@ from harness.llm.request import Message, Turn
 
 Array = NDArray[np.float64]
 
-INSTRUCTION = (
+AGGREGATOR_INSTRUCTION = (
     "You close the work of a team. Weigh the analyses and results your colleagues stored, find the errors in them, and "
     "commit to the single most reliable answer; where nothing they stored convinces you, answer on your own."
 )
@@ -29,7 +29,7 @@ NOTHING_STORED = "No stored records: none of your colleagues' contributions was 
 
 def aggregator_prompt(rules: str, item: Item, records: Sequence[Record]) -> tuple[Message, ...]:
     """Return the final prompt: the question and the stored records, or a line that says there are none."""
-    return team_prompt((INSTRUCTION, rules), item, records, "" if records else NOTHING_STORED)
+    return team_prompt((AGGREGATOR_INSTRUCTION, rules), item, records, "" if records else NOTHING_STORED)
 
 
 class GatedRollout:

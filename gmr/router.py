@@ -44,8 +44,8 @@ class State(NamedTuple):
     question: Tensor  # q, shape (rows, 384)
     q_hat: Tensor  # W_q q, shape (rows, 128)
     tokens: Tensor  # u_j, shape (rows, φ, 128)
-    records: Tensor  # v_j of the retrieval gate, shape (rows, φ, 128)
-    responses: Tensor  # P_y y_j of the write gate, shape (rows, φ, 128)
+    retrieval_keys: Tensor  # v_j of the retrieval gate, shape (rows, φ, 128)
+    projected: Tensor  # P_y y_j of the write gate, shape (rows, φ, 128)
     size: Tensor  # number of records, shape (rows,)
     context: Tensor  # c_t of the present step, shape (rows, 256)
     halting: Tensor  # h_t of the halting controller, shape (rows, 128)
@@ -62,7 +62,10 @@ class State(NamedTuple):
         return State(*(part[:count] for part in self))
 
     def draw(self, choose: Choose, name: str, log_probs: Tensor | None, mask: Tensor) -> tuple[State, Tensor]:
-        """Return the states with the log-probabilities of one decision added, and its outcomes."""
+        """Return the states with the log-probabilities of one decision added, and its outcomes.
+
+        ``log_probs`` is None where the module is off: the draw is uniform and adds nothing to log π.
+        """
         outcomes = choose(name, log_probs, mask)
         if log_probs is None:
             return self, outcomes
@@ -124,8 +127,8 @@ class Router(nn.Module):
             question=question,
             q_hat=self.encoder.W_q(question),
             tokens=memory,
-            records=memory,
-            responses=memory,
+            retrieval_keys=memory,
+            projected=memory,
             size=torch.zeros(rows, dtype=torch.int64),
             context=question.new_zeros(rows, CONTEXT),
             halting=question.new_zeros(rows, LATENT),
@@ -147,7 +150,7 @@ class Router(nn.Module):
         state, backbone = state.draw(choose, "backbone", log_probs, everyone)
         retrieved = state.stored
         if self.retrieval_gate is not None:
-            log_probs = self.retrieval_gate(state.question, r, latents.backbones[backbone], state.records)
+            log_probs = self.retrieval_gate(state.question, r, latents.backbones[backbone], state.retrieval_keys)
             state, drawn = state.draw(choose, "retrieve", log_probs, state.stored)
             retrieved = drawn.bool() & state.stored
         return state, Assignment(role, backbone, retrieved)
@@ -157,18 +160,18 @@ class Router(nn.Module):
     ) -> tuple[State, StepEnd]:
         """Decide which responses (rows, 384) are stored and which trajectories halt; no halting at φ (D-GMR-3)."""
         r, m = latents.roles[agent.role], latents.backbones[agent.backbone]
-        records = {"tokens": self.encoder.token(r, m, response)}
+        new = {"tokens": self.encoder.token(r, m, response)}
         written = torch.ones_like(state.steps, dtype=torch.bool)
         if self.retrieval_gate is not None:
-            records["records"] = self.retrieval_gate.record(r, m, response)
+            new["retrieval_keys"] = self.retrieval_gate.record(r, m, response)
         if self.write_gate is not None:
-            records["responses"] = projected = self.write_gate.P_y(response)
-            log_probs = self.write_gate(state.context, projected, state.responses, state.stored)
+            new["projected"] = projected = self.write_gate.P_y(response)
+            log_probs = self.write_gate(state.context, projected, state.projected, state.stored)
             state, drawn = state.draw(choose, "write", log_probs, written)
             written = drawn.bool()
         rows = written.nonzero()[:, 0]
         place = rows, state.size[rows]
-        memory = {name: getattr(state, name).index_put(place, new[rows]) for name, new in records.items()}
+        memory = {name: getattr(state, name).index_put(place, values[rows]) for name, values in new.items()}
         state = state._replace(**memory, size=state.size + written, steps=state.steps + 1)
         halted = torch.zeros_like(written)
         if self.halting is not None:

@@ -190,6 +190,10 @@ _REVIEWED: Any = files.read_yaml(Path(__file__).with_name("agreement_reviewed.ya
 
 
 def _row(output: Output, rule: str, verdict: Verdict) -> dict[str, Any]:
+    """Return the row of one record under one rule: both verdicts and, where they differ, who is right.
+
+    Who is right says a review, else the difference between the rules.
+    """
     # A text without an answer is wrong by either rule.
     is_symbolic = rule == SYMBOLIC and verdict.answer is not None
     ours = verdict.also.get("math_verify") if is_symbolic else verdict.correct

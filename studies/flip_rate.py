@@ -57,8 +57,8 @@ async def measure(preset: Preset, requests: int) -> list[list[str]]:
         for key, backbone in backbones.items():
             limits = (1, 1, places[key].max_in_flight)
             alone, again, loaded = [await _ask(backbone, places[key], items, tools, limit) for limit in limits]
-            rows.append([key, "alone, again", *_differences(alone, again)])
-            rows.append([key, "alone, all at once", *_differences(alone, loaded)])
+            rows.append([key, "alone, again", *_difference_cells(alone, again)])
+            rows.append([key, "alone, all at once", *_difference_cells(alone, loaded)])
     return rows
 
 
@@ -84,7 +84,11 @@ async def _ask(backbone: Backbone, place: Endpoint, items: Sequence[Item], tools
         return await gather(answer(client, item) for item in items)
 
 
-def _differences(first: Sequence[Answer], second: Sequence[Answer]) -> list[str]:
+def _difference_cells(first: Sequence[Answer], second: Sequence[Answer]) -> list[str]:
+    """Return the cells of a row: number of answers, then how many replies and how many verdicts differ.
+
+    Each of the two numbers has its Wilson interval.
+    """
     cells = [str(len(first))]
     for texts_or_verdicts in zip(zip(*first, strict=True), zip(*second, strict=True), strict=True):
         number = sum(a != b for a, b in zip(*texts_or_verdicts, strict=True))

@@ -21,7 +21,10 @@ def counts(accuracy: PublishedAccuracy) -> str:
 
 
 def triples(mean: float, sd: float, n: int, member: float) -> list[tuple[float, ...]]:
-    """Return the ascending triples of percentages of ``n``, rounded half up, with a mean, a deviation and a member."""
+    """Return the ascending triples of percentages k/n that have this printed mean and deviation and contain ``member``.
+
+    Percentages are rounded half up, to two decimals.
+    """
     # In units of the last printed decimal.
     centre, spread, given = (round(100 * printed) for printed in (mean, sd, member))
     reach = _REACH * (spread + 1) + 1

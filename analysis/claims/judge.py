@@ -13,7 +13,7 @@ import pandas as pd
 from analysis.claims.declaration import ROUNDING, Claim, Region
 from analysis.claims.joint import End, interval, spreads
 from analysis.claims.measured import Measured, Run
-from analysis.claims.numbers import PAPER, AbsentError, Printed, Value, compute, settled
+from analysis.claims.numbers import PAPER, AbsentError, Printed, Value, compute, resolve
 from analysis.finished_cells import FinishedCell, short
 from analysis.provenance import by_server, table_run_id
 from analysis.statistics import TAIL
@@ -157,7 +157,7 @@ def _deciding(region: Region, outcome: str, low: End, high: End) -> list[str]:
 
 
 def _number(value: Value) -> float:
-    return float(np.ravel(settled(value))[0])
+    return float(np.ravel(resolve(value))[0])
 
 
 def identity(cells: Sequence[FinishedCell]) -> Part:

@@ -29,7 +29,7 @@ PAPER = load()
 ROWS = tuple((row.method, row.backbone) for row in PAPER.rows)
 SINGLE_CALLS = tuple(row for row in ROWS if not PAPER.methods[row[0]].multi_agent)
 #: The benchmarks of the ablations and of the cost tables.
-TWO = ("gsm_hard", "humaneval")
+GSM_AND_HUMANEVAL = ("gsm_hard", "humaneval")
 _TABLES = ("ablation", "paradigm", "roles13")
 _SHOWN = "share of the records shown at this step, counted from 0"
 #: What can be asked of a row on a benchmark, in words; where the paper prints it: the tables in the order in which they
@@ -125,11 +125,14 @@ def mean(*values: Number) -> Number:
     return reduce(np.add, values) / len(values)
 
 
-def settled(value: Value) -> Number:
-    """Return the value that is in its place, number by number."""
+def resolve(value: Value) -> Number:
+    """Return the array of an ordered value; a plain number as it is.
+
+    Element by element, it is the value at its place, or of a :class:`Leading` the one of the highest score.
+    """
     if not isinstance(value, Ordered):
         return value
-    values = np.stack(np.broadcast_arrays(*map(settled, value.values)))
+    values = np.stack(np.broadcast_arrays(*map(resolve, value.values)))
     if isinstance(value, Leading):
         best = np.stack(np.broadcast_arrays(values[0], *value.scores))[1:].argmax(axis=0)
         return np.take_along_axis(values, best[np.newaxis], axis=0)[0]
@@ -230,12 +233,12 @@ def compute(quantity: Callable[[Numbers], Value]) -> tuple[float, float, float]:
     """Return a quantity of the paper's numbers, and its ends over what these may have been before rounding."""
     # Monotone in each input, so its extremes are in the corners of their box; of too many inputs none are looked for.
     plain = Printed()
-    value = float(settled(quantity(plain)))
+    value = float(resolve(quantity(plain)))
     if not 0 < len(plain.read) <= _MOST_INPUTS:
         return value, value, value
     corners = np.array(list(product((-1, 1), repeat=len(plain.read)))).T
     shifted = {
         key: number + half * signs for (key, (number, half)), signs in zip(plain.read.items(), corners, strict=True)
     }
-    values = np.asarray(settled(quantity(Printed(shifted))))
+    values = np.asarray(resolve(quantity(Printed(shifted))))
     return value, float(values.min()), float(values.max())

@@ -24,7 +24,7 @@ _COLUMNS = [
 def build(source: Source) -> Table:
     """Return the rows that were run; all values are means over the test questions and the seeds."""
     results = source.results()
-    frame = with_costs(results.frame[results.frame["was_run"]], results).join(results.per_row(_copies))
+    frame = with_costs(results.frame[results.frame["was_run"]], results).join(results.per_row(_duplicate_calls))
     frame[_PER_QUESTION] = frame[_PER_QUESTION].div(frame["n"], axis=0)
     # Where the paper prints no cost, none was fitted to it.
     frame["fitted"] = frame["calibrated"].eq(True) & frame["published_cost_per_query"].notna()
@@ -42,7 +42,8 @@ def build(source: Source) -> Table:
     )
 
 
-def _copies(cells: Sequence[FinishedCell]) -> dict[str, float]:
+def _duplicate_calls(cells: Sequence[FinishedCell]) -> dict[str, float]:
+    """Return the percentage of calls that repeat an earlier one of the same question."""
     calls = [read_table(cell.folder / "calls.parquet", ("item_id", "key")) for cell in cells]
     has_calls = not any(table.empty for table in calls)
     return {

@@ -136,7 +136,7 @@ def _ratio(value: float) -> str:
 
 
 def _legend(results: Results, frame: pd.DataFrame, name: str) -> Iterator[str]:
-    places = frame.drop(index=AVERAGE, level="benchmark", errors="ignore")
+    rows = frame.drop(index=AVERAGE, level="benchmark", errors="ignore")
     average = "; of the average both of t, as variances of benchmarks add" if results.has_average else ""
     yield (
         f"Diff.: accuracy of {name} minus that of the row in points over all seeds, below it the 95 % interval; p: of "
@@ -151,16 +151,16 @@ def _legend(results: Results, frame: pd.DataFrame, name: str) -> Iterator[str]:
         f"{notes.COUNTED}"
     )
     yield f"Publ. diff. and {_PUBLISHED_COST}: the same of the published values, costs by question."
-    shown = places["detectable_difference"].dropna().astype(float).groupby("benchmark").agg(_range)
+    shown = rows["detectable_difference"].dropna().astype(float).groupby("benchmark").agg(_range)
     if len(shown):
         ranges = "; ".join(f"{title} {shown[key]}" for key, title in results.benchmarks.items() if key in shown)
         yield (
             "Smallest true difference, in points, that these questions show with 80 % power at an unadjusted 5 %, by "
-            f"row (the CSV has each): {ranges}. {_after_holm(places)}"
+            f"row (the CSV has each): {ranges}. {_after_holm(rows)}"
         )
-    if places["n"].isna().any():
+    if rows["n"].isna().any():
         yield f"{NOT_RUN}: not both were run."
-    if places["calibrated"].eq(True).any():
+    if rows["calibrated"].eq(True).any():
         yield (
             f"{DAGGER}: the simulation fitted one side to its published accuracy and cost, so only the other is "
             "a result of it."
@@ -168,9 +168,9 @@ def _legend(results: Results, frame: pd.DataFrame, name: str) -> Iterator[str]:
     yield from notes.seeds(results)
 
 
-def _after_holm(places: pd.DataFrame) -> str:
-    tests = int(places["p"].notna().groupby(level=KEY[:2]).sum().max())
-    power = 100 * power_after_holm(int(places["n"].max()), tests)
+def _after_holm(rows: pd.DataFrame) -> str:
+    tests = int(rows["p"].notna().groupby(level=KEY[:2]).sum().max())
+    power = 100 * power_after_holm(int(rows["n"].max()), tests)
     threshold = f"Where Holm's first threshold decides, {ALPHA} over {tests}, the power for such a difference is"
     return f"{threshold} {power:.0f} %." if tests > 1 else ""
 

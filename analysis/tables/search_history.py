@@ -10,7 +10,7 @@ import pandas as pd
 from analysis.finished_cells import FinishedCell
 from analysis.notes import describe_run
 from analysis.source import Source
-from analysis.table import BEST, NOT_RUN, Entry, Table, amount
+from analysis.table import BEST, NOT_RUN, Entry, Table, format_cost
 from harness.errors import UserError
 from harness.training.checkpoint import load as load_checkpoint
 from harness.training.loop import CHECKPOINT
@@ -78,10 +78,10 @@ def _fields(step: Mapping[str, Any], cell: FinishedCell | None) -> dict[tuple[st
         ("Search", "score (%)"): NOT_RUN if step["score"] is None else f"{step['score']:.2f}",
         ("Search", "better"): {None: "", True: "yes", False: "no"}[step["success"]],
         ("Search", "calls"): str(step["calls"]),
-        ("Search", "cost"): amount(step["cost"], 4),
-        ("Search", "optimizer's cost"): amount(step["proposal_cost"], 4),
+        ("Search", "cost"): format_cost(step["cost"], 4),
+        ("Search", "optimizer's cost"): format_cost(step["proposal_cost"], 4),
         ("Test", "accuracy (%)"): f"{100 * cell.items['correct'].mean():.2f}" if cell else "",
-        ("Test", "cost"): amount(cell.items["cost_total"].sum(), 4) if cell else "",
+        ("Test", "cost"): format_cost(cell.items["cost_total"].sum(), 4) if cell else "",
     }
     return {(group, "", title): text for (group, title), text in texts.items()}
 
@@ -95,7 +95,7 @@ def _sentences(cell: FinishedCell, facts: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"{run.benchmark_title}, {run.backbone}, seed {run.seed}. Optimizer: {facts['optimizer']}. "
         f"{facts['questions']} training questions a round, {len(cell.items)} test questions. "
-        f"Cost of the search: {amount(cost, 4)}. {end}."
+        f"Cost of the search: {format_cost(cost, 4)}. {end}."
     )
     best = next((step for step in rounds if step["round"] == facts["best"]), None)
     if best is None:

@@ -10,20 +10,20 @@ from analysis import columns, training_log
 from analysis.columns import entries
 from analysis.frames import IDENTITY, KEY, Results
 from analysis.source import Source
-from analysis.table import NOT_RUN, Table, amount
+from analysis.table import NOT_RUN, Table, format_cost
 
 
 def build(source: Source) -> Table:
     """Return a row a learner, benchmark by benchmark; means over the seeds."""
     results = source.results()
-    learned = training_log.learned(results)
-    order = [(*row, key) for key in results.benchmarks for row in results.rows.index if (*row, key) in learned.index]
-    frame = learned.loc[order].join(results.frame[["method_title", "backbone_title", "benchmark_title", *IDENTITY]])
+    summaries = training_log.training_summaries(results)
+    order = [(*row, key) for key in results.benchmarks for row in results.rows.index if (*row, key) in summaries.index]
+    frame = summaries.loc[order].join(results.frame[["method_title", "backbone_title", "benchmark_title", *IDENTITY]])
     groups = {
         ("Training", ""): {
             **{name.capitalize(): entries(frame[name], "{:,.0f}") for name in training_log.BUDGET[:5]},
             "Tokens (1e3)": entries(frame["tokens"] / 1000, "{:,.0f}"),
-            "Cost": entries(frame["cost"], lambda cost: amount(cost, 4)),
+            "Cost": entries(frame["cost"], lambda cost: format_cost(cost, 4)),
         },
         ("Trained policy", "on the test questions"): {
             "Entropy (% of uniform)": entries(frame.apply(_entropies, axis=1), missing=NOT_RUN),
@@ -39,7 +39,7 @@ def build(source: Source) -> Table:
         heads=("Benchmark", "Method", "LLM"),
         groups=groups,
         legend=_legend(results),
-        frame=tidy[[*KEY, "benchmark_title", *learned.columns, *IDENTITY]],
+        frame=tidy[[*KEY, "benchmark_title", *summaries.columns, *IDENTITY]],
     )
 
 

@@ -99,11 +99,12 @@ class TeamRollout:
         uniform = context.uniform(PLANNING, "noise")
         noise = draw_noise(uniform, len(MODES), len(pool.roles), len(pool.backbones))
         with torch.inference_mode():
-            plan = self._router.decide([question], [noise], self._draw(context))
+            plan = self._router.decide([question], [noise], self._chooser(context))
         self._record(plan, context)
         return Trace(question, noise, plan.choices[0], plan.log_prob.item())
 
-    def _draw(self, context: Context) -> Choose:
+    def _chooser(self, context: Context) -> Choose:
+        """Return a function that draws each choice from its probabilities and records the decision."""
         names = {
             "mode": [mode.name for mode in MODES],
             "role": [role.key for role in self._pool.roles],
@@ -202,7 +203,7 @@ class MASRouter(PolicyGradient[Router, Router, Trace]):
         utilities = [self.utility(rollout) for rollout in answered]
         plan = learning.network.evaluate(traces)
         if plan.choices != tuple(trace.choices for trace in traces):
-            raise RuntimeError("the teams of the update have other sizes: the update is not on-policy")
+            raise RuntimeError("the update replayed other choices than were sampled: it is not on-policy")
         check_on_policy(plan.log_prob.detach().numpy(), [trace.log_prob for trace in traces])
         # Cross-entropy of the classifier on its logits (D-MR-3), and REINFORCE without a baseline, mean(-log π · u).
         task = F.cross_entropy(plan.tasks, torch.full((len(traces),), self.pool.label))

@@ -160,26 +160,26 @@ WRITE = (
     "for, with the help of what the team has contributed."
 )
 # The released task of GSM-Hard puts such a line before every question; it has none for MATH and for programs (D-PUP-2).
-POSED = {"gsm_hard": "The following mathematical problem is to be solved by writing a Python program:"}
+PREAMBLE = {"gsm_hard": "The following mathematical problem is to be solved by writing a Python program:"}
 
 
-def posed(item: Item) -> Item:
-    """Return the question as agents and policy see it."""
-    line = POSED.get(item.benchmark)
+def with_preamble(item: Item) -> Item:
+    """Return the question with the benchmark's preamble, if it has one, as agents and policy see it."""
+    line = PREAMBLE.get(item.benchmark)
     return item if line is None else replace(item, question=f"{line}\n{item.question}")
 
 
 def turn_prompt(action: Action, item: Item, rules: str, path: Path) -> Messages:
     """Return the prompt of an agent: a new conversation, or its earlier one with the work as it is now."""
     records = history(path)
-    request = _request(action, item)
+    task = _program_task(action, item)
     earlier = _dialog(action, path)
     if earlier:
-        return (*earlier, Message("user", _blocks(AGAIN, request, render_records(records))))
+        return (*earlier, Message("user", _blocks(AGAIN, task, render_records(records))))
     system = (action.persona, action.instruction, rules if action.answers else "")
     if not records:
-        return team_prompt(system, item, (), request)
-    return team_prompt(system, item, records, header=_blocks(request, RECORDS_HEADER))
+        return team_prompt(system, item, (), task)
+    return team_prompt(system, item, records, header=_blocks(task, RECORDS_HEADER))
 
 
 def history(path: Path) -> list[Record]:
@@ -210,8 +210,11 @@ def answer_in(text: str) -> str | None:
     return lines[-1] if lines else None
 
 
-def _request(action: Action, item: Item) -> str:
-    """Return the task of a programmer; in the user message, since the second call of a conversation has another."""
+def _program_task(action: Action, item: Item) -> str:
+    """Return what a programmer is asked to write, empty for other agents.
+
+    It goes into the user message because the second call of a conversation asks for something else.
+    """
     if action.kind != "program":
         return ""
     return COMPUTE if item.code is None else IMPLEMENT

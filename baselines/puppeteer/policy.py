@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 from torch import Tensor, nn
 
-from baselines.puppeteer.agents import ACTIONS, KEYS, TEMPERATURE, TERMINATE, Path, act, final, posed
+from baselines.puppeteer.agents import ACTIONS, KEYS, TEMPERATURE, TERMINATE, Path, act, final, with_preamble
 from harness.agents.trajectory import Context, Decision
 from harness.benchmarks.extraction import fenced
 from harness.benchmarks.items import Item
@@ -123,7 +123,7 @@ class PuppeteerRollout:
 
     async def solve(self, item: Item, context: Context) -> str:
         """Act until the policy terminates or the last step is done, and return the final answer."""
-        shown = posed(item)
+        shown = with_preamble(item)
         question = await context.embed(shown.question)
         path: Path = ()
         outputs: list[Vector] = []

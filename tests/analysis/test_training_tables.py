@@ -16,8 +16,7 @@ from analysis.frames import Results
 from analysis.published import load
 from analysis.table import BEST, NOT_RUN, Entry, signed
 from analysis.tables.halting_training import HALTING, NONE
-from analysis.training_log import BUDGET, CHOICES
-from analysis.training_log import learned as learned_of
+from analysis.training_log import BUDGET, CHOICES, training_summaries
 from harness.errors import UserError
 from harness.training import checkpoint
 from harness.training.checkpoint import Checkpoint
@@ -159,7 +158,7 @@ def made(make: Any, method: str, chosen: Sequence[dict[str, Any]] = (), seed: in
 
 
 def measured(*folders: Path) -> pd.Series:
-    (row,) = learned_of(Results(read_all(folders))).to_dict("records")
+    (row,) = training_summaries(Results(read_all(folders))).to_dict("records")
     return pd.Series(row)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from analysis.claims.declaration import ROUNDING, Region, claim
-from analysis.claims.numbers import GMR, LARGE, MASROUTER, TWO, Numbers, Value, least, most
+from analysis.claims.numbers import GMR, GSM_AND_HUMANEVAL, LARGE, MASROUTER, Numbers, Value, least, most
 
 _MACNET = ("macnet_chain", "macnet_tree", "macnet_complete")
 _ablation = partial(claim, "Ablations", place="ablation study", unit="points")
@@ -19,7 +19,7 @@ def without_llm_router(n: Numbers) -> Value:
     return n.lead(GMR, "gmr_no_llm_router", "gsm_hard")
 
 
-@_ablation(over=[TWO])
+@_ablation(over=[GSM_AND_HUMANEVAL])
 def llm_router_matters_most(n: Numbers, benchmark: str) -> Value:
     """No other ablation loses as much accuracy as that of the LLM router."""
     others = ("role_allocator", "retrieval_gate", "write_gate", "halting", "memory_gates")
@@ -27,19 +27,19 @@ def llm_router_matters_most(n: Numbers, benchmark: str) -> Value:
     return weakest - n.accuracy("gmr_no_llm_router", benchmark)
 
 
-@_ablation(over=[TWO])
+@_ablation(over=[GSM_AND_HUMANEVAL])
 def without_role_allocator(n: Numbers, benchmark: str) -> Value:
     """Without the role allocator GMR loses accuracy on both benchmarks."""
     return n.lead(GMR, "gmr_no_role_allocator", benchmark)
 
 
-@_ablation(over=[TWO])
+@_ablation(over=[GSM_AND_HUMANEVAL])
 def role_allocator_matters_less(n: Numbers, benchmark: str) -> Value:
     """The role allocator is worth less than the LLM router."""
     return n.lead("gmr_no_role_allocator", "gmr_no_llm_router", benchmark)
 
 
-@_ablation(over=[("gmr_no_retrieval_gate", "gmr_no_write_gate"), TWO])
+@_ablation(over=[("gmr_no_retrieval_gate", "gmr_no_write_gate"), GSM_AND_HUMANEVAL])
 def either_memory_gate(n: Numbers, method: str, benchmark: str) -> Value:
     """Without either memory gate GMR loses accuracy."""
     return n.lead(GMR, method, benchmark)
@@ -51,7 +51,7 @@ def both_memory_gates(n: Numbers, benchmark: str) -> Value:
     return n.lead(GMR, "gmr_no_memory_gates", benchmark)
 
 
-@_ablation(place="ablation study, table", over=[TWO], implied=True)
+@_ablation(place="ablation study, table", over=[GSM_AND_HUMANEVAL], implied=True)
 def gates_add_up(n: Numbers, benchmark: str) -> Value:
     """Losing both memory gates costs at least the accuracy that losing one of them does.
 
@@ -62,7 +62,7 @@ def gates_add_up(n: Numbers, benchmark: str) -> Value:
     return weaker - n.accuracy("gmr_no_memory_gates", benchmark)
 
 
-@_ablation(place="optimization", over=[TWO], implied=True)
+@_ablation(place="optimization", over=[GSM_AND_HUMANEVAL], implied=True)
 def deviation_left_out(n: Numbers, benchmark: str) -> Value:
     """Advantages that are centred, and not divided by their deviation within a group, make GMR more accurate.
 
@@ -78,7 +78,7 @@ def gates_save_cost(n: Numbers) -> Value:
     The least saving of GSM-Hard and HumanEval. Without the gates GMR is 24 % cheaper on GSM-Hard and costs the same
     on HumanEval, within rounding.
     """
-    return least(*[n.saving(GMR, "gmr_no_memory_gates", benchmark) for benchmark in TWO])
+    return least(*[n.saving(GMR, "gmr_no_memory_gates", benchmark) for benchmark in GSM_AND_HUMANEVAL])
 
 
 @_ablation(unit="%", holds={"gsm_hard": Region(low=40), "humaneval": Region(low=100)})
@@ -87,7 +87,7 @@ def without_halting_costs_more(n: Numbers, benchmark: str) -> Value:
     return -n.saving("gmr_no_halting", GMR, benchmark)
 
 
-@_ablation(over=[TWO])
+@_ablation(over=[GSM_AND_HUMANEVAL])
 def without_halting_accuracy(n: Numbers, benchmark: str) -> Value:
     """Without halting GMR loses accuracy."""
     return n.lead(GMR, "gmr_no_halting", benchmark)
@@ -97,7 +97,7 @@ def _most_at_six(n: Numbers, benchmark: str) -> Value:
     return 100 * (n.of("depth", GMR, benchmark) - 1) / 5
 
 
-@_ablation(unit="%", holds=Region(high=50), published=_most_at_six, over=[TWO])
+@_ablation(unit="%", holds=Region(high=50), published=_most_at_six, over=[GSM_AND_HUMANEVAL])
 def most_questions_end_early(n: Numbers, benchmark: str) -> Value:
     """Most questions are solved before the depth limit, so that fewer than half run to six steps.
 
@@ -129,7 +129,10 @@ def macnet_range(n: Numbers, end: str) -> Value:
 
 
 @_depth(
-    place="cost analysis; effect of the depth budget", unit="correlation", holds=Region(low=0.3), over=[(*TWO, "math")]
+    place="cost analysis; effect of the depth budget",
+    unit="correlation",
+    holds=Region(low=0.3),
+    over=[(*GSM_AND_HUMANEVAL, "math")],
 )
 def easy_end_early_hard_run_deep(n: Numbers, benchmark: str) -> Value:
     """Easy questions end early and only the hard ones run deep.
@@ -179,7 +182,7 @@ def depth_cost(n: Numbers) -> Value:
     return -n.saving("gmr_depth_10", GMR, "math")
 
 
-@_paradigm(place="cost analysis", unit="points", over=[TWO])
+@_paradigm(place="cost analysis", unit="points", over=[GSM_AND_HUMANEVAL])
 def as_accurate_as_full_history(n: Numbers, benchmark: str) -> Value:
     """GMR is at least as accurate as Full-History."""
     return n.lead(GMR, "full_history", benchmark)
@@ -209,7 +212,7 @@ def humaneval_cheaper_than_full_history(n: Numbers) -> Value:
     return n.saving(GMR, "full_history", "humaneval")
 
 
-@_paradigm(place="introduction; cost analysis", unit="%", over=[TWO])
+@_paradigm(place="introduction; cost analysis", unit="%", over=[GSM_AND_HUMANEVAL])
 def shorter_prompts_than_full_history(n: Numbers, benchmark: str) -> Value:
     """The gates spare later agents redundant context, so that their prompts are shorter than under Full-History.
 
@@ -219,13 +222,13 @@ def shorter_prompts_than_full_history(n: Numbers, benchmark: str) -> Value:
     return n.saving(GMR, "full_history", benchmark, "later_prompt")
 
 
-@_paradigm(place="cost analysis", unit="%", over=[TWO])
+@_paradigm(place="cost analysis", unit="%", over=[GSM_AND_HUMANEVAL])
 def cheaper_than_query_only(n: Numbers, benchmark: str) -> Value:
     """GMR is cheaper than query-only routing."""
     return n.saving(GMR, MASROUTER, benchmark)
 
 
-@_paradigm(unit="points", over=[TWO])
+@_paradigm(unit="points", over=[GSM_AND_HUMANEVAL])
 def query_only_least_accurate(n: Numbers, benchmark: str) -> Value:
     """Query-only routing is the least accurate of the three paradigms."""
     others = least(n.accuracy("full_history", benchmark), n.accuracy(GMR, benchmark))
@@ -233,7 +236,12 @@ def query_only_least_accurate(n: Numbers, benchmark: str) -> Value:
 
 
 _alike = partial(
-    _paradigm, place="ablation table against paradigm table", stated=0, tolerance=ROUNDING, over=[TWO], implied=True
+    _paradigm,
+    place="ablation table against paradigm table",
+    stated=0,
+    tolerance=ROUNDING,
+    over=[GSM_AND_HUMANEVAL],
+    implied=True,
 )
 
 

@@ -6,14 +6,27 @@ from functools import partial
 from itertools import pairwise
 
 from analysis.claims.declaration import ROUNDING, Region, claim
-from analysis.claims.numbers import GMR, MASROUTER, PAPER, PUPPETEER, ROWS, TWO, Numbers, Row, Value, least, mean, most
+from analysis.claims.numbers import (
+    GMR,
+    GSM_AND_HUMANEVAL,
+    MASROUTER,
+    PAPER,
+    PUPPETEER,
+    ROWS,
+    Numbers,
+    Row,
+    Value,
+    least,
+    mean,
+    most,
+)
 from harness.agents.roles import by_domain
 from harness.training.loop import COLLAPSED_ENTROPY
 
 _BENCHMARKS = ("gsm_hard", "math", "mbpp", "humaneval", "mmlu_pro")
 _GATED = ("gsm_hard", "mbpp", "humaneval")
 _DOMAINS = {"Code": 7, "Commonsense": 7, "Math": 12}
-_REPEATED = [(("ablation", "gmr"), ("paradigm", "gmr"), ("paradigm", "masrouter")), TWO]
+_REPEATED = [(("ablation", "gmr"), ("paradigm", "gmr"), ("paradigm", "masrouter")), GSM_AND_HUMANEVAL]
 _seeds = partial(claim, "Training seeds", place="appendix on seeds", unit="points")
 _training = partial(claim, "Training computation", place="ablation study; appendix on halting, table")
 _gates = partial(claim, "Gates", place="appendix on gates", unit="points", over=[_GATED])
@@ -84,14 +97,20 @@ def halting_saves_training(n: Numbers, benchmark: str) -> Value:
     return n.ratio("gmr_no_halting", GMR, benchmark, "training_steps")
 
 
-@_training(unit="steps", stated=6, holds=Region(6, 6), over=[TWO])
+@_training(unit="steps", stated=6, holds=Region(6, 6), over=[GSM_AND_HUMANEVAL])
 def no_halting_runs_to_the_end(n: Numbers, benchmark: str) -> Value:
     """Without halting every training trajectory has six steps."""
     return n.of("training_depth", "gmr_no_halting", benchmark)
 
 
 @_training(
-    place="appendix on halting, table", unit="ratio", stated=0, tolerance=ROUNDING, holds=None, over=[TWO], implied=True
+    place="appendix on halting, table",
+    unit="ratio",
+    stated=0,
+    tolerance=ROUNDING,
+    holds=None,
+    over=[GSM_AND_HUMANEVAL],
+    implied=True,
 )
 def steps_follow_from_depth(n: Numbers, benchmark: str) -> Value:
     """With as many trajectories in both trainings, their steps have the ratio of the depths, 6 without halting.
@@ -204,20 +223,20 @@ def prices(_: Numbers, backbone: str) -> Value:
     return most(abs(price.input - 0.003 * price.size), abs(price.output - 0.010 * price.size))
 
 
-@_repeated(place="both cost tables against Table 1", over=[TWO, ROWS])
+@_repeated(place="both cost tables against Table 1", over=[GSM_AND_HUMANEVAL, ROWS])
 def cost_tables_repeat_accuracy(n: Numbers, benchmark: str, row: Row) -> Value:
     """The cost tables repeat the accuracies of the main table."""
     return n.accuracy(row, benchmark, "costs") - n.accuracy(row, benchmark)
 
 
 @_repeated(place="tables of ablations, paradigms and roles against Table 1", over=_REPEATED)
-def tables_repeat_accuracy(n: Numbers, printed: tuple[str, str], benchmark: str) -> Value:
+def tables_repeat_accuracy(n: Numbers, table_and_method: tuple[str, str], benchmark: str) -> Value:
     """The other tables repeat the accuracies of GMR and MASRouter."""
-    table, method = printed
+    table, method = table_and_method
     return n.accuracy(method, benchmark, table) - n.accuracy(method, benchmark)
 
 
-@_repeated(place="appendix on roles against Table 1", over=[TWO])
+@_repeated(place="appendix on roles against Table 1", over=[GSM_AND_HUMANEVAL])
 def roles_table_repeats_accuracy(n: Numbers, benchmark: str) -> Value:
     """The sentence on 13 roles repeats the accuracies of GMR."""
     return n.accuracy(GMR, benchmark, "roles13") - n.accuracy(GMR, benchmark)
@@ -226,7 +245,7 @@ def roles_table_repeats_accuracy(n: Numbers, benchmark: str) -> Value:
 @_repeated(
     place="tables of ablations and paradigms against the cost tables", unit="price", tolerance=1e-06, over=_REPEATED
 )
-def tables_repeat_cost(n: Numbers, printed: tuple[str, str], benchmark: str) -> Value:
+def tables_repeat_cost(n: Numbers, table_and_method: tuple[str, str], benchmark: str) -> Value:
     """The other tables repeat the costs of GMR and MASRouter."""
-    table, method = printed
+    table, method = table_and_method
     return n.cost(method, benchmark, table) - n.cost(method, benchmark)

@@ -153,5 +153,5 @@ async def test_teams_of_another_size_are_refused() -> None:
     place, trace = next((at, candidate) for at, candidate in enumerate(traces) if 1 < len(candidate.choices.roles) < 6)
     roles, backbones = trace.choices.roles[1:], trace.choices.backbones[1:]
     traces[place] = trace._replace(choices=trace.choices._replace(roles=roles, backbones=backbones))
-    with pytest.raises(RuntimeError, match="teams of the update have other sizes"):
+    with pytest.raises(RuntimeError, match="other choices than were sampled"):
         update(learning, answered, traces)
