@@ -59,7 +59,7 @@ def pictures(figure: Figure) -> dict[str, bytes]:
 
 
 def picture(figure: Figure) -> Picture:
-    """Draw the picture: the words around the panels first, so that the panels know what room they have."""
+    """Draw the picture: first the texts around the panels, since the layout gives the panels the room that is left."""
     from matplotlib.figure import Figure as Picture
 
     with _style():

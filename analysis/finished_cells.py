@@ -33,7 +33,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 def outcome(status: str, correct: bool) -> str:
-    """Return ``right``, ``wrong`` or, where nothing was found out about an answer, ``error``."""
+    """Return ``right``, ``wrong`` or, if a server or the sandbox failed, ``error``."""
     if status in _ERRORS:
         return "error"
     return "right" if correct else "wrong"
@@ -82,7 +82,7 @@ class RunInfo(Declaration, extra="ignore"):
 
     @property
     def cell(self) -> str:
-        """Return its name in links and records: ``METHOD/BENCHMARK/BACKBONE/SEED``."""
+        """Return the name of the cell in links and records: ``METHOD/BENCHMARK/BACKBONE/SEED``."""
         return f"{self.method}/{self.benchmark}/{self.backbone}/{self.seed}"
 
 
@@ -97,7 +97,7 @@ class FinishedCell:
 
 
 def read(folder: Path) -> FinishedCell:
-    """Load one cell; raises UserError where it is incomplete, unreadable or of another version of the suite."""
+    """Load one cell; raises UserError if it is incomplete, unreadable or of another version of the suite."""
     if missing := [name for name in _FILES if not (folder / name).is_file()]:
         raise UserError(f"{folder}: {', '.join(missing)} missing; run the cell again or leave it out")
     run: RunInfo = read_json(folder / "run.json", RunInfo, "run the cell again")
@@ -115,7 +115,7 @@ def read(folder: Path) -> FinishedCell:
 
 
 def read_json(path: Path, form: type[Declaration], cure: str) -> Any:
-    """Load a record that a job left, checked against its form; raises UserError, which ends with the cure."""
+    """Load a JSON file of a job and check it against its schema; raises UserError, which ends with the ``cure``."""
     try:
         document = orjson.loads(path.read_bytes())
     except OSError as error:
@@ -126,17 +126,12 @@ def read_json(path: Path, form: type[Declaration], cure: str) -> Any:
 
 
 def read_all(folders: Iterable[Path]) -> tuple[FinishedCell, ...]:
-    """Load the cells of one table in the order of their names; raises UserError unless they go together."""
+    """Load the cells of one table by benchmark, method, backbone and seed; UserError if they are not comparable."""
     # A mean over seeds of different settings would be of nothing that was ever run.
     cells = tuple(
         sorted(
             map(read, folders),
-            key=lambda item_data: (
-                item_data.run.benchmark,
-                item_data.run.method,
-                item_data.run.backbone,
-                item_data.run.seed,
-            ),
+            key=lambda cell: (cell.run.benchmark, cell.run.method, cell.run.backbone, cell.run.seed),
         )
     )
     if not cells:
@@ -148,8 +143,8 @@ def read_all(folders: Iterable[Path]) -> tuple[FinishedCell, ...]:
     for benchmark in sorted({cell.run.benchmark for cell in cells}):
         column = [cell for cell in cells if cell.run.benchmark == benchmark]
         data = [cell.run.data for cell in column]
-        tests = [f"{item_data.n_test} items, {short(item_data.split_checksum)}" for item_data in data]
-        _agree(f"data checksums of {benchmark}", column, [item_data.checksum for item_data in data])
+        tests = [f"{questions.n_test} items, {short(questions.split_checksum)}" for questions in data]
+        _agree(f"data checksums of {benchmark}", column, [questions.checksum for questions in data])
         _agree(f"test items of {benchmark}", column, tests)
         _agree(f"grading rules of {benchmark}", column, [f"rules {cell.run.rule_version}" for cell in column])
     for (method, backbone, benchmark), seeds in by_place(cells).items():
@@ -175,7 +170,7 @@ def by_place(cells: Iterable[FinishedCell]) -> dict[tuple[str, str, str], tuple[
 
 
 def read_table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """Load some columns of a table of a cell; raises UserError where it is missing or damaged, or lacks one."""
+    """Load some columns of a Parquet file of a cell; raises UserError if the file or a column is missing or damaged."""
     try:
         return pq.read_table(path, columns=list(columns)).to_pandas()[list(columns)]
     except (pa.ArrowException, OSError, KeyError) as error:
@@ -186,7 +181,7 @@ def read_table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
 
 
 def answered(backbone: Mapping[str, Any]) -> str:
-    """Return what answered under the name of a backbone of ``run.json``: its weights, and a known revision."""
+    """Return the weights that answered for a backbone of ``run.json``, with their revision if it is known."""
     return f"{backbone['model']}{revision(backbone)}"
 
 

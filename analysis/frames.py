@@ -71,7 +71,7 @@ class Results:
 
     @property
     def of_paper(self) -> dict[Key, tuple[FinishedCell, ...]]:
-        """Return the trainings that statements of the paper may be compared with: all but those of another pool."""
+        """Return the cells by row that statements of the paper are compared with: all but those of another pool."""
         return {key: cells for key, cells in self.cells_by_row.items() if not (self.other_pool and key[1] == POOL)}
 
     @property
@@ -241,7 +241,7 @@ def _with_difference(frame: pd.DataFrame, sign_of_a_run: str = "n") -> pd.DataFr
 
 
 def measure(cells: Sequence[FinishedCell]) -> dict[str, Any]:
-    """Return what all seeds of a row scored and spent on a benchmark, as means over the seeds."""
+    """Return accuracy, verdicts and costs of a row on a benchmark, as means over its seeds."""
     items = pd.concat([cell.items for cell in cells])
     estimate = accuracy([cell.items["correct"] for cell in cells])
     first = next((float(cell.items["correct"].mean()) for cell in cells if cell.run.seed == 0), None)
@@ -278,7 +278,9 @@ def measure(cells: Sequence[FinishedCell]) -> dict[str, Any]:
 
 def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
     """Return a frame of ``published_total`` and ``published_questions`` with the other columns of :data:`COST`."""
-    ends = results.per_row(lambda cells: spread(cells, "cost", lambda cell: cell.items["cost"])).drop(columns="cost")
+    ends = results.per_row(lambda cells: mean_with_interval(cells, "cost", lambda cell: cell.items["cost"])).drop(
+        columns="cost"
+    )
     costs = frame.astype({"published_total": float, "published_questions": float}).join(ends)
     printed = costs["published_total"] / costs["published_questions"]
     costs["published_cost_per_query"] = printed
@@ -287,8 +289,13 @@ def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
     return costs.assign(total_scaled=costs["cost_per_query"] * costs["published_questions"])
 
 
-def spread(cells: Sequence[FinishedCell], name: str, value_of: Callable[[FinishedCell], pd.Series]) -> dict[str, float]:
-    """Return the mean of one value a question as ``NAME``, the ends of its interval, and seed 0 alone of several."""
+def mean_with_interval(
+    cells: Sequence[FinishedCell], name: str, value_of: Callable[[FinishedCell], pd.Series]
+) -> dict[str, float]:
+    """Return the mean of one value a question as ``NAME``, and ``NAME_low``, ``NAME_high``, ``NAME_seed0``.
+
+    The last is the mean of seed 0 alone, not a number unless there are several seeds and it is one of them.
+    """
     seeds = {cell.run.seed: value_of(cell) for cell in cells}
     estimate = mean(list(seeds.values()))
     alone = float(seeds[0].mean()) if len(seeds) > 1 and 0 in seeds else float("nan")

@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.finished_cells import FinishedCell, answered
 from analysis.frames import Key, Results
-from analysis.source import lacks
+from analysis.source import describe_unfinished
 from analysis.table import ALL_CALLS, DAGGER, FAR, NOT_RUN, signed
 
 # A caption names so many rows; of more it says how many cells they are.
@@ -39,7 +39,7 @@ DEPTH = (
 
 
 def settings(results: Results) -> str:
-    """Return for the caption unfinished cells, what a run changed of questions or replies, and unlike backbones."""
+    """Return sentences for the caption: unfinished cells, changed questions or replies, differing backbones."""
     noted: defaultdict[str, list[FinishedCell]] = defaultdict(list)
     revisions: defaultdict[str, defaultdict[str, list[FinishedCell]]] = defaultdict(lambda: defaultdict(list))
     for cell in results.cells:
@@ -52,14 +52,16 @@ def settings(results: Results) -> str:
         if len(by_name) > 1:
             scopes = [f"{name}{_scope(results, cells)}" for name, cells in sorted(by_name.items())]
             sentences.append(f"{key} is not the same in all rows: {', '.join(scopes)}")
-    lacking = f" INCOMPLETE: {lacks(results.unfinished, len(results.cells))}." if results.unfinished else ""
+    lacking = (
+        f" INCOMPLETE: {describe_unfinished(results.unfinished, len(results.cells))}." if results.unfinished else ""
+    )
     return lacking + (f" Settings of this run: {'; '.join(sentences)}." if sentences else "")
 
 
 def describe_run(results: Results, caption: str) -> dict[str, Any]:
     """Return caption with settings, whether the run was simulated, and what identifies it."""
-    settled = caption + settings(results)
-    return {"caption": settled, "simulated": results.simulated, "provenance": results.provenance}
+    caption += settings(results)
+    return {"caption": caption, "simulated": results.simulated, "provenance": results.provenance}
 
 
 def legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
@@ -92,19 +94,19 @@ def legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
 
 
 def fitted(results: Results) -> Iterator[str]:
-    """Yield the sentence on what is behind every row of a run on calibrated backbones."""
+    """Yield the warning for a run on calibrated backbones."""
     if any("calibration" in backbone for cell in results.cells for backbone in cell.run.backbones.values()):
         yield FITTED
 
 
 def not_run(frame: pd.DataFrame) -> Iterator[str]:
-    """Yield what the sign for a row that was not run says, where it stands."""
+    """Yield the legend of the sign for rows that were not run, if there are any."""
     if not frame["ran"].all():
         yield f"{NOT_RUN}: not run."
 
 
 def far(frame: pd.DataFrame) -> Iterator[str]:
-    """Yield what the sign on ratios of costs says, where it stands."""
+    """Yield the legend of the sign on ratios of costs, if any has it."""
     if frame["is_far"].any():
         yield f"{FAR}: apart by more than half an order of magnitude; docs/baselines.md says why."
 
@@ -122,7 +124,7 @@ def protocol(results: Results) -> Iterator[str]:
 
 
 def paired_test(frame: pd.DataFrame) -> str:
-    """Return which test and which interval of a difference on the same questions go together."""
+    """Return a phrase that names the test and the interval of a difference on the same questions."""
     exact = "exact McNemar test, and Tango's interval or the exact one, whichever is wider"
     several = "; with several seeds both of t, over questions and seeds"
     return exact + (several if frame["several"].eq(True).any() else "")

@@ -25,7 +25,9 @@ COLUMNS = [
 
 
 def compare(first: Sequence[FinishedCell], second: Sequence[FinishedCell]) -> dict[str, Any]:
-    """Return first minus or over second on the same items, of all seeds: points of accuracy, test, and costs.
+    """Compare two rows on the same items, over all seeds; return :data:`COLUMNS`.
+
+    Differences are first minus second, in points of accuracy and in cost; ratios of costs are first over second.
 
     Where each item is right or wrong on both sides, as of one seed each, the test is the exact one of McNemar and the
     interval that of :func:`analysis.statistics.paired`; otherwise both are of t (:meth:`Jackknife.spread`).
@@ -108,7 +110,7 @@ def power_after_holm(n: int, tests: int) -> float:
 
 @cache
 def _effect(n: float) -> float:
-    """Return the detectable effect in standard deviations; the test is half of a two-sided one, which always solves."""
+    """Return the detectable effect in standard deviations; one-sided at half the level, where the solver converges."""
     from statsmodels.stats.power import TTestPower
 
     return float(TTestPower().solve_power(nobs=n, alpha=ALPHA / 2, power=POWER, alternative="larger"))

@@ -40,7 +40,7 @@ class PublishedAccuracy(Declaration):
 
 
 class PublishedMethod(Declaration):
-    """What the paper says of a method: its name, the rules of the table that it stands between, "Mul." and "Rout."."""
+    """A method in the paper: its title, its section of the main table, and the columns "Mul." and "Rout."."""
 
     title: Text
     family: Text

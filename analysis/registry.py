@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from annotated_types import MinLen
 from pydantic import Field, NonNegativeInt
 
-from analysis.source import Source, lacks
+from analysis.source import Source, describe_unfinished
 from harness.errors import UserError, unknown
 from harness.files import Declaration, Distinct, Many, read_entries
 from harness.fingerprint import fingerprint_of, source_of
@@ -67,15 +67,15 @@ class Artefact(Declaration):
     data: bool = False  # reads the prepared questions
     of_all: bool = False  # made from whatever is finished of the cells and timings of all others
     optional: bool = False  # part of a whole run only where the preset names its artefacts
-    options: Mapping[str, Any] = {}  # what its module is told
+    options: Mapping[str, Any] = {}  # passed to its module in ``Source.options``
 
     @property
     def files(self) -> list[str]:
-        """Return the names of its files below the folder of a preset."""
+        """Return the files that the artefact consists of, relative to the report folder of a preset."""
         return [f"{self.key}.{ending}" for ending in ENDINGS[self.kind]]
 
     def cells_of(self, preset: Preset) -> list[Cell]:
-        """Return its cells within a preset; none where the preset has none of its benchmarks."""
+        """Return the cells that the artefact reads; none where the preset has none of its benchmarks."""
         if self.of_all:
             return _distinct(
                 cell for entry in artefacts().values() if not entry.of_all for cell in entry.cells_of(preset)
@@ -83,7 +83,7 @@ class Artefact(Declaration):
         return _distinct(cell for selection in self.cells for cell in selection.cells(preset))
 
     def timings_of(self, preset: Preset) -> list[Cell]:
-        """Return the cells that are timed for it, one seed each."""
+        """Return the cells whose timings the artefact reads, one seed each."""
         if self.of_all:
             return _distinct(
                 cell for entry in artefacts().values() if not entry.of_all for cell in entry.timings_of(preset)
@@ -92,11 +92,11 @@ class Artefact(Declaration):
         return [cell for cell in cells if cell.seed == min(other.seed for other in cells)]
 
     def applies_to(self, preset: Preset) -> bool:
-        """Return whether a preset has anything to make it from."""
+        """Return whether the artefact reads no cells, or the preset has some of them."""
         return not self.cells or bool(self.cells_of(preset))
 
     def check(self, preset: Preset) -> None:
-        """Raise UserError for a preset that cannot have it, with the reason."""
+        """Raise UserError, with the reason, if the artefact cannot be made of a preset."""
         if not self.applies_to(preset):
             lacking = f"backbone for its methods among {', '.join(preset.backbones)}"
             if all(
@@ -108,8 +108,8 @@ class Artefact(Declaration):
                 "choose another preset (config/presets) or artefact (config/artefacts.yaml)"
             )
 
-    def choice(self, preset: Preset) -> dict[str, Any]:
-        """Return what of the configuration decides, besides the content of its inputs, what it shows."""
+    def deciding_settings(self, preset: Preset) -> dict[str, Any]:
+        """Return the settings that, besides the content of its inputs, decide what the artefact shows."""
         settings = {name: getattr(preset, name) for name in ("backbones", "benchmarks", "endpoints", "weights")}
         return {
             "inputs": [str(path) for path in self.inputs(preset)],
@@ -118,20 +118,23 @@ class Artefact(Declaration):
         }
 
     def inputs(self, preset: Preset) -> list[Path]:
-        """Return the files it is made from, which the DAG makes first."""
+        """Return the files that the artefact reads, which the DAG makes first."""
         cells = [layout.cell(preset.name, cell) / "run.json" for cell in self.cells_of(preset)]
         timings = [layout.timing(preset.name, cell) / "timing.json" for cell in self.timings_of(preset)]
         prepared = [layout.manifest(preset.name, key) for key in preset.benchmarks if self.data]
         return [*cells, *timings, *prepared]
 
     def code(self) -> str:
-        """Return the fingerprint of the code that can change its files, given what it is made from."""
+        """Return the fingerprint of the code that, given the same inputs, can change the files of the artefact."""
         # Without an input it is made from the configuration.
         read = [] if self.cells or self.data or self.of_all else ["config/backbones.yaml", "config/weights.yaml"]
         return code_of_report("config/published.yaml", *read)
 
     def build(self, preset: Preset) -> Exhibit:
-        """Make it from the finished cells of a preset; raises UserError where it cannot have it, or a cell is amiss."""
+        """Make the artefact from the finished cells of a preset.
+
+        Raises UserError if it cannot be made of the preset, no cell is finished, or a cell is damaged.
+        """
         self.check(preset)
         source = Source.of_finished(preset, self.cells_of(preset), self.timings_of(preset), **self.options)
         if source.unfinished and not source.cells and not self.of_all:
@@ -140,7 +143,7 @@ class Artefact(Declaration):
                 f"`snakemake --cores all {layout.report(preset.name, self.files[0])}`"
             )
         if source.unfinished:
-            logger.warning("%s: %s", self.key, lacks(source.unfinished, len(source.cells)))
+            logger.warning("%s: %s", self.key, describe_unfinished(source.unfinished, len(source.cells)))
         exhibit: Exhibit = import_module(self.module).build(source)
         return exhibit
 

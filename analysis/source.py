@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _NAMED = 5
 
 
-def lacks(unfinished: Sequence[Path], finished: int) -> str:
-    """Return in words how many of all cells are not finished, by their folders, and the first of them by name."""
+def describe_unfinished(unfinished: Sequence[Path], finished: int) -> str:
+    """Return a sentence that counts the unfinished cells, given by their folders, and names the first of them."""
     names = [" ".join(folder.parts[-4:]) for folder in unfinished]
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"{len(names)} of {len(names) + finished} cells are not finished ({', '.join(names[:_NAMED])}{more})"
@@ -32,7 +32,7 @@ class Source:
     preset: Preset | None = None
     timings: tuple[Path, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)  # of the entry of ``config/artefacts.yaml``
-    unfinished: tuple[Path, ...] = ()  # folders of the cells that it lacks
+    unfinished: tuple[Path, ...] = ()  # folders of the cells that it describe_unfinished
 
     @classmethod
     def of(cls, cells: Sequence[Path], **options: Any) -> Source:
@@ -70,7 +70,7 @@ class Source:
 
     @property
     def run(self) -> Preset:
-        """Return the preset, for an artefact that says something of a run without reading a cell."""
+        """Return the preset, for an artefact that reads no cell; UserError if there is none."""
         if self.preset is None:
             raise UserError("this artefact is made of a preset; name one with --preset")
         return self.preset

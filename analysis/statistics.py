@@ -33,13 +33,13 @@ class Estimate(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """A value and how far another sample of questions and trainings may move it."""
+    """A value with its sampling variance over questions and trainings, and intervals from it."""
 
     value: float
     variance: float
     df: float
     counts: tuple[int, int, int] | None = None  # questions worth 100 and -100 points, and n, if all others are worth 0
-    stretch: float = 1.0  # how many times as far as this sample alone does this and a published one move the difference
+    stretch: float = 1.0  # factor on the interval, above 1 where it is for the difference from a published value
 
     def ends(self, tail: float = TAIL) -> tuple[float, float]:
         """Return the ends of the interval that misses with probability ``tail`` on either side."""
@@ -69,7 +69,7 @@ class Spread(NamedTuple):
 
 
 def t_quantile(df: float, tail: float = TAIL) -> float:
-    """Return how many standard errors an interval reaches that misses with probability ``tail`` on one side."""
+    """Return the quantile of Student's t that is exceeded with probability ``tail``; normal for infinite ``df``."""
     from scipy.special import stdtrit
 
     return float(-stdtrit(df, tail))
@@ -84,7 +84,9 @@ def wilson(correct: int, n: int) -> tuple[float, float]:
 
 
 def paired(first: int, second: int, n: int, tail: float = TAIL) -> tuple[float, float]:
-    """Return the interval of (``first`` - ``second``) / ``n``, of the questions that only one method got right.
+    """Return the interval of a paired difference in accuracy, (``first`` - ``second``) / ``n``.
+
+    ``first`` and ``second`` are the numbers of questions that only the one or the other method got right, of ``n``.
 
     Tango's score interval (Statistics in Medicine 17, 1998), widened where the exact one given the number of such
     questions reaches further: the share of them for the first method after Clopper and Pearson. So it leaves out zero
@@ -96,7 +98,8 @@ def paired(first: int, second: int, n: int, tail: float = TAIL) -> tuple[float, 
     z, difference, discordant = t_quantile(math.inf, tail), (first - second) / n, first + second
 
     def excess(delta: float) -> float:
-        # Of the distance from a true difference over z standard errors, were it so, with the likeliest share against.
+        # Distance from a supposed true difference beyond z standard errors, with the maximum-likelihood estimate, given
+        # that difference, of the share of questions that only the second method gets right.
         turn = discordant - (2 * n - first + second) * delta
         against = (turn + math.sqrt(max(0.0, turn**2 + 8 * n * second * delta * (1 - delta)))) / (4 * n)
         variance = n * (2 * against + delta * (1 - delta))
@@ -263,18 +266,18 @@ class Ratio(NamedTuple):
     """A measure of one seed: Σ numerator / Σ denominator over the questions."""
 
     numerators: Array
-    denominators: Array  # 0 for a question that has no part in the measure
+    denominators: Array  # 0 for a question that does not count
     is_share: bool = True  # whether the ratio lies between 0 and 1
 
     @property
     def value(self) -> float:
-        """Return the ratio, not a number where nothing has a part in it."""
+        """Return the ratio, not a number if all denominators are 0."""
         total = self.denominators.sum()
         return float(self.numerators.sum() / total) if total else float("nan")
 
     @property
     def cases(self) -> int:
-        """Return how many questions have a part in it."""
+        """Return the number of questions with a denominator."""
         return int(np.count_nonzero(self.denominators))
 
 

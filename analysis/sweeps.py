@@ -16,13 +16,13 @@ DEPTHS = ("gmr_depth_2", "gmr_depth_4", "gmr", "gmr_depth_8", "gmr_depth_10")
 
 
 def values(results: Results, setting: str) -> dict[str, float]:
-    """Return the setting of a sweep (``lambda_c`` or ``max_depth``) that each method was run with, ascending."""
+    """Return the value of a setting (``lambda_c`` or ``max_depth``) by method of the sweep, ascending."""
     settings = {cell.run.method: cell.run.config[setting] for cell in results.cells}
     return dict(sorted(settings.items(), key=lambda pair: pair[1]))
 
 
 def measured(results: Results, names: Sequence[str], setting: str) -> pd.DataFrame:
-    """Return the values of a sweep by benchmark and rising setting; raises UserError for other methods."""
+    """Return what a sweep measured by benchmark and rising setting; UserError for a method not in ``names``."""
     strange = sorted({method for method, *_ in results.cells_by_row} - set(names))
     if strange:
         raise UserError(f"the sweep of {setting} was given the method {strange[0]}; expected only {', '.join(names)}")

@@ -32,7 +32,7 @@ Form: TypeAlias = str | Callable[[float], str]
 class Entry(NamedTuple):
     """One number as printed."""
 
-    text: str = ""  # the number itself, or NOT_RUN; empty where there is nothing to format_series
+    text: str = ""  # the number itself, or NOT_RUN; empty where there is no number
     mark: str = ""  # BEST in bold, SECOND underlined
     sign: str = ""  # a footnote sign such as DAGGER
     beside: str = ""  # a smaller figure next to it, such as a difference
@@ -40,15 +40,15 @@ class Entry(NamedTuple):
 
 
 def format_series(values: pd.Series, form: Form) -> pd.Series:
-    """Return numbers as text, by a format such as ``"{:.2f}"`` or a function; empty where there is none."""
+    """Return numbers as text, by a format such as ``"{:.2f}"`` or a function; empty for a missing number."""
     write = form.format if isinstance(form, str) else form
     return pd.Series(["" if pd.isna(value) else write(value) for value in values], values.index, dtype=object)
 
 
 def entries(values: pd.Series, form: Form | None = None, missing: str = "", **parts: pd.Series | str) -> list[Entry]:
-    """Return a column of entries from values in a format, or from text, and further parts of an :class:`Entry`.
+    """Return a column of entries: values in a format, or texts if there is none, with further parts of :class:`Entry`.
 
-    Where there is no value the entry is ``missing`` alone.
+    An entry without a value shows ``missing`` and no further part.
     """
     text = values if form is None else format_series(values, form)
     frame = pd.DataFrame({"text": text.to_numpy()}, dtype=object)
@@ -94,7 +94,7 @@ class Table(Exhibit):
 
     @property
     def section_starts(self) -> list[int]:
-        """Return the rows before which a rule stands."""
+        """Return the indices of the rows that begin a section, but for the first; a rule stands before each."""
         sections = self.shown.index.get_level_values(0)
         return [place for place in range(1, len(sections)) if sections[place] != sections[place - 1]]
 

@@ -29,7 +29,7 @@ class Traces(NamedTuple):
 
 
 def by_benchmark(results: Results) -> dict[str, tuple[FinishedCell, ...]]:
-    """Return the cells of the one router of an artefact by benchmark; raises UserError where it is not one."""
+    """Return the cells of an artefact's only router by benchmark; raises UserError for several routers."""
     routers = sorted({f"{method} with {backbone}" for method, backbone, _ in results.cells_by_row})
     if len(routers) > 1:
         raise UserError(f"cells of {', '.join(routers)}; expected those of one router; leave the others out")

@@ -41,11 +41,11 @@ def made_of(name: str, preset: Preset) -> str:
             settings, code = list(map(str, config.cells(preset))), registry.code_of_report()
         case "page":
             artefacts = [registry.artefact(key) for key in artefacts_of(preset)]
-            choices = [[artefact.choice(preset), artefact.title, artefact.section] for artefact in artefacts]
+            choices = [[artefact.deciding_settings(preset), artefact.title, artefact.section] for artefact in artefacts]
             settings = [preset.description, choices]
             code = registry.code_of_report("docs/deviations.md", "config/licences.yaml")
         case _:
-            settings, code = registry.artefact(name).choice(preset), registry.artefact(name).code()
+            settings, code = registry.artefact(name).deciding_settings(preset), registry.artefact(name).code()
     return digest([settings, code])
 
 

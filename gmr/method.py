@@ -96,7 +96,7 @@ class FirstDecision:
 
 def first_decision(method: GMR, question: Vector) -> FirstDecision:
     """Return the probabilities at the first step, for a question embedding of shape (384,)."""
-    pool, (roles, backbones) = method.pool, method.policy.first(question)
+    pool, (roles, backbones) = method.pool, method.policy.first_probabilities(question)
     role_options = (Option(role.key, float(p)) for role, p in zip(pool.roles, roles, strict=True))
     return FirstDecision(
         tuple(sorted(role_options, key=lambda option: -option.probability)),

@@ -71,7 +71,7 @@ class Snapshot:
         return await self._step_ends.ask((state, agent, response, draw))
 
     @torch.inference_mode()
-    def first(self, question: Vector) -> tuple[Probabilities, Probabilities]:
+    def first_probabilities(self, question: Vector) -> tuple[Probabilities, Probabilities]:
         """Return the probabilities of roles at the first step, and of backbones given the most probable role."""
         probabilities = []
 
@@ -113,6 +113,8 @@ def _split(batch: Rows) -> list[Rows]:
 
 
 def _choose_by(draws: Sequence[Draw]) -> Choose:
+    """Return a function that lets the draw of each row choose at the row's places in the mask."""
+
     def choose(name: str, log_probs: Tensor | None, mask: Tensor) -> Tensor:
         outcomes = np.zeros(mask.shape, dtype=np.int64)
         for place in map(tuple, mask.nonzero().tolist()):

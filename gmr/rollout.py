@@ -87,6 +87,7 @@ class GatedRollout:
         return state, halted
 
     def _draw(self, step: int, context: Context) -> Draw:
+        """Return a function that makes and records the draws of one step."""
         pools = {
             "role": [role.key for role in self._pool.roles],
             "backbone": [backbone.key for backbone in self._pool.backbones],

@@ -16,7 +16,7 @@ Measure: TypeAlias = Callable[[Array], Spread]
 
 
 class End(NamedTuple):
-    """An end of an interval, and of which row it is, where several were compared."""
+    """An end of an interval, with the name of its row where several were compared."""
 
     at: float
     name: str = ""
@@ -24,12 +24,14 @@ class End(NamedTuple):
 
 @dataclass(frozen=True)
 class Joint:
-    """Hold the spreads of several values, of which the one in ``place`` counts, from 1 for the largest."""
+    """Spreads of several values, of which the one in ``place`` counts, from 1 for the largest."""
 
     parts: tuple[Joint | Spread, ...]
     place: int
     names: tuple[str, ...]
-    gaps: tuple[Spread, ...] = ()  # if it is not the place that counts but a score: how far each is behind the best
+    gaps: tuple[
+        Spread, ...
+    ] = ()  # for :class:`Leading`, whose score counts instead of the place: best score minus each
 
     def end(self, is_high: bool, tail: float) -> End:
         """Return one end of the interval that misses with probability ``tail``.
@@ -59,7 +61,7 @@ class Joint:
 
 
 def spreads(value: Value, measure: Measure) -> Joint | Spread:
-    """Return how far a value may move, or each of several of which one counts."""
+    """Return the spread of a value; of an ordered value those of all its parts."""
     if not isinstance(value, Ordered):
         return measure(np.atleast_1d(value))
     parts = tuple(spreads(part, measure) for part in value.values)

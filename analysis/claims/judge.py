@@ -51,6 +51,7 @@ def judge(claims: Sequence[Claim], run: Run) -> list[list[Part]]:
 
 
 def _judge(claim: Claim, run: Run, frame: pd.DataFrame) -> list[Part]:
+    """Return the judged parts of a claim, each with the verdict of the whole claim."""
     words = {name: getattr(claim, name) for name in ("section", "place", "says", "implied", "unit", "note")}
     parts: list[Part] = []
     combinations = list(claim.parts())
@@ -89,12 +90,14 @@ def _label(arguments: tuple[Any, ...]) -> str:
 
 
 def _of_part(field: Any, arguments: Sequence[Any]) -> Any:
+    """Return the value that a field of a claim has for one part: it may be by argument, computed, or one for all."""
     if isinstance(field, Mapping):
         return field[arguments[0]]
     return field(Printed(), *arguments) if callable(field) else field
 
 
 def _in_paper(claim: Claim, arguments: Sequence[Any], region: Region | None) -> Part:
+    """Return what the paper's own numbers say of a part: the stated and the computed value, and whether they agree."""
     stated = _of_part(claim.stated, arguments)
     part: Part = {} if stated is None else {"stated": float(stated), "tolerance": str(claim.tolerance)}
     try:
@@ -112,6 +115,7 @@ def _in_paper(claim: Claim, arguments: Sequence[Any], region: Region | None) -> 
 def _in_run(
     claim: Claim, arguments: tuple[Any, ...], region: Region, frame: pd.DataFrame, printed: float | None, parts: int
 ) -> Part:
+    """Return what a run says of a part: value, interval, outcome, and the cells behind it."""
     n = Measured(frame)
     value = _number(claim.quantity(n, *arguments))
     if n.missing:
@@ -161,7 +165,7 @@ def _number(value: Value) -> float:
 
 
 def identity(cells: Sequence[FinishedCell]) -> Part:
-    """Return what identifies the cells that were read; nothing where a statement is about no cell."""
+    """Return the columns that identify the cells behind a statement; none if there is no cell."""
     runs = [cell.run for cell in cells]
     if not runs:
         return {}
@@ -180,7 +184,7 @@ def identity(cells: Sequence[FinishedCell]) -> Part:
 
 
 def decide(region: Region, low: End, high: End) -> str:
-    """Hold an interval of a measured quantity against a region; one that touches the border is undecided."""
+    """Return the outcome of an interval against a region: undecided if it touches the region's border."""
     if region.low < low.at and high.at < region.high:
         return HOLDS
     return FAILS if high.at < region.low or low.at > region.high else UNDECIDED

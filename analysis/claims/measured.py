@@ -101,7 +101,7 @@ class Run:
         return Measurement(*leave_one_out(tops, bottoms), groups)
 
     def _take(self, row: Row, benchmark: str, seeds: Seeds) -> tuple[Cells, tuple[str, ...]]:
-        """Return the cells of a row with its seeds; none, and what is missing, where any is."""
+        """Return the cells of a row with the wanted seeds; if any is missing, no cell and the missing ones in words."""
         wanted = seeds.get(row, ())
         cells = tuple(cell for cell in self.cells.get((*row, benchmark), ()) if cell.run.seed in wanted)
         absent = sorted(set(wanted) - {cell.run.seed for cell in cells})
@@ -147,7 +147,7 @@ def _by_row(cells: Sequence[config.Cell]) -> Seeds:
 
 
 class Measured(Numbers):
-    """The side of a run, a frame of entries; of a ``jackknife`` also with each question and training left out."""
+    """Numbers of a run; with a ``jackknife`` also those without each question and training (:class:`Jackknife`)."""
 
     def __init__(self, frame: pd.DataFrame, jackknife: Jackknife = _AS_MEASURED, *, all_calls: bool = False) -> None:
         self._frame, self._jackknife = frame, jackknife
@@ -169,7 +169,7 @@ class Measured(Numbers):
 
     @property
     def of_items(self) -> bool:
-        """Return whether all measures are of questions, so that leaving questions out gives an interval."""
+        """Return whether all measures are computed from questions, so that the jackknife gives an interval."""
         return all(entry.without.size for entry in self.entries)
 
     @property
@@ -182,7 +182,7 @@ class Measured(Numbers):
 
     @property
     def published_sizes(self) -> dict[Any, int]:
-        """Return the numbers of questions and trainings behind the published values, by test set and measurement."""
+        """Return the sample sizes of the published values: questions by test set, trainings by group of cells."""
         rows = {(cells[0].run.method, cells[0].run.backbone) for cells in self.used}
         printed = [row for row in PAPER.rows if (row.method, row.backbone) in rows] or PAPER.rows
         trainings = 1 if _SEVERAL.isdisjoint(self.measures) else _PUBLISHED_SEEDS
@@ -194,7 +194,7 @@ class Measured(Numbers):
         return sizes
 
     def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Any:
-        """Return the value of the one run there is, whichever table of the paper is meant."""
+        """Return the value that the run measured; ``table``, which names one of the paper, makes no difference."""
         self.measures[measure] = None
         if measure in _OF_SEEDS:
             return _OF_SEEDS[measure](*self._by_seed(row))
@@ -229,7 +229,10 @@ class Measured(Numbers):
             return
         for place in range(len(next(iter(entries.values())).whole)):
             yield mean(
-                *(self._jackknife.mean(one.whole[[place]], one.without[[place]], key) for key, one in entries.items())
+                *(
+                    self._jackknife.mean(entry.whole[[place]], entry.without[[place]], key)
+                    for key, entry in entries.items()
+                )
             )
 
     def _entry(self, measure: str, row: Row, benchmark: str) -> Measurement:
@@ -239,7 +242,7 @@ class Measured(Numbers):
 
 
 def _sums(cells: Cells, measure: str) -> tuple[Array, Array]:
-    """Return what a measure is a ratio of, each of shape (trainings, n); a training without a part has zeros."""
+    """Return numerators and denominators of a measure, shape (trainings, n); zeros for a training without a value."""
     if of_cell := _OF_ITEMS.get(measure):
         values = np.array([of_cell(cell) for cell in cells])
         return values, np.ones_like(values)
@@ -250,19 +253,22 @@ def _sums(cells: Cells, measure: str) -> tuple[Array, Array]:
 
 
 def _ratios(cell: FinishedCell, measure: str) -> Mapping[str, Ratio]:
-    """Return the ratios of a cell among which a measure is: of its calls, of stored contributions, or of the gates."""
+    """Return the ratios of a cell that include a measure: those of calls, of stored contributions, or of gates."""
     if measure.startswith(("later_prompt", "calls_")):
         return traces.of_calls(cell)
     return traces.redundancy(cell) if measure.startswith("redundancy_") else traces.ratios(traces.read(cell))
 
 
 def _wrong(rows: Sequence[Cells]) -> Array:
-    """Return the percentage of some rows that answers wrong, by question."""
+    """Return the percentage of the rows that answer wrong, by question."""
     return 100 - np.array([_sums(cells, "accuracy")[0].mean(axis=0) for cells in rows]).mean(axis=0)
 
 
 def _of_training(cells: Cells, measure: str) -> float:
-    """Return the lowest of any update and seed; steps of all updates, mean over seeds; or steps over trajectories."""
+    """Return a measure of the training log, over all updates and seeds; not a number without a log.
+
+    Of an entropy the lowest; of ``training_steps`` the mean over seeds of their sum; else steps over trajectories.
+    """
     if not all((cell.folder / TRAINING).is_file() for cell in cells):
         return np.nan
     log = pd.concat([updates(cell) for cell in cells], keys=range(len(cells)))

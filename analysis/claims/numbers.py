@@ -105,7 +105,7 @@ class Ordered:
 
 @dataclass(frozen=True)
 class Leading(Ordered):
-    """Of several values that of the highest score; any whose score is not surely behind another may be it."""
+    """The value with the highest score among several; each whose score is not surely behind another may be it."""
 
     scores: tuple[Number, ...] = ()
 
@@ -168,7 +168,7 @@ class Numbers(ABC):
         return self.of(measure, row, benchmark) - self.of(measure, other, benchmark)
 
     def ratio(self, row: Row | str, other: Row | str, benchmark: str, measure: str) -> Number:
-        """Return how many times as much as another a row needs."""
+        """Return the ratio of a measure of a row to that of another."""
         return self.of(measure, row, benchmark) / self.of(measure, other, benchmark)
 
     def saving(self, row: Row | str, other: Row | str, benchmark: str, measure: str = "cost") -> Number:
@@ -176,7 +176,7 @@ class Numbers(ABC):
         return 100 * (1 - self.ratio(row, other, benchmark, measure))
 
     def rival(self, row: Row, benchmark: str, *others: Row) -> Ordered:
-        """Return the highest accuracy of a benchmark but for this row, some others, and GMR."""
+        """Return the highest accuracy of any row but this one, ``others`` and GMR."""
         return self.at(1, [rival for rival in ROWS if rival not in (row, *others, GMR)], benchmark)
 
     def gain(self, row: Row, benchmark: str) -> Ordered:
@@ -209,7 +209,7 @@ def published() -> pd.DataFrame:
 
 
 class Printed(Numbers):
-    """The side of the paper, with some numbers not as printed but as given ``instead``, by their key in ``read``."""
+    """Numbers of the paper, some of them replaced by ``instead``, by their key in ``read``."""
 
     def __init__(self, instead: Mapping[tuple[str, ...], Number] | None = None) -> None:
         self._instead = instead or {}
@@ -230,7 +230,7 @@ class Printed(Numbers):
 
 
 def compute(quantity: Callable[[Numbers], Value]) -> tuple[float, float, float]:
-    """Return a quantity of the paper's numbers, and its ends over what these may have been before rounding."""
+    """Return a quantity of the paper's numbers, and its smallest and largest value before these were rounded."""
     # Monotone in each input, so its extremes are in the corners of their box; of too many inputs none are looked for.
     plain = Printed()
     value = float(resolve(quantity(plain)))

@@ -60,7 +60,7 @@ class ClaimsReport(Exhibit):
 
     @property
     def summary(self) -> tuple[str, str]:
-        """Return the number of claims by verdict, a sentence a side."""
+        """Return two sentences, on the paper and on this run, with the number of claims by verdict."""
         wholes = [parts[0] for parts in self.judged]
         shown = _counted(whole["claim_outcome"] for whole in wholes if whole["verdict"] == "simulated") or "none"
         simulated = f" The simulated ones: {shown}." if self.simulated else ""
@@ -74,7 +74,7 @@ class ClaimsReport(Exhibit):
 
     @property
     def sections(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        """Return a line a claim by section; ``fields`` are by title of their column, a list where parts differ."""
+        """Return the lines of the table by section, one a claim; ``fields`` are its cells by title of their column."""
         lines: dict[str, list[Mapping[str, Any]]] = {}
         for parts in self.judged:
             whole = parts[0]
@@ -96,7 +96,7 @@ class ClaimsReport(Exhibit):
 
 
 def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
-    """Judge every claim by the finished cells and timings of a preset; without any, by the paper alone."""
+    """Judge every claim by the finished cells and timings of a preset; if there are none, by the paper alone."""
     seeds, run, changed, origin = seeds_of(source.run), Run(), "", {}
     if source.cells:
         results = source.results()

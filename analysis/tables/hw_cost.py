@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import compared, format_series, interval_of
-from analysis.frames import IDENTITY, KEY, Results, spread
+from analysis.frames import IDENTITY, KEY, Results, mean_with_interval
 from analysis.source import Source
 from analysis.table import NOT_RUN, Entry, Table
 from analysis.timings import Timing, pflops, read_timings
@@ -38,7 +38,7 @@ def build(source: Source) -> Table:
     titles = {key: results.benchmarks[key] for key in order if key in results.benchmarks}
     index = pd.MultiIndex.from_tuples([(*row, key) for row in rows for key in titles], names=KEY)
     timed = pd.DataFrame([_timed(timings[key], kind) if key in timings else {} for key in index], index, _TIMED)
-    flops = results.per_row(lambda cells: spread(cells, "pflops", pflops))
+    flops = results.per_row(lambda cells: mean_with_interval(cells, "pflops", pflops))
     frame = pd.DataFrame({"benchmark_title": [titles[key] for *_, key in index]}, index).join(
         [printed.add_prefix("published_"), results.measured[["n", *IDENTITY]], flops, timed.astype({"seconds": float})]
     )

@@ -160,6 +160,7 @@ class AFlow:
 
 
 def _graded(entry: Round, rounds: Sequence[Round], attempts: Sequence[Attempt], seed: int) -> Round:
+    """Return a round with its score in percent, what its attempts cost, and a sample of its failures."""
     score = 100 * sum(answered.verdict.correct for _, answered in attempts) / len(attempts)
     failures = [
         Failure(

@@ -63,7 +63,7 @@ def export(
     if importlib.util.find_spec("inspect_ai") is None:
         raise UserError("inspect_ai is not installed; pip install -e '.[inspect]' adds it")
     from analysis.inspect_logs import write_cell
-    from analysis.source import lacks
+    from analysis.source import describe_unfinished
     from analysis.trajectories import questions
     from cli import reports
     from harness.runner import config, layout
@@ -83,7 +83,7 @@ def export(
         )
     if method is None and len(finished) < len(cells):
         unfinished = [folder for cell, folder in folders.items() if cell not in finished]
-        logging.warning("left out: %s", lacks(unfinished, len(finished)))
+        logging.warning("left out: %s", describe_unfinished(unfinished, len(finished)))
     logs = layout.report(name, "inspect")
     prepared = {key: questions(name, key) for key in dict.fromkeys(cell.benchmark for cell in finished)}
     for cell in finished:

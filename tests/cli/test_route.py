@@ -52,7 +52,7 @@ def test_the_first_decision_is_what_the_policy_says_and_writes_nothing(trained: 
     before = sorted(Path().rglob("*"))
     found = document("How many?")["first_decision"]
     router = restored(trained).router
-    of_roles, given_it = router.policy.first(FakeEncoder().encode("How many?").vector)
+    of_roles, given_it = router.policy.first_probabilities(FakeEncoder().encode("How many?").vector)
     roles = {role.key: p for role, p in zip(router.pool.roles, of_roles, strict=True)}
     shares = {one["key"]: one["probability"] for one in found["roles"]}
     assert shares == pytest.approx(roles)

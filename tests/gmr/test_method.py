@@ -49,7 +49,7 @@ async def test_an_epoch_of_humaneval_is_a_tenth_of_the_published_budget(
 
 async def test_a_backbone_that_is_always_wrong_and_dearer_is_given_up(tmp_path: Path) -> None:
     def share(router: GMR) -> float:
-        return float(np.mean([router.policy.first(embedding(item.question))[1][LARGE] for item in ITEMS]))
+        return float(np.mean([router.policy.first_probabilities(embedding(item.question))[1][LARGE] for item in ITEMS]))
 
     client = Client(right_if("small"), tokens=(1000, 300))
     learned = await fitted(tmp_path, client, 16, batch=4, group=6)
@@ -69,7 +69,7 @@ async def test_the_greedy_switch_rules_the_test_and_not_the_training(tmp_path: P
     trajectory = context.close(await by_decoding["greedy"].solve(ITEMS[0], context))
     policy = by_decoding["greedy"].policy
     role = next(decision.choice for decision in trajectory.decisions if decision.name == "role")
-    assert role == POOL.roles[int(policy.first(embedding(ITEMS[0].question))[0].argmax())].key
+    assert role == POOL.roles[int(policy.first_probabilities(embedding(ITEMS[0].question))[0].argmax())].key
 
 
 ENTRIES = {key: entry for key, entry in methods().items() if entry.module == "gmr"}
