@@ -80,7 +80,7 @@ def _log(run: RunInfo, samples: Sequence[logs.EvalSample]) -> logs.EvalLog:
             name=run.benchmark_title,
             location=run.data.source,
             samples=len(samples),
-            sample_ids=[str(one.id) for one in samples],
+            sample_ids=[str(sample.id) for sample in samples],
             shuffled=False,
         ),
         model=f"{run.method}/{run.backbone}",
@@ -91,7 +91,7 @@ def _log(run: RunInfo, samples: Sequence[logs.EvalSample]) -> logs.EvalLog:
             "method": run.method_title,
             "notes": list(run.notes),
             "data": run.data.model_dump(),
-            "backbones": {key: dict(one) for key, one in run.backbones.items()},
+            "backbones": {key: dict(backbone) for key, backbone in run.backbones.items()},
             "times": "left out, for they are no part of a result; see timing.json of the cell",
         },
     )

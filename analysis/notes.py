@@ -40,14 +40,14 @@ DEPTH = (
 
 def settings(results: Results) -> str:
     """Return sentences for the caption: unfinished cells, changed questions or replies, differing backbones."""
-    noted: defaultdict[str, list[FinishedCell]] = defaultdict(list)
+    cells_by_note: defaultdict[str, list[FinishedCell]] = defaultdict(list)
     revisions: defaultdict[str, defaultdict[str, list[FinishedCell]]] = defaultdict(lambda: defaultdict(list))
     for cell in results.cells:
         for note in dict.fromkeys(cell.run.notes):
-            noted[note].append(cell)
+            cells_by_note[note].append(cell)
         for key, backbone in cell.run.backbones.items():
             revisions[key][answered(backbone)].append(cell)
-    sentences = [f"{note}{_scope(results, cells)}" for note, cells in sorted(noted.items())]
+    sentences = [f"{note}{_scope(results, cells)}" for note, cells in sorted(cells_by_note.items())]
     for key, by_name in sorted(revisions.items()):
         if len(by_name) > 1:
             scopes = [f"{name}{_scope(results, cells)}" for name, cells in sorted(by_name.items())]

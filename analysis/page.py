@@ -58,6 +58,7 @@ class PageItem:
 
 
 def _page_item(artefact: Artefact, preset: Preset, folder: Path) -> PageItem:
+    """Return an artefact as the page shows it; its files lie in ``folder``."""
     exhibit, key = artefact.build(preset), artefact.key
     files = _existing(folder, [*artefact.files, f"{key}.pdf"])
     if isinstance(exhibit, Table):
@@ -95,8 +96,8 @@ def _join_label(labels: Sequence[str], place: int) -> list[tuple[str, str]]:
 def write(preset: Preset, names: Sequence[str]) -> list[str]:
     """Write the page and ``cells.csv`` of a run from what is finished; return the keys of artefacts not made yet."""
     artefacts = [registry.artefact(name) for name in names]
-    wanted = dict.fromkeys([*(cell for entry in artefacts for cell in entry.cells_of(preset)), *config.cells(preset)])
-    folders = [layout.cell(preset.name, cell) for cell in wanted]
+    planned = dict.fromkeys([*(cell for entry in artefacts for cell in entry.cells_of(preset)), *config.cells(preset)])
+    folders = [layout.cell(preset.name, cell) for cell in planned]
     cells = [finished_cells.read(folder) for folder in folders if (folder / "run.json").is_file()]
     if not cells:
         raise UserError(
@@ -220,6 +221,7 @@ def _text(node: SyntaxTreeNode) -> str:
 
 
 def _facts(preset: Preset, cells: Sequence[FinishedCell], complete: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the facts at the head of the page, by title."""
     runs, origin = [cell.run for cell in cells], provenance(cells)
     questions = {run.benchmark: f"{run.benchmark_title} ({run.data.n_test})" for run in runs}
     return [
@@ -236,6 +238,7 @@ def _facts(preset: Preset, cells: Sequence[FinishedCell], complete: Iterable[str
 
 
 def _spent(cells: Sequence[FinishedCell]) -> str:
+    """Return what the cells spent as an HTML table: calls, tokens and cost by method."""
     frame = ledger([cell.folder for cell in cells])
     titles = {cell.run.method: cell.run.method_title for cell in cells}
     names = [" ".join([titles.get(key, key), *phase]) for key, *phase in (str(key).split() for key in frame.index)]
@@ -247,6 +250,7 @@ def _spent(cells: Sequence[FinishedCell]) -> str:
 
 
 def _licensed(cells: Sequence[FinishedCell]) -> dict[str, str]:
+    """Return HTML tables of backbones and questions with their licences, by title."""
     licences = read_yaml(ROOT / "config" / "licences.yaml")
     answered = sorted({(key, served(backbone)) for cell in cells for key, backbone in cell.run.backbones.items()})
     run_of = {cell.run.benchmark: cell.run for cell in cells}
@@ -270,6 +274,7 @@ def _as_html(frame: pd.DataFrame, first: str) -> str:
 
 
 def _identities(cells: Sequence[FinishedCell]) -> pd.DataFrame:
+    """Return the rows of ``cells.csv``, one a cell: what was run, and what identifies it."""
     names = ("cell", "method", "benchmark", "backbone", "seed", "simulated")
     rows = [
         {

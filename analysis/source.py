@@ -32,7 +32,7 @@ class Source:
     preset: Preset | None = None
     timings: tuple[Path, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)  # of the entry of ``config/artefacts.yaml``
-    unfinished: tuple[Path, ...] = ()  # folders of the cells that it describe_unfinished
+    unfinished: tuple[Path, ...] = ()  # folders of the preset's cells that are not finished
 
     @classmethod
     def of(cls, cells: Sequence[Path], **options: Any) -> Source:

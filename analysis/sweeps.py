@@ -23,9 +23,9 @@ def values(results: Results, setting: str) -> dict[str, float]:
 
 def measured(results: Results, names: Sequence[str], setting: str) -> pd.DataFrame:
     """Return what a sweep measured by benchmark and rising setting; UserError for a method not in ``names``."""
-    strange = sorted({method for method, *_ in results.cells_by_row} - set(names))
-    if strange:
-        raise UserError(f"the sweep of {setting} was given the method {strange[0]}; expected only {', '.join(names)}")
+    foreign = sorted({method for method, *_ in results.cells_by_row} - set(names))
+    if foreign:
+        raise UserError(f"the sweep of {setting} was given the method {foreign[0]}; expected only {', '.join(names)}")
     settings = values(results, setting)
     # The paper prints no number of a sweep.
     blank = dict.fromkeys(("published", "published_total", "published_questions"), float("nan"))

@@ -52,7 +52,7 @@ class Timing(Declaration, extra="ignore"):
 
 
 def read_timings(folders: Iterable[Path], cells: Sequence[FinishedCell]) -> dict[Key, Timing]:
-    """Load the timings of cells; raises UserError where one is unreadable, of other runs, or two cannot be compared."""
+    """Load the timings of cells; UserError if one is unreadable or of another run, or two are not comparable."""
     run_ids = {cell.run.cell: cell.run.run_id for cell in cells}
     timings: dict[Key, Timing] = {}
     for folder in sorted(folders):
@@ -73,7 +73,7 @@ def pflops(cell: FinishedCell) -> pd.Series:
     """Return PFLOPs of each question by id, 0 where no model was asked; raises UserError for an unknown backbone."""
     path = cell.folder / "calls.parquet"
     calls = read_table(path, ("item_id", "backbone", *_TOKENS))
-    # Of a cell, not of today's configuration.
+    # Sizes as the cell recorded them; the configuration may have changed since.
     sizes = {key: backbone.get("parameters_b") for key, backbone in cell.run.backbones.items()}
     if unknown := sorted(key for key in set(calls["backbone"]) if sizes.get(key) is None):
         raise UserError(f"{path}: calls of backbone {unknown[0]!r}, whose size run.json lacks; run the cell again")

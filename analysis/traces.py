@@ -58,7 +58,7 @@ def read(cell: FinishedCell) -> Traces:
 
 
 def ratios(traces: Traces) -> dict[str, Ratio]:
-    """Return the gate statistics (paper, Gate Behavior at Test Time) by name, where anything has a part in them."""
+    """Return the gate statistics (paper, Gate Behavior at Test Time) by name, without those of no question."""
     # Of step k: ``retrieved_earlier_k`` is Σ retrieved / Σ k over the trajectories that reach it, ``retrieved_k`` is
     # Σ retrieved / Σ stored, ``retrieved_mean_k`` the mean of that ratio over trajectories with something stored.
     n, deepest = traces.available.shape
@@ -94,9 +94,9 @@ def of_calls(cell: FinishedCell) -> dict[str, Ratio]:
 
 
 def redundancy(cell: FinishedCell) -> dict[str, Ratio]:
-    """Return how near contributions are to what is stored: ``redundancy_stored``, ``redundancy_refused``, mean cosines.
+    """Return ``redundancy_stored`` and ``redundancy_refused``, mean cosines with the nearest stored contribution.
 
-    Of those that found something stored. Raises UserError where the table of decisions is missing or damaged.
+    Contributions to an empty memory do not count. Raises UserError if the table of decisions is missing or damaged.
     """
     decisions = read_table(cell.folder / "decisions.parquet", ("item_id", "step", "name", "choice"))
     names = ["redundancy", "write"]

@@ -59,6 +59,7 @@ def training_summaries(results: Results) -> pd.DataFrame:
 
 
 def _budget(cell: FinishedCell) -> dict[str, float]:
+    """Return what the training of a cell used, by :data:`BUDGET`; zeros if it made no update."""
     calls = read_table(cell.folder / CALLS, ("prompt_tokens", "completion_tokens", "cost"))
     log = updates(cell)
     if log.empty:
@@ -75,6 +76,7 @@ def _budget(cell: FinishedCell) -> dict[str, float]:
 
 
 def _choices(cells: Sequence[FinishedCell]) -> dict[str, Any]:
+    """Return entropy and most frequent option of each choice at the test, as means over the seeds."""
     drawn = pd.concat([_test_choices(cell).assign(seed=cell.run.seed) for cell in cells])
     shares_of: dict[str, Any] = {}
     for name, rows in drawn.groupby("name"):

@@ -124,25 +124,28 @@ def record_of(
     )
 
 
-def _steps(trajectory: Trajectory, say: Callable[[Call], CallRecord], *, has_gates: bool) -> Iterator[StepRecord]:
+def _steps(
+    trajectory: Trajectory, find_texts: Callable[[Call], CallRecord], *, has_gates: bool
+) -> Iterator[StepRecord]:
+    """Iterate over the steps: their decisions, the records they could see, and their calls."""
     calls = [call for call in trajectory.calls if call.is_step]
     routers = _OF_THE_ROUTER if has_gates else frozenset()
     stored: list[int] = []
     for number in sorted({call.step for call in calls} | {decision.step for decision in trajectory.decisions}):
-        decided = [one for one in trajectory.decisions if one.step == number]
-        draws = {(one.name, one.slot): one for one in decided if one.name in routers}
+        decisions = [decision for decision in trajectory.decisions if decision.step == number]
+        draws = {(decision.name, decision.slot): decision for decision in decisions if decision.name in routers}
         role, backbone = draws.get(("role", 0)), draws.get(("backbone", 0))
         written = _gate(draws.get(("write", 0)), True)
         yield StepRecord(
             number,
             _choice(role) if role else None,
             _choice(backbone) if backbone else None,
-            tuple(_choice(one) for one in decided if one.name not in routers),
+            tuple(_choice(decision) for decision in decisions if decision.name not in routers),
             {record: _gate(draws.get(("retrieve", slot)), True) for slot, record in enumerate(stored)},
             written if has_gates else None,
             # Without a draw, only the deepest step ends a trajectory.
             _gate(draws.get(("halt", 0)), number == trajectory.depth) if has_gates else None,
-            tuple(say(call) for call in calls if call.step == number),
+            tuple(find_texts(call) for call in calls if call.step == number),
         )
         if has_gates and written.is_open:
             stored.append(number)
@@ -154,6 +157,7 @@ def _choice(decision: Decision) -> Choice:
 
 
 def _gate(decision: Decision | None, otherwise: bool) -> Gate:
+    """Return whether a gate opened and its probability of opening; ``otherwise`` and None if it drew nothing."""
     if decision is None:
         return Gate(otherwise, None)
     is_open = decision.choice == "yes"

@@ -77,6 +77,7 @@ class Run:
         return pd.Series(entries, index, dtype=object).unstack("measure")
 
     def _entry(self, measure: str, row: Row, benchmark: str) -> Measurement:
+        """Return the measurement of a row on a benchmark, or what is missing for it."""
         if measure == "seconds":
             timing = self.timings.get((*row, benchmark))
             if timing is None:

@@ -50,7 +50,7 @@ def build(source: Source) -> Table:
         preset=preset.name,
         config_hash=identity,
     )
-    revisions = frame["revision"].map(lambda one: "not pinned" if pd.isna(one) or preset.simulated else short(one))
+    revisions = frame["revision"].map(lambda name: "not pinned" if pd.isna(name) or preset.simulated else short(name))
     groups = {group: _values(frame, name) for name, group in _VALUES.items()}
     groups["Asked", f"preset {preset.name}"] = {
         "Replies": entries(frame["replies"], str, NOT_RUN),

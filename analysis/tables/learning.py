@@ -39,7 +39,7 @@ class Contrast(Declaration):
 
 
 class LearningOptions(Declaration):
-    """LearningOptions of both learning tables in ``config/artefacts.yaml``."""
+    """Options of both learning tables in ``config/artefacts.yaml``."""
 
     cost_weight: NonNegativeFloat  # λ_c of the utility in every row, so that rows can be compared
     own_utility: Text  # what the methods maximise, in words
@@ -69,7 +69,7 @@ class Study:
 
     @cached_property
     def singles(self) -> pd.DataFrame:
-        """Return the single backbones by benchmark, best first; ``dominated`` names one no worse and cheaper."""
+        """Return the single backbones by benchmark, best first; ``dominated`` names a cheaper one that is no worse."""
         rows = self.values[self.values["method"] == self.options.single]
         frame = rows.pivot(index=["benchmark", "backbone"], columns="measure", values="value").reindex(columns=SINGLE)
         frame = frame.sort_values(["accuracy", "cost_total", "backbone"], ascending=[False, True, True])

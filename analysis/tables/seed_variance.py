@@ -85,7 +85,7 @@ def _frame(results: Results, seeds: pd.DataFrame, printed: pd.DataFrame, names: 
 
 
 def _several(seeds: pd.DataFrame) -> pd.DataFrame:
-    """Return a row a seed, or none for a single seed, which is the mean itself."""
+    """Return the rows of several seeds; none of a single seed, which is the mean itself."""
     return seeds if len(seeds) > 1 else seeds.head(0)
 
 

@@ -32,7 +32,7 @@ _COLUMNS = [
 
 
 class VariantOptions(Declaration):
-    """VariantOptions of a table of variants in ``config/artefacts.yaml``."""
+    """Options of a table of variants in ``config/artefacts.yaml``."""
 
     design: Text  # the label of the table
     caption: Text

@@ -123,12 +123,12 @@ class PuppeteerRollout:
 
     async def solve(self, item: Item, context: Context) -> str:
         """Act until the policy terminates or the last step is done, and return the final answer."""
-        shown = with_preamble(item)
-        question = await context.embed(shown.question)
+        posed_item = with_preamble(item)
+        question = await context.embed(posed_item.question)
         path: Path = ()
         outputs: list[Vector] = []
         while (action := self._choose(question, outputs, context)) != TERMINATE:
-            path = (*path, await act(ACTIONS[action], self._backbone, shown, path, context))
+            path = (*path, await act(ACTIONS[action], self._backbone, posed_item, path, context))
             outputs.append(await context.embed(path[-1].text))
             self._choices[-1] = self._choices[-1]._replace(tokens=path[-1].tokens)
         return await self._close(path, item, context)

@@ -1,7 +1,7 @@
 """Prompts: static text first, the question next, contributions last.
 
 In this order the leading blocks of a prompt are the same bytes from question to question and from step to step, which
-is what a server's prefix cache needs.
+is what a server's prefix cache needs. The texts of a method's prompts, such as an aggregator's, stand with the method.
 """
 
 from __future__ import annotations

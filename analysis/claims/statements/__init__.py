@@ -7,5 +7,8 @@ from analysis.claims.statements import ablations, appendices, main_results
 
 #: In the order of a report.
 CLAIMS = tuple(
-    one for module in (main_results, ablations, appendices) for one in vars(module).values() if isinstance(one, Claim)
+    value
+    for module in (main_results, ablations, appendices)
+    for value in vars(module).values()
+    if isinstance(value, Claim)
 )

@@ -23,7 +23,7 @@ def without_llm_router(n: Numbers) -> Value:
 def llm_router_matters_most(n: Numbers, benchmark: str) -> Value:
     """No other ablation loses as much accuracy as that of the LLM router."""
     others = ("role_allocator", "retrieval_gate", "write_gate", "halting", "memory_gates")
-    weakest = least(*[n.accuracy(f"gmr_no_{one}", benchmark) for one in others])
+    weakest = least(*[n.accuracy(f"gmr_no_{module}", benchmark) for module in others])
     return weakest - n.accuracy("gmr_no_llm_router", benchmark)
 
 
