@@ -18,7 +18,7 @@ from harness.llm.call_log import CallLogReader
 from harness.llm.request import Message
 from harness.runner import layout, results
 from harness.runner.config import Cell
-from harness.runner.results import item_row, rows_of
+from harness.runner.results import item_row, read_rows
 
 # Recorded with log-probability 0 though no policy drew them: counted, computed, found by a rule, or said by a model.
 _UNDRAWN = frozenset({"agents", "short_cut", "ensemble", "redundancy"})
@@ -89,7 +89,7 @@ def questions(preset: str, benchmark: str) -> dict[str, Item]:
 def records(preset: str, cell: Cell, items: Mapping[str, Item]) -> Iterator[TrajectoryRecord]:
     """Iterate over the trajectories of a finished cell in test order; raises UserError for other questions."""
     folder = layout.cell(preset, cell)
-    utilities = {row["item_id"]: row["utility"] for row in rows_of(folder / "items.parquet", ["item_id", "utility"])}
+    utilities = {row["item_id"]: row["utility"] for row in read_rows(folder / "items.parquet", ["item_id", "utility"])}
     if strangers := [id_ for id_ in utilities if id_ not in items]:
         raise UserError(f"{folder}: its question {strangers[0]!r} is none of the prepared ones; run the cell again")
     has_gates = results_of(folder).run.module == _GATED

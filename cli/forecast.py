@@ -189,7 +189,7 @@ def _scaled(preset: Preset, cell: Cell, source: Preset, like: Cell) -> pd.DataFr
     is_prepared = layout.manifest(preset.name, cell.benchmark).exists() or preset.data != source.data
     questions = _questions(preset if is_prepared else source, cell.benchmark)
     splits = {"train": (questions.train, preset.limit.train), "test": (questions.test, preset.limit.test)}
-    wanted = {phase: preset.limit.count(len(items), most) for phase, (items, most) in splits.items()}
+    wanted = {phase: preset.limit.used_questions(len(items), most) for phase, (items, most) in splits.items()}
     longest = max(declared[key].max_tokens for key in backbones)
     training_ids = {item.id for item in _questions(source, like.benchmark).train}
     uses = _uses(layout.cell(source.name, like), training_ids, preset.limit.epochs)

@@ -64,11 +64,11 @@ class Snapshot:
 
     async def assign(self, state: State, draw: Draw) -> tuple[State, Assignment]:
         """Choose role, backbone and retrieved records of the next agent."""
-        return await self._assignments.ask((state, draw))
+        return await self._assignments.submit((state, draw))
 
     async def end_step(self, state: State, agent: Assignment, response: Vector, draw: Draw) -> tuple[State, StepEnd]:
         """Decide whether the response, an embedding of shape (384,), is stored and whether the trajectory halts."""
-        return await self._step_ends.ask((state, agent, response, draw))
+        return await self._step_ends.submit((state, agent, response, draw))
 
     @torch.inference_mode()
     def first_probabilities(self, question: Vector) -> tuple[Probabilities, Probabilities]:

@@ -11,8 +11,8 @@ from itertools import count
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
-Asked = TypeVar("Asked")
-Given = TypeVar("Given")
+Value = TypeVar("Value")
+Result = TypeVar("Result")
 
 
 def use_one_thread() -> None:
@@ -39,7 +39,7 @@ async def gather(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 class InFlight(Generic[T]):
-    """One task for each thing that is being made; its length is their number."""
+    """Running tasks by key, each shared by all callers that ask for its result; its length is their number."""
 
     def __init__(self) -> None:
         self._tasks: dict[bytes, asyncio.Task[T]] = {}
@@ -50,8 +50,11 @@ class InFlight(Generic[T]):
     def __contains__(self, key: bytes) -> bool:
         return key in self._tasks
 
-    async def share(self, key: bytes, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Return the result of the work under a key, started unless under way; failures reach all and are not kept."""
+    async def run_once(self, key: bytes, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Return the result of the work under a key, starting it unless it is running.
+
+        All callers get the same result or error, and nothing is cached.
+        """
         if key not in self._tasks:
             self._tasks[key] = asyncio.create_task(work())
             self._tasks[key].add_done_callback(lambda done: self._end(key, done))
@@ -71,18 +74,18 @@ class InFlight(Generic[T]):
             task.exception()  # marks it as seen: every caller may have given up
 
 
-class Batcher(Generic[Asked, Given]):
-    """Computes at once what coroutines ask in one turn of the loop; a result may depend on its question only."""
+class Batcher(Generic[Value, Result]):
+    """Computes together the values submitted in one turn of the loop; a result may depend on its value only."""
 
-    def __init__(self, compute: Callable[[Sequence[Asked]], Sequence[Given]], most: int) -> None:
+    def __init__(self, compute: Callable[[Sequence[Value]], Sequence[Result]], most: int) -> None:
         self._compute = compute
         self._most = most
-        self._waiting: list[tuple[Asked, asyncio.Future[Given]]] = []
+        self._waiting: list[tuple[Value, asyncio.Future[Result]]] = []
 
-    async def ask(self, question: Asked) -> Given:
-        """Return the result for an input; where its batch fails, the failure reaches every caller in it."""
-        future: asyncio.Future[Given] = asyncio.get_running_loop().create_future()
-        self._waiting.append((question, future))
+    async def submit(self, value: Value) -> Result:
+        """Return the result for a value, computed together with all that wait; an error reaches all of its batch."""
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._waiting.append((value, future))
         if len(self._waiting) == 1:
             future.get_loop().call_soon(self._turn)
         return await future
@@ -91,11 +94,11 @@ class Batcher(Generic[Asked, Given]):
         batch, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
         if self._waiting:
             self._waiting[0][1].get_loop().call_soon(self._turn)
-        wanted = [(question, future) for question, future in batch if not future.cancelled()]
+        wanted = [(value, future) for value, future in batch if not future.cancelled()]
         if not wanted:
             return
         try:
-            results = self._compute([question for question, _ in wanted])
+            results = self._compute([value for value, _ in wanted])
             pairs = list(zip(wanted, results, strict=True))
         except Exception as error:
             for _, future in wanted:

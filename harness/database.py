@@ -67,7 +67,7 @@ class Cache(Closing):
     def __init__(self, path: Path) -> None:
         self.path = path
         self._opened: sqlite3.Connection | None = None
-        # A write during a read of the same connection would be refused at once where another process wrote meanwhile.
+        # One thread at a time: SQLite refuses to upgrade a read to a write once another process has written.
         self._alone = threading.Lock()
 
     def get(self, table: Table, key: bytes) -> bytes | None:

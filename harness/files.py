@@ -184,7 +184,7 @@ Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 def read(path: Path, form: Any) -> Any:
-    """Read a YAML file as a model or as ``dict[str, Model]``; UserError as :func:`check`."""
+    """Read a YAML file as a model or as ``dict[str, Model]``; UserError if it is not one, as from :func:`check`."""
     return check(read_yaml(path), form, path)
 
 
@@ -194,7 +194,7 @@ def read_entries(path: Path, form: type[Model]) -> dict[str, Model]:
 
 
 def check_entries(document: Any, form: type[Model], where: object) -> dict[str, Model]:
-    """Check the entries of a parsed document as :func:`read_entries` does; one without entries is refused."""
+    """Return the models of a document's entries, each with its ``key``; UserError for a bad entry or none at all."""
     entries = check(document, _ENTRIES, where)
     for key, entry in entries.items():
         if _KEY in entry:
@@ -209,7 +209,7 @@ def check(document: Any, form: Any, where: object) -> Any:
     try:
         return _adapter(form).validate_python(document)
     except ValidationError as error:
-        raise UserError(f"{where}: {told(error)}") from None
+        raise UserError(f"{where}: {first_error(error)}") from None
 
 
 @functools.cache
@@ -218,8 +218,8 @@ def _adapter(form: Any) -> TypeAdapter[Any]:
     return TypeAdapter(form, config=None if is_model else ConfigDict(strict=True))
 
 
-def told(error: ValidationError) -> str:
-    """Return the first mistake of several, on one line."""
+def first_error(error: ValidationError) -> str:
+    """Return the first error of a validation, with its place, on one line."""
     first = error.errors(include_url=False)[0]
     steps, reason = list(first["loc"]), _reason(first)
     if steps and steps[-1] == "[key]":

@@ -17,7 +17,7 @@ from harness.agents.trajectory import Answered, Context, Episode, sample
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import UserError
-from harness.files import Declaration, Share, told
+from harness.files import Declaration, Share, first_error
 from harness.runner.method import Setting
 from harness.training.checkpoint import Checkpoint
 from harness.training.loop import Attempt, Training, TrainingStep
@@ -75,7 +75,7 @@ class AFlow:
             workflow = start(self._setting.domain) if best is None else best.tried
             check(workflow, self._setting.domain)
         except (KeyError, ValueError) as error:
-            reason = told(error) if isinstance(error, ValidationError) else error
+            reason = first_error(error) if isinstance(error, ValidationError) else error
             raise UserError(
                 f"the checkpoint holds no workflow for {self._setting.benchmark} ({reason}); train the method again"
             ) from error

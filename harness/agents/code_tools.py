@@ -95,7 +95,10 @@ class CodeTools:
 
 
 def programs(text: str) -> list[str]:
-    """Return the fenced blocks marked as Python, or unmarked and parsed as it; without fences, the text if it is."""
+    """Return the Python programs in a text: blocks fenced as Python, or unmarked ones that define a name.
+
+    Without fences, that is the text itself if it defines one.
+    """
     blocks = fenced_blocks(text)
     if not blocks:
         return [text] if _defined(text) else []

@@ -44,7 +44,7 @@ class ErrorShare:
         self.planned, self.attempts, self.failed = attempts, 0, 0
         self._errors.clear()
 
-    def note(self, failed_call: Call | None) -> None:
+    def count_attempt(self, failed_call: Call | None) -> None:
         """Count an attempt and the call that made it fail, if any; UserError with examples if too many failed."""
         self.attempts += 1
         if failed_call is not None:
@@ -54,15 +54,16 @@ class ErrorShare:
         expected = max(self.planned, self.attempts)
         if self.failed > self.limit * max(expected, MIN_ATTEMPTS):
             groups = sorted(self._errors.items(), key=lambda group: -len(group[1]))[:_SHOWN_ERRORS]
-            parts = [self._example(backbone, messages) for (backbone, _), messages in groups]
+            parts = [self._error_summary(backbone, messages) for (backbone, _), messages in groups]
             if others := self.failed - sum(len(messages) for _, messages in groups):
                 parts.append(f"{others} others")
             raise UserError(
-                f"{self.failed} of {expected} attempts failed (limit {self.limit:.0%}): {', '.join(parts)}. Mend "
-                f"the cause, then `{self.retry}` asks them again"
+                f"{self.failed} of {expected} attempts failed (limit {self.limit:.0%}): {', '.join(parts)}. Fix "
+                f"the cause, then `{self.retry}` asks the failed calls again"
             )
 
-    def _example(self, backbone: str, messages: list[str]) -> str:
+    def _error_summary(self, backbone: str, messages: list[str]) -> str:
+        """Return the count, first message and address of one kind of error."""
         message = messages[0] if len(messages[0]) <= _LONGEST_ERROR else f"{messages[0][:_LONGEST_ERROR]}..."
         place = f" at {self.places[backbone]}" if backbone in self.places else ""
         return f"{len(messages)} x {message!r} from {backbone}{place}"
@@ -108,7 +109,7 @@ class Runtime:
             )
         trajectory = context.close(answer)
         verdict = await grade(self.benchmark, trajectory, self.tools)
-        self.errors.note(trajectory.failed_call)
+        self.errors.count_attempt(trajectory.failed_call)
         return Answered(trajectory, verdict)
 
 

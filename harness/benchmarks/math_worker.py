@@ -37,14 +37,14 @@ def main() -> None:
     """Answer requests until the connection ends."""
     for gold, answer in WARMING:
         _equal(gold, answer)
-    null = os.open(os.devnull, os.O_RDWR)
+    devnull = os.open(os.devnull, os.O_RDWR)
     _confine_files()
     gc.freeze()
     channel = Channel(0)
     with contextlib.suppress(EOFError):
         while True:
             gold, answer = json.loads(channel.receive())
-            channel.send(_decide(gold, answer, null))
+            channel.send(_decide(gold, answer, devnull))
 
 
 def _confine_files() -> None:
@@ -58,13 +58,13 @@ def _confine_files() -> None:
         linux.apply_landlock(rules)
 
 
-def _decide(gold: str, answer: str, null: int) -> bytes:
+def _decide(gold: str, answer: str, devnull: int) -> bytes:
     """Return the verdict of a child process; a child that ends without one has decided nothing."""
     reading, writing = os.pipe()
     parent = os.getpid()
     child = os.fork()
     if child == 0:
-        _end_with_verdict(gold, answer, writing, null, parent)
+        _end_with_verdict(gold, answer, writing, devnull, parent)
     os.close(writing)
     with open(reading, "rb") as replies:
         reply = replies.read(max(map(len, VERDICTS)) + 1)
@@ -72,10 +72,10 @@ def _decide(gold: str, answer: str, null: int) -> bytes:
     return reply if reply in VERDICTS else b"null"
 
 
-def _end_with_verdict(gold: str, answer: str, writing: int, null: int, parent: int) -> None:
+def _end_with_verdict(gold: str, answer: str, writing: int, devnull: int, parent: int) -> None:
     try:
         for standard in (0, 1, 2):
-            os.dup2(null, standard)
+            os.dup2(devnull, standard)
         signal.alarm(WALL_LIMIT_S)
         confinement.set_rlimits(
             {"cpu_s": CPU_LIMIT_S, "memory_mib": MEMORY_LIMIT_MIB, "file_mib": 0, "open_files": OPEN_FILES}

@@ -16,7 +16,10 @@ TRAIN_IDS = range(601, 975)
 
 
 class Mbpp(CodeBenchmark):
-    """Graded by all of the problem's asserts; the question shows the first, and tools run no other."""
+    """Graded by all of the problem's asserts (:class:`CodeBenchmark` runs them).
+
+    The question shows the first, and tools run no other.
+    """
 
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
         """Return the items, without upstream's few-shot and validation ranges, which no score counts."""
@@ -62,7 +65,7 @@ def _entry_point(example: str, gold: str) -> str:
     """Return the function an assert is about, as in ``not f(x)`` or ``isclose(f(x), y)``; ValueError if it has none."""
     tree, program = parse(example), parse(gold)
     if tree is None or program is None:
-        raise ValueError(f"neither may fail to parse: {example!r} and the program it tests")
+        raise ValueError(f"cannot parse the assert {example!r} or the gold program")
     nodes = ast.walk(tree)
     called = [node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
     defined = [name for name in called if name in definitions(program)]

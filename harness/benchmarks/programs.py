@@ -50,7 +50,7 @@ def salvage(text: str) -> str:
     kept: list[str] = []
     start = 0
     for _ in range(_MOST_STRETCHES):
-        end = _end_of_stretch(lines, start)
+        end = _end_of_parsable(lines, start)
         kept += lines[start:end]
         following = range(max(end, start + 1), len(lines))
         start = next((index for index in following if _OPENS.match(lines[index])), len(lines))
@@ -59,7 +59,11 @@ def salvage(text: str) -> str:
     return "\n".join(kept)
 
 
-def _end_of_stretch(lines: list[str], start: int) -> int:
+def _end_of_parsable(lines: list[str], start: int) -> int:
+    """Return the end of the whole statements from ``start`` on that parse, or ``start`` if none do.
+
+    After a syntax error, they end before the last top-level line up to the error.
+    """
     end = len(lines)
     for _ in range(_MOST_CUTS):
         parsed = _parsed("\n".join(lines[start:end]))

@@ -28,7 +28,7 @@ from harness.llm.request import Message, Reply, Request
 
 CALL_LOG = "calls.sqlite"
 # Numbers stand before texts, so that sums leave most of the file unread. Logs of earlier versions have no checksums,
-# and no table of uncounted replies: those that were paid for but can be no answer.
+# and no table of uncounted replies: unusable ones that were paid for, whose tokens only budgets count.
 _SCHEMA = """
 BEGIN;
 CREATE TABLE IF NOT EXISTS uncounted (model TEXT NOT NULL, prompt_tokens INTEGER, completion_tokens INTEGER);
@@ -193,7 +193,7 @@ class CallLog(CallLogReader):
         await asyncio.shield(self._batch)
 
     async def charge(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
-        """Commit the tokens of a reply that can be no answer, for budgets alone."""
+        """Commit the tokens of an unusable reply that was paid for; only budgets count them."""
         row = (model, prompt_tokens, completion_tokens)
         await asyncio.get_running_loop().run_in_executor(self._thread, self._write, _CHARGE, [row])
 

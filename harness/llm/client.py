@@ -95,7 +95,7 @@ class ChatClient:
             return stored
         key = request.key.encode()
         self.counts.flight += key in self._flight
-        return await self._flight.share(key, lambda: self._find(backbone, request))
+        return await self._flight.run_once(key, lambda: self._find(backbone, request))
 
     async def _find(self, backbone: str, request: Request) -> Reply:
         for log in self._shared:

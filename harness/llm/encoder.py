@@ -199,7 +199,7 @@ class Embeddings:
         key = hashlib.sha256(f"{self.encoder.identity}\0{text}".encode()).digest()
         cached = self._cache.get("embeddings", key)
         if cached is None:
-            return await self._in_flight.share(key, lambda: self._in_thread(key, text))
+            return await self._in_flight.run_once(key, lambda: self._in_thread(key, text))
         return _unpack(cached)
 
     async def __aexit__(self, *_: object) -> None:

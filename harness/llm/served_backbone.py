@@ -24,7 +24,7 @@ from harness.llm.servers import MalformedReplyError, Server, find_served, http_c
 
 logger = logging.getLogger(__name__)
 
-# Commits model, prompt and completion tokens of a reply that can be no answer.
+# Commits model, prompt and completion tokens of an unusable reply that was paid for.
 Charge = Callable[[str, int, int], Awaitable[None]]
 
 MAX_FAILURES = 12
@@ -91,7 +91,7 @@ class ServedBackbone:
                     answers_others = self._replied_at > last and not isinstance(error, openai.RateLimitError)
                     failures += answers_others or isinstance(error, MalformedReplyError)
                     last = time.monotonic()
-                    if await self._fails_alone(request, error, began):
+                    if await self._is_calls_fault(request, error, began):
                         failures = MAX_FAILURES
                 raise
 
@@ -162,7 +162,7 @@ class ServedBackbone:
         return server
 
     async def _count(self, request: Request, server: Server, error: MalformedReplyError) -> None:
-        """Charge a reply that can be no answer; UserError if the server is unlikely ever to give one."""
+        """Record the tokens of an unusable reply; UserError if the server is unlikely ever to give a usable one."""
         if error.tokens is not None:
             await self._charge(request.model, *error.tokens)
         server.uncountable += bool(error.cure)
@@ -172,10 +172,10 @@ class ServedBackbone:
                 "(finished calls are kept)"
             ) from error
 
-    async def _fails_alone(self, request: Request, error: Exception, began: float) -> bool:
-        """Return whether the call is at fault: no call has had a reply for long, but a probe has.
+    async def _is_calls_fault(self, request: Request, error: Exception, began: float) -> bool:
+        """Return whether this call is at fault and not its servers: none has replied for OUTAGE_S, yet to a probe.
 
-        Raises UserError if no server has replied for long, nor replies to the probe.
+        Raises UserError if none has replied for OUTAGE_S, nor replies to the probe.
         """
         while True:
             silence = time.monotonic() - max(began, self._replied_at)
@@ -185,7 +185,7 @@ class ServedBackbone:
                     "%s does not answer at %s (%s): its calls wait until it does, for at most %.0f minutes",
                     *(self._key, self._urls, with_cause(error), OUTAGE_S / 60),
                 )
-            # Another attempt at a server that hangs would take longer than the outage may.
+            # After a time-out in silence, probe before the next attempt, which could outlast OUTAGE_S.
             hangs = isinstance(error, openai.APITimeoutError) and silence >= SILENCE_S
             if silence < OUTAGE_S and not hangs:
                 return False

@@ -129,8 +129,8 @@ class Server:
         if is_simulated(fingerprint) and not is_simulated(request.revision):
             raise UserError(
                 f"{self.url} simulates {request.model}, as its replies say (system_fingerprint {fingerprint}), but "
-                "lists it without that revision, so that calls would not say what they are for, nor results that they "
-                f"are simulated; name the server itself in {endpoints_file()}, not a gateway that leaves fields out"
+                "lists it without that revision, so that results could not be marked as simulated; name the simulator "
+                f"itself in {endpoints_file()}, not a gateway that drops fields"
             )
 
     async def _listed(self, backbone: str) -> dict[str, Model]:

@@ -45,10 +45,10 @@ class Limit(Declaration):
     # Share of the questions of each split, so that every benchmark is cut in proportion; rounded up.
     share: Annotated[float, Field(gt=0, le=1)] | None = None
 
-    def count(self, questions: int, most: int | None) -> int:
-        """Return the number of questions used of a split, at most ``most``."""
+    def used_questions(self, size: int, most: int | None) -> int:
+        """Return how many of a split's ``size`` questions are used: its ``share``, and then at most ``most``."""
         # By the decimal as written, not by the nearest float: a tenth of 30 is 3.
-        part = questions if self.share is None else math.ceil(questions * Fraction(str(self.share)))
+        part = size if self.share is None else math.ceil(size * Fraction(str(self.share)))
         return part if most is None else min(part, most)
 
 

@@ -32,12 +32,12 @@ class Plan:
     @property
     def test(self) -> list[Item]:
         """Return the test questions that the preset uses."""
-        return self.data.test[: self.preset.limit.count(len(self.data.test), self.preset.limit.test)]
+        return self.data.test[: self.preset.limit.used_questions(len(self.data.test), self.preset.limit.test)]
 
     @property
     def train(self) -> list[Item]:
         """Return the training questions that the preset uses."""
-        return self.data.train[: self.preset.limit.count(len(self.data.train), self.preset.limit.train)]
+        return self.data.train[: self.preset.limit.used_questions(len(self.data.train), self.preset.limit.train)]
 
     @property
     def seed(self) -> int:

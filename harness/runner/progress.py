@@ -24,7 +24,7 @@ def progress(client: ChatClient, done: Callable[[], str]) -> Iterator[None]:
     timer: asyncio.TimerHandle
     started, calls, tokens = loop.time(), client.calls_answered, client.tokens_written
 
-    def log() -> None:
+    def report_progress() -> None:
         count = client.tokens_written - tokens
         rate = count / max(loop.time() - started, 1e-9)
         answered = client.calls_answered - calls
@@ -33,12 +33,12 @@ def progress(client: ChatClient, done: Callable[[], str]) -> Iterator[None]:
     def tick() -> None:
         nonlocal timer
         timer = loop.call_later(INTERVAL_S, tick)
-        log()
+        report_progress()
 
     timer = loop.call_later(INTERVAL_S, tick)
     try:
         yield
         if client.calls_answered > calls:
-            log()
+            report_progress()
     finally:
         timer.cancel()

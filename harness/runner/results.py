@@ -97,8 +97,8 @@ def write(
     """
     tables: Mapping[str, Iterable[Mapping[str, Any]]] = {
         "items": (item_row(each, utility) for each in answered),
-        "calls": (row for each in answered for row in rows(each.trajectory, "calls")),
-        "decisions": (row for each in answered for row in rows(each.trajectory, "decisions")),
+        "calls": (row for each in answered for row in trajectory_rows(each.trajectory, "calls")),
+        "decisions": (row for each in answered for row in trajectory_rows(each.trajectory, "decisions")),
     }
     digest = hashlib.sha256(orjson.dumps(identity, option=orjson.OPT_SORT_KEYS))
     for name, table in tables.items():
@@ -151,7 +151,7 @@ def _by_item(table: Iterable[dict[str, Any]]) -> defaultdict[str, list[dict[str,
     return rows
 
 
-def rows(trajectory: Trajectory, kind: str) -> Iterator[dict[str, Any]]:
+def trajectory_rows(trajectory: Trajectory, kind: str) -> Iterator[dict[str, Any]]:
     """Iterate over the rows of ``"calls"`` or ``"decisions"`` of one question."""
     for record in getattr(trajectory, kind):
         yield {"item_id": trajectory.item.id, **dataclasses.asdict(record)}
@@ -172,8 +172,8 @@ def write_table(path: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]
             writer.write_table(pa.Table.from_pylist(group, schema=schema))
 
 
-def rows_of(path: Path, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
-    """Iterate over the rows of a table, with all columns or some, one row group in memory."""
+def read_rows(path: Path, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
+    """Iterate over the rows of a parquet file, with all columns or some, one row group in memory."""
     with pq.ParquetFile(path) as file:
         for number in range(file.num_row_groups):
             yield from file.read_row_group(number, columns=columns).to_pylist()

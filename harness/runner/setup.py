@@ -111,7 +111,7 @@ def as_served(backbone: Backbone, served: Served) -> Backbone:
 
 
 def spending_of(plan: Plan, log: Path | None = None) -> Spending | None:
-    """Return the use of the preset's budget for a process that writes a log, or None without a budget."""
+    """Return the tracker of the preset's budget, None if it has none; ``log`` is the one this process writes."""
     name, budget = plan.preset.name, plan.preset.budget
     if budget is None:
         return None

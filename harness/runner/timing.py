@@ -111,7 +111,7 @@ async def answer_all(method: Method, items: Sequence[Item], runtime: Runtime, in
         nonlocal done
         context = runtime.context(item)
         trajectory = context.close(await method.solve(item, context))
-        runtime.errors.note(trajectory.failed_call)
+        runtime.errors.count_attempt(trajectory.failed_call)
         done += 1
         return trajectory
 

@@ -51,7 +51,7 @@ class VerdictCache:
                 self._in_this_process[digest] = verdict
             return verdict
 
-        return await self._in_flight.share(digest, decide_and_store)
+        return await self._in_flight.run_once(digest, decide_and_store)
 
     async def close(self) -> None:
         """Cancel what is being decided."""

@@ -38,7 +38,8 @@ _LOG_EVERY = 200
 TRIAL_S = 5
 # For one variant. A wrong program is graded again with every reply that holds it, so it has to fail fast.
 _VARIANT_S = 0.2
-# Leaves two letters for every variant, of all its checks and of the visible ones: passed, failed, slow.
+# Leaves two letters for every variant, the outcomes of all its checks and of the visible ones: p for passed, f for
+# failed, s for slow.
 _TRIAL = f"""
 import contextlib, io, signal
 
@@ -88,7 +89,7 @@ async def build_calibration(
         lengths = sorted(map(tokens.count, answers))
         calibrations[key] = BenchmarkCalibration(
             checksum=checksum(pool.pool),
-            fit=fit(key, pool.test, list(backbones), settings),
+            fit=fit_benchmark(key, pool.test, list(backbones), settings),
             tokens={style: mean_tokens(settings, key, style, backbones, question_tokens) for style in STYLES},
             floors=tuple(lengths[int((place + 0.5) / _QUANTILES * len(lengths))] for place in range(_QUANTILES)),
             right=programs.right,
@@ -128,7 +129,8 @@ async def programs_for(item: Item, benchmark: Benchmark, sandbox: Sandbox) -> tu
     mutants = dict.fromkeys(canonical(mutant) for mutant in benchmark.wrong_answers(item))
     sources = list(dict.fromkeys([bare, *mutants, hollow]))
     outcomes = await _try(sources, task, sandbox)
-    if outcomes is None:  # one of them took the process down
+    if outcomes is None:
+        # One of them took the process down; that one counts as slow ("sf"), so it is no wrong program.
         outcomes = [(await _try([source], task, sandbox) or ["sf"])[0] for source in sources]
     results = dict(zip(sources, outcomes, strict=True))
     failing = [
@@ -151,7 +153,7 @@ def _select(failing: Sequence[WrongProgram]) -> list[WrongProgram]:
 
 
 async def _try(sources: Sequence[str], task: CodeTask, sandbox: Sandbox) -> list[str] | None:
-    """Return the two letters of each program, or None if the trial did not end."""
+    """Return the two letters of each program (see ``_TRIAL``), or None if the trial did not end."""
     values = {"sources": list(sources), "setup": task.setup, "checks": task.checks, "visible": "\n".join(task.visible)}
     trial = "".join(f"{name} = {value!r}\n" for name, value in values.items()) + _TRIAL
     execution = await sandbox.run(Program(trial, show="results"))
@@ -169,7 +171,7 @@ _DECIMALS = 6
 _QUANTILES = 21
 
 
-def fit(benchmark: str, items: Sequence[Item], backbones: Sequence[str], settings: Settings) -> Fit:
+def fit_benchmark(benchmark: str, items: Sequence[Item], backbones: Sequence[str], settings: Settings) -> Fit:
     """Fit abilities and effects of styles to the test questions; UserError without questions or a published number."""
     if not items:
         raise UserError(f"{benchmark} has no test questions to calibrate on; raise limit: {{test: ...}}")

@@ -157,7 +157,7 @@ class Answers:
         return None if mentioned is None else Stance(mentioned, mentioned == self.right, is_final=False)
 
     def mention(self, answer: str) -> str:
-        """Return the name of an answer in running text, followed there by a blank, before anyone commits to it."""
+        """Return how a reply mentions an answer without stating it as final; in the text a blank follows."""
         if self.item.code is not None:
             lines = [line for line, owner in self._owners_of_lines.items() if owner == answer]
             return f"the line `{lines[0] if lines else answer.strip().splitlines()[-1].strip()}`"

@@ -19,7 +19,7 @@ from harness.simulator import tokens
 from harness.simulator.calibration import Calibration
 from harness.simulator.contributions import Answers, Reading, Stance, stances, weigh
 from harness.simulator.parameters import Parameters
-from harness.simulator.response_model import affinity, difficulty, fit, log_location, overload, pull, sigmoid
+from harness.simulator.response_model import affinity, difficulty, log_location, overload, pull, role_fit, sigmoid
 
 T = TypeVar("T")
 Stances = Sequence[Stance | None]
@@ -66,7 +66,7 @@ def _answer(
         values.slope * (fitted.ability[backbone] - difficulty(item.question, item.difficulty, values))
         + affinity(item.question, backbone, values)
         + (fitted.style[turn.style][backbone] if turn.style != "direct" else 0.0)
-        + fit(reading.role, item.benchmark, item.question, values)
+        + role_fit(reading.role, item.benchmark, item.question, values)
         + pull(evidence, fitted.accuracy[backbone], turn.kind == "aggregate", values)
         - overload(evidence, values)
     )
@@ -90,6 +90,10 @@ def wrong_answer(answers: Answers, values: Parameters, key: str) -> str:
 
 
 def _ending(answers: Answers, turn: Turn, stated: Stances, answer: str) -> str:
+    """Return the last sentence of a reply, as the turn asks.
+
+    That is a letter, a verdict on the last contribution, a mention of the answer, or the final answer.
+    """
     if turn.form == "letter" and stated:
         agreeing = (at for at, stance in enumerate(stated) if stance and answers.same(stance.answer, answer))
         return f"Candidate {string.ascii_uppercase[next(agreeing, 0) % 26]}"

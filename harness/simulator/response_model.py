@@ -46,7 +46,7 @@ def affinity(question: str, backbone: str, parameters: Parameters) -> float:
     return parameters.disagreement_sd * rng.normal("affinity", question, backbone)
 
 
-def fit(role: Role | None, benchmark: str, question: str, parameters: Parameters) -> float:
+def role_fit(role: Role | None, benchmark: str, question: str, parameters: Parameters) -> float:
     """Return how well a role suits a benchmark and a question, in logits; 0 without a role."""
     if role is None:
         return 0.0

@@ -22,7 +22,7 @@ from harness.agents.trajectory import Answered, Context, Episode, Trajectory, ro
 from harness.benchmarks.items import Item
 from harness.concurrency import LongestFirstSemaphore
 from harness.files import write_atomically
-from harness.runner.results import CALLS, DECISIONS, rows, rows_of, write_table
+from harness.runner.results import CALLS, DECISIONS, read_rows, trajectory_rows, write_table
 from harness.training import checkpoint
 from harness.training.checkpoint import Checkpoint
 
@@ -121,14 +121,14 @@ class Training:
         result = await work(context)
         trajectory = context.close("")
         self._trajectories.append((episode, trajectory))
-        self._runtime.errors.note(trajectory.failed_call)
+        self._runtime.errors.count_attempt(trajectory.failed_call)
         return result
 
     def resume(self) -> Checkpoint | None:
         """Return the checkpoint to resume from, None to begin; delete those of another training or with lost files."""
         for torn in self._checkpoints.glob(".*"):
             torn.unlink()
-        epochs = self._finished_epochs()
+        epochs = self._resumable_epochs()
         if not epochs:
             return None
         stored = checkpoint.load(self._checkpoint(epochs[-1]))
@@ -199,15 +199,15 @@ class Training:
         write_atomically(self._folder / CHECKPOINT, self._checkpoint(self._finished).read_bytes())
         for name, schema in TABLES.items():
             pieces = (self._piece(epoch, name) for epoch in range(self._finished + 1))
-            table = (row for piece in pieces for row in rows_of(piece))
+            table = (row for piece in pieces for row in read_rows(piece))
             write_table(self._folder / f"{name}.parquet", schema, table, simulated=self._facts["simulated"])
 
     def _rows(self, kind: str) -> Iterator[Mapping[str, Any]]:
         for episode, trajectory in self._trajectories:
-            yield from ({**episode._asdict(), **row} for row in rows(trajectory, kind))
+            yield from ({**episode._asdict(), **row} for row in trajectory_rows(trajectory, kind))
 
-    def _finished_epochs(self) -> list[int]:
-        """Return the epochs that training can resume from, which is the last: it alone has the optimiser's state."""
+    def _resumable_epochs(self) -> list[int]:
+        """Return the finished epochs with the optimiser's state, ascending; normally only the last."""
         optimisers = self._checkpoints.glob(f"epoch-*{_OPTIMISER}.safetensors")
         epochs = sorted(int(path.name.split(".")[0].removeprefix("epoch-")) for path in optimisers)
         return [epoch for epoch in epochs if self._checkpoint(epoch).exists()]
@@ -216,7 +216,7 @@ class Training:
         epochs = range(finished + 1)
         if not all(self._piece(epoch, name).exists() for epoch in epochs for name in TABLES):
             return False
-        calls = (row for epoch in epochs for row in rows_of(self._piece(epoch, "training_calls"), ["key"]))
+        calls = (row for epoch in epochs for row in read_rows(self._piece(epoch, "training_calls"), ["key"]))
         return all(self._has_call(row["key"]) for row in calls)
 
     def _piece(self, epoch: int, name: str) -> Path:

@@ -69,16 +69,16 @@ class Doubling:
 
 async def test_a_failure_reaches_everyone_of_its_batch_and_nobody_else() -> None:
     batcher = Batcher(Doubling(bad=2), most=3)
-    results = await asyncio.gather(*map(batcher.ask, range(5)), return_exceptions=True)
+    results = await asyncio.gather(*map(batcher.submit, range(5)), return_exceptions=True)
     assert [str(one) for one in results[:3]] == ["2 cannot be doubled"] * 3
     assert results[3:] == [6, 8]
-    assert await batcher.ask(1) == 2
+    assert await batcher.submit(1) == 2
 
 
 async def test_one_who_gave_up_is_left_out_and_takes_nothing_from_the_others() -> None:
     doubling = Doubling(bad=1)
     batcher = Batcher(doubling, most=10)
-    tasks = [asyncio.create_task(batcher.ask(number)) for number in range(3)]
+    tasks = [asyncio.create_task(batcher.submit(number)) for number in range(3)]
     await asyncio.sleep(0)
     tasks[1].cancel()
     assert await asyncio.gather(tasks[0], tasks[2]) == [0, 4]
@@ -94,7 +94,7 @@ def test_everyone_gets_the_own_result_whatever_the_moment(turns: list[int], most
     async def late(number: int, wait: int) -> int:
         for _ in range(wait):
             await asyncio.sleep(0)
-        return await batcher.ask(number)
+        return await batcher.submit(number)
 
     async def everyone() -> list[int]:
         return await asyncio.gather(*(late(number, wait) for number, wait in enumerate(turns)))

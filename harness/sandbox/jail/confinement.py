@@ -31,8 +31,11 @@ def isolate(policy: Policy) -> None:
     linux.enter_namespaces(policy.prefix, policy.mounts, policy.box)
 
 
-def file_rules(policy: Policy, box: str | None) -> tuple[int | None, list[int]]:
-    """Return Landlock rules as a descriptor, if the level has any, and others to keep open; ``box`` may be written."""
+def prepare_file_access(policy: Policy, box: str | None) -> tuple[int | None, list[int]]:
+    """Return the Landlock ruleset, if the level has one, and other descriptors to keep open; ``box`` may be written.
+
+    As root, redirect imports through those other descriptors.
+    """
     pinned = []
     if policy.program_user is not None and os.geteuid() == 0 and sys.platform == "linux":
         # An interpreter in the home directory of root cannot be reached by another user, although the library itself

@@ -14,7 +14,16 @@ import time
 from typing import NoReturn
 
 from . import candidate, linux, protocol
-from .confinement import FULL, RLIMIT, Policy, confine_fork_server, confine_program, file_rules, isolate, keep_only
+from .confinement import (
+    FULL,
+    RLIMIT,
+    Policy,
+    confine_fork_server,
+    confine_program,
+    isolate,
+    keep_only,
+    prepare_file_access,
+)
 from .protocol import CROWDED, WALL, Channel
 
 # In a private root the kernel counts files; elsewhere this process looks every so often.
@@ -54,7 +63,7 @@ class _ForkServer:
         self._policy = policy
         self._control = control
         candidate.rehearse()
-        self._rules, pinned = file_rules(policy, policy.box)
+        self._rules, pinned = prepare_file_access(policy, policy.box)
         self._kept = [*pinned, *([] if self._rules is None else [self._rules])]
         self._null = os.open(os.devnull, os.O_RDWR)
         os.chdir(policy.box)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from . import protocol
 from .candidate import describe
-from .confinement import Policy, confine_checks, file_rules
+from .confinement import Policy, confine_checks, prepare_file_access
 from .failures import remote_failure
 from .peer import Peer
 from .protocol import CHECKS, SETUP, Channel, TooLongError, UnreadableError
@@ -45,7 +45,7 @@ class Grader:
         self._control = control
         # Nobody reads the compiler's warnings about checks, and a full pipe would stop this process.
         warnings.simplefilter("ignore")
-        rules, self._pinned = file_rules(policy, None)
+        rules, self._pinned = prepare_file_access(policy, None)
         self._next_process: list[int] | None = self._receive_process()
         confine_checks(policy, rules)
 

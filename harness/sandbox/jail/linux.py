@@ -213,13 +213,17 @@ def call_filter(pid: int = _ANY_PID) -> bytes:
 
 
 def _rule(name: str, argument: int, test: int, values: Sequence[int], verdict: int, otherwise: int) -> bytes:
-    """Return the steps for a call: ``verdict`` if a value passes the test against the low half of an argument."""
+    """Return the seccomp BPF instructions for one system call.
+
+    They return ``verdict`` if the low half of an argument passes the test against any value, else ``otherwise``.
+    """
     load = _step(_LOAD, _FIRST_ARGUMENT + 8 * argument)
     tests = [_step(test, value, len(values) - place, 0) for place, value in enumerate(values)]
     return _for(name, [load, *tests, _step(_RETURN, otherwise), _step(_RETURN, verdict)])
 
 
 def _for(name: str, steps: list[bytes]) -> bytes:
+    """Return BPF instructions that run ``steps`` for the system call of this name and skip them for all others."""
     return _step(_IF_EQUAL, number(name) or 0, 0, len(steps)) + b"".join(steps)
 
 

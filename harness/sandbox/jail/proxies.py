@@ -87,7 +87,9 @@ class Remote:
         raise TypeError(f"a {self._kind} of the program cannot be copied")
 
 
-def _binary(name: str) -> Any:
+def _binary_operator(name: str) -> Any:
+    """Return the method that lets the program apply an operator; NotImplemented where the other operand is no proxy."""
+
     def ask(remote: Remote, other: object) -> Any:
         return remote._peer.ask(name, remote, other) if isinstance(other, Remote) else NotImplemented
 
@@ -95,6 +97,7 @@ def _binary(name: str) -> Any:
 
 
 def _ordering(name: str) -> Any:
+    """Return the method that lets the program compare; ValueError if it finds an object both less and greater."""
     opposite = "gt" if name in ("lt", "le") else "lt"
 
     def ask(remote: Remote, other: object) -> Any:
@@ -108,7 +111,7 @@ def _ordering(name: str) -> Any:
     return ask
 
 
-for _names, _method in ((UNARY, _operation), (BINARY, _binary), (ORDERINGS, _ordering)):
+for _names, _method in ((UNARY, _operation), (BINARY, _binary_operator), (ORDERINGS, _ordering)):
     for _name in _names:
         setattr(Remote, f"__{_name.strip('_')}__", _method(_name))
 

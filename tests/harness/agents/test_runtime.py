@@ -63,9 +63,9 @@ def failed(error: str, backbone: str = "small") -> Call:
 def stopped_by(share: ErrorShare, *calls: Call) -> str:
     *before, last = calls
     for call in before:
-        share.note(call)
+        share.count_attempt(call)
     with pytest.raises(UserError) as caught:
-        share.note(last)
+        share.count_attempt(last)
     return str(caught.value)
 
 
@@ -73,7 +73,7 @@ def stopped_by(share: ErrorShare, *calls: Call) -> str:
 def test_the_share_of_failed_attempts_is_taken_over_at_least_twenty(limit: float, attempts: int, allowed: int) -> None:
     share = ErrorShare(limit)
     for _ in range(attempts - allowed):
-        share.note(None)
+        share.count_attempt(None)
     message = stopped_by(share, *[failed("down")] * (allowed + 1))
     assert message.startswith(f"{allowed + 1} of {attempts + 1} attempts failed")
 
@@ -87,7 +87,7 @@ def test_the_most_frequent_errors_are_named_with_their_number_and_their_place() 
         "5 x 'Error code: 500' from large at http://two:8002/v1, "
         "3 x 'Error code: 400 - 5321 tokens > 4096' from small at http://one:8001/v1, "
         "2 x 'reset' from small at http://one:8001/v1, 2 others. "
-        "Mend the cause, then `gmr retry` asks them again"
+        "Fix the cause, then `gmr retry` asks the failed calls again"
     )
     message = stopped_by(ErrorShare(0.0), failed("<html>\n  <body>" + "x" * 10_000))
     assert "1 x '<html> <body>xxx" in message

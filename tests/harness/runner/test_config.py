@@ -200,4 +200,4 @@ def test_an_entry_may_have_other_seeds_and_ask_more_backbones_than_that_of_its_r
 @given(st.integers(1, 20_000), st.integers(1, 1000), st.none() | st.integers(1, 50))
 def test_a_share_of_a_split_is_exact_rounded_up_and_bounded(questions: int, thousandths: int, most: int | None) -> None:
     share = math.ceil(Fraction(questions * thousandths, 1000))
-    assert Limit(share=thousandths / 1000).count(questions, most) == min(share, most or share)
+    assert Limit(share=thousandths / 1000).used_questions(questions, most) == min(share, most or share)

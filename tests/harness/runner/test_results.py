@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.runner import results
-from harness.runner.results import CALLS, DECISIONS, rows_of, write_table
+from harness.runner.results import CALLS, DECISIONS, read_rows, write_table
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
 
@@ -26,8 +26,8 @@ def test_a_table_is_what_pyarrow_writes_in_row_groups_of_one_size(
     whole = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows(number), schema=SCHEMA), whole, compression="zstd", row_group_size=10)
     assert (tmp_path / "table").read_bytes() == whole.getvalue()
-    assert list(rows_of(tmp_path / "table")) == rows(number)
-    assert [row["number"] for row in rows_of(tmp_path / "table", ["number"])] == list(range(number))
+    assert list(read_rows(tmp_path / "table")) == rows(number)
+    assert [row["number"] for row in read_rows(tmp_path / "table", ["number"])] == list(range(number))
     metadata = pq.read_metadata(tmp_path / "table")
     assert [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)] == groups
 

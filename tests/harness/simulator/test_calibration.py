@@ -22,7 +22,7 @@ from harness.errors import UserError
 from harness.llm.backbones import Backbone
 from harness.sandbox import Limits, Outcome, Program, Sandbox
 from harness.simulator import Calibration, SimulatedEndpoint, tokens
-from harness.simulator.build import build_calibration, fit, mean_tokens, programs_for
+from harness.simulator.build import build_calibration, fit_benchmark, mean_tokens, programs_for
 from harness.simulator.contributions import QuestionIndex
 from harness.simulator.parameters import STYLES, Settings
 from harness.simulator.response_model import affinity, difficulty, log_location, sigmoid
@@ -37,8 +37,8 @@ relaxed = hypothesis_settings(deadline=None)
 @pytest.mark.parametrize(("key", "items"), [("gsm_hard", word_problems(300)), ("humaneval", mini("humaneval", 160))])
 def test_expected_accuracy_is_the_published_one(key: str, items: list[Item], settings: Settings) -> None:
     values = settings.parameters
-    found = fit(key, items, POOL, settings)
-    assert found == fit(key, items[::-1], POOL, settings)
+    found = fit_benchmark(key, items, POOL, settings)
+    assert found == fit_benchmark(key, items[::-1], POOL, settings)
     for style in STYLES:
         for backbone, published in settings.accuracy[key][style].items():
             effect = 0.0 if style == "direct" else found.style[style][backbone]
@@ -59,9 +59,9 @@ def test_expected_accuracy_is_the_published_one(key: str, items: list[Item], set
 
 def test_what_cannot_be_calibrated_is_refused(settings: Settings, backbones: dict[str, Backbone]) -> None:
     with pytest.raises(UserError, match="no test questions"):
-        fit("gsm_hard", [], POOL, settings)
+        fit_benchmark("gsm_hard", [], POOL, settings)
     with pytest.raises(UserError, match="'gpt-0' on 'gsm_hard' to; add it to stated_accuracy > gsm_hard > direct"):
-        fit("gsm_hard", word_problems(5), ["gpt-0"], settings)
+        fit_benchmark("gsm_hard", word_problems(5), ["gpt-0"], settings)
     with pytest.raises(UserError, match=r"no reply length.*'trivia'"):
         mean_tokens(settings, "trivia", "direct", backbones, 60.0)
 
