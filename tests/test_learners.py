@@ -185,7 +185,7 @@ async def test_rollouts_of_an_earlier_policy_are_refused_and_change_nothing(
 
     def learn_twice(learning: Any, *arguments: Any) -> Any:
         measures, before = learn(learning, *arguments), learning.learned()
-        with pytest.raises(RuntimeError, match="the update is not on-policy"):
+        with pytest.raises(RuntimeError, match="is not on-policy"):
             learn(learning, *arguments)
         assert all(np.array_equal(value, before[key]) for key, value in learning.learned().items())
         return measures
