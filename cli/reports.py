@@ -64,14 +64,16 @@ def write(name: str, preset: Preset) -> list[Path]:
     Raises:
         UserError: if the name is unknown, or a table or figure lacks cells.
     """
-    from analysis import page, table
-
     folder = layout.REPORTS / preset.name
     if name == "page":
+        from analysis import page
+
         files = [folder / "index.html"]
         if lacking := page.write(preset, artefacts_of(preset)):
             logging.info("%d further tables and figures can be made: snakemake --cores all %s", len(lacking), *files)
     else:
+        from analysis import table
+
         files = table.write(registry.artefact(name).build(preset), folder, name)
     note_made(name, preset)
     return files

@@ -46,6 +46,11 @@ class Job:
         ]
         return " ".join([self.rule.removeprefix("learned_"), *words])
 
+    @property
+    def has_failed(self) -> bool:
+        """Return whether the job ended without its outputs."""
+        return self.failure is not None or self.was_stopped
+
 
 class LogHandler(LogHandlerBase):
     """Prints events of Snakemake as single lines."""
@@ -72,9 +77,9 @@ class LogHandler(LogHandlerBase):
                 self._announce(fields)
             case LogEvent.JOB_STARTED:
                 for number in fields["jobs"]:
-                    if number in self._jobs:
-                        self._jobs[number].start = time.monotonic()
-                        self._jobs[number].failure = None  # Tried again, as in profiles/slurm.
+                    if job := self._jobs.get(number):
+                        job.start = time.monotonic()
+                        job.failure, job.was_stopped = None, False  # Tried again, as in profiles/slurm.
             case LogEvent.JOB_FINISHED:
                 self._finish(fields["job_id"])
             case LogEvent.JOB_ERROR:
@@ -138,7 +143,7 @@ class LogHandler(LogHandlerBase):
         for job in finished:
             durations[job.rule].append(job.duration or 0.0)
         means = {rule: fmean(times) for rule, times in durations.items()}
-        running = [job for job in self._jobs.values() if job.duration is None and job.failure is None]
+        running = [job for job in self._jobs.values() if job.duration is None and not job.has_failed]
         left = self._planned - Counter(job.rule for job in (*finished, *self._failed()))
         if not left or any(rule in _CELLS and rule not in means for rule in left):
             return ""
@@ -159,7 +164,7 @@ class LogHandler(LogHandlerBase):
         self._print(f"{'failed' if error else 'ended without a message'}: {job.name}")
 
     def _failed(self) -> list[Job]:
-        return [job for job in self._jobs.values() if job.failure or job.was_stopped]
+        return [job for job in self._jobs.values() if job.has_failed]
 
     def _end(self, error: str) -> None:
         """Print, once, which jobs failed and why, or the error that ended the run before any did."""

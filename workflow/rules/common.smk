@@ -2,7 +2,6 @@
 import os
 import re
 import sys
-from functools import cache
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -15,11 +14,6 @@ from harness.errors import UserError
 from harness.runner import config as suite
 from harness.runner import config_hash, layout
 from harness.runner.config import Cell
-
-
-def stop(error):
-    """End Snakemake with one line."""
-    sys.exit(f"error: {error}")
 
 
 # --config preset=NAME chooses the preset; every other key overrides one of its keys.
@@ -41,7 +35,7 @@ try:
     suite.check_presets([config["preset"]])
     load_preset(config["preset"])
 except UserError as error:
-    stop(error)
+    sys.exit(f"error: {error}")
 parent.prepare_jobs()
 
 
