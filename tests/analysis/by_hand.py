@@ -9,7 +9,7 @@ from scipy import stats
 
 
 def mcnemar(first: int, second: int) -> float:
-    """The exact two-sided p."""
+    """Return the exact two-sided p."""
     total = first + second
     tail = sum(math.comb(total, k) for k in range(min(first, second) + 1)) / 2**total
     return min(1.0, 2 * tail)

@@ -37,13 +37,13 @@ def digest(*parts: object) -> str:
 
 
 def title(method: str) -> str:
-    """What tables call a method of the configuration, or one that it does not have."""
+    """Return what tables call a method of the configuration, or one that it does not have."""
     return methods()[method].title if method in methods() else f"The {method}"
 
 
 @functools.cache
 def settings(method: str) -> dict[str, Any]:
-    """Every setting of a method of the configuration; none of one that it does not have."""
+    """Return every setting of a method of the configuration; none of one that it does not have."""
     entry = methods().get(method)
     return settings_of(entry.module, entry.config).model_dump(mode="json") if entry else {}
 
@@ -56,7 +56,7 @@ def verdicts(right: int, n: int) -> list[bool]:
 def run_record(
     method: str, backbone: str, benchmark: str, seed: int, n: int, n_train: int = 0, **changes: Any
 ) -> dict[str, Any]:
-    """The contents of ``run.json``; ``changes`` replace top-level keys."""
+    """Return the contents of ``run.json``; ``changes`` replace top-level keys."""
     record: dict[str, Any] = {
         "schema": 1,
         "preset": "embedded",
@@ -109,7 +109,7 @@ def write(
     per_epoch: int = 100,
     **changes: Any,
 ) -> Path:
-    """A cell folder below ``root``; a cell that is written twice is replaced.
+    """Write a cell folder below ``root``; a cell that is written twice is replaced.
 
     Args:
         updates: The measures of each update; None for a method that does not learn, () for one left as initialised.
@@ -169,7 +169,7 @@ def decision(
 
 
 def trajectory(item: int, *steps: Step) -> list[dict[str, Any]]:
-    """All draws of both memory gates, steps counted from 1 as in the log."""
+    """Return all draws of both memory gates, steps counted from 1 as in the log."""
     choice = {True: "yes", False: "no"}
     found = []
     for step, (opened, written) in enumerate(steps, 1):
@@ -179,7 +179,7 @@ def trajectory(item: int, *steps: Step) -> list[dict[str, Any]]:
 
 
 def timing(cell: Path, folder: Path, /, **changes: Any) -> Path:
-    """A timing job of a cell, of 6 seconds; ``changes`` replace top-level keys."""
+    """Write a timing job of a cell, of 6 seconds; ``changes`` replace top-level keys."""
     run = json.loads((cell / "run.json").read_text())
     document = {
         **{name: run[name] for name in ("preset", "method", "benchmark", "backbone", "seed", "simulated")},

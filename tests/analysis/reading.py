@@ -152,6 +152,6 @@ ablation, paradigm, roles = (
 
 
 def words(picture: Picture) -> str:
-    """All text of a picture, line breaks and other white space as one blank."""
+    """Return all text of a picture, line breaks and other white space as one blank."""
     texts = picture.findobj(Text)
     return " ".join(" ".join(text.get_text() for text in texts if isinstance(text, Text)).split())

@@ -16,7 +16,7 @@ from harness.errors import UserError
 
 
 def refusal(call: Callable[[], Any]) -> str:
-    """The one line a user reads."""
+    """Return the one line a user reads."""
     with pytest.raises(UserError) as caught:
         call()
     assert "\n" not in str(caught.value)
@@ -78,7 +78,7 @@ def test_a_damaged_cell_is_refused(write_cell, damage, named):
 
 
 def served(**changes):
-    """The identity of a simulated backbone."""
+    """Return the identity of a simulated backbone."""
     known = {"model": "org/A", "served_by": "simulated", "revision": "r1", "calibration": "w1"}
     return {"backbones": {"a": {**known, "revision_confirmed": True, **changes}}}
 

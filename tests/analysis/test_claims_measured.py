@@ -42,7 +42,7 @@ def run_of(cells: Sequence[Path], seeds: Any = ONE, timings: Any = None) -> Run:
 
 
 def part(quantity: Quantity, cells: Sequence[Path], seeds: Any = ONE, timings: Any = None, **declared: Any) -> Part:
-    """The only part of a claim, judged against some cells."""
+    """Return the only part of a claim, judged against some cells."""
     ((found,),) = judge([claim("a", "b", "points", **declared)(quantity)], run_of(cells, seeds, timings))
     return found
 

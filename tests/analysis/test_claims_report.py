@@ -26,7 +26,7 @@ Some = tuple[list[Path], Sequence[Claim]]
 
 @pytest.fixture
 def some(write_cell: Any) -> Some:
-    """Every row of the main table on one benchmark, and a few claims."""
+    """Return every row of the main table on one benchmark, and a few claims."""
     kept = ("row_averages", "best_on_four", "gsm_same_pattern", "without_llm_router", "gate_entropy", "seed_overall")
     chosen = {one.key: one for one in CLAIMS if one.key in kept}
     chosen["best_on_four"] = replace(chosen["best_on_four"], over=[["gsm_hard"]])

@@ -23,7 +23,7 @@ LIMIT = 0.025
 def outcome(
     random: np.random.Generator, n: int, discordant: float, rivals: int = 1, lead: float = 0.0, seeds: int = 1
 ) -> str:
-    """The verdict on a method, said to be ahead of every rival, from one sample; in truth it is by ``lead``.
+    """Return the verdict on a method, said to be ahead of every rival, from one sample; in truth it is by ``lead``.
 
     Each rival differs from it on a share of the questions; of several seeds each training does by itself.
     """
@@ -41,14 +41,14 @@ def outcome(
 
 
 def rates(samples: int, n: int, discordant: float, **given: float) -> tuple[float, float]:
-    """The shares of the samples in which the claim fails and holds."""
+    """Return the shares of the samples in which the claim fails and holds."""
     random = np.random.default_rng(n)
     found = [outcome(random, n, discordant, **given) for _ in range(samples)]
     return found.count(FAILS) / samples, found.count(HOLDS) / samples
 
 
 def covered(samples: int, n: int, right: float, spread: float) -> float:
-    """The share of the intervals over three seeds that cover the accuracy over all questions and trainings.
+    """Return the share of the intervals over three seeds that cover the accuracy over all questions and trainings.
 
     Questions have logits of standard deviation 2, trainings of ``spread``.
     """

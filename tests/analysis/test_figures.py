@@ -59,7 +59,7 @@ def test_every_format_says_that_it_is_simulated(figure: Figure, tmp_path: Path) 
 
 
 def files(module: str, folders: Iterable[Path]) -> bytes:
-    """Every file of a figure, one after the other."""
+    """Return every file of a figure, one after the other."""
     figure = import_module(module).build(Source.of(list(folders)))
     made = drawing.pictures(figure)
     return made["png"] + made["pdf"] + made["svg"] + table.csv(figure.frame, figure.warning).encode()

@@ -19,7 +19,7 @@ FIVE = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")
 
 
 def place(table: Table, group: str, *labels: str) -> Entry:
-    """The measured entry of a row."""
+    """Return the measured entry of a row."""
     return table.entry(group, "Meas.", *labels)
 
 

@@ -35,7 +35,7 @@ def cells(seeds: Sequence[Sequence[bool]], costs: Sequence[Sequence[float]] | No
 
 
 def counts(both: int, first: int, second: int, neither: int) -> tuple[list[bool], list[bool]]:
-    """The verdicts of two methods with these counts of questions."""
+    """Return the verdicts of two methods with these counts of questions."""
     here = [True] * (both + first) + [False] * (second + neither)
     return here, [True] * both + [False] * first + [True] * second + [False] * neither
 

@@ -59,7 +59,7 @@ TEST = {"e0": TRAIN["t0"].upper(), "e1": LONG.format(120, 12, 38), **NEW, "e3": 
 
 @pytest.fixture
 def leaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Table]:
-    """The table of prepared questions in a folder of their own, by benchmark those of the test."""
+    """Return the table of prepared questions in a folder of their own, by benchmark those of the test."""
     monkeypatch.chdir(tmp_path)
 
     def leaks(**tests: dict[str, str]) -> Table:

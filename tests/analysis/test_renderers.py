@@ -22,7 +22,7 @@ from tests.analysis.reading import Html, main_table
 
 
 def tiny(text: str = "text", simulated: bool = True) -> Table:
-    """A small table with a given text wherever text may stand."""
+    """Return a small table with a given text wherever text may stand."""
     entries = [Entry("12.34", BEST, "†", "+1.00", "10.0–14.0")] * 3
     return Table(
         label="tiny",
@@ -85,7 +85,7 @@ def test_bytes_depend_on_the_cells_alone(tmp_path, write_cell):
 
 
 def compiled(table: Table, folder: Path) -> str:
-    """What pdflatex logged of a table on a page of its own."""
+    """Return what pdflatex logged of a table on a page of its own."""
     (folder / "fragment.tex").write_text(latex(table))
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", ROOT / "analysis" / "one_table.tex"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=120)

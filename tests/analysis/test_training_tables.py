@@ -152,7 +152,7 @@ def trained(folder: Path, epochs: int = 2, asked: int = 0, cost: float = 0.5) ->
 
 
 def made(make: Any, method: str, chosen: Sequence[dict[str, Any]] = (), seed: int = 0, **changes: Any) -> Path:
-    """A cell after two epochs of one update, each on two attempts at three questions."""
+    """Return a cell after two epochs of one update, each on two attempts at three questions."""
     log = [{"trajectories": 6.0}] * 2
     return trained(make(method, seed, decisions=chosen, updates=log, per_epoch=1, n_train=3, **changes))
 

@@ -94,7 +94,7 @@ def test_the_values_of_a_sweep_are_those_of_the_run(make: Any, names: Any, setti
 
 
 def weighed(utilities: Any) -> dict[str, Any]:
-    """A training of two epochs of two updates, the second update half as large."""
+    """Return a training of two epochs of two updates, the second update half as large."""
     updates = [{"utility": one, "trajectories": size} for one, size in zip(utilities, [96.0, 48.0] * 2, strict=True)]
     return {"updates": updates, "per_epoch": 2}
 

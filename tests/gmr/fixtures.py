@@ -41,12 +41,12 @@ MODULES = {
 
 
 def config(**changes: Any) -> Config:
-    """A configuration with a pool of roles that need no tool."""
+    """Return a configuration with a pool of roles that need no tool."""
     return Config(**{"epochs": {"default": 1}, "role_subset": {"Commonsense": 2}, **changes})
 
 
 def method(seed: int = 0, max_epochs: int | None = None, **changes: Any) -> GMR:
-    """The method over :data:`POOL`."""
+    """Return the method over :data:`POOL`."""
     gmr = GMR(setting("pool", seed=seed, benchmark="toy", max_epochs=max_epochs), config(**changes))
     gmr.pool = POOL
     return gmr
@@ -59,7 +59,7 @@ def units(rng: Generator, *shape: int) -> NDArray[np.float32]:
 
 
 def new_router(settings: Config, roles: Any, backbones: Any) -> Router:
-    """A router as a training with seed 0 begins with."""
+    """Return a router as a training with seed 0 begins with."""
     return seeded(lambda: Router(settings, roles, backbones), "initial weights", 0)
 
 
@@ -75,7 +75,7 @@ def router(seed: int = 0, *, moved: float = 0.05, profiles: Any = None, **settin
 
 
 def snapshot(seed: int = 0, **settings: Any) -> Snapshot:
-    """The decisions of a router off its starting point, over :data:`POOL`."""
+    """Return the decisions of a router off its starting point, over :data:`POOL`."""
     return Snapshot(router(seed, profiles=PROFILES, **settings))
 
 

@@ -115,7 +115,7 @@ class Plan(NamedTuple):
 
 
 async def planned(*plans: Plan, answering: Answering | None = None) -> tuple[Trajectory, Client, Trace]:
-    """A trajectory that goes as planned; unless told otherwise, the n-th reply is ``text n``."""
+    """Return a trajectory that goes as planned; unless told otherwise, the n-th reply is ``text n``."""
     client = Client()
     client.answering = answering or (lambda backbone, request: f"text {len(client.asked)}")
     context: Any = runtime(client).context(ITEMS[0])

@@ -73,13 +73,13 @@ def proposal(modification: str, **edit: Any) -> str:
 
 
 def told(instruction: str) -> str:
-    """A proposal that gives the only node of the start workflow an instruction."""
+    """Return a proposal that gives the only node of the start workflow an instruction."""
     new = {"id": "node_1", "operator": "Custom", "inputs": ["question"], "instruction": instruction}
     return proposal(f"Tell it to {instruction}", kind="replace", id="node_1", node=new)
 
 
 def by_key(backbone: str, request: Request) -> str:
-    """A proposal or a reply that follows from the request alone, right two times of three."""
+    """Return a proposal or a reply that follows from the request alone, right two times of three."""
     if is_proposal(request):
         return told(f"count {request.key[:6]}")
     return f"{request.key[:6]} {'right' if int(request.key, 16) % 3 else 'wrong'}"

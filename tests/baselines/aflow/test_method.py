@@ -27,7 +27,7 @@ TOLD = ("count", "guess", "add", "check", "list", "draw", "name")
 
 
 def level(request: Request) -> int:
-    """How many questions of eight a prompt gets right: as many as its instruction says."""
+    """Return how many questions of eight a prompt gets right: as many as its instruction says."""
     numbers = [word for word in text_of(request).partition("\n\n")[0].split() if word.isdigit()]
     return int(numbers[0]) if numbers else 2
 
@@ -38,7 +38,7 @@ def answer(request: Request) -> str:
 
 
 def searching(*proposals: str | Reply, refused: Callable[[Request], bool] = lambda request: False) -> Client:
-    """A model that proposes these edits in turn, the last again and again, and solves as it is told.
+    """Return a model that proposes these edits in turn, the last again and again, and solves as it is told.
 
     Its server refuses some requests for good.
     """

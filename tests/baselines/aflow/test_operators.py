@@ -109,7 +109,7 @@ UNTESTED = Item(id="n", benchmark="humaneval", question="def f(): ...", gold="")
 
 
 def c(*inputs: str, if_: tuple[str, str] | None = None) -> Any:
-    """A node named c that asks once, if an earlier one ended with a status."""
+    """Return a node named c that asks once, if an earlier one ended with a status."""
     return node("c", "Custom", *inputs, when=if_ and when(*if_))
 
 

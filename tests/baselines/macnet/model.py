@@ -47,7 +47,7 @@ def take_apart(request: Request) -> Asked:
 
 
 def reply_to(call: Asked) -> str:
-    """A name no other request gets; a prompt that shows it shows this reply."""
+    """Return a name no other request gets; a prompt that shows it shows this reply."""
     return f"{call.kind} {hashlib.sha256(repr(call).encode()).hexdigest()[:16]}"
 
 
@@ -79,7 +79,7 @@ async def solve(client: Any, topology: str, agents: int = 6, **changes: Any) -> 
 
 
 def edges_of(topology: str, agents: int) -> list[tuple[int, int]]:
-    """The edges, ordered by where they lead, then by where they come from."""
+    """Return the edges, ordered by where they lead, then by where they come from."""
     edges = {
         "chain": [(node, node + 1) for node in range(agents)],
         "tree": [(node, child) for node in range(agents) for child in (2 * node + 1, 2 * node + 2)],
@@ -93,7 +93,7 @@ def longest_path(node: int, edges: Sequence[tuple[int, int]]) -> int:
 
 
 def textbook(topology: str, agents: int) -> tuple[str, list[Asked]]:
-    """The answer and every request, one node after the other; each call that a node may need has a number."""
+    """Return the answer and every request, one node after the other; each call that a node may need has a number."""
     edges, solutions, calls = edges_of(topology, agents), list[str](), list[Asked]()
     incoming = [[source for source, target in edges if target == node] for node in range(agents)]
     deepest = max(longest_path(node, edges) for node in range(agents))

@@ -39,7 +39,7 @@ def method(seed: int = 0, max_epochs: int | None = None, domain: str = "Commonse
 
 
 def router(seed: int = 0, domain: str = "Commonsense", moved: float = 0.0) -> Router:
-    """A router as initialised, or moved off its starting point at random."""
+    """Return a router as initialised, or moved off its starting point at random."""
     choices = method(domain=domain).choices()
     texts = ChoiceEmbeddings(
         *(np.stack([embedding(profile) for _, profile in choices[kind]]) for kind in ChoiceEmbeddings._fields)
@@ -74,7 +74,7 @@ def role_of(request: Request) -> str:
 
 
 def by_role(backbone: str, request: Request) -> str:
-    """What was said, so that it tells who said it and in which turn."""
+    """Return what was said, so that it tells who said it and in which turn."""
     name = role_of(request)
     if not name:
         return "the end"

@@ -57,7 +57,7 @@ def shown(header: str, *lines: tuple[str, str]) -> str:
 
 
 def last_text(mode: str, name: str, agents: int = 6) -> str:
-    """What an agent says last; alone in a debate, it has heard nobody in the second round either."""
+    """Return what an agent says last; alone in a debate, it has heard nobody in the second round either."""
     turn = "second" if name in TWICE or mode == "Reflection" else "first"
     return f"{name} {turn}{' later' if mode == 'Debate' and agents > 1 else ''}"
 

@@ -89,7 +89,7 @@ async def walk(
 
 
 async def planned(*keys: str, client: Client, item: Item = MATHS, code_tools: Any = None) -> Trajectory:
-    """A single path whose actions go as planned."""
+    """Return a single path whose actions go as planned."""
     trajectory, _ = await walk(Certain(*keys), client, item, code_tools=code_tools)
     assert [decision.choice for decision in trajectory.decisions][: len(keys)] == list(keys)
     return trajectory

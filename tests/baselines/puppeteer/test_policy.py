@@ -32,7 +32,7 @@ BARRED = [(), (TERMINATE,), (TERMINATE, 0), (0, 1, 2), (3,), tuple(range(9))]
 
 
 def decided_policy(scale: float = 4.0) -> Policy:
-    """A policy with strong opinions, so that rounding and ties hide nothing."""
+    """Return a policy with strong opinions, so that rounding and ties hide nothing."""
     policy = seeded(Policy, "made")
     with torch.no_grad():
         list(policy.parameters())[-2].mul_(scale)
@@ -126,7 +126,7 @@ async def test_both_calls_of_the_programmer_are_charged_and_the_final_call_is_no
 
 
 def learn(learning: Learning[Policy], answered: Any, traces: Any, settings: Config) -> dict[str, float]:
-    """An update of the method on the backbone of ten billion parameters."""
+    """Update the method on the backbone of ten billion parameters."""
     return Puppeteer(setting("large"), settings).learn(learning, answered, traces, TrainingStep(1, 1, 1))
 
 

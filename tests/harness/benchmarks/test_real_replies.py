@@ -20,7 +20,7 @@ REPLIES = [orjson.loads(line) for line in (Path(__file__).parent / "real_replies
 
 
 async def verdict(subject: Benchmark, item: Item, row: dict[str, Any], tools: Tools) -> tuple[Any, bool]:
-    """The answer found, for programs whether one is, and whether it is right."""
+    """Return the answer found, for programs whether one is, and whether it is right."""
     answer = subject.extract(item, row["reply"], row["cut_off"])
     if item.code is not None:
         graded = await subject.grade(item, row["reply"], tools, row["cut_off"])

@@ -35,7 +35,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def kept() -> Kept:
-    """What the clients of a test have recorded."""
+    """Return what the clients of a test have recorded."""
     return Kept()
 
 

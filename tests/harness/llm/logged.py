@@ -32,14 +32,14 @@ def fill(path: Path, texts: Iterable[str]) -> None:
 
 
 def answers(path: Path, texts: Iterable[str]) -> dict[str, str]:
-    """The texts that a log answers some calls with, as far as it does."""
+    """Return the texts that a log answers some calls with, as far as it does."""
     with CallLog(path) as log:
         found = {text: log.get(request(text).key) for text in texts}
     return {text: one.text for text, one in found.items() if one is not None}
 
 
 def calls_of(path: Path) -> dict[str, dict[str, Any]]:
-    """The rows of a log by key, with what was asked as a record; another process may be writing."""
+    """Return the rows of a log by key, with what was asked as a record; another process may be writing."""
     with closing(sqlite3.connect(path, timeout=20)) as database:
         database.row_factory = sqlite3.Row
         rows = [dict(row) for row in database.execute("SELECT * FROM calls")]
@@ -47,7 +47,7 @@ def calls_of(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def content(path: Path) -> bytes:
-    """A file; of a call log its rows, whichever call finished first."""
+    """Return a file; of a call log its rows, whichever call finished first."""
     if path.suffix != ".sqlite":
         return path.read_bytes()
     rows = sorted((key, repr({**row, "number": 0})) for key, row in calls_of(path).items())

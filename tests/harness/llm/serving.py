@@ -86,7 +86,7 @@ class Scripted:
 
 @asynccontextmanager
 async def served_at(server: Any = None, port: int = 0, **answers: Answer) -> AsyncIterator[str]:
-    """An HTTP server with the methods ``models`` and ``chat`` of an object, or these answers; gives its URL.
+    """Serve over HTTP the methods ``models`` and ``chat`` of an object, or these answers; yield the URL.
 
     As at an inference server, what a client has given up is given up.
     """

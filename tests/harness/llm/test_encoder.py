@@ -25,7 +25,7 @@ WORDS = (ROOT / "README.md").read_text().split()
 
 @pytest.fixture(scope="module", autouse=True)
 def graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of a machine that has no graph yet."""
+    """Return the folder of a machine that has no graph yet."""
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GMR_CACHE_DIR", str(folder))

@@ -16,13 +16,13 @@ from tests.harness.llm.serving import ANSWER, ERROR, MODEL, Kept, Scripted, comp
 
 
 def finished(reason: Any) -> dict[str, Any]:
-    """A completion that ended for this reason."""
+    """Return a completion that ended for this reason."""
     message = {"role": "assistant", "content": "Half an ans"}
     return completion(choices=[{"index": 0, "message": message, "finish_reason": reason}])
 
 
 def using(prompt_tokens: Any, completion_tokens: Any) -> dict[str, Any]:
-    """A completion that cost so much."""
+    """Return a completion that cost so much."""
     return completion(usage={"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens})
 
 

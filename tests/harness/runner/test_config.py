@@ -21,14 +21,14 @@ from harness.runner.config import Cell, Limit
 
 
 def forget() -> None:
-    """What was read of the configuration."""
+    """Forget what was read of the configuration."""
     for read in (config.methods, backbones.load, config_hash._encoder):
         read.cache_clear()
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A copy of the configuration to spoil, in place of the real one."""
+    """Return a copy of the configuration to spoil, in place of the real one."""
     shutil.copytree(ROOT / "config", tmp_path / "config")
     monkeypatch.setattr(config, "FOLDER", tmp_path / "config")
     forget()

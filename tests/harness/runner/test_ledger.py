@@ -13,7 +13,7 @@ from tests.scripted import ScriptedClient
 
 
 async def write_cell(folder: Path, *questions: str | Reply) -> Path:
-    """A finished cell that asked these questions; a reply stands for a question that got it."""
+    """Write a finished cell that asked these questions; a reply stands for a question that got it."""
     answered = []
     for number, question in enumerate(questions):
         item = Item(id=str(number), benchmark="math", question=str(question), gold="1")

@@ -19,7 +19,7 @@ URL = {"url": "http://localhost:9/v1"}
 
 
 def preset(*names: str, **changes: Any) -> config.Preset:
-    """A preset with a pool of its own."""
+    """Return a preset with a pool of its own."""
     names = names or ("mine", "other")
     pool = {name: {**ENTRY, "model": f"me/{name}", **changes.pop(name, {})} for name in names}
     servers = {name: {"url": f"http://localhost:{place}/v1"} for place, name in enumerate(names, 1)}

@@ -22,7 +22,7 @@ SLOW = {"tokens": (100, 1000), "late": lambda number: 20}
 
 @pytest.fixture(autouse=True)
 def every_turn(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """A line in every turn of the event loop."""
+    """Log a line in every turn of the event loop."""
     monkeypatch.setattr("harness.runner.progress.INTERVAL_S", 0.0)
     caplog.set_level("INFO", "harness.runner.progress")
 

@@ -36,7 +36,7 @@ class Owned(Backbones):
 
 @pytest.fixture
 def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
-    """A cell whose questions need no program, to be run where only the weakest level works."""
+    """Return a cell whose questions need no program, to be run where only the weakest level works."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
     monkeypatch.setattr("harness.sandbox.pool.best_level", lambda: "rlimit")

@@ -39,7 +39,7 @@ FAST = EngineParameters(concurrent_sequences=64, prefill_tokens_per_s_1b=6e6, de
 
 @pytest.fixture
 def place(finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The same cells in the working folder, behind fast servers; temporary files go to ``throw_away``."""
+    """Return the same cells in the working folder, behind fast servers; temporary files go to ``throw_away``."""
     shutil.copytree(finished_run, tmp_path / "run")
     (tmp_path / "throw_away").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "throw_away"))

@@ -15,7 +15,7 @@ KINDS = ("right", "wrong")
 
 
 def cases() -> dict[str, tuple[Program, Program]]:
-    """The right program and the wrong one by name."""
+    """Return the right program and the wrong one by name."""
     programs: dict[str, tuple[Program, Program]] = {}
     for block in Path(__file__).with_name("honest.txt").read_text().removeprefix("## ").split("\n## "):
         head, _, body = block.partition("\n")
@@ -27,7 +27,7 @@ def cases() -> dict[str, tuple[Program, Program]]:
 
 
 def passes_here(program: Program) -> bool:
-    """Whether checks pass as plain Python in this process, where everything is what it is."""
+    """Return whether checks pass as plain Python in this process, where everything is what it is."""
     namespace: dict[str, Any] = {}
     try:
         exec(program.source, namespace)  # noqa: S102 - our own statements

@@ -50,7 +50,7 @@ def made_of_plain_types(value: Any) -> bool:
 
 
 def is_harmless(content: bytes) -> bool:
-    """Whether reading the bytes gave plain values or the one exception that is allowed; any other is raised."""
+    """Return whether reading the bytes gave plain values or the one exception that is allowed; any other is raised."""
     try:
         return made_of_plain_types(values.unpack(content, resolve))
     except values.UnreadableError as error:

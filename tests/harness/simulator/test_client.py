@@ -41,7 +41,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 async def serving(
     endpoint: SimulatedEndpoint, behaviour: ServerBehaviour, without: Sequence[str] = ()
 ) -> AsyncIterator[str]:
-    """The simulation behind a socket, or behind a gateway that leaves some fields out of what a server lists."""
+    """Serve the simulation behind a socket, or behind a gateway that leaves some fields out of what a server lists."""
 
     @web.middleware
     async def gateway(http: web.Request, handler: Any) -> web.StreamResponse:
