@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from functools import cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +21,8 @@ _DUST = 1e-12
 _NEAR, _WHOLE = 1e-9, 1e-6
 
 Array = NDArray[np.float64]
+#: A number, or an array with that of each of many samples.
+Number: TypeAlias = Any
 
 
 class Estimate(NamedTuple):
@@ -33,20 +36,21 @@ class Estimate(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """A value with its sampling variance over questions and trainings, and intervals from it."""
+    """A value with its sampling variance over questions and trainings, and intervals from it; of one sample or many."""
 
-    value: float
-    variance: float
-    df: float
-    counts: tuple[int, int, int] | None = None  # questions worth 100 and -100 points, and n, if all others are worth 0
-    stretch: float = 1.0  # factor on the interval, above 1 where it is for the difference from a published value
+    value: Number
+    variance: Number
+    df: Number
+    # Questions worth 100 and -100 points, and n, if all others are worth 0.
+    counts: tuple[Any, Any, int] | None = None
+    stretch: Number = 1.0  # factor on the interval, above 1 where it is for the difference from a published value
 
-    def ends(self, tail: float = TAIL) -> tuple[float, float]:
+    def ends(self, tail: float = TAIL) -> tuple[Number, Number]:
         """Return the ends of the interval that misses with probability ``tail`` on either side."""
         if self.counts:
-            low, high = (_PERCENT * end for end in paired(*self.counts, tail))
+            low, high = (_PERCENT * end for end in np.vectorize(paired)(*self.counts, tail))
             return self.value - self.stretch * (self.value - low), self.value + self.stretch * (high - self.value)
-        reach = self.stretch * t_quantile(self.df, tail) * math.sqrt(self.variance)
+        reach = self.stretch * t_quantile(self.df, tail) * np.sqrt(self.variance)
         return self.value - reach, self.value + reach
 
     @property
@@ -60,7 +64,7 @@ class Spread(NamedTuple):
             return float(mcnemar([[0, first], [second, 0]], exact=True).pvalue)
         if self.variance == 0:
             return float(self.value == 0)
-        return float(2 * stdtr(self.df, -abs(self.value) / math.sqrt(self.variance)))
+        return float(2 * stdtr(self.df, -abs(self.value) / np.sqrt(self.variance)))
 
     def estimate(self, lowest: float = -math.inf, highest: float = math.inf) -> Estimate:
         """Return the value with its 95 % interval inside the values that it can have."""
@@ -68,11 +72,11 @@ class Spread(NamedTuple):
         return Estimate(self.value, max(lowest, low), min(highest, high), self.variance, self.df)
 
 
-def t_quantile(df: float, tail: float = TAIL) -> float:
+def t_quantile(df: Number, tail: float = TAIL) -> Number:
     """Return the quantile of Student's t that is exceeded with probability ``tail``; normal for infinite ``df``."""
     from scipy.special import stdtrit
 
-    return float(-stdtrit(df, tail))
+    return -stdtrit(df, tail)
 
 
 def wilson(correct: int, n: int) -> tuple[float, float]:
@@ -83,6 +87,7 @@ def wilson(correct: int, n: int) -> tuple[float, float]:
     return float(interval.low), float(interval.high)
 
 
+@cache
 def paired(first: int, second: int, n: int, tail: float = TAIL) -> tuple[float, float]:
     """Return the interval of a paired difference in accuracy, (``first`` - ``second``) / ``n``.
 
@@ -154,7 +159,7 @@ class Jackknife:
     def spread(
         self, values: Array, *, are_points: bool = False, published: Mapping[Hashable, int] | None = None
     ) -> Spread:
-        """Return a value with its jackknife variance and degrees of freedom.
+        """Return a value with its jackknife variance and degrees of freedom, for each sample of ``values``.
 
         The variances of questions and trainings are added, so what varies with both counts twice: the interval is wide
         rather than narrow. Degrees of freedom are Satterthwaite's: of trainings their number less one, of questions as
@@ -167,40 +172,45 @@ class Jackknife:
             published: Sample sizes of the published value, as far as known: numbers of questions and of trainings. The
                 interval is then widened for the difference between this value and that one.
         """
-        value, counts = float(values[0]), self._counts
+        value, counts = values[..., 0], self._counts
         with np.errstate(invalid="ignore"):
-            moves = values[1:] - value
-        moves[~np.isfinite(moves) | (np.abs(moves) <= _DUST * max(1.0, abs(value)))] = 0.0
+            moves = values[..., 1:] - value[..., np.newaxis]
+            is_dust = np.abs(moves) <= _DUST * np.maximum(1.0, np.abs(value))[..., np.newaxis]
+        moves[~np.isfinite(moves) | is_dust] = 0.0
         squared = moves * moves
-        squares, fourths = (np.add.reduceat(powers, self._starts - 1) for powers in (squared, squared * squared))
+        squares, fourths = (
+            np.add.reduceat(powers, self._starts - 1, axis=-1) for powers in (squared, squared * squared)
+        )
         carrying = np.divide(squares**2, fourths, out=np.ones_like(squares), where=fourths > 0)
         degrees = np.maximum(np.where(self._are_questions, carrying, counts) - 1, 1.0)
         # A single question says nothing of another.
         variances = np.where(counts > 1, squares * (counts - 1) / counts, math.inf)
-        total = float(variances.sum())
-        parts = variances / total if 0 < total < math.inf else self._are_questions / self._are_questions.sum()
+        total = variances.sum(axis=-1)
+        is_known = ((total > 0) & (total < math.inf))[..., np.newaxis]
+        parts = np.broadcast_to(self._are_questions / self._are_questions.sum(), variances.shape).copy()
+        np.divide(variances, total[..., np.newaxis], out=parts, where=is_known)
         sizes = [(published or {}).get(key, math.inf) for key in (*self.questions, *self.trainings)]
         return Spread(
-            value,
+            value[()],
             total,
-            1 / float((parts**2 / degrees).sum()),
+            1 / (parts**2 / degrees).sum(axis=-1),
             self._discordant_counts(value, moves, squares) if are_points else None,
-            math.sqrt(1 + float((parts * counts / sizes).sum())) if published else 1.0,
+            np.sqrt(1 + (parts * counts / sizes).sum(axis=-1)) if published else 1.0,
         )
 
-    def _discordant_counts(self, value: float, moves: Array, squares: Array) -> tuple[int, int, int] | None:
+    def _discordant_counts(self, value: Array, moves: Array, squares: Array) -> tuple[Any, Any, int] | None:
         """Return (wins, losses, n) of a paired comparison, for the exact test.
 
         None unless only one test set moves the value and each of its questions counts 100, 0 or -100 points.
         """
-        moving = np.flatnonzero(squares)
+        moving = np.flatnonzero(squares.reshape(-1, len(self._counts)).any(axis=0))
         if len(moving) > 1 or not self._are_questions[moving].all():
             return None
         place = moving[0] if len(moving) else np.argmin(self._counts[self._are_questions])
         n, start = int(self._counts[place]), self._starts[place] - 1
-        worth = (value - (n - 1) * moves[start : start + n]) / _PERCENT
-        first, others, second = (int(np.count_nonzero(np.abs(worth - whole) < _WHOLE)) for whole in (1, 0, -1))
-        return (first, second, n) if first + second + others == n else None
+        worth = (value[..., np.newaxis] - (n - 1) * moves[..., start : start + n]) / _PERCENT
+        first, others, second = (np.count_nonzero(np.abs(worth - whole) < _WHOLE, axis=-1) for whole in (1, 0, -1))
+        return (first, second, n) if np.all(first + second + others == n) else None
 
 
 def leave_one_out(tops: Array, bottoms: Array | None = None) -> tuple[Array, Array]:

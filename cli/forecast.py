@@ -17,12 +17,19 @@ import pandas as pd
 from annotated_types import Len
 from pydantic import PositiveFloat
 
+from analysis.claims.judge import primary_tail
+from analysis.claims.measured import asked_by
+from analysis.claims.power import SEEDS, chances, design_of
+from analysis.claims.samples import Variation
+from analysis.claims.statements import CLAIMS
+from analysis.registry import Selection
 from cli.speed import Speed
 from harness import files
 from harness.benchmarks.prepare import Prepared, read
 from harness.errors import UserError, unknown
 from harness.files import ROOT, Declaration, Many
 from harness.llm import endpoints
+from harness.llm.budget import Budget
 from harness.llm.endpoints import Endpoint
 from harness.runner import config, layout
 from harness.runner.config import POOL, Cell, Preset
@@ -52,6 +59,7 @@ def lines(preset: Preset, cells: Sequence[Cell], source: Preset, gpu: str | None
         table = amounts.groupby(level=level, sort=False).sum()[["used", *_ASKED, "cost"]]
         table.loc["all"] = table.sum()
         yield table.to_string(float_format=lambda value: f"{value:,.0f}" if value >= 100 else f"{value:.3g}")
+    yield from decided(preset, source)
     if preset.simulated:
         return
     backbones = _tokens(amounts).index
@@ -186,8 +194,7 @@ def _tokens(amounts: pd.DataFrame) -> pd.DataFrame:
 def _scaled(preset: Preset, cell: Cell, source: Preset, like: Cell) -> pd.DataFrame:
     """Return calls, tokens and cost of a cell by backbone, from those of a measured one."""
     declared, backbones = config.backbones(preset), config.backbones_of(preset, cell)
-    is_prepared = layout.manifest(preset.name, cell.benchmark).exists() or preset.data != source.data
-    questions = _questions(preset if is_prepared else source, cell.benchmark)
+    questions = _questions(_prepared_by(preset, source, cell.benchmark), cell.benchmark)
     splits = {"train": (questions.train, preset.limit.train), "test": (questions.test, preset.limit.test)}
     wanted = {phase: preset.limit.used_questions(len(items), most) for phase, (items, most) in splits.items()}
     longest = max(declared[key].max_tokens for key in backbones)
@@ -202,6 +209,12 @@ def _scaled(preset: Preset, cell: Cell, source: Preset, like: Cell) -> pd.DataFr
         total = pd.DataFrame([total.sum() / len(backbones)] * len(backbones), pd.Index(backbones, name="backbone"))
     costs = [declared[key].cost(row["used_prompt"], row["used_completion"]) for key, row in total.iterrows()]
     return total.assign(cost=costs).reset_index()
+
+
+def _prepared_by(preset: Preset, source: Preset, benchmark: str) -> Preset:
+    """Return the preset whose questions are those of a run: its own, or the measured one's where they are the same."""
+    is_prepared = layout.manifest(preset.name, benchmark).exists() or preset.data != source.data
+    return preset if is_prepared else source
 
 
 def _uses(folder: Path, training_ids: Iterable[str], epochs: int | None) -> pd.DataFrame:
@@ -220,3 +233,37 @@ def _uses(folder: Path, training_ids: Iterable[str], epochs: int | None) -> pd.D
 
 def _questions(preset: Preset, benchmark: str) -> Prepared:
     return read(layout.manifest(preset.name, benchmark), layout.items(preset.name, benchmark))
+
+
+def decided(preset: Preset, source: Preset) -> Iterator[str]:
+    """Yield what the primary endpoints cost by number of seeds, and how probable each is to be reproduced.
+
+    Yields nothing for a preset without one of their rows or its questions, or if nothing like them was measured.
+    """
+    primary = [claim for claim in CLAIMS if claim.primary]
+    rows = {asked[:3] for asked in asked_by(primary)}
+    prepared = {benchmark: _prepared_by(preset, source, benchmark) for *_, benchmark in rows}
+    if not all(layout.manifest(each.name, benchmark).exists() for benchmark, each in prepared.items()):
+        return
+    tests = {benchmark: len(_questions(each, benchmark).test) for benchmark, each in prepared.items()}
+    questions = {key: preset.limit.used_questions(size, preset.limit.test) for key, size in tests.items()}
+    measured, stand_ins = _finished(source.name), peers(preset, source)
+    budget, columns = preset.budget or Budget(), {}
+    for count in SEEDS:
+        every = Selection(methods=tuple(config.methods()), seeds=tuple(range(count))).cells(preset)
+        cells = [cell for cell in every if (cell.method, cell.backbone, cell.benchmark) in rows]
+        has_all = len({(cell.method, cell.backbone, cell.benchmark) for cell in cells}) == len(rows)
+        if not (has_all and all(most_like(cell, measured, stand_ins) for cell in cells)):
+            return
+        amounts, _ = forecast(preset, cells, source)
+        calls, prompt, completion, cost = amounts[[*_ASKED, "cost"]].sum()
+        limits = [(calls, budget.calls), (prompt + completion, budget.tokens), (cost, budget.cost)]
+        is_within = all(limit is None or amount <= limit for amount, limit in limits)
+        numbers = {"calls": f"{calls:,.0f}", "tokens": f"{prompt + completion:,.0f}", "cost": f"{cost:.3g}"}
+        within = {"within the budget": "yes" if is_within else "no"} if preset.budget else {}
+        design = design_of(preset, range(count), questions)
+        by_claim = chances(primary, design, Variation(), primary_tail=primary_tail(CLAIMS))
+        chance_of = {claim.key: f"{100 * by_claim[claim.key].reproduced:.0f} %" for claim in primary}
+        columns["1 seed" if count == 1 else f"{count} seeds"] = {**numbers, **within, **chance_of}
+    yield "Primary endpoints: what their cells take, and how probable each is to be reproduced if the paper is right."
+    yield pd.DataFrame(columns).to_string()

@@ -48,6 +48,7 @@ class Claim:
     # What a run must show; a single value where nothing is sampled; None for arithmetic of the paper.
     holds: Region | Mapping[Any, Region] | None = Region(low=0)
     implied: bool = False  # an inference of ours or a second reading, which no sentence of the paper says
+    primary: bool = False  # an endpoint of the plan of analysis (docs/analysis-plan.md); all others are secondary
 
     def parts(self) -> Iterator[tuple[Any, ...]]:
         """Iterate over the arguments of each part; once over none where the claim has no parts."""

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from analysis.claims.numbers import Array, Leading, Ordered, Value
-from analysis.statistics import TAIL, Spread
+from analysis.statistics import TAIL, Number, Spread
 
 Measure: TypeAlias = Callable[[Array], Spread]
 
 
 class End(NamedTuple):
-    """An end of an interval, with the name of its row where several were compared."""
+    """An end of an interval, of one sample or of each of many, with the name of its row where several were compared."""
 
-    at: float
+    at: Number
     name: str = ""
 
 
@@ -43,21 +43,28 @@ class Joint:
         if self.gaps:
             # Half of the risk is that of leaving out the one of the highest true score.
             share = tail / 2 / max(1, len(self.gaps) - 1)
-            possible = [end(gap, False, share).at <= 0 for gap in self.gaps]
+            ignored = -math.inf if is_high else math.inf
             ends = [
-                candidate
-                for candidate, is_possible in zip(self._ends(is_high, tail / 2), possible, strict=True)
-                if is_possible
+                candidate._replace(at=np.where(end(gap, False, share).at <= 0, candidate.at, ignored)[()])
+                for gap, candidate in zip(self.gaps, self._ends(is_high, tail / 2), strict=True)
             ]
-            return max(ends) if is_high else min(ends)
+            return _in_place(ends, 1 if is_high else len(ends))
         several = self.place if is_high else len(self.parts) + 1 - self.place
-        return sorted(self._ends(is_high, tail / several), reverse=True)[self.place - 1]
+        return _in_place(self._ends(is_high, tail / several), self.place)
 
     def _ends(self, is_high: bool, tail: float) -> list[End]:
         ends = [end(part, is_high, tail) for part in self.parts]
         return [
             End(end_of_part.at, end_of_part.name or name) for end_of_part, name in zip(ends, self.names, strict=True)
         ]
+
+
+def _in_place(ends: Sequence[End], place: int) -> End:
+    """Return the end in a place, from 1 for the largest; of many samples that of each, without a name."""
+    by_name = sorted(ends, key=lambda each: each.name, reverse=True)
+    at = np.stack([each.at for each in by_name])
+    order = np.argsort(-at, axis=0, kind="stable")[place - 1]
+    return End(np.take_along_axis(at, order[np.newaxis], axis=0)[0]) if order.ndim else by_name[int(order)]
 
 
 def spreads(value: Value, measure: Measure) -> Joint | Spread:
@@ -67,8 +74,9 @@ def spreads(value: Value, measure: Measure) -> Joint | Spread:
     parts = tuple(spreads(part, measure) for part in value.values)
     gaps: tuple[Spread, ...] = ()
     if isinstance(value, Leading):
-        best = max(value.scores, key=lambda score: float(np.ravel(score)[0]))
-        gaps = tuple(measure(np.atleast_1d(best - score)) for score in value.scores)
+        scores = np.stack(np.broadcast_arrays(*map(np.atleast_1d, value.scores)))
+        best = np.take_along_axis(scores, scores[..., :1].argmax(axis=0)[np.newaxis], axis=0)[0]
+        gaps = tuple(measure(best - score) for score in scores)
     return Joint(parts, value.place, value.names or ("",) * len(parts), gaps)
 
 
@@ -76,9 +84,11 @@ def end(spread: Joint | Spread, is_high: bool, tail: float) -> End:
     """Return one end of an interval; infinite where nothing is known of the spread."""
     if isinstance(spread, Joint):
         return spread.end(is_high, tail)
-    if spread.counts or 0 < spread.variance < math.inf:
+    infinite = math.inf if is_high else -math.inf
+    if spread.counts:
         return End(spread.ends(tail)[is_high])
-    return End(math.inf if is_high else -math.inf)
+    is_known = (spread.variance > 0) & (spread.variance < math.inf)
+    return End(np.where(is_known, spread.ends(tail)[is_high], infinite)[()])
 
 
 def interval(spread: Joint | Spread, tail: float = TAIL) -> tuple[End, End]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -11,12 +12,12 @@ import numpy as np
 import pandas as pd
 
 from analysis.claims.declaration import ROUNDING, Claim, Region
-from analysis.claims.joint import End, interval, spreads
+from analysis.claims.joint import End, Joint, interval, spreads
 from analysis.claims.measured import Measured, Run
 from analysis.claims.numbers import PAPER, AbsentError, Printed, Value, compute, resolve
 from analysis.finished_cells import FinishedCell, short
 from analysis.provenance import by_server, table_run_id
-from analysis.statistics import TAIL
+from analysis.statistics import TAIL, Spread
 
 #: Whether the paper's own numbers support a statement.
 CONSISTENT, PARTLY, INCONSISTENT, NOT_CHECKABLE = "consistent", "partly", "inconsistent", "not checkable"
@@ -36,27 +37,60 @@ COLUMNS = (
     *("claim", "part", "section", "place", "says", "unit", "published", "published_low", "published_high", "stated"),
     *("tolerance", "paper_verdict", "claim_paper_verdict", "holds", "measured", "low", "high", "measured_all_calls"),
     *("agrees_with_published", "calibrated", "outcome", "missing", "reason", "verdict", "simulated", "note", "cells"),
-    *("implied", "run_id", "seeds", "config_hash", "code", "data_checksum", "backbones"),
+    *("implied", "primary", "stands", "chance", "run_id", "seeds", "config_hash", "code", "data_checksum", "backbones"),
 )
 #: One part of a claim, judged: those of the columns in which there is something to say.
 Part: TypeAlias = dict[str, Any]
+#: What a part of a claim asks for, and the spread of its value.
+Asked: TypeAlias = tuple[Region, Joint | Spread]
 # Sums of decimal fractions differ from what is printed by less than this, however they are added up.
 _FUZZ = 1e-9
 
 
 def judge(claims: Sequence[Claim], run: Run) -> list[list[Part]]:
-    """Return the judged parts of each claim."""
-    frame = run.frame(claims)
-    return [_judge(claim, run, frame) for claim in claims]
+    """Return the judged parts of each claim; ``stands`` is what is left of a verdict after the correction of the plan.
+
+    Primary endpoints have a risk of 5 % together (Bonferroni), the other statements a false discovery rate of 5 %
+    (Benjamini and Hochberg).
+    """
+    frame, tail = run.frame(claims), primary_tail(claims)
+    judged = [_judge(claim, run, frame, tail if claim.primary else TAIL) for claim in claims]
+    secondary = [parts for parts in judged if not parts[0]["primary"] and _is_measured(parts)]
+    ranks = [_rank(parts, len(secondary)) for parts in secondary]
+    largest = max((rank for rank in ranks if sum(other <= rank for other in ranks) >= rank), default=0)
+    for parts, rank in zip(secondary, ranks, strict=True):
+        for part in parts if rank <= len(secondary) else ():
+            part["stands"] = rank <= largest
+    return judged
 
 
-def _judge(claim: Claim, run: Run, frame: pd.DataFrame) -> list[Part]:
+def primary_tail(claims: Sequence[Claim]) -> float:
+    """Return the risk to either side of the interval that decides a primary endpoint."""
+    return TAIL / max(1, sum(claim.primary for claim in claims))
+
+
+def _is_measured(parts: Sequence[Part]) -> bool:
+    """Return whether every part of a claim has an interval."""
+    return all("asked" in part for part in parts)
+
+
+def _rank(parts: Sequence[Part], tests: int) -> int:
+    """Return the smallest k for which a claim is decided at k / ``tests`` of the risk; more than all where at none."""
+    asked, outcome = [part["asked"] for part in parts], parts[0]["claim_outcome"]
+    shares = range(1, tests + 1)
+    return 1 + bisect.bisect_left(
+        shares, True, key=lambda share: outcome != UNDECIDED and outcome_of(asked, TAIL * share / tests) == outcome
+    )
+
+
+def _judge(claim: Claim, run: Run, frame: pd.DataFrame, tail: float) -> list[Part]:
     """Return the judged parts of a claim, each with the verdict of the whole claim."""
-    words = {name: getattr(claim, name) for name in ("section", "place", "says", "implied", "unit", "note")}
+    names = ("section", "place", "says", "implied", "primary", "unit", "note")
+    words = {name: getattr(claim, name) for name in names}
     parts: list[Part] = []
     combinations = list(claim.parts())
     for arguments in combinations:
-        region = _of_part(claim.holds, arguments)
+        region = of_part(claim.holds, arguments)
         part = {"claim": claim.key, "part": _label(arguments), **words}
         part |= _in_paper(claim, arguments, region)
         printed = part.get("stated", part.get("published"))
@@ -70,6 +104,8 @@ def _judge(claim: Claim, run: Run, frame: pd.DataFrame) -> list[Part]:
     in_paper = {part["paper_verdict"] for part in parts}
     outcomes = {part.get("jointly", part["outcome"]) for part in parts}
     outcome = next(outcome for outcome in VERDICTS if outcome in outcomes)
+    if claim.primary and _is_measured(parts):
+        outcome = outcome_of([part["asked"] for part in parts], tail)
     # Simulated backbones say nothing of the paper.
     is_simulated = run.simulated and outcome in (FAILS, UNDECIDED, HOLDS)
     whole = {
@@ -89,7 +125,7 @@ def _label(arguments: tuple[Any, ...]) -> str:
     return ", ".join(name for name in names if isinstance(name, str))
 
 
-def _of_part(field: Any, arguments: Sequence[Any]) -> Any:
+def of_part(field: Any, arguments: Sequence[Any]) -> Any:
     """Return the value that a field of a claim has for one part: it may be by argument, computed, or one for all."""
     if isinstance(field, Mapping):
         return field[arguments[0]]
@@ -98,7 +134,7 @@ def _of_part(field: Any, arguments: Sequence[Any]) -> Any:
 
 def _in_paper(claim: Claim, arguments: Sequence[Any], region: Region | None) -> Part:
     """Return what the paper's own numbers say of a part: the stated and the computed value, and whether they agree."""
-    stated = _of_part(claim.stated, arguments)
+    stated = of_part(claim.stated, arguments)
     part: Part = {} if stated is None else {"stated": float(stated), "tolerance": str(claim.tolerance)}
     try:
         value, low, high = compute(lambda n: (claim.published or claim.quantity)(n, *arguments))
@@ -139,7 +175,7 @@ def _in_run(
     if math.isinf(low.at) and math.isinf(high.at):
         return part | {"outcome": UNDECIDED, "reason": "no interval: no question moves the value"}
     outcome, jointly = (decide(region, *interval(joint, tail)) for tail in (TAIL, TAIL / parts))
-    part |= {"low": low.at, "high": high.at, "outcome": outcome}
+    part |= {"low": low.at, "high": high.at, "outcome": outcome, "asked": (region, joint)}
     words = _deciding(region, outcome, low, high)
     if outcome == FAILS != jointly:
         part["jointly"] = UNDECIDED
@@ -183,8 +219,18 @@ def identity(cells: Sequence[FinishedCell]) -> Part:
     }
 
 
-def decide(region: Region, low: End, high: End) -> str:
-    """Return the outcome of an interval against a region: undecided if it touches the region's border."""
-    if region.low < low.at and high.at < region.high:
-        return HOLDS
-    return FAILS if high.at < region.low or low.at > region.high else UNDECIDED
+def outcome_of(asked: Sequence[Asked], tail: float = TAIL) -> Any:
+    """Return the outcome of a claim by all its parts, with intervals that miss at ``tail``; of many samples, of each.
+
+    It holds where every part does, and does not where one does not after Bonferroni's correction over the parts.
+    """
+    holds = np.all([decide(region, *interval(spread, tail)) == HOLDS for region, spread in asked], axis=0)
+    fails = np.any([decide(region, *interval(spread, tail / len(asked))) == FAILS for region, spread in asked], axis=0)
+    return np.where(fails, FAILS, np.where(holds, HOLDS, UNDECIDED))[()]
+
+
+def decide(region: Region, low: End, high: End) -> Any:
+    """Return the outcome of an interval against a region, of many samples each: undecided if it touches the border."""
+    is_inside = (region.low < low.at) & (high.at < region.high)
+    is_outside = (high.at < region.low) | (low.at > region.high)
+    return np.where(is_inside, HOLDS, np.where(is_outside, FAILS, UNDECIDED))[()]

@@ -12,7 +12,20 @@ from scipy.stats import rankdata
 
 from analysis import traces
 from analysis.claims.declaration import Claim
-from analysis.claims.numbers import OVERALL, PAPER, SINGLE_CALLS, Array, Numbers, Ordered, Row, Value, least, mean, most
+from analysis.claims.numbers import (
+    OVERALL,
+    PAPER,
+    ROWS,
+    SINGLE_CALLS,
+    Array,
+    Numbers,
+    Ordered,
+    Row,
+    Value,
+    least,
+    mean,
+    most,
+)
 from analysis.finished_cells import TRAINING, FinishedCell
 from analysis.frames import Key
 from analysis.published import AVERAGE, KEY
@@ -25,6 +38,8 @@ from harness.runner import config
 Seeds: TypeAlias = Mapping[Row, tuple[int, ...]]
 #: Some seeds of one method with one backbone on one benchmark, in order of seed.
 Cells: TypeAlias = tuple[FinishedCell, ...]
+#: Method, backbone, benchmark, measure.
+Asked: TypeAlias = tuple[str, str, str, str]
 # By measure: one value a question.
 _OF_ITEMS: Mapping[str, Callable[[FinishedCell], Array]] = {
     "accuracy": lambda cell: 100.0 * cell.items["correct"].to_numpy(),
@@ -64,17 +79,16 @@ class Run:
         """Return whether the backbones were simulated."""
         return any(cell.run.simulated for cells in self.cells.values() for cell in cells)
 
+    @property
+    def main_rows(self) -> dict[Key, Cells]:
+        """Return the cells of the rows of the main table."""
+        return {key: cells for key, cells in self.cells.items() if key[:2] in ROWS}
+
     def frame(self, claims: Iterable[Claim]) -> pd.DataFrame:
         """Return a :class:`Measurement` of every number that claims ask of a run, indexed as the published ones."""
-        asked: dict[tuple[str, ...], None] = {}
-        for claim in claims:
-            for arguments in claim.parts() if claim.holds else ():
-                claim.quantity(_Asked(asked), *arguments)
+        asked = asked_by(claims)
         entries = [self._entry(measure, (method, backbone), key) for method, backbone, key, measure in asked]
-        if not asked:
-            return pd.DataFrame()
-        index = pd.MultiIndex.from_tuples(asked, names=[*KEY, "measure"])
-        return pd.Series(entries, index, dtype=object).unstack("measure")
+        return frame_of(asked, entries)
 
     def _entry(self, measure: str, row: Row, benchmark: str) -> Measurement:
         """Return the measurement of a row on a benchmark, or what is missing for it."""
@@ -113,18 +127,36 @@ class Run:
 
 
 class Measurement(NamedTuple):
-    """A measure of a row on a benchmark."""
+    """A measure of a row on a benchmark, of a run or of each of many samples."""
 
-    whole: Array = _NO_VALUES  # of each training, shape (trainings,)
-    without: Array = _NO_VALUES  # the same without each question, shape (trainings, questions); else of no question
+    whole: Array = _NO_VALUES  # of each training, shape (..., trainings)
+    without: Array = _NO_VALUES  # the same without each question, shape (..., trainings, questions); else empty
     cells: tuple[Cells, ...] = ()  # that were read, those of the row first
     missing: tuple[str, ...] = ()  # what was not run, in words
+
+
+def asked_by(claims: Iterable[Claim]) -> list[Asked]:
+    """Return method, backbone, benchmark and measure of every number that claims ask of a run, each once."""
+    asked: dict[Asked, None] = {}
+    for claim in claims:
+        for arguments in claim.parts() if claim.holds else ():
+            claim.quantity(_Asked(asked), *arguments)
+    return list(asked)
+
+
+def frame_of(asked: Sequence[Asked], entries: Sequence[Measurement]) -> pd.DataFrame:
+    """Return measurements by method, backbone and benchmark, one column a measure."""
+    if not asked:
+        return pd.DataFrame()
+    return pd.Series(entries, pd.MultiIndex.from_tuples(asked, names=[*KEY, "measure"]), dtype=object).unstack(
+        "measure"
+    )
 
 
 class _Asked(Numbers):
     """Collects which numbers are asked for."""
 
-    def __init__(self, asked: dict[tuple[str, ...], None]) -> None:
+    def __init__(self, asked: dict[Asked, None]) -> None:
         self._asked = asked
 
     def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Any:
@@ -228,10 +260,10 @@ class Measured(Numbers):
         if any(entry.missing for entry in entries.values()):
             yield np.nan
             return
-        for place in range(len(next(iter(entries.values())).whole)):
+        for place in range(next(iter(entries.values())).whole.shape[-1]):
             yield mean(
                 *(
-                    self._jackknife.mean(entry.whole[[place]], entry.without[[place]], key)
+                    self._jackknife.mean(entry.whole[..., [place]], entry.without[..., [place], :], key)
                     for key, entry in entries.items()
                 )
             )

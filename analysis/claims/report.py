@@ -10,8 +10,20 @@ from typing import Any
 import pandas as pd
 
 from analysis.claims.declaration import ROUNDING, Claim
-from analysis.claims.judge import COLUMNS, CONSISTENT, INCONSISTENT, NOT_CHECKABLE, PARTLY, Part, judge
+from analysis.claims.judge import (
+    COLUMNS,
+    CONSISTENT,
+    INCONSISTENT,
+    NOT_CHECKABLE,
+    PARTLY,
+    UNDECIDED,
+    Part,
+    judge,
+    primary_tail,
+)
 from analysis.claims.measured import Run, Seeds, seeds_of
+from analysis.claims.power import HOPELESS, chances, design_of
+from analysis.claims.samples import measure_variation
 from analysis.claims.statements import CLAIMS
 from analysis.notes import settings
 from analysis.provenance import provenance
@@ -45,6 +57,14 @@ _VALUE_NOTE = (
     "of the paper's size, is said as well. docs/claims.md has the margins. About the paper only: arithmetic that no "
     "run can support."
 )
+_PLAN_NOTE = (
+    "Primary endpoints stand first and are decided with a risk of 5 % for all of them together, the five of them by "
+    "intervals of 99 %. All others are secondary: where a verdict does not stand after correction for their number (a "
+    "false discovery rate of 5 %), that is said. Chance: how probable it is that a run of this size, with its "
+    "questions and seeds, reproduces the claim if the paper is exactly true; what is undecided with a chance below "
+    f"{100 * HOPELESS:.0f} % could not be decided here (docs/analysis-plan.md)."
+)
+_PRIMARY = "Primary endpoints"
 _FITTED = (
     f"{DAGGER}: rests on cells whose accuracies, lengths and costs were fitted to the paper; that a statement about "
     "them holds is not evidence."
@@ -64,12 +84,14 @@ class ClaimsReport(Exhibit):
         wholes = [parts[0] for parts in self.judged]
         shown = _counted(whole["claim_outcome"] for whole in wholes if whole["verdict"] == "simulated") or "none"
         simulated = f" The simulated ones: {shown}." if self.simulated else ""
+        stands = [whole["stands"] for whole in wholes if "stands" in whole]
+        corrected = f" After correction {sum(stands)} of {len(stands)} secondary verdicts stand." if stands else ""
         against = [whole for whole in wholes if whole["claim_paper_verdict"] in (INCONSISTENT, PARTLY)]
         bases = _counted("implied" if whole["implied"] else "stated" for whole in against)
         return (
             f"In the paper: {_counted(whole['claim_paper_verdict'] for whole in wholes)}."
             + (f" Of those that its numbers contradict: {bases}." if against else ""),
-            f"In this run: {_counted(whole['verdict'] for whole in wholes)}.{simulated}",
+            f"In this run: {_counted(whole['verdict'] for whole in wholes)}.{simulated}{corrected}",
         )
 
     @property
@@ -83,12 +105,13 @@ class ClaimsReport(Exhibit):
                 "Its own numbers": list(_in_paper(parts)),
                 "In print": whole["claim_paper_verdict"],
                 "Measured": list(_in_run(parts)),
+                "Chance": f"{100 * whole['chance']:.0f} %" if "chance" in whole else "",
                 **({"Simulation shows": outcome} if self.simulated else {}),
                 "In this run": whole["verdict"],
             }
             line = {**whole, "remarks": list(_remarks(parts)), "fields": fields}
-            lines.setdefault(whole["section"], []).append(line)
-        return lines
+            lines.setdefault(_PRIMARY if whole["primary"] else whole["section"], []).append(line)
+        return {name: lines[name] for name in sorted(lines, key=lambda name: name != _PRIMARY)}
 
     def contents(self) -> Mapping[str, str]:
         """Return Markdown and CSV by file ending."""
@@ -104,9 +127,10 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
         changed = settings(results).strip()
         origin = {**provenance(results.cells), "timings": str(len(run.timings))}
     judged = judge(claims, run)
+    _add_chances(judged, claims, run, source)
     is_fitted = any(part.get("calibrated") for parts in judged for part in parts)
     seeds_note = f"Seeds: {_seeds(*seeds)}. A statement that lacks one of its seeds is not run."
-    notes = [_PAPER_NOTE, _RUN_NOTE, _VALUE_NOTE, seeds_note, _FITTED if is_fitted else "", changed]
+    notes = [_PAPER_NOTE, _RUN_NOTE, _VALUE_NOTE, _PLAN_NOTE, seeds_note, _FITTED if is_fitted else "", changed]
     return ClaimsReport(
         label="claims",
         caption=f"The statements of the paper, compared with its own numbers and the run {source.run.name!r}",
@@ -116,6 +140,19 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
         judged=judged,
         notes=[note for note in notes if note],
     )
+
+
+def _add_chances(judged: Sequence[Sequence[Part]], claims: Sequence[Claim], run: Run, source: Source) -> None:
+    """Add to each claim that was measured how probable it was to be reproduced by a run of this size."""
+    by_key = {parts[0]["claim"]: parts for parts in judged if all("asked" in part for part in parts)}
+    measured = [claim for claim in claims if claim.key in by_key]
+    if not measured:
+        return
+    questions = {benchmark: len(cells[0].items) for (_, _, benchmark), cells in run.cells.items()}
+    design, variation = design_of(source.run, source.run.seeds, questions), measure_variation(run.main_rows)
+    for key, chance in chances(measured, design, variation, primary_tail=primary_tail(claims)).items():
+        for part in by_key[key]:
+            part["chance"] = chance.reproduced
 
 
 def _frame(records: Sequence[Part]) -> pd.DataFrame:
@@ -186,6 +223,10 @@ def _in_run(parts: Sequence[Part]) -> Iterator[str]:
         if "measured" in part:
             yield _label(part, parts) + _measured(part) + (f" ({part['outcome']})" if is_mixed else "")
     yield from dict.fromkeys(part["reason"] for part in parts if "reason" in part)
+    if parts[0]["claim_outcome"] == UNDECIDED and parts[0].get("chance", 1.0) < HOPELESS:
+        yield "could not be decided here"
+    if not parts[0].get("stands", True):
+        yield "does not stand after correction for the secondary statements"
     missing = dict.fromkeys(what for part in parts for what in part.get("missing", ()))
     if missing:
         text = f"missing: {'; '.join(missing)}"

@@ -55,10 +55,13 @@ def test_the_paper_alone() -> None:
 def test_a_simulated_run_says_so_everywhere(some: Some) -> None:
     report = made(some)
     assert SIMULATED_WARNING in report.contents()["md"].partition("\n")[0]
-    assert report.summary == (
-        "In the paper: 3 consistent, 2 partly, 1 not checkable. Of those that its numbers contradict: 2 stated.",
-        "In this run: 2 about the paper only, 2 not run, 2 simulated. The simulated ones: 2 does not hold.",
+    paper, run = report.summary
+    assert (
+        paper
+        == "In the paper: 3 consistent, 2 partly, 1 not checkable. Of those that its numbers contradict: 2 stated."
     )
+    counts = "2 about the paper only, 2 not run, 2 simulated. The simulated ones: 2 does not hold."
+    assert run == f"In this run: {counts} After correction 2 of 2 secondary verdicts stand."
 
 
 def test_records_carry_numbers_and_provenance(some: Some, tmp_path: Path) -> None:

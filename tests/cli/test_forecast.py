@@ -13,7 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from cli.forecast import charges, forecast, gpu_hours, lines, most_like, peers, speeds
+from analysis.claims.measured import asked_by
+from analysis.claims.statements import CLAIMS
+from cli.forecast import charges, decided, forecast, gpu_hours, lines, most_like, peers, speeds
 from harness.benchmarks.prepare import read
 from harness.errors import UserError
 from harness.files import ROOT
@@ -97,6 +99,27 @@ def test_methods_of_ones_own_choice_are_all_that_is_forecast(questions: Ids) -> 
     output = gmr(*words, "--set", "methods=[cot]").output
     assert output.startswith("2 cells of preset embedded")
     assert "are like none" not in output
+
+
+def test_the_primary_endpoints_by_number_of_seeds(questions: Ids) -> None:
+    """Every row of theirs is like one of three cells; what is trained counts once a seed."""
+    prepare_questions("embedded", *config.preset("embedded").benchmarks)
+    train, test = questions
+    for cell in (GMR, Cell("masrouter", "gsm_hard", "pool", 0), Cell("puppeteer", "gsm_hard", "qwen-2.5-32B", 0)):
+        finished(cell, [call(item, item) for item in test], [[call(item, f"{item}-t") for item in train]])
+    preset = config.preset("embedded", {"budget": {"calls": 3 * len(rows_asked()) * 160}})
+    _, table = decided(preset, config.preset("embedded"))
+    rows = {line.split()[0]: line.split()[1:] for line in table.splitlines()[1:]}
+    # Each with 32 training and 128 test questions.
+    assert rows["calls"] == [f"{count * len(rows_asked()) * 160:,}" for count in (1, 3, 5, 10)]
+    assert rows["within"] == ["the", "budget", "yes", "yes", "no", "no"]
+    assert "average_lead_over_masrouter" in rows
+    assert not list(decided(config.preset("embedded", {"benchmarks": ["gsm_hard"]}), SOURCE))
+
+
+def rows_asked() -> set[tuple[str, ...]]:
+    """Return the rows, by benchmark, that primary endpoints ask for."""
+    return {asked[:3] for asked in asked_by([claim for claim in CLAIMS if claim.primary])}
 
 
 def test_another_backbone_has_its_own_price(questions: Ids) -> None:

@@ -45,7 +45,7 @@ def either_memory_gate(n: Numbers, method: str, benchmark: str) -> Value:
     return n.lead(GMR, method, benchmark)
 
 
-@_ablation(stated={"gsm_hard": 2.56, "humaneval": 6.25}, tolerance=0.005)
+@_ablation(stated={"gsm_hard": 2.56, "humaneval": 6.25}, tolerance=0.005, primary=True)
 def both_memory_gates(n: Numbers, benchmark: str) -> Value:
     """Without both memory gates GMR loses 2.56 points on GSM-Hard and 6.25 on HumanEval."""
     return n.lead(GMR, "gmr_no_memory_gates", benchmark)
@@ -200,7 +200,7 @@ def on_par_with_full_history(n: Numbers, benchmark: str) -> Value:
     return n.lead(GMR, "full_history", benchmark)
 
 
-@_paradigm(unit="%", stated=40, tolerance=1)
+@_paradigm(unit="%", stated=40, tolerance=1, primary=True)
 def gsm_cheaper_than_full_history(n: Numbers) -> Value:
     """On GSM-Hard GMR costs about 40 % less than Full-History."""
     return n.saving(GMR, "full_history", "gsm_hard")

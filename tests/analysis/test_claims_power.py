@@ -1,0 +1,215 @@
+"""Chances of verdicts against runs that are made and judged one by one, and the corrections of the plan of analysis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import multivariate_normal, norm
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.multitest import multipletests
+
+from analysis.claims import samples
+from analysis.claims.declaration import Claim, claim
+from analysis.claims.judge import FAILS, HOLDS, UNDECIDED, judge
+from analysis.claims.measured import Run, asked_by
+from analysis.claims.numbers import GMR, MASROUTER, Numbers, Printed, Row, Value
+from analysis.claims.power import chances, design_of, why_unknown
+from analysis.claims.samples import Design, Variation, measure_variation
+from analysis.claims.statements import CLAIMS
+from analysis.finished_cells import FinishedCell, RunInfo
+from analysis.frames import Key
+from analysis.source import Source
+from analysis.statistics import TAIL, paired
+from analysis.tables import claims_power
+from harness.runner import config
+
+EMBEDDED = config.preset("embedded")
+BY_KEY = {one.key: one for one in CLAIMS}
+PRIMARY = [one for one in CLAIMS if one.primary]
+
+
+def cell_of(row: Row, benchmark: str, seed: int, correct: Sequence[bool], cost: Any = 0.0) -> FinishedCell:
+    """Return a cell in memory."""
+    names = {"method": row[0], "backbone": row[1], "benchmark": benchmark, "run_id": "", "config_hash": "", "code": ""}
+    states = {"calibrated": False, "simulated": False, "backbones": {}, "data": SimpleNamespace(checksum="")}
+    items = pd.DataFrame({"correct": correct, "cost": cost, "cost_total": cost})
+    return FinishedCell(Path(), RunInfo.model_construct(**names, **states, seed=seed), items)
+
+
+@cache
+def deviation_of_trainings(benchmark: str, right: float, correlation: float) -> float:
+    """Return the deviation of the accuracy between trainings that questions do not explain."""
+    n, covariance = samples.published_questions()[benchmark], [[1, correlation], [correlation, 1]]
+    both = multivariate_normal.cdf([norm.ppf(right)] * 2, cov=covariance)
+    return math.sqrt(max(0.0, samples.training_variances()[benchmark] / 1e4 - (right - both) / n))
+
+
+def made_run(claims: Sequence[Claim], design: Design, variation: Variation, random: np.random.Generator) -> Run:
+    """Return a run in which the paper is true: a latent normal variable for each question, row and training."""
+    cells: dict[Key, tuple[FinishedCell, ...]] = {}
+    asked = asked_by(claims)
+    common = {key: random.normal(size=(2, n)) for key, n in design.questions.items()}
+    shares = np.array([variation.methods, variation.cost_methods])[:, np.newaxis, np.newaxis]
+    s = variation.cost_deviation
+    for method, backbone, benchmark in dict.fromkeys(entry[:3] for entry in asked):
+        row, key = (method, backbone), (method, backbone, benchmark)
+        seeds, n = design.seeds[row], design.questions[benchmark]
+        right, price = Printed().of("accuracy", row, benchmark) / 100, 1.0
+        if (*key, "cost") in asked:
+            price = Printed().of("cost", row, benchmark) / samples.published_questions()[benchmark]
+        alone = random.normal(size=(2, len(seeds), n))
+        latent, logs = np.sqrt(shares) * common[benchmark][:, np.newaxis] + np.sqrt(1 - shares) * alone
+        varies = row in design.trained
+        moves = varies * deviation_of_trainings(benchmark, right, variation.methods) * random.normal(size=len(seeds))
+        dearer = varies * variation.cost_trainings * random.normal(size=len(seeds))
+        costs = price * np.exp(s * logs + dearer[:, np.newaxis] - (s**2 + varies * variation.cost_trainings**2) / 2)
+        cells[key] = tuple(
+            cell_of(row, benchmark, seed, latent[place] < norm.ppf(right + moves[place]), costs[place])
+            for place, seed in enumerate(seeds)
+        )
+    return Run(cells, {}, design.seeds, design.several)
+
+
+def share(outcomes: Sequence[str], wanted: str) -> float:
+    return outcomes.count(wanted) / len(outcomes)
+
+
+@pytest.mark.parametrize(
+    ("key", "seeds"),
+    [
+        ("without_role_allocator", 3),
+        ("most_accurate_of_three", 1),
+        ("both_memory_gates", 1),
+        ("humaneval_cheaper_than_puppeteer", 1),
+    ],
+)
+def test_chances_are_those_of_runs_judged_one_by_one(key: str, seeds: int) -> None:
+    """Joint and single statements about accuracy, and one about cost; 200 of ours against as many by hand."""
+    random, chosen = np.random.default_rng(seeds), [replace(BY_KEY[key], primary=False)]
+    design = design_of(EMBEDDED, range(seeds))
+    chance = chances(chosen, design, Variation(), primary_tail=TAIL)[key]
+    runs = [judge(chosen, made_run(chosen, design, Variation(), random))[0][0]["claim_outcome"] for _ in range(200)]
+    for ours, outcome in ((chance.reproduced, HOLDS), (chance.contradicted, FAILS)):
+        theirs = share(runs, outcome)
+        middle = (ours + theirs) / 2
+        assert abs(ours - theirs) <= 4 * math.sqrt(max(middle * (1 - middle), 0.005) * 2 / 200)
+    assert 0.02 < chance.reproduced + chance.contradicted < 0.98
+
+
+def test_samples_have_the_paper_s_means_and_the_variation_that_is_measured_again() -> None:
+    stated = Variation(methods=0.6, trainings=0.7, cost_deviation=0.5, cost_methods=0.3)
+    design = replace(design_of(EMBEDDED, range(3)), questions={"gsm_hard": 4000, "humaneval": 4000})
+    rows = [BY_KEY["gsm_cheaper_than_full_history"], BY_KEY["on_the_frontier"]]
+    frame = samples.draw(rows, design, stated, 20, block=0)
+    for (method, backbone, benchmark), measurements in frame.iterrows():
+        for measure, measurement in measurements.dropna().items():
+            truth = Printed().of(str(measure), (method, backbone), benchmark)
+            truth /= samples.published_questions()[benchmark] if measure == "cost" else 1
+            # Twenty samples of questions and of up to three trainings.
+            assert measurement.whole.mean() == pytest.approx(truth, rel=0.06)
+            assert measurement.without.mean() == pytest.approx(measurement.whole.mean())
+    # At the paper's number of questions, what trainings and questions do together is what it prints.
+    both = samples.draw(
+        [BY_KEY["humaneval_more_accurate_than_both"]], design_of(EMBEDDED, range(5)), stated, 100, block=0
+    )
+    for row in (GMR, MASROUTER):
+        variance = both.at[(*row, "humaneval"), "accuracy"].whole.var(axis=1, ddof=1).mean()
+        assert variance == pytest.approx(samples.training_variances()["humaneval"], rel=0.25)
+    random = np.random.default_rng(3)
+    run = made_run(rows, design, stated._replace(trainings=0.6), random)
+    again = measure_variation(run.main_rows)
+    assert again.methods == pytest.approx(0.6, abs=0.03)
+    assert (again.cost_deviation, again.cost_methods) == pytest.approx((0.5, 0.3), abs=0.03)
+    assert "rows of this run" in again.source
+    assert measure_variation({}) == Variation()
+
+
+def test_trainings_of_one_row_may_agree_more_than_methods() -> None:
+    random = np.random.default_rng(4)
+    question = random.normal(size=3000)
+    alike = question + 0.3 * random.normal(size=(3, 3000)) < 0.5
+    others = question + 2.0 * random.normal(size=(3, 3000)) < 0.5
+    run: dict[Key, tuple[FinishedCell, ...]] = {
+        ("gmr", "pool", "mbpp"): tuple(cell_of(GMR, "mbpp", seed, right, 1.0) for seed, right in enumerate(alike)),
+        ("masrouter", "pool", "mbpp"): (cell_of(MASROUTER, "mbpp", 0, others[0], 1.0),),
+    }
+    variation = measure_variation(run)
+    assert variation.trainings == pytest.approx(1 / (1 + 0.3**2), abs=0.03)
+    assert variation.methods < variation.trainings
+
+
+def test_of_what_nothing_is_known() -> None:
+    reasons = {key: why_unknown(BY_KEY[key]).partition(":")[0] for key in ("row_averages", "role_count", "depth_cost")}
+    assert reasons == {
+        "row_averages": "no result of a run",
+        "role_count": "nothing is sampled",
+        "depth_cost": "not printed",
+    }
+    assert why_unknown(BY_KEY["lowest_flops"]) == "no spread printed: flops"
+    assert why_unknown(BY_KEY["gains_most_on_two"]) == "not sampled: 2400 comparisons"
+    assert not any(why_unknown(one) for one in PRIMARY)
+    assert len(PRIMARY) == 5
+
+
+def leads(wins: Mapping[str, tuple[int, int]], primary: Sequence[str] = ()) -> tuple[list[Claim], Run]:
+    """Return claims that a row is ahead of MASRouter on MBPP, with so many questions won and lost of 200."""
+    base = [True] * 100 + [False] * 100
+    cells = {(*MASROUTER, "mbpp"): (cell_of(MASROUTER, "mbpp", 0, base),)}
+    chosen = []
+    for name, (won, lost) in wins.items():
+        right = [False] * lost + [True] * (100 - lost + won) + [False] * (100 - won)
+        cells[name, "pool", "mbpp"] = (cell_of((name, "pool"), "mbpp", 0, right),)
+
+        def ahead(n: Numbers, name: str = name) -> Value:
+            return n.lead(name, MASROUTER, "mbpp")
+
+        declared = claim("a", "b", "points", primary=name in primary)(ahead)
+        chosen.append(replace(declared, key=name, quantity=lambda n, name=name: n.lead(name, MASROUTER, "mbpp")))
+    seeds = {key[:2]: (0,) for key in cells}
+    return chosen, Run(cells, {}, seeds, seeds)
+
+
+def test_secondary_statements_stand_where_benjamini_and_hochberg_say() -> None:
+    counts = {
+        f"row_{place}": count for place, count in enumerate([(6, 0), (9, 1), (20, 2), (0, 8), (12, 8), (7, 1), (3, 0)])
+    }
+    chosen, run = leads(counts)
+    p = [mcnemar([[0, won], [lost, 0]], exact=True).pvalue for won, lost in counts.values()]
+    rejected = multipletests(p, 0.05, method="fdr_bh")[0]
+    judged = [parts[0] for parts in judge(chosen, run)]
+    assert [part["claim_outcome"] for part in judged] == [
+        UNDECIDED if value >= 0.05 else HOLDS if won > lost else FAILS
+        for value, (won, lost) in zip(p, counts.values(), strict=True)
+    ]
+    assert [part.get("stands", False) for part in judged] == rejected.tolist()
+    # Some are decided by themselves and do not stand.
+    assert 0 < rejected.sum() < sum(value < 0.05 for value in p)
+
+
+def test_primary_endpoints_share_a_risk_of_five_percent() -> None:
+    # p = 0.031 is enough of one endpoint and not of two; 0.004 of both.
+    alone, run = leads({"gmr": (6, 0)}, primary=["gmr"])
+    assert judge(alone, run)[0][0]["claim_outcome"] == HOLDS
+    both, run = leads({"gmr": (6, 0), "full_history": (9, 0), "cot": (6, 0)}, primary=["gmr", "full_history"])
+    assert [parts[0]["claim_outcome"] for parts in judge(both, run)] == [UNDECIDED, HOLDS, HOLDS]
+    assert paired(6, 0, 200)[0] > 0 > paired(6, 0, 200, TAIL / 2)[0]
+
+
+def test_the_table_of_chances() -> None:
+    kept = ("gsm_cheaper_than_full_history", "mbpp_close_to_masrouter", "lowest_time", "prices")
+    made = claims_power.build(Source(preset=EMBEDDED), [BY_KEY[key] for key in kept], samples=30)
+    frame = made.frame.set_index("claim")
+    assert made.shown.index.get_level_values("Claim").tolist() == list(kept[:2])
+    assert frame["seeds_for_power"].isna().tolist() == [False, True, True, True]
+    assert frame.at["gsm_cheaper_than_full_history", "reproduced_1"] > 0.8
+    assert frame.loc[["lowest_time", "prices"], "unknown"].ne("").all()
+    assert not made.simulated
