@@ -87,13 +87,17 @@ def measure_variation(cells_by_row: Mapping[Key, Sequence[FinishedCell]]) -> Var
     repeated = [cells for group in rows.values() for cells in group if len(cells) > 1]
     methods = latent_correlation([[cells[0].items["correct"] for cells in group] for group in several])
     trainings = latent_correlation([[cell.items["correct"] for cell in cells] for cells in repeated])
-    logs = [_log_costs(cells[0] for cells in group) for group in several]
-    return variation._replace(
+    variation = variation._replace(
         methods=methods,
         trainings=max(methods, trainings) if repeated else methods,
+        source=f"as the questions of {sum(map(len, rows.values()))} rows of this run show",
+    )
+    logs = [log for group in several if (log := _log_costs(cells[0] for cells in group)).size]
+    if not logs:
+        return variation  # Models without a price cost nothing.
+    return variation._replace(
         cost_deviation=float(np.mean([log.std(axis=1).mean() for log in logs])),
         cost_methods=float(np.clip(np.mean([_mean_correlation(log) for log in logs]), 0, _HIGHEST)),
-        source=f"as the questions of {sum(map(len, rows.values()))} rows of this run show",
     )
 
 
