@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from itertools import cycle
+from string import ascii_uppercase
 from typing import Any
 
 import pandas as pd
@@ -12,16 +13,21 @@ from adjustText import adjust_text
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
-from analysis import notes
+from analysis import bounds, notes
 from analysis.figure import SMALL, Figure, draw_frontier, on_frontier
-from analysis.frames import COST, IDENTITY, KEY, MEASURED, UNIT, with_costs
+from analysis.frames import COST, IDENTITY, KEY, MEASURED, UNIT, percent, with_costs
 from analysis.source import Source
+from harness.files import check
 from harness.runner.config import POOL
 
 _CAPTION = (
     "Accuracy against cost of a question, published and measured, on the same axes; steps: the Pareto frontier, whose "
     "points have names. Published cost: the paper's total over the number of questions that its accuracy implies. "
     "Measured cost: of the calls that the published one counts (D-REPORT-2; that of all calls is in the CSV)."
+)
+_MARKS = (
+    " Letters, on no frontier: bounds of the pool, each backbone asked once, and cheap baselines. The oracle takes the "
+    "cheapest right backbone of every question; the best single one is chosen on these questions."
 )
 _SIDES = ("published", "measured")
 _COLUMNS = [
@@ -42,9 +48,12 @@ _MOST_STEPS = 500
 
 def build(source: Source) -> Figure:
     """Return the figure of one benchmark; raises UserError for cells of several."""
+    options: bounds.BoundOptions = check(dict(source.options), bounds.BoundOptions, "options of a Pareto figure")
     results = source.results()
     benchmark, title = results.only_benchmark()
     frame = with_costs(results.frame.xs(benchmark, level="benchmark", drop_level=False), results)
+    frame = _with_bounds(frame, bounds.of_pool(results, benchmark, options.single))
+    is_method = ~frame.index.get_level_values("method").isin([*bounds.TITLES, *options.cheap])
     frame["number"] = range(1, len(frame) + 1)
     frame["is_fitted"] = frame["calibrated"].eq(True)
     # A cost without its cost table has no accuracy next to it here.
@@ -56,14 +65,30 @@ def build(source: Source) -> Figure:
     )
     for side, (accuracy, cost) in zip(_SIDES, points, strict=True):
         frame[f"{side}_x"], frame[f"{side}_y"] = UNIT * cost.where(accuracy.notna()), accuracy
-        frame[f"{side}_on_frontier"] = on_frontier(cost, accuracy)
+        frame[f"{side}_on_frontier"] = on_frontier(cost.where(is_method), accuracy)
     return Figure(
         label=f"pareto-{benchmark}",
-        **notes.describe_run(results, _CAPTION + _beyond_the_points(frame)),
-        draw=functools.partial(_draw, title, frame),
+        **notes.describe_run(results, _CAPTION + _beyond_the_points(frame) + ("" if is_method.all() else _MARKS)),
+        draw=functools.partial(_draw, title, frame[is_method], frame[~is_method & frame["ran"]]),
         inches=(7.8, 4.1),
         frame=frame.reset_index()[_COLUMNS],
     )
+
+
+def _with_bounds(frame: pd.DataFrame, of_pool: bounds.Bounds | None) -> pd.DataFrame:
+    """Return the rows of a benchmark with those of :data:`bounds.TITLES` below."""
+    if of_pool is None:
+        return frame
+    benchmark, accuracies = frame.index[0][2], {name: row.correct.mean() for name, row in of_pool.rows.items()}
+    rows = {
+        "method_title": bounds.TITLES,
+        "measured": {name: percent(fraction) for name, fraction in accuracies.items()},
+        "fraction": accuracies,
+        "cost_per_query": {name: row.cost.mean() for name, row in of_pool.rows.items()},
+        "ran": dict.fromkeys(accuracies, True),
+    }
+    index = pd.MultiIndex.from_tuples([(name, POOL, benchmark) for name in accuracies], names=KEY)
+    return pd.concat([frame, pd.DataFrame(rows).loc[list(accuracies)].set_axis(index)])
 
 
 def _beyond_the_points(frame: pd.DataFrame) -> str:
@@ -74,7 +99,7 @@ def _beyond_the_points(frame: pd.DataFrame) -> str:
     return intervals + several + fitted
 
 
-def _draw(title: str, frame: pd.DataFrame, picture: Picture) -> None:
+def _draw(title: str, frame: pd.DataFrame, marks: pd.DataFrame, picture: Picture) -> None:
     grid = picture.add_gridspec(1, 3, width_ratios=(1, 1, 0.42))
     left = picture.add_subplot(grid[0])
     right = picture.add_subplot(grid[1], sharex=left, sharey=left)
@@ -100,10 +125,24 @@ def _draw(title: str, frame: pd.DataFrame, picture: Picture) -> None:
     for side, panel in zip(_SIDES, (left, right), strict=True):
         draw_frontier(panel, frame[f"{side}_x"], frame[f"{side}_y"], color="0.35", linewidth=1, zorder=2)
     _key(picture.add_subplot(grid[2]), frame, colors, markers)
+    if len(marks):
+        _draw_marks(right, marks)
     # Labels find their places once the panels have their sizes.
     picture.draw_without_rendering()
     for side, panel in zip(_SIDES, (left, right), strict=True):
         _label_points(panel, frame, side)
+
+
+def _draw_marks(panel: Axes, marks: pd.DataFrame) -> None:
+    """Draw bounds and cheap baselines as letters, with a legend where few points are: dear and often wrong."""
+    letters: dict[str, Any] = {"color": "white", "fontsize": SMALL - 1, "ha": "center", "va": "center", "zorder": 5}
+    look: dict[str, Any] = {"linestyle": "", "marker": "o", "color": "black", "markersize": _MARKER, "zorder": 4}
+    handles = []
+    for letter, (_, row) in zip(ascii_uppercase, marks.iterrows(), strict=False):
+        x, y = row["measured_x"], row["measured_y"]
+        handles += panel.plot(x, y, **look, label=f"{letter}  {row['method_title']}")
+        panel.annotate(letter, (x, y), **letters)
+    panel.legend(handles=handles, loc="lower right", fontsize=SMALL, frameon=False, borderaxespad=0, handlelength=0)
 
 
 def _key(panel: Axes, frame: pd.DataFrame, colors: Mapping[str, str], markers: Mapping[str, str]) -> None:
@@ -136,4 +175,6 @@ def _label_points(panel: Axes, frame: pd.DataFrame, side: str) -> None:
     forces: dict[str, Any] = {"force_text": 0.5, "force_static": 1.5, "force_pull": 0.01, "expand": (1.25, 1.6)}
     line = {"arrowstyle": "-", "color": "0.5", "linewidth": 0.4}
     x, y = (points[f"{side}_{axis}"].to_numpy(float) for axis in "xy")
+    legend = panel.get_legend()
+    forces["objects"] = [legend] if legend else None
     adjust_text(texts, x, y, ax=panel, iter_lim=_MOST_STEPS, **forces, arrowprops=line)
