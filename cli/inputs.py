@@ -41,14 +41,15 @@ def health(preset: Preset, benchmark: str) -> list[Path]:
 
 
 def cell(preset: Preset, cell: Cell) -> Inputs:
-    """Return the inputs of a cell: questions, calibration or check of servers, cells whose logs may answer it."""
+    """Return the inputs of a cell: questions, calibration or check of servers, further cells that it depends on."""
     config.check_cell(preset, cell)
     files = questions(preset, [cell.benchmark])
     if preset.simulated:
         files.append(layout.calibration(preset.name))
     elif not preset.recorded:
         files.append(layout.served(preset.name, cell.benchmark).with_suffix(".checked"))
-    files += runs(preset, config.sharing(preset, cell))
+    matched = config.matched(cell)
+    files += runs(preset, [*config.sharing(preset, cell), *([matched] if matched else [])])
     return Inputs(files, config_hash.is_current(preset, cell))
 
 

@@ -35,9 +35,17 @@ class GMR(PolicyGradient[Router, Snapshot, Trace]):
         self._warned = False
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Return the answer of one trajectory, decided as ``decode`` says."""
-        greedy = self.config.decode == "greedy"
-        return await GatedRollout(self.policy, self.pool, self.config, greedy=greedy).solve(item, context)
+        """Return the answer of one trajectory, decided as ``decode`` says.
+
+        An entry that matches another method has no more steps than that: a number drawn between the two whole ones
+        around its mean depth, so that without halting the mean depth is the same (D-BASE-5).
+        """
+        greedy, config = self.config.decode == "greedy", self.config
+        if self._setting.matched is not None:
+            depth = self._setting.matched.depth
+            most = math.floor(depth) + context.bernoulli(0, "one step more", depth % 1)
+            config = config.model_copy(update={"max_depth": most})
+        return await GatedRollout(self.policy, self.pool, config, greedy=greedy).solve(item, context)
 
     def utility(self, answered: Answered) -> float:
         """Return u = R - λ_c · Cost(τ)."""

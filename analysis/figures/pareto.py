@@ -52,7 +52,7 @@ def build(source: Source) -> Figure:
     results = source.results()
     benchmark, title = results.only_benchmark()
     frame = with_costs(results.frame.xs(benchmark, level="benchmark", drop_level=False), results)
-    frame = _with_bounds(frame, bounds.of_pool(results, benchmark, options.single))
+    frame = _with_bounds(frame, bounds.of_pool(results, benchmark))
     is_method = ~frame.index.get_level_values("method").isin([*bounds.TITLES, *options.cheap])
     frame["number"] = range(1, len(frame) + 1)
     frame["is_fitted"] = frame["calibrated"].eq(True)
@@ -79,16 +79,10 @@ def _with_bounds(frame: pd.DataFrame, of_pool: bounds.Bounds | None) -> pd.DataF
     """Return the rows of a benchmark with those of :data:`bounds.TITLES` below."""
     if of_pool is None:
         return frame
-    benchmark, accuracies = frame.index[0][2], {name: row.correct.mean() for name, row in of_pool.rows.items()}
-    rows = {
-        "method_title": bounds.TITLES,
-        "measured": {name: percent(fraction) for name, fraction in accuracies.items()},
-        "fraction": accuracies,
-        "cost_per_query": {name: row.cost.mean() for name, row in of_pool.rows.items()},
-        "ran": dict.fromkeys(accuracies, True),
-    }
-    index = pd.MultiIndex.from_tuples([(name, POOL, benchmark) for name in accuracies], names=KEY)
-    return pd.concat([frame, pd.DataFrame(rows).loc[list(accuracies)].set_axis(index)])
+    rows = pd.DataFrame([(row.correct.mean(), row.cost.mean()) for row in of_pool.rows.values()])
+    rows = rows.set_axis(["fraction", "cost_per_query"], axis=1).assign(ran=True, method_title=bounds.TITLES.values())
+    index = pd.MultiIndex.from_product([of_pool.rows, [POOL], frame.index.unique("benchmark")], names=KEY)
+    return pd.concat([frame, rows.assign(measured=rows["fraction"].map(percent)).set_axis(index)])
 
 
 def _beyond_the_points(frame: pd.DataFrame) -> str:

@@ -119,6 +119,7 @@ def _identity(plan: Plan, served: Mapping[str, Served], sandbox: str) -> dict[st
         },
         "sandbox": sandbox,
         "rule_version": plan.benchmark.rule_version,
+        **({"matched": plan.matched._asdict()} if plan.matched else {}),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -117,6 +117,8 @@ class MethodEntry(Declaration):
     # Methods whose call logs answer this one's calls (same benchmark, row and seed) if ``share_logs`` is on.
     answers_from: Many[str] = ()
     also_asks: Many[str] = ()  # further backbones that the method may ask
+    # Method whose finished cell (same benchmark and seed) tells this one the cost and the depth that it has to meet.
+    matches: str | None = None
     config: Mapping[str, Any] = {}  # fields of the module's ``Config``
 
 
@@ -149,6 +151,10 @@ def methods() -> Mapping[str, MethodEntry]:
         _check_names("backbone", entry.also_asks, shared, f"config/backbones.yaml; named by {key}")
         if source_of(entry.module) is None:
             raise UserError(f"config/methods.yaml names the module {entry.module!r}, which cannot be found")
+        if entry.matches is not None:
+            _check_names("method", [entry.matches], entries, f"config/methods.yaml; matched by {key}")
+            if entries[entry.matches].matches is not None:
+                raise UserError(f"config/methods.yaml: {key} matches {entry.matches}, which matches another; name that")
     return entries
 
 
@@ -315,6 +321,15 @@ def sharing(preset: Preset, cell: Cell) -> list[Cell]:
         and cell.backbone in rows(preset, entries[other])
         and cell.seed in _seeds(preset, entries[other])
     )
+
+
+def matched(cell: Cell) -> Cell | None:
+    """Return the cell whose cost and depth a cell has to meet, or None."""
+    entries = methods()
+    name = entries[cell.method].matches
+    if name is None:
+        return None
+    return replace(cell, method=name, backbone=POOL if entries[name].rows == "pool" else cell.backbone)
 
 
 def _check_names(kind: str, names: Iterable[str], existing: Iterable[str], where: str) -> None:

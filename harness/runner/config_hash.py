@@ -28,10 +28,11 @@ def of_data(preset: config.Preset) -> dict[str, Any]:
 def of_cell(preset: config.Preset, cell: config.Cell) -> dict[str, Any]:
     """Return the part of the configuration that can change the results of a cell."""
     entry = config.methods()[cell.method]
-    declared = config.backbones(preset)
+    backbones = config.backbones(preset)
     pool = config.backbones_of(preset, cell)
     limit = preset.limit.model_dump(include=None if entry.trained else {"test", "share"})
     learning = {"encoder": _encoder()} if entry.trained else {}
+    matched = config.matched(cell)
     served = {
         "endpoints": preset.endpoints,
         **({"length_scale": preset.length_scale} if preset.simulated else {}),
@@ -43,11 +44,12 @@ def of_cell(preset: config.Preset, cell: config.Cell) -> dict[str, Any]:
         "seed_offset": entry.seed_offset,
         "config": dict(entry.config),
         # Only keys of the file, so that a new key with a default changes no cell.
-        "backbones": {key: declared[key].model_dump(exclude={"key", *ABOUT}, exclude_unset=True) for key in pool},
+        "backbones": {key: backbones[key].model_dump(exclude={"key", *ABOUT}, exclude_unset=True) for key in pool},
         # In order, which decides which of them a draw hits, and which a dictionary does not compare.
         "pool": list(pool),
         "preset": {**of_data(preset), "limit": limit, **served},
         **learning,
+        **({"matched": declared(preset, matched)} if matched else {}),
     }
 
 

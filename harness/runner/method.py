@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypeVar
 
 from pydantic import AfterValidator
 
@@ -34,6 +34,14 @@ def _with_default(values: Mapping[str, T]) -> Mapping[str, T]:
 ByBenchmark = Annotated[Mapping[str, T], AfterValidator(_with_default)]
 
 
+class Matched(NamedTuple):
+    """Means over the test questions of a finished cell, which a method has to meet."""
+
+    method: str
+    cost: float  # of a question, as tables compare it
+    depth: float  # executed steps of a question
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """Setting of a method: row, pool, benchmark, seed."""
@@ -44,6 +52,7 @@ class Setting:
     domain: str  # of roles that fits the benchmark
     seed: int
     max_epochs: int | None  # most passes over the training questions, ``None`` for no limit
+    matched: Matched | None = None  # what an entry with ``matches`` has to meet
 
     @property
     def one_backbone(self) -> str:
@@ -54,6 +63,13 @@ class Setting:
                 "`rows` of its entry in config/methods.yaml"
             )
         return self.backbone
+
+    @property
+    def target(self) -> Matched:
+        """Return what the method has to meet; UserError if its entry names no method to match."""
+        if self.matched is None:
+            raise UserError("this method meets the cost of another: name that under `matches` in config/methods.yaml")
+        return self.matched
 
     def of_benchmark(self, values: Mapping[str, T]) -> T:
         """Return the value for the benchmark, or the ``default``."""

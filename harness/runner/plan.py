@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 from harness.benchmarks import Benchmark, benchmark
 from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import Prepared, read
+from harness.errors import UserError
 from harness.files import digest
 from harness.llm.backbones import Backbone
 from harness.runner import config, config_hash, layout
 from harness.runner.config import Cell, MethodEntry, Preset
-from harness.runner.method import Setting
+from harness.runner.method import Matched, Setting
+from harness.runner.results import read_rows
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,23 @@ class Plan:
             domain=self.benchmark.role_domain,
             seed=self.seed,
             max_epochs=self.preset.limit.epochs,
+            matched=self.matched,
         )
+
+    @property
+    def matched(self) -> Matched | None:
+        """Return what the cell has to meet, None if nothing; UserError while the cell that says so is not finished."""
+        cell = config.matched(self.cell)
+        if cell is None:
+            return None
+        folder, cost = layout.cell(self.preset.name, cell), f"cost_{config.methods()[cell.method].compared_cost}"
+        if not (folder / "run.json").exists():
+            raise UserError(
+                f"{self.cell} has to meet the cost or the depth of {cell}, which is not finished; make that first: "
+                f"`snakemake --cores all {folder / 'run.json'}`"
+            )
+        rows = list(read_rows(folder / "items.parquet", [cost, "depth"]))
+        return Matched(cell.method, fmean(row[cost] for row in rows), fmean(row["depth"] for row in rows))
 
 
 def plan(preset: Preset, cell: Cell) -> Plan:

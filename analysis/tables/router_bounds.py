@@ -1,0 +1,134 @@
+"""What a pool of backbones bounds, what cheap baselines reach, and where the routers stand between both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+import pandas as pd
+
+from analysis import bounds, columns, notes
+from analysis.bounds import BEST, ORACLE, REFERENCE, SINGLE, TITLES, BoundOptions, Bounds
+from analysis.columns import entries, format_series, interval_of
+from analysis.frames import IDENTITY, KEY, UNIT, Results, percent
+from analysis.provenance import identity
+from analysis.source import Source
+from analysis.table import Table, format_cost, signed
+from harness.errors import UserError
+from harness.files import check
+from harness.runner.config import POOL
+
+_HEADROOM = ("headroom", "headroom_low", "headroom_high")
+_MEASURES = [
+    *("accuracy", "cost_per_query", "cost_factor", "depth", *_HEADROOM, "right_alone", "regret_accuracy", "regret_cost")
+]
+_UNDECIDED = "undecided"
+
+
+def build(source: Source) -> Table:
+    """Return a row for each bound and method, benchmark by benchmark; UserError if no benchmark has its bounds."""
+    options: BoundOptions = check(dict(source.options), BoundOptions, "options of router_bounds, config/artefacts.yaml")
+    results = source.results()
+    of_pools = {key: bounds.of_pool(results, key) for key in results.benchmarks}
+    frames = [_frame(results, options, key, of_pool) for key, of_pool in of_pools.items() if of_pool]
+    if not frames:
+        raise UserError(
+            "no benchmark has a cell of Single LLM with every backbone of the pool, which bounds are made of; make "
+            f"them: `snakemake --cores all reports/{results.cells[0].run.preset}/router_bounds.md`"
+        )
+    frame = pd.concat(frames)
+    sizes = {key: of["parameters_b"] for cell in results.cells for key, of in cell.run.backbones.items()}
+    titles = {key: results.published.backbones.get(key, key) for key in sorted(sizes, key=sizes.__getitem__)}
+    shares = [f"share_of_{kind}_{key}" for key in titles for kind in ("calls", "cost")]
+    # A backbone that a row did not ask has no share of its calls.
+    frame = frame.reindex(columns=[*frame.columns.difference(shares), *shares]).fillna(dict.fromkeys(shares, 0.0))
+    places = [f"{results.benchmarks[key]}, {results.questions(key)}" for *_, key in frame.index]
+    on = frame["on"].map(titles).radd(" (").add(")").fillna("")
+    return columns.table(
+        results,
+        label="router-bounds",
+        caption="Bounds that the pool of backbones sets, cheap baselines, and routers, on the test questions.",
+        rows=zip(frame["section"], places, frame["title"] + on, strict=True),
+        heads=("Benchmark", "Row"),
+        groups=_groups(frame, titles),
+        legend=_legend(results),
+        frame=frame.reset_index()[[*KEY, "title", "on", *_MEASURES, *shares, *IDENTITY]],
+    )
+
+
+def _frame(results: Results, options: BoundOptions, benchmark: str, of_pool: Bounds) -> pd.DataFrame:
+    """Return the rows of a benchmark by :data:`KEY`: bounds, cheap baselines, routers, of these the reference first."""
+    run = {key: cells for key, cells in results.cells_by_row.items() if key[2] == benchmark}
+    singles = tuple(cell for key, cells in run.items() if key[0] == SINGLE for cell in cells)
+    order = [*options.cheap, REFERENCE, *sorted({method for method, *_ in run})]
+    routed = sorted((key for key in run if key[0] != SINGLE), key=lambda key: order.index(key[0]))
+    rows = {(name, POOL, benchmark): (row, singles, "bounds") for name, row in of_pool.rows.items()}
+    for key in routed:
+        rows[key] = bounds.of_method(run[key]), run[key], "cheap" if key[0] in options.cheap else "routers"
+    counts, oracle = bounds.resamples(of_pool.correct.shape[1], benchmark), of_pool.rows[ORACLE]
+    records = [
+        {
+            "title": TITLES.get(method, cells[0].run.method_title),
+            "on": of_pool.best if method == BEST else backbone,
+            "section": f"{benchmark} {section}",
+            "depth": float(pd.concat([cell.items["depth"] for cell in cells]).mean()),
+            "accuracy": percent(float(row.correct.mean())),
+            "cost_per_query": float(row.cost.mean()),
+            **dict(zip(_HEADROOM, bounds.headroom(row, of_pool, counts), strict=True)),
+            "right_alone": percent(float((row.correct * (1 - oracle.correct)).mean())),
+            "regret_accuracy": percent(float((oracle.correct - row.correct).mean())),
+            "regret_cost": float((row.cost - oracle.cost).mean()),
+            **{f"share_of_{kind}_{key}": 100 * share for (kind, key), share in row.shares.unstack().items()},
+            **identity(cells),
+        }
+        for (method, backbone, _), (row, cells, section) in rows.items()
+    ]
+    frame = pd.DataFrame(records, pd.MultiIndex.from_tuples(rows, names=KEY))
+    reference = frame.loc[frame.index.get_level_values("method") == REFERENCE, "cost_per_query"]
+    return frame.assign(cost_factor=frame["cost_per_query"] / (reference.iloc[0] if len(reference) else math.nan))
+
+
+def _groups(frame: pd.DataFrame, titles: Mapping[str, str]) -> columns.Groups:
+    # A bound is what headroom is measured by.
+    ends = interval_of(frame, "headroom", signed, " to ").replace("", _UNDECIDED)
+    ends = ends.mask(frame.index.get_level_values("method").isin(TITLES), "")
+    costs, factors = UNIT * frame["cost_per_query"], format_series(frame["cost_factor"], "×{:.2f}")
+    return {
+        ("Answers", ""): {
+            "accuracy (%)": entries(frame["accuracy"], "{:.2f}"),
+            "cost (1e-4)": entries(costs, format_cost, beside=factors),
+            "steps": entries(frame["depth"], "{:.2f}"),
+        },
+        ("Headroom", ""): {
+            "gained": entries(frame["headroom"], signed, _UNDECIDED, below=ends),
+            "right alone (%)": entries(frame["right_alone"], "{:.2f}"),
+        },
+        ("Regret", ""): {
+            "accuracy (points)": entries(frame["regret_accuracy"], signed),
+            "cost (1e-4)": entries(UNIT * frame["regret_cost"], signed),
+        },
+        ("Calls (cost) in %", ""): {
+            title: entries(
+                frame[f"share_of_calls_{key}"], "{:.0f}", beside=format_series(frame[f"share_of_cost_{key}"], "{:.0f}")
+            )
+            for key, title in titles.items()
+        },
+    }
+
+
+def _legend(results: Results) -> Iterator[str]:
+    yield (
+        "Bounds: of one answer of every backbone of the pool, as in Single LLM. The oracle takes the cheapest right "
+        "one, or the cheapest; the best single backbone is chosen on these test questions, which is optimistic. "
+        "Gained: accuracy above it over that of the oracle, with the 95 % interval of a paired percentile bootstrap "
+        f"over questions ({bounds.RESAMPLES} samples, without the spread between trainings). {_UNDECIDED.title()}: in "
+        "some sample the oracle gains nothing. Above 1 where a row is right alone, where no backbone asked once is."
+    )
+    yield (
+        "Cost of a question, next to it as a multiple of GMR's, and mean steps: how well a row is matched. Of GMR, its "
+        "variants and Puppeteer costs are those of the steps, of others those of all calls (D-REPORT-2), and so are "
+        "the shares of each backbone. Regret: what the oracle is ahead by, as means over all questions."
+    )
+    yield from notes.seeds(results)
+    yield from notes.fitted(results)
+    yield from notes.protocol(results)

@@ -1,0 +1,53 @@
+"""Cascade from the cheapest backbone to the dearest (after FrugalGPT, Chen et al. 2023; D-BASE-4).
+
+A backbone is taken where its samples agree (Yue et al. 2024), which takes the place of a trained judge.
+"""
+
+from __future__ import annotations
+
+from pydantic import PositiveFloat
+
+from harness.agents.prompts import question_prompt
+from harness.agents.trajectory import Context
+from harness.benchmarks.items import Item
+from harness.concurrency import gather
+from harness.files import Declaration
+from harness.runner.method import Setting
+
+
+class Config(Declaration):
+    """Settings of the cascade."""
+
+    temperature: PositiveFloat = 0.7  # of the two samples that have to agree
+
+
+class Cascade:
+    """Backbones of the pool by price, asked in turn until one is taken; the last one is taken whatever it says."""
+
+    def __init__(self, setting: Setting, config: Config) -> None:
+        self._order = sorted(setting.pool, key=lambda key: setting.pool[key].price_in + setting.pool[key].price_out)
+        self._temperature = config.temperature
+
+    async def solve(self, item: Item, context: Context) -> str:
+        """Return the first reply that is taken.
+
+        If the question shows examples, it is one at temperature 0 whose program passes all of them; else the first of
+        two samples with the same answer. The last backbone is asked once, at temperature 0.
+        """
+        has_examples = item.code is not None and bool(item.code.visible)
+        prompt, text = question_prompt("", context.rules, item), ""
+        for step, backbone in enumerate(self._order, 1):
+            is_last = step == len(self._order)
+            slots, temperature = (1, 0.0) if is_last or has_examples else (2, self._temperature)
+            replies = await gather(
+                context.ask(backbone, prompt, step=step, slot=slot, temperature=temperature) for slot in range(slots)
+            )
+            text = replies[0].text
+            answers = {context.extract(reply.text) for reply in replies}
+            has_agreed = len(answers) == 1 and None not in answers
+            if is_last or (await context.code_tools.passes(item, text) if has_examples else has_agreed):
+                break
+        return text
+
+
+build = Cascade

@@ -1,0 +1,56 @@
+"""Router by nearest neighbours among the training questions (after RouterBench, Hu et al. 2024; D-BASE-3)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from pydantic import NonNegativeFloat, PositiveInt
+from sklearn.neighbors import NearestNeighbors
+
+from harness.agents.trajectory import Answered, Context, Decision
+from harness.benchmarks.items import Item
+from harness.files import Declaration
+from harness.runner.method import Setting
+from harness.training.survey import Survey, ask_once
+
+
+class Config(Declaration):
+    """Settings of the router."""
+
+    neighbours: PositiveInt = 10  # all training questions where there are fewer
+    cost_weight: NonNegativeFloat = 20.0  # accuracy that a unit of cost is worth, as λ_c of GMR
+
+
+class KNNRouter(Survey):
+    """Choice of one backbone a question, by accuracy less weighted cost on the most similar training questions."""
+
+    def __init__(self, setting: Setting, config: Config) -> None:
+        super().__init__(setting)
+        self._config = config
+
+    def utility(self, answered: Answered) -> float:
+        """Return 1 for a right answer and 0 for a wrong one, less the weighted cost."""
+        return float(answered.verdict.correct) - self._config.cost_weight * answered.trajectory.cost_total
+
+    async def solve(self, item: Item, context: Context) -> str:
+        """Return the reply of the backbone with the highest mean utility of the neighbours, of equals the first.
+
+        Before training that is the first of the pool.
+        """
+        best = 0
+        if len(self.embeddings):
+            question = (await context.embed(item.question))[np.newaxis]
+            [neighbours] = self._index.kneighbors(question, return_distance=False)
+            utilities = self.correct[neighbours] - self._config.cost_weight * self.costs[neighbours]
+            best = int(utilities.mean(axis=0).argmax())
+        context.decide(Decision(1, "backbone", 0, self.pool[best], len(self.pool), 0.0))
+        return await ask_once(self.pool[best], item, context)
+
+    @cached_property
+    def _index(self) -> NearestNeighbors:
+        neighbours = min(self._config.neighbours, len(self.embeddings))
+        return NearestNeighbors(n_neighbors=neighbours, metric="cosine").fit(self.embeddings)
+
+
+build = KNNRouter

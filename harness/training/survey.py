@@ -1,0 +1,71 @@
+"""Survey of a pool: every backbone asked every training question once, for methods that learn without a network."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.agents.prompts import question_prompt
+from harness.agents.trajectory import Context, Episode
+from harness.benchmarks.items import Item
+from harness.concurrency import gather
+from harness.errors import UserError
+from harness.llm.encoder import EMBEDDING
+from harness.runner.method import Setting
+from harness.training.checkpoint import Checkpoint
+from harness.training.loop import Training, TrainingStep
+
+_TENSORS = ("embeddings", "correct", "costs")
+
+
+async def ask_once(backbone: str, item: Item, context: Context) -> str:
+    """Return the reply of a backbone to the question and the output rules, at temperature 0, as Single LLM asks it."""
+    return (await context.ask(backbone, question_prompt("", context.rules, item))).text
+
+
+class Survey:
+    """Part of a method: what each backbone got right of the training questions, and at which cost; empty before."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.pool = tuple(setting.pool)
+        self._passes = setting.epochs({"default": 1})
+        self.embeddings: NDArray[np.generic] = np.zeros((0, EMBEDDING))  # of the questions, shape (questions, 384)
+        # Verdicts, and costs of the calls, shape (questions, backbones).
+        self.correct: NDArray[np.generic] = np.zeros((0, len(self.pool)))
+        self.costs: NDArray[np.generic] = self.correct
+
+    async def fit(self, training: Training) -> None:
+        """Ask all questions, or load the checkpoint of a survey that was finished."""
+        checkpoint = training.resume()
+        if checkpoint is None:
+            self._save(training, 0)
+        if checkpoint is not None and checkpoint.facts["epoch"] == 1:
+            self.load(checkpoint)
+        elif self._passes:
+            await self._ask_all(training)
+            self._save(training, 1)
+
+    def load(self, checkpoint: Checkpoint) -> None:
+        """Load a survey; UserError if it is one of another pool."""
+        if tuple(checkpoint.facts["pool"]) != self.pool:
+            raise UserError(f"the checkpoint is of the pool {', '.join(checkpoint.facts['pool'])}; train it again")
+        self.embeddings, self.correct, self.costs = (checkpoint.tensors[name] for name in _TENSORS)
+
+    async def _ask_all(self, training: Training) -> None:
+        size, solves = len(training.items), [partial(ask_once, backbone) for backbone in self.pool]
+        training.plan(size * len(solves))
+        attempts = await gather(
+            training.attempt(solve, item, Episode(1, at)) for at, solve in enumerate(solves) for item in training.items
+        )
+        for at in range(len(solves)):
+            step = TrainingStep(1, at + 1, len(solves))
+            training.note(step, {"backbone": at}, attempts[at * size : (at + 1) * size])
+        values = [(verdict.correct, trajectory.cost_total) for _, (trajectory, verdict) in attempts]
+        self.correct, self.costs = np.array(values, float).T.reshape(2, len(self.pool), -1).swapaxes(1, 2)
+        self.embeddings = np.stack([await training.embed(item.question) for item in training.items])
+
+    def _save(self, training: Training, epoch: int) -> None:
+        tensors = {name: np.ascontiguousarray(getattr(self, name)) for name in _TENSORS}
+        training.save(epoch, tensors, {}, {"pool": list(self.pool)})
