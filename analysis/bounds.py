@@ -13,6 +13,7 @@ less that answer's. A question that the row alone has right counts -1 in accurac
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -102,8 +103,8 @@ def headroom(row: Answers, bounds: Bounds, counts: Array) -> tuple[float, float,
     """Return the headroom of a row and its 95 % interval, that of the percentile bootstrap over questions.
 
     It is paired: a sample has the same questions of the row and of every backbone, and a best single backbone of its
-    own. NaN is a value where no question tells the oracle from the best single backbone, and an interval where none
-    does in some sample.
+    own. NaN is a value where no question tells the oracle from the best single backbone. A sample where none does
+    counts beyond either end, so the interval is NaN where more than 2.5 % of the samples are such.
     """
 
     def of_samples(counts: Array) -> Array:
@@ -112,5 +113,8 @@ def headroom(row: Answers, bounds: Bounds, counts: Array) -> tuple[float, float,
         return (counts @ row.correct - best) / gap
 
     [value] = of_samples(np.ones((1, len(row.correct))))
-    low, high = np.quantile(of_samples(counts), [TAIL, 1 - TAIL])
-    return float(value), float(low), float(high)
+    samples = of_samples(counts)
+    low = float(np.quantile(np.nan_to_num(samples, nan=-math.inf), TAIL, method="lower"))
+    high = float(np.quantile(np.nan_to_num(samples, nan=math.inf), 1 - TAIL, method="higher"))
+    ends = (low, high) if math.isfinite(high - low) else (math.nan, math.nan)
+    return float(value), *ends

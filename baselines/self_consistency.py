@@ -11,7 +11,6 @@ from pydantic import PositiveFloat
 from harness.agents.prompts import question_prompt
 from harness.agents.trajectory import Answered, Context
 from harness.benchmarks.items import Item
-from harness.concurrency import gather
 from harness.files import Declaration
 from harness.runner.method import Setting
 from harness.training.survey import Survey
@@ -28,30 +27,32 @@ class SelfConsistency(Survey):
 
     def __init__(self, setting: Setting, config: Config) -> None:
         super().__init__(setting)
-        self._target, self._temperature = setting.target.cost, config.temperature
+        self._prices, self._target, self._temperature = setting.pool, setting.target.cost, config.temperature
 
     def utility(self, answered: Answered) -> float:
         """Return 1 for a right answer and 0 for a wrong one, whatever it costs."""
         return float(answered.verdict.correct)
 
-    def choose(self) -> tuple[str, float]:
-        """Return the backbone that is right most often, of equals the cheapest, and its samples of a question.
-
-        They are the cost to be met over the mean cost of a training question, at least one; one before training.
-        """
-        if not len(self.correct):
-            return self.pool[0], 1.0
-        accuracy, costs = self.correct.mean(axis=0), self.costs.mean(axis=0)
-        best = int(np.lexsort((costs, -accuracy))[0])
-        return self.pool[best], max(1.0, self._target / costs[best]) if costs[best] else 1.0
+    @property
+    def best(self) -> str:
+        """Return the backbone that is right most often, of equals the cheapest; before training the first."""
+        order = np.lexsort((self.costs.sum(axis=0), -self.correct.sum(axis=0)))
+        return self.pool[order[0]]
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Return the reply that wins the vote; the number of samples is drawn between the two nearest whole ones."""
-        backbone, samples = self.choose()
-        count = math.floor(samples) + context.bernoulli(1, "one sample more", samples % 1)
-        prompt = question_prompt("", context.rules, item)
-        asked = (context.ask(backbone, prompt, slot=slot, temperature=self._temperature) for slot in range(count))
-        return await vote([reply.text for reply in await gather(asked)], item, context)
+        """Return the reply that wins the vote.
+
+        Samples are added until the question has cost what is to be met, at least one. Whether one is added that would
+        go beyond is drawn, so that questions cost that much on average. A call that costs nothing is the last one.
+        """
+        prompt, texts, spent = question_prompt("", context.rules, item), list[str](), 0.0
+        spared = context.uniform(1, "spared part of a sample")
+        while not texts or spent * (1 + spared / len(texts)) < self._target:
+            reply = await context.ask(self.best, prompt, slot=len(texts), temperature=self._temperature)
+            texts.append(reply.text)
+            cost = self._prices[self.best].cost(reply.prompt_tokens, reply.completion_tokens)
+            spent = spent + cost if cost else math.inf
+        return await vote(texts, item, context)
 
 
 async def vote(texts: list[str], item: Item, context: Context) -> str:

@@ -16,6 +16,7 @@ from harness.errors import UserError
 from harness.llm.request import Request
 from harness.runner import results
 from harness.training.loop import CHECKPOINT, checkpoint
+from tests.baselines import cheap
 from tests.baselines.aflow import fixtures as aflow
 from tests.baselines.masrouter import fixtures as masrouter
 from tests.baselines.puppeteer import fixtures as puppeteer
@@ -29,11 +30,12 @@ def by_key(backbone: str, request: Request) -> str:
 
 
 class Learner(NamedTuple):
-    """A method of two passes over the training questions, and what answers it."""
+    """A method of two passes over the training questions, or as many as it has, and what answers it."""
 
     make: Callable[..., Any]
     answering: Callable[[str, Request], Any]
     code_tools: Any = None
+    passes: int = 2
 
 
 LEARNERS = {
@@ -47,6 +49,8 @@ LEARNERS = {
         lambda **at: puppeteer.method(epochs={"default": 2}, batch=2, lr=1e-3, **at), by_key, puppeteer.NoPrograms()
     ),
     "aflow": Learner(lambda **at: aflow.method(max_rounds=1, **at), aflow.by_key, aflow.Bench()),
+    "knn_router": Learner(cheap.knn, by_key, passes=1),
+    "self_consistency": Learner(cheap.consistency, by_key, passes=1),
 }
 EVERY = pytest.mark.parametrize("name", LEARNERS)
 
@@ -98,8 +102,14 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tup
     return run
 
 
-@EVERY
-@pytest.mark.parametrize("when", ["in the first epoch", "after an epoch", "in mid-epoch"])
+@pytest.mark.parametrize(
+    ("name", "when"),
+    [
+        (name, when)
+        for name, learner in LEARNERS.items()
+        for when in ("in the first epoch", "after an epoch", "in mid-epoch")[: 2 * learner.passes - 1]
+    ],
+)
 def test_an_interrupted_training_ends_in_the_same_bytes_and_a_finished_one_is_not_done_again(
     tmp_path: Path, undisturbed: Any, name: str, when: str
 ) -> None:
@@ -149,9 +159,9 @@ async def test_a_loaded_method_answers_as_the_trained_one_and_every_question_as_
 
 
 @EVERY
-@pytest.mark.parametrize(("max_epochs", "trained"), [(0, 0), (1, 1), (9, 2)])
-async def test_a_run_may_shorten_the_training(tmp_path: Path, name: str, max_epochs: int, trained: int) -> None:
-    client = Client(LEARNERS[name].answering)
+@pytest.mark.parametrize("max_epochs", [0, 1, 9])
+async def test_a_run_may_shorten_the_training(tmp_path: Path, name: str, max_epochs: int) -> None:
+    client, trained = Client(LEARNERS[name].answering), min(max_epochs, LEARNERS[name].passes)
     method = await fitted(name, tmp_path, client, max_epochs=max_epochs)
     assert checkpoint.load(tmp_path / CHECKPOINT).facts["epoch"] == trained
     epochs = set(pq.read_table(tmp_path / "training_calls.parquet")["epoch"].to_pylist())

@@ -122,7 +122,7 @@ def _legend(results: Results) -> Iterator[str]:
         "one, or the cheapest; the best single backbone is chosen on these test questions, which is optimistic. "
         "Gained: accuracy above it over that of the oracle, with the 95 % interval of a paired percentile bootstrap "
         f"over questions ({bounds.RESAMPLES} samples, without the spread between trainings). {_UNDECIDED.title()}: in "
-        "some sample the oracle gains nothing. Above 1 where a row is right alone, where no backbone asked once is."
+        "too many samples the oracle gains nothing. Above 1 where a row is right alone, and no backbone asked once is."
     )
     yield (
         "Cost of a question, next to it as a multiple of GMR's, and mean steps: how well a row is matched. Of GMR, its "

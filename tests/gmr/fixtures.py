@@ -17,6 +17,7 @@ from gmr.router import Router
 from harness.agents.roles import role
 from harness.agents.trajectory import TEST, Episode, Trajectory
 from harness.benchmarks.items import Item
+from harness.runner.method import Matched
 from harness.training.learning import seeded
 from tests.fixtures import ITEMS, embedding, walked
 from tests.scripted import backbones, setting
@@ -45,9 +46,10 @@ def config(**changes: Any) -> Config:
     return Config(**{"epochs": {"default": 1}, "role_subset": {"Commonsense": 2}, **changes})
 
 
-def method(seed: int = 0, max_epochs: int | None = None, **changes: Any) -> GMR:
+def method(seed: int = 0, max_epochs: int | None = None, matched: Matched | None = None, **changes: Any) -> GMR:
     """Return the method over :data:`POOL`."""
-    gmr = GMR(setting("pool", seed=seed, benchmark="toy", max_epochs=max_epochs), config(**changes))
+    row = setting("pool", seed=seed, benchmark="toy", max_epochs=max_epochs, matched=matched)
+    gmr = GMR(row, config(**changes))
     gmr.pool = POOL
     return gmr
 

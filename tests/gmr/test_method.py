@@ -12,9 +12,10 @@ import pytest
 import gmr.method
 from gmr.config import Config, pool_of
 from gmr.method import GMR
+from harness.agents import rng
 from harness.errors import UserError
 from harness.runner.config import methods
-from harness.runner.method import settings_of
+from harness.runner.method import Matched, settings_of
 from harness.training.loop import checkpoint
 from tests.fixtures import ITEMS, Client, answered_by, content, embedding, questions, right_if, runtime, trained
 from tests.gmr.fixtures import LARGE, MODULES, POOL, method
@@ -114,3 +115,18 @@ def test_half_of_the_roles_is_drawn_once_by_the_seed() -> None:
     for count in (0, 13):
         with pytest.raises(UserError, match=f"asks for {count} roles of Math; choose between 1 and 12"):
             keys(role_subset={"Math": count})
+
+
+async def test_a_random_router_that_matches_another_has_its_mean_depth(tmp_path: Path) -> None:
+    """Every question has one or two steps, drawn by its number, and no role or backbone is preferred."""
+    switches = methods()["random_matched"].config
+    random = method(**{**switches, "max_depth": 3}, matched=Matched("gmr", 0.0, 1.25))
+    client = Client()
+    await trained(random, tmp_path, client, questions(1, "t"))
+    items = questions(60)
+    answered = await answered_by(random, client, items)
+    depths = [trajectory.depth for trajectory, _ in answered]
+    uniforms = [rng.uniform("0", "0", "0", "toy", item.id, "0", "one step more", "0") for item in items]
+    assert depths == [1 + (uniform < 0.25) for uniform in uniforms]
+    names = {decision.name for trajectory, _ in answered for decision in trajectory.decisions}
+    assert names == {"role", "backbone"}

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
+from pathlib import Path
+from statistics import fmean
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
+from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.backbones import load
 from harness.runner import cell as module
 from harness.runner import config, layout
 from harness.runner.cell import _training_facts
 from harness.runner.config import Cell, Limit
+from harness.runner.plan import plan
 from harness.runner.results import TABLES
 from harness.training import loop
+from tests.fake_encoder import FakeEncoder
+from tests.small_run import GMR, smoke
 
 CELL = Cell("gmr", "gsm_hard", "pool", 0)
 
@@ -70,3 +79,20 @@ def test_the_files_of_a_cell_are_those_that_it_writes() -> None:
     answered = ["run.json", *(f"{name}.parquet" for name in TABLES)]
     assert layout.cell_files(learned=False) == answered
     assert layout.cell_files(learned=True) == [*answered, *(f"{name}.parquet" for name in loop.TABLES), loop.CHECKPOINT]
+
+
+def test_a_cell_meets_the_mean_cost_of_a_finished_one_and_says_so(
+    finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(finished_run, tmp_path / "run")
+    monkeypatch.chdir(tmp_path / "run")
+    monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
+    planned = plan(smoke(), Cell("self_consistency", "gsm_hard", "pool", 0))
+    run = asyncio.run(module.run(planned))
+    items = pq.read_table(layout.cell("smoke", GMR) / "items.parquet").to_pydict()
+    assert run["matched"] == {"method": "gmr", "cost": fmean(items["cost_steps"]), "depth": fmean(items["depth"])}
+    calls = pq.read_table(planned.folder / "calls.parquet").to_pylist()
+    assert {(call["purpose"], call["step"]) for call in calls} == {("solve", 1)}
+    (layout.cell("smoke", GMR) / "run.json").unlink()
+    with pytest.raises(UserError, match=r"cost or the depth of gmr gsm_hard pool seed 0, .*`snakemake .*/run\.json`$"):
+        _ = planned.setting

@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.published import load
+from cli import inputs
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm import backbones
-from harness.runner import config, config_hash
+from harness.runner import config, config_hash, layout
 from harness.runner.config import Cell, Limit
 
 
@@ -84,6 +85,8 @@ def test_a_mistake_is_one_line_that_says_what_to_do(overrides: dict[str, Any], m
         ({"rows": "larg"}, "single.rows: 'larg' should be 'each', 'large' or 'pool'; did you mean 'large'?"),
         ({"answers_from": ["ct"]}, "unknown method 'ct'; did you mean 'cot'?"),
         ({"also_asks": ["qwen-2.5-320B"]}, "unknown backbone 'qwen-2.5-320B'"),
+        ({"matches": "gmmr"}, "unknown method 'gmmr'; did you mean 'gmr'?"),
+        ({"matches": "random_matched"}, "single matches random_matched, which matches another; name that"),
         ({"module": "baselines.singel"}, "names the module 'baselines.singel', which cannot be found"),
         ({"extends": "ct"}, "unknown base method 'ct'; did you mean 'cot'?"),
         ({"extends": "single"}, "unknown base method 'single'; known: "),
@@ -181,6 +184,22 @@ def test_the_identity_of_a_cell_that_learns_holds_its_training_and_its_encoder(f
     assert config_hash.of_cell(preset, cell) != base
     single = Cell("single", "math", "qwen-2.5-14B", 0)
     assert config_hash.of_cell(preset, single) == config_hash.of_cell(config.preset("embedded"), single)
+
+
+def test_a_cell_that_meets_the_cost_of_another_changes_with_it_and_waits_for_it(folder: Path) -> None:
+    chosen, cells = (
+        config.preset("smoke"),
+        [Cell(name, "gsm_hard", "pool", 3) for name in ("random_matched", "cascade")],
+    )
+    before = [config_hash.of_cell(chosen, cell) for cell in cells]
+    waits = [
+        layout.cell("smoke", Cell("gmr", "gsm_hard", "pool", 3)) / "run.json" in inputs.cell(chosen, cell).files
+        for cell in cells
+    ]
+    entries = yaml.safe_load((folder / "methods.yaml").read_text())
+    edit(folder, "methods.yaml", gmr={**entries["gmr"], "config": {"epochs": {"default": 7}}})
+    changed = [config_hash.of_cell(chosen, cell) != value for cell, value in zip(cells, before, strict=True)]
+    assert waits == changed == [True, False]
 
 
 def test_an_entry_may_have_other_seeds_and_ask_more_backbones_than_that_of_its_row(folder: Path) -> None:

@@ -1,0 +1,153 @@
+"""Bounds of a pool and headroom between them, by hand and by scipy; the table and the marks made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import bootstrap
+
+from analysis import bounds
+from analysis import figure as drawing
+from analysis.bounds import BEST, ORACLE, RANDOM, Answers, Bounds
+from analysis.source import Source
+from harness.errors import UserError
+from tests.analysis.reading import Artefact, pareto
+
+WriteCell = Callable[..., Path]
+POOL = {"small": 1.0, "middle": 2.0, "large": 4.0}
+#: Right answers of three backbones to four questions, which cost 1, 2 and 4 each time.
+RIGHT = {"small": "1000", "middle": "1110", "large": "1101"}
+BACKBONES = {key: {"model": key, "parameters_b": size} for key, size in POOL.items()}
+router_bounds = Artefact("analysis.tables.router_bounds", cheap=["cascade"])
+
+
+def verdicts(text: str) -> list[bool]:
+    return [letter == "1" for letter in text]
+
+
+@pytest.fixture
+def of_pool(write_cell: WriteCell) -> list[Path]:
+    """Write a cell for each backbone, and that of GMR: right where none is, with 3 calls of small and 1 of large."""
+    cells = [
+        write_cell("single", key, correct=verdicts(RIGHT[key]), cost=cost, backbones={key: BACKBONES[key]}, calls=[])
+        for key, cost in POOL.items()
+    ]
+    asked = [("small", 0.25, True)] * 3 + [("large", 0.75, True), ("middle", 9.0, False)]
+    calls = [dict(zip(("backbone", "cost", "is_step"), call, strict=True)) for call in asked]
+    given: dict[str, Any] = {"backbones": BACKBONES, "calls": calls}
+    gmr = write_cell("gmr", "pool", correct=verdicts("1011"), cost_steps=[2, 2, 2, 6], cost_total=9, depth=2, **given)
+    return [*cells, gmr]
+
+
+def made(of_pool: list[Path]) -> Bounds:
+    found = bounds.of_pool(Source.of(of_pool).results(), "gsm_hard")
+    assert found is not None
+    return found
+
+
+def test_every_bound_is_a_choice_among_the_answers_of_the_pool(of_pool: list[Path]) -> None:
+    found = made(of_pool)
+    # Of two backbones with three right answers middle is the cheaper one.
+    assert found.best == "middle"
+    values = {name: (row.correct.tolist(), row.cost.tolist()) for name, row in found.rows.items()}
+    assert values == {
+        ORACLE: ([1, 1, 1, 1], [1, 2, 2, 4]),
+        BEST: ([1, 1, 1, 0], [2, 2, 2, 2]),
+        RANDOM: (pytest.approx([1, 2 / 3, 1 / 3, 1 / 3]), pytest.approx([7 / 3] * 4)),
+    }
+    shares = found.rows[ORACLE].shares
+    assert shares["calls"].to_dict() == {"small": 0.25, "middle": 0.5, "large": 0.25}
+    assert shares["cost"].to_dict() == pytest.approx({"small": 1 / 9, "middle": 4 / 9, "large": 4 / 9})
+
+
+def test_without_a_backbone_of_the_pool_there_is_no_bound(of_pool: list[Path]) -> None:
+    assert bounds.of_pool(Source.of(of_pool[1:]).results(), "gsm_hard") is None
+    with pytest.raises(UserError, match=r"no benchmark has a cell of Single LLM .*: `snakemake .*/router_bounds\.md`$"):
+        router_bounds(*of_pool[1:])
+
+
+def artificial(correct: np.ndarray) -> Bounds:
+    return Bounds(correct, "", {})
+
+
+def row(correct: Any) -> Answers:
+    return Answers(np.asarray(correct, float), np.zeros(len(correct)), pd.DataFrame())
+
+
+def test_the_interval_is_that_of_scipys_paired_bootstrap() -> None:
+    generator = np.random.default_rng(3)
+    difficulty = generator.random(80)
+    pool = (generator.random((3, 80)) < np.array([[0.5], [0.7], [0.75]]) * (0.4 + difficulty)).astype(float)
+    method = (generator.random(80) < 0.9 * (0.4 + difficulty)).astype(float)
+
+    def statistic(method: Any, *pool: Any, axis: int) -> Any:
+        best = np.max([each.mean(axis=axis) for each in pool], axis=0)
+        oracle = np.max(pool, axis=0).mean(axis=axis)
+        return (method.mean(axis=axis) - best) / (oracle - best)
+
+    expected = bootstrap((method, *pool), statistic, paired=True, method="percentile", rng=1).confidence_interval
+    found = bounds.headroom(row(method), artificial(pool), bounds.resamples(80, "here"))
+    assert found[0] == pytest.approx(statistic(method, *pool, axis=-1))
+    assert found[1:] == pytest.approx([expected.low, expected.high], abs=0.03)
+    assert found == bounds.headroom(row(method), artificial(pool), bounds.resamples(80, "here"))
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=2, max_size=9), st.data())
+def test_a_choice_of_one_answer_a_question_gains_no_more_than_the_oracle(given_: Any, data: st.DataObject) -> None:
+    pool = np.array(given_, float).T
+    n = pool.shape[1]
+    choice = data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
+    counts = bounds.resamples(n, "small")
+    value, low, high = bounds.headroom(row(pool[choice, range(n)]), artificial(pool), counts)
+    if pool.max(axis=0).mean() == pool.mean(axis=1).max():
+        assert np.isnan([value, low, high]).all()
+        return
+    assert value <= 1
+    assert np.isnan(low) == np.isnan(high)
+    assert np.isnan(low) or low <= high <= 1
+    assert bounds.headroom(row(pool.max(axis=0)), artificial(pool), counts)[0] == 1
+    assert bounds.headroom(row(pool[pool.mean(axis=1).argmax()]), artificial(pool), counts)[0] == 0
+
+
+def test_rows_are_held_against_the_bounds(of_pool: list[Path], write_cell: WriteCell) -> None:
+    given: dict[str, Any] = {"backbones": BACKBONES, "calls": [{"backbone": "small", "cost": 1.0, "is_step": True}]}
+    table = router_bounds(*of_pool, write_cell("cascade", "pool", correct=verdicts("1000"), cost=1.5, **given))
+    sections = [one.labels[1] for one in table.rows]
+    names = ["Oracle over the pool", "Best single backbone (middle)", "Random backbone", "Cascade", "GMR"]
+    assert (sections, len({one.section for one in table.rows})) == (names, 3)
+    gmr = table.record(method="gmr")
+    expected = {"accuracy": 75, "cost_per_query": 3, "cost_factor": 1, "depth": 2, "headroom": 0, "regret_accuracy": 25}
+    expected |= {"regret_cost": 0.75, "right_alone": 0, "share_of_calls_small": 75, "share_of_cost_small": 50}
+    expected |= {"share_of_calls_middle": 0, "share_of_cost_large": 50}
+    assert {name: float(gmr[name]) for name in expected} == pytest.approx(expected)
+    assert float(table.record(method="cascade")["headroom"]) == -2
+    # Some samples of four questions do not tell the oracle from a backbone.
+    assert table.entry("Headroom", "gained", "GMR").below == "undecided"
+    assert table.entry("Headroom", "gained", "Oracle over the pool").below == ""
+    assert table.entry("Answers", "cost (1e-4)", "Cascade").beside == "×0.50"
+    assert table.entry("Calls (cost) in %", "small", "GMR")[:4:3] == ("75", "50")
+
+
+def test_bounds_and_cheap_baselines_are_marks_of_the_measured_panel_alone(
+    of_pool: list[Path], write_cell: WriteCell
+) -> None:
+    cascade = write_cell("cascade", "pool", correct=verdicts("1111"), cost=0.5, backbones=BACKBONES)
+    figure = pareto(*of_pool, cascade, cheap=["cascade"])
+    published, measured = drawing.picture(figure.made).axes[:2]
+    assert [text.get_text() for text in measured.get_legend().texts] == [
+        *("A  Cascade", "B  Oracle over the pool", "C  Best single backbone", "D  Random backbone")
+    ]
+    assert published.get_legend() is None
+    records = {record["method"]: record for record in figure.records if record["measured"]}
+    assert float(records["oracle"]["measured"]) == 100
+    assert float(records["oracle"]["cost_per_query"]) == 9 / 4
+    on_frontier = {record["method"] for record in figure.records if record["measured_on_frontier"] == "true"}
+    assert on_frontier == {"single"}

@@ -1,0 +1,143 @@
+"""Self-consistency, the kNN router and the cascade: whom they ask, how often, and which reply they take."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from baselines import cascade, self_consistency
+from harness.agents import rng
+from harness.agents.prompts import question_prompt
+from harness.errors import UserError
+from harness.llm.request import Reply, Request
+from harness.runner.method import build
+from harness.training.checkpoint import Checkpoint
+from harness.training.loop import CHECKPOINT, checkpoint
+from tests.baselines.aflow.fixtures import CODE, Bench, fenced
+from tests.baselines.cheap import consistency, knn
+from tests.fixtures import FAILED, ITEMS, RULES, Client, embedding, questions, right_if, runtime, trained
+from tests.scripted import backbones, setting
+
+TRAIN = questions(6, "t")
+GOOD, BAD = fenced("def double(x): good"), fenced("def double(x): bad")
+
+
+async def solved(method: Any, client: Client, item: Any = ITEMS[0]) -> tuple[str, list[tuple[str, Request]]]:
+    """Return the answer to a question, and who was asked what."""
+    before = len(client.asked)
+    context = runtime(client, code_tools=Bench()).context(item)
+    return await method.solve(item, context), client.asked[before:]
+
+
+async def test_a_survey_asks_every_backbone_every_training_question_once_as_single_does(tmp_path: Path) -> None:
+    client = Client(right_if("large"))
+    method = await trained(knn(), tmp_path, client, TRAIN)
+    assert sorted((name, request.messages) for name, request in client.asked) == sorted(
+        (name, question_prompt("", RULES, item)) for name in backbones() for item in TRAIN
+    )
+    assert {request.temperature for request in client.requests} == {0.0}
+    assert method.correct.tolist() == [[0, 1]] * 6
+    assert method.costs[0].tolist() == [one.cost(100, 10) for one in backbones().values()]
+    log = pq.read_table(tmp_path / "training.parquet").to_pylist()
+    assert [row["value"] for row in log if row["measure"] == "accuracy"] == [0, 1]
+    saved = checkpoint.load(tmp_path / CHECKPOINT)
+    with pytest.raises(UserError, match="of the pool large, small; train it again"):
+        knn().load(Checkpoint(saved.tensors, {**saved.facts, "pool": ["large", "small"]}))
+
+
+async def test_samples_of_the_best_backbone_are_added_until_they_cost_what_is_to_be_met(tmp_path: Path) -> None:
+    """Two and a half calls a question are two or three of them, as the question's number says."""
+    client, counts = Client(right_if("large")), []
+    method = await trained(consistency(), tmp_path, client, TRAIN)
+    for item in questions(40):
+        _, asked = await solved(method, client, item)
+        number = 3 - (rng.uniform("0", "0", "0", "toy", item.id, "1", "spared part of a sample", "0") >= 0.5)
+        assert [(name, request.temperature) for name, request in asked] == [("large", 0.7)] * number
+        assert len({request.draw for _, request in asked}) == number
+        counts.append(number)
+    assert math.isclose(np.mean(counts), 2.5, abs_tol=0.25)
+    # Dear samples are fewer, and a single one may cost more than what is to be met.
+    for tokens, number in (((1000, 100), 1), ((0, 0), 1), ((50, 5), 5)):
+        client = Client(right_if("large"), tokens)
+        numbers = [len((await solved(method, client, item))[1]) for item in questions(40)]
+        assert {number} == set(numbers)
+    with pytest.raises(UserError, match="under `matches` in config/methods"):
+        build("baselines.self_consistency", setting("pool"), {})
+
+
+async def test_of_equally_good_backbones_the_cheapest_is_sampled(tmp_path: Path) -> None:
+    assert (await trained(consistency(), tmp_path, Client(lambda *_: "right"), TRAIN)).best == "small"
+
+
+@pytest.mark.parametrize(
+    ("item", "texts", "winner"),
+    [
+        (ITEMS[0], ["answer is 1", "so answer is 2", "answer is 2"], 1),
+        (ITEMS[0], ["answer is 1", "answer is 2", "none"], 0),
+        (ITEMS[0], ["", "answer is ", "answer is 2"], 2),
+        (ITEMS[0], ["answer is ", "", ""], 0),
+        (CODE, [BAD, BAD, GOOD], 2),
+        (CODE, [BAD, "none", BAD], 0),
+    ],
+)
+async def test_the_most_frequent_answer_wins_and_a_program_that_passes_before_it(
+    item: Any, texts: list[str], winner: int
+) -> None:
+    context = runtime(Client(), code_tools=Bench()).context(item)
+    assert await self_consistency.vote(texts, item, context) == texts[winner]
+
+
+async def test_the_backbone_that_is_worth_most_on_the_nearest_questions_is_asked(tmp_path: Path) -> None:
+    """Small is right on even training questions, large on the first four; where both are, small is cheaper."""
+
+    def answering(backbone: str, request: Request) -> str:
+        number = next((at for at in range(6) if f"t{at}?" in request.messages[-1].content), 0)
+        return "right" if (number % 2 == 0 if backbone == "small" else number < 4) else "wrong"
+
+    client = Client(answering)
+    worth = np.array([[1 - number % 2, number < 4] for number in range(6)], float)
+    costs = np.array([one.cost(100, 10) for one in backbones().values()])
+    vectors = np.stack([embedding(item.question) for item in TRAIN])
+    for neighbours, weight in ((1, 0.0), (1, 20.0), (3, 20.0), (100, 20.0), (3, 0.5 / costs[1])):
+        method = await trained(knn(neighbours, weight), tmp_path / f"{neighbours} {weight}", client, TRAIN)
+        for item in ITEMS:
+            nearest = np.argsort(-vectors @ embedding(item.question))[:neighbours]
+            expected = list(backbones())[int((worth[nearest] - weight * costs).mean(axis=0).argmax())]
+            _, [(name, request)] = await solved(method, client, item)
+            assert (name, request.temperature) == (expected, 0.0)
+            assert request.messages == question_prompt("", RULES, item)
+
+
+@pytest.mark.parametrize(
+    ("item", "replies", "asked", "answer"),
+    [
+        (ITEMS[0], ["so answer is 7", "answer is 7"], "ss", "so answer is 7"),
+        (ITEMS[0], ["answer is 7", "answer is 8", "answer is 9"], "ssl", "answer is 9"),
+        (ITEMS[0], ["answer is ", "answer is ", "nothing"], "ssl", "nothing"),
+        (ITEMS[0], [FAILED, FAILED, FAILED], "ssl", ""),
+        (CODE, [GOOD], "s", GOOD),
+        (CODE, [BAD, "no program"], "sl", "no program"),
+    ],
+)
+async def test_a_cascade_stops_where_samples_agree_or_examples_pass(
+    item: Any, replies: list[str | Reply], asked: str, answer: str
+) -> None:
+    client = Client(lambda *_: replies[len(client.asked) - 1])
+    pool = dict(reversed(backbones().items()))
+    method = cascade.build(setting("pool", pool=pool, benchmark="toy"), cascade.Config())
+    context = runtime(client, code_tools=Bench()).context(item)
+    trajectory = context.close(await method.solve(item, context))
+    assert trajectory.answer == answer
+    assert "".join(name[0] for name, _ in client.asked) == asked
+    temperatures = [0.0 if item is CODE or name == "large" else 0.7 for name, _ in client.asked]
+    assert [request.temperature for request in client.requests] == temperatures
+    assert [(call.step, call.slot) for call in trajectory.calls] == [(1, 0), (1, 1), (2, 0)][
+        : len(asked)
+    ] or item is CODE
+    assert len({request.key for request in client.requests}) == len(asked)
+    assert (trajectory.failed_call is not None) == (FAILED in replies)
