@@ -13,14 +13,15 @@ from analysis.columns import entries, format_series, interval_of
 from analysis.frames import IDENTITY, KEY, UNIT, Results, percent
 from analysis.provenance import identity
 from analysis.source import Source
-from analysis.table import Table, format_cost, signed
+from analysis.table import ALL_CALLS, Table, format_cost, signed
 from harness.errors import UserError
 from harness.files import check
 from harness.runner.config import POOL
 
 _HEADROOM = ("headroom", "headroom_low", "headroom_high")
 _MEASURES = [
-    *("accuracy", "cost_per_query", "cost_factor", "depth", *_HEADROOM, "right_alone", "regret_accuracy", "regret_cost")
+    *("accuracy", "cost_per_query", "cost_factor", "cost_all_calls", "depth", *_HEADROOM),
+    *("right_alone", "regret_accuracy", "regret_cost"),
 ]
 _UNDECIDED = "undecided"
 
@@ -71,9 +72,10 @@ def _frame(results: Results, options: BoundOptions, benchmark: str, of_pool: Bou
             "title": TITLES.get(method, cells[0].run.method_title),
             "on": of_pool.best if method == BEST else backbone,
             "section": f"{benchmark} {section}",
-            "depth": float(pd.concat([cell.items["depth"] for cell in cells]).mean()),
+            "depth": float(items["depth"].mean()),
             "accuracy": percent(float(row.correct.mean())),
             "cost_per_query": float(row.cost.mean()),
+            "cost_all_calls": float((row.cost if method in TITLES else items["cost_total"]).mean()),
             **dict(zip(_HEADROOM, bounds.headroom(row, of_pool, counts), strict=True)),
             "right_alone": percent(float((row.correct * (1 - oracle.correct)).mean())),
             "regret_accuracy": percent(float((oracle.correct - row.correct).mean())),
@@ -82,6 +84,7 @@ def _frame(results: Results, options: BoundOptions, benchmark: str, of_pool: Bou
             **identity(cells),
         }
         for (method, backbone, _), (row, cells, section) in rows.items()
+        for items in [pd.concat([cell.items for cell in cells])]
     ]
     frame = pd.DataFrame(records, pd.MultiIndex.from_tuples(rows, names=KEY))
     reference = frame.loc[frame.index.get_level_values("method") == REFERENCE, "cost_per_query"]
@@ -97,6 +100,7 @@ def _groups(frame: pd.DataFrame, titles: Mapping[str, str]) -> columns.Groups:
         ("Answers", ""): {
             "accuracy (%)": entries(frame["accuracy"], "{:.2f}"),
             "cost (1e-4)": entries(costs, format_cost, beside=factors),
+            ALL_CALLS.lower(): entries(UNIT * frame["cost_all_calls"], format_cost),
             "steps": entries(frame["depth"], "{:.2f}"),
         },
         ("Headroom", ""): {
