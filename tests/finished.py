@@ -35,14 +35,11 @@ def preset() -> Preset:
     return config.preset("smoke", SETTINGS)
 
 
-def cells() -> list[Cell]:
-    """Return the cells of the run; the other artefacts of the preset lack theirs."""
-    return config.cells(preset())
-
-
-def cheap(preset: Preset) -> list[Cell]:
-    """Return the cells of the Pareto figure beyond those of the main table, after the one that some of them match."""
-    return [cell for cell in registry.artefact("pareto_he").cells_of(preset) if cell not in config.cells(preset)]
+def cells(of: Preset | None = None) -> list[Cell]:
+    """Return the cells of the main table and the Pareto figure; the other artefacts of the preset lack theirs."""
+    return list(
+        dict.fromkeys([*config.cells(of or preset()), *registry.artefact("pareto_he").cells_of(of or preset())])
+    )
 
 
 def settled() -> Preset:
@@ -64,7 +61,7 @@ def finish(folder: Path, names: Sequence[str] = REPORTS, **changes: object) -> P
         made_of = layout.made_of("smoke", f"data/{BENCHMARK}")
         config_hash.note_made_of(made_of, config_hash.made_of_data(settled_preset))
         asyncio.run(calibrate(settled_preset))
-        for each_cell in [*config.cells(settled_preset), *cheap(settled_preset)]:
+        for each_cell in cells(settled_preset):
             asyncio.run(cell.run(plan(settled_preset, each_cell)))
         for name in names:
             reports.write(name, settled_preset)

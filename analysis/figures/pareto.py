@@ -53,7 +53,8 @@ def build(source: Source) -> Figure:
     benchmark, title = results.only_benchmark()
     frame = with_costs(results.frame.xs(benchmark, level="benchmark", drop_level=False), results)
     frame = _with_bounds(frame, bounds.of_pool(results, benchmark))
-    is_method = ~frame.index.get_level_values("method").isin([*bounds.TITLES, *options.cheap])
+    marked = [*bounds.TITLES, *options.cheap]
+    is_method = ~frame.index.get_level_values("method").isin(marked)
     frame["number"] = range(1, len(frame) + 1)
     frame["is_fitted"] = frame["calibrated"].eq(True)
     # A cost without its cost table has no accuracy next to it here.
@@ -66,10 +67,11 @@ def build(source: Source) -> Figure:
     for side, (accuracy, cost) in zip(_SIDES, points, strict=True):
         frame[f"{side}_x"], frame[f"{side}_y"] = UNIT * cost.where(accuracy.notna()), accuracy
         frame[f"{side}_on_frontier"] = on_frontier(cost.where(is_method), accuracy)
+    marks = frame[~is_method & frame["ran"]].sort_index(level="method", key=lambda names: names.map(marked.index))
     return Figure(
         label=f"pareto-{benchmark}",
         **notes.describe_run(results, _CAPTION + _beyond_the_points(frame) + ("" if is_method.all() else _MARKS)),
-        draw=functools.partial(_draw, title, frame[is_method], frame[~is_method & frame["ran"]]),
+        draw=functools.partial(_draw, title, frame[is_method], marks),
         inches=(7.8, 4.1),
         frame=frame.reset_index()[_COLUMNS],
     )
@@ -124,7 +126,7 @@ def _draw(title: str, frame: pd.DataFrame, marks: pd.DataFrame, picture: Picture
     # Labels find their places once the panels have their sizes.
     picture.draw_without_rendering()
     for side, panel in zip(_SIDES, (left, right), strict=True):
-        _label_points(panel, frame, side)
+        _label_points(panel, pd.concat([frame, marks]), side)
 
 
 def _draw_marks(panel: Axes, marks: pd.DataFrame) -> None:

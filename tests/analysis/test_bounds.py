@@ -143,7 +143,7 @@ def test_bounds_and_cheap_baselines_are_marks_of_the_measured_panel_alone(
     figure = pareto(*of_pool, cascade, cheap=["cascade"])
     published, measured = drawing.picture(figure.made).axes[:2]
     assert [text.get_text() for text in measured.get_legend().texts] == [
-        *("A  Cascade", "B  Oracle over the pool", "C  Best single backbone", "D  Random backbone")
+        *("A  Oracle over the pool", "B  Best single backbone", "C  Random backbone", "D  Cascade")
     ]
     assert published.get_legend() is None
     records = {record["method"]: record for record in figure.records if record["measured"]}

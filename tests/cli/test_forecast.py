@@ -142,6 +142,7 @@ def test_the_likest_cell_stands_for_one_that_was_not_run() -> None:
         (Cell("complex_cot", "gsm_hard", "qwen-2.5-14B", 0), COT),
         (Cell("gmr_depth_2", "math", "pool", 0), GMR),
         (Cell("masrouter", "gsm_hard", "pool", 0), None),
+        (Cell("random_matched", "gsm_hard", "pool", 0), GMR),
     ):
         assert most_like(cell, measured, {}) == like
 

@@ -15,7 +15,7 @@ import pytest
 from tests.planning import copied_suite, planner
 
 TARGETS = [
-    "reports/smoke/pareto_he.png",
+    "reports/smoke/he_cost.csv",
     "reports/smoke/ablation/no_write_gate.csv",
     "reports/smoke/ablation/no_halting.csv",
 ]
@@ -179,7 +179,7 @@ FUTURE = "from __future__ import annotations"
 
 def test_what_cannot_have_changed_is_not_made_again(house: Path, reruns: Reruns) -> None:
     with ExitStack() as stack:
-        for file in ("gmr/networks.py", "harness/agents/activation.py", "analysis/figures/pareto.py"):
+        for file in ("gmr/networks.py", "harness/agents/activation.py", "analysis/tables/benchmark_cost.py"):
             comment = f"{FUTURE}  # All of them.\n\n# Nothing else has changed."
             stack.enter_context(changed(house / file, FUTURE, comment))
         # That servers are checked again, by hand, makes no finished cell again.
@@ -192,21 +192,21 @@ def test_a_change_makes_itself_again_and_what_shows_it(house: Path, reruns: Reru
     methods, entry = house / "config" / "methods.yaml", "title: GMR w/o write gate, config: {write_gate: false"
     with (
         changed(methods, entry, f"{entry}, lr: 0.02"),
-        changed(house / "analysis/figures/pareto.py", FUTURE, f"{FUTURE}\n\nLATER = True"),
+        changed(house / "analysis/tables/benchmark_cost.py", FUTURE, f"{FUTURE}\n\nLATER = True"),
     ):
         assert reruns() == {
             "cell gmr_no_write_gate gsm_hard pool seed 0",
             "cell gmr_no_write_gate humaneval pool seed 0",
             "table ablation/no_write_gate",
             "table ablation/no_halting",
-            "figure pareto_he",
+            "table he_cost",
         }
 
 
 def test_settings_of_the_run_count_and_its_pace_does_not(house: Path, reruns: Reruns) -> None:
     assert reruns("in_flight=3", "budget={cost: 9}") == set()
     everything = reruns("limit={test: 5}")
-    assert {"cell single humaneval qwen-2.5-14B seed 0", "figure pareto_he", "table ablation/no_halting"} < everything
+    assert {"cell single humaneval qwen-2.5-14B seed 0", "table he_cost", "table ablation/no_halting"} < everything
     assert sum(job.startswith("cell ") for job in everything) == 7
     # Nothing of it is left behind where the setting is taken back.
     assert reruns() == set()
@@ -229,7 +229,7 @@ def test_a_title_makes_its_cells_again_and_a_published_number_none(house: Path, 
         cells = {f"cell gmr_no_write_gate {key} pool seed 0" for key in ("gsm_hard", "humaneval")}
         assert reruns() == {"table ablation/no_write_gate", *cells}
     with changed(house / "config" / "published.yaml", "# The numbers", "# All numbers"):
-        assert reruns() == {"figure pareto_he", "table ablation/no_halting", "table ablation/no_write_gate"}
+        assert reruns() == {"table he_cost", "table ablation/no_halting", "table ablation/no_write_gate"}
     # But for those that the simulated backbones are calibrated to.
     with changed(house / "config" / "published.yaml", "{accuracy: 62.79,", "{accuracy: 62.78,"):
         assert "calibration" in reruns()
@@ -239,17 +239,17 @@ def test_a_title_makes_its_cells_again_and_a_published_number_none(house: Path, 
 
 
 def test_a_report_of_the_preset_is_a_link_and_never_takes_the_place_of_a_file(house: Path, made: str) -> None:
-    link, path = house / "reports/pareto_he.png", house / "reports/ablation/no_halting.csv"
+    link, path = house / "reports/he_cost.csv", house / "reports/ablation/no_halting.csv"
     path.parent.mkdir(exist_ok=True)
     path.write_text("a year's work")
     output = snakemake(house, "preset=smoke", targets=["reports/ablation/no_halting.csv"], status=1)
     assert "is no link; move it away" in output
     assert path.read_text() == "a year's work"
-    targets = ["reports/pareto_he.png"]
-    assert "[1 of 1 jobs] link pareto_he.png" in snakemake(house, "preset=smoke", targets=targets)
-    assert link.readlink() == Path("smoke/pareto_he.png")
+    targets = ["reports/he_cost.csv"]
+    assert "[1 of 1 jobs] link he_cost.csv" in snakemake(house, "preset=smoke", targets=targets)
+    assert link.readlink() == Path("smoke/he_cost.csv")
     assert "Nothing to be done" in snakemake(house, "preset=smoke", targets=targets)
     link.unlink()
-    link.symlink_to("embedded/pareto_he.png")
+    link.symlink_to("embedded/he_cost.csv")
     snakemake(house, "preset=smoke", targets=targets)
-    assert link.readlink() == Path("smoke/pareto_he.png")
+    assert link.readlink() == Path("smoke/he_cost.csv")
