@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 from pydantic import NonNegativeFloat, PositiveInt
 from sklearn.neighbors import NearestNeighbors
@@ -40,17 +38,14 @@ class KNNRouter(Survey):
         """
         best = 0
         if len(self.embeddings):
+            size = min(self._config.neighbours, len(self.embeddings))
+            index = NearestNeighbors(n_neighbors=size, metric="cosine").fit(self.embeddings)
             question = (await context.embed(item.question))[np.newaxis]
-            [neighbours] = self._index.kneighbors(question, return_distance=False)
+            [neighbours] = index.kneighbors(question, return_distance=False)
             utilities = self.correct[neighbours] - self._config.cost_weight * self.costs[neighbours]
             best = int(utilities.mean(axis=0).argmax())
         context.decide(Decision(1, "backbone", 0, self.pool[best], len(self.pool), 0.0))
         return await ask_once(self.pool[best], item, context)
-
-    @cached_property
-    def _index(self) -> NearestNeighbors:
-        neighbours = min(self._config.neighbours, len(self.embeddings))
-        return NearestNeighbors(n_neighbors=neighbours, metric="cosine").fit(self.embeddings)
 
 
 build = KNNRouter
