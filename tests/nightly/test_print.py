@@ -1,4 +1,4 @@
-"""A whole run as it is printed: LaTeX of every artefact compiles and fits its page; the README's picture is of this run."""
+"""A whole run in print: LaTeX of every artefact compiles and fits its page; the picture of the README is of this run."""
 
 from __future__ import annotations
 
