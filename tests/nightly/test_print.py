@@ -1,4 +1,4 @@
-"""A whole run in print: LaTeX of every artefact compiles and fits its page; the picture of the README is of this run."""
+"""A whole run in print: LaTeX of every artefact compiles and fits its page; the README has the picture of this run."""
 
 from __future__ import annotations
 
