@@ -62,7 +62,7 @@ class Figure(Exhibit):
 
     def contents(self) -> Mapping[str, str | bytes]:
         """Return PDF, PNG, SVG, the caption as text and for LaTeX, and CSV by file ending."""
-        run = f"{provenance_text(self)}."
+        run = f"Provenance: {provenance_text(self)}."
         text = "\n\n".join(part for part in (self.warning and f"{self.warning}.", self.caption, run) if part)
         latex = [*latex_comments(self, "graphicx"), *latex_caption(self, "fig", run), ""]
         return {

@@ -59,8 +59,9 @@ def _draw(title: str, frame: pd.DataFrame, picture: Picture) -> None:
     upper.set_ylabel("accuracy (%)")
     lower.set_ylabel("cost of a question (1e-4)")
     lower.set_ylim(bottom=0)
-    lower.set_xlabel(r"maximum depth $\varphi$ (mean depth reached)", parse_math=True)
+    lower.set_xlabel(r"maximum depth $\phi$ (mean depth reached)", parse_math=True)
     ticks = format_series(frame["max_depth"], "{:g}\n") + format_series(frame["mean_depth"], "({:.2f})")
+    picture.align_ylabels()
     lower.set_xticks(list(frame["max_depth"]), list(ticks))
 
 

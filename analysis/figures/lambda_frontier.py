@@ -57,6 +57,7 @@ def _draw(titles: Mapping[str, str], frame: pd.DataFrame, picture: Picture) -> N
         panel.set_title(title)
         panel.set_ylabel("accuracy (%)")
     panels[-1].set_xlabel("cost of a question (1e-4)")
+    picture.align_ylabels()
     weights = sorted(handles)
     names = [rf"$\lambda_c = {weight:g}$" for weight in weights]
     place: dict[str, Any] = {"loc": "outside lower center", "ncols": len(weights), "frameon": False}
