@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.latex import latex, latex_escape
 from analysis.page import _table_parts
 from analysis.page import _templates as page_templates
 from analysis.published import load
-from analysis.table import BEST, NOT_RUN, Entry, Table, latex, latex_escape, lay_out, md_escape, number, write
+from analysis.table import BEST, NOT_RUN, Entry, Table, lay_out, md_escape, number, write
 from harness.files import ROOT
 from tests.analysis.reading import Html, main_table
 

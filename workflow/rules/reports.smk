@@ -21,7 +21,9 @@ rule table:
 use rule table as figure with:
     output:
         in_report("reports/{preset}/{name}.png", "figure", section_of),
-        expand("reports/{{preset}}/{{name}}.{kind}", kind=registry.ENDINGS["figure"][1:]),
+        expand(
+            "reports/{{preset}}/{{name}}.{kind}", kind=registry.ENDINGS["figure"][1:]
+        ),
         "results/{preset}/made_of/reports/{name}.sha256",
     params:
         backbones=backbones_of,
