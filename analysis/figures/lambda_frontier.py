@@ -61,6 +61,6 @@ def _draw(titles: Mapping[str, str], frame: pd.DataFrame, picture: Picture) -> N
     weights = sorted(handles)
     names = [rf"$\lambda_c = {weight:g}$" for weight in weights]
     place: dict[str, Any] = {"loc": "outside lower center", "ncols": len(weights), "frameon": False}
-    key = picture.legend([handles[weight] for weight in weights], names, **place)
-    for text in key.get_texts():
+    legend = picture.legend([handles[weight] for weight in weights], names, **place)
+    for text in legend.get_texts():
         text.set_parse_math(True)

@@ -31,6 +31,7 @@ _COLUMNS = [
 ]
 _EMPHASISED = "gmr"
 _SMALLEST, _LARGEST, _POOL_SIZE = 2.5, 6.5, 6.0
+_FITTED: Mapping[str, Any] = {"fillstyle": "left", "markerfacecoloralt": "white"}
 _EDGE: Mapping[str, Any] = {"linestyle": "", **EDGE}
 # Enough for labels to come to rest; without a limit of steps the clock would set one.
 _MOST_STEPS = 500
@@ -87,10 +88,10 @@ def _draw(published_title: str, title: str, frame: pd.DataFrame, picture: Pictur
             is_measured = side == "measured"
             if is_measured:
                 costs = bars(x, UNIT * row["cost_low"], UNIT * row["cost_high"])
-                reach = {"xerr": costs, "yerr": bars(y, row["low"], row["high"])}
+                reach: dict[str, Any] = {"xerr": costs, "yerr": bars(y, row["low"], row["high"])}
                 panel.errorbar(x, y, **reach, fmt="none", ecolor=color, elinewidth=0.6, alpha=0.6, zorder=2)
             size = sizes[backbone] + 3 * (method == _EMPHASISED)
-            half = {"fillstyle": "left", "markerfacecoloralt": "white"} if is_measured and row["is_fitted"] else {}
+            half = _FITTED if is_measured and row["is_fitted"] else {}
             panel.plot(x, y, color=color, marker=marker, markersize=size, **_EDGE, **half, zorder=3)
     upper.tick_params(labelbottom=False)
     panels["measured"].set_xlabel("cost of a question (1e-4 of the paper's unit)")
