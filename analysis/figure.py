@@ -46,7 +46,7 @@ EDGE: Mapping[str, Any] = {"markeredgecolor": "black", "markeredgewidth": 0.5}
 
 
 def looks(methods: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return colour and marker by method, of up to five others no two the same; a variant has the colour of its base."""
+    """Return colour and marker by method, of up to five others no two the same; a variant has its base's colour."""
     looks = dict(_LOOKS)
     for place, method in enumerate(name for name in methods if name not in _LOOKS):
         base = next((color for key, (color, _) in _LOOKS.items() if method.startswith(f"{key}_")), None)
