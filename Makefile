@@ -1,6 +1,7 @@
 # make table     set up .venv and write reports/main_table.tex
 # make test      set up .venv and run the tests
 # make docs      set up .venv and write the documentation as a site to site/
+# make picture   take the picture of the README from the run of preset embedded, which it finishes first
 # make nightly   long measurements and batteries (docs/performance.md), hours
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +9,7 @@ READY := $(VENV)/.ready
 DEV_READY := $(VENV)/.ready-dev
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: table test docs check nightly clean
+.PHONY: table test docs picture check nightly clean
 table: $(READY)
 	snakemake --cores all reports/main_table.tex
 
@@ -17,6 +18,11 @@ test: $(DEV_READY)
 
 docs: $(DEV_READY)
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
+
+picture: $(DEV_READY)
+	snakemake --cores all reports/embedded/main_table.md
+	gmr report page --preset embedded
+	python docs/site/picture.py
 
 nightly: $(DEV_READY)
 	pytest -m nightly --timeout 0 -s

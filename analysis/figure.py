@@ -1,10 +1,9 @@
-"""A figure as a reader sees it, and its files: PDF, PNG, SVG and the CSV behind it, the same bytes each time."""
+"""A figure as a reader sees it, and its files: PDF, PNG, SVG, caption and the CSV behind it, always the same bytes."""
 
 from __future__ import annotations
 
 import io
-import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,18 +12,46 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.table import Exhibit, csv
+from analysis.latex import latex_caption, latex_comments
+from analysis.table import Exhibit, csv, provenance_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Picture
 
-SIZE = 8
+#: Inches: a column of a paper with two of them, and both.
+COLUMN, PAGE = 3.3, 6.8
+SIZE = 7
 SMALL = 6
-_CAPTION_SIZE = 7
-_POINTS = 72
-# Width of a letter over its size: bold above the panels, plain below.
-_BOLD, _PLAIN = 0.65, 0.56
+#: Colours that deuteranopes and protanopes tell apart (Okabe and Ito, 2002).
+BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = OKABE_ITO = (
+    *("#000000", "#E69F00", "#56B4E9", "#009E73"),
+    *("#F0E442", "#0072B2", "#D55E00", "#CC79A7"),
+)
+_LOOKS: Mapping[str, tuple[str, str]] = {
+    "single": (BLACK, "o"),
+    "cot": (PURPLE, "s"),
+    "complex_cot": (YELLOW, "D"),
+    "macnet_chain": (SKY, "<"),
+    "macnet_tree": (SKY, "^"),
+    "macnet_complete": (SKY, ">"),
+    "aflow": (ORANGE, "X"),
+    "puppeteer": (GREEN, "P"),
+    "masrouter": (BLUE, "d"),
+    "gmr": (VERMILION, "*"),
+}
+_OTHER_MARKERS = "hvp8H"
+#: Of a marker, so that pale ones are seen on white.
+EDGE: Mapping[str, Any] = {"markeredgecolor": "black", "markeredgewidth": 0.5}
+
+
+def looks(methods: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Return colour and marker by method, of up to five others no two the same; a variant has its base's colour."""
+    looks = dict(_LOOKS)
+    for place, method in enumerate(name for name in methods if name not in _LOOKS):
+        base = next((color for key, (color, _) in _LOOKS.items() if method.startswith(f"{key}_")), None)
+        looks[method] = base or OKABE_ITO[place % len(OKABE_ITO)], _OTHER_MARKERS[place % len(_OTHER_MARKERS)]
+    return looks
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -32,15 +59,23 @@ class Figure(Exhibit):
     """A figure; ``draw`` puts panels into an empty picture, whose layout is constrained."""
 
     draw: Callable[[Picture], None]
-    inches: tuple[float, float]  # width and height
+    inches: tuple[float, float]  # width, of one column or two, and height
 
     def contents(self) -> Mapping[str, str | bytes]:
-        """Return PDF, PNG, SVG and CSV by file ending."""
-        return {**pictures(self), "csv": csv(self.frame, self.warning)}
+        """Return PDF, PNG, SVG, the caption as text and for LaTeX, and CSV by file ending."""
+        run = f"Provenance: {provenance_text(self)}."
+        text = "\n\n".join(part for part in (self.warning and f"{self.warning}.", self.caption, run) if part)
+        latex = [*latex_comments(self, "graphicx"), *latex_caption(self, "fig", run), ""]
+        return {
+            **pictures(self),
+            "txt": f"{text}\n",
+            "tex": "\n".join(latex),
+            "csv": csv(self.frame, self.warning),
+        }
 
 
 def pictures(figure: Figure) -> dict[str, bytes]:
-    """Return the picture by file ending, ``pdf``, ``png`` and ``svg``, the same bytes each time, with its caption."""
+    """Return the picture by file ending, ``pdf``, ``png`` (300 dpi) and ``svg``, the same bytes each time."""
     origin = "; ".join(f"{name}: {value}" for name, value in figure.provenance.items())
     title = ". ".join(part for part in (figure.label, figure.warning, origin) if part)
     metadata_of: dict[str, dict[str, str | None]] = {
@@ -53,26 +88,19 @@ def pictures(figure: Figure) -> dict[str, bytes]:
         drawn = picture(figure)
         for kind, metadata in metadata_of.items():
             content = io.BytesIO()
-            drawn.savefig(content, format=kind, dpi=150, metadata={"Title": title, **metadata})
+            drawn.savefig(content, format=kind, dpi=300, metadata={"Title": title, **metadata})
             files[kind] = content.getvalue()
     return files
 
 
 def picture(figure: Figure) -> Picture:
-    """Draw the picture: first the texts around the panels, since the layout gives the panels the room that is left."""
+    """Draw the picture, without its caption; a simulated one says so above its panels."""
     from matplotlib.figure import Figure as Picture
 
     with _style():
         drawn = Picture(figsize=figure.inches, layout="constrained")
-        points = figure.inches[0] * _POINTS
         if figure.warning:
-            above = textwrap.fill(figure.warning, int(points / (SIZE * _BOLD)))
-            drawn.suptitle(above, fontsize=SIZE, fontweight="bold")
-        provenance = figure.provenance
-        run = ", ".join(f"{name} {provenance[name]}" for name in ("preset", "run", "seeds") if name in provenance)
-        width = int(points / (_CAPTION_SIZE * _PLAIN))
-        below = "\n".join(textwrap.fill(part, width) for part in (figure.caption, run) if part)
-        drawn.supxlabel(below, x=0.01, ha="left", fontsize=_CAPTION_SIZE)
+            drawn.suptitle(figure.warning.partition(";")[0], fontsize=SMALL, fontweight="bold")
         figure.draw(drawn)
     return drawn
 
@@ -109,10 +137,15 @@ def _style() -> AbstractContextManager[None]:
         "font.family": "DejaVu Sans",
         "font.size": SIZE,
         "axes.titlesize": SIZE,
+        "axes.linewidth": 0.6,
+        "xtick.labelsize": SMALL,
+        "ytick.labelsize": SMALL,
+        "xtick.major.width": 0.6,
+        "ytick.major.width": 0.6,
         "axes.spines.top": False,
         "axes.spines.right": False,
         "axes.formatter.useoffset": False,
-        "text.parse_math": False,
+        "text.parse_math": False,  # a title of a user's own is no formula
         "svg.hashsalt": "gmr",
         "pdf.fonttype": 42,  # TrueType: some publishers refuse Type 3, the default
     }

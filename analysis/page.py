@@ -21,7 +21,7 @@ from analysis.finished_cells import FinishedCell, short
 from analysis.provenance import identity, provenance, served, warning
 from analysis.published import load
 from analysis.registry import Artefact
-from analysis.table import Exhibit, Table, csv, format_cost
+from analysis.table import Exhibit, Table, csv, format_cost, section_starts
 from harness.errors import UserError
 from harness.files import ROOT, read_yaml, write_atomically
 from harness.runner import config, layout
@@ -41,6 +41,8 @@ _USE = {
     False: "Use it as evidence about the models under Provenance on these questions; read a gap to a published number "
     "together with the deviations.",
 }
+# The width of a screen of 1280 px, in points of print.
+_SCREEN = 600
 # This label shares a column with the one before it, so that a narrow screen has room for numbers.
 _SECOND_LINE = "LLM"
 
@@ -53,7 +55,7 @@ class PageItem:
     title: str
     exhibit: Exhibit
     files: Sequence[str]
-    parts: Mapping[str, Any]  # of a table, else empty
+    parts: Sequence[Mapping[str, Any]]  # of a table, else empty
     picture: str  # the data URI of a figure, else empty
 
 
@@ -64,16 +66,20 @@ def _page_item(artefact: Artefact, preset: Preset, folder: Path) -> PageItem:
     if isinstance(exhibit, Table):
         return PageItem(key, artefact.title, exhibit, files, _table_parts(exhibit), "")
     if not isinstance(exhibit, Figure):
-        return PageItem(key, artefact.title, exhibit, files, {}, "")
+        return PageItem(key, artefact.title, exhibit, files, (), "")
     picture = base64.b64encode((folder / f"{key}.svg").read_bytes()).decode()
-    return PageItem(key, artefact.title, exhibit, files, {}, f"data:image/svg+xml;base64,{picture}")
+    return PageItem(key, artefact.title, exhibit, files, (), f"data:image/svg+xml;base64,{picture}")
 
 
-def _table_parts(table: Table) -> dict[str, Any]:
-    """Return the parts of a table: heads, groups of columns, columns, and rows with their entries."""
-    names, columns = list(table.shown.index.names[1:]), list(table.shown.columns)
+def _table_parts(table: Table) -> list[dict[str, Any]]:
+    """Return the parts of a table as wide as a page: heads, groups of columns, columns, and rows with their entries."""
+    return [_part(shown) for _, shown in table.parts(_SCREEN)]
+
+
+def _part(shown: pd.DataFrame) -> dict[str, Any]:
+    names, columns = list(shown.index.names[1:]), list(shown.columns)
     joined = names.index(_SECOND_LINE) if _SECOND_LINE in names[1:] else 0
-    rows = zip(table.shown.index, table.shown.to_numpy(), strict=True)
+    rows, starts = zip(shown.index, shown.to_numpy(), strict=True), section_starts(shown)
     return {
         "heads": _join_label(names, joined),
         "groups": [(*head, len(list(group))) for head, group in groupby(columns, lambda column: column[:2])],
@@ -81,7 +87,7 @@ def _table_parts(table: Table) -> dict[str, Any]:
             (column[2], place == 0 or column[:2] != columns[place - 1][:2]) for place, column in enumerate(columns)
         ],
         "rows": [
-            (_join_label(labels, joined), entries, place in table.section_starts)
+            (_join_label(labels, joined), entries, place in starts)
             for place, ((_, *labels), entries) in enumerate(rows)
         ],
     }

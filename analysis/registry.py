@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 ENDINGS: Mapping[str, tuple[str, ...]] = {
     "table": ("tex", "csv", "md"),
-    "figure": ("pdf", "png", "svg", "csv"),
+    "figure": ("png", "pdf", "svg", "csv", "txt", "tex"),
     "report": ("md", "csv"),
 }
 

@@ -7,6 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -21,7 +22,10 @@ FAR = "‡"
 ALL_CALLS = "All calls"
 YES, NO = "●", "○"
 BEST, SECOND = "best", "second"
-# What LaTeX prints of the provenance: all of it, which the comment above the table has, is longer than the table.
+#: Points: the width of a page in print and of a letter; a longer text is broken into lines of so many.
+PAGE, LETTER, LONG = 480, 4.0, 28
+_SMALL_LETTER, _GAP = 3.4, 5
+# What is printed of the provenance: all of it, which the comments of a LaTeX fragment have, is longer than the table.
 _PRINTED = ("run", "preset", "cells", "seeds")
 
 
@@ -92,15 +96,41 @@ class Table(Exhibit):
     shown: pd.DataFrame  # index: section (a rule between two), labels; columns: heading, smaller line below it, title
     notes: tuple[str, ...]  # legend and footnotes, one sentence or two each
 
-    @property
-    def section_starts(self) -> list[int]:
-        """Return the indices of the rows that begin a section, but for the first; a rule stands before each."""
-        sections = self.shown.index.get_level_values(0)
-        return [place for place in range(1, len(sections)) if sections[place] != sections[place - 1]]
+    def parts(self, most: float) -> list[tuple[float, pd.DataFrame]]:
+        """Return the printed form cut between groups of columns, each part behind its width in points.
+
+        No part is wider than ``most``, unless it is a single group.
+        """
+        labels = sum(_points(self.shown.index.get_level_values(name)) for name in self.shown.index.names[1:])
+        parts: list[tuple[float, list[tuple[str, str, str]]]] = [(labels, [])]
+        for _, group in groupby(self.shown.columns, lambda column: column[:2]):
+            columns = list(group)
+            wider = sum(_points([column[2]], self.shown[column]) for column in columns)
+            width, before = parts.pop()
+            is_full = bool(before) and width + wider > most
+            parts += [(width, before), (labels + wider, columns)] if is_full else [(width + wider, before + columns)]
+        return [(width, self.shown[columns]) for width, columns in parts]
 
     def contents(self) -> Mapping[str, str]:
         """Return LaTeX, CSV and Markdown by file ending."""
+        from analysis.latex import latex
+
         return {"tex": latex(self), "csv": csv(self.frame, self.warning), "md": markdown(self)}
+
+
+def _points(labels: Iterable[str], entries: Iterable[Entry] = ()) -> float:
+    """Return about how wide a column of labels and entries is in print."""
+    lines = [LETTER * len(label) for label in labels]
+    for entry in entries:
+        beside = len(entry.sign + entry.beside) + 0.5
+        lines += [LETTER * min(len(entry.text), LONG) + _SMALL_LETTER * beside, _SMALL_LETTER * len(entry.below)]
+    return max(lines, default=0.0) + _GAP
+
+
+def section_starts(shown: pd.DataFrame) -> list[int]:
+    """Return the indices of the rows that begin a section, but for the first; a rule stands before each."""
+    sections = shown.index.get_level_values(0)
+    return [place for place in range(1, len(sections)) if sections[place] != sections[place - 1]]
 
 
 def lay_out(
@@ -174,98 +204,10 @@ def markdown(table: Table) -> str:
             *grid(heads, rows, left=len(names)),
             *(f"- {md_escape(note)}" for note in notes),
             "",
-            f"Provenance: {md_escape(_provenance_text(table))}",
+            f"Provenance: {md_escape(provenance_text(table, full=True))}",
             "",
         ]
     )
-
-
-def latex(table: Table) -> str:
-    """Return a LaTeX fragment: one ``table*``, shrunk where it is wider than the text."""
-    body = table.shown.map(_latex_entry)
-    _, *names = body.index.names
-    rows = [tuple(map(latex_escape, labels)) for _, *labels in body.index]
-    body.index = pd.MultiIndex.from_tuples(rows, names=list(map(latex_escape, names)))
-    body.columns = pd.MultiIndex.from_tuples([tuple(map(latex_escape, column)) for column in body.columns])
-    tabular = body.style.to_latex(
-        hrules=True,
-        multicol_align="c",
-        multirow_align="t",
-        column_format=f"@{{}}{'l' * (body.index.nlevels + body.shape[1])}@{{}}",
-    )
-    head, rule, rest = tabular.partition("\\midrule\n")
-    lines = rest.splitlines()
-    for place in reversed(table.section_starts):
-        lines.insert(place, r"\midrule")
-    warning = rf"\textbf{{{latex_escape(table.warning)}.}} " if table.warning else ""
-    return "\n".join(
-        [
-            *([f"% {table.warning}"] if table.warning else []),
-            r"% Needs \usepackage{booktabs,multirow,graphicx}.",
-            f"% Provenance: {latex_escape(_provenance_text(table))}",
-            r"\begin{table*}[t]",
-            r"\centering",
-            rf"\caption{{{warning}{latex_escape(table.caption)}}}",
-            rf"\label{{tab:{table.label}}}",
-            r"\smallskip\scriptsize\setlength{\tabcolsep}{2pt}",
-            r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
-            f"{head}{rule}" + "\n".join(lines) + "}",
-            r"\par\smallskip",
-            r"\begin{minipage}{\textwidth}\scriptsize\raggedright",
-            *map(latex_escape, table.notes),
-            rf"\par Provenance: {latex_escape(_provenance_text(table, _PRINTED))}.",
-            r"\end{minipage}",
-            r"\end{table*}",
-            "",
-        ]
-    )
-
-
-_LIGATURES = re.compile(r"(?<=[-'`?!])(?=[-'`])")
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    **{letter: f"\\{letter}" for letter in "{}$&#%_"},
-    # At the start of a row these would be taken for an argument of the line break before it.
-    **{letter: f"{{{letter}}}" for letter in "[]*"},
-    "\0": "{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"{\char34}",
-    "–": "--",
-    "−": "$-$",
-    "†": r"$^{\dagger}$",
-    "‡": r"$^{\ddagger}$",
-    "●": r"$\bullet$",
-    "○": r"$\circ$",
-    "·": r"$\cdot$",
-    "×": r"$\times$",
-    "±": r"$\pm$",
-    "λ": r"$\lambda$",
-    "φ": r"$\phi$",
-}
-
-
-def latex_escape(text: str) -> str:
-    """Return a text that LaTeX prints unchanged; a letter outside the known ones becomes its code point."""
-    apart = _LIGATURES.sub("\0", text.replace("\0", " "))
-    return "".join(_LATEX.get(letter, letter if " " <= letter <= "~" else _unknown(letter)) for letter in apart)
-
-
-def _unknown(letter: str) -> str:
-    return " " if letter.isspace() else f"{{[}}U+{ord(letter):04X}{{]}}"
-
-
-def _latex_entry(entry: Entry) -> str:
-    form = {BEST: r"\textbf{{{}}}", SECOND: r"\underline{{{}}}", "": "{}"}[entry.mark]
-    text = form.format(latex_escape(entry.text)) if entry.text else ""
-    small = latex_escape(entry.sign) + latex_escape(entry.beside)
-    first = rf"{text}{{\tiny\,{small}}}" if small else text
-    if not entry.below:
-        return first
-    return rf"\begin{{tabular}}[t]{{@{{}}l@{{}}}}{first}\\[-2pt]{{\tiny {latex_escape(entry.below)}}}\end{{tabular}}"
 
 
 def _markdown_entry(entry: Entry) -> str:
@@ -287,5 +229,6 @@ def grid(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> 
     return [*(f"| {' | '.join(line)} |" for line in ([md_escape(head) for head in heads], rule, *rows)), ""]
 
 
-def _provenance_text(table: Table, names: Sequence[str] | None = None) -> str:
-    return "; ".join(f"{name}: {value}" for name, value in table.provenance.items() if names is None or name in names)
+def provenance_text(exhibit: Exhibit, full: bool = False) -> str:
+    """Return what identifies the run in one line, in full or as far as a reader of print needs it."""
+    return "; ".join(f"{name}: {value}" for name, value in exhibit.provenance.items() if full or name in _PRINTED)

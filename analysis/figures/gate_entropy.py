@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
 from analysis import notes, traces
-from analysis.figure import SMALL, Figure
+from analysis.figure import BLACK, BLUE, PAGE, SMALL, VERMILION, Figure
 from analysis.frames import IDENTITY
 from analysis.provenance import identity
 from analysis.source import Source
@@ -21,13 +21,13 @@ from harness.errors import UserError
 # By band and measure: what a reader calls the decision, and how its line looks, in colour and in grey.
 _BANDS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
     "gates (nats)": {
-        "entropy_write": ("write", "#000000", "-"),
-        "entropy_retrieval": ("retrieve", "#0072B2", "--"),
-        "entropy_halt": ("halt", "#D55E00", ":"),
+        "entropy_write": ("write", BLACK, "-"),
+        "entropy_retrieval": ("retrieve", BLUE, "--"),
+        "entropy_halt": ("halt", VERMILION, ":"),
     },
     "choices (nats)": {
-        "entropy_role": ("role", "#000000", "-"),
-        "entropy_backbone": ("backbone", "#0072B2", "--"),
+        "entropy_role": ("role", BLACK, "-"),
+        "entropy_backbone": ("backbone", BLUE, "--"),
     },
 }
 _COLUMNS = ["method", "benchmark", "measure", "epoch", "update", "value", *IDENTITY]
@@ -57,25 +57,25 @@ def build(source: Source) -> Figure:
         label="gate-entropy",
         **notes.describe_run(results, _CAPTION),
         draw=functools.partial(_draw, results.benchmarks, logs),
-        inches=(2.8 * max(2, len(logs)), 1.7 * len(_BANDS) + 1.1),
+        inches=(PAGE, 2.0 * len(_BANDS) + 0.3),
         frame=frame,
     )
 
 
 def _draw(titles: Mapping[str, str], logs: Mapping[str, Sequence[pd.DataFrame]], picture: Picture) -> None:
-    grid = picture.subplots(len(_BANDS), len(logs), squeeze=False, sharex="col")
+    grid = picture.subplots(len(_BANDS), len(logs), squeeze=False, sharex="col", sharey="row")
     for panels, (name, policies) in zip(grid, _BANDS.items(), strict=True):
-        for panel, of_seeds in zip(panels, logs.values(), strict=True):
-            _panel(panel, of_seeds, policies)
+        highest = max(_panel(panel, log, policies) for panel, log in zip(panels, logs.values(), strict=True))
+        panels[0].set_ylim(0, 1.08 * (highest or 1.0))
         panels[0].set_ylabel(name)
     for top, bottom, benchmark in zip(grid[0], grid[-1], logs, strict=True):
-        top.set_title(titles[benchmark])
+        top.legend_.set_title(titles[benchmark])
         bottom.set_xlabel("update")
         bottom.locator_params(axis="x", integer=True, min_n_ticks=1)
 
 
-def _panel(panel: Axes, logs: Sequence[pd.DataFrame], policies: Mapping[str, tuple[str, str, str]]) -> None:
-    """Draw entropies from zero up, since how far above it they stay is what the panel is about."""
+def _panel(panel: Axes, logs: Sequence[pd.DataFrame], policies: Mapping[str, tuple[str, str, str]]) -> float:
+    """Draw entropies and return the highest; panels begin at zero, since how far above it they stay is the point."""
     highest = 0.0
     for name, (title, color, linestyle) in policies.items():
         seeds = pd.DataFrame({place: log[name] for place, log in enumerate(logs) if name in log})
@@ -94,7 +94,7 @@ def _panel(panel: Axes, logs: Sequence[pd.DataFrame], policies: Mapping[str, tup
         lines[0].set_label(f"{title}, min {lowest:.2f}")
         panel.plot([at], [lowest], marker="o", markersize=5, fillstyle="none", color=color, clip_on=False)
         highest = max(highest, seeds.max().max())
-    panel.set_ylim(0, 1.08 * (highest or 1.0))
-    if highest:
-        look: dict[str, Any] = {"frameon": False, "labelcolor": "linecolor", "fontsize": SMALL}
-        panel.legend(loc="center left", bbox_to_anchor=(1, 0.5), handlelength=1.5, borderaxespad=0.2, **look)
+    look: dict[str, Any] = {"frameon": False, "labelcolor": "linecolor", "fontsize": SMALL, "alignment": "left"}
+    handles, _ = panel.get_legend_handles_labels()
+    panel.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), handlelength=2.5, **look)
+    return highest

@@ -10,16 +10,12 @@ import pandas as pd
 from matplotlib.figure import Figure as Picture
 
 from analysis import notes, sweeps
-from analysis.figure import Figure, bars, draw_frontier
+from analysis.figure import COLUMN, EDGE, Figure, bars, draw_frontier, looks
 from analysis.frames import COST, IDENTITY, MEASURED, UNIT
 from analysis.source import Source
 
-# From the smallest weight on: of different size, and the largest hollow, so that points at the same place are all seen.
-_LOOKS: Mapping[str, Mapping[str, Any]] = {
-    "gmr_lambda_10": {"marker": "o", "color": "#0072B2", "markersize": 10, "fillstyle": "none"},
-    "gmr": {"marker": "s", "color": "#000000", "markersize": 5},
-    "gmr_lambda_50": {"marker": "^", "color": "#D55E00", "markersize": 7},
-}
+# From the smallest weight on, the first hollow, so that points at the same place are all seen.
+_SIZES = {"gmr_lambda_10": 9, "gmr": 8, "gmr_lambda_50": 5}
 _CAPTION = (
     "Accuracy and cost of a question (in 1e-4 of the paper's unit, without the aggregation) with the cost weights "
     "that the paper names; bars: 95 % intervals. Grey line: the most accuracy that a cost buys. The paper prints no "
@@ -36,26 +32,35 @@ def build(source: Source) -> Figure:
         label="lambda-frontier",
         **notes.describe_run(results, _CAPTION),
         draw=functools.partial(_draw, results.benchmarks, frame),
-        inches=(3.3 * max(2, len(results.benchmarks)), 3.9),
+        inches=(COLUMN, 1.9 * len(results.benchmarks) + 0.5),
         frame=frame.reset_index()[_COLUMNS],
     )
 
 
 def _draw(titles: Mapping[str, str], frame: pd.DataFrame, picture: Picture) -> None:
-    panels = picture.subplots(1, len(titles), squeeze=False)[0]
+    panels = picture.subplots(len(titles), squeeze=False)[:, 0]
     handles: dict[float, Any] = {}
+    styles = looks(_SIZES)
     for panel, (key, title) in zip(panels, titles.items(), strict=True):
         rows = frame.xs(key, level="benchmark")
         costs = UNIT * rows[["cost_per_query", "cost_low", "cost_high"]]
         for (method, backbone), row in rows.assign(percent=100 * rows["fraction"]).iterrows():
             reach = {"xerr": bars(*costs.loc[method, backbone]), "yerr": bars(*row[["percent", "low", "high"]])}
-            look = {**_LOOKS[method], "linestyle": "", "elinewidth": 0.8, "capsize": 2}
-            handles[row["lambda_c"]] = panel.errorbar(UNIT * row["cost_per_query"], row["percent"], **reach, **look)
+            color, marker = styles[method]
+            look: dict[str, Any] = {"marker": marker, "markersize": _SIZES[method], "linestyle": "", **EDGE}
+            look |= {"color": color, "elinewidth": 0.8, "capsize": 2}
+            look |= {"markerfacecolor": "white"} if method == "gmr_lambda_10" else {}
+            handles[row["lambda_c"]], *_ = panel.errorbar(UNIT * row["cost_per_query"], row["percent"], **reach, **look)
         # Behind the points.
         style = {"color": "0.7", "linewidth": 1.5, "zorder": 1}
         draw_frontier(panel, costs["cost_per_query"], 100 * rows["fraction"], **style)
-        panel.set_ylabel(f"accuracy on {title} (%)")
-        panel.set_xlabel("cost of a question (1e-4)")
+        panel.set_title(title)
+        panel.set_ylabel("accuracy (%)")
+    panels[-1].set_xlabel("cost of a question (1e-4)")
+    picture.align_ylabels()
     weights = sorted(handles)
-    above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": len(weights), "frameon": False}
-    panels[0].legend([handles[weight] for weight in weights], [f"λ_c = {weight:g}" for weight in weights], **above)
+    names = [rf"$\lambda_c = {weight:g}$" for weight in weights]
+    place: dict[str, Any] = {"loc": "outside lower center", "ncols": len(weights), "frameon": False}
+    legend = picture.legend([handles[weight] for weight in weights], names, **place)
+    for text in legend.get_texts():
+        text.set_parse_math(True)

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from itertools import cycle
 from string import ascii_uppercase
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from adjustText import adjust_text
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
 from analysis import bounds, notes
-from analysis.figure import SMALL, Figure, draw_frontier, on_frontier
+from analysis.figure import COLUMN, EDGE, SMALL, Figure, bars, draw_frontier, looks, on_frontier
 from analysis.frames import COST, IDENTITY, KEY, MEASURED, UNIT, percent, with_costs
 from analysis.source import Source
 from harness.files import check
 from harness.runner.config import POOL
 
 _CAPTION = (
-    "Accuracy against cost of a question, published and measured, on the same axes; steps: the Pareto frontier, whose "
-    "points have names. Published cost: the paper's total over the number of questions that its accuracy implies. "
-    "Measured cost: of the calls that the published one counts (D-REPORT-2; that of all calls is in the CSV)."
+    "Accuracy against cost of a question, published and measured, on the same axes; bars: 95 % intervals; steps: the "
+    "Pareto frontier, whose points have names; size: the backbone. Published cost: the paper's total over the number "
+    "of questions that its accuracy implies. Measured cost: of the calls that the published one counts (D-REPORT-2; "
+    "that of all calls is in the CSV)."
 )
 _MARKS = (
     " Letters, on no frontier: bounds of the pool, each backbone asked once, and cheap baselines. The oracle takes the "
@@ -34,14 +35,10 @@ _COLUMNS = [
     *("number", *KEY, "published", "published_on_frontier", "measured_on_frontier", *COST, *MEASURED, "difference"),
     *IDENTITY,
 ]
-_MARKER, _LARGE = 6, 12
-# A method has a colour, a backbone a marker. What is emphasised has a colour of its own.
-_EMPHASISED, _EMPHASIS = "gmr", "#D62728"
-_COLORS = (
-    *("#1F77B4", "#FF7F0E", "#2CA02C", "#17BECF", "#8C564B", "#E377C2", "#7F7F7F", "#BCBD22", "#9467BD"),
-    *("#000000", "#98DF8A", "#AEC7E8", "#FFBB78", "#C49C94", "#C5B0D5", "#393B79", "#637939", "#8C6D31"),
-)
-_MARKERS = "ovsD^P<>pXhd"
+_EMPHASISED = "gmr"
+_SMALLEST, _LARGEST, _POOL_SIZE = 2.5, 6.5, 6.0
+_FITTED: Mapping[str, Any] = {"fillstyle": "left", "markerfacecoloralt": "white"}
+_EDGE: Mapping[str, Any] = {"linestyle": "", **EDGE}
 # Enough for labels to come to rest; without a limit of steps the clock would set one.
 _MOST_STEPS = 500
 
@@ -71,8 +68,10 @@ def build(source: Source) -> Figure:
     return Figure(
         label=f"pareto-{benchmark}",
         **notes.describe_run(results, _CAPTION + _beyond_the_points(frame) + ("" if is_method.all() else _MARKS)),
-        draw=functools.partial(_draw, title, frame[is_method], marks),
-        inches=(7.8, 4.1),
+        draw=functools.partial(
+            _draw, results.published.benchmarks.get(benchmark, title), title, frame[is_method], marks
+        ),
+        inches=(COLUMN, 6.2),
         frame=frame.reset_index()[_COLUMNS],
     )
 
@@ -88,51 +87,52 @@ def _with_bounds(frame: pd.DataFrame, of_pool: bounds.Bounds | None) -> pd.DataF
 
 
 def _beyond_the_points(frame: pd.DataFrame) -> str:
-    reach = ((frame["high"] - frame["low"]) / 2).median()
     several = " Rows with several seeds: their mean." if frame["several"].eq(True).any() else ""
-    fitted = " Hollow: fitted to the published point, so agreement is not evidence." if frame["is_fitted"].any() else ""
-    intervals = f" 95 % intervals are about ±{reach:.1f} points of accuracy (each, and seed 0, in the CSV)."
-    return intervals + several + fitted
+    fitted = " Half-filled: fitted to the published point, so no evidence." if frame["is_fitted"].any() else ""
+    return several + fitted
 
 
-def _draw(title: str, frame: pd.DataFrame, marks: pd.DataFrame, picture: Picture) -> None:
-    grid = picture.add_gridspec(1, 3, width_ratios=(1, 1, 0.42))
-    left = picture.add_subplot(grid[0])
-    right = picture.add_subplot(grid[1], sharex=left, sharey=left)
-    others = frame.index.unique("method").drop(_EMPHASISED, errors="ignore")
+def _draw(published_title: str, title: str, frame: pd.DataFrame, marks: pd.DataFrame, picture: Picture) -> None:
+    grid = picture.add_gridspec(3, 1, height_ratios=(1, 1, 0.43))
+    upper = picture.add_subplot(grid[0])
+    panels = dict(zip(_SIDES, (upper, picture.add_subplot(grid[1], sharex=upper, sharey=upper)), strict=True))
+    styles = looks(frame.index.unique("method"))
     single = frame.index.unique("backbone").drop(POOL, errors="ignore")
-    colors = dict(zip(others, cycle(_COLORS), strict=False)) | {_EMPHASISED: _EMPHASIS}
-    markers = dict(zip(single, cycle(_MARKERS), strict=False)) | {POOL: "*"}
-    for side, panel in zip(_SIDES, (left, right), strict=True):
-        panel.set_title(side)
+    sizes = dict(zip(single, np.linspace(_SMALLEST, _LARGEST, len(single)), strict=True)) | {POOL: _POOL_SIZE}
+    for (side, panel), name in zip(panels.items(), (published_title, title), strict=True):
+        panel.set_title(f"{side}: {name}")
         panel.set_xscale("log")
-        panel.margins(0.13)  # Room for the names of points in the corners.
+        panel.margins(0.21, 0.13)  # Room for the names of points in the corners.
         panel.xaxis.set_major_formatter("{x:g}")
-        panel.set_xlabel("cost of a question (1e-4 of the paper's unit)")
         panel.grid(color="0.92", linewidth=0.6, zorder=0)
+        panel.set_ylabel("accuracy (%)")
         for (method, backbone, _), row in frame[frame[f"{side}_x"].notna()].iterrows():
-            is_hollow = side == "measured" and row["is_fitted"]
-            face = {"markerfacecolor": "white"} if is_hollow else {"markeredgecolor": "black", "markeredgewidth": 0.4}
-            size = _LARGE if method == _EMPHASISED else _MARKER + 3 * (backbone == POOL)
-            look: dict[str, Any] = {"color": colors[method], "marker": markers[backbone], "markersize": size, **face}
-            panel.plot(row[f"{side}_x"], row[f"{side}_y"], linestyle="", **look, zorder=3)
-    left.set_ylabel(f"accuracy on {title} (%)")
-    right.tick_params(labelleft=False)
-    for side, panel in zip(_SIDES, (left, right), strict=True):
-        draw_frontier(panel, frame[f"{side}_x"], frame[f"{side}_y"], color="0.35", linewidth=1, zorder=2)
-    _key(picture.add_subplot(grid[2]), frame, colors, markers)
+            (color, marker), x, y = styles[method], row[f"{side}_x"], row[f"{side}_y"]
+            is_measured = side == "measured"
+            if is_measured:
+                costs = bars(x, UNIT * row["cost_low"], UNIT * row["cost_high"])
+                reach: dict[str, Any] = {"xerr": costs, "yerr": bars(y, row["low"], row["high"])}
+                panel.errorbar(x, y, **reach, fmt="none", ecolor=color, elinewidth=0.6, alpha=0.6, zorder=2)
+            size = sizes[backbone] + 3 * (method == _EMPHASISED)
+            half = _FITTED if is_measured and row["is_fitted"] else {}
+            panel.plot(x, y, color=color, marker=marker, markersize=size, **_EDGE, **half, zorder=3)
+    upper.tick_params(labelbottom=False)
+    panels["measured"].set_xlabel("cost of a question (1e-4 of the paper's unit)")
+    for side, panel in panels.items():
+        draw_frontier(panel, frame[f"{side}_x"], frame[f"{side}_y"], color="0.35", linewidth=0.8, zorder=2)
+    _key(picture.add_subplot(grid[2]), frame, styles, sizes)
     if len(marks):
-        _draw_marks(right, marks)
+        _draw_marks(panels["measured"], marks)
     # Labels find their places once the panels have their sizes.
     picture.draw_without_rendering()
-    for side, panel in zip(_SIDES, (left, right), strict=True):
+    for side, panel in panels.items():
         _label_points(panel, pd.concat([frame, marks]), side)
 
 
 def _draw_marks(panel: Axes, marks: pd.DataFrame) -> None:
     """Draw bounds and cheap baselines as letters, with a legend where few points are: dear and often wrong."""
     letters: dict[str, Any] = {"color": "white", "fontsize": SMALL - 1, "ha": "center", "va": "center", "zorder": 5}
-    look: dict[str, Any] = {"linestyle": "", "marker": "o", "color": "black", "markersize": _MARKER, "zorder": 4}
+    look: dict[str, Any] = {"linestyle": "", "marker": "o", "color": "black", "markersize": _LARGEST, "zorder": 4}
     handles = []
     for letter, (_, row) in zip(ascii_uppercase, marks.iterrows(), strict=False):
         x, y = row["measured_x"], row["measured_y"]
@@ -141,31 +141,34 @@ def _draw_marks(panel: Axes, marks: pd.DataFrame) -> None:
     panel.legend(handles=handles, loc="lower right", fontsize=SMALL, frameon=False, borderaxespad=0, handlelength=0)
 
 
-def _key(panel: Axes, frame: pd.DataFrame, colors: Mapping[str, str], markers: Mapping[str, str]) -> None:
+def _key(panel: Axes, frame: pd.DataFrame, styles: Mapping[str, tuple[str, str]], sizes: Mapping[str, float]) -> None:
     panel.set_axis_off()
     titles = frame.reset_index()
-    methods = titles.groupby("method_title", sort=False)["method"].first().map(colors)
-    backbones = titles.groupby("backbone_title", sort=False)["backbone"].first().map(markers)
-    look: dict[str, Any] = {"linestyle": "", "markersize": _MARKER}
-    handles = [
-        [panel.plot([], [], **look, marker="s", color=color, label=title)[0] for title, color in methods.items()],
-        [panel.plot([], [], **look, marker=marker, color="0.4", label=title)[0] for title, marker in backbones.items()],
+    methods = [
+        panel.plot([], [], **_EDGE, color=styles[method][0], marker=styles[method][1], markersize=5, label=title)[0]
+        for title, method in titles.groupby("method_title", sort=False)["method"].first().items()
     ]
-    style: dict[str, Any] = {"frameon": False, "fontsize": SMALL, "borderaxespad": 0}
+    backbones = [
+        panel.plot([], [], **_EDGE, color="0.7", marker="o", markersize=sizes[backbone], label=title)[0]
+        for title, backbone in titles.groupby("backbone_title", sort=False)["backbone"].first().items()
+    ]
+    style: dict[str, Any] = {"frameon": False, "fontsize": SMALL, "borderaxespad": 0, "ncols": 3}
+    style |= {"handletextpad": 0.3, "columnspacing": 0.8}
     # A panel keeps the last of its legends alone.
-    panel.add_artist(panel.legend(handles=handles[0], loc="upper left", **style))
-    panel.legend(handles=handles[1], loc="lower left", **style)
+    panel.add_artist(panel.legend(handles=methods, loc="upper left", **style))
+    panel.legend(handles=backbones, loc="lower left", **style)
 
 
 def _label_points(panel: Axes, frame: pd.DataFrame, side: str) -> None:
     """Write the names of the frontier's points and the emphasised ones beside them, where nothing is in the way."""
     points = frame[frame[f"{side}_x"].notna()]
     named = points[points[f"{side}_on_frontier"].eq(True) | (points.index.get_level_values("method") == _EMPHASISED)]
-    names = named["name"].where(named.index.get_level_values("backbone") != POOL, named["method_title"])
+    is_pool = named.index.get_level_values("backbone") == POOL
+    names = named["method_title"] + (" " + _short(frame["backbone_title"])[named.index]).mask(is_pool, "")
     style: dict[str, Any] = {"fontsize": SMALL, "ha": "center", "va": "center", "zorder": 2.5, "in_layout": False}
     style["bbox"] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0}
     texts = [
-        panel.text(x, y, name.replace(" (", "\n").removesuffix(")"), **style)
+        panel.text(x, y, name, **style)
         for x, y, name in zip(named[f"{side}_x"], named[f"{side}_y"], names, strict=True)
     ]
     forces: dict[str, Any] = {"force_text": 0.5, "force_static": 1.5, "force_pull": 0.01, "expand": (1.25, 1.6)}
@@ -174,3 +177,9 @@ def _label_points(panel: Axes, frame: pd.DataFrame, side: str) -> None:
     legend = panel.get_legend()
     forces["objects"] = [legend] if legend else None
     adjust_text(texts, x, y, ax=panel, iter_lim=_MOST_STEPS, **forces, arrowprops=line)
+
+
+def _short(titles: pd.Series) -> pd.Series:
+    """Return what follows the last hyphen, as 14B of qwen-2.5-14B; the titles themselves if that is not enough."""
+    sizes = titles.str.rpartition("-")[2]
+    return sizes if sizes.nunique() == titles.nunique() else titles

@@ -1,4 +1,4 @@
-"""What every policy gained in training: its own utility by epoch, a row of panels a benchmark, a panel a method."""
+"""What every policy gained in training: its own utility by epoch, a row of panels a method, a panel a benchmark."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
-from analysis.figure import Figure
+from analysis.figure import PAGE, SIZE, SMALL, Figure, looks
 from analysis.finished_cells import TRAINING, RunInfo
 from analysis.notes import describe_run
 from analysis.source import Source
@@ -19,12 +19,9 @@ from harness.errors import UserError
 from harness.runner.config import POOL
 
 _MEASURE = "utility"
-# Told apart by lightness and width alone, so that nothing depends on colour.
-_SEED: Mapping[str, Any] = {"color": "0.6", "linewidth": 0.8}
-_MEAN: Mapping[str, Any] = {"color": "0.0", "linewidth": 2.2}
 _CAPTION = (
-    "Own utility in training; each point is the mean over one epoch. Thin: one seed. Thick: mean over seeds. The "
-    "scales of the panels differ."
+    "Own utility in training; each point is the mean over one epoch. Thin: one seed. Thick: mean over seeds. "
+    "Methods have utilities of different scales."
 )
 
 
@@ -40,12 +37,12 @@ def build(source: Source) -> Figure:
         place = {name: getattr(run, name) for name in ("method", "backbone", "benchmark", "seed")}
         curve = by_epoch(log).rename_axis("update").rename(_MEASURE).reset_index()
         frames.append(curve.assign(**place, run_id=run.run_id)[[*place, "update", _MEASURE, "run_id"]])
-    columns = len({(run.method, run.backbone) for run, _ in trained})
+    rows = len({(run.method, run.backbone) for run, _ in trained})
     return Figure(
         label="training-curves",
         **describe_run(results, _CAPTION),
         draw=functools.partial(_draw, trained, results.benchmarks),
-        inches=(max(2.3 * columns, 7.0), 1.9 * len(results.benchmarks) + 1.0),
+        inches=(PAGE, 1.25 * rows + 0.6),
         frame=pd.concat(frames),
     )
 
@@ -68,27 +65,31 @@ def _draw(trained: Sequence[tuple[RunInfo, pd.DataFrame]], benchmarks: Mapping[s
     order = list(benchmarks)
     runs = sorted((run for run, _ in trained), key=lambda run: order.index(run.benchmark))
     titles = {(run.method, run.backbone): row_title(run) for run in runs}
-    grid = picture.subplots(len(benchmarks), len(titles), squeeze=False)
-    for panels, (benchmark, title) in zip(grid, benchmarks.items(), strict=True):
-        for panel, row in zip(panels, titles, strict=True):
-            if (benchmark, *row) in logs:
-                _panel(panel, logs[benchmark, *row])
-            else:
-                panel.set_axis_off()
-        # A panel that stays empty shows no label either.
-        first = next((panel for panel in panels if panel.axison), panels[0])
-        first.set_ylabel(f"{title}\nown utility")
-    for panel, title in zip(grid[0], titles.values(), strict=True):
-        panel.set_title(title)
+    grid = picture.subplots(len(titles), len(benchmarks), squeeze=False, sharex="row", sharey="row")
+    picture.supylabel("own utility", fontsize=SIZE)
+    styles = looks(method for method, _ in titles)
+    for panels, (row, title) in zip(grid, titles.items(), strict=True):
+        for panel, benchmark in zip(panels, benchmarks, strict=True):
+            _panel(panel, logs.get((benchmark, *row), []), styles[row[0]][0])
+        panels[0].set_ylabel(title.replace(" (", "\n("), fontsize=SMALL)
+        panels[0].set_xlim(left=0)
+        panels[0].locator_params(axis="x", integer=True, min_n_ticks=1)
+    picture.align_ylabels(grid[:, 0])
+    for top, bottom, title in zip(grid[0], grid[-1], benchmarks.values(), strict=True):
+        top.set_title(title)
+        bottom.set_xlabel("update")
 
 
-def _panel(panel: Axes, logs: Sequence[pd.DataFrame]) -> None:
+def _panel(panel: Axes, logs: Sequence[pd.DataFrame], color: str) -> None:
     lines = [by_epoch(log) for log in logs]
-    # The mean is where all seeds have a value.
-    mean = pd.concat(lines, axis=1).dropna().mean(axis=1)
-    for line, style in [*((line, _SEED) for line in lines), (mean, _MEAN)]:
-        # A training of one epoch is a point, which a line would not show.
-        panel.plot(line.index, line, **style, marker="o" if len(line) == 1 else "")
-    panel.set_xlim(0, max(log.index.max() for log in logs) + 1)
-    panel.locator_params(axis="x", integer=True, min_n_ticks=1)
-    panel.set_xlabel("update")
+    if len(lines) > 1:
+        for line in lines:
+            _curve(panel, line, color="0.6", linewidth=0.8)
+    if lines:
+        # The mean is where all seeds have a value.
+        _curve(panel, pd.concat(lines, axis=1).dropna().mean(axis=1), color=color, linewidth=1.5)
+
+
+def _curve(panel: Axes, line: pd.Series, **style: Any) -> None:
+    # A training of one epoch is a point, which a line would not show.
+    panel.plot(line.index, line, **style, marker="o" if len(line) == 1 else "", markersize=4)

@@ -8,15 +8,18 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from importlib import import_module
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure as Picture
+from numpy.typing import NDArray
 
 from analysis import figure as drawing
 from analysis import table
@@ -49,13 +52,42 @@ def figure() -> Figure:
 
 def test_every_format_says_that_it_is_simulated(figure: Figure, tmp_path: Path) -> None:
     written = table.write(figure, tmp_path, "sub/tiny")
-    assert sorted(path.suffix for path in written) == [".csv", ".pdf", ".png", ".svg"]
+    assert sorted(path.suffix for path in written) == [".csv", ".pdf", ".png", ".svg", ".tex", ".txt"]
     for path in written:
         assert b"SIMULATED" in path.read_bytes()
-    assert SIMULATED_WARNING in words(drawing.picture(figure))
+    assert words(drawing.picture(figure)) == f"across {SIMULATED_WARNING.partition(';')[0]}"
+    assert all(figure.caption in path.read_text() for path in written if path.suffix in (".tex", ".txt"))
     real = dataclasses.replace(figure, simulated=False)
     assert not any(b"SIMULATED" in path.read_bytes() for path in table.write(real, tmp_path, "real"))
     assert "SIMULATED" not in words(drawing.picture(real))
+
+
+# What a deuteranope and a protanope see of a linear RGB colour (Machado, Oliveira and Fernandes 2009, severity 1).
+SEEN = {
+    "deuteranope": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "protanope": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "other": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+}
+XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+
+
+def lab(color: str, seen: list[list[float]]) -> NDArray[np.float64]:
+    rgb = np.array(to_rgb(color))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    xyz = XYZ @ np.clip(np.array(seen) @ linear, 0, 1) / XYZ.sum(axis=1)
+    x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("eyes", SEEN)
+def test_methods_are_told_apart_with_any_eyes(eyes: str) -> None:
+    others = ["gmr_lambda_10", "gmr_lambda_50", "length_router"]
+    looks = drawing.looks(others)
+    assert len(set(looks.values())) == 10 + len(others)
+    main = [looks[method] for method in ("single", "cot", "complex_cot", "aflow", "puppeteer", "masrouter", "gmr")]
+    pairs = combinations([*main, looks["macnet_chain"]], 2)
+    assert min(float(np.linalg.norm(lab(a, SEEN[eyes]) - lab(b, SEEN[eyes]))) for (a, _), (b, _) in pairs) > 15
+    assert looks["gmr_lambda_10"][0] == looks["gmr"][0]
 
 
 def files(module: str, folders: Iterable[Path]) -> bytes:
@@ -128,7 +160,9 @@ def test_every_row_has_its_published_point_and_those_run_a_measured_one(make: An
     figure = pareto(make("gmr"), make("masrouter"), fitted)
     panels = drawing.picture(figure.made).axes[:2]
     markers = [[line for line in panel.lines if line.get_linestyle() == "None"] for panel in panels]
-    hollow = [[line for line in lines if to_rgb(line.get_markerfacecolor()) == (1, 1, 1)] for lines in markers]
-    assert [list(map(len, lines)) for lines in (markers, hollow)] == [[21, 3], [0, 1]]
+    half = [[line for line in lines if line.get_fillstyle() == "left"] for lines in markers]
+    assert [list(map(len, lines)) for lines in (markers, half)] == [[21, 3], [0, 1]]
+    assert [panel.get_title() for panel in panels] == ["published: GSM-Hard", "measured: GSM-Hard"]
+    assert [len(panel.collections) for panel in panels] == [0, 2 * 3]  # error bars of both axes
     assert (panels[0].get_xlim(), panels[0].get_ylim()) == (panels[1].get_xlim(), panels[1].get_ylim())
     assert figure.record(method="aflow", backbone="qwen-2.5-14B")["measured"] == ""

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.latex import latex, latex_escape
 from analysis.page import _table_parts
 from analysis.page import _templates as page_templates
 from analysis.published import load
-from analysis.table import BEST, NOT_RUN, Entry, Table, latex, latex_escape, lay_out, md_escape, number, write
+from analysis.table import BEST, NOT_RUN, Entry, Table, lay_out, md_escape, number, write
 from harness.files import ROOT
 from tests.analysis.reading import Html, main_table
 
@@ -84,9 +85,9 @@ def test_bytes_depend_on_the_cells_alone(tmp_path, write_cell):
     assert not any(str(tmp_path) in text for text in first.values())
 
 
-def compiled(table: Table, folder: Path) -> str:
-    """Return what pdflatex logged of a table on a page of its own."""
-    (folder / "fragment.tex").write_text(latex(table))
+def compiled(fragment: str, folder: Path) -> str:
+    """Return what pdflatex logged of a table in LaTeX on a page of its own."""
+    (folder / "fragment.tex").write_text(fragment)
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", ROOT / "analysis" / "one_table.tex"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=120)
     return (folder / "one_table.log").read_text(errors="replace")
@@ -96,7 +97,7 @@ def compiled(table: Table, folder: Path) -> str:
 def test_the_full_table_fits_its_page_and_whatever_stands_in_a_label_compiles(tmp_path, write_cell):
     places = [(row, benchmark) for row in load().rows for benchmark in row.accuracies]
     cells = [write_cell(row.method, row.backbone, key, calibrated=row.method == "single") for row, key in places]
-    log = compiled(main_table(*cells).made, tmp_path)
+    log = compiled(latex(main_table(*cells).made), tmp_path)
     assert "(1 page" in log
     # By how many points boxes stick out; a few are not seen.
     assert all(float(points) < 5 for points in re.findall(r"Overfull \\hbox \(([\d.]+)pt", log))
@@ -104,4 +105,4 @@ def test_the_full_table_fits_its_page_and_whatever_stands_in_a_label_compiles(tm
     for start in ("".join(map(chr, range(32, 127))), "[1pt]", "*", "--- '' `` ● ○ − † é 中 \N{GRINNING FACE}"):
         made = tiny(start)
         made = dataclasses.replace(made, shown=made.shown.rename(index={"z": start}, level="Method"))
-        assert "Missing character" not in compiled(made, tmp_path)
+        assert "Missing character" not in compiled(latex(made), tmp_path)

@@ -140,17 +140,17 @@ def test_the_frontier_of_weights_leaves_out_what_is_beaten(make: Any) -> None:
     assert list(line.get_xdata()) == pytest.approx([10, 20, panel.get_xlim()[1]])
 
 
-def test_accuracy_on_the_left_and_cost_on_the_right_by_depth(make: Any) -> None:
+def test_accuracy_above_and_cost_below_by_depth(make: Any) -> None:
     """φ cents of cost a question; 2 of 4 right up to φ = 6, 3 beyond."""
     cells = [
         make(method, benchmark="math", cost_steps=phi / 100, depth=[1, 1, 2, 2], correct=[True, True, phi > 6, False])
         for method, phi in zip(sweeps.DEPTHS, (2, 4, 6, 8, 10), strict=True)
     ]
-    left, right = drawing.picture(depth(*cells).made).axes
-    assert left.lines[0].get_ydata() == pytest.approx([50, 50, 50, 75, 75])
-    assert right.lines[0].get_ydata() == pytest.approx([200, 400, 600, 800, 1000])
-    assert left.lines[0].get_xdata() == pytest.approx([2, 4, 6, 8, 10], abs=0.1)
-    assert [label.get_text() for label in left.get_xticklabels()] == [f"{phi}\n(1.50)" for phi in (2, 4, 6, 8, 10)]
+    upper, lower = drawing.picture(depth(*cells).made).axes
+    assert upper.lines[0].get_ydata() == pytest.approx([50, 50, 50, 75, 75])
+    assert lower.lines[0].get_ydata() == pytest.approx([200, 400, 600, 800, 1000])
+    assert list(upper.lines[0].get_xdata()) == [2, 4, 6, 8, 10]
+    assert [label.get_text() for label in lower.get_xticklabels()] == [f"{phi}\n(1.50)" for phi in (2, 4, 6, 8, 10)]
     with pytest.raises(UserError, match="was given the method gmr_greedy; expected only gmr_depth_2"):
         depth(make("gmr_greedy"))
     with pytest.raises(UserError, match="expected those of one benchmark"):

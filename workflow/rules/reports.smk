@@ -21,7 +21,9 @@ rule table:
 use rule table as figure with:
     output:
         in_report("reports/{preset}/{name}.png", "figure", section_of),
-        expand("reports/{{preset}}/{{name}}.{kind}", kind=["pdf", "svg", "csv"]),
+        expand(
+            "reports/{{preset}}/{{name}}.{kind}", kind=registry.ENDINGS["figure"][1:]
+        ),
         "results/{preset}/made_of/reports/{name}.sha256",
     params:
         backbones=backbones_of,
@@ -54,7 +56,7 @@ rule pdf:
         " && (cd $scratch && SOURCE_DATE_EPOCH=0 FORCE_SOURCE_DATE=1"
         " pdflatex -interaction=nonstopmode -halt-on-error -no-shell-escape table.tex)"
         " && mv $scratch/table.pdf {output} && rm -r $scratch"
-        " || {{ echo 'error: {input.table} was not compiled: a PDF needs pdflatex with booktabs, multirow, graphicx and standalone;"
+        " || {{ echo 'error: {input.table} was not compiled: a PDF needs pdflatex with booktabs, multirow, threeparttable and standalone;"
         " on Debian, apt-get install texlive-latex-base texlive-latex-recommended texlive-latex-extra'; exit 1; }}"
         ") > {log} 2>&1"
 

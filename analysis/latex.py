@@ -1,0 +1,155 @@
+"""LaTeX of tables and captions: fragments for a paper, in parts that fit its pages, and what needs an escape there."""
+
+from __future__ import annotations
+
+import math
+import re
+from itertools import groupby, pairwise
+
+import pandas as pd
+
+from analysis.table import BEST, LETTER, LONG, PAGE, SECOND, Entry, Exhibit, Table, provenance_text, section_starts
+
+# Points: what is shrunk to the width of a page, and what the rows of a page take.
+_MOST, _HEIGHT = 600, 480
+
+
+def latex(table: Table) -> str:
+    """Return a LaTeX fragment: a ``table*`` for each part of a table, the last with the notes."""
+    parts = [(width, part[page]) for page in _pages(table.shown) for width, part in table.parts(_MOST)]
+    has_all_columns = parts[0][1].shape[1] == table.shown.shape[1]
+    run = rf"\item Provenance: {latex_escape(provenance_text(table))}."
+    notes = [*(rf"\item {latex_escape(note)}" for note in table.notes), run]
+    # An entry above a smaller figure, deep enough to touch nothing.
+    entry = r"\providecommand{\entry}[2]{\vtop{\hbox{\strut#1}\kern1.5pt\hbox{\tiny\vrule width 0pt depth 3pt#2}}}"
+    lines = [*latex_comments(table, "booktabs,multirow,graphicx,threeparttable"), entry]
+    for place, (width, part) in enumerate(parts, start=1):
+        titles = ", ".join(dict.fromkeys(group for group, *_ in part.columns if group and not has_all_columns))
+        of_these = f" with {latex_escape(titles)}" if titles else ""
+        continued = [r"\addtocounter{table}{-1}", rf"\caption{{Continued{of_these}.}}"]
+        end = [r"\begin{tablenotes}[flushleft]\scriptsize", *notes, r"\end{tablenotes}"]
+        lines += [
+            r"\begin{table*}[t]",
+            r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
+            r"\begin{threeparttable}",
+            *(latex_caption(table, "tab") if place == 1 else continued),
+            r"\scriptsize\setlength{\tabcolsep}{2pt}",
+            _tabular(part, width),
+            *(end if place == len(parts) else []),
+            r"\end{threeparttable}}",
+            r"\end{table*}",
+        ]
+    return "\n".join([*lines, ""])
+
+
+def _tabular(part: pd.DataFrame, width: float) -> str:
+    """Return the lines of a table as wide as the text, or as its columns need where they are wider."""
+    body = part.map(_latex_entry)
+    _, *names = body.index.names
+    body.index = pd.MultiIndex.from_tuples([tuple(map(latex_escape, labels)) for _, *labels in body.index])
+    rows = body.style.hide(axis="columns").to_latex(multirow_align="t").splitlines()[1:-1]
+    for place in reversed(section_starts(part)):
+        rows.insert(place, r"\midrule")
+    heads, rules, at = [[""] * len(names), [""] * len(names)], [], len(names) + 1
+    for (title, detail), group in groupby(part.columns, lambda column: column[:2]):
+        span = len(list(group))
+        for head, text in zip(heads, (title, detail), strict=True):
+            head.append(rf"\multicolumn{{{span}}}{{c}}{{{latex_escape(text)}}}" if text else " &" * (span - 1))
+        rules += [rf"\cmidrule(lr){{{at}-{at + span - 1}}}"] if title else []
+        at += span
+    titles = map(latex_escape, [*names, *(title for *_, title in part.columns)])
+    kind, to, space = "tabular", "", ""
+    if width <= PAGE:
+        kind, to = "tabular*", rf"{{\ifdim\textwidth<{PAGE}pt {PAGE}pt\else\textwidth\fi}}"
+        space = r"\extracolsep{\fill}"
+    return "\n".join(
+        [
+            rf"\begin{{{kind}}}{to}{{@{{{space}}}{'l' * (at - 1)}@{{}}}}",
+            r"\toprule",
+            *(rf"{' & '.join(head)} \\" for head in heads if "multicolumn" in "".join(head)),
+            *rules,
+            rf"{' & '.join(titles)} \\",
+            r"\midrule",
+            *rows,
+            r"\bottomrule",
+            rf"\end{{{kind}}}",
+        ]
+    )
+
+
+def latex_comments(exhibit: Exhibit, packages: str) -> list[str]:
+    """Return the comments at the head of a LaTeX fragment."""
+    return [
+        *([f"% {exhibit.warning}"] if exhibit.warning else []),
+        rf"% Needs \usepackage{{{packages}}}.",
+        f"% Provenance: {latex_escape(provenance_text(exhibit, full=True))}",
+    ]
+
+
+def latex_caption(exhibit: Exhibit, kind: str, *sentences: str) -> list[str]:
+    """Return the caption with the warning of a simulated run and further sentences, and a label of a kind."""
+    warning = rf"\textbf{{{latex_escape(exhibit.warning)}.}} " if exhibit.warning else ""
+    text = " ".join(map(latex_escape, (exhibit.caption, *sentences)))
+    return [rf"\caption{{{warning}{text}}}", rf"\label{{{kind}:{exhibit.label}}}"]
+
+
+_LIGATURES = re.compile(r"(?<=[-'`?!])(?=[-'`])")
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    **{letter: f"\\{letter}" for letter in "{}$&#%_"},
+    # At the start of a row these would be taken for an argument of the line break before it.
+    **{letter: f"{{{letter}}}" for letter in "[]*"},
+    "\0": "{}",
+    "\1": r"$\lambda_c$",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"{\char34}",
+    "–": "--",
+    "“": "``",
+    "”": "''",
+    "−": "$-$",
+    "†": r"$^{\dagger}$",
+    "‡": r"$^{\ddagger}$",
+    "●": r"$\bullet$",
+    "○": r"$\circ$",
+    "·": r"$\cdot$",
+    "×": r"$\times$",
+    "±": r"$\pm$",
+    "λ": r"$\lambda$",
+    "φ": r"$\phi$",
+}
+
+
+def latex_escape(text: str) -> str:
+    """Return a text that LaTeX prints unchanged; a letter outside the known ones becomes its code point."""
+    apart = _LIGATURES.sub("\0", text.replace("\0", " ").replace("\1", " ").replace("λ_c", "\1"))
+    return "".join(_LATEX.get(letter, letter if " " <= letter <= "~" else _unknown(letter)) for letter in apart)
+
+
+def _unknown(letter: str) -> str:
+    return " " if letter.isspace() else f"{{[}}U+{ord(letter):04X}{{]}}"
+
+
+def _latex_entry(entry: Entry) -> str:
+    form = {BEST: r"\textbf{{{}}}", SECOND: r"\underline{{{}}}", "": "{}"}[entry.mark]
+    text = form.format(latex_escape(entry.text)) if entry.text else ""
+    if len(entry.text) > LONG:
+        text = rf"\parbox[t]{{{LETTER * LONG:.0f}pt}}{{\raggedright\strut {text}\strut}}"
+    small = latex_escape(entry.sign) + latex_escape(entry.beside)
+    first = rf"{text}{{\tiny\,{small}}}" if small else text
+    if not entry.below:
+        return first
+    return rf"\entry{{{first}}}{{{latex_escape(entry.below)}}}"
+
+
+def _pages(shown: pd.DataFrame) -> list[slice]:
+    """Return which rows fit on a page together, cut where a section ends."""
+    lines = [max(max(1 + (entry.below > ""), len(entry.text) / LONG) for entry in row) for row in shown.to_numpy()]
+    pages, starts = [0], [*section_starts(shown), len(shown)]
+    for start, end in pairwise(starts):
+        if sum(3 + 8 * math.ceil(line) for line in lines[pages[-1] : end]) > _HEIGHT:
+            pages.append(start)
+    return [slice(start, end) for start, end in zip(pages, [*pages[1:], len(shown)], strict=True)]

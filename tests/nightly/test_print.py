@@ -1,0 +1,63 @@
+"""A whole run in print: LaTeX of every artefact compiles and fits its page; the README has the picture of this run."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from harness.files import ROOT
+from tests.analysis.test_renderers import compiled
+from tests.page.conftest import CHROMIUM
+from tests.planning import checkout
+
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(7200)]
+# By how many points lines may stick out: so few are not seen.
+SEEN = 5
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a whole run of preset embedded."""
+    folder = checkout(tmp_path_factory.mktemp("whole"))
+    words = ["--cores", "2", "--quiet", "all", "--", "reports/embedded/index.html"]
+    subprocess.run([sys.executable, "-m", "snakemake", *words], cwd=folder, check=True)
+    return folder
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_every_fragment_compiles_and_fits_its_page(run: Path, tmp_path: Path) -> None:
+    fragments = sorted((run / "reports" / "embedded").rglob("*.tex"))
+    assert len(fragments) > 25
+    wide = {}
+    for path in fragments:
+        text = path.read_text()
+        if (picture := path.with_suffix(".pdf")).exists() and r"\begin{table*}" not in text:
+            text = rf"\begin{{table*}}\includegraphics{{{picture}}}{os.linesep}{text}\end{{table*}}"
+        log = compiled(text, tmp_path)
+        assert "Missing character" not in log, path
+        wide[path.stem] = max(map(float, re.findall(r"Overfull \\hbox \(([\d.]+)pt", log)), default=0.0)
+    assert {name: points for name, points in wide.items() if points > SEEN} == {}
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install it, or name one in GMR_CHROMIUM")
+def test_the_picture_of_the_readme_is_of_this_run(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = importlib.util.spec_from_file_location("picture", ROOT / "docs" / "site" / "picture.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.chdir(run)
+    _, now = module.take()
+    then = Image.open(module.PICTURE).info
+    # What was learned depends on the type of the processor.
+    other = () if now["Encoder"] == then["Encoder"] else ("Puppeteer", "MASRouter", "GMR")
+    rows = [[row for row in texts["Table"].split("\n\n") if not row.startswith(other)] for texts in (now, then)]
+    assert rows[0] == rows[1], "run: make picture"
