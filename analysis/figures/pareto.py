@@ -12,6 +12,7 @@ import pandas as pd
 from adjustText import adjust_text
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
+from matplotlib.lines import Line2D
 
 from analysis import bounds, notes
 from analysis.figure import COLUMN, EDGE, SMALL, Figure, bars, draw_frontier, looks, on_frontier
@@ -37,6 +38,7 @@ _COLUMNS = [
 ]
 _EMPHASISED = "gmr"
 _SMALLEST, _LARGEST, _POOL_SIZE = 2.5, 6.5, 6.0
+_DISC = 6.5
 _FITTED: Mapping[str, Any] = {"fillstyle": "left", "markerfacecoloralt": "white"}
 _EDGE: Mapping[str, Any] = {"linestyle": "", **EDGE}
 # Enough for labels to come to rest; without a limit of steps the clock would set one.
@@ -131,14 +133,16 @@ def _draw(published_title: str, title: str, frame: pd.DataFrame, marks: pd.DataF
 
 def _draw_marks(panel: Axes, marks: pd.DataFrame) -> None:
     """Draw bounds and cheap baselines as letters, with a legend where few points are: dear and often wrong."""
-    letters: dict[str, Any] = {"color": "white", "fontsize": SMALL - 1, "ha": "center", "va": "center", "zorder": 5}
-    look: dict[str, Any] = {"linestyle": "", "marker": "o", "color": "black", "markersize": _LARGEST, "zorder": 4}
+    letters: dict[str, Any] = {"fontsize": SMALL - 1, "ha": "center", "va": "center_baseline", "zorder": 5}
+    look: dict[str, Any] = {"marker": "o", "color": "white", "markersize": _DISC, "markeredgecolor": "0.3", "zorder": 4}
     handles = []
     for letter, (_, row) in zip(ascii_uppercase, marks.iterrows(), strict=False):
         x, y = row["measured_x"], row["measured_y"]
-        handles += panel.plot(x, y, **look, label=f"{letter}  {row['method_title']}")
+        panel.plot(x, y, linestyle="", markeredgewidth=0.5, **look)
         panel.annotate(letter, (x, y), **letters)
-    panel.legend(handles=handles, loc="lower right", fontsize=SMALL, frameon=False, borderaxespad=0, handlelength=0)
+        handles.append(Line2D([], [], linestyle="", label=f"{letter}  {row['method_title']}"))
+    style: dict[str, Any] = {"frameon": False, "fontsize": SMALL, "borderaxespad": 0}
+    panel.legend(handles=handles, loc="lower right", handlelength=0, handletextpad=0, **style)
 
 
 def _key(panel: Axes, frame: pd.DataFrame, styles: Mapping[str, tuple[str, str]], sizes: Mapping[str, float]) -> None:
