@@ -63,9 +63,13 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
         in_flight = plan.preset.in_flight or questions_in_flight(servers.values())
         identity = _identity(plan, served, runtime.tools.sandbox.level)
         seconds: dict[str, float] = {}
+        training: Training | None = None
         if plan.method.trained:
             facts = _training_facts(plan, runtime, served)
-            training = Training(plan.train, runtime, plan.folder, facts, str(plan.cell), log.__contains__, in_flight)
+            keep = plan.preset.epoch_checkpoints
+            training = Training(
+                plan.train, runtime, plan.folder, facts, str(plan.cell), log.__contains__, in_flight, keep_epochs=keep
+            )
             with progress(runtime.client, training.so_far):
                 await method.fit(training)
             training.finish()
@@ -85,6 +89,8 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
         }
     result = write(plan.folder, answered, identity, method.utility if plan.method.trained else None)
     write_atomically(plan.folder / "timing.json", orjson.dumps(timing, option=orjson.OPT_INDENT_2))
+    if training is not None:
+        training.clear()
     return result
 
 
