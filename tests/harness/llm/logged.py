@@ -43,7 +43,7 @@ def calls_of(path: Path) -> dict[str, dict[str, Any]]:
     with closing(sqlite3.connect(path, timeout=20)) as database:
         database.row_factory = sqlite3.Row
         columns = f"number, {_COLUMNS}, reply, checksum, {_requests(database)} AS request"
-        rows = [dict(row) for row in database.execute(f"SELECT {columns} FROM calls")]
+        rows = [dict(row) for row in database.execute(f"SELECT {columns} FROM calls")]  # noqa: S608
     return {row["key"]: {**row, "request": orjson.loads(row["request"])} for row in rows}
 
 
