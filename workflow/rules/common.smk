@@ -15,7 +15,6 @@ from harness.runner import config as suite
 from harness.runner import config_hash, layout
 from harness.runner.config import Cell
 
-
 # --config preset=NAME chooses the preset; every other key overrides one of its keys.
 OVERRIDES = files.yaml_values(
     {key: value for key, value in config.items() if key != "preset"}

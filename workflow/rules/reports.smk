@@ -12,7 +12,7 @@ rule table:
     wildcard_constraints:
         name=names_of("table"),
     conda:
-        "../../environment.yml"
+        "gmr"
     shell:
         "gmr --log {log} report {wildcards.name} --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"
@@ -23,10 +23,10 @@ use rule table as figure with:
         in_report("reports/{preset}/{name}.png", "figure", section_of),
         expand("reports/{{preset}}/{{name}}.{kind}", kind=["pdf", "svg", "csv"]),
         "results/{preset}/made_of/reports/{name}.sha256",
-    params:
-        backbones=backbones_of,
     wildcard_constraints:
         name=names_of("figure"),
+    params:
+        backbones=backbones_of,
 
 
 use rule table as claims with:
@@ -48,7 +48,7 @@ rule pdf:
     wildcard_constraints:
         name=names_of("table"),
     conda:
-        "../../environment.yml"
+        "gmr"
     shell:
         "(scratch=$(mktemp -d) && cp {input.table} $scratch/fragment.tex && cp {input.page:q} $scratch/table.tex"
         " && (cd $scratch && SOURCE_DATE_EPOCH=0 FORCE_SOURCE_DATE=1"
@@ -75,6 +75,11 @@ rule link:
     wildcard_constraints:
         name=one_of(reports.all_files()),
     conda:
-        "../../environment.yml"
+        "gmr"
+    params:
+        # Not every ln finds out by itself.
+        target=lambda wildcards, input, output: os.path.relpath(
+            input.artefact, Path(output[0]).parent
+        ),
     shell:
-        "ln --symbolic --relative --force {input.artefact} {output} 2> {log}"
+        "ln -s -f {params.target} {output} 2> {log}"
