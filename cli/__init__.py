@@ -3,6 +3,5 @@
 import os
 import sys
 
-if os.name == "nt":
-    # Processes are forked and confined by means that Windows does not have.
+if os.name == "nt":  # where processes are neither forked nor confined
     sys.exit("error: the suite does not run on Windows itself; run it in WSL2 (docs/runs.md#systems)")

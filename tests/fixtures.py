@@ -147,7 +147,7 @@ def training(
     """Return a training in a folder, new or resumed; without a log, it holds no call."""
     facts = {"identity": identity, "method": "toy", "simulated": True}
     place = folder, facts, "toy cell", lambda key: log, 64
-    return Training(items, runtime(client, seed, **options), *place, keep_epochs=keep_epochs)
+    return Training(items, runtime(client, seed, **options), *place, keep_epochs)
 
 
 async def trained(

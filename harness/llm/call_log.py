@@ -28,10 +28,9 @@ from harness.files import writing
 from harness.llm.request import Message, Reply, Request
 
 CALL_LOG = "calls.sqlite"
-# Numbers stand before texts, so that sums leave most of the file unread. Logs of earlier versions have no checksums,
-# and no table of uncounted replies: unusable ones that were paid for, whose tokens only budgets count. Requests are
-# compressed with those of the first commit for dictionary, since most of their text is the same; in logs of earlier
-# versions and in bundles they are text.
+# Numbers stand before texts, so that sums leave most of the file unread. Uncounted replies are unusable ones that were
+# paid for, whose tokens only budgets count. Requests are compressed by a dictionary, those of the first commit: most of
+# their text is the same; in bundles, and in logs of earlier versions, which have none, they are text.
 _SCHEMA = """
 BEGIN;
 CREATE TABLE IF NOT EXISTS uncounted (model TEXT NOT NULL, prompt_tokens INTEGER, completion_tokens INTEGER);
@@ -57,10 +56,12 @@ _INSERT = f"INSERT OR REPLACE INTO calls (request, {_COLUMNS}, reply, checksum) 
 # The fields of a reply, in their order.
 _OF_REPLY = "reply, prompt_tokens, completion_tokens, finish_reason, replied, error"
 _CHARGE = "INSERT INTO uncounted VALUES (?, ?, ?)"
-_ANSWERED = "SELECT model, prompt_tokens, completion_tokens FROM calls WHERE asked AND error IS NULL"
-_UNCOUNTED = "SELECT model, prompt_tokens, completion_tokens FROM uncounted"
-_SUMS = "SELECT model, count(*), sum(prompt_tokens), sum(completion_tokens) FROM ({}) GROUP BY model"
-_NO_CHECKSUMS = "NULL"
+_PAID = """
+SELECT model, count(*), sum(prompt_tokens), sum(completion_tokens) FROM (
+    SELECT model, prompt_tokens, completion_tokens FROM calls WHERE asked AND error IS NULL UNION ALL
+    SELECT model, prompt_tokens, completion_tokens FROM uncounted
+) GROUP BY model
+"""
 _DICTIONARY_SIZE = 1 << 16
 
 
@@ -85,7 +86,7 @@ class CallLogReader(Closing):
                 # Before its first commit a log has no table.
                 self._database = sqlite3.connect(":memory:", check_same_thread=False)
                 self._database.executescript(_SCHEMA)
-            self._checksums, self._requests = _checksums(self._database), _requests(self._database)
+            self._requests = _requests(self._database)
 
     def get(self, key: str) -> Reply | None:
         """Return the reply to a call, or None if it is not finished."""
@@ -103,8 +104,7 @@ class CallLogReader(Closing):
     def paid(self) -> list[tuple[str, int, int, int]]:
         """Return each model with the number of replies paid for, and their prompt and completion tokens."""
         with self._one_line():
-            rows = f"{_ANSWERED} UNION ALL {_UNCOUNTED}" if _has_table(self._database, "uncounted") else _ANSWERED
-            return self._database.execute(_SUMS.format(rows)).fetchall()
+            return self._database.execute(_PAID).fetchall()
 
     def failed(self) -> int:
         """Return the number of calls that failed for good."""
@@ -118,7 +118,7 @@ class CallLogReader(Closing):
 
     def _row(self, key: str, more: str = "NULL") -> tuple[Reply, Any] | None:
         """Return the reply to a call and one more column, or None; UserError if the reply is not as it was recorded."""
-        columns = f"key, {_OF_REPLY}, {self._checksums}, {more}"
+        columns = f"key, {_OF_REPLY}, checksum, {more}"
         with self._one_line():
             row = self._database.execute(f"SELECT {columns} FROM calls WHERE key = ?", (key,)).fetchone()  # noqa: S608
         if row is None:
@@ -144,14 +144,10 @@ def _checksum(key: str, *reply: Any) -> int:
     return zlib.crc32(orjson.dumps([key, *reply]))
 
 
-def _has_table(database: sqlite3.Connection, name: str, schema: str = "main") -> bool:
-    found = database.execute(f"SELECT count(*) FROM {schema}.sqlite_master WHERE name = ?", (name,))  # noqa: S608
-    return bool(found.fetchone()[0])
-
-
 def _requests(database: sqlite3.Connection, schema: str = "main") -> str:
     """Return what selects the requests of a log as JSON text."""
-    if not _has_table(database, "dictionary", schema):
+    tables = database.execute(f"SELECT name FROM {schema}.sqlite_master WHERE name = 'dictionary'")  # noqa: S608
+    if tables.fetchone() is None:
         return "request"
     database.create_function("unpacked", 2, _unpacked)
     return f"unpacked(request, (SELECT content FROM {schema}.dictionary))"  # noqa: S608
@@ -171,12 +167,6 @@ def _raw(dictionary: bytes) -> zstandard.ZstdCompressionDict:
     return zstandard.ZstdCompressionDict(dictionary, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
 
 
-def _checksums(database: sqlite3.Connection, schema: str = "main") -> str:
-    """Return the column that holds the checksums of a log, or NULL for a log without."""
-    columns = {name for _, name, *_ in database.execute(f"PRAGMA {schema}.table_info(calls)")}
-    return "checksum" if "checksum" in columns else _NO_CHECKSUMS
-
-
 class CallLog(CallLogReader):
     """Call log open for appending; UserError if another process writes it, or the disk is full."""
 
@@ -193,9 +183,7 @@ class CallLog(CallLogReader):
             self._database.execute("PRAGMA journal_mode = PERSIST")
             self._database.execute("PRAGMA synchronous = NORMAL")
             self._database.executescript(_SCHEMA)
-            if _checksums(self._database) == _NO_CHECKSUMS:
-                self._database.execute("ALTER TABLE calls ADD COLUMN checksum INTEGER")
-            self._checksums, self._requests = _checksums(self._database), _requests(self._database)
+            self._requests = _requests(self._database)
             dictionary = self._database.execute("SELECT content FROM dictionary").fetchone()
             self._compressor = None if dictionary is None else _compressor(*dictionary)
             # So that a look-up of a new call does not wait for the disk.
@@ -286,7 +274,7 @@ def copy(log: Path, to: Path, *, prompts: bool) -> None:
         request = requests if prompts else f"json_set({requests}, '$.messages', json('[]'))"
         database.execute(
             f"INSERT INTO main.calls ({_COLUMNS}, request, reply, checksum) "  # noqa: S608  constants
-            f"SELECT {_COLUMNS}, {request}, reply, {_checksums(database, 'source')} FROM source.calls ORDER BY key"
+            f"SELECT {_COLUMNS}, {request}, reply, checksum FROM source.calls ORDER BY key"
         )
 
 

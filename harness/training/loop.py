@@ -77,8 +77,7 @@ class Training:
         label: str,  # of the cell in progress lines
         has_call: Callable[[str], bool],  # whether the call log holds a call, by its key
         in_flight: int,  # attempts under way at the same time
-        *,
-        keep_epochs: bool = False,  # whether the checkpoint of every epoch stays
+        keep_epochs: bool,  # whether the checkpoint of every epoch stays
     ) -> None:
         self.items = tuple(items)
         self.seed = runtime.seed
@@ -208,13 +207,6 @@ class Training:
             pieces = (self._piece(epoch, name) for epoch in range(self._finished + 1))
             table = (row for piece in pieces for row in read_rows(piece))
             write_table(self._folder / f"{name}.parquet", schema, table, simulated=self._facts["simulated"])
-
-    def clear(self) -> None:
-        """Delete what only a resumed training reads; for a cell that has its results."""
-        if self._keep_epochs:
-            self._checkpoint(self._finished, _OPTIMISER).unlink(missing_ok=True)
-        else:
-            delete_checkpoints(self._folder)
 
     def _rows(self, kind: str) -> Iterator[Mapping[str, Any]]:
         for episode, trajectory in self._trajectories:

@@ -77,9 +77,6 @@ rule link:
     conda:
         "gmr"
     params:
-        # Not every ln finds out by itself.
-        target=lambda wildcards, input, output: os.path.relpath(
-            input.artefact, Path(output[0]).parent
-        ),
+        target=lambda wildcards: relative_target(wildcards.name),
     shell:
         "ln -s -f {params.target} {output} 2> {log}"
