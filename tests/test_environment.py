@@ -16,7 +16,7 @@ from harness.files import ROOT
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
-def test_the_conda_environment_is_what_pip_pins_and_what_the_rules_name() -> None:
+def test_the_conda_environment_is_what_pip_pins() -> None:
     """One Python is in the environment, in the container, and among those that CI and the package name."""
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
     python, *rest = environment["dependencies"]
@@ -31,7 +31,9 @@ def test_the_conda_environment_is_what_pip_pins_and_what_the_rules_name() -> Non
         if line.startswith("Programming Language")
     )
     rules = "".join(path.read_text() for path in (ROOT / "workflow" / "rules").glob("*.smk"))
-    assert set(re.findall(r"conda:\n +\"(.*)\"", rules)) == {environment["name"]}
+    # Snakemake copies the files that rules name to where no checkout is.
+    assert set(re.findall(r"conda:\n +\"(.*)\"", rules)) == {"../envs/jobs.yml"}
+    assert "pip" not in yaml.safe_load((ROOT / "workflow" / "envs" / "jobs.yml").read_text())["dependencies"]
 
 
 def test_constraints_pin_and_satisfy_every_dependency() -> None:

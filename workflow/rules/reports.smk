@@ -12,7 +12,7 @@ rule table:
     wildcard_constraints:
         name=names_of("table"),
     conda:
-        "gmr"
+        "../envs/jobs.yml"
     shell:
         "gmr --log {log} report {wildcards.name} --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"
@@ -48,7 +48,7 @@ rule pdf:
     wildcard_constraints:
         name=names_of("table"),
     conda:
-        "gmr"
+        "../envs/jobs.yml"
     shell:
         "(scratch=$(mktemp -d) && cp {input.table} $scratch/fragment.tex && cp {input.page:q} $scratch/table.tex"
         " && (cd $scratch && SOURCE_DATE_EPOCH=0 FORCE_SOURCE_DATE=1"
@@ -75,7 +75,7 @@ rule link:
     wildcard_constraints:
         name=one_of(reports.all_files()),
     conda:
-        "gmr"
+        "../envs/jobs.yml"
     params:
         target=lambda wildcards: relative_target(wildcards.name),
     shell:
