@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -89,7 +90,8 @@ class Artefact(Declaration):
                 cell for entry in artefacts().values() if not entry.of_all for cell in entry.timings_of(preset)
             )
         cells = _distinct(cell for selection in self.timings for cell in selection.cells(preset))
-        return [cell for cell in cells if cell.seed == min(other.seed for other in cells)]
+        first = {replace(cell, seed=0): cell for cell in sorted(cells, reverse=True)}
+        return [cell for cell in cells if cell == first[replace(cell, seed=0)]]
 
     def applies_to(self, preset: Preset) -> bool:
         """Return whether the artefact reads no cells, or the preset has some of them."""

@@ -34,8 +34,8 @@ from harness.runner.config import Preset
 from harness.runner.plan import plan
 
 _MANIFEST = "manifest.json"
-# Settings that change no result: how fast and how far a run may go, and where its servers are.
-_NO_SETTINGS = {"in_flight", "budget", "recorded", "servers"}
+# Settings that change no result: how fast and how far a run may go, what it keeps, and where its servers are.
+_NO_SETTINGS = {"in_flight", "budget", "epoch_checkpoints", "recorded", "servers"}
 _NO_RESULTS = {"config", "endpoints", "endpoints.hosted.example", "faults", "licences", "throughput"}
 # One time for all files, so that none is newer than what was made from it.
 _TIME = 946_684_800

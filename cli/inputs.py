@@ -55,7 +55,9 @@ def cell(preset: Preset, cell: Cell) -> Inputs:
 
 def cells(preset: Preset) -> list[Path]:
     """Return the files of the cells behind any artefact, with the seeds of the preset."""
-    return runs(preset, [cell for cell in registry.cells_of(preset) if cell.seed in preset.seeds])
+    methods = config.methods()
+    every = registry.cells_of(preset)
+    return runs(preset, [cell for cell in every if cell.seed in config.seeds(preset, methods[cell.method])])
 
 
 def timing(preset: Preset, cell: Cell) -> Inputs:

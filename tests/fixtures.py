@@ -141,11 +141,13 @@ def training(
     seed: int = 0,
     identity: str = "one",
     log: bool = True,
+    keep_epochs: bool = True,
     **options: Any,
 ) -> Training:
     """Return a training in a folder, new or resumed; without a log, it holds no call."""
     facts = {"identity": identity, "method": "toy", "simulated": True}
-    return Training(items, runtime(client, seed, **options), folder, facts, "toy cell", lambda key: log, 64)
+    place = folder, facts, "toy cell", lambda key: log, 64
+    return Training(items, runtime(client, seed, **options), *place, keep_epochs)
 
 
 async def trained(

@@ -156,13 +156,13 @@ def _cell_of(preset: Preset, method: str, benchmark: str, backbone: str | None, 
     """Return the finished cell that the given parts of its name select; UserError if none or several match."""
     from harness.runner import config
 
-    entries = config.methods()
-    if backbone is None and method in entries:
-        rows = config.rows(preset, entries[method])
-        if len(rows) != 1:
+    if entry := config.methods().get(method):
+        rows = config.rows(preset, entry)
+        if backbone is None and len(rows) != 1:
             raise UserError(f"{method} has the rows {', '.join(rows)}; name one by --backbone")
-        backbone = rows[0]
-    cell = config.Cell(method, benchmark, backbone or "", preset.seeds[0] if seed is None else seed)
+        backbone = backbone or rows[0]
+        seed = config.seeds(preset, entry)[0] if seed is None else seed
+    cell = config.Cell(method, benchmark, backbone or "", seed or 0)
     config.check_cell(preset, cell)
     return cell
 

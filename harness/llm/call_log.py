@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
+import zstandard
 from filelock import FileLock, Timeout
 
 from harness.database import Closing, connect, one_line
@@ -27,11 +28,13 @@ from harness.files import writing
 from harness.llm.request import Message, Reply, Request
 
 CALL_LOG = "calls.sqlite"
-# Numbers stand before texts, so that sums leave most of the file unread. Logs of earlier versions have no checksums,
-# and no table of uncounted replies: unusable ones that were paid for, whose tokens only budgets count.
+# Numbers stand before texts, so that sums leave most of the file unread. Uncounted replies are unusable ones that were
+# paid for, whose tokens only budgets count. Requests are compressed by a dictionary, those of the first commit: most of
+# their text is the same; in bundles, and in logs of earlier versions, which have none, they are text.
 _SCHEMA = """
 BEGIN;
 CREATE TABLE IF NOT EXISTS uncounted (model TEXT NOT NULL, prompt_tokens INTEGER, completion_tokens INTEGER);
+CREATE TABLE IF NOT EXISTS dictionary (content BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS calls (
     number INTEGER PRIMARY KEY,
     key TEXT NOT NULL UNIQUE,
@@ -49,14 +52,17 @@ CREATE TABLE IF NOT EXISTS calls (
 COMMIT;
 """
 _COLUMNS = "key, model, asked, prompt_tokens, completion_tokens, finish_reason, replied, error"
-_INSERT = f"INSERT OR REPLACE INTO calls ({_COLUMNS}, request, reply, checksum) VALUES (?{', ?' * 10})"  # noqa: S608
+_INSERT = f"INSERT OR REPLACE INTO calls (request, {_COLUMNS}, reply, checksum) VALUES (?{', ?' * 10})"  # noqa: S608
 # The fields of a reply, in their order.
 _OF_REPLY = "reply, prompt_tokens, completion_tokens, finish_reason, replied, error"
 _CHARGE = "INSERT INTO uncounted VALUES (?, ?, ?)"
-_ANSWERED = "SELECT model, prompt_tokens, completion_tokens FROM calls WHERE asked AND error IS NULL"
-_UNCOUNTED = "SELECT model, prompt_tokens, completion_tokens FROM uncounted"
-_SUMS = "SELECT model, count(*), sum(prompt_tokens), sum(completion_tokens) FROM ({}) GROUP BY model"
-_NO_CHECKSUMS = "NULL"
+_PAID = """
+SELECT model, count(*), sum(prompt_tokens), sum(completion_tokens) FROM (
+    SELECT model, prompt_tokens, completion_tokens FROM calls WHERE asked AND error IS NULL UNION ALL
+    SELECT model, prompt_tokens, completion_tokens FROM uncounted
+) GROUP BY model
+"""
+_DICTIONARY_SIZE = 1 << 16
 
 
 class CallTexts(NamedTuple):
@@ -80,7 +86,7 @@ class CallLogReader(Closing):
                 # Before its first commit a log has no table.
                 self._database = sqlite3.connect(":memory:", check_same_thread=False)
                 self._database.executescript(_SCHEMA)
-            self._checksums = _checksums(self._database)
+            self._requests = _requests(self._database)
 
     def get(self, key: str) -> Reply | None:
         """Return the reply to a call, or None if it is not finished."""
@@ -89,7 +95,7 @@ class CallLogReader(Closing):
 
     def texts(self, key: str) -> CallTexts | None:
         """Return prompt and reply of a call, or None if it is not finished."""
-        row = self._row(key, "request")
+        row = self._row(key, self._requests)
         if row is None:
             return None
         with self._one_line():
@@ -98,9 +104,7 @@ class CallLogReader(Closing):
     def paid(self) -> list[tuple[str, int, int, int]]:
         """Return each model with the number of replies paid for, and their prompt and completion tokens."""
         with self._one_line():
-            tables = self._database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'uncounted'").fetchone()
-            rows = f"{_ANSWERED} UNION ALL {_UNCOUNTED}" if tables[0] else _ANSWERED
-            return self._database.execute(_SUMS.format(rows)).fetchall()
+            return self._database.execute(_PAID).fetchall()
 
     def failed(self) -> int:
         """Return the number of calls that failed for good."""
@@ -114,7 +118,7 @@ class CallLogReader(Closing):
 
     def _row(self, key: str, more: str = "NULL") -> tuple[Reply, Any] | None:
         """Return the reply to a call and one more column, or None; UserError if the reply is not as it was recorded."""
-        columns = f"key, {_OF_REPLY}, {self._checksums}, {more}"
+        columns = f"key, {_OF_REPLY}, checksum, {more}"
         with self._one_line():
             row = self._database.execute(f"SELECT {columns} FROM calls WHERE key = ?", (key,)).fetchone()  # noqa: S608
         if row is None:
@@ -140,10 +144,27 @@ def _checksum(key: str, *reply: Any) -> int:
     return zlib.crc32(orjson.dumps([key, *reply]))
 
 
-def _checksums(database: sqlite3.Connection, schema: str = "main") -> str:
-    """Return the column that holds the checksums of a log, or NULL for a log without."""
-    columns = {name for _, name, *_ in database.execute(f"PRAGMA {schema}.table_info(calls)")}
-    return "checksum" if "checksum" in columns else _NO_CHECKSUMS
+def _requests(database: sqlite3.Connection, schema: str = "main") -> str:
+    """Return what selects the requests of a log as JSON text."""
+    tables = database.execute(f"SELECT name FROM {schema}.sqlite_master WHERE name = 'dictionary'")  # noqa: S608
+    if tables.fetchone() is None:
+        return "request"
+    database.create_function("unpacked", 2, _unpacked)
+    return f"unpacked(request, (SELECT content FROM {schema}.dictionary))"  # noqa: S608
+
+
+def _unpacked(request: str | bytes, dictionary: bytes) -> str:
+    if isinstance(request, str):
+        return request
+    return zstandard.ZstdDecompressor(dict_data=_raw(dictionary)).decompress(request).decode()
+
+
+def _compressor(dictionary: bytes) -> zstandard.ZstdCompressor:
+    return zstandard.ZstdCompressor(dict_data=_raw(dictionary), write_checksum=True)
+
+
+def _raw(dictionary: bytes) -> zstandard.ZstdCompressionDict:
+    return zstandard.ZstdCompressionDict(dictionary, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
 
 
 class CallLog(CallLogReader):
@@ -162,9 +183,9 @@ class CallLog(CallLogReader):
             self._database.execute("PRAGMA journal_mode = PERSIST")
             self._database.execute("PRAGMA synchronous = NORMAL")
             self._database.executescript(_SCHEMA)
-            if _checksums(self._database) == _NO_CHECKSUMS:
-                self._database.execute("ALTER TABLE calls ADD COLUMN checksum INTEGER")
-            self._checksums = _checksums(self._database)
+            self._requests = _requests(self._database)
+            dictionary = self._database.execute("SELECT content FROM dictionary").fetchone()
+            self._compressor = None if dictionary is None else _compressor(*dictionary)
             # So that a look-up of a new call does not wait for the disk.
             self._known = {bytes.fromhex(str(key)) for (key,) in self._database.execute("SELECT key FROM calls")}
             self._thread = ThreadPoolExecutor(1, "call log")
@@ -185,9 +206,7 @@ class CallLog(CallLogReader):
         """Commit a finished call, ``asked`` here or copied from another log; UserError if the disk is full."""
         counted = (reply.prompt_tokens, reply.completion_tokens, reply.finish_reason, reply.model, reply.error)
         checksum = _checksum(request.key, reply.text, *counted)
-        self._waiting.append(
-            (request.key, request.model, asked, *counted, request.record.decode(), reply.text, checksum)
-        )
+        self._waiting.append((request.record, request.key, request.model, asked, *counted, reply.text, checksum))
         if self._batch is None:
             self._batch = asyncio.create_task(self._commit_waiting())
         await asyncio.shield(self._batch)
@@ -215,8 +234,12 @@ class CallLog(CallLogReader):
                 await asyncio.get_running_loop().run_in_executor(self._thread, self._commit, rows)
 
     def _commit(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        self._write(_INSERT, rows)
-        self._known.update(bytes.fromhex(row[0]) for row in rows)
+        if self._compressor is None:
+            dictionary = b"".join(request for request, *_ in rows)[:_DICTIONARY_SIZE]
+            self._write("INSERT INTO dictionary VALUES (?)", [(dictionary,)])
+            self._compressor = _compressor(dictionary)
+        self._write(_INSERT, [(self._compressor.compress(request), *others) for request, *others in rows])
+        self._known.update(bytes.fromhex(key) for _, key, *_ in rows)
 
     def _write(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
         # As a block, the connection commits or rolls back.
@@ -241,16 +264,17 @@ class CallLog(CallLogReader):
 
 def copy(log: Path, to: Path, *, prompts: bool) -> None:
     """Copy the calls of a log in the order of their keys, so that equal calls make equal bytes."""
-    request = "request" if prompts else "json_set(request, '$.messages', json('[]'))"
     with writing(to):
         to.parent.mkdir(parents=True, exist_ok=True)
         to.unlink(missing_ok=True)
     with one_line(log, "restore it"), closing(connect(to, writes=True)) as database:
         database.executescript(_SCHEMA)
         database.execute("ATTACH ? AS source", (f"{log.absolute().as_uri()}?mode=rw",))
+        requests = _requests(database, "source")
+        request = requests if prompts else f"json_set({requests}, '$.messages', json('[]'))"
         database.execute(
             f"INSERT INTO main.calls ({_COLUMNS}, request, reply, checksum) "  # noqa: S608  constants
-            f"SELECT {_COLUMNS}, {request}, reply, {_checksums(database, 'source')} FROM source.calls ORDER BY key"
+            f"SELECT {_COLUMNS}, {request}, reply, checksum FROM source.calls ORDER BY key"
         )
 
 

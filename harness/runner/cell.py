@@ -28,7 +28,7 @@ from harness.runner.plan import Plan
 from harness.runner.progress import progress
 from harness.runner.results import write
 from harness.runner.setup import as_served, endpoints_of, is_simulated, open_runtime
-from harness.training.loop import CHECKPOINT, Training
+from harness.training.loop import CHECKPOINT, Training, delete_checkpoints
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +65,8 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
         seconds: dict[str, float] = {}
         if plan.method.trained:
             facts = _training_facts(plan, runtime, served)
-            training = Training(plan.train, runtime, plan.folder, facts, str(plan.cell), log.__contains__, in_flight)
+            place = plan.folder, facts, str(plan.cell), log.__contains__, in_flight
+            training = Training(plan.train, runtime, *place, plan.preset.epoch_checkpoints)
             with progress(runtime.client, training.so_far):
                 await method.fit(training)
             training.finish()
@@ -85,6 +86,8 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
         }
     result = write(plan.folder, answered, identity, method.utility if plan.method.trained else None)
     write_atomically(plan.folder / "timing.json", orjson.dumps(timing, option=orjson.OPT_INDENT_2))
+    if not plan.preset.epoch_checkpoints:
+        delete_checkpoints(plan.folder)
     return result
 
 

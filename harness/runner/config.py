@@ -63,7 +63,7 @@ class Keys(Declaration):
     backbones: Distinct[str]  # of ``config/backbones.yaml`` or of ``pool``
     # ``simulated``, or ``served`` at the addresses in ``config/endpoints.yaml`` or ``servers``.
     endpoints: Literal["simulated", "served"]
-    seeds: Distinct[NonNegativeInt]
+    seeds: Distinct[NonNegativeInt]  # of training
     large: Distinct[str] | None = None  # backbones of the methods whose rows are ``large``; without it, all
     pool: Mapping[str, Any] = {}  # further backbones, entries as in ``config/backbones.yaml``
     servers: Mapping[str, Any] = {}  # addresses of backbones, entries as in ``config/endpoints.yaml``
@@ -77,6 +77,7 @@ class Keys(Declaration):
     max_error_share: Share = 0.05  # share of failed attempts above which a cell stops
     # Questions in flight; without it, as many as keep all servers full.
     in_flight: PositiveInt | None = None
+    epoch_checkpoints: bool = False  # keep the router of every epoch of a training, for ``gmr route``
     # Replay each cell from its call log, without any server.
     recorded: bool = False
     budget: Budget | None = None
@@ -266,7 +267,7 @@ def cells(preset: Preset) -> list[Cell]:
         for method in preset.methods
         for row in rows(preset, entries[method])
         for benchmark in preset.benchmarks
-        for seed in _seeds(preset, entries[method])
+        for seed in seeds(preset, entries[method])
     ]
 
 
@@ -278,8 +279,9 @@ def rows(preset: Preset, entry: MethodEntry) -> list[str]:
     return [key for key in preset.backbones if key in large]
 
 
-def _seeds(preset: Preset, entry: MethodEntry) -> tuple[int, ...]:
-    return preset.seeds if entry.trained else preset.seeds[:1]
+def seeds(preset: Preset, entry: MethodEntry) -> tuple[int, ...]:
+    """Return the training seeds of a method: those of the preset, or 0 for one that learns nothing (D-REPORT-1)."""
+    return preset.seeds if entry.trained else (0,)
 
 
 def check_benchmark(preset: Preset, benchmark: str) -> None:
@@ -319,7 +321,7 @@ def sharing(preset: Preset, cell: Cell) -> list[Cell]:
         for other in set(entries[cell.method].answers_from) & set(preset.methods)
         if cell.benchmark in preset.benchmarks
         and cell.backbone in rows(preset, entries[other])
-        and cell.seed in _seeds(preset, entries[other])
+        and cell.seed in seeds(preset, entries[other])
     )
 
 

@@ -2,6 +2,7 @@
 
 Training resumes after the last finished epoch. The tables of an epoch (measures, calls, decisions) are written before
 its checkpoint, so a checkpoint implies the files up to its epoch. An interrupted epoch is repeated from the call log.
+Of a finished cell the trained method and the tables of the whole training stay.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ class Training:
         label: str,  # of the cell in progress lines
         has_call: Callable[[str], bool],  # whether the call log holds a call, by its key
         in_flight: int,  # attempts under way at the same time
+        keep_epochs: bool,  # whether the checkpoint of every epoch stays
     ) -> None:
         self.items = tuple(items)
         self.seed = runtime.seed
@@ -85,6 +87,7 @@ class Training:
         self._facts = facts
         self._label = label
         self._has_call = has_call
+        self._keep_epochs = keep_epochs
         self._slots = LongestFirstSemaphore(in_flight)
         self._measures: list[dict[str, Any]] = []  # of the present epoch
         self._trajectories: list[tuple[Episode, Trajectory]] = []  # of the present epoch
@@ -130,6 +133,7 @@ class Training:
             torn.unlink()
         epochs = self._resumable_epochs()
         if not epochs:
+            delete_checkpoints(self._folder)
             return None
         stored = checkpoint.load(self._checkpoint(epochs[-1]))
         why = ""
@@ -182,7 +186,7 @@ class Training:
         return f"{self._label}: training{self._last_update}{under_way}"
 
     def save(self, epoch: int, learned: Tensors, optimiser: Tensors, facts: Mapping[str, Any]) -> None:
-        """Write the checkpoint of a finished epoch, 0 before any training; of the optimiser only the last is kept."""
+        """Write the checkpoint of a finished epoch, 0 before any training, in place of that of the one before."""
         for name, schema in TABLES.items():
             table = self._measures if name == "training" else self._rows(name.removeprefix("training_"))
             write_table(self._piece(epoch, name), schema, table, simulated=self._facts["simulated"])
@@ -192,6 +196,8 @@ class Training:
         checkpoint.save(self._checkpoint(epoch), Checkpoint(learned, facts))
         for earlier in range(epoch):
             self._checkpoint(earlier, _OPTIMISER).unlink(missing_ok=True)
+            if not self._keep_epochs:
+                self._checkpoint(earlier).unlink(missing_ok=True)
         self._finished = epoch
 
     def finish(self) -> None:

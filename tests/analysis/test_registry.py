@@ -30,7 +30,7 @@ def test_a_selection_is_what_it_names_of_what_the_preset_has() -> None:
         Cell("puppeteer", "math", "qwen-2.5-32B", 3),
         Cell("puppeteer", "math", "qwen-2.5-32B", 4),
         # It does not learn, so that another seed would be the same answers.
-        Cell("single", "math", "qwen-2.5-32B", 3),
+        Cell("single", "math", "qwen-2.5-32B", 0),
     ]
 
 
@@ -45,6 +45,8 @@ def test_what_is_timed_is_run_too_and_once() -> None:
     one, thrice = artefact("hw_cost"), config.preset("embedded", {"seeds": [1, 2]})
     assert one.timings_of(EMBEDDED) == one.cells_of(EMBEDDED)
     assert {cell.seed for cell in one.timings_of(thrice)} == {1}
+    both = one.model_copy(update={"timings": (Selection(methods=("gmr", "cot"), benchmarks=("mbpp",)),)})
+    assert {(cell.method, cell.seed) for cell in both.timings_of(thrice)} == {("gmr", 1), ("cot", 0)}
     assert layout.timing("embedded", one.timings_of(EMBEDDED)[0]) / "timing.json" in one.inputs(EMBEDDED)
 
 

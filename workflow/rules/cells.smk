@@ -12,7 +12,7 @@ rule cell:
     wildcard_constraints:
         method=one_of(key for key, entry in METHODS.items() if not entry.trained),
     conda:
-        "../../environment.yml"
+        "../envs/jobs.yml"
     resources:
         # Cells that ask real servers at once; the profiles say how many may.
         asking=lambda wildcards: int(not is_simulated(wildcards)),
@@ -46,7 +46,7 @@ rule timing:
     log:
         "results/{preset}/logs/timings/{method}/{benchmark}/{backbone}/seed{seed}.log",
     conda:
-        "../../environment.yml"
+        "../envs/jobs.yml"
     # All cores there are, so that nothing else runs while a method is timed; with simulated backbones it mostly sleeps.
     threads: lambda wildcards: 1 if is_simulated(wildcards) else 1024
     shell:

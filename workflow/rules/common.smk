@@ -2,7 +2,6 @@
 import os
 import re
 import sys
-from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 from snakemake.io import ancient
@@ -14,7 +13,6 @@ from harness.errors import UserError
 from harness.runner import config as suite
 from harness.runner import config_hash, layout
 from harness.runner.config import Cell
-
 
 # --config preset=NAME chooses the preset; every other key overrides one of its keys.
 OVERRIDES = files.yaml_values(
@@ -93,12 +91,16 @@ def link_target(name):
     return str(target)
 
 
+def relative_target(name):
+    """Return the artefact of this run's preset as seen from the folder of reports/NAME; not every ln finds it out."""
+    target = layout.report(config["preset"], name)
+    return os.path.relpath(target, (layout.REPORTS / name).parent)
+
+
 def is_linked(name):
     """Return whether reports/NAME leads to the artefact of this run's preset."""
-    target, link = layout.report(config["preset"], name), layout.REPORTS / name
-    return link.is_symlink() and link.readlink() == Path(
-        os.path.relpath(target, link.parent)
-    )
+    link = layout.REPORTS / name
+    return link.is_symlink() and os.readlink(link) == relative_target(name)
 
 
 def cell_of(wildcards):

@@ -8,7 +8,7 @@ rule data:
     log:
         "results/{preset}/logs/data/{benchmark}.log",
     conda:
-        "../../environment.yml"
+        "../envs/jobs.yml"
     shell:
         "gmr --log {log} data --preset {wildcards.preset} --benchmark {wildcards.benchmark}"
         " --set @results/{wildcards.preset}/config.yaml"
@@ -31,7 +31,7 @@ rule calibration:
     log:
         "results/{preset}/logs/calibration.log",
     conda:
-        "../../environment.yml"
+        "../envs/jobs.yml"
     # All cores there are; asking for workflow.cores would make `snakemake --unlock` insist on --cores.
     threads: 1024
     shell:
@@ -51,7 +51,7 @@ rule health:
     log:
         "results/{preset}/logs/served/{benchmark}.log",
     conda:
-        "../../environment.yml"
+        "../envs/jobs.yml"
     shell:
         "gmr --log {log} health --preset {wildcards.preset}"
         " --benchmark {wildcards.benchmark}"

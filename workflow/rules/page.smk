@@ -9,7 +9,7 @@ rule page:
     log:
         "results/{preset}/logs/page.log",
     conda:
-        "../../environment.yml"
+        "../envs/jobs.yml"
     params:
         backbones=backbones_of,
     shell:
@@ -27,7 +27,7 @@ rule inspect_logs:
     log:
         "results/{preset}/logs/inspect.log",
     conda:
-        "../../environment.yml"
+        "../envs/jobs.yml"
     shell:
         "gmr --log {log} export --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"

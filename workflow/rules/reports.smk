@@ -12,7 +12,7 @@ rule table:
     wildcard_constraints:
         name=names_of("table"),
     conda:
-        "../../environment.yml"
+        "../envs/jobs.yml"
     shell:
         "gmr --log {log} report {wildcards.name} --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"
@@ -25,10 +25,10 @@ use rule table as figure with:
             "reports/{{preset}}/{{name}}.{kind}", kind=registry.ENDINGS["figure"][1:]
         ),
         "results/{preset}/made_of/reports/{name}.sha256",
-    params:
-        backbones=backbones_of,
     wildcard_constraints:
         name=names_of("figure"),
+    params:
+        backbones=backbones_of,
 
 
 use rule table as claims with:
@@ -50,7 +50,7 @@ rule pdf:
     wildcard_constraints:
         name=names_of("table"),
     conda:
-        "../../environment.yml"
+        "../envs/jobs.yml"
     shell:
         "(scratch=$(mktemp -d) && cp {input.table} $scratch/fragment.tex && cp {input.page:q} $scratch/table.tex"
         " && (cd $scratch && SOURCE_DATE_EPOCH=0 FORCE_SOURCE_DATE=1"
@@ -77,6 +77,8 @@ rule link:
     wildcard_constraints:
         name=one_of(reports.all_files()),
     conda:
-        "../../environment.yml"
+        "../envs/jobs.yml"
+    params:
+        target=lambda wildcards: relative_target(wildcards.name),
     shell:
-        "ln --symbolic --relative --force {input.artefact} {output} 2> {log}"
+        "ln -s -f {params.target} {output} 2> {log}"

@@ -15,11 +15,14 @@ FULL, RLIMIT = "full", "rlimit"
 _CHECKS_MIB = 2 << 10
 _RLIMITS = {
     "cpu_s": (resource.RLIMIT_CPU, 1),
-    "memory_mib": (resource.RLIMIT_AS, 1 << 20),
+    # macOS refuses any limit below the hundreds of GiB that a process has reserved there.
+    **({} if sys.platform == "darwin" else {"memory_mib": (resource.RLIMIT_AS, 1 << 20)}),
     "file_mib": (resource.RLIMIT_FSIZE, 1 << 20),
     "open_files": (resource.RLIMIT_NOFILE, 1),
     "threads": (resource.RLIMIT_NPROC, 1),
 }
+# Where the system has no limit; a worker opens few.
+_MOST_FILES = 1 << 12
 # Its fields: harness.sandbox.worker.policy (``dataclasses`` is slow to import).
 Policy = SimpleNamespace
 
@@ -107,7 +110,8 @@ def keep_only(descriptors: Iterable[int]) -> None:
     for descriptor in sorted(descriptor for descriptor in descriptors if descriptor >= start):
         os.closerange(start, descriptor)
         start = descriptor + 1
-    os.closerange(start, os.sysconf("SC_OPEN_MAX"))
+    most = os.sysconf("SC_OPEN_MAX")
+    os.closerange(start, most if most > 0 else _MOST_FILES)
 
 
 def _become(policy: Policy, user: int | None) -> None:

@@ -104,16 +104,36 @@ def test_a_reply_that_was_changed_and_a_key_that_is_none_are_told(tmp_path: Path
         CallLog(path)
 
 
+def test_what_requests_have_in_common_is_stored_once(tmp_path: Path) -> None:
+    texts = [f"{number} of {'many words that every prompt begins with ' * 50}" for number in range(40)]
+    for first, last in ((0, 10), (10, 40)):
+        fill(tmp_path / "calls.sqlite", texts[first:last])
+    copy(tmp_path / "calls.sqlite", tmp_path / "copy.sqlite", prompts=True)
+    sizes = []
+    for path in (tmp_path / "calls.sqlite", tmp_path / "copy.sqlite"):
+        asked = {key: row["request"] for key, row in calls_of(path).items()}
+        assert asked == {request(text).key: orjson.loads(request(text).record) for text in texts}
+        with closing(sqlite3.connect(path)) as database:
+            sizes += database.execute("SELECT sum(length(request)) FROM calls").fetchone()
+    assert sizes[0] < sizes[1] / 10
+    execute(tmp_path / "calls.sqlite", "UPDATE dictionary SET content = zeroblob(length(content))")
+    damaged = pytest.raises(UserError, match=r"^[^\n]*calls\.sqlite is damaged[^\n]*$")
+    with CallLogReader(tmp_path / "calls.sqlite") as log, damaged:
+        log.texts(request(texts[0]).key)
+
+
 def test_a_log_of_an_earlier_version_is_read_and_continued(tmp_path: Path) -> None:
+    fill(tmp_path / "new.sqlite", "ab")
     path = tmp_path / "calls.sqlite"
-    fill(path, "ab")
-    execute(path, "ALTER TABLE calls DROP COLUMN checksum", "DROP TABLE uncounted")
+    copy(tmp_path / "new.sqlite", path, prompts=True)
+    execute(path, "DROP TABLE dictionary")
     copy(path, tmp_path / "copy.sqlite", prompts=True)
     for opened in (CallLogReader(path), CallLogReader(tmp_path / "copy.sqlite"), CallLog(path)):
         with opened as log:
             assert (log.get(request("a").key), log.paid()) == (reply("A"), [("some/model", 2, 6, 10)])
     fill(path, "c")
     assert answers(path, "abc") == {"a": "A", "b": "B", "c": "C"}
+    assert calls_of(path).keys() == {request(text).key for text in "abc"}
 
 
 def test_a_missing_log_is_told_from_one_before_its_first_commit(tmp_path: Path) -> None:

@@ -90,15 +90,21 @@ async def test_the_tables_hold_every_update_call_and_decision(tmp_path: Path) ->
     }
 
 
-async def test_checkpoints_of_every_epoch_stay_but_the_optimiser_of_the_last_alone(tmp_path: Path) -> None:
-    await trained(tmp_path)
+@pytest.mark.parametrize("keep", [True, False])
+async def test_checkpoints_of_earlier_epochs_stay_where_they_are_asked_for_and_of_the_optimiser_the_last_alone(
+    tmp_path: Path, keep: bool
+) -> None:
+    cell = training(tmp_path, right(), ITEMS, 7, keep_epochs=keep)
+    await Counter().fit(cell, 3)
+    cell.finish()
     stored = checkpoint.load(tmp_path / CHECKPOINT)
     assert stored.tensors.keys() == {"seen"}
     assert stored.tensors["seen"] == 18
     facts = {"identity": "one", "method": "toy", "simulated": True, "own": "fact", "epoch": 3}
     assert stored.facts == facts, "the cell's facts win"
     names = {path.name for path in (tmp_path / "checkpoints").glob("*.safetensors")}
-    assert names == {f"epoch-0{epoch}.safetensors" for epoch in range(4)} | {"epoch-03.optimiser.safetensors"}
+    epochs = range(4) if keep else (3,)
+    assert names == {f"epoch-0{epoch}.safetensors" for epoch in epochs} | {"epoch-03.optimiser.safetensors"}
 
 
 async def test_what_a_method_asks_beside_attempts_stands_in_the_ledger(tmp_path: Path) -> None:
