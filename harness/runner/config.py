@@ -93,11 +93,6 @@ class Preset(Keys):
         """Return whether the backbones are simulated."""
         return self.endpoints == "simulated"
 
-    @property
-    def greedy(self) -> bool:
-        """Return whether every call has temperature 0, whatever the released code of a method has."""
-        return self.decoding == "greedy"
-
 
 class MethodEntry(Declaration):
     """Entry of ``config/methods.yaml``, which inherits fields, and keys of ``config``, from the one it ``extends``."""
@@ -117,6 +112,7 @@ class MethodEntry(Declaration):
     # Methods whose call logs answer this one's calls (same benchmark, row and seed) if ``share_logs`` is on.
     answers_from: Many[str] = ()
     also_asks: Many[str] = ()  # further backbones that the method may ask
+    decoding: Literal["greedy"] | None = None  # temperature 0 for every call, also where the preset has ``released``
     config: Mapping[str, Any] = {}  # fields of the module's ``Config``
 
 
@@ -301,6 +297,11 @@ def backbones_of(preset: Preset, cell: Cell) -> tuple[str, ...]:
     """Return the keys of the backbones that a cell may ask."""
     row = preset.backbones if cell.backbone == POOL else (cell.backbone,)
     return tuple(dict.fromkeys((*row, *methods()[cell.method].also_asks)))
+
+
+def is_greedy(preset: Preset, entry: MethodEntry) -> bool:
+    """Return whether every call has temperature 0, whatever the released code of the method sends (D-GEN-2)."""
+    return "greedy" in (preset.decoding, entry.decoding)
 
 
 def sharing(preset: Preset, cell: Cell) -> list[Cell]:
