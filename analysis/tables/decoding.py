@@ -93,6 +93,6 @@ def agreement(correct: np.ndarray) -> str:
     tau = kendalltau(*accuracies).statistic
     return (
         f"Kendall's τ-b of the two rankings of {rows} rows, {tied} tied as released, is {tau:.2f} (95 % bootstrap of "
-        f"questions {low:.2f} to {high:.2f}). The released ranking on one draw of so many questions agrees with that on "
-        f"another with {alone:.2f} on average. Rows that are greedy as released keep their order, which raises τ."
+        f"questions {low:.2f} to {high:.2f}). The released ranking on one draw of so many questions agrees with that "
+        f"on another with {alone:.2f} on average. Rows that are greedy as released keep their order, which raises τ."
     )
