@@ -18,6 +18,7 @@ from harness.runner.method import ByBenchmark, Setting
 Score = Literal["cosine", "dot"]
 VaeKL = Literal["sum", "mean"]
 Advantage = Literal["centred", "standardised"]
+Entropies = Literal["routing", "all"]
 
 
 class Config(Declaration):
@@ -32,6 +33,8 @@ class Config(Declaration):
     vae_weight: NonNegativeFloat = 0.001  # weight α of the loss of the two autoencoders
     vae_kl: VaeKL = "sum"  # how their KL divergence is reduced over the latent dimensions (D-GMR-12)
     entropy_weight: NonNegativeFloat = 0.01  # weight c_H of the mean policy entropy
+    entropy_of: Entropies = "routing"  # what H̄ counts: role, backbone and halting, or every gate too (D-GMR-17)
+    charged: Literal["steps", "total"] = "steps"  # calls whose cost the utility has: without the last, or all (D-GMR-7)
     halting_bias: float = -1.1  # of the halting logit at first: a probability to halt of about a quarter (D-GMR-2)
     score: Score = "cosine"  # logits of roles and backbones: cosine with a learned scale, or dot product (D-GMR-1)
     advantage: Advantage = "centred"  # utilities less the mean of their group, or that over its standard deviation

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gmr.config import Entropies
 from gmr.router import Assignment, Choose, Router, State, StepEnd
 from harness.concurrency import Batcher
 
@@ -21,6 +22,9 @@ BATCH = 16
 Vector = NDArray[np.float32]
 Probabilities = NDArray[np.float64]
 Rows = TypeVar("Rows", State, Assignment, StepEnd)
+# Modules whose entropies are in H̄, of retrieval that of every record.
+_ROUTING = ("role", "backbone", "halt")
+_COUNTED: Mapping[Entropies, Sequence[str]] = {"routing": _ROUTING, "all": (*_ROUTING, "retrieval", "write")}
 
 
 class Step(NamedTuple):
@@ -129,7 +133,7 @@ class Evaluation(NamedTuple):
     """Terms of the loss for n trajectories, and what the training log reports of them."""
 
     log_prob: Tensor  # log π_i, shape (n,), with gradient
-    mean_entropy: Tensor  # H̄, mean over all steps of the entropies of role, backbone and halting, with gradient
+    mean_entropy: Tensor  # H̄, mean over all steps of the entropies that ``entropy_of`` counts, with gradient
     # Mean entropy of a draw in nats, by module: role, backbone, retrieval (a draw a record), write, halt.
     entropies: Mapping[str, float]
     top: Mapping[str, float]  # mean over the steps of the largest probability of role and backbone, where on
@@ -152,7 +156,7 @@ def evaluate(router: Router, traces: Sequence[Trace]) -> Evaluation:
         state, _ = router.end_step(state, latents, agent, _stack([step.response for step in replay.steps]), replay)
         log_prob = torch.cat([state.log_prob, log_prob[count:]])
     steps = sum(len(trace.steps) for trace in traces)
-    policy = [replay.entropy[name] for name in ("role", "backbone", "halt") if name in replay.entropy]
+    policy = [replay.entropy[name] for name in _COUNTED[router.config.entropy_of] if name in replay.entropy]
     return Evaluation(
         log_prob=log_prob[torch.tensor(order).argsort()],
         mean_entropy=sum(policy, start=log_prob.new_zeros(())) / steps,

@@ -18,8 +18,10 @@ Array = NDArray[np.float64]
 
 
 def utility(answered: Answered, config: Config) -> float:
-    """Return u = R - λ_c · Cost(τ), with R in {0, 1} and the cost of the steps in the paper's unit (D-GMR-7)."""
-    return float(answered.verdict.correct) - config.lambda_c * answered.trajectory.cost_steps
+    """Return u = R - λ_c · Cost(τ), with R in {0, 1} and the cost of the ``charged`` calls (D-GMR-7)."""
+    trajectory = answered.trajectory
+    cost = trajectory.cost_steps if config.charged == "steps" else trajectory.cost_total
+    return float(answered.verdict.correct) - config.lambda_c * cost
 
 
 def advantages(utilities: Array, kind: Advantage = "centred") -> Array:

@@ -162,7 +162,7 @@ def _notes(plan: Plan, served: Mapping[str, Served]) -> list[str]:
         notes.append("costs at the prices that the pool states")
     merged = [backbone.key for backbone in backbones if backbone.system == "merge"]
     notes += [f"system message merged into the user's for {', '.join(merged)}"] if merged else []
-    if plan.preset.greedy:
+    if plan.preset.decoding == "greedy":
         notes.append("greedy decoding everywhere")
     scales = {str(model.details.get("length_scale", 1)) for model in served.values()}
     notes += [f"length_scale {scale}" for scale in sorted(scales - {"1"})]

@@ -94,11 +94,6 @@ class Preset(Keys):
         """Return whether the backbones are simulated."""
         return self.endpoints == "simulated"
 
-    @property
-    def greedy(self) -> bool:
-        """Return whether every call has temperature 0, whatever the released code of a method has."""
-        return self.decoding == "greedy"
-
 
 class MethodEntry(Declaration):
     """Entry of ``config/methods.yaml``, which inherits fields, and keys of ``config``, from the one it ``extends``."""
@@ -120,6 +115,7 @@ class MethodEntry(Declaration):
     also_asks: Many[str] = ()  # further backbones that the method may ask
     # Method whose finished cell (same benchmark and seed) tells this one the cost and the depth that it has to meet.
     matches: str | None = None
+    decoding: Literal["greedy"] | None = None  # temperature 0 for every call, also where the preset has ``released``
     config: Mapping[str, Any] = {}  # fields of the module's ``Config``
 
 
@@ -309,6 +305,11 @@ def backbones_of(preset: Preset, cell: Cell) -> tuple[str, ...]:
     """Return the keys of the backbones that a cell may ask."""
     row = preset.backbones if cell.backbone == POOL else (cell.backbone,)
     return tuple(dict.fromkeys((*row, *methods()[cell.method].also_asks)))
+
+
+def is_greedy(preset: Preset, entry: MethodEntry) -> bool:
+    """Return whether every call has temperature 0, whatever the released code of the method sends (D-GEN-2)."""
+    return "greedy" in (preset.decoding, entry.decoding)
 
 
 def sharing(preset: Preset, cell: Cell) -> list[Cell]:

@@ -36,7 +36,7 @@ def of_cell(preset: config.Preset, cell: config.Cell) -> dict[str, Any]:
     served = {
         "endpoints": preset.endpoints,
         **({"length_scale": preset.length_scale} if preset.simulated else {}),
-        **({"decoding": preset.decoding} if preset.greedy else {}),
+        **({"decoding": "greedy"} if config.is_greedy(preset, entry) else {}),
     }
     return {
         "cell": dataclasses.asdict(cell),

@@ -69,7 +69,7 @@ async def runtime_of(
         embeddings=embeddings,
         seed=plan.seed,
         errors=ErrorShare(plan.preset.max_error_share, places, f"gmr retry --preset {plan.preset.name}"),
-        greedy=plan.preset.greedy,
+        greedy=config.is_greedy(plan.preset, plan.method),
     )
     return runtime, served
 

@@ -65,18 +65,19 @@ def compare(network: Router, traces: list[Trace]) -> None:
     assert set(evaluation.entropies) == {name for name in on if draws[name]}
     for name, entropy in evaluation.entropies.items():
         assert entropy * draws[name] == pytest.approx(total((walk.entropy for walk in walks), name), abs=1e-9)
-    policy = sum(total((walk.entropy for walk in walks), name) for name in ("role", "backbone", "halt"))
+    counted = ("role", "backbone", "halt") if network.config.entropy_of == "routing" else on
+    policy = sum(total((walk.entropy for walk in walks), name) for name in counted)
     assert evaluation.mean_entropy.item() == pytest.approx(policy / steps, abs=1e-9)
     assert set(evaluation.top) == {"role", "backbone"} & set(evaluation.entropies)
     for name, top in evaluation.top.items():
         assert top == pytest.approx(total((walk.top for walk in walks), name) / steps)
 
 
-@pytest.mark.parametrize("score", ["dot", "cosine"])
-def test_a_batch_against_the_reference(score: str) -> None:
+@pytest.mark.parametrize("reading", [{"score": "dot"}, {"score": "cosine"}, {"entropy_of": "all"}], ids=str)
+def test_a_batch_against_the_reference(reading: dict[str, str]) -> None:
     rng = np.random.default_rng(5)
     for written in (0.0, 0.3, 0.6, 1.0):
-        compare(router(score=score), [trace(rng, depth, written=written) for depth in (6, 1, 5, 3)])
+        compare(router(**reading), [trace(rng, depth, written=written) for depth in (6, 1, 5, 3)])
 
 
 OFF = [*((name,) for name in MODULES), ("retrieval_gate", "write_gate"), tuple(MODULES)]
@@ -86,7 +87,8 @@ OFF = [*((name,) for name in MODULES), ("retrieval_gate", "write_gate"), tuple(M
 def test_a_module_that_is_off_adds_neither_log_probability_nor_entropy(off: tuple[str, ...]) -> None:
     rng = np.random.default_rng(8)
     traces = [trace(rng, depth, written=1.0 if "write_gate" in off else 0.5) for depth in (1, 5, 6)]
-    compare(router(**dict.fromkeys(off, False)), traces)
+    for entropy_of in ("routing", "all"):
+        compare(router(entropy_of=entropy_of, **dict.fromkeys(off, False)), traces)
 
 
 def gradients(network: Router, traces: list[Trace]) -> dict[str, torch.Tensor]:

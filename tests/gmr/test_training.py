@@ -21,11 +21,13 @@ from tests.fixtures import ITEMS, Client, attempt, graded_rollouts
 from tests.gmr.fixtures import PROFILES, config, new_router, units, walk
 
 
-def test_the_utility_charges_the_steps_and_not_the_aggregation() -> None:
+def test_the_utility_charges_the_steps_and_the_aggregation_only_if_told() -> None:
     for correct in (True, False):
         rollout = attempt(correct, (0.001, True), (0.002, True), (0.004, False))
         for weight in (0, 20, 50):
-            assert utility(rollout, config(lambda_c=weight)) == pytest.approx(correct - weight * 0.003)
+            for charged, cost in (("steps", 0.003), ("total", 0.007)):
+                settings = config(lambda_c=weight, charged=charged)
+                assert utility(rollout, settings) == pytest.approx(correct - weight * cost)
 
 
 UTILITIES = st.sampled_from([-1.5, -0.02, 0.0, 0.1, 0.97, 1.0])

@@ -10,7 +10,7 @@ import pytest
 
 from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
-from harness.llm.request import Served
+from harness.llm.request import Reply, Request, Served
 from harness.runner import cell, config, layout
 from harness.runner.config import Cell
 from harness.runner.plan import Plan, plan
@@ -61,6 +61,28 @@ def test_the_weakest_level_is_for_simulated_backbones_alone(
         result = asyncio.run(cell.run(chosen))
     assert (endpoint.asked, result["sandbox"]) == (QUESTIONS, "rlimit")
     assert sum("sandbox level" in record.message for record in caplog.records) == 1
+
+
+class Sampled(Owned):
+    """Backbones that keep the temperatures they were asked with."""
+
+    def __init__(self) -> None:
+        super().__init__("simulated")
+        self.temperatures: set[float] = set()
+
+    def complete(self, request: Request) -> Reply:
+        self.temperatures.add(request.temperature)
+        return super().complete(request)
+
+
+@pytest.mark.parametrize("method", ["macnet_chain", "macnet_chain_greedy"])
+def test_an_entry_may_decode_greedily_under_a_preset_that_does_not(
+    method: str, chosen: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endpoint = Sampled()
+    monkeypatch.setattr("harness.runner.setup.simulated_endpoint", lambda preset: endpoint)
+    asyncio.run(cell.run(plan(chosen.preset, Cell(method, "gsm_hard", "qwen-2.5-14B", 0))))
+    assert (endpoint.temperatures == {0.0}) == (method == "macnet_chain_greedy")
 
 
 def test_one_real_model_is_enough_to_be_refused_and_a_better_level_takes_all() -> None:

@@ -1,0 +1,212 @@
+"""Conclusions under readings, and the ranking under greedy decoding, against numbers computed by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis import figure as drawing
+from analysis.claims.numbers import ROWS
+from analysis.registry import artefact
+from analysis.specification import CONCLUSIONS, TAKEN, CurveOptions
+from analysis.statistics import paired
+from analysis.table import NOT_RUN
+from analysis.tables.decoding import agreement
+from harness.errors import UserError
+from harness.runner import config
+from tests.analysis.by_hand import mcnemar
+from tests.analysis.reading import Artefact, Read, words
+
+WriteCell = Callable[..., Path]
+N = 40
+BOTH = ("gsm_hard", "humaneval")
+DECLARED = CurveOptions(**artefact("specification_curve").options).readings
+table = Artefact("analysis.tables.specification_table")
+curve = Artefact("analysis.figures.specification_curve")
+decoding = Artefact("analysis.tables.decoding", greedy={"puppeteer": "puppeteer_greedy"})
+
+
+def readings(**given: dict[str, Any]) -> dict[str, Any]:
+    return {"readings": {name.replace("_", " "): reading for name, reading in given.items()}}
+
+
+def point(made: Read, reading: str, conclusion: str = "masrouter") -> dict[str, Any]:
+    return made.record(conclusion=conclusion, reading=reading)
+
+
+@pytest.fixture
+def verdicts() -> dict[tuple[str, str], np.ndarray]:
+    """Return verdicts by method and benchmark."""
+    rng = np.random.default_rng(3)
+    shares = {"gmr": 0.7, "gmr_dot": 0.4, "masrouter": 0.6}
+    return {(method, key): rng.random(N) < share for method, share in shares.items() for key in BOTH}
+
+
+@pytest.fixture
+def cells(write_cell: WriteCell, verdicts: dict[tuple[str, str], np.ndarray]) -> list[Path]:
+    """Return cells of the pool, of which some calls of GMR are of no step."""
+    costs = {"gmr": (1e-3, 4e-3), "gmr_dot": (3e-3, 4e-3), "masrouter": (2e-3, 2e-3)}
+    uneven = np.tile([0.5, 1.5], N // 2)
+    return [
+        write_cell(
+            method,
+            "pool",
+            key,
+            correct=right.tolist(),
+            cost_steps=uneven * costs[method][0],
+            cost_total=uneven[::-1] * costs[method][1],
+        )
+        for (method, key), right in verdicts.items()
+    ]
+
+
+def test_a_reading_puts_rows_in_the_place_of_others_on_the_benchmarks_it_names(
+    cells: list[Path], verdicts: dict[tuple[str, str], np.ndarray]
+) -> None:
+    swap = {"of": ["masrouter"], "rows": {"gmr": "gmr_dot"}}
+    made = table(*cells, **readings(dot=swap, dot_once={**swap, "benchmarks": ["humaneval"]}))
+    for name, rows in ((TAKEN, ("gmr", "gmr")), ("dot", ("gmr_dot", "gmr_dot")), ("dot once", ("gmr", "gmr_dot"))):
+        differences = [
+            100.0 * (verdicts[row, key].astype(float) - verdicts["masrouter", key])
+            for row, key in zip(rows, BOTH, strict=True)
+        ]
+        record = point(made, name)
+        assert float(record["measured"]) == pytest.approx(np.mean(differences))
+        # The variances of both test sets add.
+        error = np.sqrt(sum(part.var(ddof=1) / N for part in differences)) / 2
+        reach = [abs(float(record[end]) - float(record["measured"])) / error for end in ("low", "high")]
+        assert reach == pytest.approx([1.99, 1.99], abs=0.1)
+        assert {"gmr", "gmr_dot"} & {part.split("/")[0] for part in record["cells"].split()} == set(rows)
+    row = made.row("GMR is ahead of MASRouter, mean of GSM-Hard and HumanEval")
+    taken, lowest, highest = row.entries[1:4]
+    assert (lowest.below, highest.below) == ("dot", TAKEN)
+    assert taken.text == highest.text
+
+
+def test_costs_verdicts_and_utilities_are_columns_of_the_items(
+    cells: list[Path], write_cell: WriteCell, verdicts: dict[tuple[str, str], np.ndarray]
+) -> None:
+    strict, lenient = [True] * 10 + [False] * 30, [True] * 13 + [False] * 27
+    deep = write_cell("gmr_depth_10", "pool", "math", correct=strict, also=[[("math_verify", v)] for v in lenient])
+    plain = write_cell(
+        "gmr", "pool", "math", correct=strict[::-1], also=[[("math_verify", True)]] * 9 + [[]] * 31, cost_steps=0.005
+    )
+    made = table(
+        *(*cells, deep, plain),
+        **readings(
+            all_calls={"of": ["cheaper"], "costs": "cost_total"},
+            lenient={"of": ["depth"], "verdicts": "math_verify"},
+            utility={"of": ["depth", "masrouter"], "cost_weight": 20},
+        ),
+    )
+    saved = [float(point(made, name, "cheaper")["measured"]) for name in (TAKEN, "all calls")]
+    assert saved == pytest.approx([50, -100])
+    gains = [float(point(made, name, "depth")["measured"]) for name in (TAKEN, "lenient", "utility")]
+    # An answer without a second verdict is wrong by it; a step of the deeper row costs 0.125, as cells have it.
+    assert gains == pytest.approx([0, 10, 100 * 20 * (0.005 - 0.125)])
+    ends = [float(point(made, "lenient", "depth")[end]) for end in ("low", "high")]
+    assert ends == pytest.approx([100 * end for end in paired(4, 0, N)])
+    lead = np.mean([verdicts["gmr", key].mean() - verdicts["masrouter", key].mean() for key in BOTH])
+    assert float(point(made, "utility")["measured"]) == pytest.approx(100 * (lead + 20 * 0.001))
+
+
+def test_ahead_of_the_strongest_is_ahead_of_every_other_row(write_cell: WriteCell) -> None:
+    """Ahead of the best rival by 5 points on the mean, though another is best on HumanEval."""
+    right = dict.fromkeys(ROWS, (10, 10)) | {("gmr", "pool"): (30, 20), ("masrouter", "pool"): (26, 20)}
+    right |= {("puppeteer", "qwen-2.5-32B"): (12, 30)}
+    cells = [
+        write_cell(*row, key, correct=[place < count for place in range(N)])
+        for row, counts in right.items()
+        for key, count in zip(BOTH, counts, strict=True)
+    ]
+    made = table(*cells, **readings(nothing={"of": ["strongest"], "rows": {"cot": "cot_nowhere"}}))
+    record = point(made, TAKEN, "strongest")
+    assert float(record["measured"]) == pytest.approx(100 * (4 + 0) / N / 2)
+    # Two rows of the paper are of CoT, and none takes their places.
+    lost = point(made, "nothing", "strongest")
+    assert (lost["measured"], "cot qwen-2.5-14B on gsm_hard" in lost["missing"]) == ("", True)
+    assert made.row(CONCLUSIONS["strongest"].says.removesuffix(".")).entries[4:7][1].text == "1"
+    assert any(note.startswith("Left out") and note.endswith("depth, nothing.") for note in made.notes)
+
+
+def test_what_lacks_a_cell_or_a_seed_is_left_out_and_said(cells: list[Path], write_cell: WriteCell) -> None:
+    more = write_cell("gmr_dot", "pool", seed=1, correct=[True] * N)
+    made = table(*cells, more, **readings(dot={"of": ["masrouter"], "rows": {"gmr": "gmr_dot"}}))
+    assert point(made, "dot")["missing"] == "gmr pool on humaneval, seed 1"
+    assert made.row(CONCLUSIONS["depth"].says.removesuffix(".")).entries[1].text == NOT_RUN
+    [left_out] = [note for note in made.notes if note.startswith("Left out")]
+    assert left_out.endswith(": strongest, training, gates, halting, ablations, roles, average, depth, dot.")
+    with pytest.raises(UserError, match=r"unknown conclusion 'masroutr'.*named by the reading typo"):
+        table(*cells, **readings(typo={"of": ["masroutr"]}))
+
+
+def test_panels_are_sorted_and_their_dots_stand_below_the_estimates(cells: list[Path]) -> None:
+    swap = {"of": ["masrouter", "cheaper"], "rows": {"gmr": "gmr_dot"}}
+    made = curve(*cells, **readings(dot=swap, total={"of": ["cheaper"], "costs": "cost_total"}))
+    picture = drawing.picture(made.made)
+    above, below = picture.axes[3:5]
+    estimates = [
+        line.get_ydata()[0] for line in above.lines if len(line.get_ydata()) == 1 and line.get_marker() in "oD"
+    ]
+    assert estimates == pytest.approx([-100, -50, 50])
+    assert [label.get_text() for label in below.get_yticklabels()] == [TAKEN, "dot", "total"]
+    assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in below.lines] == [(0, 2), (1, 1), (2, 0)]
+    assert "GMR costs less than MASRouter on HumanEval." in words(picture)
+    # Nothing finished that a conclusion is about is no error: a run under way has its other figures.
+    empty = curve(cells[-1], **readings())
+    assert not drawing.picture(empty.made).axes
+
+
+@pytest.mark.parametrize("name", ["embedded", "paper"])
+def test_every_row_that_a_reading_names_is_run_where_it_is_read(name: str) -> None:
+    preset = config.preset(name)
+    made = {(cell.method, cell.benchmark) for cell in artefact("specification_curve").cells_of(preset)}
+    assert made == {(cell.method, cell.benchmark) for cell in artefact("specification_table").cells_of(preset)}
+    for reading in DECLARED.values():
+        assert set(reading.of) <= set(CONCLUSIONS)
+        for other in reading.rows.values():
+            keys = reading.benchmarks or BOTH
+            assert {(other, key) for key in keys} <= made
+
+
+def test_greedy_rows_are_compared_with_the_released_ones_on_the_same_questions(write_cell: WriteCell) -> None:
+    right = {"puppeteer": [30, 20], "puppeteer_greedy": [22, 20], "masrouter": [24], "cot": [24]}
+    cells = [
+        write_cell(method, backbone, correct=[(place + 3 * (method == "cot")) % N < count for place in range(N)])
+        for method, counts in right.items()
+        for backbone, count in zip(
+            ["pool"] if method == "masrouter" else ["qwen-2.5-14B", "qwen-2.5-32B"], counts, strict=False
+        )
+    ]
+    made = decoding(*cells)
+    rows = [(record["method"], record["backbone"], record["rank"], record["greedy_rank"]) for record in made.records]
+    assert rows == [
+        ("cot", "qwen-2.5-14B", "2", "1"),
+        ("puppeteer", "qwen-2.5-14B", "1", "3"),
+        ("puppeteer", "qwen-2.5-32B", "4", "4"),
+        ("masrouter", "pool", "2", "1"),
+    ]
+    changed = made.record(method="puppeteer", backbone="qwen-2.5-14B")
+    assert float(changed["difference"]) == pytest.approx(-20)
+    assert float(changed["p_holm"]) == pytest.approx(2 * mcnemar(0, 8))
+    assert made.record(method="cot")["difference"] == ""
+
+
+def test_the_agreement_of_rankings_is_kendall_s_tau_b() -> None:
+    rng = np.random.default_rng(1)
+    correct = (rng.random((6, 2, 50)) < np.linspace(0.3, 0.7, 6)[:, None, None]).astype(float)
+    correct[1] = correct[0]
+    released, greedy = correct.mean(axis=-1).T
+    signs = np.array(
+        [[np.sign(side[i] - side[j]) for side in (released, greedy)] for i, j in combinations(range(6), 2)]
+    )
+    tau = (signs[:, 0] * signs[:, 1]).sum() / np.sqrt(np.abs(signs[:, 0]).sum() * np.abs(signs[:, 1]).sum())
+    text = agreement(correct)
+    tied = sum(list(released).count(value) > 1 for value in released)
+    assert f"{tied} tied as released, is {tau:.2f} " in text
+    assert agreement(correct) == text
