@@ -182,7 +182,7 @@ class Curve:
         }
 
     def left_out(self) -> Iterator[str]:
-        """Yield a sentence that names conclusions without a value and readings without one somewhere, if there are any."""
+        """Yield a sentence that names conclusions without a value and readings without one somewhere, if any."""
         lacking = self.points[self.points["outcome"].isna()]
         readings = lacking.loc[lacking["conclusion"].isin(list(self.shown)), "reading"]
         if names := list(dict.fromkeys([*(key for key in CONCLUSIONS if key not in self.shown), *readings])):
@@ -201,8 +201,8 @@ def read_curve(source: Source) -> Curve:
         cells = reading.apply(results.cells_by_row)
         # A row that lacks a seed on one benchmark has no value there.
         seeds: defaultdict[Row, set[int]] = defaultdict(set)
-        for key, group in cells.items():
-            seeds[key[:2]] |= {cell.run.seed for cell in group}
+        for row_key, group in cells.items():
+            seeds[row_key[:2]] |= {cell.run.seed for cell in group}
         run = Run(cells, seeds={row: tuple(sorted(numbers)) for row, numbers in seeds.items()})
         for key in reading.of:
             if key not in CONCLUSIONS:

@@ -29,7 +29,8 @@ _LOOKS: Mapping[str, Mapping[str, Any]] = {
     "leaves open": {"color": "0.45", "markerfacecolor": "white"},
     "contradicts": {"color": "#D55E00"},
 }
-_SHADE, _PUBLISHED = "#E3EFE3", {"color": "black", "linewidth": 0.8, "linestyle": "--"}
+_SHADE = "#E3EFE3"
+_PUBLISHED: Mapping[str, Any] = {"color": "black", "linewidth": 0.8, "linestyle": "--"}
 _MARKER, _MARKER_TAKEN, _MARKER_SIZE = "o", "D", 3.5
 # Panels a line; heights in lines of the list of readings, and the inches of one.
 _ACROSS, _KEY, _ABOVE, _TITLE, _LINE = 2, 1, 9, 4, 0.125

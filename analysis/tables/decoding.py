@@ -40,8 +40,8 @@ def build(source: Source) -> Table:
     other = {(method, *place): (options.greedy.get(method, method), *place) for method, *place in places}
     frame = comparisons(results, {key: (greedy, key) for key, greedy in other.items() if greedy != key})
     frame = frame.reindex(pd.MultiIndex.from_tuples(other, names=KEY))
-    for name, keys in zip(_SIDES, (other.keys(), other.values()), strict=True):
-        frame[name] = results.measured["measured"].reindex(list(keys)).to_numpy()
+    for name, keys in zip(_SIDES, (list(other), list(other.values())), strict=True):
+        frame[name] = results.measured["measured"].reindex(keys).to_numpy()
     ranks = frame[_SIDES].dropna().groupby(level="benchmark").rank(ascending=False, method="min")
     frame[["rank", "greedy_rank"]] = ranks.reindex(frame.index)
     frame["p_holm"] = frame["p"].groupby(level="benchmark", group_keys=False).apply(holm)
