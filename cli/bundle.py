@@ -21,9 +21,10 @@ import yaml
 import zstandard
 
 from analysis import registry
+from cli.app import last_run
 from cli.reports import artefacts_of
 from harness.benchmarks.prepare import prepare
-from harness.errors import UserError
+from harness.errors import UserError, making
 from harness.files import ROOT, read_yaml, whole_file, writing
 from harness.fingerprint import fingerprint
 from harness.llm import call_log
@@ -50,7 +51,7 @@ def pack(name: str, out: Path, *, questions: bool, checkpoints: bool = False) ->
     Returns the manifest, and in ``unfinished`` why cells were left out. Raises UserError if nothing is finished, the
     folder was itself unpacked, or a file changed meanwhile.
     """
-    preset = config.preset(name, read_yaml(layout.settings(name)))
+    preset = last_run(name)
     if preset.recorded:
         raise UserError("this folder was unpacked from a bundle; pass that file on instead")
     settings = {key: value for key, value in config.settings(preset).items() if key not in _NO_SETTINGS}
@@ -131,7 +132,8 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[str, dict[str, Any]], lis
     for pattern in ("data/*", "calibration.*", "timings/*/*/*/seed*"):
         files |= {*results.glob(f"made_of/{pattern}")}
     if not runs:
-        raise UserError(f"preset {preset.name} has no finished cell here; {[*unfinished, 'run it first'][0]}")
+        cure = [*unfinished, making(f"all --config preset={preset.name}")][0]
+        raise UserError(f"preset {preset.name} has no finished cell here", cure)
     return files, runs, unfinished
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli import signals
-from cli.app import BackboneRow, BenchmarkKey, MethodKey, Overrides, PresetName, Seed, app, preset_of
+from cli.app import BackboneRow, BenchmarkKey, MethodKey, Overrides, PresetName, Seed, app, last_run, preset_of
 from harness.errors import UserError
 
 if TYPE_CHECKING:
@@ -45,10 +45,7 @@ def retry(context: typer.Context, name: PresetName) -> None:
 
     from harness.runner import config, layout
 
-    path = layout.settings(name)
-    if not path.exists():
-        raise UserError(f"preset {name} has no run here ({path} is missing), so none of its calls has failed")
-    preset = preset_of(name, [f"@{path}"])
+    preset = last_run(name)
     targets = [target for log in sorted(layout.logs(name)) if (target := _forget_failed_calls(preset, log))]
     if not targets:
         logging.info("no call of preset %s has failed", name)
@@ -174,7 +171,7 @@ def validate(
 def simulate(
     name: PresetName,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8000,
     engine: Annotated[bool, typer.Option(help="Take the time a real server would (config/simulator.yaml).")] = False,
     faults: Annotated[Path | None, typer.Option(help="File of faults, such as config/faults.yaml.")] = None,
     latency: Annotated[float, typer.Option(help="Mean seconds of a random delay of every reply.", min=0.0)] = 0.0,

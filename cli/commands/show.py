@@ -10,7 +10,7 @@ import typer
 
 from cli import signals
 from cli.app import Json, Overrides, PresetName, app, default_preset, preset_of
-from harness.errors import UserError
+from harness.errors import UserError, making
 
 if TYPE_CHECKING:
     from harness.runner.config import Cell, Preset
@@ -173,5 +173,5 @@ def _folder(preset: Preset, cell: Cell) -> Path:
 
     run = layout.cell(preset.name, cell) / "run.json"
     if not run.exists():
-        raise UserError(f"{cell} of preset {preset.name} is not finished; run it with `snakemake --cores all {run}`")
+        raise UserError(f"{cell} of preset {preset.name} is not finished", making(run))
     return run.parent

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from harness.benchmarks import catalogue
-from harness.errors import UserError, unknown
+from harness.errors import UserError, check_names, unknown
 from harness.files import (
     ROOT,
     Declaration,
@@ -146,13 +146,13 @@ def methods() -> Mapping[str, MethodEntry]:
     path = FOLDER / "methods.yaml"
     entries = check_entries(_extended(check(read_yaml(path), dict[str, _Stated], path)), MethodEntry, path)
     for key, entry in entries.items():
-        _check_names("method", entry.answers_from, entries, f"config/methods.yaml; named by {key}")
+        check_names("method", entry.answers_from, entries, f"config/methods.yaml; named by {key}")
         shared = backbone_files.load(FOLDER / "backbones.yaml")
-        _check_names("backbone", entry.also_asks, shared, f"config/backbones.yaml; named by {key}")
+        check_names("backbone", entry.also_asks, shared, f"config/backbones.yaml; named by {key}")
         if source_of(entry.module) is None:
             raise UserError(f"config/methods.yaml names the module {entry.module!r}, which cannot be found")
         if entry.matches is not None:
-            _check_names("method", [entry.matches], entries, f"config/methods.yaml; matched by {key}")
+            check_names("method", [entry.matches], entries, f"config/methods.yaml; matched by {key}")
             if entries[entry.matches].matches is not None:
                 raise UserError(f"config/methods.yaml: {key} matches {entry.matches}, which matches another; name that")
     return entries
@@ -165,7 +165,7 @@ def _extended(stated: Mapping[str, _Stated]) -> dict[str, Any]:
         base: dict[str, Any] = {}
         if "extends" in entry.model_fields_set:
             where = "config/methods.yaml; one that extends another has to stand above"
-            _check_names("base method", [entry.extends], whole, where)
+            check_names("base method", [entry.extends], whole, where)
             base = {name: value for name, value in whole[entry.extends].items() if name != "title"}
         whole[key] = {**base, **(entry.model_extra or {}), "config": {**base.get("config", {}), **entry.config}}
     return {key: whole[key] for key in stated}
@@ -199,7 +199,7 @@ def preset_names() -> list[str]:
 
 def check_presets(names: Iterable[str]) -> None:
     """Raise a UserError, with the nearest name, for a preset that does not exist."""
-    _check_names("preset", names, preset_names(), "config/presets/")
+    check_names("preset", names, preset_names(), "config/presets/")
 
 
 def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
@@ -214,8 +214,8 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
     _check_pool(checked, path.name)
     for kind, choices in (("benchmark", catalogue.keys()), ("method", methods()), ("backbone", backbones(checked))):
         named = "given for this run" if f"{kind}s" in changed else f"named in config/presets/{path.name}"
-        _check_names(kind, getattr(keys, f"{kind}s"), choices, f"config/{kind}s.yaml; {named}")
-    _check_names("large backbone", keys.large or (), backbones(checked), f"the backbones of {path.name}")
+        check_names(kind, getattr(keys, f"{kind}s"), choices, f"config/{kind}s.yaml; {named}")
+    check_names("large backbone", keys.large or (), backbones(checked), f"the backbones of {path.name}")
     return checked
 
 
@@ -284,13 +284,13 @@ def _seeds(preset: Preset, entry: MethodEntry) -> tuple[int, ...]:
 
 def check_benchmark(preset: Preset, benchmark: str) -> None:
     """Raise a UserError, with the nearest name, for a benchmark that the preset does not have."""
-    _check_names("benchmark", [benchmark], preset.benchmarks, f"preset {preset.name}")
+    check_names("benchmark", [benchmark], preset.benchmarks, f"preset {preset.name}")
 
 
 def check_cell(preset: Preset, cell: Cell) -> None:
     """Raise a UserError for a cell whose benchmark or row the preset does not have; any method may be run."""
     entries = methods()
-    _check_names("method", [cell.method], entries, "config/methods.yaml")
+    check_names("method", [cell.method], entries, "config/methods.yaml")
     check_benchmark(preset, cell.benchmark)
     entry = entries[cell.method]
     if cell.backbone not in (*backbones(preset), POOL):
@@ -330,10 +330,3 @@ def matched(cell: Cell) -> Cell | None:
     if name is None:
         return None
     return replace(cell, method=name, backbone=POOL if entries[name].rows == "pool" else cell.backbone)
-
-
-def _check_names(kind: str, names: Iterable[str], existing: Iterable[str], where: str) -> None:
-    choices = list(existing)
-    for name in names:
-        if name not in choices:
-            raise unknown(kind, name, choices, where)

@@ -193,7 +193,7 @@ def test_without_the_log_the_decisions_are_still_shown(run: Path) -> None:
     [
         (["gmr", "gsm_hard", "q9"], "has no question 'q9' among its 3; one that it has is 'q"),
         (["cot", "gsm_hard"], "cot has the rows qwen-2.5-14B, qwen-2.5-32B; name one by --backbone"),
-        (["gmr", "math"], "of preset embedded is not finished; run it with `snakemake --cores all results/"),
+        (["gmr", "math"], "of preset embedded is not finished; make it with `snakemake --cores all results/"),
         (["gmr", "gsm_hard", "q0", "--wrong"], "--wrong and --errors are for the list"),
     ],
 )

@@ -1,7 +1,6 @@
 # What the rules share. The inputs of each rule are a function of cli/inputs.py; here they become inputs of Snakemake.
 import os
 import re
-import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -35,7 +34,7 @@ try:
     suite.check_presets([config["preset"]])
     load_preset(config["preset"])
 except UserError as error:
-    sys.exit(f"error: {error}")
+    raise WorkflowError(str(error)) from None
 parent.prepare_jobs()
 
 
