@@ -141,8 +141,8 @@ class Artefact(Declaration):
         self.check(preset)
         source = Source.of_finished(preset, self.cells_of(preset), self.timings_of(preset), **self.options)
         if source.unfinished and not source.cells and not self.of_all:
-            number = len(source.unfinished)
-            raise UserError(f"none of the {number} cells of {self.key} is finished", self._making(preset))
+            problem = f"none of the {len(source.unfinished)} cells that {self.key} is made from is finished"
+            raise UserError(problem, self._making(preset))
         if source.unfinished:
             unfinished = describe_unfinished(source.unfinished, len(source.cells))
             logger.warning("%s: %s; %s", self.key, unfinished, self._making(preset))

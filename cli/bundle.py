@@ -26,7 +26,7 @@ from cli.reports import artefacts_of
 from harness.benchmarks.prepare import prepare
 from harness.errors import UserError, making
 from harness.files import ROOT, read_yaml, whole_file, writing
-from harness.fingerprint import fingerprint
+from harness.fingerprint import fingerprint, source_of, sources
 from harness.llm import call_log
 from harness.llm.backbones import ABOUT
 from harness.llm.client import SERVERS
@@ -63,7 +63,7 @@ def pack(name: str, out: Path, *, questions: bool, checkpoints: bool = False) ->
         # What Snakemake reads in the folder that it is unpacked to.
         defaults, head = Path(folder) / "config.yaml", Path(folder) / _MANIFEST
         defaults.write_bytes(yaml.safe_dump({"preset": name, "recorded": True, **settings}, encoding="utf-8"))
-        members = {"config/config.yaml": defaults}
+        members = {"config/config.yaml": defaults, **_further_methods(preset)}
         for number, path in enumerate(sorted(files)):
             if path.name == call_log.CALL_LOG:
                 members[str(path)] = Path(folder) / str(number)
@@ -78,6 +78,7 @@ def pack(name: str, out: Path, *, questions: bool, checkpoints: bool = False) ->
             "reports": [artefact.key for artefact in artefacts if set(artefact.inputs(preset)) <= files],
             "cells": {folder: run["run_id"] for folder, run in runs.items()},
             "code": _code(),
+            "methods": [*_further_methods(preset)],
             "licences": _licences(preset),
             "files": {member: _entry(path) for member, path in members.items()},
         }
@@ -104,7 +105,7 @@ def unpack(path: Path, folder: Path) -> dict[str, Any]:
         try:
             manifest = _extract(path, file, part)
             if not manifest["questions"]:
-                _prepare(config.preset(manifest["preset"], manifest["settings"]), part)
+                _prepare(manifest["preset"], manifest["settings"], part)
             part.chmod(0o755)
             part.rename(folder)
         finally:
@@ -135,6 +136,21 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[str, dict[str, Any]], lis
         cure = [*unfinished, making(f"all --config preset={preset.name}")][0]
         raise UserError(f"preset {preset.name} has no finished cell here", cure)
     return files, runs, unfinished
+
+
+def _further_methods(preset: Preset) -> dict[str, Path]:
+    """Return the file of a preset's further methods and their modules beside it; UserError if it is not below here."""
+    if preset.extra is None:
+        return {}
+    path, shared = Path(preset.extra).resolve(), config.methods()
+    modules = {entry.module for key, entry in config.methods(preset.extra).items() if key not in shared}
+    folders = [source_of(module) for module in modules - {entry.module for entry in shared.values()}]
+    files = [path, *(file for source in folders if source for file in sources(source) if path.parent in file.parents)]
+    if Path.cwd() not in path.parents:
+        raise UserError(
+            f"{path} is outside {Path.cwd()}, and a bundle has what is below; move it, and run with it there"
+        )
+    return {str(file.relative_to(Path.cwd())): file for file in sorted(files)}
 
 
 def _write(out: Path, members: Mapping[str, Path], entries: Mapping[str, Any]) -> None:
@@ -174,13 +190,13 @@ def _extract(path: Path, file: BinaryIO, folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _prepare(preset: Preset, folder: Path) -> None:
+def _prepare(preset: str, settings: Mapping[str, Any], folder: Path) -> None:
     """Prepare the questions that a bundle was made without; UserError if they are others than the recorded ones."""
-    for manifest in sorted((folder / layout.RESULTS / preset.name / "data").glob("*.json")):
-        items = folder / layout.items(preset.name, manifest.stem)
+    for manifest in sorted((folder / layout.RESULTS / preset / "data").glob("*.json")):
+        items = folder / layout.items(preset, manifest.stem)
         content = manifest.read_bytes()
         recorded = orjson.loads(content)
-        prepare(manifest.stem, preset.data, preset.splits, items, manifest)
+        prepare(manifest.stem, settings["data"], settings["splits"], items, manifest)
         prepared = orjson.loads(manifest.read_bytes())
         if others := [name for name in recorded if recorded[name] != prepared.get(name) and name != "source"]:
             raise UserError(f"the questions of {manifest.stem} are not those of the recorded run: {others[0]} differs")

@@ -48,7 +48,7 @@ def cell(preset: Preset, cell: Cell) -> Inputs:
         files.append(layout.calibration(preset.name))
     elif not preset.recorded:
         files.append(layout.served(preset.name, cell.benchmark).with_suffix(".checked"))
-    matched = config.matched(cell)
+    matched = config.matched(preset, cell)
     files += runs(preset, [*config.sharing(preset, cell), *([matched] if matched else [])])
     return Inputs(files, config_hash.is_current(preset, cell))
 

@@ -8,11 +8,10 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from cli.app import app
-from cli.commands import exports, runs, sandbox, show  # noqa: F401  adds them to the application
+from cli.commands import exports, new, runs, sandbox, show  # noqa: F401  adds them to the application
 from cli.parent import end_with_parent, stop_scheduling
 from cli.signals import stop_cleanly
 from harness.errors import UserError
@@ -50,8 +49,7 @@ def main(program: Callable[[], None] = app) -> None:
         logs = [handler for handler in logging.getLogger().handlers if isinstance(handler, logging.FileHandler)]
         if not logs:
             raise
-        with suppress(OSError):
-            logs[0].stream.write(traceback.format_exc())
+        logs[0].emit(logging.makeLogRecord({"msg": traceback.format_exc()}))
         logging.error("error: %s\n  the log of the job has the whole traceback", explain(error))
         sys.exit(1)
 

@@ -70,7 +70,7 @@ def export(
 
     preset = preset_of(name, overrides)
     cells = config.cells(preset) if method is None else [cell for cell in layout.cells(name) if cell.method in method]
-    known = {*config.methods(), *(cell.method for cell in cells)}
+    known = {*config.methods(preset.extra), *(cell.method for cell in cells)}
     check_names("method", method or (), known, "config/methods.yaml")
     folders = {cell: layout.cell(name, cell) for cell in cells}
     finished = [cell for cell, folder in folders.items() if (folder / "run.json").exists()]
@@ -98,9 +98,10 @@ def _summary(path: Path, manifest: dict[str, Any]) -> str:
 
     megabytes = sum(entry["size"] for entry in manifest["files"].values()) / 1e6
     questions = "" if manifest["questions"] else " without questions"
+    code = f"; programs of its maker: {', '.join(manifest['methods'])}" if manifest["methods"] else ""
     warning = "SIMULATED BACKBONES. " if manifest["simulated"] else ""
     return (
         f"{warning}{path}: preset {manifest['preset']}{questions}, {len(manifest['cells'])} cells, "
         f"{len(manifest['files'])} files of {megabytes:.1f} MB, {whose(manifest['code'])}; "
-        "licences are in its manifest.json"
+        f"licences are in its manifest.json{code}"
     )

@@ -40,7 +40,7 @@ def show(
     """
     if item is not None and (wrong or errors):
         raise UserError("--wrong and --errors are for the list; leave the question out, or them")
-    preset = preset_of(name, overrides)
+    preset = preset_of(name, overrides or _further_methods(name))
     cell = _cell_of(preset, method, benchmark, backbone, seed)
     outcomes = [outcome for outcome, is_listed in (("wrong", wrong), ("error", errors)) if is_listed]
     typer.echo(_table(preset, cell, outcomes, as_json) if item is None else _text(preset, cell, item, full, as_json))
@@ -152,11 +152,21 @@ def _table(preset: Preset, cell: Cell, outcomes: Sequence[str], as_json: bool) -
     return "\n".join([*([f"{SIMULATED_WARNING}."] if simulated else []), head, shown, "", *lines])
 
 
+def _further_methods(name: str) -> list[str]:
+    """Return the override that knows the further methods of the last run of a preset, if it had any."""
+    from harness.files import read_yaml
+    from harness.runner import layout
+
+    path = layout.settings(name)
+    extra = read_yaml(path).get("extra") if path.exists() else None
+    return [f"extra={extra}"] if extra else []
+
+
 def _cell_of(preset: Preset, method: str, benchmark: str, backbone: str | None, seed: int | None) -> Cell:
     """Return the finished cell that the given parts of its name select; UserError if none or several match."""
     from harness.runner import config
 
-    entries = config.methods()
+    entries = config.methods(preset.extra)
     if backbone is None and method in entries:
         rows = config.rows(preset, entries[method])
         if len(rows) != 1:

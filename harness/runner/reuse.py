@@ -58,6 +58,6 @@ def trained_method(plan: Plan, cell: Mapping[str, Any]) -> Method:
         path = plan.folder / CHECKPOINT
         trained = checkpoint.load(path)
         if hashlib.sha256(path.read_bytes()).hexdigest() != cell["checkpoint"]:
-            raise UserError(f"{path} is not what the cell answered with", f"delete it, and {making(path)}")
+            raise UserError(f"{path} is not what the cell answered with", making(plan.folder / "run.json"))
         method.load(trained)
     return cast(Method, method)

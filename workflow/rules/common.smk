@@ -30,9 +30,8 @@ def load_preset(name):
 
 
 try:
-    METHODS, ARTEFACTS = suite.methods(), registry.artefacts()
-    suite.check_presets([config["preset"]])
-    load_preset(config["preset"])
+    METHODS = suite.methods(load_preset(config["preset"]).extra)
+    ARTEFACTS = registry.artefacts()
 except UserError as error:
     raise WorkflowError(str(error)) from None
 parent.prepare_jobs()
