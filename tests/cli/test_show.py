@@ -321,6 +321,8 @@ def test_hostile_texts_come_back_as_they_are_and_equal_results_make_equal_bytes(
 def test_what_cannot_be_exported_is_one_line(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match="nothing of masrouter is finished in preset embedded"):
         export("--method", "masrouter")
+    with pytest.raises(UserError, match=r"unknown method 'gmrr'; did you mean 'gmr'\?"):
+        export("--method", "gmrr")
     find = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "inspect_ai" else find(name))
     with pytest.raises(UserError, match=r"inspect_ai is not installed; pip install -e '\.\[inspect\]' adds it"):
