@@ -112,10 +112,9 @@ def last_run(name: str) -> Preset:
     """Return a preset with the settings of its last run here; UserError if there was none."""
     from harness.runner import config, layout
 
-    config.check_presets([name])
-    path = layout.settings(name)
+    usual, path = config.preset(name), layout.settings(name)
     if not path.exists():
-        raise UserError(f"preset {name} has not been run here", making(f"all --config preset={name}"))
+        raise UserError(f"preset {usual.name} has not been run here", making(f"all --config preset={name}"))
     return preset_of(name, [f"@{path}"])
 
 

@@ -26,7 +26,7 @@ from cli.reports import artefacts_of
 from harness.benchmarks.prepare import prepare
 from harness.errors import UserError, making
 from harness.files import ROOT, read_yaml, whole_file, writing
-from harness.fingerprint import fingerprint, source_of, sources
+from harness.fingerprint import fingerprint, sources
 from harness.llm import call_log
 from harness.llm.backbones import ABOUT
 from harness.llm.client import SERVERS
@@ -139,18 +139,11 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[str, dict[str, Any]], lis
 
 
 def _further_methods(preset: Preset) -> dict[str, Path]:
-    """Return the file of a preset's further methods and their modules beside it; UserError if it is not below here."""
-    if preset.extra is None:
-        return {}
-    path, shared = Path(preset.extra).resolve(), config.methods()
-    modules = {entry.module for key, entry in config.methods(preset.extra).items() if key not in shared}
-    folders = [source_of(module) for module in modules - {entry.module for entry in shared.values()}]
-    files = [path, *(file for source in folders if source for file in sources(source) if path.parent in file.parents)]
-    if Path.cwd() not in path.parents:
-        raise UserError(
-            f"{path} is outside {Path.cwd()}, and a bundle has what is below; move it, and run with it there"
-        )
-    return {str(file.relative_to(Path.cwd())): file for file in sorted(files)}
+    """Return the sources in the folder of a preset's further methods; UserError if that is not below this one."""
+    folder = Path(preset.extra or "").resolve().parent
+    if preset.extra is not None and Path.cwd() not in folder.parents:
+        raise UserError(f"{folder} is not below {Path.cwd()}, where a bundle could have it; move it, and run again")
+    return {str(file.relative_to(Path.cwd())): file for file in (sources(folder) if preset.extra else ())}
 
 
 def _write(out: Path, members: Mapping[str, Path], entries: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,7 @@ async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
                 "backbones": await _ask(preset, backbones, places, needed),
             }
         else:
-            _refuse(preset, _too_short(backbones, record["backbones"], needed))
+            _refuse(preset, [*_too_short(backbones, record["backbones"], needed)])
         paths = {key: layout.served(preset.name, key) for key in needed}
         for key, path in paths.items():
             content = {**record, "tokens_needed": needed[key]}
@@ -190,20 +190,16 @@ async def _version(url: str, http: httpx2.AsyncClient) -> str | None:
 
 def _too_short(
     backbones: Mapping[str, Backbone], entries: Mapping[str, Mapping[str, Any]], needed: Mapping[str, int]
-) -> list[UserError]:
-    problems = []
+) -> Iterator[UserError]:
     for key, entry in entries.items():
         window = entry["context_length"] or backbones[key].context_length
         if short := [f"{name} ({tokens})" for name, tokens in needed.items() if window is not None and tokens > window]:
-            problems.append(
-                UserError(
-                    f"{entry['servers'][0]['url']} of {key} takes {window} tokens, prompt and reply together, too few "
-                    f"for the longest questions of {', '.join(short)}",
-                    f"start it with --max-model-len {max(needed.values())} or more (llama.cpp: -c, of which each of "
-                    "-np gets its part)",
-                )
+            yield UserError(
+                f"{entry['servers'][0]['url']} of {key} takes {window} tokens, prompt and reply together, too few for "
+                f"the longest questions of {', '.join(short)}",
+                f"start it with --max-model-len {max(needed.values())} or more (llama.cpp: -c, of which each of -np "
+                "gets its part)",
             )
-    return problems
 
 
 def _no_window(backbone: Backbone, needed: int) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cli.app import app
-from cli.commands import exports, new, runs, sandbox, show  # noqa: F401  adds them to the application
+from cli.commands import exports, runs, sandbox, show  # noqa: F401  adds them to the application
 from cli.parent import end_with_parent, stop_scheduling
 from cli.signals import stop_cleanly
 from harness.errors import UserError
@@ -20,10 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def main(program: Callable[[], None] = app) -> None:
-    """Run a program of commands: one line for a user's mistake, status 2.
-
-    Of another exception the log of a job has the traceback and the terminal the lines that matter; status 1.
-    """
+    """Run a program of commands: one line for a user's mistake, status 2; else, in a job, the lines that matter."""
     # How a sum is divided among threads shows in its last digits (harness.concurrency.use_one_thread).
     os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     # Retries of the hub's client would be a hundred lines; the one line that counts is ours.
@@ -68,14 +65,14 @@ def check_checkout() -> None:
 
     Snakemake reads the rules and the configuration of the current folder, so its ``gmr`` must be of that folder too.
     """
-    here, root = Path.cwd().resolve(), ROOT
-    if not (root / "config").is_dir():
+    here = Path.cwd().resolve()
+    if not (ROOT / "config").is_dir():
         raise UserError(
-            f"the suite runs from a checkout, and {root} has no config/: in a clone of it, `pip install -e .`"
+            f"the suite runs from a checkout, and {ROOT} has no config/: in a clone of it, `pip install -e .`"
         )
     is_checkout = all((here / name).is_file() for name in ("Snakefile", "cli/main.py", "harness/files.py"))
-    if here != root and is_checkout:
-        raise UserError(f"this is the gmr of {root}, and {here} is another checkout; activate the environment of that")
+    if here != ROOT and is_checkout:
+        raise UserError(f"this is the gmr of {ROOT}, and {here} is another checkout; activate the environment of that")
 
 
 if __name__ == "__main__":

@@ -40,7 +40,12 @@ def show(
     """
     if item is not None and (wrong or errors):
         raise UserError("--wrong and --errors are for the list; leave the question out, or them")
-    preset = preset_of(name, overrides or _further_methods(name))
+    from harness.files import read_yaml
+    from harness.runner import layout
+
+    path = layout.settings(name)
+    extra = read_yaml(path).get("extra") if path.exists() else None  # of the last run, whose methods are known, too
+    preset = preset_of(name, overrides or ([f"extra={extra}"] if extra else None))
     cell = _cell_of(preset, method, benchmark, backbone, seed)
     outcomes = [outcome for outcome, is_listed in (("wrong", wrong), ("error", errors)) if is_listed]
     typer.echo(_table(preset, cell, outcomes, as_json) if item is None else _text(preset, cell, item, full, as_json))
@@ -150,16 +155,6 @@ def _table(preset: Preset, cell: Cell, outcomes: Sequence[str], as_json: bool) -
     ]
     shown = f"Shown: {len(rows) if outcomes else 'all'}."
     return "\n".join([*([f"{SIMULATED_WARNING}."] if simulated else []), head, shown, "", *lines])
-
-
-def _further_methods(name: str) -> list[str]:
-    """Return the override that knows the further methods of the last run of a preset, if it had any."""
-    from harness.files import read_yaml
-    from harness.runner import layout
-
-    path = layout.settings(name)
-    extra = read_yaml(path).get("extra") if path.exists() else None
-    return [f"extra={extra}"] if extra else []
 
 
 def _cell_of(preset: Preset, method: str, benchmark: str, backbone: str | None, seed: int | None) -> Cell:

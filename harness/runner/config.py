@@ -212,14 +212,9 @@ def preset_names() -> list[str]:
     return sorted(path.stem for path in (FOLDER / "presets").glob("*.yaml"))
 
 
-def check_presets(names: Iterable[str]) -> None:
-    """Raise a UserError, with the nearest name, for a preset that does not exist."""
-    check_names("preset", names, preset_names(), "config/presets/")
-
-
 def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
     """Read a preset, apply overrides, and check every name it uses (UserError)."""
-    check_presets([name])
+    check_names("preset", [name], preset_names(), "config/presets/")
     path = FOLDER / "presets" / f"{name}.yaml"
     changed = overrides or {}
     where = f"{path}{' with ' + ', '.join(map(str, changed)) + ' overridden' if changed else ''}"
