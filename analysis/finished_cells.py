@@ -63,6 +63,8 @@ class RunInfo(Declaration, extra="ignore"):
     method: Text
     method_title: Text
     module: Text  # the method's code
+    multi_agent: bool | None = None  # unless the entry of the method says it, unknown
+    routing: bool | None = None
     compared_cost: Literal["total", "steps"]  # the calls whose cost tables compare (D-REPORT-2)
     benchmark: Text
     benchmark_title: Text

@@ -56,6 +56,7 @@ class Results:
     cells: tuple[FinishedCell, ...]
     published: Published = field(default_factory=load)
     hide_unrun_rows: bool = False  # leave out published rows that were not run, as for methods of one's own choice
+    methods: Sequence[str] = ()  # of the run, in its order
     unfinished: Sequence[Path] = ()  # folders of the cells of the run that are not among these
 
     @property
@@ -127,7 +128,7 @@ class Results:
             (row.method, row.backbone): None if self.other_pool and row.backbone == POOL else row.average
             for row in self.published.rows
         }
-        titles = {cell.run.method: cell.run.method_title for cell in self.cells}
+        runs = {cell.run.method: cell.run for cell in self.cells}
         run = sorted({key[:2] for key in self.cells_by_row}, key=self._order)
         rows = list(dict.fromkeys([*run, *printed] if self.other_pool else [*printed, *run]))
         records = []
@@ -136,11 +137,11 @@ class Results:
             is_known = entry and (average is not None or self.hide_unrun_rows)
             records.append(
                 {
-                    "method_title": entry.title if entry else titles[method],
+                    "method_title": entry.title if entry else runs[method].method_title,
                     "backbone_title": self.published.backbones.get(backbone, backbone),
                     "family": entry.family if entry and is_known else "not in the paper",
-                    "multi_agent": entry and entry.multi_agent,
-                    "routing": entry and entry.routing,
+                    "multi_agent": (entry or runs[method]).multi_agent,
+                    "routing": (entry or runs[method]).routing,
                     "average": average,
                     "was_run": (method, backbone) in run,
                 }
@@ -150,7 +151,7 @@ class Results:
 
     def _order(self, row: tuple[str, str]) -> tuple[int, str, float, str]:
         """Return a key that sorts rows as the paper does: by method, then by size of the backbone."""
-        methods = [*self.published.methods, row[0]]
+        methods = [*self.published.methods, *self.methods, row[0]]
         known = {key: backbone for cell in self.cells for key, backbone in cell.run.backbones.items()}
         sizes = {key: backbone.get("parameters_b", 0) for key, backbone in known.items()}
         return methods.index(row[0]), row[0], sizes.get(row[1], math.inf), row[1]

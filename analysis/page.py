@@ -22,7 +22,7 @@ from analysis.provenance import identity, provenance, served, warning
 from analysis.published import load
 from analysis.registry import Artefact
 from analysis.table import Exhibit, Table, csv, format_cost, section_starts
-from harness.errors import UserError
+from harness.errors import UserError, making
 from harness.files import ROOT, read_yaml, write_atomically
 from harness.runner import config, layout
 from harness.runner.config import Preset
@@ -107,8 +107,8 @@ def write(preset: Preset, names: Sequence[str]) -> list[str]:
     cells = [finished_cells.read(folder) for folder in folders if (folder / "run.json").is_file()]
     if not cells:
         raise UserError(
-            f"no cell of preset {preset.name} is finished, so there is nothing to show; "
-            f"run `snakemake --cores all reports/{preset.name}/main_table.md` first"
+            f"no cell of preset {preset.name} is finished, so there is nothing to show; begin with the main table",
+            making(layout.report(preset.name, "main_table.md")),
         )
     folder = layout.REPORTS / preset.name
     shown = {

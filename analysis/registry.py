@@ -14,7 +14,7 @@ from annotated_types import MinLen
 from pydantic import Field, NonNegativeInt
 
 from analysis.source import Source, describe_unfinished
-from harness.errors import UserError, unknown
+from harness.errors import UserError, check_names, making
 from harness.files import Declaration, Distinct, Many, read_entries
 from harness.fingerprint import fingerprint_of, source_of
 from harness.runner import config, layout
@@ -126,6 +126,9 @@ class Artefact(Declaration):
         prepared = [layout.manifest(preset.name, key) for key in preset.benchmarks if self.data]
         return [*cells, *timings, *prepared]
 
+    def _making(self, preset: Preset) -> str:
+        return making(layout.report(preset.name, self.files[0]))
+
     def code(self) -> str:
         """Return the fingerprint of the code that, given the same inputs, can change the files of the artefact."""
         # Without an input it is made from the configuration.
@@ -140,12 +143,11 @@ class Artefact(Declaration):
         self.check(preset)
         source = Source.of_finished(preset, self.cells_of(preset), self.timings_of(preset), **self.options)
         if source.unfinished and not source.cells and not self.of_all:
-            raise UserError(
-                f"none of the {len(source.unfinished)} cells that {self.key} is made from is finished; run them with "
-                f"`snakemake --cores all {layout.report(preset.name, self.files[0])}`"
-            )
+            problem = f"none of the {len(source.unfinished)} cells that {self.key} is made from is finished"
+            raise UserError(problem, self._making(preset))
         if source.unfinished:
-            logger.warning("%s: %s", self.key, describe_unfinished(source.unfinished, len(source.cells)))
+            unfinished = describe_unfinished(source.unfinished, len(source.cells))
+            logger.warning("%s: %s; %s", self.key, unfinished, self._making(preset))
         exhibit: Exhibit = import_module(self.module).build(source)
         return exhibit
 
@@ -162,9 +164,8 @@ def artefacts() -> Mapping[str, Artefact]:
     entries = read_entries(path, Artefact)
     methods = config.methods()
     for entry in entries.values():
-        for method in [name for selection in (*entry.cells, *entry.timings) for name in selection.methods or ()]:
-            if method not in methods:
-                raise unknown("method", method, methods, f"config/methods.yaml; named by artefact {entry.key}")
+        named = [name for selection in (*entry.cells, *entry.timings) for name in selection.methods or ()]
+        check_names("method", named, methods, f"config/methods.yaml; named by artefact {entry.key}")
         if source_of(entry.module) is None:
             raise UserError(f"config/artefacts.yaml names the module {entry.module!r}, which cannot be found")
     return entries
@@ -172,10 +173,8 @@ def artefacts() -> Mapping[str, Artefact]:
 
 def artefact(key: str) -> Artefact:
     """Return the artefact of a name; raises UserError with the nearest that exists."""
-    entries = artefacts()
-    if key not in entries:
-        raise unknown("artefact", key, list(entries), "config/artefacts.yaml")
-    return entries[key]
+    check_names("artefact", [key], artefacts(), "config/artefacts.yaml")
+    return artefacts()[key]
 
 
 def cells_of(preset: Preset) -> list[Cell]:

@@ -62,7 +62,9 @@ class Source:
         from analysis.finished_cells import read_all
         from analysis.frames import Results
 
-        results = Results(read_all(self.cells), unfinished=self.unfinished)
+        cells = read_all(self.cells)
+        order = [cell.run.method for cell in sorted(cells, key=lambda cell: self.cells.index(cell.folder))]
+        results = Results(cells, methods=list(dict.fromkeys(order)), unfinished=self.unfinished)
         methods = set(self.preset.methods if self.preset else ())
         is_own = results.other_pool or (bool(methods) and not {row.method for row in results.published.rows} <= methods)
         # With one row run there is nothing to compare it with but what is published.

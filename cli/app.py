@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.errors import UserError
+from harness.errors import UserError, making
 
 if TYPE_CHECKING:
     from harness.runner.config import Preset
@@ -59,13 +59,15 @@ def _list(is_given: bool) -> None:
         return
     from analysis import registry
     from harness.benchmarks import catalogue
+    from harness.llm import backbones
     from harness.runner import config
 
-    artefacts = registry.artefacts().items()
+    artefacts, models = registry.artefacts().items(), backbones.load(config.FOLDER / "backbones.yaml")
     lists: dict[str, dict[str, str]] = {
         "presets": {name: config.preset(name).description for name in config.preset_names()},
         "methods": {key: entry.title for key, entry in config.methods().items()},
         "benchmarks": {key: catalogue.entry(key).title for key in sorted(catalogue.keys())},
+        "backbones": {key: backbone.model for key, backbone in models.items()},
         "artefacts, in reports/PRESET/": {key: ", ".join(registry.ENDINGS[entry.kind]) for key, entry in artefacts},
     }
     for name, entries in lists.items():
@@ -78,7 +80,7 @@ def common(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="The version.")] = False,
     listing: Annotated[
         bool,
-        typer.Option("--list", callback=_list, is_eager=True, help="Presets, methods, artefacts: all that has a name."),
+        typer.Option("--list", callback=_list, is_eager=True, help="Presets, methods, backbones, artefacts."),
     ] = False,
 ) -> None:
     """Reproducibility suite for Gated-Memory Routing.
@@ -104,6 +106,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     callback=common,
 )
+
+
+def last_run(name: str) -> Preset:
+    """Return a preset with the settings of its last run here; UserError if there was none."""
+    from harness.runner import config, layout
+
+    usual, path = config.preset(name), layout.settings(name)
+    if not path.exists():
+        raise UserError(f"preset {usual.name} has not been run here", making(f"all --config preset={name}"))
+    return preset_of(name, [f"@{path}"])
 
 
 def preset_of(name: str, overrides: list[str] | None) -> Preset:

@@ -21,11 +21,12 @@ import yaml
 import zstandard
 
 from analysis import registry
+from cli.app import last_run
 from cli.reports import artefacts_of
 from harness.benchmarks.prepare import prepare
-from harness.errors import UserError
+from harness.errors import UserError, making
 from harness.files import ROOT, read_yaml, whole_file, writing
-from harness.fingerprint import fingerprint
+from harness.fingerprint import fingerprint, sources
 from harness.llm import call_log
 from harness.llm.backbones import ABOUT
 from harness.llm.client import SERVERS
@@ -50,7 +51,7 @@ def pack(name: str, out: Path, *, questions: bool, checkpoints: bool = False) ->
     Returns the manifest, and in ``unfinished`` why cells were left out. Raises UserError if nothing is finished, the
     folder was itself unpacked, or a file changed meanwhile.
     """
-    preset = config.preset(name, read_yaml(layout.settings(name)))
+    preset = last_run(name)
     if preset.recorded:
         raise UserError("this folder was unpacked from a bundle; pass that file on instead")
     settings = {key: value for key, value in config.settings(preset).items() if key not in _NO_SETTINGS}
@@ -62,7 +63,7 @@ def pack(name: str, out: Path, *, questions: bool, checkpoints: bool = False) ->
         # What Snakemake reads in the folder that it is unpacked to.
         defaults, head = Path(folder) / "config.yaml", Path(folder) / _MANIFEST
         defaults.write_bytes(yaml.safe_dump({"preset": name, "recorded": True, **settings}, encoding="utf-8"))
-        members = {"config/config.yaml": defaults}
+        members = {"config/config.yaml": defaults, **_further_methods(preset)}
         for number, path in enumerate(sorted(files)):
             if path.name == call_log.CALL_LOG:
                 members[str(path)] = Path(folder) / str(number)
@@ -77,6 +78,7 @@ def pack(name: str, out: Path, *, questions: bool, checkpoints: bool = False) ->
             "reports": [artefact.key for artefact in artefacts if set(artefact.inputs(preset)) <= files],
             "cells": {folder: run["run_id"] for folder, run in runs.items()},
             "code": _code(),
+            "methods": [*_further_methods(preset)],
             "licences": _licences(preset),
             "files": {member: _entry(path) for member, path in members.items()},
         }
@@ -103,7 +105,7 @@ def unpack(path: Path, folder: Path) -> dict[str, Any]:
         try:
             manifest = _extract(path, file, part)
             if not manifest["questions"]:
-                _prepare(config.preset(manifest["preset"], manifest["settings"]), part)
+                _prepare(manifest["preset"], manifest["settings"], part)
             part.chmod(0o755)
             part.rename(folder)
         finally:
@@ -131,8 +133,17 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[str, dict[str, Any]], lis
     for pattern in ("data/*", "calibration.*", "timings/*/*/*/seed*"):
         files |= {*results.glob(f"made_of/{pattern}")}
     if not runs:
-        raise UserError(f"preset {preset.name} has no finished cell here; {[*unfinished, 'run it first'][0]}")
+        cure = [*unfinished, making(f"all --config preset={preset.name}")][0]
+        raise UserError(f"preset {preset.name} has no finished cell here", cure)
     return files, runs, unfinished
+
+
+def _further_methods(preset: Preset) -> dict[str, Path]:
+    """Return the sources in the folder of a preset's further methods; UserError if that is not below this one."""
+    folder = Path(preset.extra or "").resolve().parent
+    if preset.extra is not None and Path.cwd() not in folder.parents:
+        raise UserError(f"{folder} is not below {Path.cwd()}, where a bundle could have it; move it, and run again")
+    return {str(file.relative_to(Path.cwd())): file for file in (sources(folder) if preset.extra else ())}
 
 
 def _write(out: Path, members: Mapping[str, Path], entries: Mapping[str, Any]) -> None:
@@ -172,13 +183,13 @@ def _extract(path: Path, file: BinaryIO, folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _prepare(preset: Preset, folder: Path) -> None:
+def _prepare(preset: str, settings: Mapping[str, Any], folder: Path) -> None:
     """Prepare the questions that a bundle was made without; UserError if they are others than the recorded ones."""
-    for manifest in sorted((folder / layout.RESULTS / preset.name / "data").glob("*.json")):
-        items = folder / layout.items(preset.name, manifest.stem)
+    for manifest in sorted((folder / layout.RESULTS / preset / "data").glob("*.json")):
+        items = folder / layout.items(preset, manifest.stem)
         content = manifest.read_bytes()
         recorded = orjson.loads(content)
-        prepare(manifest.stem, preset.data, preset.splits, items, manifest)
+        prepare(manifest.stem, settings["data"], settings["splits"], items, manifest)
         prepared = orjson.loads(manifest.read_bytes())
         if others := [name for name in recorded if recorded[name] != prepared.get(name) and name != "source"]:
             raise UserError(f"the questions of {manifest.stem} are not those of the recorded run: {others[0]} differs")

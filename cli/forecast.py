@@ -88,7 +88,7 @@ def forecast(preset: Preset, cells: Sequence[Cell], source: Preset) -> tuple[pd.
     """Return calls, tokens and cost of a run by method and backbone, and the cells like which none was measured."""
     measured = _finished(source.name)
     stand_ins = peers(preset, source)
-    pairs = [(cell, most_like(cell, measured, stand_ins)) for cell in cells]
+    pairs = [(cell, most_like(cell, measured, stand_ins, preset.extra)) for cell in cells]
     parts = [_scaled(preset, cell, source, like).assign(method=cell.method) for cell, like in pairs if like]
     if not parts:
         presets = sorted(path.name for path in layout.RESULTS.glob("*"))
@@ -117,12 +117,14 @@ def peers(preset: Preset, source: Preset) -> dict[str, str]:
     return {key: key if key in measured else measured[round(rank * step)] for rank, key in enumerate(ranked)}
 
 
-def most_like(cell: Cell, measured: Sequence[Cell], stand_ins: Mapping[str, str]) -> Cell | None:
+def most_like(
+    cell: Cell, measured: Sequence[Cell], stand_ins: Mapping[str, str], extra: str | None = None
+) -> Cell | None:
     """Return the cell itself, else its like of another seed, backbone, benchmark or variant, in this order, or None.
 
     Of other backbones the one that stands in for the cell's comes first.
     """
-    methods = config.methods()
+    methods = config.methods(extra)
     wanted = replace(cell, backbone=stand_ins.get(cell.backbone, cell.backbone))
 
     def kind(other: Cell) -> tuple[str, bool]:

@@ -68,7 +68,7 @@ async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
                 "backbones": await _ask(preset, backbones, places, needed),
             }
         else:
-            _refuse(preset, list(_too_short(backbones, record["backbones"], needed)))
+            _refuse(preset, [*_too_short(backbones, record["backbones"], needed)])
         paths = {key: layout.served(preset.name, key) for key in needed}
         for key, path in paths.items():
             content = {**record, "tokens_needed": needed[key]}
@@ -119,7 +119,7 @@ async def _ask(
                 try:
                     speed, lacks = await measure(backbone, server, places[key])
                 except UserError as error:
-                    problems.append(str(error))
+                    problems.append(error)
                     continue
                 if entries[key]["context_length"] is None:
                     lacks.append(_no_window(backbone, max(needed.values(), default=0)))
@@ -131,34 +131,37 @@ async def _ask(
     return entries
 
 
-def _refuse(preset: Preset, problems: list[str]) -> None:
+def _refuse(preset: Preset, problems: list[UserError]) -> None:
+    """Raise a UserError that lists the problems, if there are any, and each cure once."""
     if problems:
         number = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
-        raise UserError("\n  ".join([f"{number} with the servers of preset {preset.name}:", *problems]))
+        cures = dict.fromkeys(problem.cure for problem in problems if problem.cure)
+        lines = [*(problem.problem for problem in problems), *(f"-> {cure}" for cure in cures)]
+        raise UserError("\n  ".join([f"{number} with the servers of preset {preset.name}:", *lines]))
 
 
 async def _describe(
     backbone: Backbone, servers: list[Server], place: Endpoint, http: httpx2.AsyncClient
-) -> dict[str, Any] | list[str]:
+) -> dict[str, Any] | list[UserError]:
     """Return what is written down of a backbone, or what is wrong with its servers."""
 
-    async def ask(server: Server) -> Served | str:
+    async def ask(server: Server) -> Served | UserError:
         try:
             served, _ = await find_served([server], backbone.key, backbone.model, place.served_name)
             as_served(backbone, served)
             await complete(backbone, server, place, short_request(backbone, _TOKENS))
         except UserError as error:
-            return str(error)
+            return error
         return served
 
     answers = await gather(map(ask, servers))
-    if problems := [answer for answer in answers if isinstance(answer, str)]:
+    if problems := [answer for answer in answers if isinstance(answer, UserError)]:
         return problems
     try:
         # Each alone is what was asked; whether they are alike is known of all together.
         served, _ = await find_served(servers, backbone.key, backbone.model, place.served_name)
     except UserError as error:
-        return [str(error)]
+        return [error]
     versions = await gather(_version(server.url, http) for server in servers)
     return {
         "model": backbone.model,
@@ -187,14 +190,15 @@ async def _version(url: str, http: httpx2.AsyncClient) -> str | None:
 
 def _too_short(
     backbones: Mapping[str, Backbone], entries: Mapping[str, Mapping[str, Any]], needed: Mapping[str, int]
-) -> Iterator[str]:
+) -> Iterator[UserError]:
     for key, entry in entries.items():
         window = entry["context_length"] or backbones[key].context_length
         if short := [f"{name} ({tokens})" for name, tokens in needed.items() if window is not None and tokens > window]:
-            yield (
+            yield UserError(
                 f"{entry['servers'][0]['url']} of {key} takes {window} tokens, prompt and reply together, too few for "
-                f"the longest questions of {', '.join(short)}; start it with --max-model-len {max(needed.values())} "
-                "or more (llama.cpp: -c, of which each of -np gets its part)"
+                f"the longest questions of {', '.join(short)}",
+                f"start it with --max-model-len {max(needed.values())} or more (llama.cpp: -c, of which each of -np "
+                "gets its part)",
             )
 
 

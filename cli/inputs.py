@@ -48,14 +48,14 @@ def cell(preset: Preset, cell: Cell) -> Inputs:
         files.append(layout.calibration(preset.name))
     elif not preset.recorded:
         files.append(layout.served(preset.name, cell.benchmark).with_suffix(".checked"))
-    matched = config.matched(cell)
+    matched = config.matched(preset, cell)
     files += runs(preset, [*config.sharing(preset, cell), *([matched] if matched else [])])
     return Inputs(files, config_hash.is_current(preset, cell))
 
 
 def cells(preset: Preset) -> list[Path]:
     """Return the files of the cells behind any artefact, with the seeds of the preset."""
-    methods = config.methods()
+    methods = config.methods(preset.extra)
     every = registry.cells_of(preset)
     return runs(preset, [cell for cell in every if cell.seed in config.seeds(preset, methods[cell.method])])
 

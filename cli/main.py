@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import sysconfig
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,18 +16,20 @@ from cli.parent import end_with_parent, stop_scheduling
 from cli.signals import stop_cleanly
 from harness.errors import UserError
 
+ROOT = Path(__file__).resolve().parents[1]
+
 
 def main(program: Callable[[], None] = app) -> None:
-    """Run a program of commands: one line for a user's mistake, status 2; a traceback only for ours."""
+    """Run a program of commands: one line for a user's mistake, status 2; else, in a job, the lines that matter."""
     # How a sum is divided among threads shows in its last digits (harness.concurrency.use_one_thread).
     os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    # Retries of the hub's client would be a hundred lines; the one line that counts is ours.
+    os.environ.setdefault("HF_HUB_VERBOSITY", "critical")
     # On a full disk the log file fails too; its traceback must not bury the line that says so.
     logging.raiseExceptions = False
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     for noisy in ("httpx", "httpx2", "openai", "datasets", "asyncio", "fontTools"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    # Its retries would be a hundred lines; the one line that counts is ours.
-    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
     try:
         check_checkout()
         end_with_parent()
@@ -38,6 +42,22 @@ def main(program: Callable[[], None] = app) -> None:
         if isinstance(error, BudgetError):
             stop_scheduling()
         sys.exit(2)
+    except Exception as error:
+        logs = [handler for handler in logging.getLogger().handlers if isinstance(handler, logging.FileHandler)]
+        if not logs:
+            raise
+        logs[0].emit(logging.makeLogRecord({"msg": traceback.format_exc()}))
+        logging.error("error: %s\n  the log of the job has the whole traceback", explain(error))
+        sys.exit(1)
+
+
+def explain(error: Exception) -> str:
+    """Return an exception of a job with the lines of the method's code that it passed; without any, the last line."""
+    library = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "scripts")]
+    places = ("<", *library, *(f"{ROOT / name}{os.sep}" for name in ("cli", "harness")))
+    frames = traceback.extract_tb(error.__traceback__)
+    shown = [frame for frame in frames if not frame.filename.startswith(places)] or frames[-1:]
+    return "".join([*traceback.format_exception_only(error), *traceback.format_list(shown)]).rstrip()
 
 
 def check_checkout() -> None:
@@ -45,14 +65,14 @@ def check_checkout() -> None:
 
     Snakemake reads the rules and the configuration of the current folder, so its ``gmr`` must be of that folder too.
     """
-    here, root = Path.cwd().resolve(), Path(__file__).resolve().parents[1]
-    if not (root / "config").is_dir():
+    here = Path.cwd().resolve()
+    if not (ROOT / "config").is_dir():
         raise UserError(
-            f"the suite runs from a checkout, and {root} has no config/: in a clone of it, `pip install -e .`"
+            f"the suite runs from a checkout, and {ROOT} has no config/: in a clone of it, `pip install -e .`"
         )
     is_checkout = all((here / name).is_file() for name in ("Snakefile", "cli/main.py", "harness/files.py"))
-    if here != root and is_checkout:
-        raise UserError(f"this is the gmr of {root}, and {here} is another checkout; activate the environment of that")
+    if here != ROOT and is_checkout:
+        raise UserError(f"this is the gmr of {ROOT}, and {here} is another checkout; activate the environment of that")
 
 
 if __name__ == "__main__":

@@ -5,18 +5,41 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_NAMED = 12
+
 
 class UserError(Exception):
-    """Something the user can put right: the message, all that is printed, says what was found and what to do."""
+    """Something the user can put right: the message, all that is printed, says what is wrong and what to do.
+
+    Problems that are listed together may share a ``cure``, which is then printed once; ``problem`` is the rest.
+    """
+
+    def __init__(self, problem: str, cure: str = "") -> None:
+        super().__init__(f"{problem}; {cure}" if cure else problem)
+        self.problem, self.cure = problem, cure
 
 
 class StoppedError(Exception):
     """Work was cancelled and has cleaned up; the message says what is kept, and how to resume."""
 
 
+def making(target: object) -> str:
+    """Return what makes a file of a run, for the end of a message."""
+    return f"make it with `snakemake --cores all {target}`"
+
+
+def check_names(kind: str, names: Iterable[str], existing: Iterable[str], where: str) -> None:
+    """Raise the error of :func:`unknown` for the first name that does not exist."""
+    choices = list(existing)
+    for name in names:
+        if name not in choices:
+            raise unknown(kind, name, choices, where)
+
+
 def unknown(kind: str, name: str, known: Iterable[str], where: str) -> UserError:
     """Return the error for a name that no configuration has, with the nearest known name."""
     choices = sorted(known)
     near = difflib.get_close_matches(name, choices, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(choices)}."
+    more = f" and {len(choices) - _NAMED} more" if len(choices) > _NAMED else ""
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(choices[:_NAMED])}{more}."
     return UserError(f"unknown {kind} {name!r}; {hint} ({kind}s are declared in {where})")

@@ -26,12 +26,12 @@ def fingerprint(paths: Iterable[Path]) -> str:
     """Return the SHA-256 of source files and of those in folders; of Python, the syntax tree without docstrings."""
     known = _syntax_digests()
     before = len(known)
-    files = {file for path in paths for file in (_sources(path) if path.is_dir() else [path])}
     hasher = hashlib.sha256()
-    for file in sorted(files):
-        name = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file.name
-        content = _syntax_digest(file.read_bytes()).encode() if file.suffix == ".py" else file.read_bytes()
-        hasher.update(f"{name}\0".encode() + content + b"\0")
+    for path in paths:
+        for file in sources(path):
+            content = _syntax_digest(file.read_bytes()).encode() if file.suffix == ".py" else file.read_bytes()
+            # Wherever a checkout, or a folder of further methods, is.
+            hasher.update(f"{file.relative_to(path.parent)}\0".encode() + content + b"\0")
     if len(known) > before and _SYNTAX_CACHE.parent.is_dir():
         with suppress(UserError):  # A folder that cannot be written costs time alone.
             write_atomically(_SYNTAX_CACHE, orjson.dumps(known))
@@ -62,8 +62,9 @@ def source_of(module: str) -> Path | None:
     return Path(spec.origin).parent if spec.submodule_search_locations else Path(spec.origin)
 
 
-def _sources(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.suffix in _SUFFIXES]
+def sources(path: Path) -> list[Path]:
+    """Return a file, or the source files in a folder, sorted."""
+    return sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES) if path.is_dir() else [path]
 
 
 @functools.cache

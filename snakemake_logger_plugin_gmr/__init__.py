@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -35,7 +36,8 @@ class Job:
     outputs: list[str]
     start: float = 0.0
     duration: float | None = None  # of a finished one
-    failure: str | None = None  # of a failed one: its name, its log and the last error in that
+    log: str = ""
+    failure: str | None = None  # of a failed one: the last error in its log
     was_stopped: bool = False  # it ended since the run was stopped
 
     @property
@@ -160,7 +162,7 @@ class LogHandler(LogHandlerBase):
         if error.startswith("stopped by"):
             job.was_stopped = True
             return
-        job.failure = f"{job.name} ({', '.join(map(str, fields['log']))})\n  {error or _KILLED}"
+        job.log, job.failure = ", ".join(map(str, fields["log"])), error or _KILLED
         self._print(f"{'failed' if error else 'ended without a message'}: {job.name}")
 
     def _failed(self) -> list[Job]:
@@ -177,15 +179,16 @@ class LogHandler(LogHandlerBase):
         self._has_ended = True
         if any(job.was_stopped for job in failed):
             # The stop of the run also ended the jobs that left no message.
-            failed = [job for job in failed if not job.was_stopped and _KILLED not in str(job.failure)]
+            failed = [job for job in failed if not job.was_stopped and job.failure != _KILLED]
         if not failed:
             self._print("stopped; what is finished is kept, and the same command resumes")
             return
         self._print(f"{_count(len(failed), 'job')} failed, all else is kept; fix this and give the command again:")
-        for job in failed[:_MOST_LINES]:
-            self._print(f"  {job.failure}")
-        if len(failed) > _MOST_LINES:
-            self._print(f"  and {len(failed) - _MOST_LINES} more")
+        causes: defaultdict[str, list[str]] = defaultdict(list)
+        for job in failed:
+            causes[str(job.failure)].append(f"{job.name} ({job.log})")
+        for cause, names in causes.items():
+            self._print("\n".join(f"  {line}" for line in [*_first(names), cause]))
 
     def _succeed(self, finished: list[Job]) -> None:
         """Print what was made, and what to look at next."""
@@ -196,8 +199,7 @@ class LogHandler(LogHandlerBase):
             reports[job.rule] |= {path if len(paths) == 1 else f"{path.rpartition('.')[0]}.*" for path in paths}
         pages = {path for path in reports["page"] if "index" in path}
         if made := sorted(reports["link"] or pages or set().union(*reports.values())):
-            more = f" and {len(made) - _MOST_LINES} more" if len(made) > _MOST_LINES else ""
-            self._print(f"made: {', '.join(made[:_MOST_LINES])}{more}")
+            self._print(f"made: {', '.join(_first(made))}")
         if cells := [job.wildcards for job in finished if job.rule in _CELLS]:
             cell = next((cell for cell in cells if cell["method"] == "gmr"), cells[0])
             page = "" if pages else f"gmr report page --preset {cell['preset']}, "
@@ -230,12 +232,24 @@ def _error(text: str, exception: str) -> str:
         case "PermissionError" | "OSError":
             return f"error: {text.strip().splitlines()[-1]}; make {Path.cwd()} writable, or free space, and try again"
         case "MissingRuleException":
+            from cli.reports import all_files
+
             missing = text.split(" (if you")[0].splitlines()[-1].strip()
-            return f"error: {missing}; `gmr --list` names the artefacts and presets"
+            near = get_close_matches(missing.partition("reports/")[2], all_files(), 1)
+            is_near = near and not missing.endswith(near[0])
+            hint = f"did you mean {near[0]}?" if is_near else "`gmr --list` names the artefacts and presets"
+            return f"error: {missing}; {hint}"
         case "WorkflowError" | "InputFunctionException" if "WorkflowError:\n" in text:
             # What the rules raise for a mistake of the user is one line.
             return f"error: {text.partition('WorkflowError:')[2].strip().splitlines()[0]}"
+        case "WorkflowError" if text.startswith("WorkflowError in file"):
+            return f"error: {text.splitlines()[1]}"
     return text
+
+
+def _first(names: list[str]) -> list[str]:
+    """Return the first names and, if there are others, how many."""
+    return [*names[:_MOST_LINES], *([f"and {len(names) - _MOST_LINES} more"] if len(names) > _MOST_LINES else [])]
 
 
 def _count(number: int, noun: str) -> str:

@@ -20,11 +20,15 @@ GMR = (ROOT / "docs" / "gmr.md").read_text(encoding="utf-8")
 def test_every_file_it_names_exists(page: str, folder: Path) -> None:
     paths = re.findall(r"`((?:config|harness|docs|workflow|baselines|gmr)/[\w./-]+)`", page)
     modules = [f"gmr/{name}" for name in re.findall(r"`(\w+\.py)`", page)]
-    # What the reader of the README saves.
-    named = {ROOT / path for path in {*paths, *modules} - {"baselines/length_router.py"}}
+    named = {ROOT / path for path in (*paths, *modules)}
     named |= {folder / link for link in re.findall(r"\]\(([\w./-]+)\)", page)}
     assert len(named) > 5
     assert [path for path in named if not path.exists()] == []
+
+
+def test_the_router_it_shows_is_the_one_that_a_command_writes() -> None:
+    (program,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert program in (ROOT / "cli" / "method_template.py").read_text(encoding="utf-8")
 
 
 def column(heading: str, number: int) -> set[str]:

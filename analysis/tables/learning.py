@@ -21,7 +21,7 @@ from analysis.provenance import table_run_id
 from analysis.source import Source
 from analysis.statistics import t_quantile
 from analysis.table import DAGGER, NOT_RUN, Entry, Table
-from harness.errors import UserError
+from harness.errors import UserError, making
 from harness.files import Declaration, Distinct, Text, check
 
 PLACE = ["benchmark", "method", "backbone", "seed"]
@@ -128,8 +128,8 @@ def read_study(source: Source) -> Study:
     is_single = values["method"] == options.single
     if is_single.all():
         raise UserError(
-            "no cell of a method that learns among the finished ones; run `snakemake --cores all "
-            f"reports/{results.cells[0].run.preset}/learning.md`, or name such a method under `methods` of the preset"
+            "no cell of a method that learns is finished; name such a method under `methods`, and "
+            + making(f"reports/{results.cells[0].run.preset}/learning.md")
         )
     # By benchmark, the single backbones last.
     ranks = values.assign(is_single=is_single).sort_values(["benchmark", "is_single"], kind="stable").index

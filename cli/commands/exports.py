@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.app import Overrides, PresetName, app, preset_of
-from harness.errors import UserError
+from harness.errors import UserError, check_names, making
 
 
 @app.command()
@@ -70,6 +70,8 @@ def export(
 
     preset = preset_of(name, overrides)
     cells = config.cells(preset) if method is None else [cell for cell in layout.cells(name) if cell.method in method]
+    known = {*config.methods(preset.extra), *(cell.method for cell in cells)}
+    check_names("method", method or (), known, "config/methods.yaml")
     folders = {cell: layout.cell(name, cell) for cell in cells}
     finished = [cell for cell, folder in folders.items() if (folder / "run.json").exists()]
     methods = method or preset.methods
@@ -77,10 +79,8 @@ def export(
     if lacking and (method or not finished):
         is_usual = tuple(methods) == config.preset(name).methods
         setting = "" if is_usual else f" --config methods='[{', '.join(methods)}]'"
-        raise UserError(
-            f"nothing of {lacking[0]} is finished in preset {name}; run it with "
-            f"`snakemake --cores all {layout.report(name, 'main_table.md')}{setting}`"
-        )
+        target = f"{layout.report(name, 'main_table.md')}{setting}"
+        raise UserError(f"nothing of {lacking[0]} is finished in preset {name}", making(target))
     if method is None and len(finished) < len(cells):
         unfinished = [folder for cell, folder in folders.items() if cell not in finished]
         logging.warning("left out: %s", describe_unfinished(unfinished, len(finished)))
@@ -98,9 +98,10 @@ def _summary(path: Path, manifest: dict[str, Any]) -> str:
 
     megabytes = sum(entry["size"] for entry in manifest["files"].values()) / 1e6
     questions = "" if manifest["questions"] else " without questions"
+    code = f"; programs of its maker: {', '.join(manifest['methods'])}" if manifest["methods"] else ""
     warning = "SIMULATED BACKBONES. " if manifest["simulated"] else ""
     return (
         f"{warning}{path}: preset {manifest['preset']}{questions}, {len(manifest['cells'])} cells, "
         f"{len(manifest['files'])} files of {megabytes:.1f} MB, {whose(manifest['code'])}; "
-        "licences are in its manifest.json"
+        f"licences are in its manifest.json{code}"
     )

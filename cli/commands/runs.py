@@ -6,12 +6,12 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from cli import signals
-from cli.app import BackboneRow, BenchmarkKey, MethodKey, Overrides, PresetName, Seed, app, preset_of
+from cli.app import BackboneRow, BenchmarkKey, MethodKey, Overrides, PresetName, Seed, app, last_run, preset_of
 from harness.errors import UserError
 
 if TYPE_CHECKING:
@@ -35,6 +35,28 @@ def cell(
     signals.run(cells.run(plan(preset_of(name, overrides), Cell(method, benchmark, backbone, seed))))
 
 
+@app.command()
+def new(
+    kind: Annotated[Literal["method"], typer.Argument(help="What to begin: a method.")],
+    name: Annotated[str, typer.Argument(help="Its key and its module, such as length_router.")],
+) -> None:
+    """Write a method of your own that runs as it is: my/NAME.py, and its entry in my/methods.yaml."""
+    from harness.files import ROOT, write_atomically
+    from harness.fingerprint import source_of
+    from harness.runner import config
+
+    entries, module = Path("my/methods.yaml"), Path(f"my/{name}.py")
+    text = entries.read_text(encoding="utf-8") if entries.exists() else ""
+    known = config.methods(str(entries) if text else None)
+    if not name.isidentifier() or name in known or module.exists() or source_of(name) is not None:
+        raise UserError(f"{name!r} is a {kind} or module already, or no name of a module; choose another name")
+    write_atomically(module, (ROOT / "cli" / "method_template.py").read_text(encoding="utf-8"))
+    entry = f"{name}: {{module: {name}, title: {name}, rows: pool, multi_agent: false, routing: true}}\n"
+    write_atomically(entries, f"{text}{entry}")
+    run = f"snakemake --cores all reports/smoke/main_table.md --config extra={entries} methods='[single, gmr, {name}]'"
+    typer.echo(f"{module} and its entry in {entries} are yours to change; beside two others it runs by\n  {run}")
+
+
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def retry(context: typer.Context, name: PresetName) -> None:
     """Ask failed calls of all cells of a preset again, with the settings of its last run; their training starts over.
@@ -45,10 +67,7 @@ def retry(context: typer.Context, name: PresetName) -> None:
 
     from harness.runner import config, layout
 
-    path = layout.settings(name)
-    if not path.exists():
-        raise UserError(f"preset {name} has no run here ({path} is missing), so none of its calls has failed")
-    preset = preset_of(name, [f"@{path}"])
+    preset = last_run(name)
     targets = [target for log in sorted(layout.logs(name)) if (target := _forget_failed_calls(preset, log))]
     if not targets:
         logging.info("no call of preset %s has failed", name)
@@ -174,7 +193,7 @@ def validate(
 def simulate(
     name: PresetName,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8000,
     engine: Annotated[bool, typer.Option(help="Take the time a real server would (config/simulator.yaml).")] = False,
     faults: Annotated[Path | None, typer.Option(help="File of faults, such as config/faults.yaml.")] = None,
     latency: Annotated[float, typer.Option(help="Mean seconds of a random delay of every reply.", min=0.0)] = 0.0,

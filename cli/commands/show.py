@@ -10,7 +10,7 @@ import typer
 
 from cli import signals
 from cli.app import Json, Overrides, PresetName, app, default_preset, preset_of
-from harness.errors import UserError
+from harness.errors import UserError, making
 
 if TYPE_CHECKING:
     from harness.runner.config import Cell, Preset
@@ -40,7 +40,12 @@ def show(
     """
     if item is not None and (wrong or errors):
         raise UserError("--wrong and --errors are for the list; leave the question out, or them")
-    preset = preset_of(name, overrides)
+    from harness.files import read_yaml
+    from harness.runner import layout
+
+    path = layout.settings(name)
+    extra = read_yaml(path).get("extra") if path.exists() else None  # of the last run, whose methods are known, too
+    preset = preset_of(name, overrides or ([f"extra={extra}"] if extra else None))
     cell = _cell_of(preset, method, benchmark, backbone, seed)
     outcomes = [outcome for outcome, is_listed in (("wrong", wrong), ("error", errors)) if is_listed]
     typer.echo(_table(preset, cell, outcomes, as_json) if item is None else _text(preset, cell, item, full, as_json))
@@ -156,7 +161,7 @@ def _cell_of(preset: Preset, method: str, benchmark: str, backbone: str | None, 
     """Return the finished cell that the given parts of its name select; UserError if none or several match."""
     from harness.runner import config
 
-    if entry := config.methods().get(method):
+    if entry := config.methods(preset.extra).get(method):
         rows = config.rows(preset, entry)
         if backbone is None and len(rows) != 1:
             raise UserError(f"{method} has the rows {', '.join(rows)}; name one by --backbone")
@@ -173,5 +178,5 @@ def _folder(preset: Preset, cell: Cell) -> Path:
 
     run = layout.cell(preset.name, cell) / "run.json"
     if not run.exists():
-        raise UserError(f"{cell} of preset {preset.name} is not finished; run it with `snakemake --cores all {run}`")
+        raise UserError(f"{cell} of preset {preset.name} is not finished", making(run))
     return run.parent

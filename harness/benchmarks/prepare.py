@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 
 from harness.benchmarks.catalogue import BenchmarkEntry, benchmark, entry
 from harness.benchmarks.items import Item, Split, checksum
-from harness.errors import UserError
+from harness.errors import UserError, making
 from harness.files import write_atomically
 
 DATA_DIR = "GMR_DATA_DIR"
@@ -81,8 +81,7 @@ def read(manifest: Path, items: Path) -> Prepared:
         path = items
         pool = [_ITEM.validate_json(line) for line in items.read_bytes().splitlines()]
     except OSError as error:
-        reason = error.strerror
-        raise UserError(f"{path} cannot be read ({reason}); make it with `snakemake --cores all {path}`") from error
+        raise UserError(f"{path} cannot be read ({error.strerror})", making(path)) from error
     except ValueError as error:
         raise UserError(f"{path} is damaged ({_one_line(error)}); {cure}") from error
     if not isinstance(content, dict) or set(content) != _MANIFEST_KEYS:

@@ -229,9 +229,9 @@ def unreachable(backbone: str, urls: str, error: BaseException) -> UserError:
         return UserError(f"{urls} does not know what {backbone} asks for ({error}); check {endpoints_file()}")
     kind = SilentError if isinstance(error, openai.APIConnectionError) else UserError
     return kind(
-        f"endpoint {urls} of {backbone} does not answer ({with_cause(error)}); start the server, correct "
-        f"{endpoints_file()}, or name another file by {ENDPOINTS}; then give the same command again (finished calls "
-        "are kept)"
+        f"endpoint {urls} of {backbone} does not answer ({with_cause(error)})",
+        f"start the server, correct {endpoints_file()}, or name another file by {ENDPOINTS}; then give the same "
+        "command again (finished calls are kept)",
     )
 
 

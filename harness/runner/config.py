@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -13,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from harness.benchmarks import catalogue
-from harness.errors import UserError, unknown
+from harness.errors import UserError, check_names, unknown
 from harness.files import (
     ROOT,
     Declaration,
@@ -80,6 +81,8 @@ class Keys(Declaration):
     epoch_checkpoints: bool = False  # keep the router of every epoch of a training, for ``gmr route``
     # Replay each cell from its call log, without any server.
     recorded: bool = False
+    # File of further methods, entries as in ``config/methods.yaml``; its modules lie beside it.
+    extra: str | None = None
     budget: Budget | None = None
     artefacts: Distinct[str] | None = None  # of a whole run, keys of ``config/artefacts.yaml``; else the usual ones
 
@@ -104,6 +107,8 @@ class MethodEntry(Declaration):
     # Rows of a table: ``each`` backbone of the preset, each of its ``large`` ones, or the ``pool``.
     rows: Literal["each", "large", "pool"]
     trained: bool = False  # learns from the training split, with every seed of the preset
+    multi_agent: bool | None = None  # several agents; shown as "Mul." in the main table
+    routing: bool | None = None  # routes over the pool of models; shown as "Rout."
     # The simulated backbones are fitted to this method's published accuracies, so a simulated cell is not evidence.
     calibrated: bool = False
     # Cost compared in tables: ``total`` of all calls, or ``steps`` without the final one (D-REPORT-2).
@@ -138,31 +143,41 @@ class Cell:
 
 
 @cache
-def methods() -> Mapping[str, MethodEntry]:
-    """Return all methods by key; UserError if the file is not valid, or names what does not exist."""
-    path = FOLDER / "methods.yaml"
-    entries = check_entries(_extended(check(read_yaml(path), dict[str, _Stated], path)), MethodEntry, path)
-    for key, entry in entries.items():
-        _check_names("method", entry.answers_from, entries, f"config/methods.yaml; named by {key}")
-        shared = backbone_files.load(FOLDER / "backbones.yaml")
-        _check_names("backbone", entry.also_asks, shared, f"config/backbones.yaml; named by {key}")
+def methods(extra: str | None = None) -> Mapping[str, MethodEntry]:
+    """Return all methods by key: the project's, then those of a preset's ``extra`` file, whose modules lie beside it.
+
+    Raises UserError if a file is not valid, or names what does not exist.
+    """
+    shared = {} if extra is None else methods()
+    path, name = (FOLDER / "methods.yaml", "config/methods.yaml") if extra is None else (Path(extra), extra)
+    stated = check(read_yaml(path), dict[str, _Stated], path)
+    if clashes := shared.keys() & stated:
+        raise UserError(f"{name}: {min(clashes)} is in config/methods.yaml already; rename it")
+    if extra is not None and (folder := str(path.resolve().parent)) not in sys.path:
+        sys.path.append(folder)  # Last, so that its files take the place of no other module.
+    new = check_entries(_extended(stated, shared, name), MethodEntry, path)
+    entries = {**shared, **new}
+    for key, entry in new.items():
+        check_names("method", entry.answers_from, entries, f"config/methods.yaml; named by {key}")
+        known = backbone_files.load(FOLDER / "backbones.yaml")
+        check_names("backbone", entry.also_asks, known, f"config/backbones.yaml; named by {key}")
         if source_of(entry.module) is None:
-            raise UserError(f"config/methods.yaml names the module {entry.module!r}, which cannot be found")
+            raise UserError(f"{name} names the module {entry.module!r}, which cannot be found")
         if entry.matches is not None:
-            _check_names("method", [entry.matches], entries, f"config/methods.yaml; matched by {key}")
+            check_names("method", [entry.matches], entries, f"{name}; matched by {key}")
             if entries[entry.matches].matches is not None:
-                raise UserError(f"config/methods.yaml: {key} matches {entry.matches}, which matches another; name that")
+                raise UserError(f"{name}: {key} matches {entry.matches}, which matches another; name that")
     return entries
 
 
-def _extended(stated: Mapping[str, _Stated]) -> dict[str, Any]:
+def _extended(stated: Mapping[str, _Stated], shared: Mapping[str, MethodEntry], name: str) -> dict[str, Any]:
     """Return entries with all fields, except the title, inherited from the one they extend."""
-    whole: dict[str, Any] = {}
+    whole = {key: entry.model_dump(exclude={"key"}, exclude_unset=True) for key, entry in shared.items()}
     for key, entry in sorted(stated.items(), key=lambda pair: "extends" in pair[1].model_fields_set):
         base: dict[str, Any] = {}
         if "extends" in entry.model_fields_set:
-            where = "config/methods.yaml; one that extends another has to stand above"
-            _check_names("base method", [entry.extends], whole, where)
+            where = f"{name}; one that extends another has to stand above"
+            check_names("base method", [entry.extends], whole, where)
             base = {name: value for name, value in whole[entry.extends].items() if name != "title"}
         whole[key] = {**base, **(entry.model_extra or {}), "config": {**base.get("config", {}), **entry.config}}
     return {key: whole[key] for key in stated}
@@ -194,25 +209,24 @@ def preset_names() -> list[str]:
     return sorted(path.stem for path in (FOLDER / "presets").glob("*.yaml"))
 
 
-def check_presets(names: Iterable[str]) -> None:
-    """Raise a UserError, with the nearest name, for a preset that does not exist."""
-    _check_names("preset", names, preset_names(), "config/presets/")
-
-
 def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
     """Read a preset, apply overrides, and check every name it uses (UserError)."""
-    check_presets([name])
+    check_names("preset", [name], preset_names(), "config/presets/")
     path = FOLDER / "presets" / f"{name}.yaml"
     changed = overrides or {}
     where = f"{path}{' with ' + ', '.join(map(str, changed)) + ' overridden' if changed else ''}"
     keys: Keys = check({**check(read_yaml(path), dict[str, Any], path), **changed}, Keys, where)
     checked = Preset(name=name, **dict(keys))
+    known = methods(checked.extra)
+    if "extra" in changed and "methods" not in changed:
+        further = [key for key in known if key not in methods()]
+        checked = checked.model_copy(update={"methods": tuple(dict.fromkeys([*checked.methods, *further]))})
     _check_weights(checked, path.name)
     _check_pool(checked, path.name)
-    for kind, choices in (("benchmark", catalogue.keys()), ("method", methods()), ("backbone", backbones(checked))):
+    for kind, choices in (("benchmark", catalogue.keys()), ("method", known), ("backbone", backbones(checked))):
         named = "given for this run" if f"{kind}s" in changed else f"named in config/presets/{path.name}"
-        _check_names(kind, getattr(keys, f"{kind}s"), choices, f"config/{kind}s.yaml; {named}")
-    _check_names("large backbone", keys.large or (), backbones(checked), f"the backbones of {path.name}")
+        check_names(kind, getattr(checked, f"{kind}s"), choices, f"config/{kind}s.yaml; {named}")
+    check_names("large backbone", keys.large or (), backbones(checked), f"the backbones of {path.name}")
     return checked
 
 
@@ -257,7 +271,7 @@ def _check_pool(preset: Preset, name: str) -> None:
 
 def cells(preset: Preset) -> list[Cell]:
     """Return all cells of a preset, in the order of methods, rows, benchmarks, seeds."""
-    entries = methods()
+    entries = methods(preset.extra)
     return [
         Cell(method, benchmark, row, seed)
         for method in preset.methods
@@ -282,13 +296,13 @@ def seeds(preset: Preset, entry: MethodEntry) -> tuple[int, ...]:
 
 def check_benchmark(preset: Preset, benchmark: str) -> None:
     """Raise a UserError, with the nearest name, for a benchmark that the preset does not have."""
-    _check_names("benchmark", [benchmark], preset.benchmarks, f"preset {preset.name}")
+    check_names("benchmark", [benchmark], preset.benchmarks, f"preset {preset.name}")
 
 
 def check_cell(preset: Preset, cell: Cell) -> None:
     """Raise a UserError for a cell whose benchmark or row the preset does not have; any method may be run."""
-    entries = methods()
-    _check_names("method", [cell.method], entries, "config/methods.yaml")
+    entries = methods(preset.extra)
+    check_names("method", [cell.method], entries, "config/methods.yaml")
     check_benchmark(preset, cell.benchmark)
     entry = entries[cell.method]
     if cell.backbone not in (*backbones(preset), POOL):
@@ -304,7 +318,7 @@ def check_cell(preset: Preset, cell: Cell) -> None:
 def backbones_of(preset: Preset, cell: Cell) -> tuple[str, ...]:
     """Return the keys of the backbones that a cell may ask."""
     row = preset.backbones if cell.backbone == POOL else (cell.backbone,)
-    return tuple(dict.fromkeys((*row, *methods()[cell.method].also_asks)))
+    return tuple(dict.fromkeys((*row, *methods(preset.extra)[cell.method].also_asks)))
 
 
 def is_greedy(preset: Preset, entry: MethodEntry) -> bool:
@@ -316,7 +330,7 @@ def sharing(preset: Preset, cell: Cell) -> list[Cell]:
     """Return the cells whose logs may answer this one, as preset and method allow."""
     if not preset.share_logs:
         return []
-    entries = methods()
+    entries = methods(preset.extra)
     return sorted(
         Cell(other, cell.benchmark, cell.backbone, cell.seed)
         for other in set(entries[cell.method].answers_from) & set(preset.methods)
@@ -326,17 +340,10 @@ def sharing(preset: Preset, cell: Cell) -> list[Cell]:
     )
 
 
-def matched(cell: Cell) -> Cell | None:
+def matched(preset: Preset, cell: Cell) -> Cell | None:
     """Return the cell whose cost and depth a cell has to meet, or None."""
-    entries = methods()
+    entries = methods(preset.extra)
     name = entries[cell.method].matches
     if name is None:
         return None
     return replace(cell, method=name, backbone=POOL if entries[name].rows == "pool" else cell.backbone)
-
-
-def _check_names(kind: str, names: Iterable[str], existing: Iterable[str], where: str) -> None:
-    choices = list(existing)
-    for name in names:
-        if name not in choices:
-            raise unknown(kind, name, choices, where)

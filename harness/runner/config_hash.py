@@ -27,12 +27,12 @@ def of_data(preset: config.Preset) -> dict[str, Any]:
 
 def of_cell(preset: config.Preset, cell: config.Cell) -> dict[str, Any]:
     """Return the part of the configuration that can change the results of a cell."""
-    entry = config.methods()[cell.method]
+    entry = config.methods(preset.extra)[cell.method]
     backbones = config.backbones(preset)
     pool = config.backbones_of(preset, cell)
     limit = preset.limit.model_dump(include=None if entry.trained else {"test", "share"})
     learning = {"encoder": _encoder()} if entry.trained else {}
-    matched = config.matched(cell)
+    matched = config.matched(preset, cell)
     served = {
         "endpoints": preset.endpoints,
         **({"length_scale": preset.length_scale} if preset.simulated else {}),
@@ -55,12 +55,14 @@ def of_cell(preset: config.Preset, cell: config.Cell) -> dict[str, Any]:
 
 def declared(preset: config.Preset, cell: config.Cell) -> dict[str, Any]:
     """Return the part of ``run.json`` that follows from configuration and code alone."""
-    entry = config.methods()[cell.method]
+    entry = config.methods(preset.extra)[cell.method]
     return {
         "preset": preset.name,
         **dataclasses.asdict(cell),
         "method_title": entry.title,
         "module": entry.module,
+        "multi_agent": entry.multi_agent,
+        "routing": entry.routing,
         "compared_cost": entry.compared_cost,
         "config_hash": digest(of_cell(preset, cell)),
         "code": code_of(entry.module),
@@ -70,7 +72,7 @@ def declared(preset: config.Preset, cell: config.Cell) -> dict[str, Any]:
 def is_current(preset: config.Preset, cell: config.Cell) -> bool:
     """Return whether all files of a cell exist and match the present settings and code."""
     folder = layout.cell(preset.name, cell)
-    needed = {*layout.cell_files(learned=config.methods()[cell.method].trained)}
+    needed = {*layout.cell_files(learned=config.methods(preset.extra)[cell.method].trained)}
     if preset.recorded:
         needed -= {layout.CHECKPOINT}  # of which a bundle has none unless asked
     try:
@@ -97,7 +99,7 @@ def made_of_data(preset: config.Preset) -> str:
 
 def made_of_timing(preset: config.Preset, cell: config.Cell) -> str:
     """Return the digest of all that decides a timing besides the cell."""
-    return digest([preset.in_flight, preset.endpoints, code_of(config.methods()[cell.method].module)])
+    return digest([preset.in_flight, preset.endpoints, code_of(config.methods(preset.extra)[cell.method].module)])
 
 
 def note_made_of(path: Path, made_of: str) -> None:

@@ -68,10 +68,11 @@ class Plan:
     @property
     def matched(self) -> Matched | None:
         """Return what the cell has to meet, None if nothing; UserError while the cell that says so is not finished."""
-        cell = config.matched(self.cell)
+        cell = config.matched(self.preset, self.cell)
         if cell is None:
             return None
-        folder, cost = layout.cell(self.preset.name, cell), f"cost_{config.methods()[cell.method].compared_cost}"
+        entry, folder = config.methods(self.preset.extra)[cell.method], layout.cell(self.preset.name, cell)
+        cost = f"cost_{entry.compared_cost}"
         if not (folder / "run.json").exists():
             raise UserError(
                 f"{self.cell} has to meet the cost or the depth of {cell}, which is not finished; make that first: "
@@ -84,7 +85,7 @@ class Plan:
 def plan(preset: Preset, cell: Cell) -> Plan:
     """Return the plan of a cell; UserError for a name that the preset lacks, or data missing or altered."""
     config.check_cell(preset, cell)
-    entry, backbones = config.methods()[cell.method], config.backbones(preset)
+    entry, backbones = config.methods(preset.extra)[cell.method], config.backbones(preset)
     return Plan(
         preset=preset,
         cell=cell,

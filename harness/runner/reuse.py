@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import orjson
 
-from harness.errors import UserError
+from harness.errors import UserError, making
 from harness.fingerprint import code_of
 from harness.llm.backbones import Backbone
 from harness.runner.method import Method, build
@@ -25,9 +25,9 @@ def identity(plan: Plan) -> dict[str, Any]:
         questions = data["checksum"], data["split_checksum"], data["n_test"]
         recorded = {"config_hash": run["config_hash"], "questions": questions, "code": run["code"]}
     except FileNotFoundError as error:
-        raise UserError(f"{plan.cell} of {plan.preset.name} is not finished; {_again(plan)}") from error
+        raise UserError(f"{plan.cell} of {plan.preset.name} is not finished", making(path)) from error
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is not that of a finished cell ({error!r}); {_again(plan)}") from error
+        raise UserError(f"{path} is not that of a finished cell ({error!r})", making(path)) from error
     now = {
         "config_hash": plan.config_hash,
         "questions": (plan.data.checksum, plan.data.split_checksum, len(plan.test)),
@@ -35,7 +35,7 @@ def identity(plan: Plan) -> dict[str, Any]:
     }
     for name, value in now.items():
         if recorded[name] != value:
-            raise UserError(f"{path}: its {name} is not that of this suite as it stands; {_again(plan)}")
+            raise UserError(f"{path}: its {name} is not that of this suite as it stands", making(path))
     return run
 
 
@@ -46,7 +46,8 @@ def check_backbones(plan: Plan, cell: Mapping[str, Any], backbones: Mapping[str,
         if (recorded["model"], recorded["revision"]) != (backbone.model, backbone.revision):
             raise UserError(
                 f"{plan.cell} asked {recorded['model']} of revision {recorded['revision']}; {key} is now "
-                f"{backbone.model} of revision {backbone.revision}; {_again(plan)}"
+                f"{backbone.model} of revision {backbone.revision}",
+                making(plan.folder / "run.json"),
             )
 
 
@@ -57,10 +58,6 @@ def trained_method(plan: Plan, cell: Mapping[str, Any]) -> Method:
         path = plan.folder / CHECKPOINT
         trained = checkpoint.load(path)
         if hashlib.sha256(path.read_bytes()).hexdigest() != cell["checkpoint"]:
-            raise UserError(f"{path} is not what the cell answered with; {_again(plan)}")
+            raise UserError(f"{path} is not what the cell answered with", making(plan.folder / "run.json"))
         method.load(trained)
     return cast(Method, method)
-
-
-def _again(plan: Plan) -> str:
-    return f"make the cell first: `snakemake --cores all {plan.folder / 'run.json'}`"

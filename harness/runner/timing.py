@@ -74,7 +74,7 @@ async def run(plan: Plan) -> dict[str, Any]:
             runtime.embeddings.encoder.encode("The first text loads the model.")
         logger.info("%s: timing %d questions, %d at a time", plan.cell, len(plan.test), in_flight)
         started = time.perf_counter()
-        trajectories = await answer_all(method, plan.test, runtime, in_flight)
+        trajectories = await answer_all(method, plan.test, runtime, in_flight, str(plan.cell))
         seconds = time.perf_counter() - started
     calls = [call for trajectory in trajectories for call in trajectory.calls]
     timing = {
@@ -102,7 +102,9 @@ async def run(plan: Plan) -> dict[str, Any]:
     return timing
 
 
-async def answer_all(method: Method, items: Sequence[Item], runtime: Runtime, in_flight: int) -> list[Trajectory]:
+async def answer_all(
+    method: Method, items: Sequence[Item], runtime: Runtime, in_flight: int, label: str
+) -> list[Trajectory]:
     """Let a method answer every question, ``in_flight`` at a time, without grading. Raises as :func:`run`."""
     done = 0
     runtime.errors.plan(len(items))
@@ -115,7 +117,7 @@ async def answer_all(method: Method, items: Sequence[Item], runtime: Runtime, in
         done += 1
         return trajectory
 
-    with progress(runtime.client, lambda: f"{done} of {len(items)} questions answered"):
+    with progress(runtime.client, lambda: f"{label}: {done}/{len(items)} questions timed"):
         return await of_each(items, answer, in_flight)
 
 

@@ -12,7 +12,7 @@ import orjson
 from harness.benchmarks import benchmark as find_benchmark
 from harness.benchmarks.items import Item, checksum
 from harness.benchmarks.prepare import Prepared
-from harness.errors import UserError
+from harness.errors import UserError, making
 from harness.files import Declaration, Many, check
 from harness.simulator.contributions import POOL_SIZE, Answers, QuestionIndex, WrongProgram
 from harness.simulator.parameters import EngineParameters, Parameters, Style
@@ -81,9 +81,7 @@ class Calibration:
         try:
             file: CalibrationFile = check(orjson.loads(path.read_bytes()), CalibrationFile, "calibration")
         except OSError as why:
-            raise UserError(
-                f"{path} cannot be read ({why.strerror}); make it with `snakemake --cores all {path}`"
-            ) from why
+            raise UserError(f"{path} cannot be read ({why.strerror})", making(path)) from why
         except (orjson.JSONDecodeError, UserError) as error:
             raise UserError(f"{path} is damaged ({error}); {cure}") from error
         for key, pool in pools.items():

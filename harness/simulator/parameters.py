@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 from annotated_types import Len, MinLen
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, Strict
 
+from harness.errors import check_names
 from harness.files import ROOT, Declaration, Many, Share, check, read_yaml
 from harness.llm.request import Kind, Style
 
@@ -133,7 +134,9 @@ def load_settings(path: Path = DEFAULT_FILE) -> Settings:
     """Read the file of parameters; UserError if it is not valid."""
     file: _File = check(read_yaml(path), _File, path)
     values = {name: assumed.value for name, assumed in file.parameters.items()}
-    accuracy, cost = _published(file.calibration)
+    accuracy, cost = _published(file.calibration, path)
+    lenders = [loan.lender for loan in file.borrowed_length.values()]
+    check_names("benchmark", lenders, {*cost, *file.stated_cost}, f"{path}; named by borrowed_length")
     engine = {name: assumed.value for name, assumed in file.engine.items()}
     return Settings(
         check(values, Parameters, f"{path}: parameters"),
@@ -145,8 +148,11 @@ def load_settings(path: Path = DEFAULT_FILE) -> Settings:
     )
 
 
-def _published(described: _Calibration) -> tuple[dict[str, Any], dict[str, Any]]:
+def _published(described: _Calibration, path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     published = read_yaml(PUBLISHED)
+    where = f"config/published.yaml; named by calibration of {path}"
+    check_names("benchmark", described.cost_questions, published["costs"], where)
+    check_names("method", described.methods.values(), published["methods"], where)
     accuracy: dict[str, Any] = {benchmark: {} for benchmark in published["benchmarks"]}
     cost: dict[str, Any] = {benchmark: {"n": n} for benchmark, n in described.cost_questions.items()}
     for style, method in described.methods.items():
@@ -162,4 +168,6 @@ def _published(described: _Calibration) -> tuple[dict[str, Any], dict[str, Any]]
 def _merged(published: Any, stated: Any) -> Any:
     if not isinstance(published, Mapping):
         return published
+    if not isinstance(stated, Mapping):
+        return stated
     return {**stated, **{key: _merged(part, stated.get(key, {})) for key, part in published.items()}}

@@ -11,6 +11,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import orjson
@@ -43,7 +44,7 @@ def test_every_command_says_what_it_does_and_has_a_place_on_the_page() -> None:
     page = (ROOT / "docs" / "runs.md").read_text(encoding="utf-8")
     commands = get_command(app).commands  # type: ignore[attr-defined]
     names = [name for name, command in commands.items() if not command.hidden]
-    assert len(names) == 11
+    assert len(names) == 12
     for name in names:
         assert f" {name} " in gmr(name, "--help").output
         assert re.search(rf"`gmr {name}\b", page), name
@@ -52,7 +53,7 @@ def test_every_command_says_what_it_does_and_has_a_place_on_the_page() -> None:
 
 def test_whatever_has_a_name_is_listed() -> None:
     listed = gmr("--list").output
-    for name in ("embedded", "gmr_no_halting", "gsm_hard", "ablation/no_write_gate"):
+    for name in ("embedded", "gmr_no_halting", "gsm_hard", "qwen-2.5-14B", "ablation/no_write_gate"):
         assert re.search(rf"^  {name} +\S", listed, re.MULTILINE), name
     assert re.fullmatch(r"gmr \d+\.\d+\.\d+\n", gmr("--version").output)
 
@@ -88,6 +89,35 @@ def test_a_mistake_is_one_line(words: list[str], message: str) -> None:
     with pytest.raises(UserError, match=re.escape(message)) as refused:
         gmr(*CELL, *words)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("words", [["bundle", "x.tar.zst"], ["retry"]])
+def test_a_run_that_was_never_begun_is_begun_by_a_command(words: list[str]) -> None:
+    cure = "preset paper has not been run here; make it with `snakemake --cores all all --config preset=paper`"
+    with pytest.raises(UserError, match=f"^{cure}$"):
+        gmr(*words, "--preset", "paper")
+
+
+def test_an_exception_of_a_method_is_its_lines_and_the_log_has_the_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "faulty.py").write_text("def solve():\n    return 1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("end_with_parent", "stop_cleanly"):
+        monkeypatch.setattr(main, name, lambda: None)
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [caplog.handler, logging.FileHandler("job.log")])
+    with pytest.raises(SystemExit) as ended:
+        main.main(import_module("faulty").solve)
+    lines = caplog.records[-1].getMessage().splitlines()
+    assert ended.value.code == 1
+    assert lines[:3] == [
+        "error: ZeroDivisionError: division by zero",
+        f'  File "{tmp_path / "faulty.py"}", line 2, in solve',
+        "    return 1 / 0",
+    ]
+    assert len(lines) <= 5
+    assert Path("job.log").read_text().startswith("Traceback (most recent call last):")
 
 
 def test_a_command_given_elsewhere_says_where_it_belongs(folder: Path) -> None:

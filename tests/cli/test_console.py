@@ -65,6 +65,17 @@ def test_the_reason_of_a_killed_job_is_not_its_progress(tmp_path: Path) -> None:
     assert failed == ["  error: no server", "    start one", "  stopped"]
 
 
+def test_jobs_that_failed_for_one_reason_are_listed_under_it(tmp_path: Path) -> None:
+    run = Run(tmp_path, 10, started=10)
+    for number in range(10):
+        run.break_off(number, "error: no server")
+    assert run.end()[1:] == [
+        *(f"  cell m{n} ({tmp_path / f'{n}.log'})" for n in range(8)),
+        "  and 2 more",
+        "  error: no server",
+    ]
+
+
 def test_a_job_that_a_stopped_run_takes_with_it_has_not_failed(tmp_path: Path) -> None:
     run = Run(tmp_path, 3, started=3)
     run.break_off(0, PROGRESS)
@@ -95,7 +106,9 @@ def test_a_failed_job_takes_no_part_in_the_time_that_is_left(tmp_path: Path, mon
         ("LockException", "any text\nof it", "error: another snakemake is at work in"),
         ("OSError", "Traceback ...\nOSError: [Errno 28] No space left: 'x'\n", "error: OSError: [Errno 28] No space"),
         ("WorkflowError", "WorkflowError:\n    preset smoke has no servers", "error: preset smoke has no servers"),
+        ("WorkflowError", 'WorkflowError in file "x", line 1:\nunknown\n  File "x"', "error: unknown"),
         ("MissingRuleException", "No rule to produce x (if you use ...)", "error: No rule to produce x; `gmr --list`"),
+        ("MissingRuleException", "No rule for reports/costs.mdx", "error: No rule for reports/costs.mdx; did you mean"),
     ],
 )
 def test_an_error_of_snakemake_is_one_line(tmp_path: Path, exception: str, text: str, line: str) -> None:

@@ -168,7 +168,7 @@ def test_nothing_is_asked_twice_but_failed_calls_and_no_log_of_a_cell_is_touched
         ([" \n"], "the question is blank"),
         (["--item", "no"], "gsm_hard has no question 'no' among its 160; one that it has is '"),
         (["?", "--method", "gmr_no_haltin"], "did you mean 'gmr_no_halting'"),
-        (["?", "--seed", "7"], r"gmr gsm_hard pool seed 7 of preset smoke is not finished; run it with `snakemake"),
+        (["?", "--seed", "7"], r"gmr gsm_hard pool seed 7 of preset smoke is not finished; make it with `snakemake"),
     ],
 )
 def test_a_mistake_is_refused(trained: Path, words: list[str], message: str) -> None:

@@ -193,7 +193,7 @@ def test_without_the_log_the_decisions_are_still_shown(run: Path) -> None:
     [
         (["gmr", "gsm_hard", "q9"], "has no question 'q9' among its 3; one that it has is 'q"),
         (["cot", "gsm_hard"], "cot has the rows qwen-2.5-14B, qwen-2.5-32B; name one by --backbone"),
-        (["gmr", "math"], "of preset embedded is not finished; run it with `snakemake --cores all results/"),
+        (["gmr", "math"], "of preset embedded is not finished; make it with `snakemake --cores all results/"),
         (["gmr", "gsm_hard", "q0", "--wrong"], "--wrong and --errors are for the list"),
     ],
 )
@@ -321,6 +321,8 @@ def test_hostile_texts_come_back_as_they_are_and_equal_results_make_equal_bytes(
 def test_what_cannot_be_exported_is_one_line(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match="nothing of masrouter is finished in preset embedded"):
         export("--method", "masrouter")
+    with pytest.raises(UserError, match=r"unknown method 'gmrr'; did you mean 'gmr'\?"):
+        export("--method", "gmrr")
     find = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "inspect_ai" else find(name))
     with pytest.raises(UserError, match=r"inspect_ai is not installed; pip install -e '\.\[inspect\]' adds it"):

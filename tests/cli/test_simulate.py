@@ -29,6 +29,7 @@ def test_a_server_is_quick_and_faultless_unless_told_otherwise(monkeypatch: pyte
         ("127.0.0.1", 8000, ServerBehaviour(None, None, 0.0)),
         ("::1", 81, ServerBehaviour(engine, read(FAULTS, Faults), 0.5)),
     ]
+    assert "65535" in simulate("smoke", "--port", "99999999").output
     with pytest.raises(UserError, match="preset paper asks real servers"):
         simulate("paper")
     with pytest.raises(UserError, match=r"faults\.yaml: cannot be read"):

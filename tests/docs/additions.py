@@ -49,16 +49,14 @@ def add(folder: Path, path: str, new: Mapping[str, Any]) -> None:
 
 
 def suite(folder: Path, *sections: str) -> Path:
-    """Copy the suite and add two methods, the router of the README, and what sections of the page add."""
+    """Copy the suite and add two methods and what sections of the page add."""
     copied_suite(folder)
+    (folder / "my").mkdir()
     for name, program in zip(METHODS, programs("A method"), strict=True):
-        (folder / "baselines" / f"{name}.py").write_text(program)
+        (folder / "my" / f"{name}.py").write_text(program)
         entry = re.search(rf"^    {name}:\n(?:      .*\n)+", section("A method"), re.MULTILINE)
         assert entry
-        add(folder, "config/methods.yaml", yaml.safe_load(entry[0]))
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (folder / "baselines" / "length_router.py").write_text(re.findall(r"```python\n(.*?)```", readme, re.DOTALL)[0])
-    add(folder, "config/methods.yaml", yaml.safe_load(re.findall(r"`(length_router: .*)`", readme)[0]))
+        add(folder, "my/methods.yaml", yaml.safe_load(entry[0]))
     for path, new in (one for name in sections for one in fragments(name)):
         add(folder, path, new)
     (folder / "harness" / "benchmarks" / "weekdays.py").write_text(programs("A benchmark")[1])

@@ -48,12 +48,11 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = {
         "majority": "qwen-2.5-14B",
         "best_backbone": "pool",
-        "length_router": "pool",
         "single": BACKBONE,
     }
     cells = [f"cell --method {name} --benchmark gsm_hard --backbone {row}" for name, row in where.items()]
-    few = {"benchmarks": "[gsm_hard]", "limit": "{train: 4, test: 6}"}
-    methods = f"[single, length_router, {', '.join(additions.METHODS)}]"
+    few = {"benchmarks": "[gsm_hard]", "limit": "{train: 4, test: 6}", "extra": "my/methods.yaml"}
+    methods = f"[single, {', '.join(additions.METHODS)}]"
     commands = ["data --benchmark gsm_hard", "calibration", *cells]
     gmr(suite, "smoke", commands, backbones=f"[qwen-2.5-14B, {BACKBONE}]", methods=methods, **few)
     gmr(suite, "smoke", ["report main_table"], backbones=f"[{BACKBONE}]", methods="[single]", **few)
@@ -68,9 +67,6 @@ def rows(suite: Path, cell: str, table: str) -> list[dict[str, Any]]:
 def test_methods_from_outside_are_files_and_entries(ran: Path) -> None:
     calls = rows(ran, "majority/gsm_hard/qwen-2.5-14B", "calls")
     assert [call["slot"] for call in calls] == [0, 1, 2] * 6
-    backbones = [call["backbone"] for call in rows(ran, "length_router/gsm_hard/pool", "calls")]
-    assert len(backbones) == 6
-    assert set(backbones) <= {"qwen-2.5-14B", BACKBONE}
     cell = "best_backbone/gsm_hard/pool"
     facts = orjson.loads((ran / "results/smoke/cells" / cell / "seed0/run.json").read_bytes())
     accuracy = [row["value"] for row in rows(ran, cell, "training") if row["measure"] == "accuracy"]

@@ -1,7 +1,6 @@
 # What the rules share. The inputs of each rule are a function of cli/inputs.py; here they become inputs of Snakemake.
 import os
 import re
-import sys
 
 from snakemake.exceptions import WorkflowError
 from snakemake.io import ancient
@@ -29,11 +28,10 @@ def load_preset(name):
 
 
 try:
-    METHODS, ARTEFACTS = suite.methods(), registry.artefacts()
-    suite.check_presets([config["preset"]])
-    load_preset(config["preset"])
+    METHODS = suite.methods(load_preset(config["preset"]).extra)
+    ARTEFACTS = registry.artefacts()
 except UserError as error:
-    sys.exit(f"error: {error}")
+    raise WorkflowError(str(error)) from None
 parent.prepare_jobs()
 
 

@@ -1,6 +1,7 @@
 import math
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -113,6 +114,38 @@ def test_an_entry_takes_over_what_it_does_not_say_itself(folder: Path) -> None:
     assert known["child"] == known["base"].model_copy(update={"key": "child", "title": "Child", "config": both})
     assert known["last"].config == {"epochs": {"math": 1}, "halting": False}
     assert (known["last"].module, known["last"].rows, known["last"].trained) == ("gmr", "large", True)
+
+
+def test_a_file_of_further_methods_joins_those_of_the_project(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    extra = tmp_path / "my" / "methods.yaml"
+    (tmp_path / "my" / "routers").mkdir(parents=True)
+    for name in ("__init__", "short"):
+        (tmp_path / "my" / "routers" / f"{name}.py").touch()
+    further = {
+        "short": {"module": "routers.short", "title": "Short", "rows": "pool", "routing": False},
+        "deep": {"extends": "gmr", "title": "Deep", "config": {"max_depth": 9}},
+    }
+    extra.write_text(yaml.safe_dump(further, sort_keys=False))
+    preset = config.preset("smoke", {"extra": str(extra)})
+    assert preset.methods == (*config.preset("smoke").methods, "short", "deep")
+    assert config.preset("smoke", {"extra": str(extra), "methods": ["deep"]}).methods == ("deep",)
+    known = config.methods(preset.extra)
+    assert known["deep"].config == {**known["gmr"].config, "max_depth": 9}
+    flags = [(config_hash.declared(preset, Cell(key, "gsm_hard", "pool", 0))) for key in ("short", "deep")]
+    assert [(run["multi_agent"], run["routing"]) for run in flags] == [(None, False), (True, True)]
+    assert "short" not in config.methods()
+    edit(tmp_path, "my/methods.yaml", gmr=further["deep"])
+    with pytest.raises(UserError, match=r"gmr is in config/methods\.yaml already; rename it"):
+        config.preset("smoke", {"extra": str(extra)})
+
+
+def test_flags_of_the_papers_methods_are_the_papers() -> None:
+    known = config.methods()
+    for key, published in load().methods.items():
+        assert (known[key].multi_agent, known[key].routing) == (published.multi_agent, published.routing), key
 
 
 def test_a_preset_that_is_unknown_or_empty_is_one_line(folder: Path) -> None:

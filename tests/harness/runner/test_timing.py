@@ -171,6 +171,6 @@ async def test_real_servers_are_asked_where_they_are(place: Path) -> None:
 async def test_a_pass_with_too_many_failed_questions_is_none() -> None:
     items, method, failing = questions(30), Repeat(), Client(lambda backbone, request: FAILED)
     with pytest.raises(UserError, match="attempts failed"):
-        await timing.answer_all(method, items, runtime(failing, limit=0.05), 4)
-    found = await timing.answer_all(method, items, runtime(failing, limit=1.0), 4)
+        await timing.answer_all(method, items, runtime(failing, limit=0.05), 4, "cell")
+    found = await timing.answer_all(method, items, runtime(failing, limit=1.0), 4, "cell")
     assert [one.item for one in found] == list(items)

@@ -1,0 +1,30 @@
+"""A router, to be changed: it sends long questions to the last backbone of the pool, the others to the first."""
+
+from harness.agents.prompts import question_prompt
+from harness.agents.trajectory import Context
+from harness.benchmarks.items import Item
+from harness.files import Declaration
+from harness.runner.method import Setting
+
+
+class Config(Declaration):
+    """Fields of ``config`` in the entry of the method."""
+
+    words: int = 60  # of a question above which it is long
+
+
+class Router:
+    """A row of a table: any object with a coroutine ``solve``."""
+
+    def __init__(self, setting: Setting, config: Config) -> None:
+        self.pool, self.words = list(setting.pool), config.words
+
+    async def solve(self, item: Item, context: Context) -> str:
+        """Return the answer to a question; models are asked through the context alone."""
+        backbone = self.pool[-1 if len(item.question.split()) > self.words else 0]
+        return (await context.ask(backbone, question_prompt("", context.rules, item))).text
+
+
+def build(setting: Setting, config: Config) -> Router:
+    """Build the method for a row, a benchmark and a seed."""
+    return Router(setting, config)

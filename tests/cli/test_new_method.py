@@ -1,0 +1,68 @@
+"""A method of one's own beside the checkout: begun by a command, run by Snakemake, noticed when changed, bundled."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.bundle import pack, unpack
+from harness.errors import UserError
+from harness.runner import config
+from tests.command import gmr
+from tests.planning import checkout, plans
+
+TABLE = "reports/smoke/main_table.md"
+RUN = ["extra=my/methods.yaml", "methods=[second, first]", "benchmarks=[gsm_hard]", "limit={test: 3}"]
+WORDS = [TABLE, "--config", *RUN]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Return a folder with two new methods and a table of them."""
+    folder = checkout(tmp_path_factory.mktemp("new") / "place")
+    with contextlib.chdir(folder):
+        for name in ("first", "second"):
+            assert f"extra=my/methods.yaml methods='[single, gmr, {name}]'" in gmr("new", "method", name).output
+        for name in ("first", "gmr", "json", "no-name"):
+            with pytest.raises(UserError, match="choose another name"):
+                gmr("new", "method", name)
+        config.methods.cache_clear()  # The file has changed since it was read.
+        subprocess.run([sys.executable, "-m", "snakemake", "--cores", "2", *WORDS], check=True, capture_output=True)
+    before = [*sys.path]
+    yield folder
+    sys.path[:] = before
+    config.methods.cache_clear()
+
+
+def test_its_rows_have_flags_and_the_order_of_the_run(place: Path) -> None:
+    rows = [line.split(" | ") for line in (place / TABLE).read_text().splitlines() if line.startswith("| ")]
+    assert [row[:4] for row in rows[2:]] == [[f"| {name}", "LLM Pool", "○", "●"] for name in ("second", "first")]
+
+
+def test_it_is_run_again_where_its_code_changed_and_only_then(place: Path) -> None:
+    module = place / "my" / "first.py"
+    text = module.read_text()
+    module.write_text(text.replace("> self.words", ">= self.words"))
+    ((_, changed),) = plans(place, [WORDS])
+    module.write_text(text)
+    ((_, unchanged),) = plans(place, [WORDS])
+    assert [line for line in changed.splitlines() if " seed " in line] == [
+        "cell first gsm_hard pool seed 0: Updated input files"
+    ]
+    assert "Nothing to be done" in unchanged
+
+
+def test_a_bundle_has_its_program_and_needs_no_other(place: Path, tmp_path: Path) -> None:
+    with contextlib.chdir(place):
+        assert "of 3 right" in gmr("show", "first", "gsm_hard", "--preset", "smoke").output
+        pack("smoke", tmp_path / "run.tar.zst", questions=True)
+    manifest = unpack(tmp_path / "run.tar.zst", tmp_path / "unpacked")
+    assert manifest["methods"] == ["my/first.py", "my/methods.yaml", "my/second.py"]
+    (place / "my").rename(tmp_path / "gone")
+    ((_, planned),) = plans(place, [["--directory", str(tmp_path / "unpacked"), TABLE]])
+    assert "to do: 1 job" in planned, planned
