@@ -10,7 +10,7 @@ from statistics import fmean
 from harness.benchmarks import Benchmark, benchmark
 from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import Prepared, read
-from harness.errors import UserError
+from harness.errors import UserError, making
 from harness.files import digest
 from harness.llm.backbones import Backbone
 from harness.runner import config, config_hash, layout
@@ -72,12 +72,10 @@ class Plan:
         if cell is None:
             return None
         entry, folder = config.methods(self.preset.extra)[cell.method], layout.cell(self.preset.name, cell)
+        if not (run := folder / "run.json").exists():
+            problem = f"{self.cell} has to meet the cost or the depth of {cell}, which is not finished"
+            raise UserError(problem, making(run))
         cost = f"cost_{entry.compared_cost}"
-        if not (folder / "run.json").exists():
-            raise UserError(
-                f"{self.cell} has to meet the cost or the depth of {cell}, which is not finished; make that first: "
-                f"`snakemake --cores all {folder / 'run.json'}`"
-            )
         rows = list(read_rows(folder / "items.parquet", [cost, "depth"]))
         return Matched(cell.method, fmean(row[cost] for row in rows), fmean(row["depth"] for row in rows))
 

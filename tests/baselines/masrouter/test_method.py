@@ -46,6 +46,7 @@ def test_the_released_values_are_the_defaults_and_each_variant_changes_what_its_
     assert [setting(benchmark=key).of_benchmark(config.kappa) for key in KEYS] == [100, 200, 400, 200, 500]
     assert [setting(benchmark=key).epochs(config.epochs) for key in KEYS] == [5, 5, 10, 10, 10]
     changes = {
+        "masrouter_greedy": {},
         "masrouter_untrained": {"epochs": {"default": 0}},
         "masrouter_all_tests": {"visible_tests": "all"},
         "masrouter_kappa_20": {"kappa": {"default": 20}},
