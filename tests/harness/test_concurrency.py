@@ -86,7 +86,7 @@ async def test_one_who_gave_up_is_left_out_and_takes_nothing_from_the_others() -
     assert tasks[1].cancelled()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.integers(0, 4), max_size=30), st.integers(1, 7))
 def test_everyone_gets_the_own_result_whatever_the_moment(turns: list[int], most: int) -> None:
     doubling = Doubling()

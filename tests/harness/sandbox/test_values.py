@@ -71,7 +71,7 @@ messages = st.recursive(
 
 
 @given(st.binary(max_size=64) | messages.map(lambda message: json.dumps(message).encode()))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_message(content: bytes) -> None:
     assert is_harmless(content)
 

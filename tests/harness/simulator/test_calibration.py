@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from harness.benchmarks import benchmark
@@ -31,7 +30,6 @@ from .samples import Questions, mini, request_for, word_problems
 
 POOL = ["llama-3.2-3B", "llama-3.1-8B", "mistral-nemo-12B", "qwen-2.5-14B", "qwen-2.5-32B"]
 # Other work on the machine must not decide whether a property holds.
-relaxed = hypothesis_settings(deadline=None)
 
 
 @pytest.mark.parametrize(("key", "items"), [("gsm_hard", word_problems(300)), ("humaneval", mini("humaneval", 160))])
@@ -83,7 +81,6 @@ def test_lengths_reproduce_the_published_cost(settings: Settings, backbones: dic
     assert borrowed == {key: pytest.approx(loan.factor * mean) for key, mean in lender.items()}
 
 
-@relaxed
 @given(st.floats(20, 2000), st.floats(0.1, 0.6), st.lists(st.integers(0, 15), min_size=1, max_size=5))
 def test_location_gives_the_wanted_mean(mean: float, sd: float, floors: list[int]) -> None:
     normal = np.random.default_rng(0).standard_normal(20000)
@@ -148,7 +145,6 @@ async def test_wrong_programs_fail_and_the_deceptive_ones_are_known() -> None:
 LETTERS = st.text(st.sampled_from("ab .?\n"), max_size=80)
 
 
-@relaxed
 @given(st.lists(LETTERS.filter(str.strip), min_size=1, max_size=8), LETTERS, LETTERS, st.data())
 def test_the_longest_known_question_of_a_text_is_found(
     questions: list[str], before: str, after: str, data: st.DataObject

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 from hypothesis import example, given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from harness.simulator import tokens
 
 
-@hypothesis_settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=300), st.integers(0, 40))
 @example("a\x1cb\x85c\u2028d\u00a0e", 3)
 @example("e\u0301 \u0301x 漢字 and [SEP]glued [MASK]", 5)
