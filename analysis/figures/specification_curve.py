@@ -33,7 +33,7 @@ _SHADE = "#E3EFE3"
 _PUBLISHED: Mapping[str, Any] = {"color": "black", "linewidth": 0.8, "linestyle": "--"}
 _MARKER, _MARKER_TAKEN, _MARKER_SIZE = "o", "D", 3.5
 # Panels a line; heights in lines of the list of readings, and the inches of one.
-_ACROSS, _KEY, _ABOVE, _TITLE, _LINE = 2, 1, 9, 4, 0.125
+_ACROSS, _KEY, _ABOVE, _TITLE, _LINE = 2, 1, 8, 4, 0.11
 _TITLE_LETTERS = 48
 
 
@@ -91,7 +91,8 @@ def _estimates(panel: Axes, key: str, points: pd.DataFrame) -> None:
         panel.axhline(points["published"].dropna().iloc[0], **_PUBLISHED, zorder=1)
     panel.set_ylim(*limits)
     panel.set_ylabel("% saved" if conclusion.unit == "%" else conclusion.unit, fontsize=SMALL)
-    panel.set_title(textwrap.fill(conclusion.says, _TITLE_LETTERS), fontsize=SMALL + 1, loc="left")
+    title = textwrap.fill(conclusion.says, _TITLE_LETTERS, break_on_hyphens=False)
+    panel.set_title(title, fontsize=SMALL + 1, loc="left")
     panel.tick_params(labelsize=SMALL, bottom=False, labelbottom=False)
 
 
