@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 
 from analysis import notes
 from analysis.claims.declaration import Region
-from analysis.figure import SMALL, Figure, bars
+from analysis.figure import PAGE, SMALL, Figure, bars
 from analysis.source import Source
 from analysis.specification import CONCLUSIONS, TAKEN, read_curve
 
@@ -33,8 +33,8 @@ _SHADE = "#E3EFE3"
 _PUBLISHED: Mapping[str, Any] = {"color": "black", "linewidth": 0.8, "linestyle": "--"}
 _MARKER, _MARKER_TAKEN, _MARKER_SIZE = "o", "D", 3.5
 # Panels a line; heights in lines of the list of readings, and the inches of one.
-_ACROSS, _KEY, _ABOVE, _TITLE, _LINE = 2, 1, 9, 4, 0.125
-_TITLE_LETTERS = 48
+_ACROSS, _KEY, _ABOVE, _TITLE, _LINE = 2, 1, 8, 4, 0.11
+_TITLE_LETTERS = 40
 
 
 def build(source: Source) -> Figure:
@@ -47,7 +47,7 @@ def build(source: Source) -> Figure:
         label="specification-curve",
         **notes.describe_run(curve.results, " ".join([_CAPTION, *curve.left_out()])),
         draw=functools.partial(_draw, panels, heights),
-        inches=(7.8, 1.7 + _LINE * (_KEY + sum(heights) + _TITLE * len(heights))),
+        inches=(PAGE, 1.7 + _LINE * (_KEY + sum(heights) + _TITLE * len(heights))),
         frame=curve.points,
     )
 
@@ -91,7 +91,8 @@ def _estimates(panel: Axes, key: str, points: pd.DataFrame) -> None:
         panel.axhline(points["published"].dropna().iloc[0], **_PUBLISHED, zorder=1)
     panel.set_ylim(*limits)
     panel.set_ylabel("% saved" if conclusion.unit == "%" else conclusion.unit, fontsize=SMALL)
-    panel.set_title(textwrap.fill(conclusion.says, _TITLE_LETTERS), fontsize=SMALL + 1, loc="left")
+    title = textwrap.fill(conclusion.says, _TITLE_LETTERS, break_on_hyphens=False)
+    panel.set_title(title, fontsize=SMALL + 1, loc="left")
     panel.tick_params(labelsize=SMALL, bottom=False, labelbottom=False)
 
 
