@@ -41,8 +41,8 @@ COLUMNS = (
 )
 #: One part of a claim, judged: those of the columns in which there is something to say.
 Part: TypeAlias = dict[str, Any]
-#: What a part of a claim asks for, and the spread of its value.
-Asked: TypeAlias = tuple[Region, Joint | Spread]
+#: What a part of a claim requires, and the spread of its value.
+Evidence: TypeAlias = tuple[Region, Joint | Spread]
 # Sums of decimal fractions differ from what is printed by less than this, however they are added up.
 _FUZZ = 1e-9
 
@@ -71,15 +71,15 @@ def primary_tail(claims: Sequence[Claim]) -> float:
 
 def _is_measured(parts: Sequence[Part]) -> bool:
     """Return whether every part of a claim has an interval."""
-    return all("asked" in part for part in parts)
+    return all("evidence" in part for part in parts)
 
 
 def _rank(parts: Sequence[Part], tests: int) -> int:
     """Return the smallest k for which a claim is decided at k / ``tests`` of the risk; more than all where at none."""
-    asked, outcome = [part["asked"] for part in parts], parts[0]["claim_outcome"]
+    evidence, outcome = [part["evidence"] for part in parts], parts[0]["claim_outcome"]
     shares = range(1, tests + 1)
     return 1 + bisect.bisect_left(
-        shares, True, key=lambda share: outcome != UNDECIDED and outcome_of(asked, TAIL * share / tests) == outcome
+        shares, True, key=lambda share: outcome != UNDECIDED and outcome_of(evidence, TAIL * share / tests) == outcome
     )
 
 
@@ -105,7 +105,7 @@ def _judge(claim: Claim, run: Run, frame: pd.DataFrame, tail: float) -> list[Par
     outcomes = {part.get("jointly", part["outcome"]) for part in parts}
     outcome = next(outcome for outcome in VERDICTS if outcome in outcomes)
     if claim.primary and _is_measured(parts):
-        outcome = outcome_of([part["asked"] for part in parts], tail)
+        outcome = outcome_of([part["evidence"] for part in parts], tail)
     # Simulated backbones say nothing of the paper.
     is_simulated = run.simulated and outcome in (FAILS, UNDECIDED, HOLDS)
     whole = {
@@ -175,7 +175,7 @@ def _in_run(
     if math.isinf(low.at) and math.isinf(high.at):
         return part | {"outcome": UNDECIDED, "reason": "no interval: no question moves the value"}
     outcome, jointly = (decide(region, *interval(joint, tail)) for tail in (TAIL, TAIL / parts))
-    part |= {"low": low.at, "high": high.at, "outcome": outcome, "asked": (region, joint)}
+    part |= {"low": low.at, "high": high.at, "outcome": outcome, "evidence": (region, joint)}
     words = _deciding(region, outcome, low, high)
     if outcome == FAILS != jointly:
         part["jointly"] = UNDECIDED
@@ -219,13 +219,15 @@ def identity(cells: Sequence[FinishedCell]) -> Part:
     }
 
 
-def outcome_of(asked: Sequence[Asked], tail: float = TAIL) -> Any:
+def outcome_of(evidence: Sequence[Evidence], tail: float = TAIL) -> Any:
     """Return the outcome of a claim by all its parts, with intervals that miss at ``tail``; of many samples, of each.
 
     It holds where every part does, and does not where one does not after Bonferroni's correction over the parts.
     """
-    holds = np.all([decide(region, *interval(spread, tail)) == HOLDS for region, spread in asked], axis=0)
-    fails = np.any([decide(region, *interval(spread, tail / len(asked))) == FAILS for region, spread in asked], axis=0)
+    holds = np.all([decide(region, *interval(spread, tail)) == HOLDS for region, spread in evidence], axis=0)
+    fails = np.any(
+        [decide(region, *interval(spread, tail / len(evidence))) == FAILS for region, spread in evidence], axis=0
+    )
     return np.where(fails, FAILS, np.where(holds, HOLDS, UNDECIDED))[()]
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.claims.declaration import Claim
 from analysis.claims.joint import spreads
-from analysis.claims.judge import FAILS, HOLDS, Asked, of_part, outcome_of
+from analysis.claims.judge import FAILS, HOLDS, Evidence, of_part, outcome_of
 from analysis.claims.measured import Measured, asked_by, seeds_of
 from analysis.claims.numbers import AbsentError, Ordered, Printed, Value
 from analysis.claims.samples import SAMPLED, Design, Variation, draw, published_questions
@@ -77,12 +77,12 @@ def chances(
         frame = draw(known, design, variation, min(_BLOCK, samples - start), block=start)
         for claim in known:
             tail = primary_tail if claim.primary else TAIL
-            outcomes[claim.key] += outcome_of(list(_asked(claim, frame)), tail).tolist()
+            outcomes[claim.key] += outcome_of(list(_evidence(claim, frame)), tail).tolist()
     return {key: Chance(*(each.count(name) / samples for name in (HOLDS, FAILS))) for key, each in outcomes.items()}
 
 
-def _asked(claim: Claim, frame: pd.DataFrame) -> Iterator[Asked]:
-    """Yield what each part of a claim asks for, with the spread of its value in every sample."""
+def _evidence(claim: Claim, frame: pd.DataFrame) -> Iterator[Evidence]:
+    """Yield what each part of a claim requires, with the spread of its value in every sample."""
     for arguments in claim.parts():
         plain = Measured(frame)
         claim.quantity(plain, *arguments)

@@ -144,7 +144,7 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
 
 def _add_chances(judged: Sequence[Sequence[Part]], claims: Sequence[Claim], run: Run, source: Source) -> None:
     """Add to each claim that was measured how probable it was to be reproduced by a run of this size."""
-    by_key = {parts[0]["claim"]: parts for parts in judged if all("asked" in part for part in parts)}
+    by_key = {parts[0]["claim"]: parts for parts in judged if all("evidence" in part for part in parts)}
     measured = [claim for claim in claims if claim.key in by_key]
     if not measured:
         return

@@ -211,7 +211,7 @@ class _Entry:
         """Return the cost of each question, shape (samples, trainings, questions); its mean is the published one."""
         deviation, correlation = self.variation.cost_deviation, self.variation.cost_methods
         between = self.variation.cost_trainings * self._is_trained
-        moves = between * self._random("training").standard_normal((*self._shape[:2], 1))
+        moves = between * self._random("training cost").standard_normal((*self._shape[:2], 1))
         logs = deviation * self._latent("cost", correlation, correlation) + moves - (deviation**2 + between**2) / 2
         costs: Array = self._truth / published_questions()[self.benchmark] * np.exp(logs)
         return costs

@@ -18,7 +18,7 @@ from analysis.table import NOT_RUN, Table, entries, lay_out
 
 #: The usual aim of a plan.
 POWER = 0.8
-_CORRELATION, _PERCENT = "{:.2f}", "{:.0f}"
+_PERCENT = "{:.0f}"
 
 
 def build(source: Source, claims: Sequence[Claim] = CLAIMS, samples: int = SAMPLES) -> Table:
