@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from harness.agents.prompts import question_prompt
@@ -29,19 +28,16 @@ class Config(Declaration):
     style: Cue
 
 
-@dataclass(frozen=True)
 class ChainOfThought:
     """One backbone, one call, one instruction to reason."""
 
-    backbone: str
-    style: Cue
+    def __init__(self, setting: Setting, config: Config) -> None:
+        self._backbone, self._style = setting.one_backbone, config.style
 
     async def solve(self, item: Item, context: Context) -> str:
         """Return the reply to the instruction, the rules and the question."""
-        prompt = question_prompt(INSTRUCTIONS[self.style], context.rules, item)
-        return (await context.ask(self.backbone, prompt, Turn(style=self.style))).text
+        prompt = question_prompt(INSTRUCTIONS[self._style], context.rules, item)
+        return (await context.ask(self._backbone, prompt, Turn(style=self._style))).text
 
 
-def build(setting: Setting, config: Config) -> ChainOfThought:
-    """Return the method for one backbone."""
-    return ChainOfThought(setting.one_backbone, config.style)
+build = ChainOfThought

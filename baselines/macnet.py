@@ -15,7 +15,7 @@ from harness.agents.prompts import Record, team_prompt
 from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
-from harness.errors import unknown
+from harness.errors import check_names
 from harness.files import Declaration
 from harness.llm.request import Kind, Message, Turn
 from harness.runner.method import Setting
@@ -186,26 +186,6 @@ class Exchange:
         return reply.text
 
 
-async def run(exchange: Exchange) -> str:
-    """Run each node once its predecessors have delivered; return the solution of the leaf, or of all leaves merged."""
-    graph = exchange.graph
-    solutions = [""] * len(graph.nodes)
-    delivered = [asyncio.Event() for _ in graph.nodes]
-
-    async def deliver(node: int) -> None:
-        for predecessor in graph.predecessors[node]:
-            await delivered[predecessor].wait()
-        received = [solutions[predecessor] for predecessor in graph.predecessors[node]]
-        refined = await gather(exchange.refine(solution, node, edge) for edge, solution in enumerate(received))
-        candidates = refined or [await exchange.solve(node)]
-        solutions[node] = candidates[0] if len(candidates) == 1 else await exchange.merge(candidates, node)
-        delivered[node].set()
-
-    await gather(deliver(node) for node in graph.nodes)
-    final = [solutions[leaf] for leaf in graph.leaves]
-    return final[0] if len(final) == 1 else await exchange.merge(final, len(graph.nodes))
-
-
 class Config(Declaration):
     """Settings of MacNet."""
 
@@ -213,21 +193,32 @@ class Config(Declaration):
     agents: PositiveInt = 6  # nodes of the graph
 
 
-@dataclass(frozen=True)
 class MacNet:
-    """Agents of one backbone on a graph."""
+    """Agents of one backbone on a graph; UserError if critics have no rules for the domain."""
 
-    backbone: str
-    graph: Graph
-    checks: str
+    def __init__(self, setting: Setting, config: Config) -> None:
+        check_names("domain of critics", [setting.domain], CHECKS, "baselines/macnet.py")
+        self._backbone, self._checks = setting.one_backbone, CHECKS[setting.domain]
+        self._graph = graph_of(config.topology, config.agents)
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Return the solution of the last node, or the one merged from all leaves."""
-        return await run(Exchange(self.graph, self.backbone, self.checks, item, context))
+        """Run each node once its predecessors have delivered; return the solution of the leaf, or all leaves merged."""
+        graph, exchange = self._graph, Exchange(self._graph, self._backbone, self._checks, item, context)
+        solutions = [""] * len(graph.nodes)
+        delivered = [asyncio.Event() for _ in graph.nodes]
+
+        async def deliver(node: int) -> None:
+            for predecessor in graph.predecessors[node]:
+                await delivered[predecessor].wait()
+            received = [solutions[predecessor] for predecessor in graph.predecessors[node]]
+            refined = await gather(exchange.refine(solution, node, edge) for edge, solution in enumerate(received))
+            candidates = refined or [await exchange.solve(node)]
+            solutions[node] = candidates[0] if len(candidates) == 1 else await exchange.merge(candidates, node)
+            delivered[node].set()
+
+        await gather(deliver(node) for node in graph.nodes)
+        final = [solutions[leaf] for leaf in graph.leaves]
+        return final[0] if len(final) == 1 else await exchange.merge(final, len(graph.nodes))
 
 
-def build(setting: Setting, config: Config) -> MacNet:
-    """Return the method for one backbone; UserError if critics have no rules for the domain."""
-    if setting.domain not in CHECKS:
-        raise unknown("domain of critics", setting.domain, CHECKS, "baselines/macnet.py")
-    return MacNet(setting.one_backbone, graph_of(config.topology, config.agents), CHECKS[setting.domain])
+build = MacNet

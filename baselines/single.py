@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from harness.agents.prompts import question_prompt
 from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
@@ -15,17 +13,15 @@ class Config(Declaration):
     """Settings of Single LLM: none."""
 
 
-@dataclass(frozen=True)
 class SingleLLM:
     """One backbone, one call."""
 
-    backbone: str
+    def __init__(self, setting: Setting, config: Config) -> None:
+        self._backbone = setting.one_backbone
 
     async def solve(self, item: Item, context: Context) -> str:
         """Return the reply to the bare question."""
-        return (await context.ask(self.backbone, question_prompt("", context.rules, item))).text
+        return (await context.ask(self._backbone, question_prompt("", context.rules, item))).text
 
 
-def build(setting: Setting, config: Config) -> SingleLLM:
-    """Return the method for one backbone."""
-    return SingleLLM(setting.one_backbone)
+build = SingleLLM

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from harness.agents.activation import act
 from harness.agents.prompts import Record, team_prompt
 from harness.agents.trajectory import Context, Decision
 from harness.benchmarks.items import Item
-from harness.llm.request import Message, Turn
+from harness.llm.request import Turn
 
 Array = NDArray[np.float64]
 
@@ -25,11 +24,6 @@ AGGREGATOR_INSTRUCTION = (
     "commit to the single most reliable answer; where nothing they stored convinces you, answer on your own."
 )
 NOTHING_STORED = "No stored records: none of your colleagues' contributions was kept."
-
-
-def aggregator_prompt(rules: str, item: Item, records: Sequence[Record]) -> tuple[Message, ...]:
-    """Return the final prompt: the question and the stored records, or a line that says there are none."""
-    return team_prompt((AGGREGATOR_INSTRUCTION, rules), item, records, "" if records else NOTHING_STORED)
 
 
 class GatedRollout:
@@ -54,9 +48,10 @@ class GatedRollout:
         self.trace = Trace(question, tuple(self._steps), state.log_prob.item())
         # Of equally frequent backbones the first: a Counter keeps the order of first sight.
         [(backbone, _)] = Counter(self._pool.backbones[step.backbone].key for step in self._steps).most_common(1)
+        closing = "" if self._stored else NOTHING_STORED
         reply = await context.ask(
             backbone,
-            aggregator_prompt(context.rules, item, self._stored),
+            team_prompt((AGGREGATOR_INSTRUCTION, context.rules), item, self._stored, closing),
             Turn("aggregate"),
             step=len(self._steps) + 1,
             purpose="aggregate",

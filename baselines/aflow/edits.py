@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import count
 from typing import Annotated, Any, Literal, get_args
 
@@ -121,17 +122,13 @@ def _replacements(parent: Workflow, domain: str) -> Iterator[dict[str, Any]]:
 
 
 def _removals(parent: Workflow, domain: str) -> Iterator[dict[str, Any]]:
-    removable = [id_ for id_ in parent.ids if _is_removable(id_, parent, domain)]
+    removable = []
+    for id_ in parent.ids:
+        with suppress(InvalidWorkflowError):
+            apply(Remove(id=id_), parent, domain)
+            removable.append(id_)
     if removable:
         yield _object({"kind": {"const": "remove"}, "id": {"enum": removable}})
-
-
-def _is_removable(id_: str, parent: Workflow, domain: str) -> bool:
-    try:
-        apply(Remove(id=id_), parent, domain)
-    except InvalidWorkflowError:
-        return False
-    return True
 
 
 def _nodes(id_: str, earlier: Sequence[Node], operators: Sequence[Operator], domain: str) -> Iterator[dict[str, Any]]:
@@ -148,17 +145,17 @@ def _nodes(id_: str, earlier: Sequence[Node], operators: Sequence[Operator], dom
             {
                 "id": {"const": id_},
                 "operator": {"enum": names},
-                "inputs": _list_of(inputs),
+                "inputs": {
+                    "type": "array",
+                    "items": {"enum": inputs},
+                    "minItems": 1,
+                    "maxItems": min(len(inputs), MOST_INPUTS),
+                },
                 **({"instruction": {"type": "string"}} if takes_instruction else {}),
                 "repeat": {"type": "integer", "minimum": 1, "maximum": MOST_REPEATS},
                 "when": _condition(with_status),
             }
         )
-
-
-def _list_of(names: Sequence[str]) -> dict[str, Any]:
-    most = min(len(names), MOST_INPUTS)
-    return {"type": "array", "items": {"enum": list(names)}, "minItems": 1, "maxItems": most}
 
 
 def _condition(nodes: Sequence[str]) -> dict[str, Any]:

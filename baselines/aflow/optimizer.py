@@ -107,14 +107,13 @@ def _parent(parent: Round) -> str:
 
 
 def _experience(parent: Round, children: Sequence[Round]) -> Iterator[str]:
+    lines = ["Edits of this workflow that were tried, each of them forbidden now:"]
+    for child in children:
+        result = f"score {parent.score:.2f} % before, {child.score:.2f} % after"
+        verdict = "better" if child.success else "no better"
+        lines.append(f"- {child.edit}: {child.modification} ({result}, {verdict})")
     if children:
-        tried = [f"- {child.edit}: {child.modification} ({_result(parent, child)})" for child in children]
-        yield "\n".join(["Edits of this workflow that were tried, each of them forbidden now:", *tried])
-
-
-def _result(parent: Round, child: Round) -> str:
-    verdict = "better" if child.success else "no better"
-    return f"score {parent.score:.2f} % before, {child.score:.2f} % after, {verdict}"
+        yield "\n".join(lines)
 
 
 def _failures(failures: Sequence[tuple[Item, Failure]]) -> Iterator[str]:

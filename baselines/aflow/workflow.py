@@ -101,11 +101,6 @@ class Node(Declaration):
         """Earlier nodes among the inputs."""
         return tuple(name for name in self.inputs if name != QUESTION)
 
-    @property
-    def refers_to(self) -> frozenset[str]:
-        """Earlier nodes among the inputs and in the condition."""
-        return frozenset(self.sources) | ({self.when.node} if self.when else set())
-
 
 class Workflow(RootModel[Many[Node]], frozen=True):
     """Nodes in the order of execution; in JSON, a list."""
@@ -143,7 +138,7 @@ class Workflow(RootModel[Many[Node]], frozen=True):
         reached = {self.nodes[-1].id}
         for node in reversed(self.nodes):
             if node.id in reached:
-                reached |= node.refers_to
+                reached |= {*node.sources, *([node.when.node] if node.when else [])}
         return frozenset(reached)
 
 

@@ -139,11 +139,6 @@ class NumberOfAgents(nn.Module):
         return self.max_agents * torch.sigmoid(self.head(self.vae.direction(question, noise)).flatten())
 
 
-def team_size(n_f: float, max_agents: int) -> int:
-    """Return N, n_f to the nearest whole number, within 1 and ``max_agents``."""
-    return min(max(round(n_f), 1), max_agents)
-
-
 # Choose an index for each row, by name of the decision, number of the agent (0: the team) and log-probabilities, shape
 # (n, choices).
 Choose = Callable[[str, int, Tensor], Sequence[int]]
@@ -198,7 +193,7 @@ class Router(nn.Module):
         q, noise = _stack(questions, noises)
         projected = self.classifier.project(q)
         n_f = self.number(q.unsqueeze(1), noise.number)
-        agents = torch.tensor([team_size(number, self.max_agents) for number in n_f.tolist()])
+        agents = torch.tensor([min(max(round(number), 1), self.max_agents) for number in n_f.tolist()])
         log_modes, mode, mode_direction = self._mode(q, noise, choose)
         context = torch.cat([projected, mode_direction], dim=1)
         roles, log_roles, history = self._roles(context, agents, noise, choose)

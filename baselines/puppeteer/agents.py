@@ -172,7 +172,8 @@ def with_preamble(item: Item) -> Item:
 def turn_prompt(action: Action, item: Item, rules: str, path: Path) -> Messages:
     """Return the prompt of an agent: a new conversation, or its earlier one with the work as it is now."""
     records = history(path)
-    task = _program_task(action, item)
+    # In the user message, because the second call of a conversation asks for something else.
+    task = "" if action.kind != "program" else COMPUTE if item.code is None else IMPLEMENT
     earlier = _dialog(action, path)
     if earlier:
         return (*earlier, Message("user", _blocks(AGAIN, task, render_records(records))))
@@ -208,16 +209,6 @@ def answer_in(text: str) -> str | None:
         return f"\\boxed{{{box}}}"
     lines: Sequence[str] = [line for line in after_answer_is(text) if line]
     return lines[-1] if lines else None
-
-
-def _program_task(action: Action, item: Item) -> str:
-    """Return what a programmer is asked to write, empty for other agents.
-
-    It goes into the user message because the second call of a conversation asks for something else.
-    """
-    if action.kind != "program":
-        return ""
-    return COMPUTE if item.code is None else IMPLEMENT
 
 
 def _blocks(*blocks: str) -> str:
