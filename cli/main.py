@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def main(program: Callable[[], None] = app) -> None:
     """Run a program of commands: one line for a user's mistake, status 2; else, in a job, the lines that matter."""
-    # How a sum is divided among threads shows in its last digits (harness.concurrency.use_one_thread).
+    # How a sum is divided among threads shows in its last digits.
     os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     # Retries of the hub's client would be a hundred lines; the one line that counts is ours.
     os.environ.setdefault("HF_HUB_VERBOSITY", "critical")

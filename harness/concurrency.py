@@ -1,4 +1,4 @@
-"""Coroutines run together: gathered, shared, batched, so many at a time; and one thread for the numerical libraries."""
+"""Coroutines run together: gathered, shared, batched, so many at a time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,6 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 Value = TypeVar("Value")
 Result = TypeVar("Result")
-
-
-def use_one_thread() -> None:
-    """Let torch, imported later, compute with one thread: how a sum is divided shows in the last digits of results."""
-    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"
 
 
 def processors() -> int:
@@ -39,13 +33,10 @@ async def gather(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 class InFlight(Generic[T]):
-    """Running tasks by key, each shared by all callers that ask for its result; its length is their number."""
+    """Running tasks by key, each shared by all callers that ask for its result."""
 
     def __init__(self) -> None:
         self._tasks: dict[bytes, asyncio.Task[T]] = {}
-
-    def __len__(self) -> int:
-        return len(self._tasks)
 
     def __contains__(self, key: bytes) -> bool:
         return key in self._tasks

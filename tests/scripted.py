@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
-from harness.agents.trajectory import Context
+from harness.agents.trajectory import TEST, Context
 from harness.benchmarks.items import Item
 from harness.llm.backbones import Backbone, Generation
 from harness.llm.request import Reply, Request, Sampling
@@ -55,8 +56,11 @@ def context(item: Item, client: Any, rules: str = "", **equipment: Any) -> Conte
 
     Texts are their own answers unless an extractor is given.
     """
-    bare = {"code_tools": None, "embeddings": None, "extract": lambda item, text: text}
-    return Context(item, client, backbones(), rules, **{**bare, **equipment})
+    episode, extract = equipment.pop("episode", TEST), equipment.pop("extract", lambda item, text: text)
+    bare = {"backbones": backbones(), "code_tools": None, "embeddings": None, "seed": 0, "greedy": False}
+    benchmark = SimpleNamespace(output_rules=rules, extract=extract)
+    runtime: Any = SimpleNamespace(**{"client": client, "benchmark": benchmark, **bare, **equipment})
+    return Context(item, runtime, episode)
 
 
 def setting(backbone: str = "small", **changes: Any) -> Setting:

@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
 from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools, programs
-from harness.agents.prompts import RECORDS_HEADER, Record, agent_prompt
+from harness.agents.prompts import HINTS_HEADER, RECORDS_HEADER, Record, team_prompt
 from harness.agents.roles import Output, Role
 from harness.agents.trajectory import Context
 from harness.benchmarks.extraction import after_answer_is, fenced_blocks, last_box
@@ -59,13 +59,15 @@ async def act(
     the second reply, else the only one with the output of the tool; empty where a call failed for good (D-GMR-11).
     Raises UserError if the sandbox is broken or an endpoint is gone.
     """
-    hints: tuple[str, ...] = ()
+    hints = ""
     if role.sees == "test_feedback":
         records = await gather(_with_feedback(record, item, context) for record in records)
     elif role.sees == "numeric_hints":
-        hints = await candidates(records, context.code_tools)
+        answers = await candidates(records, context.code_tools)
+        hints = f"{HINTS_HEADER} {'; '.join(answers)}" if answers else ""
     formats = formats or Formats(context.rules)
-    prompt = agent_prompt(role, formats.first, item, records, hints, note=note, header=header)
+    system = (role.description, role.instruction, note, formats.first)
+    prompt = team_prompt(system, item, records, hints, header=header)
     turn = Turn(
         kind=_KIND_OF_FIRST_CALL.get(role.output, "solve"),
         style=style or ("direct" if role.output == "text" else "step_by_step"),

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from harness.agents.roles import Role
 from harness.benchmarks.items import Item
 from harness.llm.request import Message
 
@@ -28,22 +27,6 @@ class Record(NamedTuple):
 def question_prompt(instruction: str, rules: str, item: Item) -> tuple[Message, ...]:
     """Return one user message: an instruction, which may be empty, the output rules, the question."""
     return (Message("user", _blocks(instruction, rules, f"Question:\n{item.question}")),)
-
-
-def agent_prompt(
-    role: Role,
-    rules: str,
-    item: Item,
-    records: Sequence[Record] = (),
-    hints: Sequence[str] = (),
-    *,
-    note: str = "",
-    header: str = RECORDS_HEADER,
-) -> tuple[Message, ...]:
-    """Return the prompt of a role: role, note, output rules; question, contributions, candidate answers."""
-    candidates = f"{HINTS_HEADER} {'; '.join(hints)}" if hints else ""
-    system = (role.description, role.instruction, note, rules)
-    return team_prompt(system, item, records, candidates, header=header)
 
 
 def team_prompt(

@@ -7,12 +7,13 @@ published implementation of the catalogue, because the paper adopts it without d
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from harness.errors import unknown
+from harness.errors import check_names
 from harness.files import Declaration, Line, read_entries
 
 CATALOGUE = Path(__file__).with_name("roles.yaml")
@@ -74,16 +75,13 @@ def catalogue() -> tuple[Role, ...]:
     return load(CATALOGUE)
 
 
-def role(key: str) -> Role:
-    """Return the role with a key such as ``"Math/Inspector"``; UserError that names the nearest if there is none."""
-    roles = {role.key: role for role in catalogue()}
-    if key not in roles:
-        raise unknown("role", key, roles, "harness/agents/roles.yaml")
-    return roles[key]
+@functools.cache
+def by_key() -> Mapping[str, Role]:
+    """Return all roles by keys such as ``"Math/Inspector"``."""
+    return {role.key: role for role in catalogue()}
 
 
 def by_domain(domain: str) -> tuple[Role, ...]:
     """Return the roles of a domain, sorted by key; UserError if there is no such domain."""
-    if domain not in DOMAINS:
-        raise unknown("domain", domain, DOMAINS, "harness/agents/roles.yaml")
+    check_names("domain", [domain], DOMAINS, "harness/agents/roles.yaml")
     return tuple(role for role in catalogue() if role.domain == domain)

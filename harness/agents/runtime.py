@@ -81,22 +81,11 @@ class Runtime:
     embeddings: Embeddings
     seed: int
     errors: ErrorShare
-    greedy: bool = False  # every call takes the most probable tokens, whatever a method asks
+    greedy: bool = False  # every call takes the most probable tokens, whatever a method asks (D-GEN-2)
 
     def context(self, item: Item, episode: Episode = TEST) -> Context:
         """Return a context for one attempt at a question."""
-        return Context(
-            item,
-            self.client,
-            self.backbones,
-            self.benchmark.output_rules,
-            code_tools=self.code_tools,
-            embeddings=self.embeddings,
-            extract=self.benchmark.extract,
-            seed=self.seed,
-            episode=episode,
-            greedy=self.greedy,
-        )
+        return Context(item, self, episode)
 
     async def attempt(self, solve: Solve, item: Item, episode: Episode = TEST) -> Answered:
         """Solve a question and grade it; UserError if too many have failed, or the sandbox or an endpoint is gone."""

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.agents import rng
 from harness.benchmarks.items import Item, Verdict
-from harness.llm.backbones import Backbone
-from harness.llm.client import ChatClient
 from harness.llm.request import GREEDY, Message, Reply, Request, Sampling, Turn
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from harness.agents.code_tools import CodeTools
-    from harness.llm.encoder import Embeddings
+    from harness.agents.runtime import Runtime
 
 
 class Episode(NamedTuple):
@@ -127,29 +124,12 @@ class Context:
     Calls and decisions are recorded in an order that neither latency nor concurrency can change.
     """
 
-    def __init__(
-        self,
-        item: Item,
-        client: ChatClient,
-        backbones: Mapping[str, Backbone],
-        rules: str,
-        *,
-        code_tools: CodeTools,
-        embeddings: Embeddings,
-        extract: Callable[[Item, str], str | None],
-        seed: int = 0,
-        episode: Episode = TEST,
-        greedy: bool = False,
-    ) -> None:
+    def __init__(self, item: Item, runtime: Runtime, episode: Episode = TEST) -> None:
         self.item = item
-        self.rules = rules  # output rules of the benchmark
-        self.code_tools = code_tools
-        self._client = client
-        self._backbones = backbones
-        self._embeddings = embeddings
-        self._extract = extract
-        self._greedy = greedy  # every call takes the most probable tokens, whatever a method asks (D-GEN-2)
-        self._key = (str(seed), str(episode.epoch), str(episode.rollout), item.benchmark, item.id)
+        self.rules = runtime.benchmark.output_rules
+        self.code_tools = runtime.code_tools
+        self._runtime = runtime
+        self._key = (str(runtime.seed), str(episode.epoch), str(episode.rollout), item.benchmark, item.id)
         self._calls: list[Call] = []
         self._replies: list[Reply] = []
         self._decisions: list[Decision] = []
@@ -177,9 +157,9 @@ class Context:
         backbone recommends (D-GEN-2). At 0, equal prompts get equal replies, and each use is charged. Above 0, unless a
         ``draw`` is given, every call is an independent sample fixed by seed, question, episode, step, purpose and slot.
         """
-        model = self._backbones[backbone]
+        model = self._runtime.backbones[backbone]
         sampling = model.sampling if temperature is None else Sampling(temperature)
-        if self._greedy:
+        if self._runtime.greedy:
             sampling, draw = GREEDY, 0
         if draw is None:
             # Servers take a seed of 31 bits.
@@ -196,7 +176,7 @@ class Context:
             response_format=response_format,
             metadata=turn,
         )
-        reply = await self._client.complete(backbone, request)
+        reply = await self._runtime.client.complete(backbone, request)
         call = Call(
             step=step,
             purpose=purpose,
@@ -228,14 +208,15 @@ class Context:
 
     async def embed(self, text: str) -> NDArray[np.float32]:
         """Return the sentence embedding of a text, shape (384,), of unit length."""
-        encoded = await self._embeddings.embed(text)
+        embeddings = self._runtime.embeddings
+        encoded = await embeddings.embed(text)
         self._embedded += 1
-        self._truncated += encoded.tokens > self._embeddings.encoder.max_tokens
+        self._truncated += encoded.tokens > embeddings.encoder.max_tokens
         return encoded.vector
 
     def extract(self, text: str) -> str | None:
         """Return the answer that the benchmark's extractor finds in a text, or None."""
-        return self._extract(self.item, text)
+        return self._runtime.benchmark.extract(self.item, text)
 
     def uniform(self, step: int, name: str, slot: int = 0) -> float:
         """Return a number strictly between 0 and 1, fixed by seed, question, episode and decision."""

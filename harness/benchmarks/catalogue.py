@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Literal
 
 from annotated_types import MinLen
 
 from harness.benchmarks.base import Benchmark
-from harness.errors import UserError, unknown
+from harness.errors import UserError, check_names
 from harness.files import ROOT, Declaration, Many, Sha256, read_entries
 
 CONFIG = ROOT / "config" / "benchmarks.yaml"
@@ -48,15 +47,13 @@ class BenchmarkEntry(Declaration):
 
 def keys() -> tuple[str, ...]:
     """Return the keys of all declared benchmarks, in the order of the file."""
-    return tuple(_entries(CONFIG))
+    return tuple(_entries())
 
 
 def entry(key: str) -> BenchmarkEntry:
     """Return the entry of a benchmark; raise UserError if there is none, or the file is faulty."""
-    entries = _entries(CONFIG)
-    if key not in entries:
-        raise unknown("benchmark", key, entries, "config/benchmarks.yaml")
-    return entries[key]
+    check_names("benchmark", [key], _entries(), "config/benchmarks.yaml")
+    return _entries()[key]
 
 
 @functools.cache
@@ -72,5 +69,5 @@ def benchmark(key: str) -> Benchmark:
 
 
 @functools.cache
-def _entries(path: Path) -> Mapping[str, BenchmarkEntry]:
-    return read_entries(path, BenchmarkEntry)
+def _entries() -> Mapping[str, BenchmarkEntry]:
+    return read_entries(CONFIG, BenchmarkEntry)

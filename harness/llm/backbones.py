@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import MinLen
 from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
-from harness.errors import unknown
+from harness.errors import check_names
 from harness.files import AsWritten, Declaration, Distinct, Line, Text, Word, read_entries
 from harness.llm.request import REPLY_TOKENS, Message, Sampling
 
@@ -129,8 +129,7 @@ def _weight_sets(path: Path) -> Mapping[str, _Weights]:
 def with_weights(backbones: Mapping[str, Backbone], path: Path, weights: str) -> dict[str, Backbone]:
     """Return the backbones that have a weight set, with it; UserError if the file at ``path`` does not declare it."""
     declared = _weight_sets(path)
-    if weights not in declared:
-        raise unknown("weight set", weights, declared, str(path))
+    check_names("weight set", [weights], declared, str(path))
     weight_set = declared[weights]
     changes: dict[str, Any] = {"weights": f"{weight_set.key} ({weight_set.description})"}
     if weight_set.stand_in:

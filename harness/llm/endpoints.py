@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from harness.errors import UserError, unknown
+from harness.errors import UserError, check_names
 from harness.files import Declaration, Distinct, Word, read
 from harness.llm.backbones import Price
 
@@ -96,8 +96,7 @@ def choose(entries: Mapping[str, Endpoint], backbones: Iterable[str], where: str
     endpoints: dict[str, Endpoint] = {}
     first: dict[str, str] = {}
     for backbone in backbones:
-        if backbone not in entries:
-            raise unknown("endpoint for backbone", backbone, entries, where)
+        check_names("endpoint for backbone", [backbone], entries, where)
         endpoint = endpoints[backbone] = entries[backbone]
         for url in endpoint.urls:
             other = first.setdefault(url, backbone)

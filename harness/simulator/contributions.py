@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness.agents.prompts import EXAMPLES_RUN, HINTS_HEADER
-from harness.agents.roles import Role, catalogue
+from harness.agents.roles import Role, by_key
 from harness.benchmarks import Benchmark
 from harness.benchmarks.items import Item
 from harness.files import Declaration
@@ -99,7 +99,7 @@ def read(messages: Sequence[Message], turn: Turn, index: QuestionIndex) -> Readi
                 _, start, end = question[1]
                 text = f"{text[:start]}\n{text[end:]}"
             contributions += [Contribution(record, is_own=False) for record in records(text)]
-    return Reading(None if question is None else question[1][0], turn, _roles().get(turn.role), contributions)
+    return Reading(None if question is None else question[1][0], turn, by_key().get(turn.role), contributions)
 
 
 def records(text: str) -> list[str]:
@@ -111,11 +111,6 @@ def records(text: str) -> list[str]:
             starts.append(match.span())
     ends = [*(start for start, _ in starts[1:]), len(text)]
     return [text[body:end].strip() for (_, body), end in zip(starts, ends, strict=False)]
-
-
-@functools.cache
-def _roles() -> Mapping[str, Role]:
-    return {role.key: role for role in catalogue()}
 
 
 class Stance(NamedTuple):

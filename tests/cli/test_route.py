@@ -12,7 +12,7 @@ import pytest
 
 from cli.route import Restored, restore
 from gmr.config import Config, pool_of
-from harness.agents.trajectory import Context, Trajectory
+from harness.agents.trajectory import Trajectory
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import read
@@ -28,7 +28,7 @@ from tests.cli.trained import BACKBONES, REPLY, TRAINED, VARIANT, Backbones, set
 from tests.command import gmr
 from tests.fake_encoder import FakeEncoder
 from tests.harness.llm.logged import calls_of
-from tests.scripted import ScriptedClient
+from tests.scripted import ScriptedClient, context
 
 
 def route(*words: str, at: tuple[str, ...] = ("--benchmark", "gsm_hard")) -> str:
@@ -95,9 +95,9 @@ def _walked_by_hand(item: Item) -> Trajectory:
 
     async def walked() -> Trajectory:
         async with Embeddings(FakeEncoder(), Cache(Path("by-hand.sqlite"))) as embeddings:
-            equipment: dict[str, Any] = {"code_tools": _Idle(), "embeddings": embeddings, "extract": None}
-            context = Context(item, client, setting().pool, rules, **equipment)  # type: ignore[arg-type]
-            return context.close(await router.solve(item, context))
+            equipment = {"backbones": setting().pool, "code_tools": _Idle(), "embeddings": embeddings}
+            its_context = context(item, client, rules, **equipment)
+            return its_context.close(await router.solve(item, its_context))
 
     return asyncio.run(walked())
 

@@ -14,7 +14,7 @@ from gmr.method import GMR
 from gmr.policy import Snapshot, Step, Trace
 from gmr.rollout import GatedRollout
 from gmr.router import Router
-from harness.agents.roles import role
+from harness.agents.roles import by_key
 from harness.agents.trajectory import TEST, Episode, Trajectory
 from harness.benchmarks.items import Item
 from harness.runner.method import Matched
@@ -26,10 +26,8 @@ ROLES, BACKBONES = 7, 5
 SMALL, LARGE = 0, 1
 # Roles that need no tool; the third one has a second call.
 CRITIC, HISTORIAN, REFLECTOR, INSPECTOR = range(4)
-POOL = Pool(
-    tuple(map(role, ("Commonsense/Critic", "Commonsense/Historian", "Commonsense/Reflector", "Math/Inspector"))),
-    tuple(backbones().values()),
-)
+KEYS = ("Commonsense/Critic", "Commonsense/Historian", "Commonsense/Reflector", "Math/Inspector")
+POOL = Pool(tuple(by_key()[key] for key in KEYS), tuple(backbones().values()))
 PROFILES = [np.stack([embedding(member.profile) for member in part]) for part in (POOL.roles, POOL.backbones)]
 # The switches of the configuration, and the names of their draws in an evaluation and in the recorded decisions.
 MODULES = {

@@ -20,7 +20,7 @@ from baselines.masrouter.team import (
     profile,
     with_all_tests,
 )
-from harness.agents.roles import catalogue, role
+from harness.agents.roles import by_key, catalogue
 from harness.agents.trajectory import Episode, Trajectory
 from harness.benchmarks.items import CodeTask, Item
 from harness.benchmarks.prepare import load_items
@@ -95,7 +95,7 @@ async def test_what_every_agent_and_the_final_node_are_told_and_see(mode: str, a
     assert list(rounds) == list(ROLES[:agents])
     for slot, (name, requests) in enumerate(rounds.items()):
         assert len(requests) == (2 if mode == "Debate" else 1)
-        agent_role = role(f"Commonsense/{name}")
+        agent_role = by_key()[f"Commonsense/{name}"]
         blocks = [agent_role.description, agent_role.instruction, BY_NAME[mode].note, TEXTS[agent_role.output]]
         assert {request.messages[0].content for request in requests} == {"\n\n".join(filter(None, blocks))}
         earlier = SEES.get(mode, [[]] * 6)[slot]

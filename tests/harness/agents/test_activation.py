@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness.agents.activation import NO_ENTRY, act, appended, candidates
 from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools
 from harness.agents.prompts import HINTS_HEADER, RECORDS_HEADER, Record
-from harness.agents.roles import catalogue, role
+from harness.agents.roles import by_key, catalogue
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import CodeTask, Item
 from harness.errors import UserError
@@ -79,7 +79,7 @@ async def activate(
 ) -> tuple[str, ScriptedClient, Any]:
     client = ScriptedClient(*replies)
     its_context = context(item, client, "RULES", code_tools=code_tools)
-    text = await act(role(key), "small", item, records, its_context, step=3, **options)
+    text = await act(by_key()[key], "small", item, records, its_context, step=3, **options)
     return text, client, its_context.close(text)
 
 
@@ -91,7 +91,7 @@ def prompts(client: ScriptedClient) -> list[list[tuple[str, str]]]:
 @pytest.mark.parametrize("item", [CODE, MATHS], ids=["code", "maths"])
 async def test_the_calls_of_every_role(key: str, item: Item, code_tools: CodeTools) -> None:
     """Prompts, conversation and result of all roles on both kinds of benchmark, from the table alone."""
-    one = role(key)
+    one = by_key()[key]
     text, client, trajectory = await activate(key, item, code_tools, PROGRAM, "second", records=[PROSE, WORK])
 
     shown = WORK.text
@@ -158,10 +158,10 @@ async def test_a_note_a_header_and_a_second_call_from_outside(code_tools: CodeTo
     """A role of one call is given another; one with a second call of its own keeps that."""
     asked = {"note": "NOTE", "header": "HEADER", "second_call": "AGAIN", "slot": 2}
     plain, twice = "Math/Inspector", "Commonsense/Reflector"
-    for key, wanted in ((plain, "AGAIN"), (twice, role(twice).second_call)):
+    for key, wanted in ((plain, "AGAIN"), (twice, by_key()[twice].second_call)):
         text, client, trajectory = await activate(key, MATHS, code_tools, "one", "two", records=[PROSE], **asked)
         first, second = prompts(client)
-        system = f"{role(key).description}\n\n{role(key).instruction}\n\nNOTE\n\nRULES"
+        system = f"{by_key()[key].description}\n\n{by_key()[key].instruction}\n\nNOTE\n\nRULES"
         user = f"Question:\n{MATHS.question}\n\nHEADER\n\n[1] Planner:\nMultiply."
         assert first == [("system", system), ("user", user)]
         assert second == [*first, ("assistant", "one"), ("user", wanted)]

@@ -20,7 +20,7 @@ def test_what_is_not_declared_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(UserError, match="did you mean 'math'"):
         benchmark("maths")
     missing = catalogue.entry("math").model_copy(update={"key": "lost", "module": "harness.benchmarks.lost"})
-    monkeypatch.setattr(catalogue, "_entries", lambda path: {"lost": missing})
+    monkeypatch.setattr(catalogue, "_entries", lambda: {"lost": missing})
     with pytest.raises(UserError, match=r"harness\.benchmarks\.lost"):
         benchmark("lost")
 

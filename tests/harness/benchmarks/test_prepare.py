@@ -38,14 +38,14 @@ def write_mirror(folder: Path, key: str, records: list[dict[str, Any]]) -> Path:
 @pytest.fixture
 def pin(monkeypatch: pytest.MonkeyPatch) -> Pin:
     """Make the configuration expect the samples instead of upstream's data."""
-    real = catalogue._entries(catalogue.CONFIG)
+    real = catalogue._entries()
 
     def apply(key: str) -> None:
         items = benchmark(key).normalise(ALL[key])
         splits = {"official": benchmark(key).split(items, "official").checksum}
         expected = Expected(count=len(items), checksum=checksum(items), splits=splits)
         pinned = {**real, key: real[key].model_copy(update={"expected": expected})}
-        monkeypatch.setattr(catalogue, "_entries", lambda path: pinned)
+        monkeypatch.setattr(catalogue, "_entries", lambda: pinned)
 
     return apply
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.agents.roles import CATALOGUE, DOMAINS, by_domain, catalogue, load, role
+from harness.agents.roles import CATALOGUE, DOMAINS, by_domain, catalogue, load
 from harness.errors import UserError
 
 NAMES = {
@@ -31,9 +31,7 @@ def test_no_text_is_part_of_another() -> None:
     assert not [(a, b) for a, b in itertools.permutations(texts, 2) if a in b]
 
 
-def test_unknown_role_and_domain_name_the_nearest() -> None:
-    with pytest.raises(UserError, match=r"unknown role 'Math/Inspectr'.*'Math/Inspector'.*roles\.yaml"):
-        role("Math/Inspectr")
+def test_an_unknown_domain_names_the_nearest() -> None:
     with pytest.raises(UserError, match=r"unknown domain 'math'.*'Math'"):
         by_domain("math")
 

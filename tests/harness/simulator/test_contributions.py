@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from harness.agents.activation import act
 from harness.agents.code_tools import CodeTools
-from harness.agents.prompts import HINTS_HEADER, Record, agent_prompt, question_prompt
-from harness.agents.roles import Role, catalogue, role
-from harness.agents.trajectory import Context
+from harness.agents.prompts import HINTS_HEADER, Record, question_prompt, team_prompt
+from harness.agents.roles import Role, catalogue
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item
 from harness.llm.backbones import Backbone
@@ -20,6 +18,7 @@ from harness.llm.request import Message, Reply, Request, Turn
 from harness.sandbox import Limits, Sandbox
 from harness.simulator import SimulatedEndpoint
 from harness.simulator.contributions import QuestionIndex, Reading, read, records
+from tests.scripted import context
 
 from .samples import Questions, word_problems
 
@@ -34,8 +33,8 @@ def reading(*messages: Message, **told: str) -> Reading:
 
 def test_records_are_found_where_they_begin_in_turn() -> None:
     shown = [Record("Engineer", "First.\n\nStill first."), Record("Economist", "Second.")]
-    for hints in ((), ("1", "2")):
-        prompt = agent_prompt(role("Math/Engineer"), "RULES", ITEM, shown, hints)
+    for hints in ("", f"{HINTS_HEADER} 1; 2"):
+        prompt = team_prompt(("An engineer.", "RULES"), ITEM, shown, hints)
         assert [one.text for one in reading(*prompt).contributions] == [record.text for record in shown]
     assert records("Intro\n[1] A:\nx\n[3] not a record:\ny\n[2] B:\nz") == ["x\n[3] not a record:\ny", "z"]
     assert records("no records [1] here: none") == []
@@ -83,9 +82,9 @@ async def activate(
     code_tools: CodeTools,
 ) -> tuple[str, Asked]:
     client, its = Asked(endpoint), benchmark(item.benchmark)
-    equipment: dict[str, Any] = {"code_tools": code_tools, "embeddings": None, "extract": its.extract}
-    context = Context(item, client, backbones, its.output_rules, **equipment)  # type: ignore[arg-type]
-    return await act(one, BACKBONE, item, seen, context, step=1), client
+    equipment = {"backbones": backbones, "code_tools": code_tools, "extract": its.extract}
+    its_context = context(item, client, its.output_rules, **equipment)
+    return await act(one, BACKBONE, item, seen, its_context, step=1), client
 
 
 @pytest.mark.parametrize("key", ["math", "humaneval"])

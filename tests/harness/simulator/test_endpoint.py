@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.agents.prompts import Record, agent_prompt, team_prompt
-from harness.agents.roles import role
+from harness.agents.prompts import Record, team_prompt
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item
 from harness.llm.request import Message
@@ -101,7 +100,7 @@ def test_wrong_replies_often_copy_a_wrong_record(ask: Ask) -> None:
     copied = own = 0
     for item in word_problems(400):
         strange = repr(float(item.gold) * 7 + 3)
-        prompt = agent_prompt(role("Math/Engineer"), RULES, item, [Record("A", f"The answer is {strange}")])
+        prompt = team_prompt(("An engineer.", RULES), item, [Record("A", f"The answer is {strange}")])
         text = ask(asked(prompt, "llama-3.2-3B", role="Math/Engineer"))
         answer = benchmark("gsm_hard").extract(item, text)
         if answer is not None and not correct(item, text):

@@ -7,7 +7,7 @@ from statistics import correlation, fmean, pstdev
 
 import pytest
 
-from harness.agents.roles import role
+from harness.agents.roles import by_key
 from harness.benchmarks import benchmark
 from harness.simulator.contributions import Answers, Contribution, Reading, stances, weigh
 from harness.simulator.parameters import load_settings
@@ -37,11 +37,11 @@ def test_affinity_and_fit_have_the_stated_spread() -> None:
     assert abs(correlation(a, b)) < 0.07
     still = PARAMETERS.model_copy(update={"role_jitter_sd": 0.0})
     flat = PARAMETERS.model_copy(update={"role_fit": {}})
-    jitter = [role_fit(role("Math/Engineer"), "math", f"q{n}", flat) for n in range(2000)]
+    jitter = [role_fit(by_key()["Math/Engineer"], "math", f"q{n}", flat) for n in range(2000)]
     assert abs(pstdev(jitter) - PARAMETERS.role_jitter_sd) < 0.05
     assert role_fit(None, "mbpp", "q", PARAMETERS) == 0
-    assert role_fit(role("Code/BugFixer"), "mbpp", "q", still) == PARAMETERS.role_fit["Code"]["mbpp"]
-    assert role_fit(role("Code/BugFixer"), "a benchmark the table does not know", "q", still) == 0
+    assert role_fit(by_key()["Code/BugFixer"], "mbpp", "q", still) == PARAMETERS.role_fit["Code"]["mbpp"]
+    assert role_fit(by_key()["Code/BugFixer"], "a benchmark the table does not know", "q", still) == 0
 
 
 def test_the_pull_is_the_stated_equation() -> None:
