@@ -22,10 +22,9 @@ from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import note_served
 from harness.llm.request import Served
 from harness.runner import config_hash, layout
-from harness.runner.evaluation import evaluate, questions_in_flight
+from harness.runner.evaluation import evaluate, progress, questions_in_flight
 from harness.runner.method import build, settings_of
 from harness.runner.plan import Plan
-from harness.runner.progress import progress
 from harness.runner.results import write
 from harness.runner.setup import as_served, endpoints_of, is_simulated, open_runtime
 from harness.training.loop import CHECKPOINT, Training, delete_checkpoints

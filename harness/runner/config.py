@@ -15,16 +15,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from harness.benchmarks import catalogue
 from harness.errors import UserError, check_names, unknown
-from harness.files import (
-    ROOT,
-    Declaration,
-    Distinct,
-    Many,
-    Share,
-    check,
-    check_entries,
-    read_yaml,
-)
+from harness.files import ROOT, Declaration, Distinct, Many, Share, check, check_entries, read_yaml
 from harness.fingerprint import source_of
 from harness.llm import backbones as backbone_files
 from harness.llm import endpoints

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 from tqdm import tqdm
@@ -12,12 +15,15 @@ from harness.agents.runtime import Runtime
 from harness.agents.trajectory import Answered
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
+from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint
 from harness.runner.method import Method
-from harness.runner.progress import progress
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
+# Seconds between two lines of progress.
+INTERVAL_S = 10.0
 # Without a moving bar, because lines of many jobs follow one another.
 _LINE = "{desc}: {n_fmt}/{total_fmt} questions [{elapsed}<{remaining}]{postfix}"
 
@@ -72,3 +78,33 @@ def questions_in_flight(endpoints: Iterable[Endpoint]) -> int:
     """
     capacities = {url: endpoint.max_in_flight for endpoint in endpoints for url in endpoint.urls}
     return 2 * sum(capacities.values())
+
+
+@contextmanager
+def progress(client: ChatClient, done: Callable[[], str]) -> Iterator[None]:
+    """Log ``done()`` and the calls answered in the block, every ten seconds and, if there were any, at its end.
+
+    A timer sets the pace, because a call may take minutes on a slow server.
+    """
+    loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle
+    started, calls, tokens = loop.time(), client.calls_answered, client.tokens_written
+
+    def report_progress() -> None:
+        count = client.tokens_written - tokens
+        rate = count / max(loop.time() - started, 1e-9)
+        answered = client.calls_answered - calls
+        logger.info(f"{done()}, {answered:,} calls, {count:,} tokens written ({rate:,.0f}/s)")
+
+    def tick() -> None:
+        nonlocal timer
+        timer = loop.call_later(INTERVAL_S, tick)
+        report_progress()
+
+    timer = loop.call_later(INTERVAL_S, tick)
+    try:
+        yield
+        if client.calls_answered > calls:
+            report_progress()
+    finally:
+        timer.cancel()

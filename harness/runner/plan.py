@@ -11,9 +11,8 @@ from harness.benchmarks import Benchmark, benchmark
 from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import Prepared, read
 from harness.errors import UserError, making
-from harness.files import digest
 from harness.llm.backbones import Backbone
-from harness.runner import config, config_hash, layout
+from harness.runner import config, layout
 from harness.runner.config import Cell, MethodEntry, Preset
 from harness.runner.method import Matched, Setting
 from harness.runner.results import read_rows
@@ -46,11 +45,6 @@ class Plan:
     def seed(self) -> int:
         """Return the seed of all chance in the cell."""
         return self.cell.seed + self.method.seed_offset
-
-    @property
-    def config_hash(self) -> str:
-        """Return the hash of the cell's configuration."""
-        return digest(config_hash.of_cell(self.preset, self.cell))
 
     @property
     def setting(self) -> Setting:

@@ -9,8 +9,10 @@ from typing import Any, cast
 import orjson
 
 from harness.errors import UserError, making
+from harness.files import digest
 from harness.fingerprint import code_of
 from harness.llm.backbones import Backbone
+from harness.runner import config_hash
 from harness.runner.method import Method, build
 from harness.runner.plan import Plan
 from harness.training.loop import CHECKPOINT, checkpoint
@@ -29,7 +31,7 @@ def identity(plan: Plan) -> dict[str, Any]:
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise UserError(f"{path} is not that of a finished cell ({error!r})", making(path)) from error
     now = {
-        "config_hash": plan.config_hash,
+        "config_hash": digest(config_hash.of_cell(plan.preset, plan.cell)),
         "questions": (plan.data.checksum, plan.data.split_checksum, len(plan.test)),
         "code": code_of(plan.method.module),
     }

@@ -31,10 +31,9 @@ from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Reply, Request
 from harness.runner import config_hash, layout, reuse
-from harness.runner.evaluation import of_each
+from harness.runner.evaluation import of_each, progress
 from harness.runner.method import Method
 from harness.runner.plan import Plan
-from harness.runner.progress import progress
 from harness.runner.setup import endpoints_of, is_simulated, runtime_of, spending_of
 from harness.runner.simulation import simulated_endpoint
 from harness.sandbox import Sandbox

@@ -23,6 +23,7 @@ from harness.agents.trajectory import Answered, Context, Episode, Trajectory, ro
 from harness.benchmarks.items import Item
 from harness.concurrency import LongestFirstSemaphore
 from harness.files import write_atomically
+from harness.runner.layout import CHECKPOINT
 from harness.runner.results import CALLS, DECISIONS, read_rows, trajectory_rows, write_table
 from harness.training import checkpoint
 from harness.training.checkpoint import Checkpoint
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-CHECKPOINT = "trained.safetensors"
 # Mean entropy of a decision in nats below which its policy has settled on one option.
 COLLAPSED_ENTROPY = 0.1
 _CHECKPOINTS = "checkpoints"

@@ -11,8 +11,7 @@ import pytest
 from harness.agents.trajectory import Context
 from harness.benchmarks.items import Item
 from harness.llm.request import Message
-from harness.runner.evaluation import evaluate
-from harness.runner.progress import progress
+from harness.runner.evaluation import evaluate, progress
 from tests.fixtures import Client, questions, runtime, training
 from tests.harness.training.test_loop import Counter
 
@@ -23,8 +22,8 @@ SLOW = {"tokens": (100, 1000), "late": lambda number: 20}
 @pytest.fixture(autouse=True)
 def every_turn(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Log a line in every turn of the event loop."""
-    monkeypatch.setattr("harness.runner.progress.INTERVAL_S", 0.0)
-    caplog.set_level("INFO", "harness.runner.progress")
+    monkeypatch.setattr("harness.runner.evaluation.INTERVAL_S", 0.0)
+    caplog.set_level("INFO", "harness.runner.evaluation")
 
 
 class Chain:
