@@ -62,12 +62,11 @@ class Benchmark(abc.ABC):
         """Divide questions: ``"published"`` by the sizes that the paper's percentages imply, or ``"official"``."""
         return self._published_split(items) if kind == "published" else self._official_split(items)
 
-    def _published_split(self, items: Sequence[Item]) -> Split:
-        return share_split([item.id for item in items], self.key)
-
     def _official_split(self, items: Sequence[Item]) -> Split:
         # The benchmark's own test questions, with a fifth of them set aside for training.
         return share_split([item.id for item in items], self.key)
+
+    _published_split = _official_split
 
     def extract(self, item: Item, text: str, cut_off: bool = False) -> str | None:
         """Return the answer inside a model's text, None if there is none; accept any text.
