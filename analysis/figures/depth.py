@@ -9,12 +9,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
-from analysis import notes, sweeps
+from analysis import notes
 from analysis.figure import COLUMN, Figure, bars, looks
 from analysis.frames import COST, IDENTITY, MEASURED, UNIT
 from analysis.source import Source
 from analysis.statistics import mean
 from analysis.table import format_series, signed
+from analysis.tables.lambda_sweep import sweep
 
 _CAPTION = (
     "Accuracy (above) and cost of a question in 1e-4 of the paper's unit, without the aggregation (below), by the "
@@ -22,8 +23,8 @@ _CAPTION = (
     "was reached. The paper draws this figure without printing its points; it says that from φ = 6 to 10 "
     "accuracy gains less than a point while cost rises."
 )
-# The values of φ in the paper's figure.
-_PAPER = (2, 4, 6, 8, 10)
+#: By the most steps φ of a trajectory in the paper's figure.
+DEPTHS = {2: "gmr_depth_2", 4: "gmr_depth_4", 6: "gmr", 8: "gmr_depth_8", 10: "gmr_depth_10"}
 _COLUMNS = ["method", "benchmark", "max_depth", "published", *MEASURED, *COST, "mean_depth", *IDENTITY]
 
 
@@ -32,15 +33,14 @@ def build(source: Source) -> Figure:
     results = source.results()
     _, title = results.only_benchmark()
     depths = results.per_row(lambda cells: {"mean_depth": mean([cell.items["depth"] for cell in cells]).mean})
-    frame = sweeps.measured(results, sweeps.DEPTHS, "max_depth").join(depths)
+    frame = sweep(results, tuple(DEPTHS.values()), "max_depth").join(depths)
     # The published sentence about φ = 6 and 10 as measured, and what was not run.
     fractions = frame.set_index("max_depth")["fraction"]
     change = f" Here: {signed(100 * (fractions[10] - fractions[6]))} points." if {6, 10} <= set(fractions.index) else ""
-    lacking = ", ".join(f"{phi:g}" for phi in _PAPER if phi not in fractions.index)
-    sentences = change + (f" Not run: φ = {lacking}." if lacking else "")
+    lacking = ", ".join(str(phi) for phi in DEPTHS if phi not in fractions.index)
     return Figure(
         label="depth",
-        **notes.describe_run(results, _CAPTION + sentences),
+        **notes.describe_run(results, _CAPTION + change + (f" Not run: φ = {lacking}." if lacking else "")),
         draw=functools.partial(_draw, title, frame),
         inches=(COLUMN, 3.4),
         frame=frame.reset_index()[_COLUMNS],

@@ -9,10 +9,11 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure as Picture
 
-from analysis import notes, sweeps
+from analysis import notes
 from analysis.figure import COLUMN, EDGE, Figure, bars, draw_frontier, looks
 from analysis.frames import COST, IDENTITY, MEASURED, UNIT
 from analysis.source import Source
+from analysis.tables.lambda_sweep import by_weight
 
 # From the smallest weight on, the first hollow, so that points at the same place are all seen.
 _SIZES = {"gmr_lambda_10": 9, "gmr": 8, "gmr_lambda_50": 5}
@@ -27,7 +28,7 @@ _COLUMNS = ["method", "benchmark", "lambda_c", "published", *MEASURED, *COST, "o
 def build(source: Source) -> Figure:
     """Return a panel a benchmark; raises UserError for cells of other methods than those of the sweep."""
     results = source.results()
-    frame = sweeps.by_weight(results)
+    frame = by_weight(results)
     return Figure(
         label="lambda-frontier",
         **notes.describe_run(results, _CAPTION),

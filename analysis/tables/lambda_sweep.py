@@ -1,4 +1,7 @@
-"""GMR trained with different weights of cost: what each buys in accuracy, cost and steps (D-GMR-5)."""
+"""GMR trained with different weights of cost: what each buys in accuracy, cost and steps (D-GMR-5).
+
+It is one of the paper's sweeps, whose methods differ in one setting alone.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,18 @@ from statistics import fmean
 
 import pandas as pd
 
-from analysis import columns, notes, sweeps
+from analysis import columns, notes
 from analysis.columns import by_benchmark, entries, interval_of, stack_benchmarks
+from analysis.figure import on_frontier
 from analysis.finished_cells import TRAINING, FinishedCell
-from analysis.frames import COST, IDENTITY, MEASURED, QUESTIONS, Results
+from analysis.frames import COST, IDENTITY, MEASURED, QUESTIONS, Results, with_costs
 from analysis.source import Source
 from analysis.statistics import mean
 from analysis.table import NO, NOT_RUN, YES, Entry, Table
 from analysis.training_log import mean_of_updates, updates
+from harness.errors import UserError
 
+COST_WEIGHTS = ("gmr_lambda_10", "gmr", "gmr_lambda_50")  # λ_c
 _COLUMNS = [
     *("method", "lambda_c", "backbone", "benchmark", "benchmark_title", "depth", "depth_low", "depth_high", "frontier"),
     *("training_utility", "published", *COST, *MEASURED, "difference", *IDENTITY),
@@ -25,7 +31,7 @@ _COLUMNS = [
 def build(source: Source) -> Table:
     """Return a row a weight and benchmark, ascending; the utility of a training without its log is missing."""
     results = source.results()
-    frame = sweeps.by_weight(results).rename(columns={"on_frontier": "frontier"})
+    frame = by_weight(results).rename(columns={"on_frontier": "frontier"})
     sizes = pd.Series([QUESTIONS.get(key) for *_, key in frame.index], frame.index, dtype=float)
     frame = frame.assign(published_questions=sizes, total_scaled=frame["cost_per_query"] * sizes)
     frame = frame.join(results.per_row(_steps_and_utility))
@@ -43,6 +49,30 @@ def build(source: Source) -> Table:
         legend=_legend(results, frame),
         frame=frame.reset_index()[_COLUMNS],
     )
+
+
+def sweep(results: Results, names: Sequence[str], setting: str) -> pd.DataFrame:
+    """Return what a sweep of a setting (``lambda_c`` or ``max_depth``) measured, by benchmark and rising setting.
+
+    Raises UserError for a method not in ``names``.
+    """
+    foreign = sorted({method for method, *_ in results.cells_by_row} - set(names))
+    if foreign:
+        raise UserError(f"the sweep of {setting} was given the method {foreign[0]}; expected only {', '.join(names)}")
+    settings = {cell.run.method: cell.run.config[setting] for cell in results.cells}
+    # The paper prints no number of a sweep.
+    blank = dict.fromkeys(("published", "published_total", "published_questions"), float("nan"))
+    frame = with_costs(results.with_measured(pd.DataFrame(blank, index=results.measured.index)), results)
+    frame[setting] = [settings[method] for method, *_ in frame.index]
+    frame = frame.sort_values(setting)
+    return pd.concat([frame.xs(key, level="benchmark", drop_level=False) for key in results.benchmarks])
+
+
+def by_weight(results: Results) -> pd.DataFrame:
+    """Return the :func:`sweep` of λ_c, and which of its weights are ``on_frontier`` of their benchmark."""
+    frame = sweep(results, COST_WEIGHTS, "lambda_c")
+    best = [on_frontier(rows["cost_per_query"], rows["fraction"]) for _, rows in frame.groupby("benchmark")]
+    return frame.assign(on_frontier=pd.concat(best))
 
 
 def _steps_and_utility(cells: Sequence[FinishedCell]) -> dict[str, float]:

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from analysis import figure as drawing
-from analysis import sweeps
+from analysis.figures.depth import DEPTHS
 from analysis.finished_cells import read_all
 from analysis.frames import Results
 from analysis.table import NO, YES
+from analysis.tables.lambda_sweep import COST_WEIGHTS, sweep
 from harness.errors import UserError
 from tests.analysis.cells import title, verdicts
 from tests.analysis.reading import ablation, depth, lambda_frontier, lambda_sweep, paradigm, roles
@@ -83,14 +84,14 @@ def test_measured_savings_are_of_the_cost_of_a_question(write_cell: WriteCell) -
 
 @pytest.mark.parametrize(
     ("names", "setting", "expected"),
-    [(sweeps.COST_WEIGHTS, "lambda_c", [10, 20, 50]), (sweeps.DEPTHS, "max_depth", [2, 4, 6, 8, 10])],
+    [(COST_WEIGHTS, "lambda_c", [10, 20, 50]), (tuple(DEPTHS.values()), "max_depth", [2, 4, 6, 8, 10])],
 )
 def test_the_values_of_a_sweep_are_those_of_the_run(make: Any, names: Any, setting: str, expected: Any) -> None:
     as_declared = Results(read_all([make(name) for name in names]))
-    assert list(sweeps.measured(as_declared, names, setting)[setting]) == expected
+    assert list(sweep(as_declared, names, setting)[setting]) == expected
     # Whatever the configuration says by now.
     other = Results(read_all([make(names[0], seed=1, config={setting: 7})]))
-    assert list(sweeps.measured(other, names, setting)[setting]) == [7]
+    assert list(sweep(other, names, setting)[setting]) == [7]
 
 
 def weighed(utilities: Any) -> dict[str, Any]:
@@ -144,7 +145,7 @@ def test_accuracy_above_and_cost_below_by_depth(make: Any) -> None:
     """φ cents of cost a question; 2 of 4 right up to φ = 6, 3 beyond."""
     cells = [
         make(method, benchmark="math", cost_steps=phi / 100, depth=[1, 1, 2, 2], correct=[True, True, phi > 6, False])
-        for method, phi in zip(sweeps.DEPTHS, (2, 4, 6, 8, 10), strict=True)
+        for phi, method in DEPTHS.items()
     ]
     upper, lower = drawing.picture(depth(*cells).made).axes
     assert upper.lines[0].get_ydata() == pytest.approx([50, 50, 50, 75, 75])
