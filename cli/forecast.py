@@ -19,8 +19,7 @@ from pydantic import PositiveFloat
 
 from analysis.claims.judge import primary_tail
 from analysis.claims.measured import asked_by
-from analysis.claims.power import SEEDS, chances, design_of
-from analysis.claims.samples import Variation
+from analysis.claims.power import SEEDS, Variation, chances, design_of
 from analysis.claims.statements import CLAIMS
 from analysis.registry import Selection
 from cli.speed import Speed

@@ -22,13 +22,12 @@ from analysis.claims.judge import (
     primary_tail,
 )
 from analysis.claims.measured import Run, Seeds, seeds_of
-from analysis.claims.power import HOPELESS, chances, design_of
-from analysis.claims.samples import measure_variation
+from analysis.claims.power import HOPELESS, chances, design_of, measure_variation
 from analysis.claims.statements import CLAIMS
 from analysis.notes import settings
 from analysis.provenance import provenance
 from analysis.source import Source
-from analysis.table import DAGGER, NOT_RUN, Exhibit, csv, grid, number
+from analysis.table import DAGGER, NOT_RUN, Exhibit, csv, grid, number, provenance_text
 from analysis.table import md_escape as escape
 from analysis.timings import read_timings
 
@@ -189,8 +188,7 @@ def _markdown(report: ClaimsReport) -> str:
         output += [f"## {escape(section)}", "", *grid(heads, rows, left=len(heads))]
     output += [f"- {escape(note)}" for note in report.notes]
     if report.provenance:
-        origin = "; ".join(f"{name}: {value}" for name, value in report.provenance.items())
-        output += ["", f"Provenance: {escape(origin)}"]
+        output += ["", f"Provenance: {escape(provenance_text(report, full=True))}"]
     return "\n".join([*output, ""])
 
 

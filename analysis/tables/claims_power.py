@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
 from analysis import notes
+from analysis.claims import power
 from analysis.claims.declaration import Claim
 from analysis.claims.judge import CONSISTENT, judge, primary_tail
 from analysis.claims.measured import Run
-from analysis.claims.power import HOPELESS, SAMPLES, SEEDS, chances, design_of, why_unknown
-from analysis.claims.samples import Design, Variation, measure_variation
+from analysis.claims.power import Design, Variation
 from analysis.claims.statements import CLAIMS
+from analysis.columns import labels
 from analysis.source import Source
 from analysis.table import NOT_RUN, Table, entries, lay_out
 
@@ -21,11 +23,11 @@ POWER = 0.8
 _PERCENT = "{:.0f}"
 
 
-def build(source: Source, claims: Sequence[Claim] = CLAIMS, samples: int = SAMPLES) -> Table:
+def build(source: Source, claims: Sequence[Claim] = CLAIMS, samples: int = power.SAMPLES) -> Table:
     """Return a row a claim; correlations are those of finished cells of the main table, or stated if there is none."""
     run = Run(source.results().of_paper) if source.cells else Run()
-    variation = measure_variation(run.main_rows)
-    designs = {count: design_of(source.run, range(count)) for count in SEEDS}
+    variation = power.measure_variation(run.main_rows)
+    designs = {count: power.design_of(source.run, range(count)) for count in power.SEEDS}
     frame = chances_by_seeds(claims, designs, variation, samples)
     known = frame[frame["unknown"] == ""]
     groups = {
@@ -33,14 +35,18 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS, samples: int = SAMPL
             "Repr.": entries(100 * known[f"reproduced_{count}"], _PERCENT),
             "Contr.": entries(100 * known[f"contradicted_{count}"], _PERCENT),
         }
-        for count in SEEDS
+        for count in power.SEEDS
     }
     last = {("Seeds for 80 %", ""): {"": entries(known["seeds_for_power"], _PERCENT, NOT_RUN)}}
     caption = "How probable each verdict is, in percent, if every number of the paper is exactly true."
-    about = notes.describe_run(source.results(), caption) if source.cells else _without_run(source, caption)
+    origin = {"preset": source.run.name, "cells": "0"}
+    about: dict[str, Any] = {"caption": caption, "simulated": False, "provenance": origin}
+    if source.cells:
+        about = notes.describe_run(source.results(), caption)
+    rows = labels(known, "section", "claim", "paper_verdict")
     return Table(
         label="claims-power",
-        shown=lay_out(_labels(known), ("Claim", "In print"), {**groups, **last}),
+        shown=lay_out(rows, ("Claim", "In print"), {**groups, **last}),
         notes=tuple(_legend(frame, designs[1], variation, samples, primary_tail(claims))),
         frame=frame.assign(**variation._asdict()),
         **about,
@@ -59,32 +65,23 @@ def chances_by_seeds(
             "says": [claim.says for claim in claims],
             "primary": [claim.primary for claim in claims],
             "paper_verdict": [part["claim_paper_verdict"] for part in in_print],
-            "unknown": [why_unknown(claim) for claim in claims],
+            "unknown": [power.why_unknown(claim) for claim in claims],
         }
     )
     tail = primary_tail(claims)
     for count, design in designs.items():
-        by_claim = chances(claims, design, variation, primary_tail=tail, samples=samples)
+        by_claim = power.chances(claims, design, variation, primary_tail=tail, samples=samples)
         for place, name in enumerate(("reproduced", "contradicted")):
             frame[f"{name}_{count}"] = frame["claim"].map({key: chance[place] for key, chance in by_claim.items()})
     # With one seed an interval leaves out how far trainings differ, so that three may have less power than one.
-    enough = (
-        pd.DataFrame({count: frame[f"reproduced_{count}"] >= POWER for count in designs}).iloc[:, ::-1].cummin(axis=1)
-    )
-    frame["seeds_for_power"] = enough.iloc[:, ::-1].idxmax(axis=1).where(enough.any(axis=1)).astype(float)
+    falling = {count: frame[f"reproduced_{count}"] >= POWER for count in list(designs)[::-1]}
+    enough = pd.DataFrame(falling).cummin(axis=1).iloc[:, ::-1]
+    frame["seeds_for_power"] = enough.idxmax(axis=1).where(enough.any(axis=1)).astype(float)
     return frame.sort_values("primary", ascending=False, kind="stable")
-
-
-def _labels(known: pd.DataFrame) -> Iterator[tuple[str, str, str]]:
-    yield from known[["section", "claim", "paper_verdict"]].itertuples(index=False, name=None)
 
 
 def _seeds(count: int) -> str:
     return "1 seed" if count == 1 else f"{count} seeds"
-
-
-def _without_run(source: Source, caption: str) -> dict[str, object]:
-    return {"caption": caption, "simulated": False, "provenance": {"preset": source.run.name, "cells": "0"}}
 
 
 def _legend(frame: pd.DataFrame, design: Design, variation: Variation, samples: int, tail: float) -> Iterator[str]:
@@ -106,10 +103,10 @@ def _legend(frame: pd.DataFrame, design: Design, variation: Variation, samples: 
     )
     true = frame[(frame["unknown"] == "") & (frame["paper_verdict"] == CONSISTENT)]
     one = true["reproduced_1"]
-    expected = ", ".join(f"{true[f'reproduced_{count}'].sum():.1f} with {_seeds(count)}" for count in SEEDS)
+    expected = ", ".join(f"{true[f'reproduced_{count}'].sum():.1f} with {_seeds(count)}" for count in power.SEEDS)
     yield (
         f"Of the {len(true)} claims here that the paper's numbers support, so many are expected to be reproduced: "
-        f"{expected}. With one seed {(one < HOPELESS).sum()} have a chance below {100 * HOPELESS:.0f} %."
+        f"{expected}. With one seed {(one < power.HOPELESS).sum()} have a chance below {100 * power.HOPELESS:.0f} %."
     )
     reasons = frame.loc[frame["unknown"] != "", "unknown"].str.partition(":")[0].value_counts()
     yield f"Of {reasons.sum()} others nothing is known: {'; '.join(f'{n} {reason}' for reason, n in reasons.items())}."

@@ -17,13 +17,12 @@ from scipy.stats import multivariate_normal, norm
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from analysis.claims import samples
+from analysis.claims import power
 from analysis.claims.declaration import Claim, claim
 from analysis.claims.judge import FAILS, HOLDS, UNDECIDED, judge
 from analysis.claims.measured import Run, asked_by
 from analysis.claims.numbers import GMR, MASROUTER, Numbers, Printed, Row, Value
-from analysis.claims.power import chances, design_of, why_unknown
-from analysis.claims.samples import Design, Variation, measure_variation
+from analysis.claims.power import Design, Variation, chances, design_of, measure_variation, why_unknown
 from analysis.claims.statements import CLAIMS
 from analysis.finished_cells import FinishedCell, RunInfo
 from analysis.frames import Key
@@ -48,9 +47,9 @@ def cell_of(row: Row, benchmark: str, seed: int, correct: Sequence[bool], cost: 
 @cache
 def deviation_of_trainings(benchmark: str, right: float, correlation: float) -> float:
     """Return the deviation of the accuracy between trainings that questions do not explain."""
-    n, covariance = samples.published_questions()[benchmark], [[1, correlation], [correlation, 1]]
+    n, covariance = power.published_questions()[benchmark], [[1, correlation], [correlation, 1]]
     both = multivariate_normal.cdf([norm.ppf(right)] * 2, cov=covariance)
-    return math.sqrt(max(0.0, samples.training_variances()[benchmark] / 1e4 - (right - both) / n))
+    return math.sqrt(max(0.0, power.training_variances()[benchmark] / 1e4 - (right - both) / n))
 
 
 def made_run(claims: Sequence[Claim], design: Design, variation: Variation, random: np.random.Generator) -> Run:
@@ -65,7 +64,7 @@ def made_run(claims: Sequence[Claim], design: Design, variation: Variation, rand
         seeds, n = design.seeds[row], design.questions[benchmark]
         right, price = Printed().of("accuracy", row, benchmark) / 100, 1.0
         if (*key, "cost") in asked:
-            price = Printed().of("cost", row, benchmark) / samples.published_questions()[benchmark]
+            price = Printed().of("cost", row, benchmark) / power.published_questions()[benchmark]
         alone = random.normal(size=(2, len(seeds), n))
         latent, logs = np.sqrt(shares) * common[benchmark][:, np.newaxis] + np.sqrt(1 - shares) * alone
         varies = row in design.trained
@@ -109,21 +108,21 @@ def test_samples_have_the_paper_s_means_and_the_variation_that_is_measured_again
     stated = Variation(methods=0.6, trainings=0.7, cost_deviation=0.5, cost_methods=0.3)
     design = replace(design_of(EMBEDDED, range(3)), questions={"gsm_hard": 4000, "humaneval": 4000})
     rows = [BY_KEY["gsm_cheaper_than_full_history"], BY_KEY["on_the_frontier"]]
-    frame = samples.draw(rows, design, stated, 20, block=0)
+    frame = power.draw(rows, design, stated, 20, block=0)
     for (method, backbone, benchmark), measurements in frame.iterrows():
         for measure, measurement in measurements.dropna().items():
             truth = Printed().of(str(measure), (method, backbone), benchmark)
-            truth /= samples.published_questions()[benchmark] if measure == "cost" else 1
+            truth /= power.published_questions()[benchmark] if measure == "cost" else 1
             # Twenty samples of questions and of up to three trainings.
             assert measurement.whole.mean() == pytest.approx(truth, rel=0.06)
             assert measurement.without.mean() == pytest.approx(measurement.whole.mean())
     # At the paper's number of questions, what trainings and questions do together is what it prints.
-    both = samples.draw(
+    both = power.draw(
         [BY_KEY["humaneval_more_accurate_than_both"]], design_of(EMBEDDED, range(5)), stated, 100, block=0
     )
     for row in (GMR, MASROUTER):
         variance = both.at[(*row, "humaneval"), "accuracy"].whole.var(axis=1, ddof=1).mean()
-        assert variance == pytest.approx(samples.training_variances()["humaneval"], rel=0.25)
+        assert variance == pytest.approx(power.training_variances()["humaneval"], rel=0.25)
     random = np.random.default_rng(3)
     run = made_run(rows, design, stated._replace(trainings=0.6), random)
     again = measure_variation(run.main_rows)
