@@ -87,7 +87,8 @@ def of_learner(cell: FinishedCell, cost_weight: float, collapsed_entropy: float)
     utility = read_table(cell.folder / "items.parquet", ("utility",))["utility"]
     if utility.notna().all():
         measures["own_utility"] = float(utility.mean())
-    measures |= _of_memory(traces.read(cell))
+    rates = {name: ratio.value for name, ratio in traces.of_gates(cell).items() if name in MEASURES}
+    measures |= {name: value if name == "depth" else 100 * value for name, value in rates.items()}
     decisions = read_table(cell.folder / "decisions.parquet", ("name", "choice"))
     for name, module in _MODULES.items():
         shares = 100 * decisions.loc[decisions["name"] == name, "choice"].value_counts(normalize=True)
@@ -98,14 +99,6 @@ def of_learner(cell: FinishedCell, cost_weight: float, collapsed_entropy: float)
                 keys = sorted({*cell.run.backbones, *shares.index})
                 measures |= {f"share_{key}": shares.get(key, 0.0) for key in keys}
     return {**measures, **_of_training(updates(cell), collapsed_entropy)}
-
-
-def _of_memory(memory: traces.Traces) -> dict[str, float]:
-    ratios = {name: ratio.value for name, ratio in traces.ratios(memory).items()}
-    rates = {name: 100 * value for name, value in ratios.items() if name in MEASURES and name != "depth"}
-    if memory.available.any():
-        rates["retrieved"] = 100 * float(memory.retrieved.sum() / memory.available.sum())
-    return {"depth": ratios["depth"], **rates}
 
 
 def _of_training(log: pd.DataFrame, collapsed_entropy: float) -> dict[str, float]:

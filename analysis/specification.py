@@ -5,7 +5,6 @@ A conclusion is declared and judged as a claim is (:mod:`analysis.claims`); a re
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -16,7 +15,7 @@ from pydantic import NonNegativeFloat
 
 from analysis.claims.declaration import Claim, Region, claim
 from analysis.claims.judge import FAILS, HOLDS, UNDECIDED, judge
-from analysis.claims.measured import Cells, Run
+from analysis.claims.measured import Cells, Run, by_row
 from analysis.claims.numbers import (
     GMR,
     GSM_AND_HUMANEVAL,
@@ -200,10 +199,7 @@ def read_curve(source: Source) -> Curve:
     for name, reading in readings.items():
         cells = reading.apply(results.cells_by_row)
         # A row that lacks a seed on one benchmark has no value there.
-        seeds: defaultdict[Row, set[int]] = defaultdict(set)
-        for row_key, group in cells.items():
-            seeds[row_key[:2]] |= {cell.run.seed for cell in group}
-        run = Run(cells, seeds={row: tuple(sorted(numbers)) for row, numbers in seeds.items()})
+        run = Run(cells, seeds=by_row((row[:2], cell.run.seed) for row, group in cells.items() for cell in group))
         for key in reading.of:
             if key not in CONCLUSIONS:
                 raise unknown("conclusion", key, CONCLUSIONS, f"config/artefacts.yaml; named by the reading {name}")

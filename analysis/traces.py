@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,18 +15,6 @@ from harness.errors import UserError
 
 STEPS = range(1, 6)
 
-Counts = NDArray[np.int64]
-
-
-class Traces(NamedTuple):
-    """The trajectories of one cell by question, n of them; a gate that is off draws nothing. Steps count from 0."""
-
-    depth: Counts  # executed steps, shape (n,)
-    considered: Counts  # responses that the write gate decided about, shape (n,)
-    written: Counts  # those of them that it stored, shape (n,)
-    available: Counts  # records that the retrieval gate decided about, shape (n, deepest)
-    retrieved: Counts  # those of them that it opened for, shape (n, deepest)
-
 
 def by_benchmark(results: Results) -> dict[str, tuple[FinishedCell, ...]]:
     """Return the cells of an artefact's only router by benchmark; raises UserError for several routers."""
@@ -37,45 +25,40 @@ def by_benchmark(results: Results) -> dict[str, tuple[FinishedCell, ...]]:
     return {key: cells_of[key] for key in results.benchmarks}
 
 
-def read(cell: FinishedCell) -> Traces:
-    """Load the trajectories of a cell; raises UserError where the table of decisions is missing or damaged."""
-    ids = list(cell.items["item_id"])
-    decisions = read_table(cell.folder / "decisions.parquet", ("item_id", "step", "name", "choice"))
+def of_gates(cell: FinishedCell) -> dict[str, Ratio]:
+    """Return the gate statistics (paper, Gate Behavior at Test Time) by name, without those of no question.
 
-    def counted(rows: pd.DataFrame) -> Counts:
-        """Return the draws by question and step, shape (n, deepest)."""
+    Of step k, counted from 0, ``retrieved_earlier_k`` is Σ retrieved / Σ k over the trajectories that reach it,
+    ``retrieved_k`` is Σ retrieved / Σ stored, ``retrieved_mean_k`` the mean of that ratio over trajectories with
+    something stored; ``retrieved`` is that of all steps. A gate that is off draws nothing.
+
+    Raises UserError where the table of decisions is missing or damaged.
+    """
+    depth, ids = cell.items["depth"].to_numpy(), list(cell.items["item_id"])
+    decisions = read_table(cell.folder / "decisions.parquet", ("item_id", "step", "name", "choice"))
+    steps = range(1, max(1, int(depth.max())) + 1)
+
+    def draws(name: str, *choices: str) -> NDArray[np.int64]:
+        """Return the draws of a gate by question and step, shape (n, deepest)."""
+        rows = decisions[(decisions["name"] == name) & decisions["choice"].isin(choices)]
         return pd.crosstab(rows["item_id"], rows["step"]).reindex(index=ids, columns=steps, fill_value=0).to_numpy()
 
-    steps = range(1, max(1, int(cell.items["depth"].max())) + 1)
-    write, retrieve = (decisions[decisions["name"] == name] for name in ("write", "retrieve"))
-    return Traces(
-        depth=cell.items["depth"].to_numpy(),
-        considered=counted(write).sum(axis=1),
-        written=counted(write[write["choice"] == "yes"]).sum(axis=1),
-        available=counted(retrieve),
-        retrieved=counted(retrieve[retrieve["choice"] == "yes"]),
-    )
-
-
-def ratios(traces: Traces) -> dict[str, Ratio]:
-    """Return the gate statistics (paper, Gate Behavior at Test Time) by name, without those of no question."""
-    # Of step k: ``retrieved_earlier_k`` is Σ retrieved / Σ k over the trajectories that reach it, ``retrieved_k`` is
-    # Σ retrieved / Σ stored, ``retrieved_mean_k`` the mean of that ratio over trajectories with something stored.
-    n, deepest = traces.available.shape
+    considered, written = draws("write", "yes", "no").sum(axis=1), draws("write", "yes").sum(axis=1)
+    available, retrieved = draws("retrieve", "yes", "no"), draws("retrieve", "yes")
     measures = {
-        "depth": mean_of(traces.depth),
-        "write_rate": _ratio(traces.written, traces.considered),
-        "empty_memory": _ratio((traces.considered > 0) & (traces.written == 0), traces.considered > 0),
+        "depth": mean_of(depth),
+        "write_rate": _ratio(written, considered),
+        "empty_memory": _ratio((considered > 0) & (written == 0), considered > 0),
     }
-    has_gate = traces.available.any()
-    for step in STEPS[: deepest - 1]:
-        stored, opened = traces.available[:, step], traces.retrieved[:, step]
-        shares = np.divide(opened, stored, out=np.zeros(n), where=stored > 0)
+    for step in STEPS[: len(steps) - 1]:
+        stored, opened = available[:, step], retrieved[:, step]
+        shares = np.divide(opened, stored, out=np.zeros(len(ids)), where=stored > 0)
         measures |= {
-            f"retrieved_earlier_{step}": _ratio(opened, has_gate * step * (traces.depth > step)),
+            f"retrieved_earlier_{step}": _ratio(opened, available.any() * step * (depth > step)),
             f"retrieved_{step}": _ratio(opened, stored),
             f"retrieved_mean_{step}": _ratio(shares, stored > 0),
         }
+    measures["retrieved"] = _ratio(retrieved.sum(axis=1), available.sum(axis=1))
     return {name: ratio for name, ratio in measures.items() if ratio.cases}
 
 

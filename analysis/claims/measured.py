@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
@@ -148,9 +149,8 @@ def frame_of(asked: Sequence[Asked], entries: Sequence[Measurement]) -> pd.DataF
     """Return measurements by method, backbone and benchmark, one column a measure."""
     if not asked:
         return pd.DataFrame()
-    return pd.Series(entries, pd.MultiIndex.from_tuples(asked, names=[*KEY, "measure"]), dtype=object).unstack(
-        "measure"
-    )
+    index = pd.MultiIndex.from_tuples(asked, names=[*KEY, "measure"])
+    return pd.Series(entries, index, dtype=object).unstack("measure")
 
 
 class _Asked(Numbers):
@@ -168,15 +168,17 @@ class _Asked(Numbers):
 
 def seeds_of(preset: config.Preset) -> tuple[Seeds, Seeds]:
     """Return the seeds of every row on any benchmark, by a preset and by the table of seeds."""
-    every = Selection(methods=tuple(config.methods())).cells(preset)
-    return _by_row(every), _by_row(artefact("seed_variance").cells_of(preset))
+    every = Selection(methods=tuple(config.methods())).cells(preset), artefact("seed_variance").cells_of(preset)
+    usual, several = (by_row(((cell.method, cell.backbone), cell.seed) for cell in cells) for cells in every)
+    return usual, several
 
 
-def _by_row(cells: Sequence[config.Cell]) -> Seeds:
-    seeds: dict[Row, set[int]] = {(cell.method, cell.backbone): set() for cell in cells}
-    for cell in cells:
-        seeds[cell.method, cell.backbone].add(cell.seed)
-    return {row: tuple(sorted(numbers)) for row, numbers in seeds.items()}
+def by_row(seeds: Iterable[tuple[Row, int]]) -> Seeds:
+    """Return the seeds of each row, ascending."""
+    grouped: defaultdict[Row, set[int]] = defaultdict(set)
+    for row, seed in seeds:
+        grouped[row].add(seed)
+    return {row: tuple(sorted(numbers)) for row, numbers in grouped.items()}
 
 
 class Measured(Numbers):
@@ -261,12 +263,8 @@ class Measured(Numbers):
             yield np.nan
             return
         for place in range(next(iter(entries.values())).whole.shape[-1]):
-            yield mean(
-                *(
-                    self._jackknife.mean(entry.whole[..., [place]], entry.without[..., [place], :], key)
-                    for key, entry in entries.items()
-                )
-            )
+            alone = [(entry.whole[..., [place]], entry.without[..., [place], :], key) for key, entry in entries.items()]
+            yield mean(*(self._jackknife.mean(*values) for values in alone))
 
     def _entry(self, measure: str, row: Row, benchmark: str) -> Measurement:
         entry: Measurement = self._frame.at[(*row, benchmark), measure]
@@ -289,7 +287,7 @@ def _ratios(cell: FinishedCell, measure: str) -> Mapping[str, Ratio]:
     """Return the ratios of a cell that include a measure: those of calls, of stored contributions, or of gates."""
     if measure.startswith(("later_prompt", "calls_")):
         return traces.of_calls(cell)
-    return traces.redundancy(cell) if measure.startswith("redundancy_") else traces.ratios(traces.read(cell))
+    return traces.redundancy(cell) if measure.startswith("redundancy_") else traces.of_gates(cell)
 
 
 def _wrong(rows: Sequence[Cells]) -> Array:

@@ -16,7 +16,7 @@ from harness.runner.config import POOL
 
 _WHOLE, _EARLIER = "Trajectories", "Retrieved of earlier steps"
 _POOLED, _MEAN = "Retrieved of stored, pooled", "Retrieved of stored, mean of cases"
-# By the name of the ratio (:func:`analysis.traces.ratios`): the measure of the paper next to it, unit, and decimals.
+# By the name of the ratio (:func:`analysis.traces.of_gates`): the measure of the paper next to it, unit, and decimals.
 _MEASURES = pd.DataFrame(
     [
         ("depth", _WHOLE, "mean depth", "depth", 1, 2, 2),
@@ -70,7 +70,7 @@ def build(source: Source) -> Table:
 
 def _frame(results: Results, benchmark: str, cells: tuple[FinishedCell, ...]) -> pd.DataFrame:
     method, unit, seeds = cells[0].run.method, _MEASURES["unit"], [cell.run.seed for cell in cells]
-    ratios = [traces.ratios(traces.read(cell)) for cell in cells]
+    ratios = [traces.of_gates(cell) for cell in cells]
     estimated = pd.DataFrame(estimates(ratios), index=["measured", "low", "high", "variance", "df"]).T
     values, cases = (
         pd.DataFrame([{key: getattr(ratio, name) for key, ratio in seed.items()} for seed in ratios], seeds).T
