@@ -64,20 +64,14 @@ class Figure(Exhibit):
     def contents(self) -> Mapping[str, str | bytes]:
         """Return PDF, PNG, SVG, the caption as text and for LaTeX, and CSV by file ending."""
         run = f"Provenance: {provenance_text(self)}."
-        text = "\n\n".join(part for part in (self.warning and f"{self.warning}.", self.caption, run) if part)
-        latex = [*latex_comments(self, "graphicx"), *latex_caption(self, "fig", run), ""]
-        return {
-            **pictures(self),
-            "txt": f"{text}\n",
-            "tex": "\n".join(latex),
-            "csv": csv(self.frame, self.warning),
-        }
+        text = "\n\n".join(filter(None, (self.warning and f"{self.warning}.", self.caption, run)))
+        latex = "\n".join([*latex_comments(self, "graphicx"), *latex_caption(self, "fig", run), ""])
+        return {**pictures(self), "txt": f"{text}\n", "tex": latex, "csv": csv(self.frame, self.warning)}
 
 
 def pictures(figure: Figure) -> dict[str, bytes]:
     """Return the picture by file ending, ``pdf``, ``png`` (300 dpi) and ``svg``, the same bytes each time."""
-    origin = "; ".join(f"{name}: {value}" for name, value in figure.provenance.items())
-    title = ". ".join(part for part in (figure.label, figure.warning, origin) if part)
+    title = ". ".join(filter(None, (figure.label, figure.warning, provenance_text(figure, full=True))))
     metadata_of: dict[str, dict[str, str | None]] = {
         "pdf": {"Subject": figure.caption, "CreationDate": None, "Creator": None, "Producer": None},
         "png": {"Description": figure.caption, "Software": None},

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +30,7 @@ _COLUMNS = [
 # Nothing was found out about the answer: a server or the sandbox failed.
 _ERRORS = frozenset({Status.CALL_FAILED, Status.SANDBOX_ERROR})
 _SHORT = 12
+_ROW = ("run.method", "run.backbone")
 # A commit of a repository of weights; other revisions, such as that of the simulator, are names.
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -130,12 +133,7 @@ def read_json(path: Path, form: type[Declaration], cure: str) -> Any:
 def read_all(folders: Iterable[Path]) -> tuple[FinishedCell, ...]:
     """Load the cells of one table by benchmark, method, backbone and seed; UserError if they are not comparable."""
     # A mean over seeds of different settings would be of nothing that was ever run.
-    cells = tuple(
-        sorted(
-            map(read, folders),
-            key=lambda cell: (cell.run.benchmark, cell.run.method, cell.run.backbone, cell.run.seed),
-        )
-    )
+    cells = tuple(sorted(map(read, folders), key=attrgetter("run.benchmark", *_ROW, "run.seed")))
     if not cells:
         raise UserError("no results to show: expected at least one cell folder; run the workflow first")
     _agree("kinds of backbones", cells, ["simulated" if cell.run.simulated else "real" for cell in cells])
@@ -165,10 +163,8 @@ def read_all(folders: Iterable[Path]) -> tuple[FinishedCell, ...]:
 
 def by_place(cells: Iterable[FinishedCell]) -> dict[tuple[str, str, str], tuple[FinishedCell, ...]]:
     """Return the cells by method, backbone and benchmark, sorted, each group in order of seed."""
-    groups: dict[tuple[str, str, str], list[FinishedCell]] = {}
-    for cell in sorted(cells, key=lambda cell: cell.run.seed):
-        groups.setdefault((cell.run.method, cell.run.backbone, cell.run.benchmark), []).append(cell)
-    return {key: tuple(groups[key]) for key in sorted(groups)}
+    ordered = sorted(cells, key=attrgetter(*_ROW, "run.benchmark", "run.seed"))
+    return {key: tuple(group) for key, group in groupby(ordered, key=attrgetter(*_ROW, "run.benchmark"))}
 
 
 def read_table(path: Path, columns: Sequence[str]) -> pd.DataFrame:

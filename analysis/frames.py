@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.finished_cells import TRAINING, FinishedCell, by_place
-from analysis.provenance import identity, provenance
+from analysis.provenance import identity
 from analysis.published import AVERAGE, KEY, Published, load
 from analysis.statistics import Estimate, accuracy, macro_average, mean
 from harness.benchmarks.items import Status
@@ -74,11 +74,6 @@ class Results:
     def of_paper(self) -> dict[Key, tuple[FinishedCell, ...]]:
         """Return the cells by row that statements of the paper are compared with: all but those of another pool."""
         return {key: cells for key, cells in self.cells_by_row.items() if not (self.other_pool and key[1] == POOL)}
-
-    @property
-    def provenance(self) -> dict[str, str]:
-        """Return name and value of each setting that identifies the run."""
-        return provenance(self.cells)
 
     @cached_property
     def cells_by_row(self) -> dict[Key, tuple[FinishedCell, ...]]:
@@ -179,12 +174,9 @@ class Results:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """Return every row that is shown on every benchmark of the run: published and measured values."""
-        index = pd.MultiIndex.from_tuples(
-            [(*row, key) for row in self.rows_to_show.index for key in self.benchmarks], names=KEY
-        )
-        return self.with_measured(
-            pd.DataFrame(index=index).join(self.rows.drop(columns="average"), on=KEY[:2]).join(self._printed)
-        )
+        keys = [(*row, key) for row in self.rows_to_show.index for key in self.benchmarks]
+        rows = pd.DataFrame(index=pd.MultiIndex.from_tuples(keys, names=KEY))
+        return self.with_measured(rows.join(self.rows.drop(columns="average"), on=KEY[:2]).join(self._printed))
 
     def with_measured(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return a frame of ``published`` accuracies joined with measured values; no ``difference`` where fitted."""
@@ -208,11 +200,10 @@ class Results:
     @cached_property
     def averages(self) -> pd.DataFrame:
         """Return the average of every row over the paper's benchmarks, where all were run with the same seeds."""
-        columns = ["measured", "seed0", "low", "high", "fraction", "calibrated", "several", "uneven"]
-        averages = pd.DataFrame(
-            [self._average(*row) for row in self.rows_to_show.index], self.rows_to_show.index, [*columns, *IDENTITY]
-        )
-        frame = _with_difference(self.rows_to_show.join(averages).rename(columns={"average": "published"}), "measured")
+        columns = ["measured", "seed0", "low", "high", "fraction", "calibrated", "several", "uneven", *IDENTITY]
+        rows = self.rows_to_show.rename(columns={"average": "published"})
+        averages = pd.DataFrame([self._average(*row) for row in rows.index], rows.index, columns)
+        frame = _with_difference(rows.join(averages), "measured")
         return frame.assign(benchmark=AVERAGE, benchmark_title="Avg.").set_index("benchmark", append=True)
 
     def _average(self, method: str, backbone: str) -> dict[str, Any]:
@@ -252,9 +243,8 @@ def measure(cells: Sequence[FinishedCell]) -> dict[str, Any]:
     also: dict[str, float] = {}
     for rule in sorted({rule for cell in cells for rule in cell.rules}):
         # An item without a secondary verdict among items with one counts as wrong, so that n stays the same.
-        verdicts = items.reindex(columns=[*items, rule]) if rule not in items else items
-        undecided = (items["status"] == Status.GRADED) & verdicts[rule].isna()
-        also |= {rule: percent(verdicts[rule].eq(True).mean()), f"{rule}_undecided": percent(undecided.mean())}
+        undecided = (items["status"] == Status.GRADED) & items[rule].isna()
+        also |= {rule: percent(items[rule].eq(True).mean()), f"{rule}_undecided": percent(undecided.mean())}
     return {
         "measured": percent(estimate.mean),
         "seed0": None if first is None else percent(first),
@@ -279,10 +269,8 @@ def measure(cells: Sequence[FinishedCell]) -> dict[str, Any]:
 
 def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
     """Return a frame of ``published_total`` and ``published_questions`` with the other columns of :data:`COST`."""
-    ends = results.per_row(lambda cells: mean_with_interval(cells, "cost", lambda cell: cell.items["cost"])).drop(
-        columns="cost"
-    )
-    costs = frame.astype({"published_total": float, "published_questions": float}).join(ends)
+    ends = results.per_row(lambda cells: mean_with_interval(cells, "cost", lambda cell: cell.items["cost"]))
+    costs = frame.astype({"published_total": float, "published_questions": float}).join(ends.drop(columns="cost"))
     printed = costs["published_total"] / costs["published_questions"]
     costs["published_cost_per_query"] = printed
     costs["cost_ratio"] = (costs["cost_per_query"] / printed).where(~costs["calibrated"].eq(True))

@@ -172,7 +172,7 @@ class _Sample:
         for use in uses:
             yield events.ModelEvent(
                 model=self._model(use),
-                role=plain(_place(use)) or None,
+                role=plain(f"{use.call.role or use.call.purpose} {use.call.slot or ''}".strip()) or None,
                 input=self._prompt(use),
                 tools=[],
                 tool_choice="none",
@@ -229,10 +229,6 @@ def plain(text: str) -> str:
 
 def _text(use: CallRecord) -> str:
     return _UNKNOWN if use.reply is None else plain(use.reply)
-
-
-def _place(use: CallRecord) -> str:
-    return f"{use.call.role or use.call.purpose} {use.call.slot or ''}".strip()
 
 
 def _answer(item: Item, text: str) -> str:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from analysis.finished_cells import FinishedCell, answered
 from analysis.frames import Key, Results
+from analysis.provenance import provenance
 from analysis.source import describe_unfinished
 from analysis.table import ALL_CALLS, DAGGER, FAR, NOT_RUN, signed
 
@@ -52,16 +53,16 @@ def settings(results: Results) -> str:
         if len(by_name) > 1:
             scopes = [f"{name}{_scope(results, cells)}" for name, cells in sorted(by_name.items())]
             sentences.append(f"{key} is not the same in all rows: {', '.join(scopes)}")
-    lacking = (
-        f" INCOMPLETE: {describe_unfinished(results.unfinished, len(results.cells))}." if results.unfinished else ""
-    )
-    return lacking + (f" Settings of this run: {'; '.join(sentences)}." if sentences else "")
+    changed = f" Settings of this run: {'; '.join(sentences)}." if sentences else ""
+    if not results.unfinished:
+        return changed
+    return f" INCOMPLETE: {describe_unfinished(results.unfinished, len(results.cells))}.{changed}"
 
 
 def describe_run(results: Results, caption: str) -> dict[str, Any]:
     """Return caption with settings, whether the run was simulated, and what identifies it."""
     caption += settings(results)
-    return {"caption": caption, "simulated": results.simulated, "provenance": results.provenance}
+    return {"caption": caption, "simulated": results.simulated, "provenance": provenance(results.cells)}
 
 
 def legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
@@ -133,11 +134,11 @@ def paired_test(frame: pd.DataFrame) -> str:
 def seeds(results: Results) -> Iterator[str]:
     """Yield the rows that were trained with other seeds than most learned methods."""
     learned = results.measured[results.measured["learned"]]
-    by_seeds = {str(used): list(rows.index) for used, rows in learned.groupby("seeds")}
+    by_seeds = {str(used).replace(" ", "/"): list(rows.index) for used, rows in learned.groupby("seeds")}
     if len(by_seeds) > 1:
-        usual = max(by_seeds, key=lambda used: (len(by_seeds[used]), used.count(" "), used))
-        others = [f"{_few(_rows(results, by_seeds[used]))}: {_joined(used)}" for used in by_seeds if used != usual]
-        yield f"Seeds of the learned rows: {_joined(usual)}, except {'; '.join(others)}."
+        usual = max(by_seeds, key=lambda used: (len(by_seeds[used]), used.count("/"), used))
+        others = [f"{_few(_rows(results, keys))}: {used}" for used, keys in by_seeds.items() if used != usual]
+        yield f"Seeds of the learned rows: {usual}, except {'; '.join(others)}."
 
 
 def without_verdict(results: Results) -> Iterator[str]:
@@ -185,7 +186,3 @@ def _rows(results: Results, places: Iterable[Key]) -> list[str]:
 
 def _few(rows: Sequence[str]) -> str:
     return ", ".join(rows) if len(rows) <= _FEW else f"{len(rows)} rows"
-
-
-def _joined(seeds: str) -> str:
-    return seeds.replace(" ", "/")

@@ -122,22 +122,19 @@ def write(preset: Preset, names: Sequence[str]) -> list[str]:
             sections[entry.section].append(shown[entry.key])
     lacking = {entry.key: entry.title for entry in artefacts if entry.key not in shown}
     simulated = any(cell.run.simulated for cell in cells)
-    text = (
-        _templates()
-        .get_template("page.html.j2")
-        .render(
-            preset=preset.name,
-            banner=("simulated", warning(True)) if simulated else ("real", _REAL),
-            use=_USE[simulated],
-            facts=_facts(preset, cells, shown),
-            first=[shown[key] for key in _FIRST if key in shown],
-            sections=sections,
-            claims=shown.get(_CLAIMS),
-            deviations=_deviations(cells),
-            tables={"Calls, tokens, cost": _spent(cells), **_licensed(cells)},
-            not_made=lacking,
-            missing=len(folders) - len(cells),
-        )
+    template = _templates().get_template("page.html.j2")
+    text = template.render(
+        preset=preset.name,
+        banner=("simulated", warning(True)) if simulated else ("real", _REAL),
+        use=_USE[simulated],
+        facts=_facts(preset, cells, shown),
+        first=[shown[key] for key in _FIRST if key in shown],
+        sections=sections,
+        claims=shown.get(_CLAIMS),
+        deviations=_deviations(cells),
+        tables={"Calls, tokens, cost": _spent(cells), **_licensed(cells)},
+        not_made=lacking,
+        missing=len(folders) - len(cells),
     )
     write_atomically(folder / _CELLS, csv(_identities(cells), warning(simulated)))
     write_atomically(folder / "index.html", text)
@@ -249,10 +246,8 @@ def _spent(cells: Sequence[FinishedCell]) -> str:
     titles = {cell.run.method: cell.run.method_title for cell in cells}
     names = [" ".join([titles.get(key, key), *phase]) for key, *phase in (str(key).split() for key in frame.index)]
     counts = {str(name).replace("_", " "): frame[name].map("{:,}".format) for name in frame.columns.drop("cost")}
-    return _as_html(
-        pd.DataFrame({**counts, "cost": frame["cost"].map(lambda cost: format_cost(cost, 4))}).assign(method=names),
-        "method",
-    )
+    costs = frame["cost"].map(lambda cost: format_cost(cost, 4))
+    return _as_html(pd.DataFrame({**counts, "cost": costs}).assign(method=names), "method")
 
 
 def _licensed(cells: Sequence[FinishedCell]) -> dict[str, str]:

@@ -72,9 +72,8 @@ def comparisons(results: Results, pairs: Mapping[Key, tuple[Key, Key]]) -> pd.Da
         for key, (first, second) in pairs.items()
         if first in results.cells_by_row and second in results.cells_by_row
     }
-    return pd.DataFrame(
-        [compared.get(key, {}) for key in pairs], index=pd.MultiIndex.from_tuples(pairs, names=KEY), columns=COLUMNS
-    )
+    index = pd.MultiIndex.from_tuples(pairs, names=KEY)
+    return pd.DataFrame([compared.get(key, {}) for key in pairs], index, COLUMNS)
 
 
 def holm(p_values: pd.Series) -> pd.Series:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -71,15 +72,12 @@ def identity(cells: Sequence[FinishedCell]) -> dict[str, str]:
 
 def _backbones(runs: Iterable[RunInfo]) -> str:
     """Return the backbones in words; those that one server answered in one revision share what follows their names."""
-    names_of: dict[str, set[str]] = {}
-    for run in runs:
-        for key, backbone in run.backbones.items():
-            names_of.setdefault(served(backbone).removeprefix(backbone["model"]), set()).add(
-                f"{key} = {backbone['model']}"
-            )
-    servers: dict[str, list[str]] = {}
+    names_of: defaultdict[str, set[str]] = defaultdict(set)
+    for key, backbone in (pair for run in runs for pair in run.backbones.items()):
+        names_of[served(backbone).removeprefix(backbone["model"])].add(f"{key} = {backbone['model']}")
+    servers: defaultdict[str, list[str]] = defaultdict(list)
     for server, names in sorted(names_of.items()):
-        servers.setdefault(", ".join(sorted(names)), []).append(server)
+        servers[", ".join(sorted(names))].append(server)
     return "; ".join(sorted(f"{names}{','.join(places)}" for names, places in servers.items()))
 
 

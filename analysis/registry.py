@@ -78,17 +78,13 @@ class Artefact(Declaration):
     def cells_of(self, preset: Preset) -> list[Cell]:
         """Return the cells that the artefact reads; none where the preset has none of its benchmarks."""
         if self.of_all:
-            return _distinct(
-                cell for entry in artefacts().values() if not entry.of_all for cell in entry.cells_of(preset)
-            )
+            return cells_of(preset)
         return _distinct(cell for selection in self.cells for cell in selection.cells(preset))
 
     def timings_of(self, preset: Preset) -> list[Cell]:
         """Return the cells whose timings the artefact reads, one seed each."""
         if self.of_all:
-            return _distinct(
-                cell for entry in artefacts().values() if not entry.of_all for cell in entry.timings_of(preset)
-            )
+            return _distinct(cell for entry in _others() for cell in entry.timings_of(preset))
         cells = _distinct(cell for selection in self.timings for cell in selection.cells(preset))
         first = {replace(cell, seed=0): cell for cell in sorted(cells, reverse=True)}
         return [cell for cell in cells if cell == first[replace(cell, seed=0)]]
@@ -100,10 +96,9 @@ class Artefact(Declaration):
     def check(self, preset: Preset) -> None:
         """Raise UserError, with the reason, if the artefact cannot be made of a preset."""
         if not self.applies_to(preset):
+            named = {key for selection in self.cells for key in selection.benchmarks or preset.benchmarks}
             lacking = f"backbone for its methods among {', '.join(preset.backbones)}"
-            if all(
-                set(selection.benchmarks or preset.benchmarks).isdisjoint(preset.benchmarks) for selection in self.cells
-            ):
+            if named.isdisjoint(preset.benchmarks):
                 lacking = "benchmark it is made from"
             raise UserError(
                 f"{self.key} cannot be made of preset {preset.name}, which has no {lacking}; "
@@ -126,9 +121,6 @@ class Artefact(Declaration):
         prepared = [layout.manifest(preset.name, key) for key in preset.benchmarks if self.data]
         return [*cells, *timings, *prepared]
 
-    def _making(self, preset: Preset) -> str:
-        return making(layout.report(preset.name, self.files[0]))
-
     def code(self) -> str:
         """Return the fingerprint of the code that, given the same inputs, can change the files of the artefact."""
         # Without an input it is made from the configuration.
@@ -136,18 +128,15 @@ class Artefact(Declaration):
         return code_of_report("config/published.yaml", *read)
 
     def build(self, preset: Preset) -> Exhibit:
-        """Make the artefact from the finished cells of a preset.
-
-        Raises UserError if it cannot be made of the preset, no cell is finished, or a cell is damaged.
-        """
+        """Make the artefact of a preset; raises UserError if it has none, no cell is finished, or one is damaged."""
         self.check(preset)
         source = Source.of_finished(preset, self.cells_of(preset), self.timings_of(preset), **self.options)
+        cure = making(layout.report(preset.name, self.files[0]))
         if source.unfinished and not source.cells and not self.of_all:
             problem = f"none of the {len(source.unfinished)} cells that {self.key} is made from is finished"
-            raise UserError(problem, self._making(preset))
+            raise UserError(problem, cure)
         if source.unfinished:
-            unfinished = describe_unfinished(source.unfinished, len(source.cells))
-            logger.warning("%s: %s; %s", self.key, unfinished, self._making(preset))
+            logger.warning("%s: %s; %s", self.key, describe_unfinished(source.unfinished, len(source.cells)), cure)
         exhibit: Exhibit = import_module(self.module).build(source)
         return exhibit
 

@@ -41,20 +41,13 @@ class Source:
 
     @classmethod
     def of_finished(cls, preset: Preset, cells: Iterable[Cell], timings: Iterable[Cell], **options: Any) -> Source:
-        """Return a source of the finished cells, and of those of their timings that are finished.
-
-        The other cells are listed as ``unfinished``.
-        """
+        """Return a source of the finished cells and timings; the other cells are listed as ``unfinished``."""
         folders = {cell: layout.cell(preset.name, cell) for cell in cells}
         done = {cell: folder for cell, folder in folders.items() if (folder / "run.json").is_file()}
         timed = [layout.timing(preset.name, cell) for cell in timings if cell in done]
-        return cls(
-            tuple(done.values()),
-            preset,
-            tuple(folder for folder in timed if (folder / "timing.json").is_file()),
-            options,
-            tuple(folder for cell, folder in folders.items() if cell not in done),
-        )
+        finished = tuple(folder for folder in timed if (folder / "timing.json").is_file())
+        unfinished = tuple(folder for cell, folder in folders.items() if cell not in done)
+        return cls(tuple(done.values()), preset, finished, options, unfinished)
 
     def results(self) -> Results:
         """Load the cells; raises UserError as :func:`analysis.finished_cells.read_all`."""

@@ -254,11 +254,10 @@ def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
     if n == 1:
         # A single value says nothing of the spread, so it gets the largest possible variance.
         return Estimate(mean, low, high, 0.25, 1.0)
-    # Nor do values that are all the same, whose interval reaches to one side alone.
-    reach = t_quantile(math.inf)
     if 0 < mean < 1:
         return Estimate(mean, low, high, spread.variance, spread.df)
-    return Estimate(mean, low, high, ((high - low) / reach) ** 2)
+    # Nor do values that are all the same, whose interval reaches to one side alone.
+    return Estimate(mean, low, high, ((high - low) / t_quantile(math.inf)) ** 2)
 
 
 def macro_average(estimates: Sequence[Estimate]) -> Spread:

@@ -27,8 +27,6 @@ PAGE, LETTER, LONG = 480, 4.0, 28
 _SMALL_LETTER, _GAP = 3.4, 5
 # What is printed of the provenance: all of it, which the comments of a LaTeX fragment have, is longer than the table.
 _PRINTED = ("run", "preset", "cells", "seeds")
-
-
 #: A format such as ``"{:.2f}"``, or a function from a number to text.
 Form: TypeAlias = str | Callable[[float], str]
 
@@ -139,17 +137,14 @@ def lay_out(
     groups: Mapping[tuple[str, str], Mapping[str, Sequence[Entry]]],
 ) -> pd.DataFrame:
     """Return the printed form of a table: ``rows`` are the section of each row and its labels, titled ``heads``."""
-    index = pd.MultiIndex.from_tuples(rows, names=["section", *heads])
     columns = {(*group, title): list(entries) for group, titles in groups.items() for title, entries in titles.items()}
-    names = pd.MultiIndex.from_tuples(columns)
-    return pd.DataFrame(list(zip(*columns.values(), strict=True)), dtype=object).set_axis(index).set_axis(names, axis=1)
+    frame = pd.DataFrame(list(zip(*columns.values(), strict=True)), dtype=object)
+    frame.index = pd.MultiIndex.from_tuples(rows, names=["section", *heads])
+    return frame.set_axis(pd.MultiIndex.from_tuples(columns), axis=1)
 
 
 def marks(values: Iterable[float | None]) -> pd.Series:
-    """Return marks of the best and second best of a column, as printed; none where all values are equal, or one alone.
-
-    Equal values share a mark.
-    """
+    """Return marks of the best and second best of a column, shared by equal values; none where all values are equal."""
     column = pd.Series(values, dtype=float)
     names = {1: BEST, 2: SECOND} if column.nunique() > 1 else {}
     ranks = column.rank(method="dense", ascending=False)
@@ -175,15 +170,10 @@ def signed(points: float, digits: int = 2) -> str:
 
 def csv(frame: pd.DataFrame, warning: str) -> str:
     """Return a tidy CSV, after a comment line with the warning, which readers skip with ``comment="#"``."""
-    flags = {name: column.map({True: "true", False: "false"}) for name, column in frame.items() if _is_flag(column)}
-    text: str = frame.assign(**flags).to_csv(index=False, float_format="%.10g", lineterminator="\n")
+    flags = [name for name, column in frame.items() if set(map(type, column.dropna())) == {bool}]
+    words = {name: frame[name].map({True: "true", False: "false"}) for name in flags}
+    text: str = frame.assign(**words).to_csv(index=False, float_format="%.10g", lineterminator="\n")
     return f"# {warning}\n{text}" if warning else text
-
-
-def _is_flag(column: pd.Series) -> bool:
-    return (
-        column.dtype != float and len(column.dropna()) > 0 and all(isinstance(value, bool) for value in column.dropna())
-    )
 
 
 def markdown(table: Table) -> str:
@@ -196,18 +186,9 @@ def markdown(table: Table) -> str:
     ]
     details = dict.fromkeys(f"{group} {detail}" for group, detail, _ in table.shown.columns if detail)
     notes = [*table.notes, *([f"{'; '.join(details)}."] if details else [])]
-    return "\n".join(
-        [
-            *([f"> **{md_escape(table.warning)}**", ""] if table.warning else []),
-            md_escape(table.caption),
-            "",
-            *grid(heads, rows, left=len(names)),
-            *(f"- {md_escape(note)}" for note in notes),
-            "",
-            f"Provenance: {md_escape(provenance_text(table, full=True))}",
-            "",
-        ]
-    )
+    lines = [*([f"> **{md_escape(table.warning)}**", ""] if table.warning else []), md_escape(table.caption), ""]
+    lines += [*grid(heads, rows, left=len(names)), *(f"- {md_escape(note)}" for note in notes), ""]
+    return "\n".join([*lines, f"Provenance: {md_escape(provenance_text(table, full=True))}", ""])
 
 
 def _markdown_entry(entry: Entry) -> str:

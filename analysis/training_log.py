@@ -40,22 +40,14 @@ def mean_of_updates(log: pd.DataFrame, measure: str, by: ArrayLike) -> pd.Series
 
 
 def training_summaries(results: Results) -> pd.DataFrame:
-    """Return one row a trained method, backbone and benchmark.
-
-    Columns are what its training used (:data:`BUDGET`), then entropy and most frequent option of each choice, in
-    percent.
-    """
+    """Return what each training used (:data:`BUDGET`), and entropy and top option of each choice in percent, by row."""
     rows = {
         key: {**pd.DataFrame(map(_budget, cells)).mean(), **_choices(cells)}
         for key, cells in results.cells_by_row.items()
         if all((cell.folder / CALLS).is_file() for cell in cells)
     }
-    columns = [
-        *BUDGET,
-        *(name for choice in CHOICES for name in (f"entropy_{choice}", f"top_{choice}", f"top_{choice}_share")),
-    ]
-    index = pd.MultiIndex.from_tuples(rows, names=KEY) if rows else pd.MultiIndex.from_arrays([[], [], []], names=KEY)
-    return pd.DataFrame(list(rows.values()), index=index, columns=columns)
+    of_choices = [name for key in CHOICES for name in (f"entropy_{key}", f"top_{key}", f"top_{key}_share")]
+    return pd.DataFrame(list(rows.values()), pd.MultiIndex.from_tuples(rows, names=KEY), [*BUDGET, *of_choices])
 
 
 def _budget(cell: FinishedCell) -> dict[str, float]:
@@ -96,6 +88,5 @@ def _test_choices(cell: FinishedCell) -> pd.DataFrame:
     """Load the choices of a cell on its test questions, without those that the step limit forces."""
     rows = read_table(cell.folder / "decisions.parquet", ("name", "step", "choice", "options", "log_prob"))
     settings = cell.run.config
-    is_greedy = GREEDY in (settings.get("decode"), settings.get("selection"))
     kept = rows[rows["name"].isin(CHOICES) & (rows["step"] <= settings.get("max_steps", np.inf))]
-    return kept.assign(is_greedy=is_greedy)
+    return kept.assign(is_greedy=GREEDY in (settings.get("decode"), settings.get("selection")))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from analysis.finished_cells import read as results_of
 from harness.agents.trajectory import Answered, Call, Decision, Trajectory
@@ -27,8 +26,7 @@ _GATED = "gmr"
 _OF_THE_ROUTER = frozenset({"role", "backbone", "retrieve", "write", "halt"})
 
 
-@dataclass(frozen=True, slots=True)
-class CallRecord:
+class CallRecord(NamedTuple):
     """One use of a model, as it was charged, with its texts: None where the cell's log is gone."""
 
     call: Call
@@ -36,8 +34,7 @@ class CallRecord:
     reply: str | None  # empty where the call failed
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """One decision by the method's own name for it, what was taken, and among how many options."""
 
     name: str
@@ -47,16 +44,14 @@ class Choice:
     probability: float | None  # None where nothing was drawn
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(NamedTuple):
     """The outcome of one gate of Gated-Memory Routing."""
 
     is_open: bool
     probability: float | None  # of being open; None where nothing was drawn, so that the outcome is the only one
 
 
-@dataclass(frozen=True, slots=True)
-class StepRecord:
+class StepRecord(NamedTuple):
     """One step of a trajectory; what belongs to the router is None or empty for a method without gates."""
 
     number: int  # counted from 1; 0 for what is decided before the first
@@ -69,8 +64,7 @@ class StepRecord:
     calls: tuple[CallRecord, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TrajectoryRecord:
+class TrajectoryRecord(NamedTuple):
     """One trajectory."""
 
     item: Item

@@ -29,9 +29,8 @@ class Joint:
     parts: tuple[Joint | Spread, ...]
     place: int
     names: tuple[str, ...]
-    gaps: tuple[
-        Spread, ...
-    ] = ()  # for :class:`Leading`, whose score counts instead of the place: best score minus each
+    # For :class:`Leading`, whose score counts instead of the place: best score minus each.
+    gaps: tuple[Spread, ...] = ()
 
     def end(self, is_high: bool, tail: float) -> End:
         """Return one end of the interval that misses with probability ``tail``.
@@ -54,9 +53,7 @@ class Joint:
 
     def _ends(self, is_high: bool, tail: float) -> list[End]:
         ends = [end(part, is_high, tail) for part in self.parts]
-        return [
-            End(end_of_part.at, end_of_part.name or name) for end_of_part, name in zip(ends, self.names, strict=True)
-        ]
+        return [End(part.at, part.name or name) for part, name in zip(ends, self.names, strict=True)]
 
 
 def _in_place(ends: Sequence[End], place: int) -> End:

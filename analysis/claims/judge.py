@@ -119,9 +119,7 @@ def _judge(claim: Claim, run: Run, frame: pd.DataFrame, tail: float) -> list[Par
 def _label(arguments: tuple[Any, ...]) -> str:
     titles = {key: argument.title for key, argument in PAPER.methods.items()}
     titles |= {**PAPER.variants, **PAPER.benchmarks, **PAPER.backbones}
-    names = (
-        _label(argument) if isinstance(argument, tuple) else titles.get(argument, argument) for argument in arguments
-    )
+    names = [_label(each) if isinstance(each, tuple) else titles.get(each, each) for each in arguments]
     return ", ".join(name for name in names if isinstance(name, str))
 
 
@@ -224,10 +222,9 @@ def outcome_of(evidence: Sequence[Evidence], tail: float = TAIL) -> Any:
 
     It holds where every part does, and does not where one does not after Bonferroni's correction over the parts.
     """
+    share = tail / len(evidence)
     holds = np.all([decide(region, *interval(spread, tail)) == HOLDS for region, spread in evidence], axis=0)
-    fails = np.any(
-        [decide(region, *interval(spread, tail / len(evidence))) == FAILS for region, spread in evidence], axis=0
-    )
+    fails = np.any([decide(region, *interval(spread, share)) == FAILS for region, spread in evidence], axis=0)
     return np.where(fails, FAILS, np.where(holds, HOLDS, UNDECIDED))[()]
 
 

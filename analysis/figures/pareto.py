@@ -59,20 +59,19 @@ def build(source: Source) -> Figure:
     # A cost without its cost table has no accuracy next to it here.
     frame["published"] = frame["published"].where(frame["published_cost_per_query"].notna())
     frame["difference"] = frame["difference"].where(frame["published"].notna())
-    points = (
-        (frame["published"], frame["published_cost_per_query"]),
-        (100 * frame["fraction"], frame["cost_per_query"]),
-    )
-    for side, (accuracy, cost) in zip(_SIDES, points, strict=True):
+    accuracies = frame["published"], 100 * frame["fraction"]
+    costs = frame["published_cost_per_query"], frame["cost_per_query"]
+    for side, accuracy, cost in zip(_SIDES, accuracies, costs, strict=True):
         frame[f"{side}_x"], frame[f"{side}_y"] = UNIT * cost.where(accuracy.notna()), accuracy
         frame[f"{side}_on_frontier"] = on_frontier(cost.where(is_method), accuracy)
     marks = frame[~is_method & frame["ran"]].sort_index(level="method", key=lambda names: names.map(marked.index))
+    several = " Rows with several seeds: their mean." if frame["several"].eq(True).any() else ""
+    fitted = " Half-filled: fitted to the published point, so no evidence." if frame["is_fitted"].any() else ""
+    published_title = results.published.benchmarks.get(benchmark, title)
     return Figure(
         label=f"pareto-{benchmark}",
-        **notes.describe_run(results, _CAPTION + _beyond_the_points(frame) + ("" if is_method.all() else _MARKS)),
-        draw=functools.partial(
-            _draw, results.published.benchmarks.get(benchmark, title), title, frame[is_method], marks
-        ),
+        **notes.describe_run(results, _CAPTION + several + fitted + ("" if is_method.all() else _MARKS)),
+        draw=functools.partial(_draw, published_title, title, frame[is_method], marks),
         inches=(COLUMN, 6.2),
         frame=frame.reset_index()[_COLUMNS],
     )
@@ -86,12 +85,6 @@ def _with_bounds(frame: pd.DataFrame, of_pool: bounds.Bounds | None) -> pd.DataF
     rows = rows.set_axis(["fraction", "cost_per_query"], axis=1).assign(ran=True, method_title=bounds.TITLES.values())
     index = pd.MultiIndex.from_product([of_pool.rows, [POOL], frame.index.unique("benchmark")], names=KEY)
     return pd.concat([frame, rows.assign(measured=rows["fraction"].map(percent)).set_axis(index)])
-
-
-def _beyond_the_points(frame: pd.DataFrame) -> str:
-    several = " Rows with several seeds: their mean." if frame["several"].eq(True).any() else ""
-    fitted = " Half-filled: fitted to the published point, so no evidence." if frame["is_fitted"].any() else ""
-    return several + fitted
 
 
 def _draw(published_title: str, title: str, frame: pd.DataFrame, marks: pd.DataFrame, picture: Picture) -> None:

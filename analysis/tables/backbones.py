@@ -32,15 +32,14 @@ def build(source: Source) -> Table:
     preset, published = source.run, load()
     declared = config.backbones(preset)
     identity = short(digest({key: one.model_dump(mode="json") for key, one in declared.items()}))
-    printed = {key: (price.size, price.input, price.output) for key, price in published.prices.items()}
+    prices = {key: (price.size, price.input, price.output) for key, price in published.prices.items()}
+    printed = pd.DataFrame.from_dict(prices, orient="index", columns=[f"published_{name}" for name in _VALUES])
     here = {
         key: (one.model, one.parameters_b, one.price_in, one.price_out, one.revision, one.context_length)
         for key, one in declared.items()
     }
     frame = pd.DataFrame.from_dict(here, orient="index", columns=["model", *_VALUES, "revision", "context_length"])
-    frame = frame.reindex(list(dict.fromkeys([*printed, *here]))).join(
-        pd.DataFrame.from_dict(printed, orient="index", columns=[f"published_{name}" for name in _VALUES])
-    )
+    frame = frame.reindex(list(dict.fromkeys([*prices, *here]))).join(printed)
     is_asked = frame["model"].notna() & frame.index.isin(preset.backbones)
     # Prices are those of the size (D-GEN-1), and that of the paper's size is the printed one.
     follows = frame["size"].eq(frame["published_size"].fillna(frame["size"]))

@@ -43,12 +43,9 @@ def build(source: Source) -> Table:
 
 
 def _duplicate_calls(cells: Sequence[FinishedCell]) -> dict[str, float]:
-    """Return the percentage of calls that repeat an earlier one of the same question."""
+    """Return the percentage of calls that repeat an earlier one of the same question; not a number without a call."""
     calls = [read_table(cell.folder / "calls.parquet", ("item_id", "key")) for cell in cells]
-    has_calls = not any(table.empty for table in calls)
-    return {
-        "copies": round(100 * fmean(table.duplicated().mean() for table in calls), 2) if has_calls else float("nan")
-    }
+    return {"copies": round(100 * fmean(table.duplicated().mean() for table in calls), 2)}
 
 
 def _group(rows: pd.DataFrame, printed: bool) -> dict[str, list[Entry]]:

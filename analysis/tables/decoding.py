@@ -71,10 +71,8 @@ def _legend(results: Results, other: Mapping[Key, Key]) -> Iterator[str]:
     yield _LEGEND.format(notes.paired_test(results.measured))
     cells = results.cells_by_row
     for key, title in results.benchmarks.items():
-        pairs = [(cells.get(row, ()), cells.get(greedy, ())) for row, greedy in other.items() if row[2] == key]
-        correct = [
-            [np.mean([cell.items["correct"] for cell in side], axis=0) for side in pair] for pair in pairs if all(pair)
-        ]
+        pairs = [row for row in other.items() if row[0][2] == key and cells.keys() >= set(row)]
+        correct = [[np.mean([cell.items["correct"] for cell in cells[side]], axis=0) for side in row] for row in pairs]
         if len(correct) > 1:
             yield f"{title}: {agreement(np.array(correct))}"
 

@@ -19,9 +19,7 @@ from harness.sandbox.model import Outcome
 # Without the sandbox's own failure, which is a status and not an end.
 _ENDS = [outcome.value for outcome in Outcome if outcome is not Outcome.SANDBOX_ERROR]
 _STOPPED = ["cpu_limit", "wall_limit", "memory_limit", "output_limit", "killed"]
-_COLUMNS = [
-    *(*KEY, "benchmark_title", "n", "measured", "measured_of_graded", "graded", *WITHOUT_VERDICT, "cut_off"),
-]
+_COLUMNS = [*KEY, "benchmark_title", "n", "measured", "measured_of_graded", "graded", *WITHOUT_VERDICT, "cut_off"]
 
 
 def build(source: Source) -> Table:
@@ -62,12 +60,9 @@ def _group(rows: pd.DataFrame) -> dict[str, list[Entry]]:
     ]
     below = pd.concat(kinds, axis=1).apply(lambda row: ", ".join(filter(None, row)), axis=1)
     parts = {"No verdict": [*NAMES], "At limit": ["cut_off"], **({"Stopped": _STOPPED} if _has_programs(rows) else {})}
-    return {
-        title: entries(
-            rows[names].sum(axis=1).where(rows["ran"]), "{:.1f}", NOT_RUN, below=below if names == [*NAMES] else ""
-        )
-        for title, names in parts.items()
-    }
+    shares = {title: rows[names].sum(axis=1).where(rows["ran"]) for title, names in parts.items()}
+    text = {"No verdict": below}
+    return {title: entries(share, "{:.1f}", NOT_RUN, below=text.get(title, "")) for title, share in shares.items()}
 
 
 def _legend(frame: pd.DataFrame) -> Iterator[str]:

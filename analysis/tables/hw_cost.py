@@ -32,8 +32,8 @@ def build(source: Source) -> Table:
     is_modelled = results.simulated and all(timing.engine is not None for timing in timings.values())
     kind = "modelled" if is_modelled else "measured"
     printed = results.printed("hw_cost")
-    rows = list(dict.fromkeys([*printed.index.droplevel("benchmark"), *results.ran.index]))
-    rows = [row for row in rows if row in results.rows_to_show.index]
+    known = dict.fromkeys([*printed.index.droplevel("benchmark"), *results.ran.index])
+    rows = [row for row in known if row in results.rows_to_show.index]
     order = dict.fromkeys([*printed.index.unique("benchmark"), *results.benchmarks])
     titles = {key: results.benchmarks[key] for key in order if key in results.benchmarks}
     index = pd.MultiIndex.from_tuples([(*row, key) for row in rows for key in titles], names=KEY)

@@ -89,10 +89,7 @@ class Study:
         return sorted(set(self.learned.index.get_level_values("seed")))
 
     def table(self, summary: Sequence[str], lines: Sequence[Line], frame: pd.DataFrame, **texts: Any) -> Table:
-        """Return a table of ``lines``, whose columns over all seeds are titled ``summary``.
-
-        Label, caption, heads and legend are those of :func:`analysis.columns.table`.
-        """
+        """Return a table of ``lines`` (:func:`columns.table`), whose columns over all seeds are titled ``summary``."""
         labels, rows = zip(*lines, strict=True)
         entries = list(zip(*rows, strict=True))
         groups: columns.Groups = {
@@ -104,11 +101,7 @@ class Study:
 
 
 def read_study(source: Source) -> Study:
-    """Return the measures of the finished cells of a run.
-
-    Raises:
-        UserError: if an option is unknown, a table of a cell is damaged, or no finished cell has learned anything.
-    """
+    """Return the measures of finished cells; raises UserError for a slip in options, a damaged table or no learner."""
     options: LearningOptions = check(
         dict(source.options), LearningOptions, "the options of the learning tables, config/artefacts.yaml"
     )
@@ -125,15 +118,15 @@ def read_study(source: Source) -> Study:
             continue
         rows += [(run.benchmark, run.method, run.backbone, seed, *measure) for measure in measures.items()]
     values = pd.DataFrame(rows, columns=[*PLACE, "measure", "value"])
-    is_single = values["method"] == options.single
-    if is_single.all():
+    values["is_single"] = values["method"] == options.single
+    if values["is_single"].all():
         raise UserError(
             "no cell of a method that learns is finished; name such a method under `methods`, and "
             + making(f"reports/{results.cells[0].run.preset}/learning.md")
         )
     # By benchmark, the single backbones last.
-    ranks = values.assign(is_single=is_single).sort_values(["benchmark", "is_single"], kind="stable").index
-    return Study(options, results, values.loc[ranks])
+    values = values.sort_values(["benchmark", "is_single"], kind="stable").drop(columns="is_single")
+    return Study(options, results, values)
 
 
 def build(source: Source) -> Table:
@@ -159,10 +152,8 @@ def build(source: Source) -> Table:
         share = f"{sum(bool(entry.sign) for entry in seeds)} of {len(most_used)} dominated" if len(dominated) else ""
         benchmark_title, title = study.results.benchmarks[benchmark], study.titles[method, backbone]
         lines.append(((f"{benchmark}, used", benchmark_title, "most used backbone", title), [Entry(share), *seeds]))
-    caption = (
-        "Methods that learn, on test questions that no training saw, training seeds "
-        f"{', '.join(map(str, study.seeds))}."
-    )
+    seeds_text = ", ".join(map(str, study.seeds))
+    caption = f"Methods that learn, on test questions that no training saw, training seeds {seeds_text}."
     texts = {"label": "learning", "caption": caption, "heads": ("Benchmark", "Measure", "Method")}
     return study.table(("mean ± sd",), lines, study.values, **texts, legend=_notes(study))
 

@@ -21,7 +21,7 @@ _COLUMNS = [
 def build(source: Source) -> Table:
     """Return the published rows in the paper's order, and below them those the paper does not have."""
     results = source.results()
-    groups = {(title, n): accuracies(rows) for _, title, n, rows in by_benchmark(results, results.frame)}
+    groups = {(title, n): accuracies(values) for _, title, n, values in by_benchmark(results, results.frame)}
     frame = results.frame
     if results.has_average:
         groups["Avg.", ""] = accuracies(results.averages)
@@ -29,18 +29,15 @@ def build(source: Source) -> Table:
         frame = pd.concat([frame, results.averages]).loc[order]
     is_compared = frame["published"].notna().any()
     if not is_compared:
-        groups = {head: {"Meas.": rows["Meas."]} for head, rows in groups.items()}
-    flags = {
-        name: results.rows_to_show[name].map({True: YES, False: NO}).fillna("") for name in ("multi_agent", "routing")
-    }
+        groups = {head: {"Meas.": columns_of["Meas."]} for head, columns_of in groups.items()}
+    rows, flags = results.rows_to_show, ("multi_agent", "routing")
+    rows = rows.assign(**{name: rows[name].map({True: YES, False: NO}).fillna("") for name in flags})
     sign = f"; {DAGGER}: fitted to the published value" if results.measured["calibrated"].any() else ""
     return columns.table(
         results,
         label="main-table",
         caption=f"Test accuracy (%), published and measured{sign}." if is_compared else "Test accuracy (%).",
-        rows=columns.labels(
-            results.rows_to_show.assign(**flags), "family", "method_title", "backbone_title", "multi_agent", "routing"
-        ),
+        rows=columns.labels(rows, "family", "method_title", "backbone_title", *flags),
         heads=("Method", "LLM", "Mul.", "Rout."),
         groups=groups,
         legend=_legend(results),

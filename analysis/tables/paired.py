@@ -67,9 +67,8 @@ def _compare(results: Results, reference: tuple[str, str]) -> pd.DataFrame:
     table, keys = with_costs(results.frame, results), [*results.benchmarks]
     if results.has_average:
         table, keys = pd.concat([table, results.averages]), [*keys, AVERAGE]
-    index = pd.MultiIndex.from_tuples(
-        [(*row, key) for row in results.rows_to_show.index.drop(reference) for key in keys], names=KEY
-    )
+    others = results.rows_to_show.index.drop(reference)
+    index = pd.MultiIndex.from_tuples([(*row, key) for row in others for key in keys], names=KEY)
     rows = table.loc[index, _SIDE]
     other = table.loc[[(*reference, key) for *_, key in index], _SIDE].set_axis(index)
     sides = rows.join(other.add_prefix("reference_"))

@@ -79,9 +79,8 @@ def _frame(results: Results, seeds: pd.DataFrame, printed: pd.DataFrame, names: 
     keys = [key for row in order for name in names if (key := (*row, name)) in spread.index]
     frame = spread.join([measured, printed[["mean", "sd"]].add_prefix("published_")]).loc[keys]
     difference = (frame["mean"] - frame["published_mean"]).where(~frame["calibrated"].eq(True))
-    return frame.assign(
-        published=frame["published_mean"], ran=True, several=False, difference=difference.astype(float).round(2)
-    )
+    difference = difference.astype(float).round(2)
+    return frame.assign(published=frame["published_mean"], ran=True, several=False, difference=difference)
 
 
 def _several(seeds: pd.DataFrame) -> pd.DataFrame:

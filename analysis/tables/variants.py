@@ -44,14 +44,14 @@ class VariantOptions(Declaration):
 
 def build(source: Source) -> Table:
     """Return a row for each method among the cells, benchmark by benchmark; raises UserError for a slip in options."""
-    options: VariantOptions = check(
-        dict(source.options), VariantOptions, "the options of a table of variants, config/artefacts.yaml"
-    )
+    where = "the options of a table of variants, config/artefacts.yaml"
+    options: VariantOptions = check(dict(source.options), VariantOptions, where)
     results = source.results()
     titles = {REFERENCE: REFERENCE} | {cell.run.method: cell.run.method_title for cell in results.cells}
     frame = _frame(options, results)
     scaled = columns.scaled_to(frame)
     variants = sorted(titles.keys() - {REFERENCE})
+    groups = [_groups(options, rows, titles[REFERENCE], scaled) for *_, rows in by_benchmark(results, frame)]
     return columns.table(
         results,
         # A table of a single variant may stand in one document with the table of all of them.
@@ -62,9 +62,7 @@ def build(source: Source) -> Table:
             for (method, _, key), seeds in frame["seeds"].fillna("").items()
         ],
         heads=("Benchmark", "Configuration", "Seeds"),
-        groups=stack_benchmarks(
-            [_groups(options, rows, titles[REFERENCE], scaled) for *_, rows in by_benchmark(results, frame)]
-        ),
+        groups=stack_benchmarks(groups),
         legend=_legend(options, results, frame, titles),
         frame=frame.reset_index()[_COLUMNS],
     )
@@ -98,6 +96,7 @@ def _groups(options: VariantOptions, rows: pd.DataFrame, reference: str, scaled:
     # The reference is compared with nothing, which is not the same as not run.
     is_lacking = rows["gain"].isna() & (rows.index.get_level_values("method") != REFERENCE)
     gains, ratios = format_series(rows["gain"], signed), format_series(factors["cost_factor"], change)
+    between = interval_of(factors, "cost_factor", change, " to ")
     return {
         ("Accuracy (%)", ""): columns.accuracies(rows),
         ("Cost of a question (1e-4)", ""): {**columns.costs(rows), **columns.all_calls(rows)},
@@ -109,9 +108,7 @@ def _groups(options: VariantOptions, rows: pd.DataFrame, reference: str, scaled:
         },
         (f"{'Cost against' if options.base else 'Saved (%) by'} {reference}", "paired"): {
             "Publ.": entries(rows["published_cost_factor"], change),
-            "Meas.": entries(
-                ratios.mask(is_lacking, NOT_RUN), below=interval_of(factors, "cost_factor", change, " to ")
-            ),
+            "Meas.": entries(ratios.mask(is_lacking, NOT_RUN), below=between),
         },
     }
 
