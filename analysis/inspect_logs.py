@@ -19,13 +19,13 @@ from inspect_ai.scorer import CORRECT, INCORRECT, Score
 
 from analysis import finished_cells
 from analysis.finished_cells import RunInfo
-from analysis.provenance import warning
 from analysis.table import md_escape as escape
 from analysis.trajectories import CallRecord, Gate, StepRecord, TrajectoryRecord, records
 from harness.benchmarks.items import Item
 from harness.files import whole_file
 from harness.runner import layout
 from harness.runner.config import Cell
+from harness.runner.results import SIMULATED_WARNING
 
 CORRECTNESS, STATUS = "correct", "status"
 # When something happened is no part of a result; Inspect wants a time, and this one is plainly none.
@@ -86,7 +86,7 @@ def _log(run: RunInfo, samples: Sequence[logs.EvalSample]) -> logs.EvalLog:
         model=f"{run.method}/{run.backbone}",
         config=logs.EvalConfig(),
         metadata={
-            **({"warning": warning(True)} if run.simulated else {}),
+            **({"warning": SIMULATED_WARNING} if run.simulated else {}),
             **{name: getattr(run, name) for name in names},
             "method": run.method_title,
             "notes": list(run.notes),

@@ -18,7 +18,7 @@ from markdown_it.tree import SyntaxTreeNode
 from analysis import finished_cells, registry
 from analysis.figure import Figure
 from analysis.finished_cells import FinishedCell, short
-from analysis.provenance import identity, provenance, served, warning
+from analysis.provenance import identity, provenance, served
 from analysis.published import load
 from analysis.registry import Artefact
 from analysis.table import Exhibit, Table, csv, format_cost, section_starts
@@ -27,6 +27,7 @@ from harness.files import ROOT, read_yaml, write_atomically
 from harness.runner import config, layout
 from harness.runner.config import Preset
 from harness.runner.ledger import ledger
+from harness.runner.results import SIMULATED_WARNING
 
 if TYPE_CHECKING:
     import jinja2
@@ -125,7 +126,7 @@ def write(preset: Preset, names: Sequence[str]) -> list[str]:
     template = _templates().get_template("page.html.j2")
     text = template.render(
         preset=preset.name,
-        banner=("simulated", warning(True)) if simulated else ("real", _REAL),
+        banner=("simulated", SIMULATED_WARNING) if simulated else ("real", _REAL),
         use=_USE[simulated],
         facts=_facts(preset, cells, shown),
         first=[shown[key] for key in _FIRST if key in shown],
@@ -136,7 +137,7 @@ def write(preset: Preset, names: Sequence[str]) -> list[str]:
         not_made=lacking,
         missing=len(folders) - len(cells),
     )
-    write_atomically(folder / _CELLS, csv(_identities(cells), warning(simulated)))
+    write_atomically(folder / _CELLS, csv(_identities(cells), SIMULATED_WARNING if simulated else ""))
     write_atomically(folder / "index.html", text)
     return list(lacking)
 

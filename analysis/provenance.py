@@ -8,12 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from analysis.finished_cells import FinishedCell, RunInfo, answered, revision, short
-from harness.runner.results import SIMULATED_WARNING
-
-
-def warning(simulated: bool) -> str:
-    """Return the sentence about simulated backbones, or nothing for a run on real ones."""
-    return SIMULATED_WARNING if simulated else ""
 
 
 def served(backbone: Mapping[str, Any]) -> str:

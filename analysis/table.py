@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeAlias
 
 import pandas as pd
 
-from analysis.provenance import warning
 from harness.files import write_atomically
+from harness.runner.results import SIMULATED_WARNING
 
 NOT_RUN = "–"
 DAGGER = "†"
@@ -72,7 +72,7 @@ class Exhibit(ABC):
     @property
     def warning(self) -> str:
         """Return the sentence about simulated backbones, or nothing for a run on real ones."""
-        return warning(self.simulated)
+        return SIMULATED_WARNING if self.simulated else ""
 
     @abstractmethod
     def contents(self) -> Mapping[str, str | bytes]:

@@ -16,10 +16,10 @@ from analysis.claims.numbers import ROWS, Numbers, Value
 from analysis.claims.report import ClaimsReport, build
 from analysis.claims.statements import CLAIMS
 from analysis.page import _templates as page_templates
-from analysis.provenance import SIMULATED_WARNING
 from analysis.source import Source
 from analysis.table import md_escape, write
 from harness.runner import config
+from harness.runner.results import SIMULATED_WARNING
 
 Some = tuple[list[Path], Sequence[Claim]]
 

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from analysis import figure as drawing
 from analysis import table
 from analysis.figure import Figure, on_frontier
-from analysis.provenance import SIMULATED_WARNING
 from analysis.source import Source
 from harness.errors import UserError
 from harness.files import ROOT
+from harness.runner.results import SIMULATED_WARNING
 from tests.analysis.reading import gate_entropy, pareto, words
 
 

@@ -12,9 +12,9 @@ from markdown_it.tree import SyntaxTreeNode
 
 from analysis import page as pages
 from analysis.page import write
-from analysis.provenance import SIMULATED_WARNING
 from analysis.registry import artefact
 from harness.errors import UserError
+from harness.runner.results import SIMULATED_WARNING
 from tests.analysis.reading import Html
 from tests.finished import REPORTS, cells, preset
 
