@@ -35,11 +35,6 @@ class Source:
     unfinished: tuple[Path, ...] = ()  # folders of the preset's cells that are not finished
 
     @classmethod
-    def of(cls, cells: Sequence[Path], **options: Any) -> Source:
-        """Return a source of cells alone."""
-        return cls(tuple(cells), options=options)
-
-    @classmethod
     def of_finished(cls, preset: Preset, cells: Iterable[Cell], timings: Iterable[Cell], **options: Any) -> Source:
         """Return a source of the finished cells and timings; the other cells are listed as ``unfinished``."""
         folders = {cell: layout.cell(preset.name, cell) for cell in cells}

@@ -47,7 +47,7 @@ def of_pool(write_cell: WriteCell) -> list[Path]:
 
 
 def made(of_pool: list[Path]) -> Bounds:
-    found = bounds.of_pool(Source.of(of_pool).results(), "gsm_hard")
+    found = bounds.of_pool(Source(tuple(of_pool)).results(), "gsm_hard")
     assert found is not None
     return found
 
@@ -68,7 +68,7 @@ def test_every_bound_is_a_choice_among_the_answers_of_the_pool(of_pool: list[Pat
 
 
 def test_without_a_backbone_of_the_pool_there_is_no_bound(of_pool: list[Path]) -> None:
-    assert bounds.of_pool(Source.of(of_pool[1:]).results(), "gsm_hard") is None
+    assert bounds.of_pool(Source(tuple(of_pool[1:])).results(), "gsm_hard") is None
     with pytest.raises(UserError, match=r"no benchmark has a cell of Single LLM .*: `snakemake .*/router_bounds\.md`$"):
         router_bounds(*of_pool[1:])
 

@@ -92,7 +92,7 @@ def test_methods_are_told_apart_with_any_eyes(eyes: str) -> None:
 
 def files(module: str, folders: Iterable[Path]) -> bytes:
     """Return every file of a figure, one after the other."""
-    figure = import_module(module).build(Source.of(list(folders)))
+    figure = import_module(module).build(Source(tuple(folders)))
     made = drawing.pictures(figure)
     return made["png"] + made["pdf"] + made["svg"] + table.csv(figure.frame, figure.warning).encode()
 

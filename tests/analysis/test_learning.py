@@ -40,7 +40,7 @@ OPTIONS = artefact("learning").options
 
 
 def build(*folders: Path) -> Study:
-    return read_study(Source.of(folders, **OPTIONS))
+    return read_study(Source(tuple(folders), options=OPTIONS))
 
 
 def chosen(item: int, name: str, choice: str, step: int = 1) -> dict[str, Any]:
@@ -241,7 +241,7 @@ def test_what_cannot_be_reported_is_refused(make: MakeCell, single: Callable[...
     with pytest.raises(UserError, match="no results"):
         build()
     with pytest.raises(UserError, match="cost_wait"):
-        read_study(Source.of([make()], **OPTIONS, cost_wait=20))
+        read_study(Source((make(),), options={**OPTIONS, "cost_wait": 20}))
     for name in ("decisions", "training"):
         folder = make(seed=len(name))
         (folder / f"{name}.parquet").write_bytes(b"PAR1 torn")
