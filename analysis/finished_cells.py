@@ -1,4 +1,4 @@
-"""The cells of a run, read and checked: what each was, and a data frame of its items."""
+"""The cells of a run, read and checked: what each was, and data frames of its items and its training."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import orjson
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import ArrayLike
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from harness.benchmarks.items import Status
@@ -176,6 +178,20 @@ def read_table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
         raise UserError(
             f"{path}: not a readable table with the columns {', '.join(columns)} ({reason}); run the cell again"
         ) from error
+
+
+def updates(cell: FinishedCell) -> pd.DataFrame:
+    """Load the training log: one row an update, one column a measure, besides ``epoch``."""
+    rows = read_table(cell.folder / TRAINING, ("epoch", "update", "measure", "value"))
+    log = rows.pivot(index=["update", "epoch"], columns="measure", values="value")
+    return log.reset_index("epoch").rename_axis(columns=None)
+
+
+def mean_of_updates(log: pd.DataFrame, measure: str, by: ArrayLike) -> pd.Series:
+    """Return the mean of a measure over the attempts of groups of updates, whose last may have fewer."""
+    attempts = log["trajectories"]
+    sums = pd.DataFrame({"total": log[measure] * attempts, "attempts": attempts}).groupby(np.asarray(by)).sum()
+    return sums["total"] / sums["attempts"]
 
 
 def answered(backbone: Mapping[str, Any]) -> str:

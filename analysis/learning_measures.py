@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import traces
-from analysis.finished_cells import FinishedCell, read_table
-from analysis.training_log import mean_of_updates, updates
+from analysis.finished_cells import FinishedCell, mean_of_updates, read_table, updates
 
 _FIRST_UPDATES = 3
 _LAST_SHARE = 0.25

@@ -27,13 +27,12 @@ from analysis.claims.numbers import (
     mean,
     most,
 )
-from analysis.finished_cells import TRAINING, FinishedCell
+from analysis.finished_cells import TRAINING, FinishedCell, updates
 from analysis.frames import Key
 from analysis.published import AVERAGE, KEY
 from analysis.registry import Selection, artefact
 from analysis.statistics import Jackknife, Ratio, leave_one_out
 from analysis.timings import Timing, pflops
-from analysis.training_log import updates
 from harness.runner import config
 
 Seeds: TypeAlias = Mapping[Row, tuple[int, ...]]

@@ -12,10 +12,10 @@ from matplotlib.figure import Figure as Picture
 
 from analysis import notes, traces
 from analysis.figure import BLACK, BLUE, PAGE, SMALL, VERMILION, Figure
+from analysis.finished_cells import updates
 from analysis.frames import IDENTITY
 from analysis.provenance import identity
 from analysis.source import Source
-from analysis.training_log import updates
 from harness.errors import UserError
 
 # By band and measure: what a reader calls the decision, and how its line looks, in colour and in grey.

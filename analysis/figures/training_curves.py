@@ -11,10 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
 from analysis.figure import PAGE, SIZE, SMALL, Figure, looks
-from analysis.finished_cells import TRAINING, RunInfo
+from analysis.finished_cells import TRAINING, RunInfo, mean_of_updates, updates
 from analysis.notes import describe_run
 from analysis.source import Source
-from analysis.training_log import mean_of_updates, updates
 from harness.errors import UserError
 from harness.runner.config import POOL
 

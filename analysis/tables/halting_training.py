@@ -8,11 +8,10 @@ import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import entries, format_series, stack_benchmarks
-from analysis.finished_cells import FinishedCell
+from analysis.finished_cells import FinishedCell, updates
 from analysis.frames import IDENTITY, Results
 from analysis.source import Source
 from analysis.table import NOT_RUN, Entry, Table, signed
-from analysis.training_log import updates
 from harness.errors import UserError
 
 HALTING, NONE = "gmr", "gmr_no_halting"

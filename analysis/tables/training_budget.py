@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from analysis import columns, training_log
+from analysis import columns
 from analysis.columns import entries
+from analysis.finished_cells import FinishedCell, read_table, updates
 from analysis.frames import IDENTITY, KEY, Results
 from analysis.source import Source
 from analysis.table import NOT_RUN, Table, format_cost
+
+CALLS = "training_calls.parquet"
+#: What a policy chooses among several, by name in the table of decisions.
+CHOICES = ("backbone", "role", "mode", "action")
+#: The columns of a training budget.
+BUDGET = ["questions", "passes", "trajectories", "updates", "calls", "tokens", "cost"]
 
 
 def build(source: Source) -> Table:
     """Return a row a learner, benchmark by benchmark; means over the seeds."""
     results = source.results()
-    summaries = training_log.training_summaries(results)
+    summaries = training_summaries(results)
     order = [(*row, key) for key in results.benchmarks for row in results.rows.index if (*row, key) in summaries.index]
     frame = summaries.loc[order].join(results.frame[["method_title", "backbone_title", "benchmark_title", *IDENTITY]])
     groups = {
         ("Training", ""): {
-            **{name.capitalize(): entries(frame[name], "{:,.0f}") for name in training_log.BUDGET[:5]},
+            **{name.capitalize(): entries(frame[name], "{:,.0f}") for name in BUDGET[:5]},
             "Tokens (1e3)": entries(frame["tokens"] / 1000, "{:,.0f}"),
             "Cost": entries(frame["cost"], lambda cost: format_cost(cost, 4)),
         },
@@ -43,13 +52,66 @@ def build(source: Source) -> Table:
     )
 
 
+def training_summaries(results: Results) -> pd.DataFrame:
+    """Return what each training used (:data:`BUDGET`), and entropy and top option of each choice in percent, by row."""
+    rows = {
+        key: {**pd.DataFrame(map(_budget, cells)).mean(), **_choices(cells)}
+        for key, cells in results.cells_by_row.items()
+        if all((cell.folder / CALLS).is_file() for cell in cells)
+    }
+    of_choices = [name for key in CHOICES for name in (f"entropy_{key}", f"top_{key}", f"top_{key}_share")]
+    return pd.DataFrame(list(rows.values()), pd.MultiIndex.from_tuples(rows, names=KEY), [*BUDGET, *of_choices])
+
+
+def _budget(cell: FinishedCell) -> dict[str, float]:
+    """Return what the training of a cell used, by :data:`BUDGET`; zeros if it made no update."""
+    calls = read_table(cell.folder / CALLS, ("prompt_tokens", "completion_tokens", "cost"))
+    log = updates(cell)
+    if log.empty:
+        return dict.fromkeys(BUDGET, 0)
+    return {
+        "questions": cell.run.data.n_train,
+        "passes": log["epoch"].nunique(),
+        "trajectories": float(log["trajectories"].sum()),
+        "updates": len(log),
+        "calls": len(calls),
+        "tokens": float(calls[["prompt_tokens", "completion_tokens"]].to_numpy().sum()),
+        "cost": float(calls["cost"].sum()),
+    }
+
+
+def _choices(cells: Sequence[FinishedCell]) -> dict[str, Any]:
+    """Return entropy and most frequent option of each choice at the test, as means over the seeds."""
+    drawn = pd.concat([_test_choices(cell).assign(seed=cell.run.seed) for cell in cells])
+    shares_of: dict[str, Any] = {}
+    for name, rows in drawn.groupby("name"):
+        if rows["seed"].nunique() < len(cells):
+            continue
+        by_seed = rows.groupby("seed")
+        shares = by_seed["choice"].value_counts(normalize=True).unstack(fill_value=0.0).mean()
+        surprise = -100 * by_seed["log_prob"].mean() / np.log(rows["options"]).groupby(rows["seed"]).mean()
+        entropies = surprise[~by_seed["is_greedy"].first() & (by_seed["options"].max() > 1)]
+        top = shares.idxmax()
+        shares_of[f"entropy_{name}"] = entropies.mean() + 0.0 if len(entropies) else None
+        shares_of[f"top_{name}"], shares_of[f"top_{name}_share"] = top, 100 * shares[top]
+    return shares_of
+
+
+def _test_choices(cell: FinishedCell) -> pd.DataFrame:
+    """Load the choices of a cell on its test questions, without those that the step limit forces."""
+    rows = read_table(cell.folder / "decisions.parquet", ("name", "step", "choice", "options", "log_prob"))
+    settings = cell.run.config
+    kept = rows[rows["name"].isin(CHOICES) & (rows["step"] <= settings.get("max_steps", np.inf))]
+    return kept.assign(is_greedy="greedy" in (settings.get("decode"), settings.get("selection")))
+
+
 def _entropies(row: pd.Series) -> str:
-    entropies = row[[f"entropy_{name}" for name in training_log.CHOICES]].dropna()
+    entropies = row[[f"entropy_{name}" for name in CHOICES]].dropna()
     return ", ".join(f"{name.removeprefix('entropy_')} {value:.0f}" for name, value in entropies.items())
 
 
 def _top(row: pd.Series) -> str:
-    kinds = [name for name in training_log.CHOICES if not pd.isna(row[f"top_{name}_share"])]
+    kinds = [name for name in CHOICES if not pd.isna(row[f"top_{name}_share"])]
     return f"{row[f'top_{kinds[0]}']} {row[f'top_{kinds[0]}_share']:.0f}" if kinds else ""
 
 
@@ -62,9 +124,11 @@ def _legend(results: Results) -> Iterator[str]:
         f"The costs of other tables have none of it.{' Means over the seeds.' if several else ''}"
     )
     yield (
-        f"{training_log.ENTROPY} Most frequent: the backbone, or the action of a method with one backbone, that was "
-        f"chosen most over all questions. {NOT_RUN}: a search leaves a workflow and no policy, and a greedy choice no "
-        "entropy."
+        "Entropy: of the trained policy's choices on the test questions, given what it knows at each, in percent of a "
+        "uniform choice among the same options. 100: random. 0: nothing is left to chance, though questions may get "
+        "different choices. Estimated from the probabilities of what was drawn, so that a random policy may exceed "
+        "100. Most frequent: the backbone, or the action of a method with one backbone, that was chosen most over all "
+        f"questions. {NOT_RUN}: a search leaves a workflow and no policy, and a greedy choice no entropy."
     )
     yield (
         "Budgets differ as the methods do, and the paper prints none of a baseline. Where epochs, rollouts and rounds "

@@ -16,6 +16,7 @@ from scipy import stats
 
 from analysis.figures import training_curves
 from analysis.figures.training_curves import by_epoch
+from analysis.finished_cells import mean_of_updates
 from analysis.learning_measures import MEASURES
 from analysis.published import load as published
 from analysis.registry import artefact
@@ -23,7 +24,6 @@ from analysis.source import Source
 from analysis.table import write
 from analysis.tables import learning, learning_contrasts
 from analysis.tables.learning import Study, read_study
-from analysis.training_log import mean_of_updates
 from harness.errors import UserError
 from harness.runner import config
 from harness.runner.config import POOL

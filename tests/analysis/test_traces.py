@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis import traces, training_log
-from analysis.finished_cells import read
+from analysis import traces
+from analysis.finished_cells import read, updates
 from analysis.statistics import Ratio, estimates, mean_of, wilson
 from harness.errors import UserError
 from tests.analysis.by_hand import crossed
@@ -54,11 +54,11 @@ def test_gate_statistics(make: Any) -> None:
 
 def test_the_training_log_has_a_row_an_update(make: Any) -> None:
     cell = read(make(updates=[{"depth": 1.5}, {"depth": 2.5, "steps": 9.0}], per_epoch=1))
-    log = training_log.updates(cell)
+    log = updates(cell)
     assert (log.index.tolist(), log["epoch"].tolist(), log["depth"].tolist()) == ([1, 2], [1, 2], [1.5, 2.5])
     assert log["steps"].isna().tolist() == [True, False]
     with pytest.raises(UserError, match=r"training\.parquet"):
-        training_log.updates(read(make(seed=1, updates=None)))
+        updates(read(make(seed=1, updates=None)))
 
 
 @pytest.mark.parametrize("spread", [0, 0.2])

@@ -16,7 +16,7 @@ from analysis.frames import Results
 from analysis.published import load
 from analysis.table import BEST, NOT_RUN, Entry, signed
 from analysis.tables.halting_training import HALTING, NONE
-from analysis.training_log import BUDGET, CHOICES, training_summaries
+from analysis.tables.training_budget import BUDGET, CHOICES, training_summaries
 from harness.errors import UserError
 from harness.training import checkpoint
 from harness.training.checkpoint import Checkpoint
