@@ -122,7 +122,11 @@ async def _ask(
                     problems.append(error)
                     continue
                 if entries[key]["context_length"] is None:
-                    lacks.append(_no_window(backbone, max(needed.values(), default=0)))
+                    lacks.append(
+                        f"does not report its context length ({backbone.context_length or 'none'} in its entry): start "
+                        f"it with room for {max(needed.values(), default=0)} tokens or more, as it may cut a longer "
+                        "prompt without a word (Ollama: OLLAMA_CONTEXT_LENGTH)"
+                    )
                 logger.info("%s of %s %s", server.url, key, speed)
                 for lack in lacks:
                     logger.warning("%s of %s %s", server.url, key, lack)
@@ -200,10 +204,3 @@ def _too_short(
                 f"start it with --max-model-len {max(needed.values())} or more (llama.cpp: -c, of which each of -np "
                 "gets its part)",
             )
-
-
-def _no_window(backbone: Backbone, needed: int) -> str:
-    return (
-        f"does not report its context length ({backbone.context_length or 'none'} in its entry): start it with room "
-        f"for {needed} tokens or more, as it may cut a longer prompt without a word (Ollama: OLLAMA_CONTEXT_LENGTH)"
-    )

@@ -76,7 +76,8 @@ def artefact(preset: Preset, key: str) -> Inputs:
 
 def page(preset: Preset) -> Inputs:
     """Return the inputs of the page: every other report."""
-    files = [layout.report(preset.name, name) for name in reports.files_of(preset)]
+    artefacts = map(registry.artefact, reports.artefacts_of(preset))
+    files = [layout.report(preset.name, file) for artefact in artefacts for file in artefact.files]
     return _report(preset, "page", files, ["index.html", "cells.csv"])
 
 

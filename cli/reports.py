@@ -28,11 +28,6 @@ def all_files() -> list[str]:
     return [*files, *(f"{artefact.key}.pdf" for artefact in artefacts if artefact.kind == "table")]
 
 
-def files_of(preset: Preset) -> list[str]:
-    """Return the names of the files of a whole run but the page."""
-    return [file for key in artefacts_of(preset) for file in registry.artefact(key).files]
-
-
 def made_of(name: str, preset: Preset) -> str:
     """Return the digest of what decides, besides the content of its inputs, what a report shows."""
     settings: Any

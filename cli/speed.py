@@ -103,26 +103,21 @@ async def measure(backbone: Backbone, server: Server, place: Endpoint) -> tuple[
         prompts, seconds = await timed(*(_long(greedy) for _ in range(at_once)))
     rates = {"alone": alone, "together": together, "read": sum(reply.prompt_tokens for reply in prompts) / seconds}
     speed = Speed(at_once=at_once, **{name: float(f"{rate:.3g}") for name, rate in rates.items()})
-    lacks = [_too_slow(speed, backbone, place)]
+    lacks: list[str] = []
+    if (longest_s := backbone.max_tokens * at_once / speed.together) > place.timeout_s:
+        lacks.append(
+            f"writes {backbone.max_tokens} tokens in {longest_s:.0f} s with {at_once} requests at once, and an attempt "
+            f"ends after {place.timeout_s:g} s: lower max_in_flight or the backbone's max_tokens, or raise timeout_s"
+        )
     length = min(len(first.text), len(replies[0].text))
     if has_penalty and length and first.text[:length] == replies[0].text[:length]:
         lacks.append(
             f"takes no notice of repetition_penalty, which the generation of {backbone.key} states: leave it out "
             "there, so that calls say how they were sampled, or serve with an engine that knows it (vLLM, llama.cpp)"
         )
-    return speed, list(filter(None, lacks))
+    return speed, lacks
 
 
 def _long(request: Request) -> Request:
     text = " ".join(random.choices(_WORDS, k=_LENGTH))  # noqa: S311
     return replace(request, messages=(Message("user", text),), max_tokens=1)
-
-
-def _too_slow(speed: Speed, backbone: Backbone, place: Endpoint) -> str:
-    seconds = backbone.max_tokens * speed.at_once / speed.together
-    if seconds <= place.timeout_s:
-        return ""
-    return (
-        f"writes {backbone.max_tokens} tokens in {seconds:.0f} s with {speed.at_once} requests at once, and an attempt "
-        f"ends after {place.timeout_s:g} s: lower max_in_flight or the backbone's max_tokens, or raise timeout_s"
-    )
