@@ -20,13 +20,7 @@ from harness.runner.method import settings_of
 from harness.runner.results import DECISIONS, ITEMS
 from harness.training.loop import UPDATES
 
-TITLES = {
-    "math": "MATH",
-    "gsm_hard": "GSM-Hard",
-    "mbpp": "MBPP",
-    "humaneval": "HumanEval",
-    "mmlu_pro": "MMLU-Pro",
-}
+TITLES = {"math": "MATH", "gsm_hard": "GSM-Hard", "mbpp": "MBPP", "humaneval": "HumanEval", "mmlu_pro": "MMLU-Pro"}
 ENGINE = {"concurrent_sequences": 64, "prefill_tokens_per_s_1b": 60000.0, "decode_tokens_per_s_1b": 600.0}
 #: What one step decided: opened retrieval gates of the records stored so far, and the write gate.
 Step = tuple[Sequence[bool], bool]

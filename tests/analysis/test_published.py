@@ -12,13 +12,7 @@ from analysis.published import PATH, Count, load
 from analysis.table import BEST, SECOND, marks
 from harness.errors import UserError
 
-PLAUSIBLE = {
-    "math": (416,),
-    "gsm_hard": (1056,),
-    "mbpp": (500, 496),
-    "humaneval": (129, 128),
-    "mmlu_pro": (880, 400),
-}
+PLAUSIBLE = {"math": (416,), "gsm_hard": (1056,), "mbpp": (500, 496), "humaneval": (129, 128), "mmlu_pro": (880, 400)}
 
 
 def hundredths(percent: float) -> int:

@@ -225,11 +225,7 @@ REFUSED = r"of mine takes {} tokens, .*gsm_hard"
 )
 @pytest.mark.usefixtures("preset")
 async def test_what_a_server_lacks_is_told_or_refused(
-    chat: Answer,
-    entry: dict[str, Any],
-    server: dict[str, Any],
-    listed: dict[str, Any],
-    lack: str | UserError | None,
+    chat: Answer, entry: dict[str, Any], server: dict[str, Any], listed: dict[str, Any], lack: str | UserError | None
 ) -> None:
     pool = {"backbones": ["mine"], "large": None, "pool": {"mine": {**OWN, **entry}}, "weights": None}
     preset = config.preset("cpu_server", {**PRESET, **pool})

@@ -102,11 +102,7 @@ def test_only_line_breaks_and_tabs_are_left_of_what_steers(text: str) -> None:
 
 def test_the_document_holds_all_that_was_said_and_decided(run: Path) -> None:
     shown = document("gmr", "gsm_hard", "q0")
-    assert (
-        shown["simulated"],
-        shown["cell"]["method"],
-        shown["record"]["totals"]["depth"],
-    ) == (True, "gmr", 2)
+    assert (shown["simulated"], shown["cell"]["method"], shown["record"]["totals"]["depth"]) == (True, "gmr", 2)
     first, second = shown["record"]["steps"]
     quarter = pytest.approx(0.25, abs=1e-6)  # log-probabilities are written with 6 decimals
     assert first["calls"][0]["messages"][1] == {"role": "user", "content": "Turn 1: 'Three'?"}

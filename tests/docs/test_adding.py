@@ -45,11 +45,7 @@ def gmr(folder: Path, preset: str, commands: list[str], **settings: str) -> str:
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Run the two methods and the backbone on a few questions, in one process."""
     suite = additions.suite(tmp_path_factory.mktemp("adding") / "suite", "A backbone")
-    where = {
-        "majority": "qwen-2.5-14B",
-        "best_backbone": "pool",
-        "single": BACKBONE,
-    }
+    where = {"majority": "qwen-2.5-14B", "best_backbone": "pool", "single": BACKBONE}
     cells = [f"cell --method {name} --benchmark gsm_hard --backbone {row}" for name, row in where.items()]
     few = {"benchmarks": "[gsm_hard]", "limit": "{train: 4, test: 6}", "extra": "my/methods.yaml"}
     methods = f"[single, {', '.join(additions.METHODS)}]"

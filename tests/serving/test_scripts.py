@@ -168,10 +168,7 @@ def test_models_of_ones_own_are_asked_by_the_name_of_their_folder_or_file(
     [file, there], addresses = printed("llama-cpp", "a=models/own.gguf", "b=some/model-GGUF:Q8_0")
     assert [option(file, "model"), option(there, "hf-repo")] == ["models/own.gguf", "some/model-GGUF:Q8_0"]
     places = yaml.safe_load(addresses)
-    assert [one["served_name"] for one in (places["a"], places["b"])] == [
-        *names(file),
-        *names(there),
-    ]
+    assert [one["served_name"] for one in (places["a"], places["b"])] == [*names(file), *names(there)]
     for name in ("cpu", "llama-cpp"):
         assert refused(name, "--print", "own=") == "error: own= is not BACKBONE=MODEL\n"
 

@@ -66,10 +66,7 @@ CHAIN = flow(node("a", "Custom", repeat=3), node("b", "Custom", "a"), node("c", 
 TESTED = flow(
     node("a", "CustomCodeGenerate"), node("t", "Test", "a"), node("c", "Custom", "t", when=when("t", "failed"))
 )
-FULL = flow(
-    node("n0", "Custom"),
-    *(node(f"n{place}", "Custom", f"n{place - 1}") for place in range(1, 10)),
-)
+FULL = flow(node("n0", "Custom"), *(node(f"n{place}", "Custom", f"n{place - 1}") for place in range(1, 10)))
 WIDE = flow(*(node(f"n{place}", "Custom") for place in range(5)), node("e", "ScEnsemble", *(f"n{k}" for k in range(5))))
 
 

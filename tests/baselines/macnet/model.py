@@ -20,12 +20,7 @@ from tests.fixtures import Client
 ITEM = Item(id="1", benchmark="gsm_hard", question="How many eggs?", gold="3.0")
 RULES = "End with a line that says: The answer is <number>."
 TOPOLOGIES = ["chain", "tree", "complete"]
-KINDS = {
-    macnet.SOLVE: "solve",
-    macnet.CRITICISE: "critique",
-    macnet.REVISE: "revise",
-    macnet.MERGE: "merge",
-}
+KINDS = {macnet.SOLVE: "solve", macnet.CRITICISE: "critique", macnet.REVISE: "revise", macnet.MERGE: "merge"}
 
 
 class Asked(NamedTuple):

@@ -21,17 +21,7 @@ from harness.training.learning import Learning
 from harness.training.loop import CHECKPOINT, TrainingStep, checkpoint
 from tests.baselines.masrouter.fixtures import MODE_NAMES, code_tools, method, router, walk
 from tests.baselines.masrouter.reference import Reference
-from tests.fixtures import (
-    ITEMS,
-    Client,
-    answered_by,
-    attempt,
-    graded_rollouts,
-    log,
-    questions,
-    right_if,
-    trained,
-)
+from tests.fixtures import ITEMS, Client, answered_by, attempt, graded_rollouts, log, questions, right_if, trained
 from tests.scripted import setting
 
 ENTRIES = {key: entry for key, entry in methods().items() if entry.module == "baselines.masrouter"}

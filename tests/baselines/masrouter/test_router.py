@@ -13,13 +13,7 @@ from scipy.special import digamma, gammaln
 from scipy.stats import multinomial
 from torch.distributions import Normal, kl_divergence
 
-from baselines.masrouter.router import (
-    VAE,
-    Router,
-    Trace,
-    draw_noise,
-    log_multinomial,
-)
+from baselines.masrouter.router import VAE, Router, Trace, draw_noise, log_multinomial
 from baselines.masrouter.team import MODES
 from harness.agents import rng
 from harness.agents.trajectory import Episode, sample

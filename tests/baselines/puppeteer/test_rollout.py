@@ -7,15 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from baselines.puppeteer.agents import (
-    ACTIONS,
-    AGAIN,
-    AGGREGATE,
-    CANDIDATES_HEADER,
-    KEYS,
-    NO_CANDIDATES,
-    TERMINATE,
-)
+from baselines.puppeteer.agents import ACTIONS, AGAIN, AGGREGATE, CANDIDATES_HEADER, KEYS, NO_CANDIDATES, TERMINATE
 from baselines.puppeteer.policy import Policy
 from harness.agents.prompts import RECORDS_HEADER
 from harness.agents.trajectory import sample

@@ -70,12 +70,7 @@ def code_tools(sandbox: CountingSandbox) -> CodeTools:
 
 
 async def activate(
-    key: str,
-    item: Item,
-    code_tools: CodeTools,
-    *replies: str | Reply,
-    records: Sequence[Record] = (),
-    **options: Any,
+    key: str, item: Item, code_tools: CodeTools, *replies: str | Reply, records: Sequence[Record] = (), **options: Any
 ) -> tuple[str, ScriptedClient, Any]:
     client = ScriptedClient(*replies)
     its_context = context(item, client, "RULES", code_tools=code_tools)

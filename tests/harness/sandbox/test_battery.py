@@ -25,11 +25,7 @@ PASSED = Execution(Outcome.PASSED, "", "")
 @BY_LEVEL
 @pytest.mark.parametrize("daily", [True, pytest.param(False, marks=pytest.mark.nightly)])
 async def test_every_program_ends_as_it_should_and_leaves_nothing(
-    level: str,
-    daily: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    descendants: Callable[[], set[int]],
+    level: str, daily: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, descendants: Callable[[], set[int]]
 ) -> None:
     for path in (tmp_path, *tmp_path.parents[:2]):
         path.chmod(0o711)

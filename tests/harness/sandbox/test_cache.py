@@ -12,10 +12,7 @@ from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
 
 SMALL = Limits(cpu_s=1, wall_s=20.0, memory_mib=256)
 PROGRAMS = [Program(f"x = {number}") for number in range(3)]
-FOR_GOOD = {
-    *(Outcome.PASSED, Outcome.WRONG_ANSWER, Outcome.EXCEPTION),
-    *(Outcome.NOT_EXECUTABLE, Outcome.OUTPUT_LIMIT),
-}
+FOR_GOOD = {*(Outcome.PASSED, Outcome.WRONG_ANSWER, Outcome.EXCEPTION), *(Outcome.NOT_EXECUTABLE, Outcome.OUTPUT_LIMIT)}
 
 
 @dataclass
