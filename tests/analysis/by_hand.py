@@ -1,7 +1,5 @@
 """Statistics written out once more, from the formulas."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Synthetic cell folders, written the way the suite writes them."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Cells in a folder of the test."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Bounds of a pool and headroom between them, by hand and by scipy; the table and the marks made of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,11 +12,10 @@ from hypothesis import strategies as st
 from scipy.stats import bootstrap
 
 from analysis import bounds
-from analysis import figure as drawing
 from analysis.bounds import BEST, ORACLE, RANDOM, Answers, Bounds
 from analysis.source import Source
 from harness.errors import UserError
-from tests.analysis.reading import Artefact, pareto
+from tests.analysis.reading import Artefact
 
 WriteCell = Callable[..., Path]
 POOL = {"small": 1.0, "middle": 2.0, "large": 4.0}
@@ -46,14 +43,8 @@ def of_pool(write_cell: WriteCell) -> list[Path]:
     return [*cells, gmr]
 
 
-def made(of_pool: list[Path]) -> Bounds:
-    found = bounds.of_pool(Source(tuple(of_pool)).results(), "gsm_hard")
-    assert found is not None
-    return found
-
-
 def test_every_bound_is_a_choice_among_the_answers_of_the_pool(of_pool: list[Path]) -> None:
-    found = made(of_pool)
+    found = bounds.of_pool(Source(tuple(of_pool)).results(), "gsm_hard")
     # Of two backbones with three right answers middle is the cheaper one.
     assert found.best == "middle"
     values = {name: (row.correct.tolist(), row.cost.tolist()) for name, row in found.rows.items()}
@@ -99,7 +90,7 @@ def test_the_interval_is_that_of_scipys_paired_bootstrap() -> None:
     assert found == bounds.headroom(row(method), artificial(pool), bounds.resamples(80, "here"))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=2, max_size=9), st.data())
 def test_a_choice_of_one_answer_a_question_gains_no_more_than_the_oracle(given_: Any, data: st.DataObject) -> None:
     pool = np.array(given_, float).T
@@ -134,20 +125,3 @@ def test_rows_are_held_against_the_bounds(of_pool: list[Path], write_cell: Write
     assert table.entry("Headroom", "gained", "Oracle over the pool").below == ""
     assert table.entry("Answers", "cost (1e-4)", "Cascade").beside == "×0.50"
     assert table.entry("Calls (cost) in %", "small", "GMR")[:4:3] == ("75", "50")
-
-
-def test_bounds_and_cheap_baselines_are_marks_of_the_measured_panel_alone(
-    of_pool: list[Path], write_cell: WriteCell
-) -> None:
-    cascade = write_cell("cascade", "pool", correct=verdicts("1111"), cost=0.5, backbones=BACKBONES)
-    figure = pareto(*of_pool, cascade, cheap=["cascade"])
-    published, measured = drawing.picture(figure.made).axes[:2]
-    assert [text.get_text() for text in measured.get_legend().texts] == [
-        *("A  Oracle over the pool", "B  Best single backbone", "C  Random backbone", "D  Cascade")
-    ]
-    assert published.get_legend() is None
-    records = {record["method"]: record for record in figure.records if record["measured"]}
-    assert float(records["oracle"]["measured"]) == 100
-    assert float(records["oracle"]["cost_per_query"]) == 9 / 4
-    on_frontier = {record["method"] for record in figure.records if record["measured_on_frontier"] == "true"}
-    assert on_frontier == {"single"}

@@ -1,7 +1,5 @@
 """The side of a run: each number against numpy, intervals against those by hand, and every verdict."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path

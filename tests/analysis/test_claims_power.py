@@ -1,7 +1,5 @@
 """Chances of verdicts against runs that are made and judged one by one, and the corrections of the plan of analysis."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -78,10 +76,6 @@ def made_run(claims: Sequence[Claim], design: Design, variation: Variation, rand
     return Run(cells, {}, design.seeds, design.several)
 
 
-def share(outcomes: Sequence[str], wanted: str) -> float:
-    return outcomes.count(wanted) / len(outcomes)
-
-
 @pytest.mark.parametrize(
     ("key", "seeds"),
     [
@@ -98,7 +92,7 @@ def test_chances_are_those_of_runs_judged_one_by_one(key: str, seeds: int) -> No
     chance = chances(chosen, design, Variation(), primary_tail=TAIL)[key]
     runs = [judge(chosen, made_run(chosen, design, Variation(), random))[0][0]["claim_outcome"] for _ in range(200)]
     for ours, outcome in ((chance.reproduced, HOLDS), (chance.contradicted, FAILS)):
-        theirs = share(runs, outcome)
+        theirs = runs.count(outcome) / len(runs)
         middle = (ours + theirs) / 2
         assert abs(ours - theirs) <= 4 * math.sqrt(max(middle * (1 - middle), 0.005) * 2 / 200)
     assert 0.02 < chance.reproduced + chance.contradicted < 0.98

@@ -1,7 +1,5 @@
 """The side of the paper: values and verdicts found by hand from the tables, and what rounding allows."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """The report on the claims: files, order, warning, provenance."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Sequence
@@ -15,7 +13,6 @@ from analysis.claims.declaration import Claim, claim
 from analysis.claims.numbers import ROWS, Numbers, Value
 from analysis.claims.report import ClaimsReport, build
 from analysis.claims.statements import CLAIMS
-from analysis.page import _templates as page_templates
 from analysis.source import Source
 from analysis.table import md_escape, write
 from harness.runner import config
@@ -98,36 +95,3 @@ def test_costs_are_the_paper_s_and_those_of_all_calls_are_said(write_cell: Any) 
     report = made(([write_cell("gmr", "pool"), write_cell("masrouter", "pool")], [cheaper]))
     assert report.frame[["measured", "measured_all_calls"]].to_numpy().tolist() == [[50.0, 0.0]]
     assert "all calls: 0.00" in report.contents()["md"]
-
-
-@pytest.mark.parametrize("simulated", [True, False])
-def test_whether_the_paper_s_value_agrees_is_said_of_real_models_alone(write_cell: Any, simulated: bool) -> None:
-    right = [place % 3 > 0 for place in range(60)]
-    cells = [write_cell(row, "pool", "gsm_hard", correct=right, simulated=simulated) for row in ("gmr", "masrouter")]
-    cells.append(write_cell("full_history", "pool", "gsm_hard", correct=right[::-1], simulated=simulated))
-
-    @claim("Accuracy", "somewhere", "points", stated=31.9)
-    def ahead(n: Numbers) -> Value:
-        return n.lead("gmr", "full_history", "gsm_hard")
-
-    report = made((cells, [ahead]))
-    assert ("31.9 differs" in report.contents()["md"]) != simulated
-    assert report.frame["agrees_with_published"].isna().all() == simulated
-
-
-def test_text_of_a_claim_is_no_markup() -> None:
-    @claim("<b>", "a | b", "points", stated=2)
-    def one(_: Any) -> float:
-        """<script>x</script> *y*
-
-        </table>
-        """
-        return 1 + 1
-
-    report = build(Source(preset=config.preset("smoke")), [one])
-    text = report.contents()["md"]
-    assert r"a \| b" in text
-    assert r"\*y\*" in text
-    page = str(page_templates().get_template("claims/report.html.j2").module.judged(report))
-    assert "<script>" not in page
-    assert page.count("</table>") == 1

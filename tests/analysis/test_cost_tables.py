@@ -1,7 +1,5 @@
 """The tables of costs, compute and time, and which calls a measured cost counts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

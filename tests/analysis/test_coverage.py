@@ -1,7 +1,5 @@
 """Over many made samples: how often a verdict is wrong, and how often an interval covers the truth."""
 
-from __future__ import annotations
-
 import bisect
 from functools import partial
 

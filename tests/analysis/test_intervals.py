@@ -1,7 +1,5 @@
 """Estimates and intervals against independent computations."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics as standard
@@ -26,13 +24,11 @@ def wilson_by_hand(k: int, n: int) -> tuple[float, float]:
 
 
 @given(counts)
-@settings(deadline=None)
 def test_wilson_is_the_score_interval(count: tuple[int, int]):
     assert wilson(*count) == pytest.approx(wilson_by_hand(*count), abs=1e-9)
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=200), st.randoms(use_true_random=False))
-@settings(deadline=None)
 def test_one_seed_counts_and_ignores_the_order(correct, random):
     estimate = accuracy([correct])
     assert estimate.mean == pytest.approx(sum(correct) / len(correct))
@@ -50,7 +46,7 @@ def test_several_seeds_and_their_items_are_drawn_apart(spread: float):
 
 
 @given(counts.filter(lambda count: count[1] < 60), st.data(), st.sampled_from([0.025, 0.005]))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_a_paired_interval_is_tangos_or_the_exact_one_whichever_is_wider(count, data, tail: float):
     """The score statistic with the likeliest share against, found by search; and the share of discordant questions."""
     first, n = count
@@ -100,7 +96,6 @@ mixed = st.lists(st.booleans(), min_size=2, max_size=50).filter(lambda column: l
 
 
 @given(st.lists(mixed, min_size=1, max_size=5))
-@settings(deadline=None)
 def test_macro_average_weighs_test_sets_equally(columns):
     estimate = macro_average([accuracy([column]) for column in columns]).estimate(0, 1)
     parts = []

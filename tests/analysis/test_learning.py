@@ -1,7 +1,5 @@
 """The tables of learning on cells made by hand, each value against one computed independently."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,22 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.figures import training_curves
 from analysis.figures.training_curves import by_epoch
 from analysis.finished_cells import mean_of_updates
 from analysis.learning_measures import MEASURES
 from analysis.published import load as published
 from analysis.registry import artefact
 from analysis.source import Source
-from analysis.table import write
-from analysis.tables import learning, learning_contrasts
+from analysis.tables import learning_contrasts
 from analysis.tables.learning import Study, read_study
 from harness.errors import UserError
 from harness.runner import config
 from harness.runner.config import POOL
 from tests.analysis import reading
 from tests.analysis.cells import decision, verdicts
-from tests.analysis.test_traces import DEPTH, MADE
+from tests.analysis.test_training_tables import DEPTH, MADE
 
 MakeCell = Callable[..., Path]
 # Own utility of ten updates in five epochs, of two seeds.
@@ -213,26 +209,6 @@ def test_fifths_of_a_training(make: MakeCell, curves: Study) -> None:
     # An update belongs to the fifth in which it begins.
     short = measured(build(make(seed=2, updates=utilities([0.5, 1.0]))), seed=2)
     assert {key[-1]: short[key] for key in short if key.startswith("training_utility")} == {"1": 0.5, "3": 1.0}
-
-
-def test_the_files_hold_what_was_measured(curves: Study, single: Callable[..., Path], tmp_path: Path) -> None:
-    folders = [*(cell.folder for cell in curves.results.cells), single("good", 3, 0.004)]
-    given = Source(tuple(folders), options=OPTIONS, unfinished=(tmp_path / "not yet",))
-    for name, module in {"learning": learning, "contrasts": learning_contrasts, "curves": training_curves}.items():
-        written = write(module.build(given), tmp_path, name)
-        assert all(b"SIMULATED" in path.read_bytes() for path in written)
-    assert f"INCOMPLETE: 1 of {len(folders) + 1} cells" in (tmp_path / "learning.md").read_text()
-    rows = pd.read_csv(tmp_path / "learning.csv", comment="#").set_index(["method", "backbone", "measure", "seed"])
-    rows = rows.sort_index()
-    assert rows["value"]["gmr", "pool", "training_utility_1", 0] == pytest.approx(0.05)
-    assert rows["value"]["single", "good", "utility"].item() == pytest.approx(67)
-    contrasts = pd.read_csv(tmp_path / "contrasts.csv", comment="#").query("measure == 'accuracy'")
-    best = contrasts.query("contrast == 'best_single'").set_index("statistic")["value"]
-    assert best["difference"].tolist() == [0, 0]
-    assert best.drop("difference").to_dict() == {"mean": 0, "low": 0, "high": 0, "n": 2}
-    drawn = pd.read_csv(tmp_path / "curves.csv", comment="#").query("method == 'gmr' and seed == 1")
-    assert drawn["update"].tolist() == [1.5, 3.5, 5.5, 7.5, 9.5]
-    assert drawn["utility"].tolist() == pytest.approx(np.reshape(SECOND, (5, 2)).mean(axis=1).tolist())
 
 
 def test_what_cannot_be_reported_is_refused(make: MakeCell, single: Callable[..., Path]) -> None:

@@ -1,7 +1,5 @@
 """The main table, where every place holds what the cells and the paper say, and the table of errors."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

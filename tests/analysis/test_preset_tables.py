@@ -1,21 +1,22 @@
 """The tables made of a preset without a cell: prices of backbones, and training questions found in the test."""
 
-from __future__ import annotations
-
+import math
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import orjson
 import pytest
 import yaml
 
 from analysis.table import NOT_RUN, Entry
-from harness.benchmarks.items import Item, checksum
+from harness.benchmarks.items import Item
+from harness.benchmarks.leaks import NEAR
 from harness.errors import UserError
 from harness.files import ROOT
-from harness.runner import config, layout
+from harness.runner import config
 from tests.analysis.reading import Read as Table
 from tests.analysis.reading import backbones, leak_report
+from tests.cli.stories import prepare
 
 PRINTED = yaml.safe_load((ROOT / "config" / "published.yaml").read_text())["prices"]
 
@@ -57,6 +58,21 @@ NEW = {"e2": "How far does light travel in a year, in kilometres?"}
 TEST = {"e0": TRAIN["t0"].upper(), "e1": LONG.format(120, 12, 38), **NEW, "e3": TRAIN["t1"]}
 
 
+def cosine(a: str, b: str) -> float:
+    """Tf-idf cosine over runs of five characters, straight from its definition."""
+
+    def runs(text: str) -> Counter[str]:
+        plain = " ".join(text.lower().split())
+        return Counter(plain[start : start + 5] for start in range(len(plain) - 4))
+
+    corpus = [*TRAIN.values(), *TEST.values()]
+    containing = Counter(run for text in corpus for run in set(runs(text)))
+    weight = {run: math.log((1 + len(corpus)) / (1 + n)) + 1 for run, n in containing.items()}
+    x, y = ({run: n * weight[run] for run, n in runs(text).items()} for text in (a, b))
+    dot = sum(value * y.get(run, 0) for run, value in x.items())
+    return dot / math.sqrt(sum(v * v for v in x.values()) * sum(v * v for v in y.values()))
+
+
 @pytest.fixture
 def leaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Table]:
     """Return the table of prepared questions in a folder of their own, by benchmark those of the test."""
@@ -64,33 +80,27 @@ def leaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Tabl
 
     def leaks(**tests: dict[str, str]) -> Table:
         for key, test in tests.items():
-            pool = [Item(id=id_, benchmark=key, question=text, gold="1") for id_, text in {**TRAIN, **test}.items()]
-            known = {
-                "benchmark": key,
-                "title": f"mini-{key}",
-                "data": "embedded",
-                "source": "here",
-                "splits": "official",
-            }
-            sums = {"checksum": "1" * 64, "split_checksum": "2" * 64, "pool_checksum": checksum(pool)}
-            manifest = {**known, **sums, "count": len(pool), "train": list(TRAIN), "test": list(test)}
-            layout.items("smoke", key).parent.mkdir(parents=True, exist_ok=True)
-            layout.items("smoke", key).write_bytes(b"".join(item.to_json() + b"\n" for item in pool))
-            layout.manifest("smoke", key).write_bytes(orjson.dumps(manifest))
+            sides = ([Item(id_, key, text, "1") for id_, text in texts.items()] for texts in (test, TRAIN))
+            prepare(*sides, "smoke")
         return leak_report(preset=config.preset("smoke", {"benchmarks": ["gsm_hard", "humaneval"]}))
 
     return leaks
 
 
-def test_each_benchmark_has_its_counts_and_the_csv_every_pair(leaks: Callable[..., Table]) -> None:
+@pytest.mark.parametrize("chunk", [1, 3, 256])
+def test_each_benchmark_has_its_counts_and_the_csv_every_pair_whatever_the_chunk(
+    leaks: Callable[..., Table], chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.benchmarks.leaks.CHUNK", chunk)
     table = leaks(gsm_hard=TEST, humaneval=NEW)
-    assert [row.labels[0] for row in table.rows] == ["mini-gsm_hard", "mini-humaneval"]
+    assert [row.labels[0] for row in table.rows] == ["gsm_hard", "humaneval"]
     assert table.texts == [["2", "4", "2", "1", "75.0"], ["2", "1", "0", "0", "0.0"]]
     pairs = [("t0", "e0", "exact"), ("t0", "e1", "near"), ("t1", "e3", "exact"), ("", "", "none")]
     assert [(row["train"], row["test"], row["kind"]) for row in table.records] == pairs
-    assert 0.9 <= float(table.records[1]["similarity"]) < 1
+    expected = cosine(TRAIN["t0"], TEST["e1"])
+    assert NEAR <= expected < 1
+    assert float(table.records[1]["similarity"]) == pytest.approx(expected, abs=1e-4)
     assert table.records[3]["similarity"] == ""
-    assert {row["data_checksum"] for row in table.records} == {"1" * 64}
 
 
 def test_questions_that_are_not_there_are_told_in_one_line(leaks: Callable[..., Table]) -> None:

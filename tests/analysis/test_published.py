@@ -1,7 +1,5 @@
 """The published numbers: consistent in themselves, and read strictly."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,12 +9,12 @@ import yaml
 from analysis.published import PATH, Count, load
 from analysis.table import BEST, SECOND, marks
 from harness.errors import UserError
+from harness.files import ROOT
+from harness.llm.backbones import load as load_backbones
+from harness.runner import config
+from harness.simulator.parameters import load_settings
 
 PLAUSIBLE = {"math": (416,), "gsm_hard": (1056,), "mbpp": (500, 496), "humaneval": (129, 128), "mmlu_pro": (880, 400)}
-
-
-def hundredths(percent: float) -> int:
-    return round(percent * 100)
 
 
 def counts_where(benchmark: str, fits: Callable[[int, int], bool]) -> set[Count]:
@@ -26,7 +24,7 @@ def counts_where(benchmark: str, fits: Callable[[int, int], bool]) -> set[Count]
 def test_counts_are_all_that_explain_a_value():
     cells = [(column, cell) for row in load().rows for column, cell in row.accuracies.items()]
     for column, cell in cells:
-        printed = hundredths(cell.percent)
+        printed = round(cell.percent * 100)
         rounded = counts_where(column, lambda k, n, printed=printed: abs(10_000 * k - printed * n) * 2 < n)
         truncated = counts_where(column, lambda k, n, printed=printed: 10_000 * k // n == printed)
         if cell.fit == "rounded":
@@ -64,3 +62,42 @@ def test_a_slip_in_the_file_is_named(tmp_path: Path):
     (tmp_path / "published.yaml").write_text(yaml.safe_dump(document))
     with pytest.raises(UserError, match="avarage"):
         load(tmp_path / "published.yaml")
+
+
+METHOD_OF_STYLE = {"direct": "single", "step_by_step": "cot", "complex": "complex_cot"}
+
+
+def test_the_accuracies_fitted_to_are_those_the_paper_prints() -> None:
+    printed = {
+        (row.method, row.backbone, benchmark): cell.percent
+        for row in load().rows
+        if row.method in METHOD_OF_STYLE.values()
+        for benchmark, cell in row.accuracies.items()
+    }
+    fitted = {
+        (METHOD_OF_STYLE[style], backbone, benchmark): value
+        for benchmark, styles in load_settings().accuracy.items()
+        for style, row in styles.items()
+        for backbone, value in row.items()
+    }
+    assert fitted == printed
+
+
+def test_the_costs_fitted_to_are_those_the_paper_prints() -> None:
+    published = load()
+    for benchmark, table in load_settings().cost.items():
+        printed = {(cost.method, cost.backbone): cost.cost for cost in published.costs[benchmark]}
+        for style, method in METHOD_OF_STYLE.items():
+            assert getattr(table, style) == {key: printed[method, key] for key in getattr(table, style)}
+
+
+def test_exactly_the_fitted_methods_are_marked_as_no_finding() -> None:
+    marked = {key for key, entry in config.methods().items() if entry.calibrated}
+    assert marked == set(METHOD_OF_STYLE.values())
+
+
+def test_tables_simulation_and_configuration_name_the_same_things() -> None:
+    published, settings = load(), load_settings()
+    pool = load_backbones(ROOT / "config" / "backbones.yaml")
+    assert list(published.backbones) == [*pool, config.POOL]
+    assert set(published.benchmarks) == set(settings.accuracy)

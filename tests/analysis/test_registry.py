@@ -1,7 +1,5 @@
 """Which artefacts there are, and from which cells each is made."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -60,7 +58,7 @@ def test_an_artefact_without_questions_is_refused_with_the_reason() -> None:
     artefact("ablation").check(smoke)
 
 
-@pytest.mark.parametrize("name", ["main_table", "training_budget", "pareto_he"])
+@pytest.mark.parametrize("name", ["main_table", "pareto_he"])
 def test_a_run_under_way_is_shown_by_its_finished_cells(
     name: str, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,7 +1,5 @@
 """The three file formats: honest first lines, valid syntax, the same bytes every time, and LaTeX that compiles."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import shutil

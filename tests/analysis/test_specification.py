@@ -1,7 +1,5 @@
 """Conclusions under readings, and the ranking under greedy decoding, against numbers computed by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path

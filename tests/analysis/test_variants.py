@@ -1,7 +1,5 @@
 """GMR with parts of it changed: ablations, ways of routing, role pools, and the sweeps of one setting."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -41,16 +39,6 @@ def test_published_differences_are_those_the_paper_speaks_of(
     table = artefact(*(write_cell(name, "pool", key) for name in ("gmr", method)))
     groups = (GAIN, SAVED if artefact is paradigm else FACTOR)
     assert [table.entry(group, "Publ.", title(method)).text for group in groups] == [gain, change]
-
-
-def test_published_costs_are_of_one_question_and_of_all(write_cell: WriteCell) -> None:
-    cells = [write_cell("gmr", "pool", key, cost=1e-4) for key in ("gsm_hard", "humaneval")]
-    table = ablation(*cells)
-    for name, total, n in (("GSM-Hard, n = 4", 0.587, 1056), ("HumanEval, n = 4", 0.032, 128)):
-        printed, scaled = (table.entry(TOTAL, column, name).text for column in ("Publ.", "Meas."))
-        assert (printed, scaled) == (f"{total:.3f}", f"{1e-4 * n:.3f}")
-        assert table.entry(COST, "Publ.", name).text == f"{1e4 * total / n:.2f}"
-    assert [group.detail for group in table.groups][2] == "scaled to n = 1056 or 128"
 
 
 def test_measured_differences_are_paired(write_cell: WriteCell) -> None:

@@ -1,7 +1,5 @@
 """Finished cells made by hand: questions as they are prepared, tables and call log as the suite writes them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -43,17 +41,16 @@ class Story:
     verdict: Verdict = RIGHT
 
 
-def prepare(items: Sequence[Item]) -> None:
-    """Write the questions of one benchmark, all of them for the test."""
-    benchmark = items[0].benchmark
-    ids = [item.id for item in items]
+def prepare(test: Sequence[Item], train: Sequence[Item] = (), preset: str = PRESET) -> None:
+    """Write the questions of one benchmark."""
+    items, benchmark = [*train, *test], test[0].benchmark
+    split = {"train": [item.id for item in train], "test": [item.id for item in test]}
     sums = {name: checksum(items) for name in ("checksum", "split_checksum", "pool_checksum")}
     facts = {"benchmark": benchmark, "title": benchmark, "data": "embedded", "source": "embedded", "splits": "official"}
-    manifest = {**facts, **sums, "count": len(items), "train": [], "test": ids}
-    path = layout.manifest(PRESET, benchmark)
+    path = layout.manifest(preset, benchmark)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(orjson.dumps(manifest))
-    layout.items(PRESET, benchmark).write_bytes(b"".join(item.to_json() + b"\n" for item in items))
+    path.write_bytes(orjson.dumps({**facts, **sums, **split, "count": len(items)}))
+    layout.items(preset, benchmark).write_bytes(b"".join(item.to_json() + b"\n" for item in items))
 
 
 def finish(cell: Cell, items: Sequence[Item], stories: Sequence[Story]) -> None:
