@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from analysis import traces
-from analysis.finished_cells import read, read_all
+from analysis.finished_cells import read, read_all, updates
 from analysis.frames import Results
 from analysis.published import load
 from analysis.statistics import Ratio, estimates, mean_of, wilson

@@ -1,7 +1,5 @@
 """A folder with a trained router in it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -4,8 +4,6 @@
 first of them leaves a file ``hangs`` in the working folder.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from itertools import count

@@ -1,7 +1,5 @@
 """All ten methods from the questions to the reports, twice; and a bundle of them: the same again from it alone."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import io

@@ -1,36 +1,34 @@
 """What all commands share: their list, one line for a mistake, settings from files, the checkout that counts."""
 
-from __future__ import annotations
-
-import contextlib
 import logging
 import os
 import re
 import shlex
 import shutil
-import sqlite3
 import subprocess
 import sys
+from functools import partial
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import orjson
 import pytest
-import yaml
 from typer.main import get_command
 
 from cli import main
 from cli.main import app
 from harness.errors import UserError
-from harness.files import ROOT
+from harness.files import ROOT, read
 from harness.llm.budget import BudgetError
-from harness.runner import config, config_hash, layout
+from harness.runner import layout
 from harness.runner.config import Cell
+from harness.simulator.server import Faults, ServerBehaviour
 from tests.command import gmr
 from tests.planning import checkout
 
 CELL = ["cell", "--preset", "smoke", "--method", "cot", "--benchmark", "gsm_hard", "--backbone", "qwen-2.5-14B"]
-FILE = Path("results/smoke/config.yaml")
 
 
 @pytest.fixture(autouse=True)
@@ -143,18 +141,10 @@ def test_a_spent_budget_ends_the_command_with_one_line_and_begins_nothing_else(
     assert [record.getMessage() for record in caplog.records] == ["error: the budget is spent"]
 
 
-def test_settings_of_a_run_keep_their_time_where_nothing_changed() -> None:
-    config_hash.write_settings(config.preset("smoke"))
-    os.utime(FILE, (1, 1))
-    config_hash.write_settings(config.preset("smoke"))
-    assert FILE.stat().st_mtime == 1
-    config_hash.write_settings(config.preset("smoke", {"seeds": [7]}))
-    assert yaml.safe_load(FILE.read_text())["seeds"] == [7]
+LOADED = "import sys\nfrom cli.main import main\ntry:\n    main()\nfinally:\n    print(*sys.modules)"
 
 
-def test_a_printed_command_repeats_its_job_from_a_bare_shell_and_another_retries_its_failed_calls(
-    tmp_path: Path,
-) -> None:
+def test_a_printed_command_repeats_its_job_from_a_bare_shell_and_loads_no_more_than_it_needs(tmp_path: Path) -> None:
     place = checkout(tmp_path / "place")
     run = layout.cell("smoke", Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)) / "run.json"
     given = ["limit={test: 3}", "benchmarks=[gsm_hard]", "description=some words"]
@@ -163,17 +153,14 @@ def test_a_printed_command_repeats_its_job_from_a_bare_shell_and_another_retries
     (command,) = re.findall(r"^gmr --log .* cell .*$", ended.stdout + ended.stderr, re.MULTILINE)
     first = (place / run).read_bytes()
     assert orjson.loads(first)["data"]["n_test"] == 3
-    (place / run).unlink()
+    shutil.rmtree(place / run.parent)
     bare = {"HOME": str(Path.home()), "PATH": os.defpath, "PYTHONPATH": str(ROOT)}
-    again = [sys.executable, "-m", "cli.main", *shlex.split(command)[1:]]
-    subprocess.run(again, cwd=place, env=bare, check=True, capture_output=True)
+    again = [sys.executable, "-c", LOADED, *shlex.split(command)[1:]]
+    ended = subprocess.run(again, cwd=place, env=bare, check=True, capture_output=True, text=True)
     assert (place / run).read_bytes() == first
-    # Calls that failed are asked again by one command, with the settings of the run.
-    with contextlib.closing(sqlite3.connect(place / run.with_name("calls.sqlite"))) as log, log:
-        log.execute("UPDATE calls SET error = 'refused', checksum = NULL WHERE number = 1")
-    retry = [sys.executable, "-m", "cli.main", "retry", "--preset", "smoke", "--cores", "1"]
-    subprocess.run(retry, cwd=place, env=bare, check=True, capture_output=True)
-    assert (place / run).read_bytes() == first
+    # A cell of simulated backbones loads no client and nothing that learning or reports need.
+    other = {"openai", "aiohttp", "httpx2", "tenacity", "torch", "onnxruntime", "scipy", "matplotlib"}
+    assert other & {*ended.stdout.split()} == set()
 
 
 def test_another_checkout_and_an_installation_without_one_are_refused(tmp_path: Path) -> None:
@@ -193,3 +180,27 @@ def test_another_checkout_and_an_installation_without_one_are_refused(tmp_path: 
     for name in ("cli", "harness"):
         shutil.copytree(ROOT / name, installed / name)
     assert "pip install -e ." in error(installed)
+
+
+FAULTS = ROOT / "config" / "faults.yaml"
+
+
+def test_a_server_is_quick_and_faultless_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    served: list[Any] = []
+    engine: Any = object()
+    endpoint = SimpleNamespace(models=lambda: {"data": []}, calibration=SimpleNamespace(engine=engine))
+    monkeypatch.setattr("harness.runner.simulation.simulated_endpoint", lambda preset: endpoint)
+    monkeypatch.setattr("harness.simulator.server.serve", lambda *given: served.append(given[1:]))
+
+    simulate = partial(gmr, "simulate", "--preset")
+    simulate("smoke")
+    simulate("smoke", "--engine", "--faults", str(FAULTS), "--latency", "0.5", "--port", "81", "--host", "::1")
+    assert served == [
+        ("127.0.0.1", 8000, ServerBehaviour(None, None, 0.0)),
+        ("::1", 81, ServerBehaviour(engine, read(FAULTS, Faults), 0.5)),
+    ]
+    assert "65535" in simulate("smoke", "--port", "99999999").output
+    with pytest.raises(UserError, match="preset paper asks real servers"):
+        simulate("paper")
+    with pytest.raises(UserError, match=r"faults\.yaml: cannot be read"):
+        simulate("smoke", "--faults", str(tmp_path / "faults.yaml"))

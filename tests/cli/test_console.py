@@ -1,7 +1,5 @@
 """What the terminal says of jobs that fail, are killed, or are told to stop: records as Snakemake makes them."""
 
-from __future__ import annotations
-
 import io
 import logging
 from pathlib import Path
@@ -63,17 +61,6 @@ def test_the_reason_of_a_killed_job_is_not_its_progress(tmp_path: Path) -> None:
     assert first.startswith("2 jobs failed")
     assert killed.strip().startswith("no message in its log; it may have been killed")
     assert failed == ["  error: no server", "    start one", "  stopped"]
-
-
-def test_jobs_that_failed_for_one_reason_are_listed_under_it(tmp_path: Path) -> None:
-    run = Run(tmp_path, 10, started=10)
-    for number in range(10):
-        run.break_off(number, "error: no server")
-    assert run.end()[1:] == [
-        *(f"  cell m{n} ({tmp_path / f'{n}.log'})" for n in range(8)),
-        "  and 2 more",
-        "  error: no server",
-    ]
 
 
 def test_a_job_that_a_stopped_run_takes_with_it_has_not_failed(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from cli.forecast import charges, decided, forecast, gpu_hours, lines, most_like
 from harness.benchmarks.prepare import read
 from harness.errors import UserError
 from harness.files import ROOT
-from harness.llm.backbones import load
 from harness.llm.endpoints import Endpoint
 from harness.runner import config, layout
 from harness.runner.config import Cell
@@ -120,16 +119,6 @@ def test_the_primary_endpoints_by_number_of_seeds(questions: Ids) -> None:
 def rows_asked() -> set[tuple[str, ...]]:
     """Return the rows, by benchmark, that primary endpoints ask for."""
     return {asked[:3] for asked in asked_by([claim for claim in CLAIMS if claim.primary])}
-
-
-def test_another_backbone_has_its_own_price(questions: Ids) -> None:
-    _, test = questions
-    finished(COT, [call(test[0], "a")])
-    amounts, _ = forecast(config.preset("embedded"), [LARGE], SOURCE)
-    assert list(amounts.index) == [("cot", "qwen-2.5-32B")]
-    backbones = load(ROOT / "config" / "backbones.yaml")
-    assert amounts["cost"].sum() == pytest.approx(len(test) * backbones["qwen-2.5-32B"].cost(100, 10))
-    assert (gpu_hours(amounts, None)[1]["least"] > 0).all()
 
 
 def test_the_likest_cell_stands_for_one_that_was_not_run() -> None:

@@ -1,7 +1,5 @@
 """What is said of endpoints before the first call: everything that is wrong, at once."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re
@@ -269,15 +267,6 @@ async def test_the_jobs_of_one_run_ask_once_and_a_check_by_hand_always(
         monkeypatch.delenv("GMR_PARENT")
         await health.check(both, ["math", "gsm_hard"])
         assert asked == 3 * once
-
-
-async def test_servers_of_one_backbone_have_to_be_alike(preset: config.Preset) -> None:
-    async with AsyncExitStack() as stack:
-        kinds = [listing(*NAMES.values(), max_model_len=window) for window in (8192, 16384)]
-        urls = [await stack.enter_async_context(served_at(models=kind, chat=answering)) for kind in kinds]
-        point({"urls": urls}, {"url": urls[1]})
-        (line,) = await problems(preset)
-    assert line.startswith("the servers of llama-3.2-3B are not alike: max_model_len is 8192")
 
 
 @pytest.mark.parametrize("entry", [{}, {"owned_by": None}, {"owned_by": 7}])

@@ -295,7 +295,6 @@ def test_told_at_any_moment_a_process_ends_with_one_line(
         # Who runs the tests may ignore it, as nohup does.
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )
-    assert process.stdout is not None
     for number in numbers:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(number)

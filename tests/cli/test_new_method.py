@@ -1,7 +1,5 @@
 """A method of one's own beside the checkout: begun by a command, run by Snakemake, noticed when changed, bundled."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 import sys

@@ -22,8 +22,8 @@ from harness.llm.encoder import Embeddings
 from harness.llm.request import Reply
 from harness.runner import config, layout
 from harness.runner.method import build
-from harness.training.checkpoint import Checkpoint
 from harness.training.loop import checkpoint
+from tests.baselines.puppeteer.fixtures import NoPrograms
 from tests.cli.trained import BACKBONES, REPLY, TRAINED, VARIANT, Backbones, setting, write
 from tests.command import gmr
 from tests.fake_encoder import FakeEncoder
@@ -95,18 +95,11 @@ def _walked_by_hand(item: Item) -> Trajectory:
 
     async def walked() -> Trajectory:
         async with Embeddings(FakeEncoder(), Cache(Path("by-hand.sqlite"))) as embeddings:
-            equipment = {"backbones": setting().pool, "code_tools": _Idle(), "embeddings": embeddings}
+            equipment = {"backbones": setting().pool, "code_tools": NoPrograms(), "embeddings": embeddings}
             its_context = context(item, client, rules, **equipment)
             return its_context.close(await router.solve(item, its_context))
 
     return asyncio.run(walked())
-
-
-class _Idle:
-    """A code_tools for texts without programs."""
-
-    async def value(self, text: str) -> None:
-        return None
 
 
 def _probabilities(walk: Mapping[str, Any]) -> dict[tuple[int, str, int], tuple[str, float]]:
@@ -218,9 +211,3 @@ def test_a_router_for_other_surroundings_is_refused(trained: Path, changes: dict
     with pytest.raises(UserError, match=message) as refusal:
         restored(write(trained, **changes))
     assert "\n" not in str(refusal.value)
-
-
-def test_a_file_that_is_no_checkpoint_is_refused(trained: Path) -> None:
-    checkpoint.save(trained, Checkpoint({}, {"module": "gmr"}))
-    with pytest.raises(UserError, match="holds no router of Gated-Memory Routing but something else"):
-        restored(trained)

@@ -1,7 +1,5 @@
 """``gmr sandbox``: programs executed by hand, and which levels work here."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

@@ -13,10 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.table import md_escape
 from analysis.trajectories import Choice, Gate, StepRecord, records
 from cli.trajectory_printer import visible
-from harness.agents.prompts import EXAMPLES_RUN
 from harness.agents.trajectory import Decision
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
@@ -100,17 +98,6 @@ def test_only_line_breaks_and_tabs_are_left_of_what_steers(text: str) -> None:
     shown.encode()
 
 
-def test_the_document_holds_all_that_was_said_and_decided(run: Path) -> None:
-    shown = document("gmr", "gsm_hard", "q0")
-    assert (shown["simulated"], shown["cell"]["method"], shown["record"]["totals"]["depth"]) == (True, "gmr", 2)
-    first, second = shown["record"]["steps"]
-    quarter = pytest.approx(0.25, abs=1e-6)  # log-probabilities are written with 6 decimals
-    assert first["calls"][0]["messages"][1] == {"role": "user", "content": "Turn 1: 'Three'?"}
-    assert second["retrieved"] == {"1": {"is_open": False, "probability": pytest.approx(0.75, abs=1e-6)}}
-    assert second["role"] == {"name": "role", "slot": 0, "choice": "Math/R2", "options": 4, "probability": quarter}
-    assert shown["record"]["final"][0]["reply"] == "The answer is 7"
-
-
 def test_the_list_has_every_question_and_can_be_narrowed(run: Path) -> None:
     text = show("gmr", "gsm_hard")
     assert "2 of 3 right, 0 in error." in text
@@ -120,16 +107,6 @@ def test_the_list_has_every_question_and_can_be_narrowed(run: Path) -> None:
     (failed,) = document(*row, "--errors")["items"]
     asked = {"calls": 1, "tokens": 0, "cost": 0.0, "detail": "no room left", "status": "call_failed"}
     assert failed == {"id": "q1", "correct": False, **asked}
-
-
-def test_the_list_counts_the_numbers_of_ids(run: Path) -> None:
-    ids = ["math/2/10", "math/10/1", "math/2/9", "other", "math/2"]
-    items = [Item(one, "math", "?", "7") for one in ids]
-    prepare(items)
-    finish(Cell("gmr", "math", "pool", 0), items, [asked("n", RIGHT)] * len(items))
-    expected = ["math/2", "math/2/9", "math/2/10", "math/10/1", "other"]
-    assert [one["id"] for one in document("gmr", "math")["items"]] == expected
-    assert [line.split()[0] for line in show("gmr", "math").splitlines()[4:]] == expected
 
 
 def steps_of(method: str, backbone: str, story: Story) -> tuple[StepRecord, ...]:
@@ -265,19 +242,6 @@ def test_a_sample_holds_what_was_said_and_decided(read_logs: Logs) -> None:
         "**halting** halted (probability of halting 25.0%)",
     ):
         assert decided in text
-
-
-def test_the_outcome_of_a_program_is_shown_at_its_agent(read_logs: Logs) -> None:
-    program, outcome = "def f():\n    return 1", f"{EXAMPLES_RUN}\n- example passed: assert f() == 1"
-    # No later prompt repeats it.
-    story = Story(
-        [Ask(program, how={"turn": Turn(role="Code/ProgrammingExpert")}, tool=outcome), Ask("1", how={"step": 2})]
-    )
-    finish(Cell("masrouter", "gsm_hard", "pool", 0), ITEMS[:1], [story])
-    export("--method", "masrouter")
-    (sample,) = read_logs()["gsm_hard/masrouter_pool_seed0"].samples
-    tools = [event.data for event in sample.events if event.event == "info" and event.source == "tool"]
-    assert tools == [md_escape(outcome)]
 
 
 def test_without_a_method_the_finished_cells_of_the_preset_are_exported_and_no_others(
