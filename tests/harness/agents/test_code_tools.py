@@ -1,7 +1,5 @@
 """What tools run, how often, and what they say about it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -120,7 +118,6 @@ async def test_only_visible_examples_are_run_behind_the_setup_and_where_there_ar
 )
 async def test_the_value_is_what_print_would_show(code_tools: CodeTools, source: str, printed: str | None) -> None:
     value = await code_tools.value(f"So:\n{fenced(source)}")
-    assert value is not None
     assert value == Value(printed=printed if printed is not None else value.printed)
     async with Sandbox(SMALL) as another:
         assert printed is not None or await CodeTools(another).value(fenced(source)) == value
@@ -139,9 +136,7 @@ async def test_the_value_is_what_print_would_show(code_tools: CodeTools, source:
 )
 async def test_a_failure_says_how(code_tools: CodeTools, source: str, failure: str) -> None:
     value = await code_tools.value(fenced(source))
-    assert value is not None
     assert value.printed is None
-    assert value.failure is not None
     assert value.failure.startswith(failure)
     assert "\n" not in value.failure
 

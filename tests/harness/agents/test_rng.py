@@ -1,9 +1,4 @@
-from __future__ import annotations
-
 import math
-import os
-import subprocess
-import sys
 from collections import Counter
 from statistics import fmean, pstdev
 
@@ -12,7 +7,6 @@ from scipy import stats
 
 from harness.agents import rng
 from harness.agents.trajectory import sample
-from harness.files import ROOT
 
 
 def test_uniform_fills_the_unit_interval_evenly():
@@ -48,19 +42,3 @@ def test_sample_cuts_exactly_at_the_sums() -> None:
     cuts = {0.01: 0, math.nextafter(0.25, 0): 0, 0.25: 2, math.nextafter(0.75, 0): 2, 0.75: 3, 0.99: 3}
     assert {uniform: sample(probabilities, uniform) for uniform in cuts} == cuts
     assert sample(np.array([0.3, 0.7 - 1e-12, 0.0]), 1 - 1e-13) == 1
-
-
-def test_another_process_draws_the_same():
-    code = "from harness.agents import rng; print(repr(rng.normal('k', 'ü')), rng.Stream('x').below(1000))"
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert outputs == {f"{rng.normal('k', 'ü')!r} {rng.Stream('x').below(1000)}\n"}

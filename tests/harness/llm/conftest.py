@@ -1,7 +1,5 @@
 """Clients whose attempts are noted in the folder of the test, and which do not wait between them."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path

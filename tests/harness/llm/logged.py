@@ -1,7 +1,5 @@
 """Calls to log, and logs read by what their columns say."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Servers and clients for tests: in process, behind a socket, or below HTTP."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """The pool against the paper's price table, other weights of it, and the strictness of its files."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest
@@ -69,9 +67,6 @@ def test_backbones_of_a_preset_have_its_weights_or_are_refused() -> None:
     assert found["qwen-2.5-3B"].model == WEIGHTS["q4_k_m"]["backbones"]["qwen-2.5-3B"]["model"]
     with pytest.raises(UserError, match=r"qwen-2\.5-0\.5B has no weights 'awq'"):
         config.preset("laptop", {"weights": "awq"})
-
-
-def test_weights_that_are_not_there_are_refused() -> None:
     with pytest.raises(UserError, match=r"unknown weight set 'awk'; did you mean 'awq'\?"):
         config.preset("paper", {"weights": "awk"})
     with pytest.raises(UserError, match="has weights 'awq', but simulated backbones have none"):

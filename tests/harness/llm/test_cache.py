@@ -48,17 +48,6 @@ def test_a_damaged_file_is_one_line_with_the_cure(tmp_path: Path) -> None:
         cache.get("embeddings", b"key")
 
 
-def test_a_full_disk_is_one_line_and_leaves_what_was_there(tmp_path: Path) -> None:
-    with Cache(tmp_path / "cache.sqlite") as cache:
-        assert cache.get("embeddings", b"before") is None
-        cache.put("embeddings", b"before", b"1")
-        (pages,) = cache._database.execute("PRAGMA page_count").fetchone()
-        cache._database.execute(f"PRAGMA max_page_count = {pages}")
-        with pytest.raises(UserError, match=r"cannot write .*cache\.sqlite: database or disk is full; free space"):
-            cache.put("embeddings", b"during", b"x" * 100_000)
-        assert cache.get("embeddings", b"before") == b"1"
-
-
 def test_the_folder_of_the_cache_can_be_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("socket.gethostname", lambda: "node7")
     assert layout.cache() == Path("results/cache/node7.sqlite")

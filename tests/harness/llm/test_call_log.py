@@ -187,10 +187,3 @@ def test_a_torn_line_of_attempts_swallows_none(tmp_path: Path) -> None:
     with AttemptLog(path) as log, log.measure("second", "url"):
         pass
     assert [orjson.loads(line)["key"] for line in path.read_bytes().splitlines()] == ["first", "second"]
-
-
-def test_a_full_disk_stops_the_log_of_attempts_with_one_line(tmp_path: Path) -> None:
-    (tmp_path / "attempts.jsonl").symlink_to("/dev/full")
-    full = pytest.raises(UserError, match=r"cannot write .*No space left")
-    with AttemptLog(tmp_path / "attempts.jsonl") as log, full, log.measure("key", "url"):
-        pass

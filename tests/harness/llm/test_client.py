@@ -1,7 +1,5 @@
 """What is asked, once, and what comes back."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 from pathlib import Path

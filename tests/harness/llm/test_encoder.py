@@ -1,7 +1,5 @@
-from __future__ import annotations
-
+import asyncio
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -15,10 +13,12 @@ import numpy as np
 import pytest
 import yaml
 
+from harness.database import Cache
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm import encoder as module
-from harness.llm.encoder import DECLARATION, EMBEDDING, SentenceEncoder, cpu_capability
+from harness.llm.encoder import DECLARATION, EMBEDDING, Embeddings, SentenceEncoder, cpu_capability
+from tests.fake_encoder import FakeEncoder
 
 WORDS = (ROOT / "README.md").read_text().split()
 
@@ -106,26 +106,6 @@ def test_only_the_head_of_a_long_text_is_read(encoder: SentenceEncoder) -> None:
     assert encoder.encode("Start " + full).vector.tobytes() != encoder.encode(full).vector.tobytes()
 
 
-def test_a_text_is_encoded_without_torch_and_the_identity_known_without_loading_anything(
-    encoder: SentenceEncoder,
-) -> None:
-    encoder.encode("the graph is there")
-    code = (
-        "import sys; from harness.llm.encoder import SentenceEncoder; encoder = SentenceEncoder();"
-        "print(encoder.identity); print('onnxruntime' in sys.modules); encoder.encode('text');"
-        "print([name for name in ('torch', 'transformers', 'sentence_transformers', 'onnx') if name in sys.modules])"
-    )
-    said = subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True, stderr=subprocess.STDOUT)
-    identity, early, imported = said.splitlines()
-    assert (early, imported) == ("False", "[]")
-    assert identity == encoder.identity
-    assert re.fullmatch(
-        r"all-MiniLM-L6-v2-53aa51172d142c89-fp32-[0-9a-f]{8}-sentence-transformers[0-9.]+-transformers[0-9.]+"
-        r"-torch[0-9][\w.+]*-onnxruntime[0-9.]+-[a-z0-9-]+",
-        identity,
-    )
-
-
 def test_the_cpu_is_named_as_torch_names_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     import torch
 
@@ -152,3 +132,31 @@ def test_what_is_missing_or_damaged_is_named(tmp_path: Path, monkeypatch: pytest
     (tmp_path / f"{SentenceEncoder()._graph_name}.onnx").write_bytes(b"half")
     with pytest.raises(UserError, match=r"\.onnx is damaged .*delete it"):
         SentenceEncoder().encode("text")
+
+
+async def fill(folder: Path, texts: list[str], identity: str = "fake") -> list[str]:
+    """Embed texts as one cell, one after the other; which of them had to be encoded."""
+    encoder = FakeEncoder()
+    encoder.identity = identity
+    async with Embeddings(encoder, Cache(folder / "cache.sqlite")) as embeddings:
+        for text in texts:
+            found, expected = await embeddings.embed(text), FakeEncoder().encode(text)
+            np.testing.assert_array_equal(found.vector, expected.vector)
+            assert (found.vector.dtype, found.tokens) == (np.float32, expected.tokens)
+            assert not found.vector.flags.writeable
+    return encoder.encoded
+
+
+async def test_a_text_is_encoded_once_for_all_cells(tmp_path: Path) -> None:
+    assert await fill(tmp_path, ["a text of words", "", "a text of words"]) == ["a text of words", ""]
+    assert await fill(tmp_path, ["", "a text of words", "数学 😀"]) == ["数学 😀"]
+    assert await fill(tmp_path, [""], identity="another encoder") == [""]
+
+
+async def test_a_failure_reaches_every_caller_and_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Embeddings(FakeEncoder(), Cache(tmp_path / "cache.sqlite")) as embeddings:
+        with monkeypatch.context() as broken:
+            broken.setattr(FakeEncoder, "encode", lambda *_: 1 / 0)
+            outcomes = await asyncio.gather(*(embeddings.embed("text") for _ in range(3)), return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [ZeroDivisionError] * 3
+        np.testing.assert_array_equal((await embeddings.embed("text")).vector, FakeEncoder().encode("text").vector)

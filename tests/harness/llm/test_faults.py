@@ -1,7 +1,5 @@
 """Every way in which a server can fail: what it was sent, how often, and what was recorded."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

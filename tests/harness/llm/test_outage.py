@@ -1,7 +1,5 @@
 """Servers that are gone for a while: what is waited for, what is said, and that nothing is recorded."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """A budget: what counts, when a cell stops, and that what is in flight is kept."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable

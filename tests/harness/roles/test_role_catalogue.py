@@ -1,7 +1,5 @@
 """The catalogue: complete, told apart by wording alone, and strict about its file."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 
