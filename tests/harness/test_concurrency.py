@@ -1,12 +1,10 @@
 """Coroutines run together: results in order, failures told to everybody, turns taken and given back."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.concurrency import Batcher, LongestFirstSemaphore, gather
@@ -84,25 +82,6 @@ async def test_one_who_gave_up_is_left_out_and_takes_nothing_from_the_others() -
     assert await asyncio.gather(tasks[0], tasks[2]) == [0, 4]
     assert doubling.batches == [[0, 2]]
     assert tasks[1].cancelled()
-
-
-@settings(max_examples=40)
-@given(st.lists(st.integers(0, 4), max_size=30), st.integers(1, 7))
-def test_everyone_gets_the_own_result_whatever_the_moment(turns: list[int], most: int) -> None:
-    doubling = Doubling()
-
-    async def late(number: int, wait: int) -> int:
-        for _ in range(wait):
-            await asyncio.sleep(0)
-        return await batcher.submit(number)
-
-    async def everyone() -> list[int]:
-        return await asyncio.gather(*(late(number, wait) for number, wait in enumerate(turns)))
-
-    batcher = Batcher(doubling, most)
-    assert asyncio.run(everyone()) == [2 * number for number in range(len(turns))]
-    assert sorted(number for batch in doubling.batches for number in batch) == list(range(len(turns)))
-    assert all(1 <= len(batch) <= most for batch in doubling.batches)
 
 
 class Work:

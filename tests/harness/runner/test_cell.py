@@ -1,7 +1,5 @@
 """What identifies a training: all that can change what is learned, and nothing else."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from pathlib import Path
@@ -20,8 +18,6 @@ from harness.runner import config, layout
 from harness.runner.cell import _training_facts
 from harness.runner.config import Cell, Limit
 from harness.runner.plan import plan
-from harness.runner.results import TABLES
-from harness.training import loop
 from tests.fake_encoder import FakeEncoder
 from tests.small_run import GMR, smoke
 
@@ -73,12 +69,6 @@ def test_what_can_change_a_training_changes_its_identity_and_nothing_else(monkey
         assert facts(**changes)["identity"] == base, changes
     monkeypatch.setattr(module, "code_of", lambda name: "other code")
     assert facts()["identity"] != base
-
-
-def test_the_files_of_a_cell_are_those_that_it_writes() -> None:
-    answered = ["run.json", *(f"{name}.parquet" for name in TABLES)]
-    assert layout.cell_files(learned=False) == answered
-    assert layout.cell_files(learned=True) == [*answered, *(f"{name}.parquet" for name in loop.TABLES), loop.CHECKPOINT]
 
 
 def test_a_cell_meets_the_mean_cost_of_a_finished_one_and_says_so(

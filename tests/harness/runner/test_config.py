@@ -1,3 +1,4 @@
+import dataclasses
 import math
 import re
 import shutil
@@ -19,7 +20,9 @@ from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm import backbones
 from harness.runner import config, config_hash, layout
-from harness.runner.config import Cell, Limit
+from harness.runner.config import Cell, Limit, methods
+from harness.runner.method import build
+from tests.scripted import setting
 
 
 def forget() -> None:
@@ -63,7 +66,6 @@ def test_methods_that_learn_run_every_seed_and_others_are_one_cell_whatever_they
     ("overrides", "message"),
     [
         ({"benchmarks": ["math", "gsm-hard"]}, "unknown benchmark 'gsm-hard'; did you mean 'gsm_hard'?"),
-        ({"methods": ["singel"]}, "unknown method 'singel'; did you mean 'single'?"),
         ({"backbones": ["qwen-2.5-14b"]}, "unknown backbone 'qwen-2.5-14b'; did you mean 'qwen-2.5-14B'?"),
         ({"limit": {"tests": 3}}, "did you mean 'test'?"),
         ({"limit": {"share": 0}}, "limit.share: 0 should be greater than 0"),
@@ -85,12 +87,10 @@ def test_a_mistake_is_one_line_that_says_what_to_do(overrides: dict[str, Any], m
     [
         ({"modul": "baselines.single"}, "methods.yaml: single: unknown key 'modul'; did you mean 'module'"),
         ({"rows": "larg"}, "single.rows: 'larg' should be 'each', 'large' or 'pool'; did you mean 'large'?"),
-        ({"answers_from": ["ct"]}, "unknown method 'ct'; did you mean 'cot'?"),
         ({"also_asks": ["qwen-2.5-320B"]}, "unknown backbone 'qwen-2.5-320B'"),
         ({"matches": "gmmr"}, "unknown method 'gmmr'; did you mean 'gmr'?"),
         ({"matches": "random_matched"}, "single matches random_matched, which matches another; name that"),
         ({"module": "baselines.singel"}, "names the module 'baselines.singel', which cannot be found"),
-        ({"extends": "ct"}, "unknown base method 'ct'; did you mean 'cot'?"),
         ({"extends": "single"}, "unknown base method 'single'; known: "),
         ({"module": None}, "single.module: None should be text"),
     ],
@@ -259,3 +259,27 @@ def test_an_entry_may_have_other_seeds_and_ask_more_backbones_than_that_of_its_r
 def test_a_share_of_a_split_is_exact_rounded_up_and_bounded(questions: int, thousandths: int, most: int | None) -> None:
     share = math.ceil(Fraction(questions * thousandths, 1000))
     assert Limit(share=thousandths / 1000).used_questions(questions, most) == min(share, most or share)
+
+
+@pytest.mark.parametrize("key", ["single", "cot", "macnet_chain", "aflow", "puppeteer"])
+def test_a_method_of_one_backbone_refuses_the_pool_in_one_line(key: str) -> None:
+    entry = methods()[key]
+    with pytest.raises(UserError, match="the row 'pool' is no backbone") as caught:
+        build(entry.module, setting("pool"), entry.config)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_to_be_trained_has_to_be_able_to_learn() -> None:
+    with pytest.raises(UserError, match=r"`trained` of baselines\.single, whose method has no fit, load, utility"):
+        build("baselines.single", setting(), {}, trained=True)
+    build("baselines.single", setting(), {})
+
+
+def test_a_setting_reads_what_differs_between_benchmarks() -> None:
+    values = {"default": 10, "math": 5}
+    its = setting(benchmark="math")
+    assert (its.of_benchmark(values), its.epochs(values)) == (5, 5)
+    assert dataclasses.replace(its, benchmark="mbpp").of_benchmark(values) == 10
+    assert dataclasses.replace(its, max_epochs=3).epochs(values) == 3
+    assert dataclasses.replace(its, max_epochs=0).epochs(values) == 0
+    assert its.one_backbone == "small"

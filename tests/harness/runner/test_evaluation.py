@@ -1,6 +1,5 @@
 """Questions in flight: their order shows in no result, and an error is told from a wrong answer."""
 
-import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from harness.agents.trajectory import Answered, Context
+from harness.agents.trajectory import Answered
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
@@ -39,32 +38,6 @@ async def test_results_are_the_same_bytes_whatever_the_order(tmp_path: Path) -> 
     items, calls = (pq.read_table(tmp_path / "a" / f"{name}.parquet").to_pydict() for name in ("items", "calls"))
     assert items["item_id"] == [item.id for item in ITEMS] == calls["item_id"]
     assert sum(calls["cost"]) == pytest.approx(sum(items["cost_total"]))
-
-
-class Begun:
-    """Notes which questions begin, and how many exist at once."""
-
-    def __init__(self) -> None:
-        self.order: list[str] = []
-        self.now = self.most = 0
-
-    async def solve(self, item: Item, context: Context) -> str:
-        self.order.append(item.id)
-        self.now += 1
-        self.most = max(self.most, self.now)
-        await asyncio.sleep(len(item.question) / 1000)
-        self.now -= 1
-        return item.gold
-
-
-async def test_the_longest_question_begins_first_and_results_stay_in_the_order_given() -> None:
-    lengths = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
-    items = [Item(id=str(n), benchmark="toy", question="x" * length, gold=str(n)) for n, length in enumerate(lengths)]
-    method = Begun()
-    answered = await evaluate(method, items, runtime(Client()), "toy", in_flight=3)
-    assert method.order == ["5", "7", "4", "8", "2", "0", "9", "6", "1", "3"]
-    assert [one.trajectory.item.id for one in answered] == [str(n) for n in range(10)]
-    assert method.most == 3
 
 
 @pytest.mark.parametrize("failing", [2, 3])

@@ -1,7 +1,5 @@
 """Lines of progress: calls and tokens while no question or update has ended, and a time left only when it is known."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from pathlib import Path

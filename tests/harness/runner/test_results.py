@@ -7,8 +7,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from harness.agents.trajectory import Answered
+from harness.benchmarks.items import Item, Status, Verdict
+from harness.errors import UserError
+from harness.llm.request import Message, Reply
 from harness.runner import results
-from harness.runner.results import CALLS, DECISIONS, read_rows, write_table
+from harness.runner.ledger import ledger
+from harness.runner.results import read_rows, write_table
+from tests import scripted
+from tests.scripted import ScriptedClient
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
 
@@ -41,11 +48,42 @@ def test_a_table_that_fails_half_way_leaves_the_old_one_and_nothing_else(tmp_pat
     assert (tmp_path / "table").read_bytes() == before
 
 
-def test_the_columns_of_calls_and_decisions_are_those_that_readers_know() -> None:
-    texts = ("item_id", "purpose", "backbone", "role", "key", "finish_reason", "error", "tool", "name", "choice")
-    types = {**dict.fromkeys(texts, "string"), "cost": "double", "log_prob": "double", "is_step": "bool"}
-    for schema, number in ((CALLS, 14), (DECISIONS, 7)):
-        assert len(schema) == number
-        assert {field.name: str(field.type) for field in schema} == {
-            name: types.get(name, "int64") for name in schema.names
-        }
+async def write_cell(folder: Path, *questions: str | Reply) -> Path:
+    """Write a finished cell that asked these questions; a reply stands for a question that got it."""
+    answered = []
+    for number, question in enumerate(questions):
+        item = Item(id=str(number), benchmark="math", question=str(question), gold="1")
+        client = ScriptedClient(question if isinstance(question, Reply) else "x")
+        context = scripted.context(item, client, "")
+        await context.ask("small", (Message("user", str(question)),))
+        answered.append(Answered(context.close("x"), Verdict(False, None, Status.GRADED)))
+    results.write(folder, answered, {"cell": str(folder), "simulated": False})
+    return folder
+
+
+async def test_uses_distinct_calls_and_calls_of_several_cells_are_told_apart(tmp_path: Path) -> None:
+    cells = [
+        await write_cell(tmp_path / "single" / "math" / "small" / "seed0", "a", "b", "b"),
+        await write_cell(tmp_path / "cot" / "math" / "small" / "seed0", "b", "c", Reply.failed("m", "down")),
+    ]
+    table = ledger([*cells, tmp_path / "cot" / "math" / "large" / "seed0"])
+    assert table.loc["single", ["uses", "calls", "alike", "failed"]].tolist() == [3, 2, 1, 0]
+    assert table.loc["cot", ["uses", "calls", "alike", "failed"]].tolist() == [3, 3, 1, 1]
+    assert table.loc["all", ["uses", "calls", "alike", "failed"]].tolist() == [6, 5, 2, 1]
+    assert table.loc["single", "prompt_tokens"] == 300
+    assert table.loc["all", "cost"] == pytest.approx(5 * (100 * 0.003 + 10 * 0.010) / 1e6)
+
+
+async def test_what_a_method_learned_from_has_a_row_of_its_own(tmp_path: Path) -> None:
+    cell = await write_cell(tmp_path / "routed" / "math" / "pool" / "seed0", "a", "b")
+    learned = await write_cell(tmp_path / "elsewhere", "b", "c", "c")
+    (learned / "calls.parquet").rename(cell / "training_calls.parquet")
+    table = ledger([cell])
+    assert table.loc["routed", ["uses", "calls"]].tolist() == [2, 2]
+    assert table.loc["routed training", ["uses", "calls"]].tolist() == [3, 1]
+    assert table.loc["all", ["uses", "calls"]].tolist() == [5, 3]
+
+
+def test_a_run_without_a_finished_cell_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no cell of this run is finished"):
+        ledger([tmp_path])

@@ -1,7 +1,5 @@
 """What confines programs decides which models a runtime is opened for, before any of them is asked."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from pathlib import Path

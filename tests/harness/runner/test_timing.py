@@ -1,7 +1,5 @@
 """Timing a finished cell: what is measured, what is left alone, and what is refused."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import shutil
@@ -30,7 +28,7 @@ from harness.runner.timing import AskingAlways
 from harness.simulator.parameters import EngineParameters
 from tests.cli.trained import Backbones
 from tests.fake_encoder import FakeEncoder
-from tests.fixtures import FAILED, Client, Repeat, content, questions, runtime
+from tests.fixtures import content
 from tests.small_run import GMR, SINGLE, smoke
 
 # A hundred times as fast as the modelled servers are, so that tests need not wait for them.
@@ -119,27 +117,22 @@ def test_an_interrupted_pass_leaves_nothing_and_starts_over(place: Path, monkeyp
     assert asyncio.run(timing.run(plan(smoke(), SINGLE)))["calls"] == 6
 
 
-def rewrite(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
-    content = orjson.loads(path.read_bytes())
-    change(content)
-    path.write_bytes(orjson.dumps(content))
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda run: run.update(code="other"), "its code is not that of this suite"),
-        (lambda run: run.update(config_hash="other"), "its config_hash is not that of this suite"),
         (lambda run: run["data"].update(split_checksum="other"), "its questions is not that"),
         (lambda run: run["backbones"]["qwen-2.5-14B"].update(revision="other"), "qwen-2.5-14B is now .* of revision"),
         (lambda run: run.update(checkpoint="other"), "is not what the cell answered with"),
-        (lambda run: run.pop("data"), "is not that of a finished cell"),
     ],
 )
 def test_a_cell_that_is_not_of_this_suite_as_it_stands_is_refused(
     place: Path, change: Callable[[dict[str, Any]], Any], message: str
 ) -> None:
-    rewrite(layout.cell("smoke", GMR) / "run.json", change)
+    path = layout.cell("smoke", GMR) / "run.json"
+    record = orjson.loads(path.read_bytes())
+    change(record)
+    path.write_bytes(orjson.dumps(record))
     other = dataclasses.replace(SINGLE, backbone="llama-3.1-8B")
     with pytest.raises(UserError, match=r"single gsm_hard llama-3\.1-8B seed 0 of smoke is not finished; make"):
         asyncio.run(timing.run(plan(smoke(), other)))
@@ -166,11 +159,3 @@ async def test_the_same_call_is_made_as_often_as_it_is_asked(tmp_path: Path) -> 
 async def test_real_servers_are_asked_where_they_are(place: Path) -> None:
     async with timing.servers_of(plan(smoke(endpoints="served"), SINGLE)) as servers:
         assert servers == (load_endpoints(ROOT / "config" / "endpoints.yaml", ["llama-3.2-3B"]), None)
-
-
-async def test_a_pass_with_too_many_failed_questions_is_none() -> None:
-    items, method, failing = questions(30), Repeat(), Client(lambda backbone, request: FAILED)
-    with pytest.raises(UserError, match="attempts failed"):
-        await timing.answer_all(method, items, runtime(failing, limit=0.05), 4, "cell")
-    found = await timing.answer_all(method, items, runtime(failing, limit=1.0), 4, "cell")
-    assert [one.item for one in found] == list(items)

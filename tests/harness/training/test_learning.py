@@ -1,25 +1,16 @@
 """What learners with a network share, shown on a network of three weights."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import nn
 
-from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.files import ROOT
-from harness.training.learning import Learning, check_on_policy, network_of, refuse_other_choices, seeded, updates
-
-ITEMS = [Item(id=f"q{number}", benchmark="toy", question="?", gold="") for number in range(37)]
+from harness.training.learning import Learning, check_on_policy, network_of, refuse_other_choices, seeded
 
 
 def network(*key: object) -> nn.Linear:
@@ -104,31 +95,3 @@ def test_draws_of_another_policy_are_refused(log_prob: float) -> None:
     check_on_policy([-1.0 + 5e-6, -2.0], [-1.0, -2.0])
     with pytest.raises(RuntimeError, match=r"differ from the sampled ones by .* the update is not on-policy"):
         check_on_policy([log_prob, -2.0], [-1.0, -2.0])
-
-
-@given(
-    count=st.integers(1, 37),
-    size=st.integers(1, 40),
-    epochs=st.integers(0, 4),
-    done=st.integers(0, 4),
-    seed=st.integers(0, 3),
-)
-def test_every_epoch_has_every_question_once_and_resuming_changes_no_batch(
-    count: int, size: int, epochs: int, done: int, seed: int
-) -> None:
-    training: Any = SimpleNamespace(items=ITEMS[:count], seed=seed)
-    planned = list(updates(training, 0, epochs, size))
-    orders = {
-        tuple(item.id for update in updates(training, epoch, epoch + 1, count) for item in update.questions)
-        for epoch in (0, 1)
-    }
-    assert count < 9 or len(orders) == 2
-    assert list(updates(training, done, epochs, size)) == [update for update in planned if update.step.epoch > done]
-    assert [update.step.update for update in planned] == list(range(1, len(planned) + 1))
-    assert {update.step.of for update in planned} <= {len(planned)}
-    for epoch in range(1, epochs + 1):
-        epoch_updates = [update for update in planned if update.step.epoch == epoch]
-        items = [item.id for update in epoch_updates for item in update.questions]
-        assert sorted(items) == sorted(item.id for item in ITEMS[:count])
-        assert [len(update.questions) for update in epoch_updates[:-1]] == [size] * (len(epoch_updates) - 1)
-        assert [update.ends_epoch for update in epoch_updates] == [False] * (len(epoch_updates) - 1) + [True]

@@ -1,7 +1,5 @@
 """What a learning method trains with, shown on a method that learns to count."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
