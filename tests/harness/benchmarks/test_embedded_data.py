@@ -8,8 +8,9 @@ import orjson
 import pytest
 
 from harness.benchmarks import Tools, benchmark, keys, prepare
+from harness.benchmarks.items import keyed_order
 from harness.benchmarks.math_verifier import MathVerifier
-from harness.benchmarks.prepare import load_items
+from harness.benchmarks.prepare import load_items, split_items
 from harness.benchmarks.validate import EXAMPLES, validate_items
 from harness.sandbox import Sandbox
 
@@ -71,3 +72,29 @@ def test_the_programs_of_the_word_problems_give_their_targets() -> None:
         namespace: dict[str, Any] = {}
         exec(record["code"], namespace)  # noqa: S102 - the project's own programs
         assert namespace["solution"]() == pytest.approx(record["target"], rel=1e-9), record["input"]
+
+
+# Training and test questions by kind of split, and how many of all are validated here.
+SIZES = {
+    "math": ((103, 416), (1000, 4000), 60),
+    "gsm_hard": ((263, 1056), (263, 1056), 1319),
+    "mbpp": ((374, 500), (374, 500), 20),
+    "humaneval": ((32, 129), (32, 132), 20),
+    "mmlu_pro": ((220, 880), (2406, 9626), 2000),
+}
+
+
+@pytest.mark.realdata
+@pytest.mark.usefixtures("mirror")
+@pytest.mark.parametrize("key", keys())
+async def test_sizes_checksums_and_a_sample_validates(key: str) -> None:
+    items = load_items(key, "real").items
+    for kind, sizes in zip(("published", "official"), SIZES[key][:2], strict=True):
+        split = split_items(key, "real", items, kind)
+        assert (len(split.train), len(split.test)) == sizes
+        assert not {*split.train} & {*split.test}
+    by_id = {item.id: item for item in items}
+    sample = [by_id[id_] for id_ in keyed_order(by_id, "validation sample")[: SIZES[key][2]]]
+    async with Sandbox() as sandbox, MathVerifier() as math_verify:
+        report = await validate_items(benchmark(key), sample, "real", Tools(sandbox, math_verify))
+    assert report.passed, report.to_markdown()

@@ -187,7 +187,6 @@ def test_programs_die_with_a_killed_harness(
         path.chmod(0o711)
     command = [sys.executable, "-c", HARNESS.format(level=level)]
     harness = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    assert harness.stdout is not None
     assert harness.stdout.readline() == "ready\n"
     _wait_until(lambda: len(descendants()) > 2)
     time.sleep(0.3)

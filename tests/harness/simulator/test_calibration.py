@@ -1,7 +1,5 @@
 """Calibrating, and writing and loading a calibration."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import json
@@ -29,7 +27,6 @@ from harness.simulator.response_model import affinity, difficulty, log_location,
 from .samples import Questions, mini, request_for, word_problems
 
 POOL = ["llama-3.2-3B", "llama-3.1-8B", "mistral-nemo-12B", "qwen-2.5-14B", "qwen-2.5-32B"]
-# Other work on the machine must not decide whether a property holds.
 
 
 @pytest.mark.parametrize(("key", "items"), [("gsm_hard", word_problems(300)), ("humaneval", mini("humaneval", 160))])
@@ -152,7 +149,6 @@ def test_the_longest_known_question_of_a_text_is_found(
     text = before + data.draw(st.sampled_from(questions)) + after
     index = QuestionIndex([Item(str(n), "math", question, "1") for n, question in enumerate(questions)])
     found = index.find(text)
-    assert found is not None
     item, start, end = found
     assert end - start == max(len(one.strip()) for one in questions if one.strip() in text)
     assert text[start:end] == item.question.strip()

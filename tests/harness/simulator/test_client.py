@@ -1,7 +1,5 @@
 """A cell gets the same bytes from simulated backbones in process and over HTTP, whatever the server's behaviour."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is read from a prompt, and what has to be said with it: the kind of a turn is no matter of wording."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from dataclasses import replace
 

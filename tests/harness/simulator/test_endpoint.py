@@ -1,13 +1,13 @@
 """Replies: what calibration promises of them, what they hold, what decides about them, and what is refused."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from statistics import fmean
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from harness.agents.prompts import Record, team_prompt
 from harness.benchmarks import benchmark
@@ -119,7 +119,6 @@ def test_plans_critiques_and_keywords_commit_to_nothing(
     assert [its.extract(item, text) for text in texts.values()] == [None] * 3
     assert all(word in item.question for word in texts["search"].split(", "))
     stance = calibration.answers(item).stance(texts["critique"])
-    assert stance is not None
     assert not stance.is_final
     assert stance.is_right == ("no fault" in texts["critique"])
 
@@ -182,3 +181,20 @@ def test_an_over_long_prompt_is_refused_and_a_long_one_clamps(endpoint: Simulate
     assert status == 200
     assert body["usage"]["total_tokens"] <= room
     assert body["choices"][0]["finish_reason"] == "length"
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=300), st.integers(0, 40))
+@example("a\x1cb\x85c\u2028d\u00a0e", 3)
+@example("e\u0301 \u0301x 漢字 and [SEP]glued [MASK]", 5)
+@example("x" * 250 + " \r\n\t y", 9)
+@example("word " * 5000, 4999)
+@example("", 0)
+def test_counts_and_cuts_are_the_tokenizer_s(text: str, limit: int) -> None:
+    def directly(one: str) -> int:
+        return len(tokens._tokenizer().encode(one, add_special_tokens=False).ids)
+
+    kept = tokens.cut(text, limit)
+    assert tokens.count(text) == directly(text)
+    assert text.startswith(kept)
+    assert directly(kept) <= limit
+    assert kept == text or directly(text) > limit

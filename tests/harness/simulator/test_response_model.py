@@ -1,7 +1,5 @@
 """The equations of the response model, and what contributions add up to."""
 
-from __future__ import annotations
-
 import dataclasses
 from statistics import correlation, fmean, pstdev
 
@@ -87,7 +85,6 @@ def test_what_is_mentioned_on_the_way_weighs_less_than_an_answer() -> None:
     item = choices(1)[0]
     options = Answers(item, benchmark("mmlu_pro"), "A", ["B", "C", "D", "E"], [False] * 4)
     code = mini("humaneval", 1)[0]
-    assert code.code is not None
     right, wrong = (f"def {code.code.entry_point}(x):\n    y = x {sign} 1\n    return y" for sign in "+-")
     programs = Answers(code, benchmark("humaneval"), right, [wrong], [False])
     number = dataclasses.replace(mini("math", 1)[0], gold="4")
@@ -97,7 +94,6 @@ def test_what_is_mentioned_on_the_way_weighs_less_than_an_answer() -> None:
             stance = answers.stance(f"This leads to {answers.mention(answer)} in the end.")
             assert stance == (answer, answer == answers.right, False)
             final = answers.stance(answers.benchmark.present(answers.item, answer))
-            assert final is not None
             assert final[1:] == (answer == answers.right, True)
     assert weighed(f"This leads to {options.mention('C')} in the end.", answers=options).wrong == [
         PARAMETERS.notes_weight
