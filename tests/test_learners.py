@@ -1,7 +1,5 @@
 """What all methods that learn keep to: resumption, determinism, a checkpoint elsewhere."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +14,7 @@ from harness.errors import UserError
 from harness.llm.request import Request
 from harness.runner import results
 from harness.training.loop import CHECKPOINT, checkpoint
-from tests.baselines import cheap
+from tests.baselines import test_cheap as cheap
 from tests.baselines.aflow import fixtures as aflow
 from tests.baselines.masrouter import fixtures as masrouter
 from tests.baselines.puppeteer import fixtures as puppeteer
@@ -82,10 +80,6 @@ async def ask_test_questions(name: str, folder: Path, method: Any, client: Any, 
     return answered
 
 
-async def whole(name: str, folder: Path, client: Any) -> None:
-    await ask_test_questions(name, folder, await fitted(name, folder, client), client)
-
-
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, list[int]]]:
     """Return a function to a finished run's folder and the number of calls of each epoch."""
@@ -94,7 +88,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tup
     def run(name: str) -> tuple[Path, list[int]]:
         if name not in runs:
             folder = tmp_path_factory.mktemp(name)
-            asyncio.run(whole(name, folder, Client(LEARNERS[name].answering)))
+            client = Client(LEARNERS[name].answering)
+            method = asyncio.run(fitted(name, folder, client))
+            asyncio.run(ask_test_questions(name, folder, method, client))
             epochs = pq.read_table(folder / "training_calls.parquet").column("epoch").to_pylist()
             runs[name] = folder, [epochs.count(epoch) for epoch in (1, 2)]
         return runs[name]
@@ -131,16 +127,6 @@ def test_an_interrupted_training_ends_in_the_same_bytes_and_a_finished_one_is_no
     assert content(tmp_path) == content(expected)
 
 
-@pytest.mark.parametrize("batch", [1, 3])
-def test_results_have_the_same_bytes_whatever_is_decided_in_one_batch(
-    tmp_path: Path, undisturbed: Any, monkeypatch: pytest.MonkeyPatch, batch: int
-) -> None:
-    expected, _ = undisturbed("gmr")
-    monkeypatch.setattr("gmr.policy.BATCH", batch)
-    asyncio.run(whole("gmr", tmp_path, Client(LEARNERS["gmr"].answering)))
-    assert content(tmp_path) == content(expected)
-
-
 @EVERY
 async def test_a_loaded_method_answers_as_the_trained_one_and_every_question_as_alone(
     tmp_path: Path, undisturbed: Any, name: str
@@ -159,7 +145,7 @@ async def test_a_loaded_method_answers_as_the_trained_one_and_every_question_as_
 
 
 @EVERY
-@pytest.mark.parametrize("max_epochs", [0, 1, 9])
+@pytest.mark.parametrize("max_epochs", [0, 1])
 async def test_a_run_may_shorten_the_training(tmp_path: Path, name: str, max_epochs: int) -> None:
     client, trained = Client(LEARNERS[name].answering), min(max_epochs, LEARNERS[name].passes)
     method = await fitted(name, tmp_path, client, max_epochs=max_epochs)

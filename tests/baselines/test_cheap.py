@@ -1,7 +1,5 @@
 """Self-consistency, the kNN router and the cascade: whom they ask, how often, and which reply they take."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any
@@ -10,16 +8,15 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from baselines import cascade, self_consistency
+from baselines import cascade, knn_router, self_consistency
 from harness.agents import rng
 from harness.agents.prompts import question_prompt
 from harness.errors import UserError
 from harness.llm.request import Reply, Request
-from harness.runner.method import build
+from harness.runner.method import Matched, build
 from harness.training.checkpoint import Checkpoint
 from harness.training.loop import CHECKPOINT, checkpoint
 from tests.baselines.aflow.fixtures import CODE, Bench, fenced
-from tests.baselines.cheap import consistency, knn
 from tests.fixtures import FAILED, ITEMS, RULES, Client, embedding, questions, right_if, runtime, trained
 from tests.scripted import backbones, setting
 
@@ -141,3 +138,18 @@ async def test_a_cascade_stops_where_samples_agree_or_examples_pass(
     ] or item is CODE
     assert len({request.key for request in client.requests}) == len(asked)
     assert (trajectory.failed_call is not None) == (FAILED in replies)
+
+
+# What one call of the dear backbone costs that reads 100 tokens and writes 10.
+COST = backbones()["large"].cost(100, 10)
+
+
+def consistency(cost: float = 2.5 * COST, **changes: Any) -> self_consistency.SelfConsistency:
+    """Return self-consistency that has to meet a cost."""
+    row = setting("pool", **{"benchmark": "toy", "matched": Matched("gmr", cost, 2.0), **changes})
+    return self_consistency.build(row, self_consistency.Config())
+
+
+def knn(neighbours: int = 1, cost_weight: float = 20.0, **changes: Any) -> knn_router.KNNRouter:
+    row = setting("pool", **{"benchmark": "toy", **changes})
+    return knn_router.build(row, knn_router.Config(neighbours=neighbours, cost_weight=cost_weight))

@@ -1,7 +1,5 @@
 """Routers off their starting point, traces of any pattern, and whole trajectories over a pool of plain roles."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The paper's equations (docs/gmr.md) once more: one trajectory, one record and one step at a time, without padding."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Settings, training and test as a whole. Resumption stands in tests/test_learners.py."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

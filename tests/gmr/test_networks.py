@@ -1,7 +1,5 @@
 """Networks and decisions of a router: against the reference, at their edges, and alike in any batch."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

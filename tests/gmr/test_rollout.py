@@ -1,7 +1,5 @@
 """Algorithm 1 on a scripted client: what is drawn and recorded, what is asked, who sees what, when it ends."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 
@@ -32,8 +30,6 @@ from tests.gmr.fixtures import (
 )
 from tests.gmr.reference import Reference
 from tests.scripted import backbones, sampling
-
-# Draws
 
 
 @pytest.mark.parametrize(("score", "greedy"), [("dot", False), ("cosine", False), ("dot", True)])
@@ -99,9 +95,6 @@ async def test_a_greedy_policy_leaves_the_choice_it_does_not_make_to_chance() ->
     walks = [await walk(policy, settings, Client(), greedy=True, episode=Episode(0, rollout)) for rollout in range(20)]
     assert len({trace.steps[0].role for _, trace in walks}) == 1
     assert {trace.steps[0].backbone for _, trace in walks} == {SMALL, LARGE}
-
-
-# Who is asked, in which order, and what each one sees
 
 
 class Plan(NamedTuple):
@@ -179,9 +172,6 @@ async def test_calls_of_steps_and_the_aggregation_are_told_apart_and_the_second_
     assert [message.content for message in client.requests[1].messages[2:]] == ["text 1", POOL.roles[2].second_call]
     assert [step.response.tolist() for step in trace.steps] == [embedding(f"text {n}").tolist() for n in (2, 3)]
     assert client.users[-1].endswith("[1] Reflector:\ntext 2\n\n[2] Critic:\ntext 3")
-
-
-# Empty memory, failed calls
 
 
 async def test_where_nothing_is_stored_the_aggregator_is_told_so() -> None:

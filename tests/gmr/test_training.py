@@ -1,7 +1,5 @@
 """Objective, advantage, log and update against the paper's equations; what a checkpoint keeps of a router."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from typing import Any
@@ -57,12 +55,9 @@ def test_the_loss_is_that_of_the_paper_and_every_term_pulls_the_right_way() -> N
     expected = -np.dot(log_prob.detach().numpy(), advantage) / 12 + 0.3 * 0.7 - 0.2 * 2.5
     assert value.item() == pytest.approx(expected)
     value.backward()  # type: ignore[no-untyped-call]
-    assert log_prob.grad is not None
     assert log_prob.grad.tolist() == pytest.approx((-advantage / 12).tolist())
     assert (entropy.grad, vae.grad) == (-0.2, 0.3)
 
-
-# The log
 
 RNG = np.random.default_rng(0)
 

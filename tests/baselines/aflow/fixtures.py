@@ -1,7 +1,5 @@
 """Workflows, models that answer by rule, and code tools without processes, for the tests of AFlow."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

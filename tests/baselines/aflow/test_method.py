@@ -1,7 +1,5 @@
 """The whole search: rounds, what goes wrong in them, going on after a kill, and the workflow that answers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -65,9 +63,6 @@ async def searched(folder: Path, model: Client, seed: int = 7, limit: float = 1.
 
 def facts(folder: Path) -> dict[str, Any]:
     return dict(checkpoint.load(folder / "trained.safetensors").facts)
-
-
-# A search
 
 
 async def test_the_best_round_answers_and_every_round_is_kept(tmp_path: Path) -> None:
@@ -136,9 +131,6 @@ async def test_a_parent_is_drawn_for_every_attempt_from_the_scores_of_the_rounds
     assert others > 1
 
 
-# What goes wrong
-
-
 async def test_a_round_without_a_proposal_is_shown_and_an_equal_score_is_no_success(tmp_path: Path) -> None:
     method = await searched(tmp_path, searching("Hm.", "Hm.", *levels(2)), max_rounds=2, sample=1)
     saved = facts(tmp_path)
@@ -151,17 +143,6 @@ async def test_a_round_without_a_proposal_is_shown_and_an_equal_score_is_no_succ
     assert (saved["best"], method.workflow.nodes[0].instruction) == (1, "")
 
 
-async def test_an_optimizer_that_always_fails_stops_the_cell(tmp_path: Path) -> None:
-    """Eight questions, then two attempts of round 2, of which the limit allows one."""
-    model = searching(*levels(4), refused=is_proposal)
-    with pytest.raises(UserError, match=r"2 of 10 attempts failed \(limit 5%\).*gmr retry"):
-        await searched(tmp_path, model, limit=0.05)
-    assert len(model.asked) == 8 + 2 * 2
-    assert not (tmp_path / "checkpoints" / "epoch-02.safetensors").exists()
-
-
-# The checkpoint
-
 LAST = {"round": 1, "parent": None, "status": "scored", "score": 1.0}
 
 
@@ -169,9 +150,6 @@ def test_a_checkpoint_of_something_else_is_one_line() -> None:
     saved = {"search": [{**LAST, "workflow": [{"id": "a", "operator": "Test"}]}]}
     with pytest.raises(UserError, match=r"holds no workflow for gsm_hard .*no operator.*train the method again"):
         AFlow(setting(), Config()).load(Checkpoint({}, saved))
-
-
-# Configuration
 
 
 async def test_another_backbone_may_be_the_optimizer(tmp_path: Path) -> None:

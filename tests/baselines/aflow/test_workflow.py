@@ -1,7 +1,5 @@
 """The language: what is a workflow, what is none, when two are the same; and the numbers of the search."""
 
-from __future__ import annotations
-
 import json
 import math
 from fractions import Fraction
@@ -110,8 +108,6 @@ def test_an_edit_that_does_not_fit_is_refused(edit: Edit, parent: Workflow, doma
     with pytest.raises(InvalidWorkflowError, match=reason):
         apply(edit, parent, domain)
 
-
-# The schema
 
 PARENTS = [
     *((start(domain), domain) for domain in OFFERED),

@@ -1,7 +1,5 @@
 """A model whose reply is a digest of what it was shown, and the schedule written down a second time."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -36,7 +34,6 @@ def take_apart(request: Request) -> Asked:
     system, user = request.messages
     [kind] = [kind for text, kind in KINDS.items() if text in system.content]
     assert user.content.startswith(f"Question:\n{ITEM.question}")
-    assert request.metadata is not None
     assert request.metadata.kind == {"merge": "aggregate"}.get(kind, kind)
     return Asked(kind, tuple(records(user.content)), round(request.temperature, 9), request.draw)
 

@@ -1,7 +1,5 @@
 """Graphs on a model whose replies say what it was shown: who is asked what, how often, how warm."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 
@@ -23,7 +21,7 @@ def run(client: Digesting, topology: str, agents: int) -> Trajectory:
     return asyncio.run(solve(client, topology, agents))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(*ANY, st.integers(0, 999))
 def test_every_prompt_shows_what_it_should_whatever_reply_arrives_first(
     topology: str, agents: int, latency: int
@@ -38,7 +36,7 @@ def test_every_prompt_shows_what_it_should_whatever_reply_arrives_first(
     assert [call.is_step for call in trajectory.calls].count(False) <= 1
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(*ANY, st.randoms(use_true_random=False), st.sampled_from([0.1, 0.4, 0.9]))
 def test_whatever_fails_the_answer_is_the_reply_to_the_last_call(
     topology: str, agents: int, chance: object, share: float

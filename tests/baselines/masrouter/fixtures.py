@@ -1,7 +1,5 @@
 """Teams on a client that answers by role, routers off their starting point, and one that decides as planned."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A pass of the router written a second time, in plain NumPy."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

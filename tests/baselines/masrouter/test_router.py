@@ -1,7 +1,5 @@
 """The autoencoder and the number of agents against computations of their own."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -49,9 +47,6 @@ async def test_training_starts_with_three_agents_and_the_loss_that_users_reporte
 async def traces(network: Router, epochs: int = 3) -> list[Trace]:
     walks = [await walk(network, Client(), item, episode=Episode(at, 0)) for item in ITEMS for at in range(epochs)]
     return [trace for _, trace in walks]
-
-
-# Probabilities
 
 
 async def test_every_decision_is_the_draw_by_its_key_from_the_probabilities_of_plain_numpy() -> None:
@@ -111,9 +106,6 @@ def test_the_multinomial_term_with_a_number_that_is_not_rounded(
     assert whole.item() == pytest.approx(multinomial.logpmf(counts[0].numpy(), len(backbones), p), abs=1e-6)
 
 
-# Gradient
-
-
 async def test_reward_reaches_the_number_of_agents_through_one_term_alone() -> None:
     """∂ log π = ψ(n_f + 1) ∂n_f for every weight of that network, with digamma ψ."""
     network = router(moved=0.15)
@@ -128,9 +120,6 @@ async def test_reward_reaches_the_number_of_agents_through_one_term_alone() -> N
             if gradient is not None and other is not None:
                 assert gradient.numpy() == pytest.approx(factor * other.numpy(), abs=1e-12)
         assert any(gradient is not None and gradient.abs().max() > 0 for gradient in gradients)
-
-
-# Many questions at once
 
 
 @pytest.mark.parametrize("small", [False, True])

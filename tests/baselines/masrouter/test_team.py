@@ -1,7 +1,5 @@
 """Every mode on a scripted model: who is asked, in which order, who sees what, and what fails."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from typing import Any
@@ -128,9 +126,6 @@ async def test_agents_with_the_same_prompt_are_sampled_independently() -> None:
     assert len(set(await keys(greedy=True))) == 2 + 6 + 1
 
 
-# Failed calls
-
-
 def failing(*names: str, later: bool = False) -> Any:
     """Calls of these roles fail, all of them or those of the second round."""
 
@@ -165,8 +160,6 @@ async def test_a_silent_agent_is_shown_to_nobody_and_keeps_its_letter() -> None:
     assert "Agent A" not in requests[-1][1].messages[1].content
     assert "Agent A, Critic" in requests[-3][1].messages[1].content
 
-
-# Programs: feedback and the short-cut
 
 CODERS = ("ProgrammingExpert", "AlgorithmDesigner", "ProgrammingExpert", "ProjectManager")
 VISIBLE = ("assert double(1) == 2",)
@@ -233,16 +226,12 @@ async def test_tools_see_the_tests_that_the_setting_grants() -> None:
 def test_all_tests_are_the_plain_asserts_of_mbpp() -> None:
     mbpp = load_items("mbpp", "embedded").items
     for item in mbpp:
-        assert item.code is not None
         code = with_all_tests(item).code
-        assert code is not None
         assert len(item.code.visible) == 1 < len(code.visible)
         assert code.visible[0] == item.code.visible[0]
         assert "".join(f"{line}\n" for line in code.visible) == item.code.checks
         assert dataclasses.replace(code, visible=item.code.visible) == item.code
 
-
-# Formats of roles, against the released role files
 
 # OutputFormat and PostOutputFormat of the released files; of the roles that are not listed, the last entry of a domain.
 RELEASED: dict[str, tuple[str, str]] = {

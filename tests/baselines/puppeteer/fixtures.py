@@ -1,7 +1,5 @@
 """Whole questions on a client that counts, and a policy that is certain of itself."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -87,9 +87,6 @@ def chain(*tokens: int) -> Trace:
     return (*(choice(at, tokens=used) for at, used in enumerate(tokens)), choice(len(tokens), TERMINATE))
 
 
-# Rewards
-
-
 @given(st.lists(st.integers(0, 5000), min_size=1, max_size=6), st.floats(0, 1), st.floats(0, 50), st.booleans())
 def test_returns_of_any_path_are_discounted_sums(
     tokens: list[int], gamma: float, parameters_b: float, correct: bool
@@ -120,9 +117,6 @@ async def test_both_calls_of_the_programmer_are_charged_and_the_final_call_is_no
     # The n-th call reports 90 + n and 10 tokens.
     assert [choice.tokens for choice in trace] == [101 + 102, 0]
     assert len(trajectory.calls) == 3
-
-
-# Loss
 
 
 def learn(learning: Learning[Policy], answered: Any, traces: Any, settings: Config) -> dict[str, float]:

@@ -1,7 +1,5 @@
 """The programmer, and questions that ask for a program: what is run, what is told, what counts as the answer."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import pytest
@@ -44,9 +42,6 @@ class Scripted:
     async def value(self, text: str) -> Value | None:
         self.given.append(text)
         return self.returned
-
-
-# Questions with an answer to compute
 
 
 async def test_a_program_that_ran_is_followed_by_a_second_call_in_its_conversation() -> None:
@@ -97,9 +92,6 @@ async def test_a_second_call_that_fails_leaves_the_value_and_the_first_reply() -
     assert client.users[2].endswith("[1] Programmer:\nThe program was executed; its variable answer holds 42")
 
 
-# Questions that ask for a program
-
-
 async def test_the_programmer_runs_the_visible_examples_with_one_call(code_tools: CodeTools) -> None:
     client = Counting(fenced(WRONG), "Hm.", f"```python\n{RIGHT}```", "Fine.")
     keys = ["python", "critique", "python", "summarize", "terminate"]
@@ -138,7 +130,6 @@ async def test_a_path_without_a_program_ends_with_a_call_that_writes_one(code_to
 
 
 def test_a_valid_program_parses_and_defines_the_function() -> None:
-    assert CODE.code is not None
     helper = "```python\nONE = 1\n```"
     assert program_of(f"{helper}\nthen\n{fenced(RIGHT)}", CODE.code) == RIGHT
     assert program_of(RIGHT, CODE.code) == RIGHT

@@ -1,7 +1,5 @@
 """Who acts, who is asked what, who sees what, and when a path ends."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
