@@ -1,10 +1,11 @@
 """Rates in things per second, which the tables of pytest-benchmark do not show.
 
-All questions with ``--benchmark-enable``; in a plain test run a few, to see that the benchmarks still work.
+All questions with ``--benchmark-enable``; in a plain run a few in one variant of each, to see that they still work.
 """
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,6 +39,14 @@ def chosen(benchmark: BenchmarkFixture, items: list[Item], most: int | None = No
     """Return all items, or the first so many in a fixed order; few where nothing is measured."""
     by_id = {item.id: item for item in items}
     return [by_id[id_] for id_ in keyed_order(by_id, "benchmark")[: most if benchmark.enabled else FEW]]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take one variant of each where nothing is measured."""
+    if not config.getoption("benchmark_enable"):
+        here = [item for item in items if item.path.parent == Path(__file__).parent]
+        firsts = {item.name.partition("[")[0]: item for item in reversed(here)}
+        items[:] = [item for item in items if item not in here or item in firsts.values()]
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -43,7 +43,6 @@ def sandbox(workers: int, level: str) -> Sandbox:
 
 
 def program(item: Item, run: int) -> Program:
-    assert item.code is not None
     return Program(f"{item.gold}\n# {run}\n", item.code.setup, f"{item.code.checks}\n# {run}\n", item.code.entry_point)
 
 
@@ -90,7 +89,6 @@ def official() -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, str(Path(__file__).with_name("official.py"))]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         yield process
-        assert process.stdin is not None
         process.stdin.close()
 
 
@@ -108,8 +106,6 @@ def test_human_eval(
 
     def once(run: int) -> None:
         problems = [{**record, "completion": f"{record['canonical_solution']}\n# {run}\n"} for record in subjects]
-        assert official.stdin is not None
-        assert official.stdout is not None
         official.stdin.write(json.dumps({"workers": workers, "problems": problems}) + "\n")
         official.stdin.flush()
         assert json.loads(official.stdout.readline())["passed"] == len(subjects)

@@ -1,7 +1,5 @@
 """The smoke preset in a folder of its own, and what tells two runs of it apart."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -4,8 +4,6 @@ It computes as little as a server can, so that on a small machine the clients ar
 from its request alone: some words, and a number of tokens that decides how long the reply takes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import subprocess
@@ -50,7 +48,6 @@ def served(model: Model) -> Iterator[str]:
     arguments = [str(value) for value in model]
     command = [sys.executable, "-m", "tests.nightly.server", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-    assert process.stdout is not None
     try:
         yield process.stdout.readline().strip()
     finally:

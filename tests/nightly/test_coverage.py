@@ -1,7 +1,5 @@
 """The figures of docs/report.md on verdicts and intervals: ``pytest -m nightly -s tests/nightly/test_coverage.py``."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

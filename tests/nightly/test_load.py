@@ -1,7 +1,5 @@
 """Utilisation of a server and the cost of a call, compared with a loop that does nothing but send."""
 
-from __future__ import annotations
-
 import asyncio
 import heapq
 import shutil

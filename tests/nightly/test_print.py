@@ -1,7 +1,5 @@
 """A whole run in print: LaTeX of every artefact compiles and fits its page; the README has the picture of this run."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re
@@ -50,8 +48,6 @@ def test_every_fragment_compiles_and_fits_its_page(run: Path, tmp_path: Path) ->
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install it, or name one in GMR_CHROMIUM")
 def test_the_picture_of_the_readme_is_of_this_run(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = importlib.util.spec_from_file_location("picture", ROOT / "docs" / "site" / "picture.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.chdir(run)

@@ -4,8 +4,6 @@ Skipped unless GMR_LLAMA_CPP names llama.cpp's server and GMR_SMOLLM2 the model'
 model answers at chance, so that nothing here is about accuracy.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

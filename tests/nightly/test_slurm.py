@@ -4,8 +4,6 @@ Needs root, Slurm and MUNGE (Debian: slurm-wlm, munge) and snakemake-executor-pl
 of a cluster. The daemons, and /etc/slurm/slurm.conf, are there as long as the test runs.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

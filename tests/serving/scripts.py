@@ -1,7 +1,5 @@
 """The scripts that start servers, run as a user does."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +16,6 @@ def script(name: str, *words: str) -> list[str]:
 def running(name: str, *words: str, folder: Path | None = None) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Run a script until the end of the block; yield its process and the line that says that the servers are ready."""
     with subprocess.Popen(script(name, *words), cwd=folder, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         try:
             yield process, process.stdout.readline().strip()
         finally:

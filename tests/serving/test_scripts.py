@@ -1,7 +1,5 @@
 """The scripts that start servers: their command lines against config/, and their processes with a program for vLLM."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
@@ -148,13 +146,6 @@ def test_what_is_served_is_what_presets_ask(
     assert len({option(command, "port") for command in commands}) == len(commands)
 
 
-def test_a_server_on_a_processor_reads_no_prompt_in_chunks_and_has_one_thread() -> None:
-    for words in ([], ["own=some/model"]):
-        command = printed("cpu", *words)[0][0]
-        assert "--no-enable-chunked-prefill" in command
-        assert {"OMP_NUM_THREADS=1", "VLLM_CPU_OMP_THREADS_BIND=nobind"} <= set(command)
-
-
 def test_models_of_ones_own_are_asked_by_the_name_of_their_folder_or_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,13 +162,6 @@ def test_models_of_ones_own_are_asked_by_the_name_of_their_folder_or_file(
     assert [one["served_name"] for one in (places["a"], places["b"])] == [*names(file), *names(there)]
     for name in ("cpu", "llama-cpp"):
         assert refused(name, "--print", "own=") == "error: own= is not BACKBONE=MODEL\n"
-
-
-def test_servers_of_llama_cpp_begin_together_and_end_with_the_script(place: Path) -> None:
-    with running("llama-cpp", "a=a.gguf", "b=b.gguf") as (_, line):
-        assert line.startswith("export GMR_ENDPOINTS=")
-        servers = started(place)
-    assert [alive(pid) for pid in servers] == [False, False]
 
 
 def test_some_backbones_may_be_served_with_shares_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

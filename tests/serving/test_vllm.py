@@ -3,8 +3,6 @@
 Skipped where there is none: set GMR_VLLM to its command (docs/running-the-paper.md).
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re
