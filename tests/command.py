@@ -1,7 +1,5 @@
 """The command ``gmr``, in this process and in one of its own."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

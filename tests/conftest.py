@@ -1,7 +1,5 @@
 """Tests compute as the processes of the suite do, and share one finished run."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

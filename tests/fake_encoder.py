@@ -1,7 +1,5 @@
 """An encoder that needs no model: unit vectors made from a hash of the text."""
 
-from __future__ import annotations
-
 import hashlib
 import threading
 

@@ -1,7 +1,5 @@
 """A small run of all ten methods with reports and a page, made once for all workers of a test run."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

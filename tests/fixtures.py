@@ -1,7 +1,5 @@
 """Fixtures for tests of methods: questions, a client that answers by rule, a runtime, a training in a folder."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """Plans runs of Snakemake without running them: one process that has loaded it, and a child of it for each plan."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -53,8 +51,6 @@ def planner(folder: Path) -> Iterator[Plans]:
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
         stdin, stdout = process.stdin, process.stdout
 
         def plans(commands: Sequence[Sequence[str]]) -> list[tuple[int, str]]:

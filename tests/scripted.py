@@ -1,7 +1,5 @@
 """A client that answers from a script and remembers what it was asked, and a context in front of it."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

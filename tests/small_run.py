@@ -1,7 +1,5 @@
 """Small runs of the smoke preset in the working folder, and what runs leave behind."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The ledger of deviations is complete in itself, and whatever cites an entry cites one that exists."""
 
-from __future__ import annotations
-
 import re
 
 from harness.files import ROOT

@@ -1,7 +1,5 @@
 """The three descriptions of the environment agree: pyproject.toml, environment.yml, constraints.txt."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 

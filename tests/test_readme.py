@@ -1,13 +1,12 @@
 """What the README and the page on GMR show works as shown."""
 
+import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 import yaml
-from PIL import Image
 
-from analysis.published import load
 from gmr.config import Config
 from harness.files import ROOT
 from harness.runner.config import methods
@@ -50,16 +49,10 @@ def test_the_entries_it_suggests_are_valid_and_new() -> None:
         assert Config(**{**base.config, **entry["config"]}) != Config(**base.config)
 
 
-def test_its_picture_is_in_full_colour_and_shows_the_published_values_of_every_row() -> None:
-    """The table of the picture stands in it as text; tests/nightly/test_print.py compares it with a run."""
-    picture = Image.open(ROOT / "docs" / "images" / "report.png")
-    assert picture.mode == "RGB"
-    published = load()
-    rows = [row.split("\t") for row in picture.info["Table"].split("\n\n")]
-    assert {title: values[::2] for title, _, _, *values in rows} == {
-        f"{published.methods[row.method].title} {published.backbones[row.backbone]}": [
-            *(f"{accuracy.percent:.2f}" for accuracy in row.accuracies.values()),
-            f"{row.average:.2f}",
-        ]
-        for row in published.rows
-    }
+def test_the_table_of_variants_is_that_of_the_configuration() -> None:
+    spec = importlib.util.spec_from_file_location("variants", ROOT / "docs" / "site" / "variants.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    page = module.PAGE.read_text("utf-8")
+    assert "| `gmr_no_halting` |" in page
+    assert module.with_table(page) == page, "run: python docs/site/variants.py"

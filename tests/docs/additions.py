@@ -1,7 +1,5 @@
 """A copy of the suite in which everything stands that the page on adding things tells a reader to write."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

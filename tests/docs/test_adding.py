@@ -1,7 +1,5 @@
 """Methods, a backbone and a benchmark from outside of the suite: what the documentation adds, taken from its page."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

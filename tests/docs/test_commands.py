@@ -1,7 +1,5 @@
 """Every command in the blocks of README and docs is one that this checkout understands."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The documentation as a site: built strictly, whole, and without a word to the network."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
