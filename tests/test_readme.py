@@ -1,4 +1,4 @@
-"""What the README and the page on GMR show works as shown."""
+"""What the README and the page on GMR show works as shown, and is what the configuration says."""
 
 import importlib.util
 import re

@@ -1,4 +1,4 @@
-"""The published numbers: consistent in themselves, and read strictly."""
+"""The published numbers: consistent in themselves, read strictly, and what simulated backbones are fitted to."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The tables about trainings: their spread over seeds, their budgets, gates, halting and searches."""
+"""The tables about trainings: spread over seeds, budgets, gates and their intervals, halting and searches."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What all commands share: their list, one line for a mistake, settings from files, the checkout that counts."""
+"""What all commands share: their list, one line for a mistake, settings from files, the checkout; `gmr simulate`."""
 
 import logging
 import os

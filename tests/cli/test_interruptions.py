@@ -210,7 +210,7 @@ def test_a_cell_whose_server_hangs_stops_with_one_line_and_goes_on_to_the_same_b
     assert results(place, cell) == undisturbed(cell)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGHUP, pytest.param(signal.SIGINT, marks=pytest.mark.nightly)])
 def test_snakemake_told_to_stop_says_what_is_kept_and_nothing_that_looks_like_failure(
     number: signal.Signals, prepared: Path, tmp_path: Path
 ) -> None:

@@ -1,9 +1,12 @@
-"""Every command in the blocks of README and docs is one that this checkout understands."""
+"""Every command in README and docs is one that this checkout understands, and the pages make a site."""
 
 import importlib.util
+import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -126,3 +129,17 @@ def test_runs_can_be_planned(suite: Path) -> None:
     texts = [f"{list(where.values())}: {text}" for where, (_, text) in zip(groups.values(), outcomes, strict=False)]
     assert [text for text, (status, _) in zip(texts, outcomes, strict=False) if status] == []
     assert all(status for status, _ in outcomes[-len(nonsense) :])
+
+
+def test_the_site_is_built_strictly_with_every_page_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    given = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    built = subprocess.run(words, cwd=ROOT, env=given, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    names = {path.stem for path in (ROOT / "docs").glob("*.md")}
+    assert names | {"index"} == {path.stem for path in tmp_path.glob("*.html")} - {"404"}
+    loads = r"<(?:script|img|iframe)[^>]* src=\"([^\"]+)|<link[^>]* rel=\"(?:stylesheet|icon)\"[^>]* href=\"([^\"]+)"
+    pairs = [one for path in tmp_path.rglob("*.html") for one in re.findall(loads, path.read_text())]
+    loaded = {source for pair in pairs for source in pair if source}
+    assert loaded
+    assert [source for source in loaded if re.match(r"\w+:|//", source)] == []

@@ -1,4 +1,4 @@
-"""The five files of the mini-benchmarks: pinned, in upstream's form, sound, and no two questions alike."""
+"""The mini-benchmarks: pinned, in upstream's form, sound, no two questions alike; and the real benchmark files."""
 
 import hashlib
 from itertools import combinations

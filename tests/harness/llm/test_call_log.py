@@ -1,17 +1,21 @@
-"""Finished calls on the disk: found again, written by one, kept through kills and full disks."""
+"""Finished calls on the disk, and the cache of a machine: found again, kept through kills and full disks."""
 
 import asyncio
 import sqlite3
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from threading import Barrier
 
 import orjson
 import pytest
 
+from harness.database import Cache
 from harness.errors import UserError
 from harness.llm.call_log import AttemptLog, CallLog, CallLogReader, CallTexts, copy
 from harness.llm.request import Message, Reply
+from harness.runner import layout
 from tests.harness.llm.logged import answers, calls_of, fill, reply, request
 
 FAILED = Reply.failed("some/model", "context too long")
@@ -187,3 +191,47 @@ def test_a_torn_line_of_attempts_swallows_none(tmp_path: Path) -> None:
     with AttemptLog(path) as log, log.measure("second", "url"):
         pass
     assert [orjson.loads(line)["key"] for line in path.read_bytes().splitlines()] == ["first", "second"]
+
+
+def test_what_is_put_is_found_after_reopening_in_its_table_alone(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "cache.sqlite"
+    with Cache(path) as cache:
+        assert not path.parent.exists()
+        assert cache.get("verdicts", b"key") is None
+        cache.put("verdicts", b"key", b"one")
+        cache.put("verdicts", b"key", b"other")
+    with Cache(path) as cache:
+        assert cache.get("verdicts", b"key") == b"other"
+        assert cache.get("embeddings", b"key") is None
+    assert [file.name for file in path.parent.iterdir()] == ["cache.sqlite"]
+
+
+def test_many_connections_share_a_new_file_without_an_error(tmp_path: Path) -> None:
+    start = Barrier(8)
+
+    def work(name: int) -> None:
+        with Cache(tmp_path / "cache.sqlite") as cache:
+            start.wait()
+            for number in range(25):
+                for text in (f"{name} {number}", f"all {number}"):
+                    key = text.encode()
+                    cache.get("embeddings", key)
+                    cache.put("embeddings", key, key * 100)
+                    assert cache.get("embeddings", key) == key * 100
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(work, range(8)))
+
+
+def test_a_damaged_file_is_one_line_with_the_cure(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+    path.write_bytes(b"no database" * 1000)
+    with Cache(path) as cache, pytest.raises(UserError, match=r"cache\.sqlite is damaged .*delete it"):
+        cache.get("embeddings", b"key")
+
+
+def test_the_folder_of_the_cache_can_be_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "node7")
+    assert layout.cache() == Path("results/cache/node7.sqlite")
+    monkeypatch.setenv("GMR_CACHE_DIR", str(tmp_path))
+    assert layout.cache() == tmp_path / "node7.sqlite"

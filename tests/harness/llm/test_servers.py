@@ -1,4 +1,4 @@
-"""Several servers of one backbone, several backbones at one server, and what servers say they serve."""
+"""Where backbones are served: several servers of one, several at one server, what servers say, what users write."""
 
 import asyncio
 from pathlib import Path

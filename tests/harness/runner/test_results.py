@@ -1,4 +1,4 @@
-"""Tables: equal rows are equal bytes, and a file is whole or not there."""
+"""Tables: equal rows are equal bytes, and a file is whole or not there; and what all of them add up to."""
 
 import io
 from pathlib import Path

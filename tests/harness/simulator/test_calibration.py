@@ -1,8 +1,9 @@
-"""Calibrating, and writing and loading a calibration."""
+"""The numbers of the simulation, calibrating to them, and writing and loading a calibration."""
 
 import asyncio
 import dataclasses
 import json
+import re
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -16,12 +17,13 @@ from harness.benchmarks import benchmark
 from harness.benchmarks.code_grading import task_of
 from harness.benchmarks.items import CodeTask, Item
 from harness.errors import UserError
+from harness.files import read_yaml
 from harness.llm.backbones import Backbone
 from harness.sandbox import Limits, Outcome, Program, Sandbox
 from harness.simulator import Calibration, SimulatedEndpoint, tokens
 from harness.simulator.build import build_calibration, fit_benchmark, mean_tokens, programs_for
 from harness.simulator.contributions import QuestionIndex
-from harness.simulator.parameters import STYLES, Settings
+from harness.simulator.parameters import DEFAULT_FILE, STYLES, Settings, load_settings
 from harness.simulator.response_model import affinity, difficulty, log_location, sigmoid
 
 from .samples import Questions, mini, request_for, word_problems
@@ -153,3 +155,47 @@ def test_the_longest_known_question_of_a_text_is_found(
     assert end - start == max(len(one.strip()) for one in questions if one.strip() in text)
     assert text[start:end] == item.question.strip()
     assert item.id == str([question.strip() for question in questions].index(item.question.strip()))
+
+
+def changed(tmp_path: Path, old: str, new: str) -> Path:
+    text = DEFAULT_FILE.read_text()
+    assert old in text
+    path = tmp_path / "simulator.yaml"
+    path.write_text(text.replace(old, new, 1))
+    return path
+
+
+def test_every_assumed_number_lies_in_its_range() -> None:
+    for name, entry in read_yaml(DEFAULT_FILE)["parameters"].items():
+        (low, high), value = entry["range"], entry["value"]
+        assert low <= (1.0 if isinstance(value, dict | list) else value) <= high, name
+
+
+def test_what_is_stated_stands_beside_what_is_published_and_never_in_its_place(
+    tmp_path: Path, settings: Settings
+) -> None:
+    weekdays = "{direct: {mine: 5.0}, step_by_step: {mine: 6.0}, complex: {mine: 7.0}}"
+    stated = f"stated_accuracy: {{math: {{direct: {{mine: 12.0, qwen-2.5-14B: 1.0}}}}, weekdays: {weekdays}}}"
+    found = load_settings(changed(tmp_path, "stated_accuracy: {}", stated)).accuracy
+    assert found["math"]["direct"] == {**settings.accuracy["math"]["direct"], "mine": 12.0}
+    assert found["weekdays"]["direct"] == {"mine": 5.0}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("  slope:\n", "  slop:\n", "slop"),
+        ("value: 5.0", "value: fast", "slope"),
+        ("stated_accuracy: {}", "stated_accuracy: {math: {direct: {mine: 143.27}}}", "143.27"),
+        ("stated_accuracy: {}", "stated_accuracy: {weekdays: {direct: {mine: 3.0}}}", "at least 3 items"),
+        ("stated_cost: {}", "stated_cost: {weekdays: {n: 3}}", "missing"),
+        ("stated_cost: {}", "stated_cost: {gsm_hard: {direct: 5}}", "gsm_hard.direct: 5 should be a mapping"),
+        ("lender: gsm_hard", "lender: gsm_hart", "did you mean 'gsm_hard'?"),
+    ],
+)
+def test_a_broken_file_is_refused_with_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = changed(tmp_path, old, new)
+    with pytest.raises(UserError, match=re.escape(message)) as caught:
+        load_settings(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
