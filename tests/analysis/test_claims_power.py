@@ -76,14 +76,12 @@ def made_run(claims: Sequence[Claim], design: Design, variation: Variation, rand
     return Run(cells, {}, design.seeds, design.several)
 
 
+# What takes longest: joint statements.
+NIGHTLY = [pytest.param(key, 1, marks=pytest.mark.nightly) for key in ("most_accurate_of_three", "both_memory_gates")]
+
+
 @pytest.mark.parametrize(
-    ("key", "seeds"),
-    [
-        ("without_role_allocator", 3),
-        ("most_accurate_of_three", 1),
-        ("both_memory_gates", 1),
-        ("humaneval_cheaper_than_puppeteer", 1),
-    ],
+    ("key", "seeds"), [("without_role_allocator", 3), ("humaneval_cheaper_than_puppeteer", 1), *NIGHTLY]
 )
 def test_chances_are_those_of_runs_judged_one_by_one(key: str, seeds: int) -> None:
     """Joint and single statements about accuracy, and one about cost; 200 of ours against as many by hand."""
