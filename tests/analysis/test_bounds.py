@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from scipy.stats import bootstrap
 
 from analysis import bounds
+from analysis import figure as drawing
 from analysis.bounds import BEST, ORACLE, RANDOM, Answers, Bounds
 from analysis.source import Source
 from harness.errors import UserError
-from tests.analysis.reading import Artefact
+from tests.analysis.reading import Artefact, pareto
 
 WriteCell = Callable[..., Path]
 POOL = {"small": 1.0, "middle": 2.0, "large": 4.0}
@@ -125,3 +126,20 @@ def test_rows_are_held_against_the_bounds(of_pool: list[Path], write_cell: Write
     assert table.entry("Headroom", "gained", "Oracle over the pool").below == ""
     assert table.entry("Answers", "cost (1e-4)", "Cascade").beside == "×0.50"
     assert table.entry("Calls (cost) in %", "small", "GMR")[:4:3] == ("75", "50")
+
+
+def test_bounds_and_cheap_baselines_are_marks_of_the_measured_panel_alone(
+    of_pool: list[Path], write_cell: WriteCell
+) -> None:
+    cascade = write_cell("cascade", "pool", correct=verdicts("1111"), cost=0.5, backbones=BACKBONES)
+    figure = pareto(*of_pool, cascade, cheap=["cascade"])
+    published, measured = drawing.picture(figure.made).axes[:2]
+    assert [text.get_text() for text in measured.get_legend().texts] == [
+        *("A  Oracle over the pool", "B  Best single backbone", "C  Random backbone", "D  Cascade")
+    ]
+    assert published.get_legend() is None
+    records = {record["method"]: record for record in figure.records if record["measured"]}
+    assert float(records["oracle"]["measured"]) == 100
+    assert float(records["oracle"]["cost_per_query"]) == 9 / 4
+    on_frontier = {record["method"] for record in figure.records if record["measured_on_frontier"] == "true"}
+    assert on_frontier == {"single"}

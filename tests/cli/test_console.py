@@ -104,3 +104,14 @@ def test_an_error_of_snakemake_is_one_line(tmp_path: Path, exception: str, text:
     shown = run._output.getvalue().splitlines()
     assert shown[-1].startswith(line)
     assert len(shown) == 2
+
+
+def test_jobs_that_failed_for_one_reason_are_listed_under_it(tmp_path: Path) -> None:
+    run = Run(tmp_path, 10, started=10)
+    for number in range(10):
+        run.break_off(number, "error: no server")
+    assert run.end()[1:] == [
+        *(f"  cell m{n} ({tmp_path / f'{n}.log'})" for n in range(8)),
+        "  and 2 more",
+        "  error: no server",
+    ]

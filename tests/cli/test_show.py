@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.table import md_escape
 from analysis.trajectories import Choice, Gate, StepRecord, records
 from cli.trajectory_printer import visible
+from harness.agents.prompts import EXAMPLES_RUN
 from harness.agents.trajectory import Decision
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
@@ -287,3 +289,26 @@ def test_what_cannot_be_exported_is_one_line(run: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "inspect_ai" else find(name))
     with pytest.raises(UserError, match=r"inspect_ai is not installed; pip install -e '\.\[inspect\]' adds it"):
         export()
+
+
+def test_the_list_counts_the_numbers_of_ids(run: Path) -> None:
+    ids = ["math/2/10", "math/10/1", "math/2/9", "other", "math/2"]
+    items = [Item(one, "math", "?", "7") for one in ids]
+    prepare(items)
+    finish(Cell("gmr", "math", "pool", 0), items, [asked("n", RIGHT)] * len(items))
+    expected = ["math/2", "math/2/9", "math/2/10", "math/10/1", "other"]
+    assert [one["id"] for one in document("gmr", "math")["items"]] == expected
+    assert [line.split()[0] for line in show("gmr", "math").splitlines()[4:]] == expected
+
+
+def test_the_outcome_of_a_program_is_shown_at_its_agent(read_logs: Logs) -> None:
+    program, outcome = "def f():\n    return 1", f"{EXAMPLES_RUN}\n- example passed: assert f() == 1"
+    # No later prompt repeats it.
+    story = Story(
+        [Ask(program, how={"turn": Turn(role="Code/ProgrammingExpert")}, tool=outcome), Ask("1", how={"step": 2})]
+    )
+    finish(Cell("masrouter", "gsm_hard", "pool", 0), ITEMS[:1], [story])
+    export("--method", "masrouter")
+    (sample,) = read_logs()["gsm_hard/masrouter_pool_seed0"].samples
+    tools = [event.data for event in sample.events if event.event == "info" and event.source == "tool"]
+    assert tools == [md_escape(outcome)]
