@@ -80,6 +80,11 @@ def pictures(figure: Figure) -> dict[str, bytes]:
     files = {}
     with _style():
         drawn = picture(figure)
+        # The solver of the layout leaves other last digits in each process, and ids in SVG are made of all digits.
+        drawn.draw_without_rendering()
+        drawn.set_layout_engine("none")
+        for panel in drawn.axes:
+            panel.set_position(np.round(panel.get_position().bounds, 6))
         for kind, metadata in metadata_of.items():
             content = io.BytesIO()
             drawn.savefig(content, format=kind, dpi=300, metadata={"Title": title, **metadata})

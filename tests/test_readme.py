@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from PIL import Image
 
+from analysis.published import load
 from gmr.config import Config
 from harness.files import ROOT
 from harness.runner.config import methods
@@ -56,3 +58,18 @@ def test_the_table_of_variants_is_that_of_the_configuration() -> None:
     page = module.PAGE.read_text("utf-8")
     assert "| `gmr_no_halting` |" in page
     assert module.with_table(page) == page, "run: python docs/site/variants.py"
+
+
+def test_its_picture_is_in_full_colour_and_shows_the_published_values_of_every_row() -> None:
+    """The table of the picture stands in it as text; tests/nightly/test_print.py compares it with a run."""
+    picture = Image.open(ROOT / "docs" / "images" / "report.png")
+    assert picture.mode == "RGB"
+    published = load()
+    rows = [row.split("\t") for row in picture.info["Table"].split("\n\n")]
+    assert {title: values[::2] for title, _, _, *values in rows} == {
+        f"{published.methods[row.method].title} {published.backbones[row.backbone]}": [
+            *(f"{accuracy.percent:.2f}" for accuracy in row.accuracies.values()),
+            f"{row.average:.2f}",
+        ]
+        for row in published.rows
+    }

@@ -9,11 +9,10 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-import pandas as pd
 
 from analysis.claims.declaration import ROUNDING, Claim, Region
 from analysis.claims.joint import End, Joint, interval, spreads
-from analysis.claims.measured import Measured, Run
+from analysis.claims.measured import Measured, Measurements, Run
 from analysis.claims.numbers import PAPER, AbsentError, Printed, Value, compute, resolve
 from analysis.finished_cells import FinishedCell, short
 from analysis.provenance import by_server, table_run_id
@@ -53,8 +52,8 @@ def judge(claims: Sequence[Claim], run: Run) -> list[list[Part]]:
     Primary endpoints have a risk of 5 % together (Bonferroni), the other statements a false discovery rate of 5 %
     (Benjamini and Hochberg).
     """
-    frame, tail = run.frame(claims), primary_tail(claims)
-    judged = [_judge(claim, run, frame, tail if claim.primary else TAIL) for claim in claims]
+    known, tail = run.measurements(claims), primary_tail(claims)
+    judged = [_judge(claim, run, known, tail if claim.primary else TAIL) for claim in claims]
     secondary = [parts for parts in judged if not parts[0]["primary"] and _is_measured(parts)]
     ranks = [_rank(parts, len(secondary)) for parts in secondary]
     largest = max((rank for rank in ranks if sum(other <= rank for other in ranks) >= rank), default=0)
@@ -83,7 +82,7 @@ def _rank(parts: Sequence[Part], tests: int) -> int:
     )
 
 
-def _judge(claim: Claim, run: Run, frame: pd.DataFrame, tail: float) -> list[Part]:
+def _judge(claim: Claim, run: Run, known: Measurements, tail: float) -> list[Part]:
     """Return the judged parts of a claim, each with the verdict of the whole claim."""
     names = ("section", "place", "says", "implied", "primary", "unit", "note")
     words = {name: getattr(claim, name) for name in names}
@@ -99,7 +98,7 @@ def _judge(claim: Claim, run: Run, frame: pd.DataFrame, tail: float) -> list[Par
         elif not run.cells:
             part |= {"holds": str(region), "outcome": NOT_RUN, "missing": ("any cell",)}
         else:
-            part |= {"holds": str(region), **_in_run(claim, arguments, region, frame, printed, len(combinations))}
+            part |= {"holds": str(region), **_in_run(claim, arguments, region, known, printed, len(combinations))}
         parts.append(part)
     in_paper = {part["paper_verdict"] for part in parts}
     outcomes = {part.get("jointly", part["outcome"]) for part in parts}
@@ -147,10 +146,10 @@ def _in_paper(claim: Claim, arguments: Sequence[Any], region: Region | None) -> 
 
 
 def _in_run(
-    claim: Claim, arguments: tuple[Any, ...], region: Region, frame: pd.DataFrame, printed: float | None, parts: int
+    claim: Claim, arguments: tuple[Any, ...], region: Region, known: Measurements, printed: float | None, parts: int
 ) -> Part:
     """Return what a run says of a part: value, interval, outcome, and the cells behind it."""
-    n = Measured(frame)
+    n = Measured(known)
     value = _number(claim.quantity(n, *arguments))
     if n.missing:
         return {"outcome": NOT_RUN, "missing": n.missing}
@@ -159,14 +158,14 @@ def _in_run(
         return part | {"outcome": UNDECIDED, "reason": f"nothing was drawn for {'; '.join(n.unknown)}"}
     part |= {"measured": value}
     if "cost" in n.measures:
-        part["measured_all_calls"] = _number(claim.quantity(Measured(frame, all_calls=True), *arguments))
+        part["measured_all_calls"] = _number(claim.quantity(Measured(known, all_calls=True), *arguments))
     # Nothing that is sampled could be required to have a single value.
     if region.low == region.high:
         return part | {"outcome": HOLDS if value in region else FAILS}
     if not n.of_items:
         return part | {"outcome": UNDECIDED, "reason": "no interval: from a log or a timing job, not from questions"}
     jackknife = n.jackknife
-    sampled = claim.quantity(Measured(frame, jackknife), *arguments)
+    sampled = claim.quantity(Measured(known, jackknife), *arguments)
     spread = partial(jackknife.spread, are_points=True)
     joint = spreads(sampled, spread)
     low, high = interval(joint)

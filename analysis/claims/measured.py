@@ -29,7 +29,7 @@ from analysis.claims.numbers import (
 )
 from analysis.finished_cells import TRAINING, FinishedCell, updates
 from analysis.frames import Key
-from analysis.published import AVERAGE, KEY
+from analysis.published import AVERAGE
 from analysis.registry import Selection, artefact
 from analysis.statistics import Jackknife, Ratio, leave_one_out
 from analysis.timings import Timing, pflops
@@ -84,11 +84,9 @@ class Run:
         """Return the cells of the rows of the main table."""
         return {key: cells for key, cells in self.cells.items() if key[:2] in ROWS}
 
-    def frame(self, claims: Iterable[Claim]) -> pd.DataFrame:
-        """Return a :class:`Measurement` of every number that claims ask of a run, indexed as the published ones."""
-        asked = asked_by(claims)
-        entries = [self._entry(measure, (method, backbone), key) for method, backbone, key, measure in asked]
-        return frame_of(asked, entries)
+    def measurements(self, claims: Iterable[Claim]) -> Measurements:
+        """Return a measurement of every number that claims ask of a run."""
+        return {entry: self._entry(entry[-1], entry[:2], entry[2]) for entry in asked_by(claims)}
 
     def _entry(self, measure: str, row: Row, benchmark: str) -> Measurement:
         """Return the measurement of a row on a benchmark, or what is missing for it."""
@@ -135,6 +133,9 @@ class Measurement(NamedTuple):
     missing: tuple[str, ...] = ()  # what was not run, in words
 
 
+Measurements: TypeAlias = Mapping[Asked, Measurement]
+
+
 def asked_by(claims: Iterable[Claim]) -> list[Asked]:
     """Return method, backbone, benchmark and measure of every number that claims ask of a run, each once."""
     asked: dict[Asked, None] = {}
@@ -142,14 +143,6 @@ def asked_by(claims: Iterable[Claim]) -> list[Asked]:
         for arguments in claim.parts() if claim.holds else ():
             claim.quantity(_Asked(asked), *arguments)
     return list(asked)
-
-
-def frame_of(asked: Sequence[Asked], entries: Sequence[Measurement]) -> pd.DataFrame:
-    """Return measurements by method, backbone and benchmark, one column a measure."""
-    if not asked:
-        return pd.DataFrame()
-    index = pd.MultiIndex.from_tuples(asked, names=[*KEY, "measure"])
-    return pd.Series(entries, index, dtype=object).unstack("measure")
 
 
 class _Asked(Numbers):
@@ -183,8 +176,8 @@ def by_row(seeds: Iterable[tuple[Row, int]]) -> Seeds:
 class Measured(Numbers):
     """Numbers of a run; with a ``jackknife`` also those without each question and training (:class:`Jackknife`)."""
 
-    def __init__(self, frame: pd.DataFrame, jackknife: Jackknife = _AS_MEASURED, *, all_calls: bool = False) -> None:
-        self._frame, self._jackknife = frame, jackknife
+    def __init__(self, known: Measurements, jackknife: Jackknife = _AS_MEASURED, *, all_calls: bool = False) -> None:
+        self._known, self._jackknife = known, jackknife
         self._cost = "cost_total" if all_calls else "cost"
         #: What was asked for and the entries read for it, in order; what was run and yet says nothing.
         self.measures: dict[str, None] = {}
@@ -266,7 +259,7 @@ class Measured(Numbers):
             yield mean(*(self._jackknife.mean(*values) for values in alone))
 
     def _entry(self, measure: str, row: Row, benchmark: str) -> Measurement:
-        entry: Measurement = self._frame.at[(*row, benchmark), measure]
+        entry = self._known[*row, benchmark, measure]
         self.entries.append(entry)
         return entry
 

@@ -10,9 +10,9 @@ from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.frames import Key
 from analysis.published import load, row_of
 from harness.runner.config import POOL
 
@@ -195,17 +195,15 @@ class Numbers(ABC):
 
 
 @cache
-def published() -> pd.DataFrame:
-    """Return the paper's numbers by method, backbone and benchmark, one column a measure and table."""
+def published() -> Mapping[tuple[str, str], Mapping[Key, float]]:
+    """Return the paper's numbers by measure and table, then by method, backbone and benchmark."""
     tables = {name: PAPER.table(name) for name in ("main", "costs", *PAPER.further)}
-    return pd.DataFrame(
-        {
-            (measure, table): tables[table][name]
-            for measure, (_, printed_in, name, _) in MEASURES.items()
-            for table in printed_in
-            if name in tables[table]
-        }
-    )
+    return {
+        (measure, table): tables[table][name].dropna().to_dict()
+        for measure, (_, printed_in, name, _) in MEASURES.items()
+        for table in printed_in
+        if name in tables[table]
+    }
 
 
 class Printed(Numbers):
@@ -218,9 +216,8 @@ class Printed(Numbers):
 
     def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Number:
         words, tables, _, half = MEASURES[measure]
-        columns = [published().get((measure, name)) for name in ([table] if table else tables)]
-        values = [column.get((*row, benchmark), np.nan) for column in columns if column is not None]
-        value = next((float(name) for name in values if not np.isnan(name)), None)
+        columns = [published().get((measure, name), {}) for name in ([table] if table else tables)]
+        value = next((float(column[*row, benchmark]) for column in columns if (*row, benchmark) in column), None)
         if value is None:
             what = f"{measure} of {' '.join(row)}" if tables else f"{words}, of {row[0]}"
             raise AbsentError(f"{what} on {benchmark}")

@@ -23,7 +23,7 @@ from scipy.special import ndtr, ndtri
 from analysis.claims.declaration import Claim
 from analysis.claims.joint import spreads
 from analysis.claims.judge import FAILS, HOLDS, Evidence, of_part, outcome_of
-from analysis.claims.measured import Asked, Cells, Measured, Measurement, Seeds, asked_by, frame_of, seeds_of
+from analysis.claims.measured import Asked, Cells, Measured, Measurement, Measurements, Seeds, asked_by, seeds_of
 from analysis.claims.numbers import PAPER, AbsentError, Array, Ordered, Printed, Row, Value
 from analysis.finished_cells import FinishedCell, RunInfo
 from analysis.frames import Key
@@ -159,14 +159,17 @@ def _mean_correlation(logs: Array) -> float:
     return _pairs(np.corrcoef(varying)) if len(varying) > 1 else 0.0
 
 
-def draw(claims: Iterable[Claim], design: Design, variation: Variation, samples: int, block: int) -> pd.DataFrame:
-    """Return a :class:`Measurement` of every number that claims ask, as :meth:`Run.frame`, of many samples.
+def draw(claims: Iterable[Claim], design: Design, variation: Variation, samples: int, block: int) -> Measurements:
+    """Return a measurement of every number that claims ask, as :meth:`Run.measurements`, of many samples.
 
     Every entry is drawn by a key of its own, so that a claim has the same samples whatever else is asked; ``block``
     tells draws of the same numbers apart. Raises AbsentError where the paper does not print one of the numbers.
     """
-    asked = [entry for entry in asked_by(claims) if entry[-1] != "cost_total"]
-    return frame_of(asked, [_Entry(entry, design, variation, samples, block).draw() for entry in asked])
+    return {
+        entry: _Entry(entry, design, variation, samples, block).draw()
+        for entry in asked_by(claims)
+        if entry[-1] != "cost_total"
+    }
 
 
 class _Entry:
@@ -278,18 +281,18 @@ def chances(
     known = [claim for claim in claims if not why_unknown(claim)]
     outcomes: dict[str, list[str]] = {claim.key: [] for claim in known}
     for start in range(0, samples, _BLOCK):
-        frame = draw(known, design, variation, min(_BLOCK, samples - start), block=start)
+        drawn = draw(known, design, variation, min(_BLOCK, samples - start), block=start)
         for claim in known:
             tail = primary_tail if claim.primary else TAIL
-            outcomes[claim.key] += outcome_of(list(_evidence(claim, frame)), tail).tolist()
+            outcomes[claim.key] += outcome_of(list(_evidence(claim, drawn)), tail).tolist()
     return {key: Chance(*(each.count(name) / samples for name in (HOLDS, FAILS))) for key, each in outcomes.items()}
 
 
-def _evidence(claim: Claim, frame: pd.DataFrame) -> Iterator[Evidence]:
+def _evidence(claim: Claim, drawn: Measurements) -> Iterator[Evidence]:
     """Yield what each part of a claim requires, with the spread of its value in every sample."""
     for arguments in claim.parts():
-        plain = Measured(frame)
+        plain = Measured(drawn)
         claim.quantity(plain, *arguments)
         jackknife = plain.jackknife
-        value = claim.quantity(Measured(frame, jackknife), *arguments)
+        value = claim.quantity(Measured(drawn, jackknife), *arguments)
         yield of_part(claim.holds, arguments), spreads(value, partial(jackknife.spread, are_points=True))

@@ -100,20 +100,20 @@ def test_samples_have_the_paper_s_means_and_the_variation_that_is_measured_again
     stated = Variation(methods=0.6, trainings=0.7, cost_deviation=0.5, cost_methods=0.3)
     design = replace(design_of(EMBEDDED, range(3)), questions={"gsm_hard": 4000, "humaneval": 4000})
     rows = [BY_KEY["gsm_cheaper_than_full_history"], BY_KEY["on_the_frontier"]]
-    frame = power.draw(rows, design, stated, 20, block=0)
-    for (method, backbone, benchmark), measurements in frame.iterrows():
-        for measure, measurement in measurements.dropna().items():
-            truth = Printed().of(str(measure), (method, backbone), benchmark)
-            truth /= power.published_questions()[benchmark] if measure == "cost" else 1
-            # Twenty samples of questions and of up to three trainings.
-            assert measurement.whole.mean() == pytest.approx(truth, rel=0.06)
-            assert measurement.without.mean() == pytest.approx(measurement.whole.mean())
+    drawn = power.draw(rows, design, stated, 20, block=0)
+    for (method, backbone, benchmark, measure), measurement in drawn.items():
+        truth = Printed().of(measure, (method, backbone), benchmark)
+        truth /= power.published_questions()[benchmark] if measure == "cost" else 1
+        # Twenty samples of questions and of up to three trainings.
+        assert measurement.whole.mean() == pytest.approx(truth, rel=0.06)
+        assert measurement.without.mean() == pytest.approx(measurement.whole.mean())
+    assert drawn
     # At the paper's number of questions, what trainings and questions do together is what it prints.
     both = power.draw(
         [BY_KEY["humaneval_more_accurate_than_both"]], design_of(EMBEDDED, range(5)), stated, 100, block=0
     )
     for row in (GMR, MASROUTER):
-        variance = both.at[(*row, "humaneval"), "accuracy"].whole.var(axis=1, ddof=1).mean()
+        variance = both[*row, "humaneval", "accuracy"].whole.var(axis=1, ddof=1).mean()
         assert variance == pytest.approx(power.training_variances()["humaneval"], rel=0.25)
     random = np.random.default_rng(3)
     run = made_run(rows, design, stated._replace(trainings=0.6), random)
