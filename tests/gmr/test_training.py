@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from gmr.method import advantages, learn, loss, training_log, utility
 from gmr.policy import Evaluation, Snapshot, Step, Trace
+from gmr.training import advantages, learn, loss, training_log, utility
 from harness.agents.trajectory import Episode
 from harness.training.learning import Learning
 from tests.fixtures import ITEMS, Client, attempt, graded_rollouts
