@@ -80,7 +80,7 @@ def pictures(figure: Figure) -> dict[str, bytes]:
     files = {}
     with _style():
         drawn = picture(figure)
-        # The solver of the layout leaves other last digits in each process, and ids in SVG are made of all digits.
+        # The last digits that the solver of the layout leaves may differ between processes, and SVG makes ids of them.
         drawn.draw_without_rendering()
         drawn.set_layout_engine("none")
         for panel in drawn.axes:
