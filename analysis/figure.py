@@ -144,6 +144,7 @@ def _style() -> AbstractContextManager[None]:
         "axes.spines.top": False,
         "axes.spines.right": False,
         "axes.formatter.useoffset": False,
+        "text.hinting": "no_hinting",  # text is as wide where the layout is computed as in every file
         "text.parse_math": False,  # a title of a user's own is no formula
         "svg.hashsalt": "gmr",
         "pdf.fonttype": 42,  # TrueType: some publishers refuse Type 3, the default

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
+from collections.abc import Sequence
 from itertools import groupby, pairwise
 
 import pandas as pd
 
-from analysis.table import BEST, LETTER, LONG, PAGE, SECOND, Entry, Exhibit, Table, provenance_text, section_starts
+from analysis.table import BEST, LINE, PAGE, SECOND, Entry, Exhibit, Table, line_count, provenance_text, section_starts
 
 # Points: what is shrunk to the width of a page, and what the rows of a page take.
 _MOST, _HEIGHT = 600, 480
@@ -46,7 +46,7 @@ def _tabular(part: pd.DataFrame, width: float) -> str:
     """Return the lines of a table as wide as the text, or as its columns need where they are wider."""
     body = part.map(_latex_entry)
     _, *names = body.index.names
-    body.index = pd.MultiIndex.from_tuples([tuple(map(latex_escape, labels)) for _, *labels in body.index])
+    body.index = pd.MultiIndex.from_tuples([tuple(map(_latex_text, labels)) for _, *labels in body.index])
     rows = body.style.hide(axis="columns").to_latex(multirow_align="t").splitlines()[1:-1]
     for place in reversed(section_starts(part)):
         rows.insert(place, r"\midrule")
@@ -133,11 +133,15 @@ def _unknown(letter: str) -> str:
     return " " if letter.isspace() else f"{{[}}U+{ord(letter):04X}{{]}}"
 
 
+def _latex_text(text: str, form: str = "{}") -> str:
+    """Return a text in a form of LaTeX, in lines if it is long."""
+    escaped = form.format(latex_escape(text)) if text else ""
+    return rf"\parbox[t]{{{LINE}pt}}{{\raggedright\strut {escaped}\strut}}" if line_count(text) > 1 else escaped
+
+
 def _latex_entry(entry: Entry) -> str:
     form = {BEST: r"\textbf{{{}}}", SECOND: r"\underline{{{}}}", "": "{}"}[entry.mark]
-    text = form.format(latex_escape(entry.text)) if entry.text else ""
-    if len(entry.text) > LONG:
-        text = rf"\parbox[t]{{{LETTER * LONG:.0f}pt}}{{\raggedright\strut {text}\strut}}"
+    text = _latex_text(entry.text, form)
     small = latex_escape(entry.sign) + latex_escape(entry.beside)
     first = rf"{text}{{\tiny\,{small}}}" if small else text
     if not entry.below:
@@ -145,11 +149,17 @@ def _latex_entry(entry: Entry) -> str:
     return rf"\entry{{{first}}}{{{latex_escape(entry.below)}}}"
 
 
+def _lines(labels: Sequence[str], entries: Sequence[Entry]) -> int:
+    """Return how many lines a row takes."""
+    longest = max(map(line_count, [*labels, *(entry.text for entry in entries)]))
+    return max(longest, 2 if any(entry.below for entry in entries) else 1)
+
+
 def _pages(shown: pd.DataFrame) -> list[slice]:
     """Return which rows fit on a page together, cut where a section ends."""
-    lines = [max(max(1 + (entry.below > ""), len(entry.text) / LONG) for entry in row) for row in shown.to_numpy()]
+    lines = [_lines(labels, row) for (_, *labels), row in zip(shown.index, shown.to_numpy(), strict=True)]
     pages, starts = [0], [*section_starts(shown), len(shown)]
     for start, end in pairwise(starts):
-        if sum(3 + 8 * math.ceil(line) for line in lines[pages[-1] : end]) > _HEIGHT:
+        if sum(3 + 8 * line for line in lines[pages[-1] : end]) > _HEIGHT:
             pages.append(start)
     return [slice(start, end) for start, end in zip(pages, [*pages[1:], len(shown)], strict=True)]

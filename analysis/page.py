@@ -21,7 +21,7 @@ from analysis.finished_cells import FinishedCell, short
 from analysis.provenance import identity, provenance, served
 from analysis.published import load
 from analysis.registry import Artefact
-from analysis.table import Exhibit, Table, csv, format_cost, section_starts
+from analysis.table import Exhibit, Table, csv, format_cost, line_count, section_starts
 from harness.errors import UserError, making
 from harness.files import ROOT, read_yaml, write_atomically
 from harness.runner import config, layout
@@ -146,7 +146,7 @@ def _templates() -> jinja2.Environment:
     """Return templates in which every value is escaped, and a name that is not given is an error."""
     import jinja2
 
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
         trim_blocks=True,
@@ -154,6 +154,8 @@ def _templates() -> jinja2.Environment:
         keep_trailing_newline=True,
         undefined=jinja2.StrictUndefined,
     )
+    environment.globals["line_count"] = line_count
+    return environment
 
 
 def _existing(folder: Path, names: Iterable[str]) -> list[str]:

@@ -22,9 +22,9 @@ FAR = "‡"
 ALL_CALLS = "All calls"
 YES, NO = "●", "○"
 BEST, SECOND = "best", "second"
-#: Points: the width of a page in print and of a letter; a longer text is broken into lines of so many.
-PAGE, LETTER, LONG = 480, 4.0, 28
-_SMALL_LETTER, _GAP = 3.4, 5
+#: Points: the width of a page in print, and of the lines into which longer words of an entry or label are broken.
+PAGE, LINE = 480, 112
+_LETTER, _SMALL_LETTER, _GAP = 4.0, 3.4, 5
 # What is printed of the provenance: all of it, which the comments of a LaTeX fragment have, is longer than the table.
 _PRINTED = ("run", "preset", "cells", "seeds")
 #: A format such as ``"{:.2f}"``, or a function from a number to text.
@@ -101,9 +101,9 @@ class Table(Exhibit):
         """
         labels = sum(_points(self.shown.index.get_level_values(name)) for name in self.shown.index.names[1:])
         parts: list[tuple[float, list[tuple[str, str, str]]]] = [(labels, [])]
-        for _, group in groupby(self.shown.columns, lambda column: column[:2]):
+        for heading, group in groupby(self.shown.columns, lambda column: column[:2]):
             columns = list(group)
-            wider = sum(_points([column[2]], self.shown[column]) for column in columns)
+            wider = max(_points(heading), sum(_points([column[2]], self.shown[column]) for column in columns))
             width, before = parts.pop()
             is_full = bool(before) and width + wider > most
             parts += [(width, before), (labels + wider, columns)] if is_full else [(width + wider, before + columns)]
@@ -116,13 +116,22 @@ class Table(Exhibit):
         return {"tex": latex(self), "csv": csv(self.frame, self.warning), "md": markdown(self)}
 
 
+def line_count(text: str) -> int:
+    """Return about how many lines a text takes, at least 1."""
+    return max(1, math.ceil(_LETTER * len(text) / LINE)) if " " in text else 1
+
+
 def _points(labels: Iterable[str], entries: Iterable[Entry] = ()) -> float:
     """Return about how wide a column of labels and entries is in print."""
-    lines = [LETTER * len(label) for label in labels]
+    lines = [_width(label) for label in labels]
     for entry in entries:
         beside = len(entry.sign + entry.beside) + 0.5
-        lines += [LETTER * min(len(entry.text), LONG) + _SMALL_LETTER * beside, _SMALL_LETTER * len(entry.below)]
+        lines += [_width(entry.text) + _SMALL_LETTER * beside, _SMALL_LETTER * len(entry.below)]
     return max(lines, default=0.0) + _GAP
+
+
+def _width(text: str) -> float:
+    return LINE if line_count(text) > 1 else _LETTER * len(text)
 
 
 def section_starts(shown: pd.DataFrame) -> list[int]:

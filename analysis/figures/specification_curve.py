@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import textwrap
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,8 @@ from analysis.figure import PAGE, SMALL, Figure, bars
 from analysis.source import Source
 from analysis.specification import CONCLUSIONS, TAKEN, read_curve
 
+Line: TypeAlias = Sequence[tuple[str, pd.DataFrame]]
+
 _CAPTION = (
     "Above: the estimate of a conclusion under every reading that concerns it, sorted, with its 95 % interval. Below: "
     "which reading each is; one choice is made otherwise at a time. Shaded: where the conclusion holds. All points of "
@@ -31,38 +33,44 @@ _LOOKS: Mapping[str, Mapping[str, Any]] = {
 }
 _SHADE = "#E3EFE3"
 _PUBLISHED: Mapping[str, Any] = {"color": "black", "linewidth": 0.8, "linestyle": "--"}
-_MARKER, _MARKER_TAKEN, _MARKER_SIZE = "o", "D", 3.5
-# Panels a line; heights in lines of the list of readings, and the inches of one.
-_ACROSS, _KEY, _ABOVE, _TITLE, _LINE = 2, 1, 8, 4, 0.11
-_TITLE_LETTERS = 40
+_MARKER, _MARKER_TAKEN, _MARKER_SIZE = "o", "D", 3.0
+# Panels beside each other, which share one list of readings; heights in lines of that list, and the inches of one.
+_ACROSS, _KEY, _ABOVE, _TITLE, _LINE = 5, 1, 9, 6, 0.11
+_TITLE_LETTERS = 21
 
 
 def build(source: Source) -> Figure:
     """Return a panel a conclusion; those whose cells are not finished are named in the caption."""
     curve = read_curve(source)
-    panels = curve.shown
-    numbers = [len(points) for points in panels.values()]
-    heights = [_ABOVE + max(numbers[place : place + _ACROSS]) for place in range(0, len(numbers), _ACROSS)]
+    panels = list(curve.shown.items())
+    lines = [panels[place : place + _ACROSS] for place in range(0, len(panels), _ACROSS)]
+    heights = [_ABOVE + len(_listed(line)) for line in lines]
     return Figure(
         label="specification-curve",
         **notes.describe_run(curve.results, " ".join([_CAPTION, *curve.left_out()])),
-        draw=functools.partial(_draw, panels, heights),
-        inches=(PAGE, 1.7 + _LINE * (_KEY + sum(heights) + _TITLE * len(heights))),
+        draw=functools.partial(_draw, lines, heights),
+        inches=(PAGE, 0.7 + _LINE * (_KEY + sum(heights) + _TITLE * len(heights))),
         frame=curve.points,
     )
 
 
-def _draw(panels: Mapping[str, pd.DataFrame], heights: list[int], picture: Picture) -> None:
-    if not panels:
+def _listed(line: Line) -> list[str]:
+    """Return the readings of panels beside each other, in the order of their declaration."""
+    places = pd.concat([points["reading"] for _, points in line]).reset_index().drop_duplicates("reading")
+    return list(places.sort_values("index")["reading"])
+
+
+def _draw(lines: Sequence[Line], heights: Sequence[int], picture: Picture) -> None:
+    if not lines:
         return
-    grid = picture.add_gridspec(1 + len(heights), _ACROSS, height_ratios=(_KEY, *heights))
-    _key(picture.add_subplot(grid[0, :]))
-    for place, (key, points) in enumerate(panels.items()):
-        height = heights[place // _ACROSS]
-        parts = grid[1 + place // _ACROSS, place % _ACROSS].subgridspec(2, 1, height_ratios=(_ABOVE, height - _ABOVE))
-        above = picture.add_subplot(parts[0])
-        _estimates(above, key, points)
-        _readings(picture.add_subplot(parts[1], sharex=above), points)
+    grid = picture.add_gridspec(1 + len(heights), 1, height_ratios=(_KEY, *heights))
+    _key(picture.add_subplot(grid[0]))
+    for place, (line, height) in enumerate(zip(lines, heights, strict=True), start=1):
+        parts = grid[place].subgridspec(2, _ACROSS, height_ratios=(_ABOVE, height - _ABOVE))
+        for number, (key, points) in enumerate(line):
+            above = picture.add_subplot(parts[0, number])
+            _estimates(above, key, points)
+            _readings(picture.add_subplot(parts[1, number], sharex=above), points, _listed(line), is_first=number == 0)
 
 
 def _key(panel: Axes) -> None:
@@ -90,22 +98,20 @@ def _estimates(panel: Axes, key: str, points: pd.DataFrame) -> None:
     if points["published"].notna().any():
         panel.axhline(points["published"].dropna().iloc[0], **_PUBLISHED, zorder=1)
     panel.set_ylim(*limits)
-    panel.set_ylabel("% saved" if conclusion.unit == "%" else conclusion.unit, fontsize=SMALL)
-    title = textwrap.fill(conclusion.says, _TITLE_LETTERS, break_on_hyphens=False)
-    panel.set_title(title, fontsize=SMALL + 1, loc="left")
+    title = textwrap.fill(f"{conclusion.says.rstrip('.')} ({conclusion.unit})", _TITLE_LETTERS, break_on_hyphens=False)
+    panel.set_title(title, fontsize=SMALL, loc="left", x=-0.2)
     panel.tick_params(labelsize=SMALL, bottom=False, labelbottom=False)
 
 
-def _readings(panel: Axes, points: pd.DataFrame) -> None:
-    names = points.sort_index()["reading"]
-    rows = {name: place for place, name in enumerate(names)}
-    panel.hlines(list(rows.values()), -0.5, len(points) - 0.5, color="0.9", linewidth=0.6)
+def _readings(panel: Axes, points: pd.DataFrame, listed: Sequence[str], *, is_first: bool) -> None:
+    rows = {name: place for place, name in enumerate(listed)}
+    panel.hlines([rows[name] for name in points["reading"]], -0.5, len(points) - 0.5, color="0.9", linewidth=0.6)
     for place, (_, row) in enumerate(points.iterrows()):
         panel.plot(place, rows[row["reading"]], **_look(row), linestyle="")
     panel.set_yticks(list(rows.values()), list(rows), fontsize=SMALL)
     panel.set_ylim(len(rows) - 0.5, -0.5)
     panel.set_xlim(-0.6, len(points) - 0.4)
-    panel.tick_params(length=0, labelbottom=False)
+    panel.tick_params(length=0, labelbottom=False, labelleft=is_first)
     panel.spines[["left", "bottom"]].set_visible(False)
 
 

@@ -38,6 +38,19 @@ def tiny(text: str = "text", simulated: bool = True) -> Table:
     )
 
 
+def test_headings_count_for_the_width_of_a_part_and_long_words_are_broken() -> None:
+    words = "many words of one label " * 5
+    short = [Entry("1")]
+    groups = {("A heading wider than numbers", str(place)): {"Publ.": short, "Meas.": short} for place in range(3)}
+    table = dataclasses.replace(tiny(), shown=lay_out([("one", words, words.replace(" ", "_"))], ("a", "b"), groups))
+    # 28 letters of 4 points and a gap, beside labels of a line and of 120 letters that cannot be broken.
+    assert [width for width, _ in table.parts(800)] == [117 + 485 + 117, 117 + 485 + 117, 117 + 485 + 117]
+    text = latex(table)
+    assert text.count(r"\parbox[t]{112pt}") == 3
+    page = str(page_templates().get_template("table.html.j2").module.exhibit(table, _table_parts(table)))
+    assert page.count("<table>") == 3
+
+
 def test_the_first_line_of_every_file_tells_a_simulated_run(tmp_path):
     for simulated in (True, False):
         files = write(tiny(simulated=simulated), tmp_path / str(simulated), "tiny")

@@ -119,6 +119,8 @@ def test_it_is_accessible_and_fits(page: Page, reports: Path, scheme: Literal["l
         if violation["impact"] in {"serious", "critical"}
     ] == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    wider = page.locator(".scroll").evaluate_all("all => all.filter(one => one.scrollWidth > one.clientWidth).length")
+    assert wider == 0 or width == 400
     assert page.locator("img").evaluate_all("all => all.every(one => one.naturalWidth > 0)")
 
 
