@@ -78,7 +78,7 @@ class Artefact(Declaration):
     def cells_of(self, preset: Preset) -> list[Cell]:
         """Return the cells that the artefact reads; none where the preset has none of its benchmarks."""
         if self.of_all:
-            return cells_of(preset)
+            return all_cells(preset)
         return _distinct(cell for selection in self.cells for cell in selection.cells(preset))
 
     def timings_of(self, preset: Preset) -> list[Cell]:
@@ -166,7 +166,7 @@ def artefact(key: str) -> Artefact:
     return artefacts()[key]
 
 
-def cells_of(preset: Preset) -> list[Cell]:
+def all_cells(preset: Preset) -> list[Cell]:
     """Return every cell that any artefact of a preset is made from."""
     return _distinct(cell for entry in _others() for cell in entry.cells_of(preset))
 

@@ -56,7 +56,7 @@ def cell(preset: Preset, cell: Cell) -> Inputs:
 def cells(preset: Preset) -> list[Path]:
     """Return the files of the cells behind any artefact, with the seeds of the preset."""
     methods = config.methods(preset.extra)
-    every = registry.cells_of(preset)
+    every = registry.all_cells(preset)
     return runs(preset, [cell for cell in every if cell.seed in config.seeds(preset, methods[cell.method])])
 
 

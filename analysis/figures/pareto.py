@@ -32,10 +32,7 @@ _MARKS = (
     "cheapest right backbone of every question; the best single one is chosen on these questions."
 )
 _SIDES = ("published", "measured")
-_COLUMNS = [
-    *("number", *KEY, "published", "published_on_frontier", "measured_on_frontier", *COST, *MEASURED, "difference"),
-    *IDENTITY,
-]
+_COLUMNS = [*KEY, "published", *(f"{side}_on_frontier" for side in _SIDES), *COST, *MEASURED, "difference", *IDENTITY]
 _EMPHASISED = "gmr"
 _SMALLEST, _LARGEST, _POOL_SIZE = 2.5, 6.5, 6.0
 _DISC = 6.5
@@ -54,7 +51,6 @@ def build(source: Source) -> Figure:
     frame = _with_bounds(frame, bounds.of_pool(results, benchmark))
     marked = [*bounds.TITLES, *options.cheap]
     is_method = ~frame.index.get_level_values("method").isin(marked)
-    frame["number"] = range(1, len(frame) + 1)
     frame["is_fitted"] = frame["calibrated"].eq(True)
     # A cost without its cost table has no accuracy next to it here.
     frame["published"] = frame["published"].where(frame["published_cost_per_query"].notna())

@@ -163,7 +163,7 @@ def forecast(
     for entry in entries:
         entry.check(preset)
     cells = list(dict.fromkeys(cell for entry in entries for cell in entry.cells_of(preset)))
-    cells = cells or registry.cells_of(preset)
+    cells = cells or registry.all_cells(preset)
     if not artefacts and preset.methods != config.preset(name).methods:
         cells = [cell for cell in cells if cell.method in preset.methods]
     for line in lines(preset, cells, measured, gpu):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 import yaml
 
-from analysis.registry import artefacts, cells_of
+from analysis.registry import all_cells, artefacts
 from harness.files import ROOT
 from harness.runner import config, layout, simulation
 from harness.simulator.endpoint import _CODE
@@ -73,13 +73,13 @@ def test_everything_is_every_artefact_with_the_claims(said: dict[str, tuple[int,
     kinds = Counter(artefact.kind for artefact in artefacts().values() if not artefact.optional)
     assert (numbers["table"], numbers["figure"]) == (kinds["table"], kinds["figure"])
     assert (numbers["claims"], numbers["timing"]) == (1, 6)
-    distinct = {layout.cell("embedded", cell) for cell in {*cells_of(EMBEDDED), *config.cells(EMBEDDED)}}
+    distinct = {layout.cell("embedded", cell) for cell in {*all_cells(EMBEDDED), *config.cells(EMBEDDED)}}
     assert numbers["cell"] + numbers["learned_cell"] == len(distinct)
 
 
 def test_a_forecast_is_measured_on_every_cell_with_the_seeds_of_the_run(said: dict[str, tuple[int, str]]) -> None:
     numbers = jobs(said["slice"])
-    cells = [cell for cell in cells_of(config.preset("rehearsal")) if cell.seed == 0]
+    cells = [cell for cell in all_cells(config.preset("rehearsal")) if cell.seed == 0]
     assert numbers.pop("cell") + numbers.pop("learned_cell") == len(cells) == 196
     assert numbers == {"cells": 1, "data": 5, "calibration": 1}
 
