@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -35,6 +36,9 @@ from harness.runner.config import POOL, Cell, Preset
 
 THROUGHPUT = ROOT / "config" / "throughput.yaml"
 _USED, _ASKED = ["used", "used_prompt", "used_completion"], ["asked", "prompt", "completion"]
+
+
+_read = cache(read)  # of a finished run, which does not change
 
 
 class Rates(Declaration):
@@ -88,7 +92,9 @@ def forecast(preset: Preset, cells: Sequence[Cell], source: Preset) -> tuple[pd.
     measured = _finished(source.name)
     stand_ins = peers(preset, source)
     pairs = [(cell, most_like(cell, measured, stand_ins, preset.extra)) for cell in cells]
-    parts = [_scaled(preset, cell, source, like).assign(method=cell.method) for cell, like in pairs if like]
+    # The seed of a cell does not show in what is forecast.
+    scaled = cache(lambda cell, like: _scaled(preset, cell, source, like))
+    parts = [scaled(replace(cell, seed=0), like).assign(method=cell.method) for cell, like in pairs if like]
     if not parts:
         presets = sorted(path.name for path in layout.RESULTS.glob("*"))
         others = [name for name in presets if name != source.name and _finished(name)]
@@ -233,7 +239,7 @@ def _uses(folder: Path, training_ids: Iterable[str], epochs: int | None) -> pd.D
 
 
 def _questions(preset: Preset, benchmark: str) -> Prepared:
-    return read(layout.manifest(preset.name, benchmark), layout.items(preset.name, benchmark))
+    return _read(layout.manifest(preset.name, benchmark).resolve(), layout.items(preset.name, benchmark).resolve())
 
 
 def decided(preset: Preset, source: Preset) -> Iterator[str]:
