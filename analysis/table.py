@@ -22,7 +22,7 @@ FAR = "‡"
 ALL_CALLS = "All calls"
 YES, NO = "●", "○"
 BEST, SECOND = "best", "second"
-#: Points: the width of a page in print, and of the lines into which longer words of an entry or label are broken.
+#: Points: the width of a page in print, and of the lines of an entry or label that is too long for one.
 PAGE, LINE = 480, 112
 _LETTER, _SMALL_LETTER, _GAP = 4.0, 3.4, 5
 # What is printed of the provenance: all of it, which the comments of a LaTeX fragment have, is longer than the table.
@@ -117,7 +117,7 @@ class Table(Exhibit):
 
 
 def line_count(text: str) -> int:
-    """Return about how many lines a text takes, at least 1."""
+    """Return about how many lines a text takes; without a space it cannot be broken."""
     return max(1, math.ceil(_LETTER * len(text) / LINE)) if " " in text else 1
 
 

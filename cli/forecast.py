@@ -36,9 +36,8 @@ from harness.runner.config import POOL, Cell, Preset
 
 THROUGHPUT = ROOT / "config" / "throughput.yaml"
 _USED, _ASKED = ["used", "used_prompt", "used_completion"], ["asked", "prompt", "completion"]
-
-
-_read = cache(read)  # of a finished run, which does not change
+# Questions do not change while a forecast is made.
+_read = cache(read)
 
 
 class Rates(Declaration):

@@ -19,7 +19,7 @@ from analysis.figure import PAGE, SMALL, Figure, bars
 from analysis.source import Source
 from analysis.specification import CONCLUSIONS, TAKEN, read_curve
 
-Line: TypeAlias = Sequence[tuple[str, pd.DataFrame]]
+Panels: TypeAlias = Sequence[tuple[str, pd.DataFrame]]
 
 _CAPTION = (
     "Above: the estimate of a conclusion under every reading that concerns it, sorted, with its 95 % interval. Below: "
@@ -54,13 +54,13 @@ def build(source: Source) -> Figure:
     )
 
 
-def _listed(line: Line) -> list[str]:
+def _listed(line: Panels) -> list[str]:
     """Return the readings of panels beside each other, in the order of their declaration."""
     places = pd.concat([points["reading"] for _, points in line]).reset_index().drop_duplicates("reading")
     return list(places.sort_values("index")["reading"])
 
 
-def _draw(lines: Sequence[Line], heights: Sequence[int], picture: Picture) -> None:
+def _draw(lines: Sequence[Panels], heights: Sequence[int], picture: Picture) -> None:
     if not lines:
         return
     grid = picture.add_gridspec(1 + len(heights), 1, height_ratios=(_KEY, *heights))

@@ -38,7 +38,7 @@ def tiny(text: str = "text", simulated: bool = True) -> Table:
     )
 
 
-def test_headings_count_for_the_width_of_a_part_and_long_words_are_broken() -> None:
+def test_headings_count_for_the_width_of_a_part_and_long_texts_are_broken() -> None:
     words = "many words of one label " * 5
     short = [Entry("1")]
     groups = {("A heading wider than numbers", str(place)): {"Publ.": short, "Meas.": short} for place in range(3)}
