@@ -36,7 +36,8 @@ UNLISTED = "unlisted"
 _THINK = "Think through the question first: what it turns on, and what speaks for each possible answer. Then answer."
 _PROGRAM = (
     "Write a Python program that computes the answer to the question and leaves the result in a variable named answer. "
-    "Put the program into one fenced Python block and let it read no input."
+    "Put the program into one fenced Python block, let it import nothing but the standard library, and let it read no "
+    "input."
 )
 _PROGRAM_AGAIN = (
     "The program gave no value: {failure}. Rewrite the whole program so that it runs and leaves the result in a "

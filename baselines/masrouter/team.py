@@ -42,7 +42,8 @@ TEXTS: Mapping[Output, str] = {
     ),
     "program": (
         "Work the problem out in functions without parameters, and let the last line call them and assign the result "
-        "to a variable named answer. Put the whole program into one fenced Python block."
+        "to a variable named answer. Import nothing but the standard library. Put the whole program into one fenced "
+        "Python block."
     ),
     "formula": f"State the formula that the problem calls for, then put the numbers in and calculate. {_ANSWER}",
     "answer": _ANSWER,

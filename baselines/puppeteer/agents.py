@@ -143,7 +143,7 @@ CANDIDATES_HEADER = "Candidate answers of your team, oldest first:"
 AGAIN = "It is your turn again, with the same task as before. The work has gone on since."
 COMPUTE = (
     "Write one Python program in a fenced block that computes the answer and leaves its result in a variable named "
-    "answer. The program will be executed."
+    "answer. Only Python's standard library can be imported. The program will be executed."
 )
 IMPLEMENT = (
     "Write the program as a whole in one fenced Python block. It will be executed on the examples that the question "

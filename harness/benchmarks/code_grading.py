@@ -23,7 +23,8 @@ class CodeBenchmark(Benchmark):
     output_rules = (
         "Finish with exactly one fenced Python block, opened by ```python and closed by ```. The block holds the "
         "whole program: its imports, the requested function under its given name and with its given parameters, and "
-        "every helper it calls. Put no example calls, tests or input reading into it."
+        "every helper it calls. Only Python's standard library can be imported. Put no example calls, tests or input "
+        "reading into it."
     )
 
     def present(self, item: Item, answer: str) -> str:
