@@ -1,4 +1,4 @@
-"""The workflow on the oldest Snakemake that the package admits and on the newest: runs, links, reports, locks."""
+"""The workflow on the oldest Snakemake that the package admits and on the newest: runs, links, locks."""
 
 import os
 import re
@@ -55,8 +55,6 @@ def test_a_run_in_every_way(interpreter: Path, tmp_path: Path) -> None:
     assert (place / TARGET).readlink() == Path("smoke/errors.md")
     assert "Nothing to be done" in snakemake(TARGET, *CONFIG)
     assert "[1 of 2 jobs] table errors" in snakemake(TARGET, "--forcerun", "table", *CONFIG)
-    snakemake("--report", "report.html", TARGET, *CONFIG)
-    assert (place / "report.html").exists()
     assert "No rule to produce reports/nothing.md; `gmr --list`" in snakemake("reports/nothing.md", status=1)
     assert "no benchmark it is made from" in snakemake("reports/smoke/depth.png", status=1)
     # As after a kill: a lock, and a job whose outputs are incomplete.

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-from zipfile import ZipFile
 
 import pandas as pd
 import pytest
@@ -21,8 +16,7 @@ from analysis.registry import artefact
 from harness.errors import UserError
 from harness.runner.results import SIMULATED_WARNING
 from tests.analysis.reading import Html
-from tests.finished import REPORTS, SETTINGS, cells, preset
-from tests.planning import checkout
+from tests.finished import REPORTS, cells, preset
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -122,29 +116,3 @@ def test_it_is_accessible_and_fits(page: Page, reports: Path, scheme: Literal["l
     wider = page.locator(".scroll").evaluate_all("all => all.filter(one => one.scrollWidth > one.clientWidth).length")
     assert wider == 0 or width == 400
     assert page.locator("img").evaluate_all("all => all.every(one => one.naturalWidth > 0)")
-
-
-def test_snakemakes_own_report_shows_the_figures_and_says_that_they_are_simulated(
-    finished: Path, tmp_path: Path
-) -> None:
-    place = checkout(tmp_path / "place")
-    for name in ("results", "reports"):
-        (place / name).symlink_to(finished / name)
-    shown = [f"reports/smoke/{name}.png" for name in ("pareto_he", "gate_entropy", "training_curves")]
-    settings = [f"{key}={json.dumps(value)}" for key, value in SETTINGS.items()]
-    words = [*shown, "--config", "preset=smoke", *settings, "--report", "report.zip"]
-    # Nobody listens there: whatever asked the network would fail.
-    nowhere = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
-    command = [sys.executable, "-m", "snakemake", *words]
-    ended = subprocess.run(
-        command, cwd=place, env={**os.environ, **nowhere}, capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    report = ZipFile(place / "report.zip").read("report/report.html").decode()
-    begin = re.search(r'<script id="results">\s*var results = ', report)
-    results = json.JSONDecoder().raw_decode(report, begin.end())[0]
-    assert sorted(results) == sorted(shown)
-    for path, result in results.items():
-        assert result["labels"] == {"artefact": Path(path).stem, "preset": "smoke", "backbones": "SIMULATED"}
-        assert "SIMULATED BACKBONES" in result["caption"]
-        assert "problematic" not in result["caption"]

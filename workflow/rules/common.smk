@@ -112,28 +112,6 @@ def is_simulated(wildcards):
     return load_preset(wildcards.preset).simulated
 
 
-def backbones_of(wildcards):
-    """Return what a report says of the backbones of its preset."""
-    return "SIMULATED" if is_simulated(wildcards) else "real"
-
-
-def section_of(wildcards):
-    """Return the section of the paper that an artefact belongs to."""
-    return ARTEFACTS[wildcards.name].section
-
-
 def names_of(kind):
     """Return a wildcard constraint that admits the names of the tables, or of the figures."""
     return one_of(key for key, entry in ARTEFACTS.items() if entry.kind == kind)
-
-
-def in_report(path, caption, category):
-    """Return an output that `snakemake --report` shows."""
-    name = path.removeprefix("reports/{preset}/").rpartition(".")[0]
-
-    def labels(wildcards):
-        backbones = backbones_of(wildcards)
-        return {"artefact": name, "preset": "{preset}", "backbones": backbones}
-
-    caption = f"../report/{caption}.rst"
-    return report(path, caption=caption, category=category, labels=labels)

@@ -3,15 +3,13 @@ rule page:
     input:
         inputs_of(inputs.page),
     output:
-        in_report("reports/{preset}/index.html", "page", "Tables and claims"),
+        "reports/{preset}/index.html",
         "reports/{preset}/cells.csv",
         "results/{preset}/made_of/reports/page.sha256",
     log:
         "results/{preset}/logs/page.log",
     conda:
         "../envs/jobs.yml"
-    params:
-        backbones=backbones_of,
     shell:
         "gmr --log {log} report page --preset {wildcards.preset}"
         " --set @results/{wildcards.preset}/config.yaml"

@@ -20,15 +20,10 @@ rule table:
 
 use rule table as figure with:
     output:
-        in_report("reports/{preset}/{name}.png", "figure", section_of),
-        expand(
-            "reports/{{preset}}/{{name}}.{kind}", kind=registry.ENDINGS["figure"][1:]
-        ),
+        expand("reports/{{preset}}/{{name}}.{kind}", kind=registry.ENDINGS["figure"]),
         "results/{preset}/made_of/reports/{name}.sha256",
     wildcard_constraints:
         name=names_of("figure"),
-    params:
-        backbones=backbones_of,
 
 
 use rule table as claims with:
