@@ -162,14 +162,15 @@ def gpu_hours(amounts: pd.DataFrame, gpu: str | None, path: Path = THROUGHPUT) -
 
 
 def speeds(preset: Preset) -> dict[str, tuple[float, float]]:
-    """Return tokens a second that all servers of a backbone read and write, as ``gmr health`` timed its weights."""
+    """Return tokens a second that the server of a backbone reads and writes, as ``gmr health`` timed its weights."""
     paths = layout.served(preset.name, "any").parent.glob("*.json")
     records = sorted((orjson.loads(path.read_bytes()) for path in paths), key=lambda record: str(record["asked"]))
     rates = {}
     for record in records:
         for key, backbone in record["backbones"].items() if record["weights"] == preset.weights else ():
-            if timed := [Speed(**server["speed"]) for server in backbone["servers"] if "speed" in server]:
-                rates[key] = (sum(speed.read for speed in timed), sum(speed.together for speed in timed))
+            if "speed" in backbone:
+                speed = Speed(**backbone["speed"])
+                rates[key] = (speed.read, speed.together)
     return rates
 
 

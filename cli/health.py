@@ -23,8 +23,7 @@ from harness.errors import UserError
 from harness.files import write_atomically, writing
 from harness.llm.backbones import Backbone
 from harness.llm.endpoints import Endpoint
-from harness.llm.request import Served
-from harness.llm.servers import Server, find_served, http_client
+from harness.llm.servers import Server, http_client
 from harness.runner import config, layout
 from harness.runner.config import Preset
 from harness.runner.setup import as_served
@@ -42,7 +41,7 @@ _TOKENS = 16
 
 
 async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
-    """Ask every server of a preset what it serves and measure its speed; write a file for each benchmark, return them.
+    """Ask the servers of a preset what they serve and how fast; write a file for each benchmark, return them.
 
     Servers are timed one after another, as they may share a machine. Raises UserError with a line for each server that
     is down, refuses the key, does not serve what the preset asks, does not complete a prompt as calls need it, or
@@ -94,12 +93,11 @@ def _record_of_this_run(preset: Preset, places: Mapping[str, Endpoint]) -> dict[
     """Return what another job of the same run of Snakemake wrote of the same servers, or None; by hand None."""
     if PARENT not in os.environ:
         return None
-    urls = {key: list(place.urls) for key, place in places.items()}
+    urls = {key: place.url for key, place in places.items()}
     for path in sorted(layout.served(preset.name, "any").parent.glob("*.json")):
         if path.stat().st_mtime >= layout.PLANNED.stat().st_mtime:
             record: dict[str, Any] = orjson.loads(path.read_bytes())
-            entries = record["backbones"].items()
-            if {key: [server["url"] for server in entry["servers"]] for key, entry in entries} == urls:
+            if {key: entry.get("url") for key, entry in record["backbones"].items()} == urls:
                 return record
     return None
 
@@ -108,29 +106,28 @@ async def _ask(
     preset: Preset, backbones: Mapping[str, Backbone], places: Mapping[str, Endpoint], needed: Mapping[str, int]
 ) -> dict[str, Any]:
     """Return what is written down of each backbone; UserError with everything that is wrong with any."""
-    async with http_client(AT_ONCE + sum(len(place.urls) for place in places.values())) as http:
-        servers = {key: [Server(url, places[key], http) for url in places[key].urls] for key in backbones}
-        answers = await gather(_describe(backbones[key], servers[key], places[key], http) for key in backbones)
+    async with http_client(AT_ONCE + len(places)) as http:
+        servers = {key: Server(key, places[key], http) for key in backbones}
+        answers = await gather(_describe(backbones[key], servers[key], http) for key in backbones)
         entries = {key: entry for key, entry in zip(backbones, answers, strict=True) if isinstance(entry, dict)}
-        problems = [problem for answer in answers if isinstance(answer, list) for problem in answer]
+        problems = [answer for answer in answers if isinstance(answer, UserError)]
         _refuse(preset, [*problems, *_too_short(backbones, entries, needed)])
         for key, backbone in backbones.items():
-            for server, entry in zip(servers[key], entries[key]["servers"], strict=True):
-                try:
-                    speed, lacks = await measure(backbone, server, places[key])
-                except UserError as error:
-                    problems.append(error)
-                    continue
-                if entries[key]["context_length"] is None:
-                    lacks.append(
-                        f"does not report its context length ({backbone.context_length or 'none'} in its entry): start "
-                        f"it with room for {max(needed.values(), default=0)} tokens or more, as it may cut a longer "
-                        "prompt without a word (Ollama: OLLAMA_CONTEXT_LENGTH)"
-                    )
-                logger.info("%s of %s %s", server.url, key, speed)
-                for lack in lacks:
-                    logger.warning("%s of %s %s", server.url, key, lack)
-                entry |= {"speed": speed.model_dump(), "lacks": lacks}
+            try:
+                speed, lacks = await measure(backbone, servers[key])
+            except UserError as error:
+                problems.append(error)
+                continue
+            if entries[key]["context_length"] is None:
+                lacks.append(
+                    f"does not report its context length ({backbone.context_length or 'none'} in its entry): start "
+                    f"it with room for {max(needed.values(), default=0)} tokens or more, as it may cut a longer "
+                    "prompt without a word (Ollama: OLLAMA_CONTEXT_LENGTH)"
+                )
+            logger.info("%s %s", servers[key], speed)
+            for lack in lacks:
+                logger.warning("%s %s", servers[key], lack)
+            entries[key] |= {"speed": speed.model_dump(), "lacks": lacks}
         _refuse(preset, problems)
     return entries
 
@@ -144,39 +141,23 @@ def _refuse(preset: Preset, problems: list[UserError]) -> None:
         raise UserError("\n  ".join([f"{number} with the servers of preset {preset.name}:", *lines]))
 
 
-async def _describe(
-    backbone: Backbone, servers: list[Server], place: Endpoint, http: httpx2.AsyncClient
-) -> dict[str, Any] | list[UserError]:
-    """Return what is written down of a backbone, or what is wrong with its servers."""
-
-    async def ask(server: Server) -> Served | UserError:
-        try:
-            served, _ = await find_served([server], backbone.key, backbone.model, place.served_name)
-            as_served(backbone, served)
-            await complete(backbone, server, place, short_request(backbone, _TOKENS))
-        except UserError as error:
-            return error
-        return served
-
-    answers = await gather(map(ask, servers))
-    if problems := [answer for answer in answers if isinstance(answer, UserError)]:
-        return problems
+async def _describe(backbone: Backbone, server: Server, http: httpx2.AsyncClient) -> dict[str, Any] | UserError:
+    """Return what is written down of a backbone, or what is wrong with its server."""
     try:
-        # Each alone is what was asked; whether they are alike is known of all together.
-        served, _ = await find_served(servers, backbone.key, backbone.model, place.served_name)
+        served = await server.served(backbone.model)
+        revision = as_served(backbone, served).revision
+        await complete(backbone, server, short_request(backbone, _TOKENS))
     except UserError as error:
-        return [error]
-    versions = await gather(_version(server.url, http) for server in servers)
+        return error
     return {
         "model": backbone.model,
-        "revision": as_served(backbone, served).revision,
+        "revision": revision,
         "revision_confirmed": served.revision is not None,
         "context_length": served.context_length,
         "served_by": served.owned_by,
-        "servers": [
-            {"url": server.url, "version": version, "loaded": answer.root if isinstance(answer, Served) else None}
-            for server, version, answer in zip(servers, versions, answers, strict=True)
-        ],
+        "url": server.endpoint.url,
+        "version": await _version(server.endpoint.url, http),
+        "loaded": served.root,
     }
 
 
@@ -199,7 +180,7 @@ def _too_short(
         window = entry["context_length"] or backbones[key].context_length
         if short := [f"{name} ({tokens})" for name, tokens in needed.items() if window is not None and tokens > window]:
             yield UserError(
-                f"{entry['servers'][0]['url']} of {key} takes {window} tokens, prompt and reply together, too few for "
+                f"{entry['url']} of {key} takes {window} tokens, prompt and reply together, too few for "
                 f"the longest questions of {', '.join(short)}",
                 f"start it with --max-model-len {max(needed.values())} or more (llama.cpp: -c, of which each of -np "
                 "gets its part)",

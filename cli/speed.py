@@ -14,9 +14,8 @@ from harness.errors import UserError
 from harness.files import Declaration
 from harness.llm import endpoints
 from harness.llm.backbones import Backbone
-from harness.llm.endpoints import Endpoint
 from harness.llm.request import GREEDY, Message, Reply, Request
-from harness.llm.servers import TRIES, MalformedReplyError, Server, unreachable, with_cause
+from harness.llm.servers import TRIES, MalformedReplyError, Server, with_cause
 
 # What every method's calls have: a system message, sampling, and a seed as large as any that is sent.
 _PROMPT = (Message("system", "You are a helpful assistant."), Message("user", "Count from one to ninety in words."))
@@ -56,27 +55,28 @@ def short_request(backbone: Backbone, tokens: int, draw: int = _SEED) -> Request
     return Request(backbone.model, None, prompt, **sampling, max_tokens=tokens, draw=draw, stop=backbone.stop)
 
 
-async def complete(backbone: Backbone, server: Server, place: Endpoint, request: Request) -> Reply:
+async def complete(backbone: Backbone, server: Server, request: Request) -> Reply:
     """Return a completion; UserError with what to do if it is refused, fails or could not be counted."""
-    where = f"{server.url} of {backbone.key}"
     try:
-        return await server.complete(request, within_s=min(place.timeout_s, _LIMIT_S), tries=TRIES)
+        return await server.complete(request, within_s=min(server.endpoint.timeout_s, _LIMIT_S), tries=TRIES)
     except MalformedReplyError as error:
-        raise UserError(f"{where} answers with {error}; {error.cure or 'see its log'}") from error
+        raise UserError(f"{server} answers with {error}; {error.cure or 'see its log'}") from error
     except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
         raise UserError(
-            f"{where} refuses a short completion ({error}); calls have a system message, a seed and "
+            f"{server} refuses a short completion ({error}); calls have a system message, a seed and "
             f"{', '.join(backbone.sampling._fields)}: where its chat template takes no system message, add "
             f"`system: merge` to the entry of {backbone.key}; where it refuses a parameter, set `extended: false` in "
             f"{endpoints.endpoints_file()}"
         ) from error
     except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
-        raise unreachable(backbone.key, server.url, error) from error
+        raise server.unreachable(error) from error
     except openai.APIError as error:
-        raise UserError(f"{where} lists its models and completes no text ({with_cause(error)}); see its log") from error
+        raise UserError(
+            f"{server} lists its models and completes no text ({with_cause(error)}); see its log"
+        ) from error
 
 
-async def measure(backbone: Backbone, server: Server, place: Endpoint) -> tuple[Speed, list[str]]:
+async def measure(backbone: Backbone, server: Server) -> tuple[Speed, list[str]]:
     """Return the speed of one server, and what it lacks, each with what helps; some seconds on a GPU.
 
     Raises UserError as :func:`complete`.
@@ -84,9 +84,10 @@ async def measure(backbone: Backbone, server: Server, place: Endpoint) -> tuple[
 
     async def timed(*requests: Request) -> tuple[list[Reply], float]:
         start = time.perf_counter()
-        replies = await gather(complete(backbone, server, place, request) for request in requests)
+        replies = await gather(complete(backbone, server, request) for request in requests)
         return replies, time.perf_counter() - start
 
+    place = server.endpoint
     greedy = replace(short_request(backbone, _ALONE), **GREEDY._asdict())
     (first,), seconds = await timed(greedy)
     alone = max(first.completion_tokens, 1) / seconds

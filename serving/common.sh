@@ -29,7 +29,7 @@ if [[ ${1:-} == --print ]]; then
   dry=true
   shift
 fi
-# By backbone its addresses and what its servers call it, where that is not the model of the preset.
+# By backbone its address and what its servers call it, where that is not the model of the preset.
 declare -A urls=() called=() pids=() waiting=()
 environment=(VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1)
 
@@ -63,7 +63,7 @@ serve() {
 start() {
   local backbones=$1 port=$2 key command
   command=(env "${environment[@]}" "${@:3}")
-  for key in $backbones; do urls[$key]="${urls[$key]:+${urls[$key]}, }\"http://$address:$port/v1\""; done
+  for key in $backbones; do urls[$key]=http://$address:$port/v1; done
   if $dry; then
     show "${command[@]}"
     return
@@ -111,7 +111,7 @@ hold() {
   ready
   for key in "${!urls[@]}"; do
     name=${called[$key]:+, served_name: \"${called[$key]}\"}
-    text+="$key: {urls: [${urls[$key]}], max_in_flight: $1${2:+, timeout_s: $2}$name}"$'\n'
+    text+="$key: {url: \"${urls[$key]}\", max_in_flight: $1${2:+, timeout_s: $2}$name}"$'\n'
   done
   if $dry; then
     printf '%s' "$text"

@@ -80,7 +80,7 @@ async def _ask(backbone: Backbone, place: Endpoint, items: Sequence[Item], tools
         progress.update()
         return text, (await grader.grade(item, text, tools)).correct
 
-    async with openai.AsyncOpenAI(api_key=place.api_key, base_url=place.urls[0]) as client:
+    async with openai.AsyncOpenAI(api_key=place.api_key, base_url=place.url) as client:
         return await gather(answer(client, item) for item in items)
 
 

@@ -79,7 +79,7 @@ class ChatClient:
             await backbone.close()
 
     async def served(self, backbone: str, model: str) -> Served:
-        """Ask the servers of a backbone what they serve; UserError if they are gone or serve another model."""
+        """Ask the server of a backbone what it serves; UserError if it is gone or serves another model."""
         return await self._backbones[backbone].served(model)
 
     async def complete(self, backbone: str, request: Request) -> Reply:
@@ -129,7 +129,7 @@ class _InProcessBackbone:
         return self._in_process.served(model)
 
     async def ask(self, request: Request) -> Reply:
-        with self._attempts.measure(request.key, IN_PROCESS.urls[0]):
+        with self._attempts.measure(request.key, IN_PROCESS.url):
             return self._in_process.complete(request)
 
     async def close(self) -> None:

@@ -11,23 +11,19 @@ from typing import Annotated, Any
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from harness.errors import UserError, check_names
-from harness.files import Declaration, Distinct, Word, read
+from harness.files import Declaration, Word, read
 from harness.llm.backbones import Price
 
 SIMULATED_URL = "GMR_SIMULATED_URL"
 ENDPOINTS = "GMR_ENDPOINTS"
-# Behind this one URL are all backbones: as many as five servers of the size in config/endpoints.yaml.
-_SIMULATED_IN_FLIGHT = 1280
+_SIMULATED_IN_FLIGHT = 256
 _URL = r"^https?://[^\s/:]+(:[0-9]{1,5})?(/\S*)?$"
-
-Url = Annotated[str, Field(pattern=_URL)]
 
 
 class Endpoint(Declaration):
-    """OpenAI-compatible servers of one backbone; ``config/endpoints.yaml`` explains each field."""
+    """OpenAI-compatible server of one backbone; ``config/endpoints.yaml`` explains each field."""
 
-    url: Url | None = None
-    urls: Distinct[Url] = ()  # also of one server
+    url: Annotated[str, Field(pattern=_URL)]
     key_env: str | None = None
     max_in_flight: PositiveInt = 64
     timeout_s: PositiveFloat = 600.0
@@ -38,14 +34,19 @@ class Endpoint(Declaration):
 
     @model_validator(mode="before")
     @classmethod
-    def _with_urls(cls, entry: Any) -> Any:
-        if not isinstance(entry, dict):
-            return entry
-        if ("url" in entry) == ("urls" in entry):
-            raise ValueError("needs either url, for one server, or urls, for several of the same model")
-        if ("price" in entry) != ("currency" in entry):
+    def _refuse_several_urls(cls, entry: Any) -> Any:
+        if isinstance(entry, Mapping) and "urls" in entry:
+            raise ValueError(
+                "unknown key 'urls'; give one `url`: several servers of a backbone are balanced by vLLM's "
+                "--data-parallel-size, or by a reverse proxy before them"
+            )
+        return entry
+
+    @model_validator(mode="after")
+    def _check_price(self) -> Endpoint:
+        if (self.price is None) != (self.currency is None):
             raise ValueError("needs both price and currency, or neither")
-        return {"urls": [entry["url"]], **entry} if "url" in entry else entry
+        return self
 
     @property
     def api_key(self) -> str:
@@ -54,12 +55,12 @@ class Endpoint(Declaration):
             return "none"
         key = os.environ.get(self.key_env)
         if not key:
-            raise UserError(f"endpoint {self.urls[0]} needs an API key: set the environment variable {self.key_env}")
+            raise UserError(f"endpoint {self.url} needs an API key: set the environment variable {self.key_env}")
         return key
 
 
-# Stands for backbones that this process answers for.
-IN_PROCESS = Endpoint.model_construct(urls=("in-process",))
+# Stands for a backbone that this process answers for.
+IN_PROCESS = Endpoint.model_construct(url="in-process", max_in_flight=16)
 
 
 def named_file() -> str | None:
@@ -81,7 +82,7 @@ def simulated_url() -> str | None:
 
 
 def simulated() -> Endpoint:
-    """Return the endpoint of all simulated backbones: this process, or the server that the environment names."""
+    """Return the endpoint of a simulated backbone: this process, or the server that the environment names."""
     url = simulated_url()
     return IN_PROCESS if url is None else Endpoint(url=url, max_in_flight=_SIMULATED_IN_FLIGHT)
 
@@ -92,15 +93,7 @@ def load(path: Path, backbones: Iterable[str], where: str = "") -> dict[str, End
 
 
 def choose(entries: Mapping[str, Endpoint], backbones: Iterable[str], where: str) -> dict[str, Endpoint]:
-    """Return the entries of backbones; UserError if one is missing, or two share a server on different terms."""
-    endpoints: dict[str, Endpoint] = {}
-    first: dict[str, str] = {}
-    for backbone in backbones:
-        check_names("endpoint for backbone", [backbone], entries, where)
-        endpoint = endpoints[backbone] = entries[backbone]
-        for url in endpoint.urls:
-            other = first.setdefault(url, backbone)
-            for name in ("max_in_flight", "key_env", "timeout_s", "extended"):
-                if getattr(endpoints[other], name) != getattr(endpoint, name):
-                    raise UserError(f"{where}: {other} and {backbone} share {url}; give them the same {name}")
-    return endpoints
+    """Return the entries of backbones; UserError if one is missing."""
+    keys = list(backbones)
+    check_names("endpoint for backbone", keys, entries, where)
+    return {key: entries[key] for key in keys}

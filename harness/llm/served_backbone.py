@@ -1,8 +1,8 @@
-"""Retries and outage detection of one backbone's servers.
+"""Retries and outage detection of a backbone's server.
 
-A failed attempt counts against its call if the backbone answered other calls meanwhile; if not, the call waits. After
-ten minutes without any reply one token is requested: either a server replies, and the call fails, or the cell stops
-with nothing recorded. A server whose replies cannot be charged stops the cell at once.
+A failed attempt counts against its call if the server answered other calls meanwhile; if not, the call waits. After ten
+minutes without any reply one token is requested: either the server replies, and the call fails, or the cell stops with
+nothing recorded. A server whose replies cannot be charged stops the cell at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.errors import UserError
 from harness.llm.call_log import AttemptLog
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Message, Reply, Request, Served
-from harness.llm.servers import MalformedReplyError, Server, find_served, http_client, unreachable, with_cause
+from harness.llm.servers import MalformedReplyError, Server, http_client, with_cause
 
 logger = logging.getLogger(__name__)
 
@@ -46,46 +46,36 @@ _TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
 
 
 def connect(endpoints: Mapping[str, Endpoint], attempts: AttemptLog, charge: Charge) -> dict[str, ServedBackbone]:
-    """Return the served backbones; those that name the same URL share its server."""
-    entries = {url: endpoint for endpoint in endpoints.values() for url in endpoint.urls}
-    http = http_client(sum(endpoint.max_in_flight for endpoint in entries.values()))
-    servers = {url: Server(url, endpoint, http) for url, endpoint in entries.items()}
-    return {
-        key: ServedBackbone(key, endpoint, [servers[url] for url in endpoint.urls], attempts, charge)
-        for key, endpoint in endpoints.items()
-    }
+    """Return the served backbones."""
+    http = http_client(sum(endpoint.max_in_flight for endpoint in endpoints.values()))
+    return {key: ServedBackbone(Server(key, endpoint, http), attempts, charge) for key, endpoint in endpoints.items()}
 
 
 class ServedBackbone:
-    """Backbone behind one or more servers, with requests balanced by their load."""
+    """Backbone behind a server."""
 
-    def __init__(
-        self, key: str, endpoint: Endpoint, servers: list[Server], attempts: AttemptLog, charge: Charge
-    ) -> None:
-        self._key = key
-        self._endpoint = endpoint
-        self._use(servers)
+    def __init__(self, server: Server, attempts: AttemptLog, charge: Charge) -> None:
+        self._server = server
         self._attempts = attempts
         self._charge = charge
+        self._slots = asyncio.Semaphore(server.endpoint.max_in_flight)
         self._replied_at = float("-inf")
+        self._uncountable = 0  # replies in a row that cannot be charged
         self._is_out = False
 
     async def served(self, model: str) -> Served:
-        """Return the model as its servers agree to serve it; servers that are down now are not used."""
-        served, servers = await find_served(self._servers, self._key, model, self._endpoint.served_name)
-        self._use(servers)
-        return served
+        """Return the server's description of the model; UserError if it does not reply or serves other weights."""
+        return await self._server.served(model)
 
     async def ask(self, request: Request) -> Reply:
-        """Return the reply to a call, or its error; UserError if servers refuse every request or are gone for long."""
+        """Return the reply to a call, or its error; UserError if the server refuses all or is gone for long."""
         began = last = time.monotonic()
         failures = 0
-        tried: set[Server] = set()
 
         async def attempt() -> Reply:
             nonlocal failures, last
             try:
-                return await self._attempt(request, tried)
+                return await self._attempt(request)
             except (openai.APIError, MalformedReplyError) as error:
                 if _is_transient(error):
                     answers_others = self._replied_at > last and not isinstance(error, openai.RateLimitError)
@@ -105,77 +95,45 @@ class ServedBackbone:
         try:
             return await retrying(attempt)
         except _REFUSES_ALL as error:
-            raise unreachable(self._key, self._urls, error) from error
+            raise self._server.unreachable(error) from error
         except (openai.APIError, MalformedReplyError) as error:
             return Reply.failed(request.model, str(error))
 
     async def close(self) -> None:
         """Close all connections."""
-        for server in self._servers:
-            await server.close()
+        await self._server.close()
 
-    def _use(self, servers: list[Server]) -> None:
-        self._servers = servers
-        self._last_choice = 0
-        # Without it, calls would queue at a slow server while another has places.
-        self._places = asyncio.Semaphore(sum(server.capacity for server in servers))
-
-    async def _attempt(self, request: Request, tried: set[Server]) -> Reply:
-        # A call that waits for its next attempt holds no place.
-        async with self._places:
-            server = self._choose(tried)
-            server.in_flight += 1
+    async def _attempt(self, request: Request) -> Reply:
+        # A call that waits for its next attempt holds no slot.
+        async with self._slots:
             try:
-                async with server.places:
-                    with self._attempts.measure(request.key, server.url):
-                        reply = await server.complete(request)
-            except (openai.APIError, MalformedReplyError) as error:
-                if _is_transient(error):
-                    server.failed_at = time.monotonic()
-                if isinstance(error, MalformedReplyError):
-                    await self._count(request, server, error)
+                with self._attempts.measure(request.key, self._server.endpoint.url):
+                    reply = await self._server.complete(request)
+            except MalformedReplyError as error:
+                await self._count_unusable(request, error)
                 raise
-            finally:
-                server.in_flight -= 1
-        self._replied_at = time.monotonic()
-        server.has_answered, server.failed_at, server.uncountable = True, float("-inf"), 0
+        self._replied_at, self._uncountable = time.monotonic(), 0
         if self._is_out:
             self._is_out = False
-            logger.warning("%s answers again", self._key)
+            logger.warning("%s answers again", self._server.backbone)
         return reply
 
-    def _choose(self, tried: set[Server]) -> Server:
-        """Return the server with the fewest requests among those that the call has not tried; equal ones take turns.
-
-        A server that just failed has few requests because it fails, so it comes last for a while.
-        """
-        self._last_choice += 1
-        now = time.monotonic()
-        if tried.issuperset(self._servers):
-            tried.clear()
-        first = self._last_choice % len(self._servers)
-        untried = [server for server in self._servers[first:] + self._servers[:first] if server not in tried]
-        server = min(
-            untried, key=lambda server: (server.places.locked(), now - server.failed_at < MAX_WAIT_S, server.in_flight)
-        )
-        tried.add(server)
-        return server
-
-    async def _count(self, request: Request, server: Server, error: MalformedReplyError) -> None:
+    async def _count_unusable(self, request: Request, error: MalformedReplyError) -> None:
         """Record the tokens of an unusable reply; UserError if the server is unlikely ever to give a usable one."""
         if error.tokens is not None:
             await self._charge(request.model, *error.tokens)
-        server.uncountable += bool(error.cure)
-        if server.uncountable >= (MAX_FAILURES if server.has_answered else _MAX_UNCOUNTABLE):
+        self._uncountable += bool(error.cure)
+        has_answered = self._replied_at > float("-inf")
+        if self._uncountable >= (MAX_FAILURES if has_answered else _MAX_UNCOUNTABLE):
             raise UserError(
-                f"{server.url} of {self._key} answers with {error}; {error.cure}; then give the same command again "
+                f"{self._server} answers with {error}; {error.cure}; then give the same command again "
                 "(finished calls are kept)"
             ) from error
 
     async def _is_calls_fault(self, request: Request, error: Exception, began: float) -> bool:
-        """Return whether this call is at fault and not its servers: none has replied for OUTAGE_S, yet to a probe.
+        """Return whether this call is at fault: the server has not replied for OUTAGE_S, yet replies to a probe.
 
-        Raises UserError if none has replied for OUTAGE_S, nor replies to the probe.
+        Raises UserError if it has not replied for OUTAGE_S, nor replies to the probe.
         """
         while True:
             silence = time.monotonic() - max(began, self._replied_at)
@@ -183,7 +141,7 @@ class ServedBackbone:
                 self._is_out = True
                 logger.warning(
                     "%s does not answer at %s (%s): its calls wait until it does, for at most %.0f minutes",
-                    *(self._key, self._urls, with_cause(error), OUTAGE_S / 60),
+                    *(self._server.backbone, self._server.endpoint.url, with_cause(error), OUTAGE_S / 60),
                 )
             # After a time-out in silence, probe before the next attempt, which could outlast OUTAGE_S.
             hangs = isinstance(error, openai.APITimeoutError) and silence >= SILENCE_S
@@ -192,23 +150,16 @@ class ServedBackbone:
             if await self._replies_to_probe(request):
                 return silence >= OUTAGE_S
             if silence >= OUTAGE_S:
-                raise unreachable(self._key, self._urls, error) from error
+                raise self._server.unreachable(error) from error
             await asyncio.sleep(MAX_WAIT_S)
 
     async def _replies_to_probe(self, request: Request) -> bool:
         probe = replace(request, messages=(Message("user", "Hello"),), response_format=None, max_tokens=1)
-        for server in self._servers:
-            try:
-                await server.complete(probe, within_s=_PROBE_S)
-            except (openai.APIError, MalformedReplyError) as error:
-                if _is_transient(error):
-                    continue
-            return True
-        return False
-
-    @property
-    def _urls(self) -> str:
-        return ", ".join(server.url for server in self._servers)
+        try:
+            await self._server.complete(probe, within_s=_PROBE_S)
+        except (openai.APIError, MalformedReplyError) as error:
+            return not _is_transient(error)
+        return True
 
 
 def _retry_after(error: BaseException) -> float:

@@ -1,9 +1,7 @@
-"""OpenAI-compatible servers: connection, served model, and validation of replies."""
+"""OpenAI-compatible server of a backbone: connection, served model, and validation of replies."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import re
 import resource
 from collections.abc import Sequence
@@ -15,12 +13,9 @@ import openai
 from openai.types import Model
 from openai.types.chat import ChatCompletion
 
-from harness.concurrency import gather
 from harness.errors import UserError
 from harness.llm.endpoints import ENDPOINTS, Endpoint, endpoints_file
 from harness.llm.request import Reply, Request, Served, is_simulated
-
-logger = logging.getLogger(__name__)
 
 # Of requests that no call waits for: the list of models, and the short completion of a health check.
 TRIES = 3
@@ -45,31 +40,24 @@ class MalformedReplyError(Exception):
         self.tokens = tokens  # of prompt and completion, if the server may charge for them
 
 
-class SilentError(UserError):
-    """Error: a server does not reply."""
-
-
 class Server:
-    """Connection to a server, with its load and health."""
+    """Connection to the server of a backbone."""
 
-    def __init__(self, url: str, endpoint: Endpoint, http: httpx2.AsyncClient) -> None:
-        self.url = url
-        self.capacity = endpoint.max_in_flight
-        self.places = asyncio.Semaphore(self.capacity)
-        self.in_flight = 0  # requests sent or waiting for a place here
-        self.failed_at = float("-inf")  # end of the last attempt, if it failed
-        self.has_answered = False
-        self.uncountable = 0  # replies in a row that cannot be charged
-        self._extended = endpoint.extended
-        # Names of a model at this server: first the one to request, then others by which it may reply.
-        self._names: dict[str, tuple[str, ...]] = {}
+    def __init__(self, backbone: str, endpoint: Endpoint, http: httpx2.AsyncClient) -> None:
+        self.backbone = backbone
+        self.endpoint = endpoint
+        # Names of the model at the server: first the one to request, then others by which it may reply.
+        self._names: tuple[str, ...] = (endpoint.served_name,) if endpoint.served_name else ()
         self._client = openai.AsyncOpenAI(
             api_key=endpoint.api_key,
-            base_url=url,
+            base_url=endpoint.url,
             max_retries=0,
             timeout=httpx2.Timeout(endpoint.timeout_s, connect=_CONNECT_S),
             http_client=http,
         )
+
+    def __str__(self) -> str:
+        return f"{self.endpoint.url} of {self.backbone}"
 
     async def complete(self, request: Request, *, within_s: float | None = None, tries: int = 1) -> Reply:
         """Return the reply, within the endpoint's ``timeout_s`` by default.
@@ -77,11 +65,11 @@ class Server:
         Raises APIError or MalformedReplyError without a reply, and UserError if only the reply tells that the server is
         simulated, because then nothing marks the results.
         """
-        names = self._names.get(request.model) or (request.model,)
+        names = self._names or (request.model,)
         client = self._client
         if within_s is not None:
             client = client.with_options(max_retries=tries - 1, timeout=within_s)
-        body = {**request.body(extended=self._extended), "model": names[0]}
+        body = {**request.body(extended=self.endpoint.extended), "model": names[0]}
         try:
             # As chat.completions.create, but without its walk through the declared type of every field, which takes a
             # fifth of the processor time of a call.
@@ -100,25 +88,38 @@ class Server:
             # Errors that both libraries pass through, such as a response that is no HTTP.
             raise openai.APIConnectionError(request=httpx2.Request("POST", client.base_url)) from error
 
-    async def served(self, backbone: str, model: str, served_name: str | None) -> Served:
-        """Return the server's description of a model; SilentError without a reply, UserError for other weights."""
-        name = served_name or model
-        listed = await self._listed(backbone)
+    async def served(self, model: str) -> Served:
+        """Return the server's description of the model; UserError if it does not reply or serves other weights."""
+        name, url = self.endpoint.served_name or model, self.endpoint.url
+        listed = await self._listed()
         if name not in listed:
             calls = "" if name == model else ", or what it calls this model, as served_name"
-            what = f"{self.url} does not serve {name!r} (it serves {', '.join(listed) or 'nothing'})"
-            cure = f"start it with --served-model-name {name}, or correct the entry of {backbone} in {endpoints_file()}"
-            raise UserError(f"{what}; {cure}{calls}")
+            what = f"{url} does not serve {name!r} (it serves {', '.join(listed) or 'nothing'})"
+            start = f"start it with --served-model-name {name}"
+            raise UserError(f"{what}; {start}, or correct the entry of {self.backbone} in {endpoints_file()}{calls}")
         served = Served.listed(model, dict(listed[name]))
         if served.root is not None and _ON_THE_HUB.fullmatch(served.root) and served.root not in (model, name):
             raise UserError(
-                f"{self.url} serves the weights of {served.root} under the name {name}; start it with those of {model}"
-                f", or correct the entry of {backbone} in config/backbones.yaml or weights.yaml"
+                f"{url} serves the weights of {served.root} under the name {name}; start it with those of {model}"
+                f", or correct the entry of {self.backbone} in config/backbones.yaml or weights.yaml"
             )
         # A server with several names for one model may reply by any of them.
         aliases = [key for key, entry in listed.items() if dict(entry).get("root") == served.root is not None]
-        self._names[model] = (name, *aliases)
+        self._names = (name, *aliases)
         return served
+
+    def unreachable(self, error: BaseException) -> UserError:
+        """Return the error for a server that refuses every request, or does not reply."""
+        url, backbone = self.endpoint.url, self.backbone
+        if isinstance(error, (openai.AuthenticationError, openai.PermissionDeniedError)):
+            return UserError(f"{url} refuses the API key of {backbone}; check the variable named by key_env")
+        if isinstance(error, openai.NotFoundError):
+            return UserError(f"{url} does not know what {backbone} asks for ({error}); check {endpoints_file()}")
+        return UserError(
+            f"endpoint {self} does not answer ({with_cause(error)})",
+            f"start the server, correct {endpoints_file()}, or name another file by {ENDPOINTS}; then give the same "
+            "command again (finished calls are kept)",
+        )
 
     async def close(self) -> None:
         """Close all connections."""
@@ -128,19 +129,19 @@ class Server:
         fingerprint = getattr(completion, "system_fingerprint", None)
         if is_simulated(fingerprint) and not is_simulated(request.revision):
             raise UserError(
-                f"{self.url} simulates {request.model}, as its replies say (system_fingerprint {fingerprint}), but "
-                "lists it without that revision, so that results could not be marked as simulated; name the simulator "
-                f"itself in {endpoints_file()}, not a gateway that drops fields"
+                f"{self.endpoint.url} simulates {request.model}, as its replies say (system_fingerprint {fingerprint})"
+                ", but lists it without that revision, so that results could not be marked as simulated; name the "
+                f"simulator itself in {endpoints_file()}, not a gateway that drops fields"
             )
 
-    async def _listed(self, backbone: str) -> dict[str, Model]:
+    async def _listed(self) -> dict[str, Model]:
         try:
             client = self._client.with_options(max_retries=TRIES - 1, timeout=_LISTING_S)
             return {entry.id: entry for entry in (await client.models.list()).data}
         except openai.APIError as error:
-            raise unreachable(backbone, self.url, error) from error
+            raise self.unreachable(error) from error
         except (ValueError, AttributeError, TypeError, RecursionError) as error:
-            what = f"{self.url} of {backbone} does not answer like an OpenAI-compatible server"
+            what = f"{self} does not answer like an OpenAI-compatible server"
             raise UserError(f"{what}; does its url in {endpoints_file()} end in /v1?") from error
 
 
@@ -176,36 +177,6 @@ def _reply(completion: ChatCompletion, request: Request, names: Sequence[str]) -
     return Reply(text, prompt_tokens, completion_tokens, reason, request.model)
 
 
-async def find_served(
-    servers: Sequence[Server], backbone: str, model: str, served_name: str | None = None
-) -> tuple[Served, list[Server]]:
-    """Return the model as its servers agree to serve it, and those that reply; UserError if they differ."""
-
-    async def ask(server: Server) -> Served | SilentError:
-        try:
-            return await server.served(backbone, model, served_name)
-        except SilentError as error:
-            return error
-
-    replies = await gather(map(ask, servers))
-    replying = {server: reply for server, reply in zip(servers, replies, strict=True) if isinstance(reply, Served)}
-    for reply in replies:
-        if isinstance(reply, SilentError):
-            if not replying:
-                raise reply
-            logger.warning("%s; this job does without it", reply)
-    (first_server, first), *others = replying.items()
-    for server, other in others:
-        if other != first:
-            here, there = ({"owned_by": served.owned_by, **served.details} for served in (first, other))
-            name = min(key for key in here.keys() | there.keys() if here.get(key) != there.get(key))
-            raise UserError(
-                f"the servers of {backbone} are not alike: {name} is {here.get(name)!r} at {first_server.url} and "
-                f"{there.get(name)!r} at {server.url}; serve the same model and revision at all its urls"
-            )
-    return first, list(replying)
-
-
 def http_client(connections: int) -> httpx2.AsyncClient:
     """Return an HTTP client for so many connections; UserError if the system does not allow as many open files."""
     # Five full servers need more than the usual limit of 1,024 files.
@@ -218,20 +189,6 @@ def http_client(connections: int) -> httpx2.AsyncClient:
         resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))
     return openai.DefaultAioHttpClient(
         limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
-    )
-
-
-def unreachable(backbone: str, urls: str, error: BaseException) -> UserError:
-    """Return the error for an endpoint that refuses every request, or does not reply."""
-    if isinstance(error, (openai.AuthenticationError, openai.PermissionDeniedError)):
-        return UserError(f"{urls} refuses the API key of {backbone}; check the variable named by key_env")
-    if isinstance(error, openai.NotFoundError):
-        return UserError(f"{urls} does not know what {backbone} asks for ({error}); check {endpoints_file()}")
-    kind = SilentError if isinstance(error, openai.APIConnectionError) else UserError
-    return kind(
-        f"endpoint {urls} of {backbone} does not answer ({with_cause(error)})",
-        f"start the server, correct {endpoints_file()}, or name another file by {ENDPOINTS}; then give the same "
-        "command again (finished calls are kept)",
     )
 
 

@@ -79,7 +79,7 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
             "host": platform.node(),
             "platform": platform.platform(),
             "python": platform.python_version(),
-            "endpoints": {key: endpoint.urls for key, endpoint in servers.items()},
+            "endpoints": {key: endpoint.url for key, endpoint in servers.items()},
             "training_s": seconds,
             "calls": {**asdict(runtime.client.counts), "failed_attempts": attempts.failed},
         }

@@ -186,7 +186,7 @@ def backbones(preset: Preset) -> Mapping[str, Backbone]:
 def servers(preset: Preset, keys: Iterable[str]) -> dict[str, Endpoint]:
     """Return the endpoints of backbones from GMR_ENDPOINTS, else the preset, else ``config/endpoints.yaml``.
 
-    Raises UserError if a backbone has no endpoint or one that is not valid, or shares a server on different terms.
+    Raises UserError if a backbone has no endpoint or one that is not valid.
     """
     if preset.servers and not endpoints.named_file():
         where = f"servers of preset {preset.name}"

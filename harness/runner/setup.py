@@ -59,7 +59,7 @@ async def runtime_of(
     check_confinement(sandbox.level, served)
     verifier = await stack.enter_async_context(MathVerifier(cache=cache))
     embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), cache))
-    places = {backbone: " and ".join(endpoint.urls) for backbone, endpoint in servers.items()}
+    places = {backbone: endpoint.url for backbone, endpoint in servers.items()}
     runtime = Runtime(
         client=client,
         backbones={key: as_served(plan.backbones[key], model) for key, model in served.items()},

@@ -145,8 +145,7 @@ async def servers_of(plan: Plan) -> AsyncIterator[tuple[Mapping[str, Endpoint], 
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
-        # One address for all backbones, with as many requests at once as at one server each.
         url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-        yield dict.fromkeys(plan.backbones, Endpoint(url=url, max_in_flight=_EACH * len(plan.backbones))), engine
+        yield dict.fromkeys(plan.backbones, Endpoint(url=url, max_in_flight=_EACH)), engine
     finally:
         await runner.cleanup()

@@ -167,7 +167,7 @@ def own(**changes: object) -> config.Preset:
 def measured_by_health(preset: config.Preset, **speeds: float) -> None:
     """Write what ``gmr health`` does of backbones that read ten times and write once so many tokens a second."""
     backbones = {
-        key: {"servers": [{"url": "http://x/v1", "speed": {"alone": 1, "at_once": 4, "together": n, "read": 10 * n}}]}
+        key: {"url": "http://x/v1", "speed": {"alone": 1, "at_once": 4, "together": n, "read": 10 * n}}
         for key, n in speeds.items()
     }
     path = layout.served(preset.name, "gsm_hard")

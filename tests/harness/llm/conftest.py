@@ -17,9 +17,9 @@ from tests.harness.llm.serving import Kept, Scripted, served_at
 
 
 class Make(Protocol):
-    """Makes a client of one backbone, ``m``, at a server or at URLs."""
+    """Makes a client of one backbone, ``m``, at a server or at a URL."""
 
-    async def __call__(self, *servers: Scripted | str, **changes: Any) -> ChatClient: ...
+    async def __call__(self, server: Scripted | str, **changes: Any) -> ChatClient: ...
 
 
 Tried = Callable[[], list[str | None]]
@@ -48,10 +48,10 @@ async def attempts(tmp_path: Path) -> AsyncIterator[AttemptLog]:
 async def make(kept: Kept, attempts: AttemptLog) -> AsyncIterator[Make]:
     async with AsyncExitStack() as stack:
 
-        async def make(*servers: Scripted | str, timeout_s: float = 5, **more: Any) -> ChatClient:
-            urls = [one if isinstance(one, str) else await stack.enter_async_context(served_at(one)) for one in servers]
+        async def make(server: Scripted | str, timeout_s: float = 5, **more: Any) -> ChatClient:
+            url = server if isinstance(server, str) else await stack.enter_async_context(served_at(server))
             stated = {name: more.pop(name) for name in list(more) if name in Endpoint.model_fields}
-            endpoint = Endpoint(urls=urls, timeout_s=timeout_s, **stated)  # type: ignore[arg-type]
+            endpoint = Endpoint(url=url, timeout_s=timeout_s, **stated)
             wiring: dict[str, Any] = {"log": kept, "attempts": attempts, **more}
             return await stack.enter_async_context(ChatClient({"m": endpoint}, **wiring))
 

@@ -1,6 +1,7 @@
 """A budget: what counts, when a cell stops, and that what is in flight is kept."""
 
 import asyncio
+import multiprocessing
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -125,6 +126,38 @@ def test_calls_of_other_cells_are_counted_now_and_then_in_a_thread(
     assert len(server.asked) == 4
     assert threads
     assert threading.main_thread() not in threads
+
+
+def ask_until_it_is_spent(folder: Path, name: str, calls: int) -> None:
+    """Ask one call after another in a process of its own, for a cell whose preset has a budget of so many."""
+    budget_module.CHECK_EVERY = 4
+
+    async def run() -> None:
+        own = folder / f"{name}.sqlite"
+        with CallLog(own) as log, AttemptLog(folder / f"{name}.jsonl") as attempts:
+            spending = Spending("p", Budget(calls=calls), lambda: sorted(folder.glob("*.sqlite")), [M], own)
+            async with ChatClient({}, log, attempts, spending=spending) as client:
+                client._backbones = {"m": Slow()}  # type: ignore[dict-item]
+                for number in range(10 * calls):
+                    await client.complete("m", request(f"{name} {number}"))
+
+    with pytest.raises(BudgetError):
+        asyncio.run(run())
+
+
+def test_two_processes_share_a_budget(tmp_path: Path) -> None:
+    both = [
+        multiprocessing.get_context("spawn").Process(target=ask_until_it_is_spent, args=(tmp_path, name, 60))
+        for name in ("one", "other")
+    ]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join()
+    assert [process.exitcode for process in both] == [0, 0]
+    spent = Spending("p", Budget(), lambda: tmp_path.glob("*.sqlite"), [M]).spent
+    # Each may be short of what the other has asked since the last reading of its log.
+    assert 60 <= spent.calls <= 60 + 2 * 4
 
 
 def test_replies_that_can_be_no_answer_count_here_and_in_every_other_process(ask: Ask, log: Path) -> None:

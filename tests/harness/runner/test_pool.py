@@ -60,12 +60,12 @@ def test_servers_are_those_of_the_environment_then_of_the_preset(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(ENDPOINTS, raising=False)
-    assert config.servers(preset(), ["other"])["other"].urls == ("http://localhost:2/v1",)
+    assert config.servers(preset(), ["other"])["other"].url == "http://localhost:2/v1"
     with pytest.raises(UserError, match=r"unknown endpoint for backbone 'third'.* servers of preset embedded"):
         config.servers(preset(), ["third"])
     (tmp_path / "served.yaml").write_text('other: {url: "http://elsewhere:7/v1"}')
     monkeypatch.setenv(ENDPOINTS, str(tmp_path / "served.yaml"))
-    assert config.servers(preset(), ["other"])["other"].urls == ("http://elsewhere:7/v1",)
+    assert config.servers(preset(), ["other"])["other"].url == "http://elsewhere:7/v1"
 
 
 def test_only_what_changes_replies_or_costs_is_of_a_cells_identity() -> None:
