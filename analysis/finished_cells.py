@@ -21,6 +21,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from harness.benchmarks.items import Status
 from harness.errors import UserError
 from harness.files import Declaration, Many, Text, check
+from harness.runner.results import check_tables
 
 #: The log that learning leaves in the folder of a cell.
 TRAINING = "training.parquet"
@@ -83,6 +84,7 @@ class RunInfo(Declaration, extra="ignore"):
     config_hash: Text
     code: Text
     run_id: Text
+    tables: Mapping[str, Text]  # SHA-256 by file name
     backbones: Mapping[str, Mapping[str, Any]]  # identity of each backbone by its key
     sandbox: str
     rule_version: str
@@ -108,11 +110,8 @@ def read(folder: Path) -> FinishedCell:
     if missing := [name for name in _FILES if not (folder / name).is_file()]:
         raise UserError(f"{folder}: {', '.join(missing)} missing; run the cell again or leave it out")
     run: RunInfo = read_json(folder / "run.json", RunInfo, "run the cell again")
+    check_tables(folder, run.tables)
     items = read_table(folder / "items.parquet", _COLUMNS).sort_values("item_id", ignore_index=True)
-    if len(items) != run.data.n_test:
-        raise UserError(
-            f"{folder}: items.parquet has {len(items)} rows, run.json promises {run.data.n_test}; run the cell again"
-        )
     also = pd.DataFrame(map(dict, items.pop("also")), dtype=object)
     rules = tuple(sorted(map(str, also.columns)))
     # White space in the notes cannot break a line of a table.

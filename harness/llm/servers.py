@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import resource
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
+from urllib.parse import urljoin
 
 import aiohttp
 import httpx2
@@ -21,6 +24,7 @@ from harness.llm.request import Reply, Request, Served, is_simulated
 TRIES = 3
 _CONNECT_S = 10.0
 _LISTING_S = 60.0
+_PROPERTIES_S = 10.0
 # Open files besides connections: tables, logs, pipes to workers.
 _OTHER_FILES = 256
 _ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
@@ -46,6 +50,7 @@ class Server:
     def __init__(self, backbone: str, endpoint: Endpoint, http: httpx2.AsyncClient) -> None:
         self.backbone = backbone
         self.endpoint = endpoint
+        self._http = http
         # Names of the model at the server: first the one to request, then others by which it may reply.
         self._names: tuple[str, ...] = (endpoint.served_name,) if endpoint.served_name else ()
         self._client = openai.AsyncOpenAI(
@@ -103,10 +108,25 @@ class Server:
                 f"{url} serves the weights of {served.root} under the name {name}; start it with those of {model}"
                 f", or correct the entry of {self.backbone} in config/backbones.yaml or weights.yaml"
             )
+        if (template := await self._chat_template()) is not None:
+            digest = hashlib.sha256(template.encode()).hexdigest()
+            served = replace(served, details={**served.details, "chat_template": digest})
         # A server with several names for one model may reply by any of them.
         aliases = [key for key, entry in listed.items() if dict(entry).get("root") == served.root is not None]
         self._names = (name, *aliases)
         return served
+
+    async def _chat_template(self) -> str | None:
+        """Return the template that turns messages into a prompt, as llama.cpp reports it, or None.
+
+        It may say more than the messages do: that of Qwen2.5 adds a system message where there is none.
+        """
+        try:
+            answer = await self._http.get(urljoin(self.endpoint.url, "/props"), timeout=_PROPERTIES_S)
+            template = answer.json()["chat_template"] if answer.is_success else None
+        except (httpx2.HTTPError, aiohttp.ClientError, OSError, ValueError, LookupError, TypeError):
+            return None
+        return template if isinstance(template, str) else None
 
     def unreachable(self, error: BaseException) -> UserError:
         """Return the error for a server that refuses every request, or does not reply."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+import orjson
+
 from harness.benchmarks import Benchmark, benchmark
 from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import Prepared, read
@@ -15,7 +17,7 @@ from harness.llm.backbones import Backbone
 from harness.runner import config, layout
 from harness.runner.config import Cell, MethodEntry, Preset
 from harness.runner.method import Matched, Setting
-from harness.runner.results import read_rows
+from harness.runner.results import check_tables, read_rows
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ class Plan:
         if not (run := folder / "run.json").exists():
             problem = f"{self.cell} has to meet the cost or the depth of {cell}, which is not finished"
             raise UserError(problem, making(run))
+        check_tables(folder, orjson.loads(run.read_bytes())["tables"])
         cost = f"cost_{entry.compared_cost}"
         rows = list(read_rows(folder / "items.parquet", [cost, "depth"]))
         return Matched(cell.method, fmean(row[cost] for row in rows), fmean(row["depth"] for row in rows))

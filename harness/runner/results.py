@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from harness.agents.trajectory import Answered, Call, Decision, Trajectory
 from harness.benchmarks.items import Item, Status, Verdict
-from harness.errors import UserError
+from harness.errors import UserError, making
 from harness.files import whole_file, write_atomically
 
 SCHEMA_VERSION = 1
@@ -92,22 +92,36 @@ def write(
 ) -> dict[str, Any]:
     """Write the tables of a cell and, last, ``run.json``; return its content.
 
-    That is the identity (configuration, data, code and models) and ``run_id``, a hash of it and of the tables. Answers
-    come in the order of the test split; the utility of a question is the objective of a learning method.
+    That is the identity (configuration, data, code and models), the SHA-256 of each table in ``tables``, and a hash of
+    all that as ``run_id``. Answers come in the order of the test split; the utility of a question is the objective of a
+    learning method.
     """
     tables: Mapping[str, Iterable[Mapping[str, Any]]] = {
         "items": (item_row(each, utility) for each in answered),
         "calls": (row for each in answered for row in trajectory_rows(each.trajectory, "calls")),
         "decisions": (row for each in answered for row in trajectory_rows(each.trajectory, "decisions")),
     }
-    digest = hashlib.sha256(orjson.dumps(identity, option=orjson.OPT_SORT_KEYS))
     for name, table in tables.items():
-        path = folder / f"{name}.parquet"
-        write_table(path, TABLES[name], table, simulated=identity["simulated"])
-        digest.update(path.read_bytes())
-    run = {"schema": SCHEMA_VERSION, **identity, "run_id": digest.hexdigest()}
+        write_table(folder / f"{name}.parquet", TABLES[name], table, simulated=identity["simulated"])
+    run = {"schema": SCHEMA_VERSION, **identity, "tables": digests(folder)}
+    run["run_id"] = hashlib.sha256(orjson.dumps(run, option=orjson.OPT_SORT_KEYS)).hexdigest()
     write_atomically(folder / "run.json", orjson.dumps(run, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
     return run
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of every table of a cell, by file name."""
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("*.parquet"))}
+
+
+def check_tables(folder: Path, recorded: Mapping[str, str]) -> None:
+    """Raise a UserError if a table of a cell is missing, or has another SHA-256 than its ``run.json`` recorded."""
+    found = digests(folder)
+    for name, digest in recorded.items():
+        if found.get(name) != digest:
+            what = "is damaged: its SHA-256 is not the one in run.json" if name in found else "is missing"
+            cure = f"delete {folder / 'run.json'} and {making(folder / 'run.json')} (calls stay in its log)"
+            raise UserError(f"{folder / name} {what}", cure)
 
 
 def read(folder: Path, items: Sequence[Item]) -> list[Answered]:

@@ -15,6 +15,7 @@ from harness.llm.backbones import Backbone
 from harness.runner import config_hash
 from harness.runner.method import Method, build
 from harness.runner.plan import Plan
+from harness.runner.results import check_tables
 from harness.training.loop import CHECKPOINT, checkpoint
 
 
@@ -25,6 +26,7 @@ def identity(plan: Plan) -> dict[str, Any]:
         run: dict[str, Any] = orjson.loads(path.read_bytes())
         data = run["data"]
         questions = data["checksum"], data["split_checksum"], data["n_test"]
+        tables = run["tables"]
         recorded = {"config_hash": run["config_hash"], "questions": questions, "code": run["code"]}
     except FileNotFoundError as error:
         raise UserError(f"{plan.cell} of {plan.preset.name} is not finished", making(path)) from error
@@ -38,6 +40,7 @@ def identity(plan: Plan) -> dict[str, Any]:
     for name, value in now.items():
         if recorded[name] != value:
             raise UserError(f"{path}: its {name} is not that of this suite as it stands", making(path))
+    check_tables(plan.folder, tables)
     return run
 
 

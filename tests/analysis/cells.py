@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from analysis.published import load
 from harness.runner.config import POOL, methods
 from harness.runner.method import settings_of
-from harness.runner.results import DECISIONS, ITEMS
+from harness.runner.results import DECISIONS, ITEMS, digests
 from harness.training.loop import UPDATES
 
 TITLES = {"math": "MATH", "gsm_hard": "GSM-Hard", "mbpp": "MBPP", "humaneval": "HumanEval", "mmlu_pro": "MMLU-Pro"}
@@ -112,7 +112,6 @@ def write(
     given = {name: changes.pop(name) for name in ("cost", *ITEMS.names) if name in changes}
     folder = root / digest(method, backbone, benchmark, seed, sorted(changes))[:16]
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "run.json").write_text(json.dumps(run_record(method, backbone, benchmark, seed, n, **changes)))
     ids = [f"item-{place:04d}" for place in range(n)]
     columns: dict[str, Any] = {
         "item_id": ids,
@@ -144,6 +143,8 @@ def write(
             for measure, value in {"trajectories": 1.0, **update}.items()
         ]
         table(folder, "training", log, UPDATES)
+    record = run_record(method, backbone, benchmark, seed, n, **changes)
+    (folder / "run.json").write_text(json.dumps({"tables": digests(folder), **record}))
     return folder
 
 

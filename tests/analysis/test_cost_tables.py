@@ -1,5 +1,6 @@
 """The tables of costs, compute and time, and which calls a measured cost counts."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from analysis.published import load
 from analysis.table import FAR
 from analysis.timings import pflops
 from harness.errors import UserError
+from harness.runner.results import digests
 from tests.analysis import reading
 from tests.analysis.cells import timing, title
 from tests.analysis.reading import Read as Table
@@ -67,6 +69,8 @@ def test_copies_are_counted_within_a_question_and_averaged_over_seeds(write_cell
     folders = [write_cell("gmr", "pool", seed=seed) for seed in (0, 1)]
     calls = {"item_id": ["a", "a", "a", "a", "b"], "key": ["x", "y", "x", "x", "x"]}
     pq.write_table(pa.table(calls), folders[0] / "calls.parquet")
+    run = folders[0] / "run.json"
+    run.write_text(json.dumps({**json.loads(run.read_text()), "tables": digests(folders[0])}))
     table = costs(*folders, write_cell("macnet_chain"))
     assert [row.entries[0].below for row in table.rows] == ["0% copies", "20% copies"]
     assert [record["copies"] for record in table.records] == ["0.00", "20.00"]

@@ -63,7 +63,7 @@ else:
     cell = Cell(given["--method"], given["--benchmark"], given["--backbone"], int(given["--seed"]))
     folder = layout.cell(name, cell)
     make(*(folder / file for file in [*layout.cell_files(learned=True), "timing.json"]))
-    write_atomically(folder / "run.json", orjson.dumps(config_hash.declared(preset, cell)))
+    write_atomically(folder / "run.json", orjson.dumps({**config_hash.declared(preset, cell), "tables": {}}))
 if says("dies", command):
     Path("dies").unlink()
     os.kill(int(os.environ["GMR_PARENT"].rpartition(":")[2]), signal.SIGKILL)

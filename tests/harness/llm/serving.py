@@ -93,6 +93,8 @@ async def served_at(server: Any = None, port: int = 0, **answers: Answer) -> Asy
         app.router.add_get("/v1/models", answer)
     if (answer := answers.get("chat") or getattr(server, "chat", None)) is not None:
         app.router.add_post("/v1/chat/completions", answer)
+    if (answer := answers.get("props")) is not None:
+        app.router.add_get("/props", answer)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port).start()

@@ -1,6 +1,7 @@
 """Where backbones are served: limits, what servers say of themselves, what users write of them."""
 
 import asyncio
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,17 @@ async def test_a_refused_connection_is_no_time_out(make: Make, tried: Tried, mon
         await (await make(DEAD)).complete("m", request())
     (error,) = tried()
     assert str(error).startswith("APIConnectionError: Connection error. (Cannot connect to host")
+
+
+@pytest.mark.parametrize("properties", [{"chat_template": "{{ messages }}"}, {"chat_template": None}, [], "no JSON"])
+async def test_the_chat_template_of_a_server_that_tells_it_is_recorded(make: Make, properties: Any) -> None:
+    async def props(http: web.Request) -> web.Response:
+        return web.json_response(properties) if properties != "no JSON" else web.Response(text=properties)
+
+    async with served_at(models=Scripted().models, props=props) as url:
+        details = (await (await make(url)).served("m", MODEL)).details
+    known = isinstance(properties, dict) and isinstance(properties["chat_template"], str)
+    assert details.get("chat_template") == (hashlib.sha256(b"{{ messages }}").hexdigest() if known else None)
 
 
 async def test_as_many_requests_are_under_way_as_the_entry_says(make: Make) -> None:
