@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.benchmarks.extraction import before_next_question
-from harness.benchmarks.items import Item, Split, Status, Verdict, share_split
+from harness.benchmarks.items import Item, Split, Status, Verdict, keyed_order, share_split
 
 if TYPE_CHECKING:
     from harness.benchmarks.math_verifier import MathVerifier
@@ -59,8 +59,18 @@ class Benchmark(abc.ABC):
         return Verdict(self.same(item, item.gold, answer), answer, Status.GRADED)
 
     def split(self, items: Sequence[Item], kind: str) -> Split:
-        """Divide questions: ``"published"`` by the sizes that the paper's percentages imply, or ``"official"``."""
+        """Divide questions: ``published`` by the sizes that the paper's percentages imply, ``official``, or ``all``.
+
+        The last has every question that the benchmark's own scores count, in a random order, for the test, and none to
+        train on.
+        """
+        if kind == "all":
+            return Split((), tuple(keyed_order(self.test_ids(items), f"{self.key}/all")))
         return self._published_split(items) if kind == "published" else self._official_split(items)
+
+    def test_ids(self, items: Sequence[Item]) -> list[str]:
+        """Return the ids of the questions that the benchmark's own scores count: by default, of all."""
+        return [item.id for item in items]
 
     def _official_split(self, items: Sequence[Item]) -> Split:
         # The benchmark's own test questions, with a fifth of them set aside for training.

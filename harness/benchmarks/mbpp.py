@@ -45,11 +45,14 @@ class Mbpp(CodeBenchmark):
             difficulty=record.get("difficulty"),
         )
 
+    def test_ids(self, items: Sequence[Item]) -> list[str]:
+        """Return the ids of the official test."""
+        return [item.id for item in items if int(item.id) in TEST_IDS]
+
     def _published_split(self, items: Sequence[Item]) -> Split:
         train = [item.id for item in items if int(item.id) in TRAIN_IDS]
-        test = [item.id for item in items if int(item.id) in TEST_IDS]
         purpose = f"{self.key}/split"
-        return Split(tuple(keyed_order(train, purpose)), tuple(keyed_order(test, purpose)))
+        return Split(tuple(keyed_order(train, purpose)), tuple(keyed_order(self.test_ids(items), purpose)))
 
     _official_split = _published_split
 

@@ -136,7 +136,7 @@ def load_items(key: str, data: str) -> LoadedItems:
 def split_items(key: str, data: str, items: list[Item], kind: str) -> Split:
     """Divide items; raise UserError if the kind does not fit the data, or real ids are not those expected."""
     if data == "embedded" and kind != "official":
-        raise UserError(f"splits: {kind!r} does not fit data 'embedded', which has no published sizes; use 'official'")
+        raise UserError(f"splits: {kind!r} does not fit data 'embedded', which has its own sizes; use 'official'")
     split = benchmark(key).split(items, kind)
     expected = entry(key).expected.splits.get(kind)
     if data == "real" and split.checksum != expected:

@@ -49,7 +49,8 @@ class Keys(Declaration):
 
     description: str
     data: Literal["embedded", "real"]  # mini-benchmarks in this repository, or the real benchmarks
-    splits: Literal["published", "official"]  # those of the paper, or of the benchmark
+    # Those of the paper, of the benchmark, or ``all`` of its test questions and none to train on.
+    splits: Literal["published", "official", "all"]
     benchmarks: Distinct[str]
     methods: Distinct[str]
     backbones: Distinct[str]  # of ``config/backbones.yaml`` or of ``pool``
@@ -217,6 +218,9 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
     for kind, choices in (("benchmark", catalogue.keys()), ("method", known), ("backbone", backbones(checked))):
         named = "given for this run" if f"{kind}s" in changed else f"named in config/presets/{path.name}"
         check_names(kind, getattr(checked, f"{kind}s"), choices, f"config/{kind}s.yaml; {named}")
+    if keys.splits == "all" and (learning := [key for key in checked.methods if known[key].trained]):
+        problem = f"{path.name} has splits: all, which leaves {learning[0]} no question to train on"
+        raise UserError(problem, "use official, or methods that learn nothing")
     check_names("large backbone", keys.large or (), backbones(checked), f"the backbones of {path.name}")
     return checked
 

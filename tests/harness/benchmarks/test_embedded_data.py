@@ -76,11 +76,11 @@ def test_the_programs_of_the_word_problems_give_their_targets() -> None:
 
 # Training and test questions by kind of split, and how many of all are validated here.
 SIZES = {
-    "math": ((103, 416), (1000, 4000), 60),
-    "gsm_hard": ((263, 1056), (263, 1056), 1319),
-    "mbpp": ((374, 500), (374, 500), 20),
-    "humaneval": ((32, 129), (32, 132), 20),
-    "mmlu_pro": ((220, 880), (2406, 9626), 2000),
+    "math": ((103, 416), (1000, 4000), (0, 5000), 60),
+    "gsm_hard": ((263, 1056), (263, 1056), (0, 1319), 1319),
+    "mbpp": ((374, 500), (374, 500), (0, 500), 20),
+    "humaneval": ((32, 129), (32, 132), (0, 164), 20),
+    "mmlu_pro": ((220, 880), (2406, 9626), (0, 12032), 2000),
 }
 
 
@@ -89,12 +89,13 @@ SIZES = {
 @pytest.mark.parametrize("key", keys())
 async def test_sizes_checksums_and_a_sample_validates(key: str) -> None:
     items = load_items(key, "real").items
-    for kind, sizes in zip(("published", "official"), SIZES[key][:2], strict=True):
+    *sizes_by_kind, sample_size = SIZES[key]
+    for kind, sizes in zip(("published", "official", "all"), sizes_by_kind, strict=True):
         split = split_items(key, "real", items, kind)
         assert (len(split.train), len(split.test)) == sizes
         assert not {*split.train} & {*split.test}
     by_id = {item.id: item for item in items}
-    sample = [by_id[id_] for id_ in keyed_order(by_id, "validation sample")[: SIZES[key][2]]]
+    sample = [by_id[id_] for id_ in keyed_order(by_id, "validation sample")[:sample_size]]
     async with Sandbox() as sandbox, MathVerifier() as math_verify:
         report = await validate_items(benchmark(key), sample, "real", Tools(sandbox, math_verify))
     assert report.passed, report.to_markdown()

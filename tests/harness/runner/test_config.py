@@ -73,6 +73,7 @@ def test_methods_that_learn_run_every_seed_and_others_are_one_cell_whatever_they
         ({"seeds": [1, 1]}, "seeds: 1 is there twice"),
         ({"data": "reel"}, "data: 'reel' should be 'embedded' or 'real'; did you mean 'real'?"),
         ({"name": "mine"}, "unknown key 'name'"),
+        ({"splits": "all"}, "has splits: all, which leaves aflow no question to train on; use official"),
     ],
 )
 def test_a_mistake_is_one_line_that_says_what_to_do(overrides: dict[str, Any], message: str) -> None:
