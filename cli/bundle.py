@@ -1,7 +1,7 @@
-"""Bundle: the results of a preset as one file, which unpacks to a folder where Snakemake makes every report again.
+"""Bundle: the results of a preset as one zip file, which unpacks to a folder where every report is made again.
 
-A tar archive, compressed by Zstandard: first ``manifest.json``, then the files it lists, in the order of their names.
-The same run makes the same bytes.
+It is an RO-Crate (1.2): ``ro-crate-metadata.json`` says what was run, when, by which code and under which licences, and
+lists every file with its size and SHA-256. The same run makes the same bytes.
 """
 
 from __future__ import annotations
@@ -10,19 +10,18 @@ import hashlib
 import os
 import shutil
 import subprocess
-import tarfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
-from typing import Any, BinaryIO
+from typing import Any
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 
 import orjson
 import yaml
-import zstandard
 
-from analysis import registry
 from cli.app import last_run
-from cli.reports import artefacts_of
 from harness.benchmarks.prepare import prepare
 from harness.errors import UserError, making
 from harness.files import ROOT, read_yaml, whole_file, writing
@@ -30,99 +29,181 @@ from harness.fingerprint import fingerprint, sources
 from harness.llm import call_log
 from harness.llm.backbones import ABOUT
 from harness.llm.client import SERVERS
+from harness.llm.encoder import merge_vectors
 from harness.runner import config, layout, reuse
 from harness.runner.config import Preset
 from harness.runner.plan import plan
 
-_MANIFEST = "manifest.json"
+METADATA = "ro-crate-metadata.json"
+SETTINGS = Path("config", "config.yaml")
+_CRATE = "https://w3id.org/ro/crate/1.2"
 # Settings that change no result: how fast and how far a run may go, what it keeps, and where its servers are.
 _NO_SETTINGS = {"in_flight", "budget", "epoch_checkpoints", "recorded", "servers"}
 _NO_RESULTS = {"config", "endpoints", "endpoints.hosted.example", "faults", "licences", "throughput"}
 # One time for all files, so that none is newer than what was made from it.
 _TIME = 946_684_800
 
+# The entities of an RO-Crate by ``@id``; ``./`` describes the whole.
+Crate = dict[str, dict[str, Any]]
 
-def pack(name: str, out: Path, *, questions: bool, checkpoints: bool = False) -> dict[str, Any]:
+
+def pack(name: str, out: Path, *, questions: bool, checkpoints: bool = False) -> tuple[Crate, list[str]]:
     """Write what the reports and a replay of a preset read into one file.
 
     Without ``questions`` it has no questions and prompts: calls have only their key (a hash) and their reply. Trained
     routers, which a replay trains again, are in it with ``checkpoints``.
 
-    Returns the manifest, and in ``unfinished`` why cells were left out. Raises UserError if nothing is finished, the
-    folder was itself unpacked, or a file changed meanwhile.
+    Returns the entities of its manifest, and why cells were left out. Raises UserError if nothing is finished, or the
+    folder was itself unpacked.
     """
     preset = last_run(name)
     if preset.recorded:
         raise UserError("this folder was unpacked from a bundle; pass that file on instead")
     settings = {key: value for key, value in config.settings(preset).items() if key not in _NO_SETTINGS}
-    files, runs, unfinished = _finished(preset)
+    files, cells, unfinished = _finished(preset)
     if not checkpoints:
         files = {path for path in files if path.name != layout.CHECKPOINT}
-    artefacts = map(registry.artefact, artefacts_of(preset))
+    crate = {entity["@id"]: entity for entity in _about(preset, cells, questions=questions)}
     with writing(out), TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
         # What Snakemake reads in the folder that it is unpacked to.
-        defaults, head = Path(folder) / "config.yaml", Path(folder) / _MANIFEST
+        defaults, vectors = Path(folder) / "config.yaml", Path(folder) / layout.VECTORS
         defaults.write_bytes(yaml.safe_dump({"preset": name, "recorded": True, **settings}, encoding="utf-8"))
-        members = {"config/config.yaml": defaults, **_further_methods(preset)}
+        members = {str(SETTINGS): defaults, **_further_methods(preset)}
         for number, path in enumerate(sorted(files)):
             if path.name == call_log.CALL_LOG:
                 members[str(path)] = Path(folder) / str(number)
                 call_log.copy(path, members[str(path)], prompts=questions)
             elif questions or not path.name.endswith(".items.jsonl"):
                 members[str(path)] = path
-        manifest: dict[str, Any] = {
-            "preset": name,
-            "settings": settings,
-            "simulated": any(run["simulated"] for run in runs.values()),
-            "questions": questions,
-            "reports": [artefact.key for artefact in artefacts if set(artefact.inputs(preset)) <= files],
-            "cells": {folder: run["run_id"] for folder, run in runs.items()},
-            "code": _code(),
-            "methods": [*_further_methods(preset)],
-            "licences": _licences(preset),
-            "files": {member: _entry(path) for member, path in members.items()},
-        }
-        head.write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2) + b"\n")
-        _write(out, {_MANIFEST: head, **members}, manifest["files"])
-    return {**manifest, "unfinished": unfinished}
+        if embedded := [path for cell in cells if (path := cell / layout.VECTORS).exists()]:
+            merge_vectors(embedded, vectors)
+            members[str(layout.RESULTS / name / layout.VECTORS)] = vectors
+        with whole_file(out) as file, ZipFile(file, "w") as archive:
+            for member, path in members.items():
+                content = path.read_bytes()
+                crate[member] = {"@id": member, "@type": "File", **_checksum(content)}
+                archive.writestr(ZipInfo(member), content, ZIP_DEFLATED, 9)
+            crate["./"]["hasPart"] = [{"@id": member} for member in members]
+            document = {"@context": f"{_CRATE}/context", "@graph": [*crate.values()]}
+            archive.writestr(ZipInfo(METADATA), orjson.dumps(document, option=orjson.OPT_INDENT_2), ZIP_DEFLATED, 9)
+    return crate, unfinished
 
 
-def unpack(path: Path, folder: Path) -> dict[str, Any]:
+def unpack(path: Path, folder: Path) -> Crate:
     """Unpack a bundle into a new folder, check every file, prepare questions that it lacks; return its manifest.
 
-    Raises UserError if the file is no bundle, damaged or of other code, the folder exists, or the questions cannot be
-    had or are others.
+    Raises UserError as :func:`extract`, and if the bundle is of other code, or the questions cannot be had or are
+    others.
     """
     if folder.exists():
         raise UserError(f"{folder} exists; name a new folder")
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
-    with file, writing(folder):
+    with writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         part = Path(mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         try:
-            manifest = _extract(path, file, part)
-            if not manifest["questions"]:
-                _prepare(manifest["preset"], manifest["settings"], part)
+            crate = extract(path, part)
+            recorded, code = crate["#code"], _code()
+            if recorded["identifier"] != code["identifier"]:
+                raise UserError(f"{path} was made by other code: {recorded['version']}; check that out, or replay it")
+            prepare_questions(part)
             part.chmod(0o755)
             part.rename(folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)
-    return manifest
+    return crate
 
 
-def _finished(preset: Preset) -> tuple[set[Path], dict[str, dict[str, Any]], list[str]]:
+def extract(path: Path, folder: Path) -> Crate:
+    """Extract a bundle into a folder, check every file against the manifest, and return that.
+
+    Raises UserError if the file cannot be read, is no bundle, was cut off or altered.
+    """
+    try:
+        with ZipFile(path) as archive:
+            crate = {entity["@id"]: entity for entity in orjson.loads(archive.read(METADATA))["@graph"]}
+            files = {name: entity for name, entity in crate.items() if entity["@type"] == "File"}
+            if others := {*archive.namelist()} ^ {METADATA, *files}:
+                raise UserError(f"{path} is not what its manifest says: {min(others)} is not in both; fetch it again")
+            archive.extractall(folder)
+        for name, entity in files.items():
+            file = folder / name
+            if not file.is_file() or not _checksum(file.read_bytes()).items() <= entity.items():
+                raise UserError(f"{path} was altered: {name} is not what its manifest says; fetch it again")
+            os.utime(file, (_TIME, _TIME))
+    except (BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is damaged or no bundle of this suite ({error}); fetch it again") from error
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    return crate
+
+
+def prepare_questions(folder: Path) -> None:
+    """Prepare the questions that an unpacked bundle was made without.
+
+    Raises UserError if they cannot be had, or are others than the recorded ones.
+    """
+    settings = read_yaml(folder / SETTINGS)
+    for manifest in sorted((folder / layout.RESULTS / settings["preset"] / "data").glob("*.json")):
+        items = folder / layout.items(settings["preset"], manifest.stem)
+        if items.exists():
+            continue
+        content = manifest.read_bytes()
+        recorded = orjson.loads(content)
+        prepare(manifest.stem, settings["data"], settings["splits"], items, manifest)
+        prepared = orjson.loads(manifest.read_bytes())
+        manifest.write_bytes(content)
+        if others := [name for name in recorded if recorded[name] != prepared.get(name) and name != "source"]:
+            items.unlink()
+            raise UserError(f"the questions of {manifest.stem} are not those of the recorded run: {others[0]} differs")
+        for file in (manifest, items):
+            os.utime(file, (_TIME, _TIME))
+
+
+def _about(preset: Preset, cells: Mapping[Path, Mapping[str, Any]], *, questions: bool) -> list[dict[str, Any]]:
+    """Return the entities of a crate that describe the run, its code and the licences of what others made."""
+    timings = [orjson.loads((cell / "timing.json").read_bytes()) for cell in cells]
+    started = min(timing["started"] for timing in timings)
+    ended = max(timing["started"] + timing["wall_s"] for timing in timings)
+    licences, programs = _licences(preset), _further_methods(preset)
+    simulated = any(run["simulated"] for run in cells.values())
+    description = (
+        f"{'SIMULATED BACKBONES. ' if simulated else ''}{len(cells)} cells of preset {preset.name}"
+        f"{'' if questions else ' without questions'}, by {(code := _code())['version']}"
+        f"{'; programs of its maker: ' if programs else ''}{', '.join(programs)}"
+    )
+    action = {"startTime": _iso(started), "endTime": _iso(ended), "instrument": {"@id": "#code"}}
+    return [
+        {"@id": METADATA, "@type": "CreativeWork", "conformsTo": {"@id": _CRATE}, "about": {"@id": "./"}},
+        {
+            "@id": "./",
+            "@type": "Dataset",
+            "name": f"Recorded run of preset {preset.name}",
+            "description": description,
+            "datePublished": _iso(ended)[:10],
+            "license": {"@id": "#suite"},
+            "mentions": [{"@id": "#run"}],
+            "hasPart": [],
+        },
+        {"@id": "#run", "@type": "CreateAction", "name": preset.description, **action, "result": {"@id": "./"}},
+        {"@id": "#code", "@type": "SoftwareApplication", "name": "GMR suite", **code},
+        *({"@id": f"#{name}", "@type": "CreativeWork", **terms} for name, terms in licences.items()),
+    ]
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def _finished(preset: Preset) -> tuple[set[Path], dict[Path, dict[str, Any]], list[str]]:
     """Return the files of a preset, ``run.json`` of its finished cells by folder, and why others are not finished."""
     files: set[Path] = set()
-    runs: dict[str, dict[str, Any]] = {}
+    cells: dict[Path, dict[str, Any]] = {}
     unfinished: list[str] = []
     results = layout.RESULTS / preset.name
     for cell in layout.cells(preset.name):
         try:
             cell_plan = plan(preset, cell)
-            runs[str(cell_plan.folder)] = reuse.identity(cell_plan)
+            cells[cell_plan.folder] = reuse.identity(cell_plan)
         except UserError as error:
             unfinished.append(str(error))
         else:
@@ -132,10 +213,10 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[str, dict[str, Any]], lis
         files |= {*results.glob(pattern)}
     for pattern in ("data/*", "calibration.*", "timings/*/*/*/seed*"):
         files |= {*results.glob(f"made_of/{pattern}")}
-    if not runs:
+    if not cells:
         cure = [*unfinished, making(f"all --config preset={preset.name}")][0]
         raise UserError(f"preset {preset.name} has no finished cell here", cure)
-    return files, runs, unfinished
+    return files, cells, unfinished
 
 
 def _further_methods(preset: Preset) -> dict[str, Path]:
@@ -146,90 +227,18 @@ def _further_methods(preset: Preset) -> dict[str, Path]:
     return {str(file.relative_to(Path.cwd())): file for file in (sources(folder) if preset.extra else ())}
 
 
-def _write(out: Path, members: Mapping[str, Path], entries: Mapping[str, Any]) -> None:
-    compressor = zstandard.ZstdCompressor(level=9, write_checksum=True)
-    with whole_file(out) as file:
-        with compressor.stream_writer(file, closefd=False) as packed, tarfile.open(fileobj=packed, mode="w|") as tar:
-            for name, path in members.items():
-                with path.open("rb") as source:
-                    info = tarfile.TarInfo(name)
-                    info.size, info.mtime = path.stat().st_size, _TIME
-                    tar.addfile(info, source)
-        if changed := [name for name, entry in entries.items() if _entry(members[name]) != entry]:
-            raise UserError(f"{changed[0]} changed meanwhile; bundle again when no job of the preset runs")
+def _checksum(content: bytes) -> dict[str, str]:
+    return {"contentSize": str(len(content)), "sha256": hashlib.sha256(content).hexdigest()}
 
 
-def _copy(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
-    # By hand, because extract has no filters before Python 3.11.4.
-    target = folder / member.name
-    if not target.resolve().is_relative_to(folder.resolve()):
-        raise tarfile.ExtractError(f"{member.name} would lie outside the destination")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    source = archive.extractfile(member)
-    with target.open("xb") as out:
-        shutil.copyfileobj(source, out)  # type: ignore[arg-type]  # the member is a regular file
-    os.utime(target, (member.mtime, member.mtime))
-
-
-def _extract(path: Path, file: BinaryIO, folder: Path) -> dict[str, Any]:
-    """Extract a bundle into a folder, check every file against the manifest, and return that."""
-    expected = manifest = None
-    try:
-        with tarfile.open(fileobj=zstandard.ZstdDecompressor().stream_reader(file), mode="r|") as tar:
-            for member in tar:
-                if not member.isreg() or member.name not in ([_MANIFEST] if expected is None else expected):
-                    raise UserError(f"{path} is no bundle of this suite: {member.name} is none of its files")
-                _copy(tar, member, folder)
-                if expected is None:
-                    manifest = orjson.loads((folder / _MANIFEST).read_bytes())
-                    if (code := manifest["code"])["sha256"] != _code()["sha256"]:
-                        cure = "its maker alone has these" if code["dirty"] else "check that commit out"
-                        raise UserError(f"{path} was made by other code: {whose(code)}; {cure}")
-                    expected = dict(manifest["files"])
-                elif _entry(folder / member.name) != expected.pop(member.name):
-                    raise UserError(f"{path} was altered: {member.name} is not what its manifest says; fetch it again")
-    except (tarfile.TarError, zstandard.ZstdError, orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is damaged or no bundle of this suite ({error}); fetch it again") from error
-    if manifest is None or expected:
-        raise UserError(f"{path} was cut off: {next(iter(expected or [_MANIFEST]))} is missing; fetch it again")
-    return manifest
-
-
-def _prepare(preset: str, settings: Mapping[str, Any], folder: Path) -> None:
-    """Prepare the questions that a bundle was made without; UserError if they are others than the recorded ones."""
-    for manifest in sorted((folder / layout.RESULTS / preset / "data").glob("*.json")):
-        items = folder / layout.items(preset, manifest.stem)
-        content = manifest.read_bytes()
-        recorded = orjson.loads(content)
-        prepare(manifest.stem, settings["data"], settings["splits"], items, manifest)
-        prepared = orjson.loads(manifest.read_bytes())
-        if others := [name for name in recorded if recorded[name] != prepared.get(name) and name != "source"]:
-            raise UserError(f"the questions of {manifest.stem} are not those of the recorded run: {others[0]} differs")
-        manifest.write_bytes(content)
-        for file in (manifest, items):
-            os.utime(file, (_TIME, _TIME))
-
-
-def _entry(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
-        return {"size": os.fstat(file.fileno()).st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
-
-
-def whose(code: Mapping[str, Any]) -> str:
-    """Return in words whose code made a bundle; ``code`` is that entry of its manifest."""
-    if code["commit"] is None:
-        source = "code of no known commit"
-    else:
-        source = f"commit {code['commit']}{' with changes that are in no commit' if code['dirty'] else ''}"
-    return f"{source}, digest {code['sha256'][:12]}"
-
-
-def _code() -> dict[str, Any]:
-    """Return commit (None without a repository), whether code differs from it, and digest of what decides results."""
+def _code() -> dict[str, str]:
+    """Return in words the commit of the code that decides results, and its digest."""
     files = sorted(file for file in (ROOT / "config").glob("*.yaml") if file.stem not in _NO_RESULTS)
     parts = [*(ROOT / folder for folder in ("harness", "baselines", "gmr", "analysis")), *files]
     changes = _git("status", "--porcelain", "--", *map(str, parts))
-    return {"commit": _git("rev-parse", "HEAD"), "dirty": bool(changes), "sha256": fingerprint(parts)}
+    commit = _git("rev-parse", "HEAD")
+    version = f"commit {commit}{' with changes that are in no commit' if changes else ''}"
+    return {"version": version if commit else "code of no known commit", "identifier": fingerprint(parts)}
 
 
 def _git(*words: str) -> str | None:
@@ -240,21 +249,22 @@ def _git(*words: str) -> str | None:
         return None
 
 
-def _licences(preset: Preset) -> dict[str, Any]:
-    """Return licence and attribution of everything in a bundle that is the work of others, by kind and key."""
+def _licences(preset: Preset) -> dict[str, dict[str, str]]:
+    """Return licence and attribution of everything in a bundle, by name."""
     known = read_yaml(ROOT / "config" / "licences.yaml")
     for key in preset.pool:
         about = config.backbones(preset)[key].model_dump(include=set(ABOUT))
         if all(about.values()):
             known["backbones"][key] = about
-    used: dict[str, Any] = {"questions": preset.benchmarks if preset.data == "real" else ()}
-    if preset.weights in known["weights"]:
+    used: dict[str, Iterable[str]] = {"questions": preset.benchmarks if preset.data == "real" else ()}
+    if preset.weights and preset.weights in known["weights"]:
         used["weights"] = [preset.weights]
     elif not preset.simulated:
         used["backbones"] = preset.backbones
+    terms = {"suite": known["suite"], "encoder": known["encoder"]}
     for kind, keys in used.items():
         if lacking := [key for key in keys if key not in known[kind]]:
             where = f"`pool` of preset {preset.name}" if lacking[0] in preset.pool else "config/licences.yaml"
             raise UserError(f"{where} does not say the licence and attribution of {lacking[0]}; add both")
-    licences = {kind: {key: known[kind][key] for key in keys} for kind, keys in used.items() if keys}
-    return {"suite": known["suite"], "encoder": known["encoder"], **licences}
+        terms |= {f"{kind}/{key}": known[kind][key] for key in keys}
+    return {name: {"name": entry["attribution"], "license": entry["licence"]} for name, entry in terms.items()}

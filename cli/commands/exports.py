@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,7 +16,7 @@ from harness.errors import UserError, check_names, making
 @app.command()
 def bundle(
     name: PresetName,
-    file: Annotated[Path, typer.Argument(help="The bundle, such as PRESET.tar.zst.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="The bundle, such as PRESET.zip.", show_default=False)],
     without_questions: Annotated[
         bool, typer.Option("--without-questions", help="Leave out questions and prompts; who unpacks needs the data.")
     ] = False,
@@ -34,15 +34,14 @@ def bundle(
 
     if unpacking:
         folder = into or Path(file.name.partition(".")[0])
-        manifest = unpack(file, folder)
-        typer.echo(_summary(folder, manifest))
-        typer.echo(f"Make its reports by `snakemake --directory {folder} --cores all reports/NAME`, such as:")
+        crate = unpack(file, folder)
+        typer.echo(f"{folder}: {crate['./']['description']}")
+        typer.echo(f"Make its reports by `snakemake --directory {folder} --cores all reports/NAME`.")
     else:
-        manifest = pack(name, file, questions=not without_questions, checkpoints=checkpoints)
-        for line in manifest["unfinished"]:
+        crate, unfinished = pack(name, file, questions=not without_questions, checkpoints=checkpoints)
+        for line in unfinished:
             logging.warning("left out: %s", line)
-        typer.echo(_summary(file, manifest))
-    typer.echo(f"  {', '.join(manifest['reports']) or 'none: not every cell of any is finished'}")
+        typer.echo(f"{file}: {crate['./']['description']}, {file.stat().st_size / 1e6:.1f} MB")
 
 
 @app.command()
@@ -91,17 +90,3 @@ def export(
     if method is None:
         reports.note_made("inspect", preset)
     logging.info("inspect view --log-dir %s", logs)
-
-
-def _summary(path: Path, manifest: dict[str, Any]) -> str:
-    from cli.bundle import whose
-
-    megabytes = sum(entry["size"] for entry in manifest["files"].values()) / 1e6
-    questions = "" if manifest["questions"] else " without questions"
-    code = f"; programs of its maker: {', '.join(manifest['methods'])}" if manifest["methods"] else ""
-    warning = "SIMULATED BACKBONES. " if manifest["simulated"] else ""
-    return (
-        f"{warning}{path}: preset {manifest['preset']}{questions}, {len(manifest['cells'])} cells, "
-        f"{len(manifest['files'])} files of {megabytes:.1f} MB, {whose(manifest['code'])}; "
-        f"licences are in its manifest.json{code}"
-    )

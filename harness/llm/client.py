@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from harness.llm.served_backbone import ServedBackbone
 
 SERVERS = "servers.json"
+# Characters of the prompt of a call that was not recorded, in a message.
+_SHOWN = 200
 
 
 class InProcess(Protocol):
@@ -145,10 +147,10 @@ def note_served(folder: Path, served: Iterable[Served], encoder: str) -> None:
 class Recorded:
     """Backbones that answer no call, for the replay of a cell whose log has all calls."""
 
-    def __init__(self, folder: Path, encoder: str) -> None:
+    def __init__(self, folder: Path) -> None:
         if not (folder / SERVERS).exists():
             raise UserError(f"{folder} holds no recorded run, and no server is asked here (recorded: true)")
-        self._folder, self._encoder = folder, encoder
+        self._folder = folder
         self._recorded = orjson.loads((folder / SERVERS).read_bytes())
 
     def served(self, model: str) -> Served:
@@ -158,8 +160,9 @@ class Recorded:
         return Served(**self._recorded["served"][model])
 
     def complete(self, request: Request) -> NoReturn:
-        """Raise a UserError that says why a call may be missing in the log."""
-        why = "the log is incomplete, or settings, code or questions are others"
-        if (then := self._recorded["encoder"]) != self._encoder:
-            why = f"recorded on another processor type or with other libraries ({then}; here {self._encoder})"
-        raise UserError(f"call {request.key} of {request.model} is not in the call log of {self._folder}: {why}")
+        """Raise a UserError that names the cell and shows the prompt."""
+        prompt = " ".join(request.messages[-1].content.split())
+        raise UserError(
+            f"call {request.key[:12]} of {request.model} is not in the call log of {self._folder}: settings, code or "
+            f"questions are others, or the log is incomplete; its prompt begins {prompt[:_SHOWN]!r}"
+        )

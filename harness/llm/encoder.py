@@ -12,7 +12,9 @@ import struct
 import subprocess
 import sys
 import threading
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -23,7 +25,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from harness.concurrency import InFlight, processors
-from harness.database import Cache, machine_folder
+from harness.database import Cache, connect, machine_folder
 from harness.errors import UserError
 from harness.files import ROOT, Declaration, Sha256, read, write_atomically, writing
 from harness.fingerprint import fingerprint
@@ -77,6 +79,11 @@ class SentenceEncoder:
     def identity(self) -> str:
         """Return the names of graph, runtime and vector instructions, which together decide every byte of a vector."""
         return f"{self._graph_name}-onnxruntime{version('onnxruntime')}-{cpu_capability()}"
+
+    @property
+    def weights(self) -> str:
+        """Return the SHA-256 of the weights."""
+        return self._entry.sha256
 
     def encode(self, text: str) -> Encoded:
         """Return the embedding of a text, from any thread; UserError if the model's files are missing or altered."""
@@ -183,11 +190,15 @@ _TOKENS = struct.Struct("<I")
 
 
 class Embeddings:
-    """Embeddings of texts, from the cache of this machine or computed in threads."""
+    """Embeddings of texts: those ``recorded`` with a cell, else from the cache of this machine, else computed.
 
-    def __init__(self, encoder: SentenceEncoder, cache: Cache) -> None:
+    What a cell uses is recorded with it by weights and text alone. So a cell that resumes, or is replayed, on another
+    type of processor or with other libraries, has the same vectors and asks the same calls.
+    """
+
+    def __init__(self, encoder: SentenceEncoder, cache: Cache, recorded: Cache | None = None) -> None:
         self.encoder = encoder
-        self._cache = cache
+        self._cache, self._recorded = cache, recorded
         self._threads = ThreadPoolExecutor(max_workers=processors(), thread_name_prefix="encode")
         self._in_flight: InFlight[Encoded] = InFlight()
 
@@ -196,11 +207,11 @@ class Embeddings:
 
     async def embed(self, text: str) -> Encoded:
         """Return the embedding of a text, read-only; computed once for concurrent callers."""
-        key = hashlib.sha256(f"{self.encoder.identity}\0{text}".encode()).digest()
-        cached = self._cache.get("embeddings", key)
-        if cached is None:
+        key = hashlib.sha256(f"{self.encoder.weights}\0{text}".encode()).digest()
+        stored = None if self._recorded is None else self._recorded.get("embeddings", key)
+        if stored is None:
             return await self._in_flight.run_once(key, lambda: self._in_thread(key, text))
-        return _unpack(cached)
+        return _unpack(stored)
 
     async def __aexit__(self, *_: object) -> None:
         await self._in_flight.close()
@@ -210,12 +221,28 @@ class Embeddings:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._compute, key, text)
 
     def _compute(self, key: bytes, text: str) -> Encoded:
-        encoded = self.encoder.encode(text)
-        content = _TOKENS.pack(encoded.tokens) + encoded.vector.astype("<f4").tobytes()
-        self._cache.put("embeddings", key, content)
+        cached = hashlib.sha256(f"{self.encoder.identity}\0{text}".encode()).digest()
+        if (content := self._cache.get("embeddings", cached)) is None:
+            encoded = self.encoder.encode(text)
+            content = _TOKENS.pack(encoded.tokens) + encoded.vector.astype("<f4").tobytes()
+            self._cache.put("embeddings", cached, content)
+        if self._recorded is not None:
+            self._recorded.put("embeddings", key, content)
         return _unpack(content)
 
 
 def _unpack(content: bytes) -> Encoded:
     (tokens,) = _TOKENS.unpack_from(content)
     return Encoded(np.frombuffer(content[_TOKENS.size :], dtype="<f4"), tokens)
+
+
+def merge_vectors(recorded: Iterable[Path], to: Path) -> None:
+    """Write the vectors of several cells into one file, each once, in the order of their keys."""
+    with closing(connect(to, writes=True)) as database:
+        database.execute("CREATE TEMP TABLE found (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
+        for path in recorded:
+            database.execute("ATTACH ? AS cell", (f"{path.absolute().as_uri()}?mode=rw",))
+            database.execute("INSERT OR IGNORE INTO found SELECT key, value FROM cell.embeddings")
+            database.execute("DETACH cell")
+        database.execute("CREATE TABLE embeddings (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
+        database.execute("INSERT INTO embeddings SELECT key, value FROM found ORDER BY key")

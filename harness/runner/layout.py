@@ -16,6 +16,8 @@ REPORTS = Path("reports")
 PLANNED = RESULTS / "planned"
 _ANSWERED = ("run.json", "items.parquet", "calls.parquet", "decisions.parquet")
 CHECKPOINT = "trained.safetensors"
+# Sentence embeddings that a cell used; in a bundle, that all cells of the preset used.
+VECTORS = "vectors.sqlite"
 _LEARNED = ("training.parquet", "training_calls.parquet", "training_decisions.parquet", CHECKPOINT)
 
 

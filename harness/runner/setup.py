@@ -32,12 +32,14 @@ logger = logging.getLogger(__name__)
 async def open_runtime(
     plan: Plan, log: CallLog, attempts: AttemptLog, stack: AsyncExitStack
 ) -> tuple[Runtime, Mapping[str, Served]]:
-    """Open :func:`runtime_of` a cell, with the logs that may answer it and the cache of this machine."""
+    """Open :func:`runtime_of` a cell, with the logs that may answer it, its vectors and the cache of this machine."""
     shared = [stack.enter_context(CallLogReader(path)) for path in plan.shared]
     servers = endpoints_of(plan)
     client = ChatClient(servers, log, attempts, shared, in_process(plan), spending_of(plan, log.path))
     cache = stack.enter_context(Cache(layout.cache()))
-    return await runtime_of(plan, client, servers, Sandbox(cache=cache), cache, stack)
+    folder = layout.RESULTS / plan.preset.name if plan.preset.recorded else plan.folder
+    recorded = stack.enter_context(Cache(folder / layout.VECTORS))
+    return await runtime_of(plan, client, servers, Sandbox(cache=cache), cache, stack, recorded)
 
 
 async def runtime_of(
@@ -47,6 +49,7 @@ async def runtime_of(
     sandbox: Sandbox,
     cache: Cache,
     stack: AsyncExitStack,
+    recorded: Cache | None = None,
 ) -> tuple[Runtime, Mapping[str, Served]]:
     """Open the runtime of a plan until the stack is closed; return it with the served models.
 
@@ -58,7 +61,7 @@ async def runtime_of(
     await stack.enter_async_context(sandbox)
     check_confinement(sandbox.level, served)
     verifier = await stack.enter_async_context(MathVerifier(cache=cache))
-    embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), cache))
+    embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), cache, recorded))
     places = {backbone: endpoint.url for backbone, endpoint in servers.items()}
     runtime = Runtime(
         client=client,
@@ -130,5 +133,5 @@ def endpoints_of(plan: Plan) -> dict[str, endpoints.Endpoint]:
 def in_process(plan: Plan) -> InProcess | None:
     """Return the backbones in this process, or None if servers reply."""
     if plan.preset.recorded:
-        return Recorded(plan.folder, SentenceEncoder().identity)
+        return Recorded(plan.folder)
     return simulated_endpoint(plan.preset) if plan.preset.simulated and not endpoints.simulated_url() else None

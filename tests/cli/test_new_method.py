@@ -58,9 +58,9 @@ def test_it_is_run_again_where_its_code_changed_and_only_then(place: Path) -> No
 def test_a_bundle_has_its_program_and_needs_no_other(place: Path, tmp_path: Path) -> None:
     with contextlib.chdir(place):
         assert "of 3 right" in gmr("show", "first", "gsm_hard", "--preset", "smoke").output
-        pack("smoke", tmp_path / "run.tar.zst", questions=True)
-    manifest = unpack(tmp_path / "run.tar.zst", tmp_path / "unpacked")
-    assert manifest["methods"] == ["my/first.py", "my/methods.yaml", "my/second.py"]
+        pack("smoke", tmp_path / "run.zip", questions=True)
+    crate = unpack(tmp_path / "run.zip", tmp_path / "unpacked")
+    assert "programs of its maker: my/first.py, my/methods.yaml, my/second.py" in crate["./"]["description"]
     (place / "my").rename(tmp_path / "gone")
     ((_, planned),) = plans(place, [["--directory", str(tmp_path / "unpacked"), TABLE]])
     assert "to do: 1 job" in planned, planned

@@ -119,10 +119,10 @@ def test_health_page_and_trajectories(finished: Path) -> None:
 
 
 def test_a_bundle_is_small_and_replays_to_the_same_bytes_without_a_server(finished: Path) -> None:
-    gmr_process("bundle", "--preset", "laptop", "laptop.tar.zst", folder=finished)
-    size = (finished / "laptop.tar.zst").stat().st_size
+    gmr_process("bundle", "--preset", "laptop", "laptop.zip", folder=finished)
+    size = (finished / "laptop.zip").stat().st_size
     print(f"bundle: {size:,} bytes")
-    gmr_process("bundle", "laptop.tar.zst", "--unpack", "--into", "recorded", folder=finished)
+    gmr_process("bundle", "laptop.zip", "--unpack", "--into", "recorded", folder=finished)
     words = ["reports/main_table.md", "--directory", "recorded", "--forcerun", "cell", "learned_cell"]
     environment = {key: value for key, value in os.environ.items() if key != "GMR_ENDPOINTS"}
     ended = subprocess.run(

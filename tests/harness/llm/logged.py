@@ -11,6 +11,7 @@ import orjson
 
 from harness.llm.call_log import _COLUMNS, CallLog, _requests
 from harness.llm.request import Reply
+from harness.runner.layout import VECTORS
 from tests.harness.llm.serving import request
 
 
@@ -46,8 +47,11 @@ def calls_of(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def content(path: Path) -> bytes:
-    """Return a file; of a call log its rows, whichever call finished first."""
+    """Return a file; of a call log, or of vectors, its rows, whichever was finished first."""
     if path.suffix != ".sqlite":
         return path.read_bytes()
+    if path.name == VECTORS:
+        with closing(sqlite3.connect(path)) as database:
+            return repr(database.execute("SELECT * FROM embeddings ORDER BY key").fetchall()).encode()
     rows = sorted((key, repr({**row, "number": 0})) for key, row in calls_of(path).items())
     return repr(rows).encode()

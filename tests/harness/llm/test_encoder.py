@@ -17,7 +17,15 @@ from harness.database import Cache
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm import encoder as module
-from harness.llm.encoder import DECLARATION, EMBEDDING, Embeddings, SentenceEncoder, cpu_capability
+from harness.llm.encoder import (
+    DECLARATION,
+    EMBEDDING,
+    Embeddings,
+    Encoded,
+    SentenceEncoder,
+    cpu_capability,
+    merge_vectors,
+)
 from tests.fake_encoder import FakeEncoder
 
 WORDS = (ROOT / "README.md").read_text().split()
@@ -151,6 +159,30 @@ async def test_a_text_is_encoded_once_for_all_cells(tmp_path: Path) -> None:
     assert await fill(tmp_path, ["a text of words", "", "a text of words"]) == ["a text of words", ""]
     assert await fill(tmp_path, ["", "a text of words", "数学 😀"]) == ["数学 😀"]
     assert await fill(tmp_path, [""], identity="another encoder") == [""]
+
+
+async def test_vectors_recorded_with_a_cell_are_taken_whatever_computes_here(tmp_path: Path) -> None:
+    async def vectors(encoder: FakeEncoder, recorded: Path) -> list[bytes]:
+        with Cache(recorded) as store, Cache(tmp_path / f"{encoder.identity}.sqlite") as cache:
+            async with Embeddings(encoder, cache, store) as embeddings:
+                return [(await embeddings.embed(text)).vector.tobytes() for text in ("one", "two", "one")]
+
+    class Another(FakeEncoder):
+        """An encoder of the same weights, on another type of processor."""
+
+        identity = "another"  # type: ignore[assignment]
+
+        def encode(self, text: str) -> Encoded:
+            vector, tokens = super().encode(text)
+            return Encoded(np.nextafter(vector, np.float32(1)), tokens)
+
+    first, later = FakeEncoder(), Another()
+    before = await vectors(first, tmp_path / "cell.sqlite")
+    assert await vectors(later, tmp_path / "cell.sqlite") == before
+    assert await vectors(later, tmp_path / "other.sqlite") != before
+    # Of a text that cells have differently, the first one's vector stays.
+    merge_vectors([tmp_path / "cell.sqlite", tmp_path / "other.sqlite"], tmp_path / "merged.sqlite")
+    assert await vectors(Another(), tmp_path / "merged.sqlite") == before
 
 
 async def test_a_failure_reaches_every_caller_and_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
