@@ -1,17 +1,14 @@
 #!/usr/bin/env bash
-# llama.cpp's server, one for each model named as BACKBONE=MODEL, a GGUF file or REPOSITORY:QUANTISATION on the hub; with
-# none, the three small models of preset laptop with 4 to 6 bits a weight, which 16 GB of memory hold.
+# llama.cpp's server, one for each model named as BACKBONE=MODEL, a GGUF file or REPOSITORY:QUANTISATION on the hub.
 #
-#   bash serving/llama-cpp.sh [--print] [BACKBONE=MODEL ...]
+#   bash serving/llama-cpp.sh [--print] BACKBONE=MODEL ...
 set -euo pipefail
 # shellcheck disable=SC2034  # of common.sh
 engine=llama.cpp
 # shellcheck source=serving/common.sh
 source "$(dirname "$0")/common.sh"
 
-if (($# == 0)); then
-  for size in 0.5B 1.5B 3B; do set -- "$@" "qwen-2.5-$size=Qwen/Qwen2.5-$size-Instruct-GGUF:Q4_K_M"; done
-fi
+(($#)) || fail "name what to serve, such as qwen-coder-0.5B=qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"
 # Each server has its part of the cores. Threads that wait in loops make it many times slower on cores that are busy.
 cores=$(getconf _NPROCESSORS_ONLN)
 threads=$((cores > $# ? cores / $# : 1))

@@ -251,16 +251,6 @@ def test_a_price_has_a_currency_and_all_endpoints_have_one_or_none(questions: Id
         charges(amounts, places)
 
 
-@pytest.mark.parametrize("gpu", ["laptop-cpu", "gpu-12GB"])
-def test_the_preset_for_a_laptop_can_be_forecast_before_it_has_servers(
-    gpu: str, questions: Ids, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("GMR_ENDPOINTS", raising=False)
-    finished(GMR, [call(item, item) for item in questions[1]])
-    output = list(lines(config.preset("laptop", {"benchmarks": ["gsm_hard"]}), [GMR], SOURCE, gpu))
-    assert output[-1].startswith(f"Hours of one {gpu}, kept full")
-
-
 def test_nothing_measured_and_questions_of_other_data_are_refused(questions: Ids) -> None:
     with pytest.raises(UserError, match="has finished no cell like these; measure a slice first"):
         forecast(SOURCE, [COT], SOURCE)
@@ -273,6 +263,6 @@ def test_nothing_measured_and_questions_of_other_data_are_refused(questions: Ids
 
 
 def test_a_speed_of_other_weights_is_none_of_these() -> None:
-    measured_by_health(config.preset("laptop"), **{"qwen-2.5-3B": 10.0})
-    assert list(speeds(config.preset("laptop"))) == ["qwen-2.5-3B"]
-    assert speeds(config.preset("laptop", {"weights": "q4_k_m"})) == {}
+    measured_by_health(config.preset("paper"), **{"qwen-2.5-14B": 10.0})
+    assert list(speeds(config.preset("paper"))) == ["qwen-2.5-14B"]
+    assert speeds(config.preset("paper", {"weights": "q4_k_m"})) == {}

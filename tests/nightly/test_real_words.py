@@ -44,7 +44,8 @@ POOL = {
     for name, size, description in zip(NAMES, (0.1, 0.2), ("A tiny model, cheap.", "The same, dearer."), strict=True)
 }
 KEYS = {
-    "preset": "laptop",
+    "preset": "open",
+    "data": "embedded",
     "benchmarks": ["mbpp"],
     "methods": list(METHODS),
     "backbones": list(NAMES),
@@ -54,7 +55,7 @@ KEYS = {
     "max_error_share": 0.5,
 }
 SETTINGS = [f"{key}={json.dumps(value) if key != 'preset' else value}" for key, value in KEYS.items()]
-REPORTS = [f"reports/laptop/{name}.md" for name in ("main_table", "costs", "search_history", "training_budget")]
+REPORTS = [f"reports/open/{name}.md" for name in ("main_table", "costs", "search_history", "training_budget")]
 KILLED_AFTER_S = (40, 90)
 LARGEST_BUNDLE = 1_000_000
 
@@ -93,7 +94,7 @@ def finished(folder: Path) -> Path:
 
 
 def test_every_method_is_trained_asked_and_reported(finished: Path) -> None:
-    cells = sorted((finished / "results/laptop/cells").glob("*/*/*/seed0/run.json"))
+    cells = sorted((finished / "results/open/cells").glob("*/*/*/seed0/run.json"))
     found = [orjson.loads(path.read_bytes()) for path in cells]
     assert {run["method"] for run in found} == set(METHODS)
     assert not any(run["simulated"] for run in found)
@@ -110,19 +111,19 @@ def test_every_method_is_trained_asked_and_reported(finished: Path) -> None:
 
 
 def test_health_page_and_trajectories(finished: Path) -> None:
-    gmr_process("health", "--preset", "laptop", "--set", "@results/laptop/config.yaml", folder=finished)
-    gmr_process("report", "page", "--preset", "laptop", "--set", "@results/laptop/config.yaml", folder=finished)
-    assert (finished / "reports/laptop/index.html").stat().st_size > 10_000
-    gmr_process("export", "--preset", "laptop", "--set", "@results/laptop/config.yaml", folder=finished)
-    logs = [path for path in (finished / "reports/laptop/inspect").rglob("*") if path.is_file()]
+    gmr_process("health", "--preset", "open", "--set", "@results/open/config.yaml", folder=finished)
+    gmr_process("report", "page", "--preset", "open", "--set", "@results/open/config.yaml", folder=finished)
+    assert (finished / "reports/open/index.html").stat().st_size > 10_000
+    gmr_process("export", "--preset", "open", "--set", "@results/open/config.yaml", folder=finished)
+    logs = [path for path in (finished / "reports/open/inspect").rglob("*") if path.is_file()]
     assert len(logs) > len(METHODS), "one a cell, and Single LLM has two"
 
 
 def test_a_bundle_is_small_and_replays_to_the_same_bytes_without_a_server(finished: Path) -> None:
-    gmr_process("bundle", "--preset", "laptop", "laptop.zip", folder=finished)
-    size = (finished / "laptop.zip").stat().st_size
+    gmr_process("bundle", "--preset", "open", "open.zip", folder=finished)
+    size = (finished / "open.zip").stat().st_size
     print(f"bundle: {size:,} bytes")
-    gmr_process("bundle", "laptop.zip", "--unpack", "--into", "recorded", folder=finished)
+    gmr_process("bundle", "open.zip", "--unpack", "--into", "recorded", folder=finished)
     words = ["reports/main_table.md", "--directory", "recorded", "--forcerun", "cell", "learned_cell"]
     environment = {key: value for key, value in os.environ.items() if key != "GMR_ENDPOINTS"}
     ended = subprocess.run(
@@ -130,7 +131,7 @@ def test_a_bundle_is_small_and_replays_to_the_same_bytes_without_a_server(finish
     )
     assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-3000:]
     recorded = finished / "recorded"
-    tables = [path.relative_to(recorded) for path in recorded.glob("results/laptop/cells/**/*.parquet")]
+    tables = [path.relative_to(recorded) for path in recorded.glob("results/open/cells/**/*.parquet")]
     assert len(tables) > 3 * len(METHODS)
     for path in tables:
         assert (recorded / path).read_bytes() == (finished / path).read_bytes(), path

@@ -26,8 +26,6 @@ SCRIPTS = [
     ("one-gpu", "paper_4bit", "awq", 0.941),
     ("eight-gpus", "paper", None, 0.921),
     ("cpu", "cpu_server", "random", 0),
-    ("small-gpu", "laptop", None, 0.941),
-    ("llama-cpp", "laptop", "q4_k_m", 0),
 ]
 
 TWO = ("llama-3.2-3B=0.2", "llama-3.1-8B=0.3")
