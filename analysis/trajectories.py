@@ -87,13 +87,13 @@ def records(preset: str, cell: Cell, items: Mapping[str, Item]) -> Iterator[Traj
     if strangers := [id_ for id_ in utilities if id_ not in items]:
         raise UserError(f"{folder}: its question {strangers[0]!r} is none of the prepared ones; run the cell again")
     has_gates = results_of(folder).run.module == _GATED
-    with call_texts(folder / layout.CALL_LOG) as find_texts:
+    with _call_texts(folder / layout.CALL_LOG) as find_texts:
         for answered in results.read(folder, [items[id_] for id_ in utilities]):
-            yield record_of(answered, utilities[answered.trajectory.item.id], find_texts, has_gates=has_gates)
+            yield _record_of(answered, utilities[answered.trajectory.item.id], find_texts, has_gates=has_gates)
 
 
 @contextmanager
-def call_texts(path: Path) -> Iterator[Callable[[Call], CallRecord]]:
+def _call_texts(path: Path) -> Iterator[Callable[[Call], CallRecord]]:
     """Return a function that finds the texts of calls in a log, which may be missing or still written to."""
     if not path.exists():
         yield lambda call: CallRecord(call, None, None)
@@ -102,7 +102,7 @@ def call_texts(path: Path) -> Iterator[Callable[[Call], CallRecord]]:
         yield lambda call: CallRecord(call, *(log.texts(call.key) or (None, None)))
 
 
-def record_of(
+def _record_of(
     answered: Answered, utility: float | None, find_texts: Callable[[Call], CallRecord], *, has_gates: bool
 ) -> TrajectoryRecord:
     """Return an answered question as a record; GMR and its variants have gates, even where none of them draws."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmr.config import Config, pool_of
-from gmr.policy import Snapshot, Trace, Vector
+from gmr.policy import Snapshot, Trace
 from gmr.rollout import GatedRollout
 from gmr.router import Router
 from gmr.training import learn, utility
@@ -84,29 +83,3 @@ class GMR(PolicyGradient[Router, Snapshot, Trace]):
 
 
 build = GMR
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """Role or backbone, and the probability that the router chooses it."""
-
-    key: str
-    probability: float
-
-
-@dataclass(frozen=True, slots=True)
-class FirstDecision:
-    """Probabilities at the first step, before any model is called; those of later steps depend on replies."""
-
-    roles: tuple[Option, ...]  # the most probable first
-    backbones: tuple[Option, ...]  # given the first role, in the order of the pool
-
-
-def first_decision(method: GMR, question: Vector) -> FirstDecision:
-    """Return the probabilities at the first step, for a question embedding of shape (384,)."""
-    pool, (roles, backbones) = method.pool, method.policy.first_probabilities(question)
-    role_options = (Option(role.key, float(p)) for role, p in zip(pool.roles, roles, strict=True))
-    return FirstDecision(
-        tuple(sorted(role_options, key=lambda option: -option.probability)),
-        tuple(Option(backbone.key, float(p)) for backbone, p in zip(pool.backbones, backbones, strict=True)),
-    )

@@ -1,4 +1,4 @@
-"""Commands that show trajectories and trained routers, question by question."""
+"""The command that shows trajectories, question by question."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli import signals
-from cli.app import Json, Overrides, PresetName, app, default_preset, preset_of
+from cli.app import Json, Overrides, PresetName, app, preset_of
 from harness.errors import UserError, making
 
 if TYPE_CHECKING:
@@ -49,62 +48,6 @@ def show(
     cell = _cell_of(preset, method, benchmark, backbone, seed)
     outcomes = [outcome for outcome, is_listed in (("wrong", wrong), ("error", errors)) if is_listed]
     typer.echo(_table(preset, cell, outcomes, as_json) if item is None else _text(preset, cell, item, full, as_json))
-
-
-@app.command()
-def route(
-    question: Annotated[str | None, typer.Argument(help="The question, in quotes.", show_default=False)] = None,
-    item: Annotated[str | None, typer.Option(help="A prepared question by its id, instead of a text.")] = None,
-    benchmark: Annotated[str | None, typer.Option(help="The benchmark it was trained on.")] = None,
-    method: Annotated[str | None, typer.Option(help="GMR or a variant of it; gmr unless given.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Training seed; the first of the preset unless given.")] = None,
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="The router's file, instead of benchmark, method and seed.")
-    ] = None,
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--preset", help="Whose router, data and backbones; else that of config/config.yaml, or of --checkpoint."
-        ),
-    ] = None,
-    walk: Annotated[bool, typer.Option("--run", help="Ask the backbones, step by step to the answer.")] = False,
-    greedy: Annotated[bool, typer.Option("--greedy", help="With --run: always the most probable choice.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Show long texts whole.")] = False,
-    as_json: Json = False,
-    overrides: Overrides = None,
-) -> None:
-    """Show what a trained router of GMR does with a question: its next decision, or with --run the whole trajectory."""
-    if (question is None) == (item is None):
-        raise UserError("give either a question in quotes or --item with the id of a prepared one")
-    if greedy and not walk:
-        raise UserError("--greedy says how --run decides; give both, or neither")
-    if checkpoint is not None and (benchmark, method, seed) != (None, None, None):
-        raise UserError("--checkpoint names the router already; leave --benchmark, --method and --seed out")
-    from cli import route as routing
-    from cli.trajectory_printer import Page, to_json
-    from harness.training.loop import CHECKPOINT
-
-    def preset_for(trained: str, backbones: Sequence[str]) -> Preset:
-        return preset_of(name or trained, [*(overrides or ()), f"backbones=[{', '.join(backbones)}]"])
-
-    if checkpoint is None:
-        if benchmark is None:
-            raise UserError("name the --benchmark that the router was trained on, or its file by --checkpoint")
-        preset = preset_of(name or default_preset(), overrides)
-        checkpoint = _folder(preset, _cell_of(preset, method or "gmr", benchmark, None, seed)) / CHECKPOINT
-    restored = routing.restore(checkpoint, preset_for, greedy=greedy)
-    if item is not None:
-        question_item = routing.prepared_question(restored, item)
-    else:
-        question_item = routing.own_question(restored, question or "")
-    result = (
-        signals.run(routing.run(restored, question_item)) if walk else routing.next_decision(restored, question_item)
-    )
-    about = routing.about(restored, question_item)
-    if as_json:
-        typer.echo(to_json({"about": about, "walk" if walk else "first_decision": result}))
-    else:
-        typer.echo(routing.to_text(about, result, Page(full=full)))
 
 
 def _text(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> str:

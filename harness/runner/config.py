@@ -70,7 +70,7 @@ class Keys(Declaration):
     max_error_share: Share = 0.05  # share of failed attempts above which a cell stops
     # Questions in flight; without it, as many as keep all servers full.
     in_flight: PositiveInt | None = None
-    epoch_checkpoints: bool = False  # keep the router of every epoch of a training, for ``gmr route``
+    epoch_checkpoints: bool = False  # keep the router of every epoch of a training
     # Replay each cell from its call log, without any server.
     recorded: bool = False
     # File of further methods, entries as in ``config/methods.yaml``; its modules lie beside it.

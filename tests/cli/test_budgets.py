@@ -14,7 +14,7 @@ from harness.llm.budget import BudgetError
 from harness.runner import cell, config
 from harness.runner.config import Cell
 from harness.runner.plan import plan
-from tests.cli.trained import Backbones
+from tests.cli.backbones import Backbones
 from tests.small_run import prepare_questions, results
 
 COT, CHAIN = (Cell(method, "gsm_hard", "qwen-2.5-14B", 0) for method in ("cot", "macnet_chain"))

@@ -14,7 +14,7 @@ from harness.runner.config import Cell
 from harness.runner.plan import Plan, plan
 from harness.runner.setup import check_confinement
 from harness.sandbox.pool import LEVELS
-from tests.cli.trained import Backbones
+from tests.cli.backbones import Backbones
 from tests.fake_encoder import FakeEncoder
 
 QUESTIONS = 2

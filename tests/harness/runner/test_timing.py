@@ -26,7 +26,7 @@ from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
 from harness.runner.timing import AskingAlways
 from harness.simulator.parameters import EngineParameters
-from tests.cli.trained import Backbones
+from tests.cli.backbones import Backbones
 from tests.fake_encoder import FakeEncoder
 from tests.fixtures import content
 from tests.small_run import GMR, SINGLE, smoke
