@@ -6,14 +6,13 @@ Programs run in the sandbox only (D-GEN-5). Of the tests of a question, a tool s
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from harness.agents.prompts import EXAMPLES_RUN
 from harness.benchmarks.code_grading import PYTHON_FENCES
 from harness.benchmarks.extraction import Block, fenced_blocks
 from harness.benchmarks.items import Item
-from harness.benchmarks.programs import definitions, parse
+from harness.benchmarks.programs import definitions
 from harness.concurrency import gather
 from harness.errors import UserError
 from harness.sandbox import Execution, Outcome, Program, Sandbox
@@ -78,7 +77,7 @@ class CodeTools:
         task, sources = item.code, programs(text)
         if task is None or not sources:
             return []
-        source = next((source for source in reversed(sources) if task.entry_point in _defined(source)), sources[0])
+        source = next((source for source in reversed(sources) if task.entry_point in definitions(source)), sources[0])
         runs = await gather(
             self._run(Program(source, task.setup, example, task.entry_point)) for example in task.visible
         )
@@ -101,7 +100,7 @@ def programs(text: str) -> list[str]:
     """
     blocks = fenced_blocks(text)
     if not blocks:
-        return [text] if _defined(text) else []
+        return [text] if definitions(text) else []
     return [block.source for block in blocks if _is_program(block)]
 
 
@@ -114,12 +113,7 @@ def _is_program(block: Block) -> bool:
     if block.language:
         return block.language in PYTHON_FENCES and bool(block.source.strip())
     # A single word, a number or a formula is Python too; giving something a name tells a program from them.
-    return bool(_defined(block.source))
-
-
-def _defined(source: str) -> Collection[str]:
-    tree = parse(source)
-    return () if tree is None else definitions(tree)
+    return bool(definitions(block.source))
 
 
 def _example_line(example: str, run: Execution) -> str:

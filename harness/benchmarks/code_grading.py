@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import textwrap
 from dataclasses import replace
 
@@ -10,15 +9,25 @@ from harness.benchmarks.base import Benchmark, Tools
 from harness.benchmarks.extraction import before_fences, fenced, fenced_blocks
 from harness.benchmarks.items import CodeTask, Item, Status, Verdict
 from harness.benchmarks.mutants import mutants
-from harness.benchmarks.programs import canonical, completed, definitions, parse, salvage, without_trials
+from harness.benchmarks.programs import (
+    canonical,
+    completed,
+    definitions,
+    indented,
+    is_program,
+    salvage,
+    without_last_if_defined_before,
+    without_trials,
+)
 
+_MOST_INDENTED = 3
 PYTHON_FENCES = frozenset({"", "py", "python", "python3"})
 
 
 class CodeBenchmark(Benchmark):
     """A benchmark whose answers are programs, judged by the tests of the question in the sandbox."""
 
-    rule_version = "4"
+    rule_version = "5"
     role_domain = "Code"
     output_rules = (
         "Finish with exactly one fenced Python block, opened by ```python and closed by ```. The block holds the "
@@ -36,19 +45,23 @@ class CodeBenchmark(Benchmark):
 
         A block that nothing closes may end anywhere in a text that is cut off, so it then comes after the others.
         """
-        text = text.removeprefix("\ufeff")
+        text, entry_point = text.removeprefix("\ufeff"), task_of(item).entry_point
         blocks = [block for block in fenced_blocks(text) if block.language in PYTHON_FENCES]
         sources = [textwrap.dedent(block.source) for block in blocks]
-        order = sorted(range(len(blocks)), key=lambda place: (stated_only and not blocks[place].closed, -place))
-        candidates = [*((place, sources[place]) for place in order), (0, text)]
-        broken = [(place, salvage(source)) for place, source in candidates if _program(source) is None]
-        for place, source in [*candidates, *broken]:
-            tree = _program(source)
-            if tree is not None and task_of(item).entry_point in definitions(tree):
-                return completed(source, [salvage(before_fences(text)), *sources[:place]])
+        found = [(place, sources[place], block.closed) for place, block in enumerate(blocks)][::-1]
+        marked = [stretch for stretch in indented(text) if f"def {entry_point}" in stretch]
+        found += [(0, text, False), *((0, textwrap.dedent(stretch), False) for stretch in marked[-_MOST_INDENTED:])]
+        # What nothing ends may go on where a text is cut off, so it comes last.
+        for group in [(True,), (False,)] if stated_only else [(True, False)]:
+            candidates = [(place, source) for place, source, is_closed in found if is_closed in group]
+            broken = [(place, salvage(source)) for place, source in candidates if not is_program(source)]
+            for place, source in [*candidates, *broken]:
+                if entry_point in definitions(source):
+                    whole = without_last_if_defined_before(source, entry_point) if group == (False,) else source
+                    return completed(whole, [salvage(before_fences(text)), *sources[:place]])
         if stated_only:
             return None
-        return next((source for _, source in candidates if _program(source) is not None), None)
+        return next((source for _, source, _ in found if is_program(source)), None)
 
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
         """Return mutants of the gold program."""
@@ -65,16 +78,14 @@ class CodeBenchmark(Benchmark):
         task = task_of(item)
         program = Program(answer, task.setup, task.checks, task.entry_point)
         execution = await tools.sandbox.run(program)
-        if not execution.is_loaded and (source := without_trials(answer)) != answer:
-            execution = await tools.sandbox.run(replace(program, source=source))
+        # Trials that raise may fail; those that end the process or meet a limit are left out.
+        for run in (True, False):
+            source = without_trials(answer, run=run)
+            if not execution.is_loaded and source != answer and (execution.outcome is Outcome.EXCEPTION or not run):
+                execution = await tools.sandbox.run(replace(program, source=source))
         outcome, detail = execution.outcome, execution.detail
         status = Status.SANDBOX_ERROR if outcome is Outcome.SANDBOX_ERROR else Status.GRADED
         return Verdict(outcome is Outcome.PASSED, answer, status, f"{outcome}: {detail}" if detail else str(outcome))
-
-
-def _program(source: str) -> ast.Module | None:
-    tree = parse(source)
-    return tree if tree is not None and tree.body else None
 
 
 def task_of(item: Item) -> CodeTask:

@@ -36,6 +36,21 @@ _PROGRAM = re.compile(r"```py.*?(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 # Ends a statement, so that it is whole even if the text breaks off: the end of its line, sentence, clause or formula,
 # or a word behind its number.
 _ENDED = re.compile(r"\n|[.!?](?=\s|$)|,\s+[A-Za-z]|\d\s+[A-Za-z]|\$[^$]+\$|\\[)\]]")
+# Programs between marks that are no fence: Code Llama's and MBPP's own, tags, and quotation marks for backticks. A
+# prompt may have written the first mark.
+_MARKED_PROGRAM = re.compile(
+    r"""
+    ^[ \t]* [\[<](?:python|code|begin)[\]>] (?P<marked>.*?)
+        (?: (?P<end> [\[<]/(?:python|code)[\]>] | (?-i:\[DONE\])[ \t]*$ ) | \Z )
+    | \A (?P<continued>.*?) (?: [\[<]/(?:python|code)[\]>] | (?<!\w)(?-i:\[DONE\]) | (?-i:\[DONE\])\s*\Z )
+    | ^(?P<quotes>\'\'\'|\"\"\")(?:python3?|py)[ \t]*\n (?P<quoted>.*?) (?: ^(?P=quotes)[ \t]*$ | \Z )
+    """,
+    re.DOTALL | re.IGNORECASE | re.MULTILINE | re.VERBOSE,
+)
+_QUOTED_FENCE = re.compile(r"^[ \t]*>[ \t>]*(?:```|~~~)", re.MULTILINE)
+_QUOTE = re.compile(r"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
+# A language on the first line of a block instead of behind its fence, as Qwen2.5-Coder-0.5B writes it.
+_LANGUAGE_LINE = re.compile(r"\s*(python3?|py)\s*", re.IGNORECASE)
 _LANGUAGE_CHARACTERS = string.ascii_letters + string.digits + "_+#.-"
 
 
@@ -98,20 +113,37 @@ class Block(NamedTuple):
 
 def fenced_blocks(text: str) -> list[Block]:
     """Return all blocks, the last perhaps unclosed; a fence may follow prose or, with a language, end a block."""
+    text = text.replace("\r\n", "\n").removesuffix("\n")
+    if _QUOTED_FENCE.search(text):
+        text = _QUOTE.sub("", text)
+    if "```" not in text and "~~~" not in text:
+        text = _MARKED_PROGRAM.sub(_with_fences, text)
     blocks: list[Block] = []
     opened: _Fence | None = None
     lines: list[str] = []
-    for line in text.replace("\r\n", "\n").removesuffix("\n").split("\n"):
+    for line in text.split("\n"):
         fence = _fence_at_end(line)
         if opened is None:
             opened, lines = (fence if fence and fence.marks not in fence.before else None), []
         elif fence and fence.marks.startswith(opened.marks):
             kept = [*lines, fence.before] if fence.before.strip() else lines
-            blocks.append(Block(opened.language, _joined(kept)))
+            blocks.append(_block(opened, kept))
             opened, lines = (fence if fence.language else None), []
         else:
             lines.append(line)
-    return [*blocks, Block(opened.language, _joined(lines), closed=False)] if opened else blocks
+    return [*blocks, _block(opened, lines, closed=False)] if opened else blocks
+
+
+def _with_fences(match: re.Match[str]) -> str:
+    closing = "" if match["marked"] is not None and match["end"] is None else "\n```\n"
+    return f"```\n{match['marked'] or match['continued'] or match['quoted'] or ''}{closing}"
+
+
+def _block(opened: _Fence, lines: list[str], *, closed: bool = True) -> Block:
+    named = _LANGUAGE_LINE.fullmatch(lines[0]) if lines and not opened.language else None
+    return (
+        Block(named[1].lower(), _joined(lines[1:]), closed) if named else Block(opened.language, _joined(lines), closed)
+    )
 
 
 def before_fences(text: str) -> str:

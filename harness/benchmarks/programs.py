@@ -6,10 +6,14 @@ import ast
 import builtins
 import functools
 import itertools
+import keyword
 import re
 import symtable
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 LONGEST_PROGRAM = 1_000_000
 LONGEST_SALVAGED = 30_000
@@ -17,15 +21,51 @@ LONGEST_SALVAGED = 30_000
 # Bounds on the parsing of a hostile text; a program that is cut off takes two cuts of one stretch.
 _MOST_STRETCHES = 8
 _MOST_CUTS = 3
+_MOST_SENTENCES = 4
 _MOST_PARTS = 8
 _OPENS = re.compile(r"(?:import|def|class|async\s+def)\s+\w|from\s+[\w.]+\s+import\b|@\w")
 _TOP_LEVEL = re.compile(r"[^\s)\]}]")
+# A sentence inside a definition: three words or more, of which Python's own begin none.
+_SENTENCE = re.compile(r"\s+([A-Za-z][\w']*)[,:;]?(?:\s+[^\s=]+){2,}\s*")
+_INDENTED = re.compile(r"(?:^[ \t]+\S.*\n?|^[ \t]*\n)+", re.MULTILINE)
+_SUPPRESS = "with __import__('contextlib').suppress(BaseException): "
+
+
+class _Outline(NamedTuple):
+    """What a text is as a program."""
+
+    error_line: int  # 0 for a program; of a text that is none the line of the error, 1 if there is no telling
+    has_statement: bool = False
+    # Names that the top level binds to a function, a class or a value; a function that only has a docstring, ``pass``
+    # or the like is none: prompts and plans show such stubs before or beside the function itself.
+    defined: frozenset[str] = frozenset()
+
+
+def _remembered(function: Callable[[str], T]) -> Callable[[str], T]:
+    """Remember the results of a function for texts of ordinary length: agents show one another the same programs."""
+    known = functools.lru_cache(maxsize=2048)(function)
+
+    @functools.wraps(function)
+    def remembered(text: str) -> T:
+        return (function if len(text) > LONGEST_SALVAGED else known)(text)
+
+    return remembered
 
 
 def parse(source: str) -> ast.Module | None:
     """Return the syntax tree of a program, None if the text is no program or far too long to be an answer."""
     parsed = _parsed(source)
     return parsed if isinstance(parsed, ast.Module) else None
+
+
+def is_program(source: str) -> bool:
+    """Return whether a text is a program with a statement in it."""
+    return _outline(source).has_statement
+
+
+def definitions(source: str) -> frozenset[str]:
+    """Return the names that a program's top level binds to a function, a class or a value; stubs are no function."""
+    return _outline(source).defined
 
 
 def _parsed(source: str) -> ast.Module | int:
@@ -44,6 +84,34 @@ def _parsed(source: str) -> ast.Module | int:
             return 1
 
 
+@_remembered
+def _outline(source: str) -> _Outline:
+    # Trees themselves are not remembered: each takes a hundred times the memory of its text.
+    tree = _parsed(source)
+    if isinstance(tree, int):
+        return _Outline(tree)
+    names: set[str] = set()
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) if not all(map(_says_nothing, node.body)):
+                names.add(name)
+            case ast.ClassDef(name):
+                names.add(name)
+            case ast.Assign(targets):
+                names.update(target.id for target in targets if isinstance(target, ast.Name))
+    return _Outline(0, bool(tree.body), frozenset(names))
+
+
+def _says_nothing(node: ast.stmt) -> bool:
+    match node:
+        case ast.Pass() | ast.Expr(ast.Constant()):
+            return True
+        case ast.Raise(ast.Name("NotImplementedError") | ast.Call(ast.Name("NotImplementedError"))):
+            return True
+    return False
+
+
+@_remembered
 def salvage(text: str) -> str:
     """Return the complete statements of a program amid prose or cut off, from an import or definition on."""
     lines = text.replace("\r\n", "\n").split("\n") if len(text) <= LONGEST_SALVAGED else []
@@ -62,45 +130,86 @@ def salvage(text: str) -> str:
 def _end_of_parsable(lines: list[str], start: int) -> int:
     """Return the end of the whole statements from ``start`` on that parse, or ``start`` if none do.
 
-    After a syntax error, they end before the last top-level line up to the error.
+    A sentence of prose inside a definition is blanked. Other errors end the statements behind a function that has
+    returned by then, else before the last top-level line up to the error.
     """
     end = len(lines)
-    for _ in range(_MOST_CUTS):
-        parsed = _parsed("\n".join(lines[start:end]))
-        if isinstance(parsed, ast.Module):
+    cuts = sentences = 0
+    while cuts < _MOST_CUTS:
+        if not (error_line := _outline("\n".join(lines[start:end])).error_line):
             return end
-        candidates = range(start, min(start + parsed, end))
+        broken = start + error_line - 1
+        if sentences < _MOST_SENTENCES and broken < end and _is_sentence(lines[broken]):
+            lines[broken] = ""
+            sentences += 1
+            continue
+        cuts += 1
+        if broken < end and _has_returned("\n".join(lines[start:broken])):
+            return broken
+        candidates = range(start, min(broken + 1, end))
         end = max((index for index in candidates if _TOP_LEVEL.match(lines[index])), default=start)
     return start
 
 
-def without_trials(source: str) -> str:
-    """Return a program with ``pass`` for the asserts and bare calls of its top level, on the same lines.
+def _is_sentence(line: str) -> bool:
+    sentence = _SENTENCE.fullmatch(line)
+    return sentence is not None and not keyword.iskeyword(sentence[1]) and sentence[1] not in ("print", "exec")
 
-    Text that is no program is returned as it is. A ``__main__`` block may stay: programs run as modules.
+
+def _has_returned(source: str) -> bool:
+    match parse(source):
+        case ast.Module([*_, ast.FunctionDef(body=[*_, ast.Return()])]):
+            return True
+    return False
+
+
+def indented(text: str) -> list[str]:
+    """Return the stretches of indented lines, as Markdown writes code without a fence."""
+    return [match.group() for match in _INDENTED.finditer(text)]
+
+
+def without_last_if_defined_before(source: str, name: str) -> str:
+    """Return a program without its last statement, if this defines a name once more."""
+    tree = parse(source)
+    if tree is not None and len(tree.body) > 1 and getattr(tree.body[-1], "name", "") == name:
+        before = "\n".join(source.split("\n")[: tree.body[-1].lineno - 1])
+        return before if name in definitions(before) else source
+    return source
+
+
+def without_trials(source: str, *, run: bool = False) -> str:
+    """Return a program without the trials of its top level, or with trials that may fail if they ``run``.
+
+    A trial is an assert, a bare expression, an annotation without a value, or ``raise SystemExit``: examples, calls of
+    the program's own tests, and words of prose that happen to be Python ("Done"; "Complexity: O(n)"). All lines keep
+    their number. Text that is no program is returned as it is. A ``__main__`` block may stay: programs run as modules.
     """
     tree, text = parse(source), source.encode()
+    if tree is None:
+        return source
     starts = [0, *itertools.accumulate(map(len, text.splitlines(keepends=True)))]
-    for node in reversed(tree.body if tree is not None else []):
-        match node:
-            case ast.Assert() | ast.Expr(ast.Call()):
-                start = starts[node.lineno - 1] + node.col_offset
-                end = starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
-                lines = len((text[start:end] + b"|").splitlines()) - 1
-                text = text[:start] + b"\n" * lines + b"pass" + text[end:]
+    for node, following in zip(reversed(tree.body), [None, *tree.body[:0:-1]], strict=False):
+        if not _is_trial(node):
+            continue
+        start = starts[node.lineno - 1] + node.col_offset
+        if run and not node.col_offset and (following is None or following.lineno > (node.end_lineno or 0)):
+            text = text[:start] + _SUPPRESS.encode() + text[start:]
+            continue
+        end = starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
+        lines = len((text[start:end] + b"|").splitlines()) - 1
+        text = text[:start] + b"\n" * lines + b"pass" + text[end:]
     return text.decode()
 
 
-def definitions(tree: ast.Module) -> set[str]:
-    """Return the names that the top level of a program binds to a function, a class or a value."""
-    names: set[str] = set()
-    for node in tree.body:
-        match node:
-            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
-                names.add(name)
-            case ast.Assign(targets):
-                names.update(target.id for target in targets if isinstance(target, ast.Name))
-    return names
+def _is_trial(node: ast.stmt) -> bool:
+    match node:
+        case ast.Expr(ast.Constant()):
+            return False
+        case ast.Assert() | ast.Expr() | ast.AnnAssign(value=None):
+            return True
+        case ast.Raise(ast.Name("SystemExit") | ast.Call(ast.Name("SystemExit"))):
+            return True
+    return False
 
 
 def completed(source: str, earlier: Sequence[str]) -> str:
@@ -114,6 +223,7 @@ def completed(source: str, earlier: Sequence[str]) -> str:
     return source
 
 
+@_remembered
 def _names(source: str) -> tuple[set[str], set[str]]:
     """Return the names that the top level of a program binds, and those of others that it uses."""
     if parse(source) is None:
@@ -133,7 +243,7 @@ def _names(source: str) -> tuple[set[str], set[str]]:
     return bound, used - bound - {*dir(builtins)}
 
 
-@functools.lru_cache(maxsize=4096)
+@_remembered
 def canonical(source: str) -> str:
     """Return a program without layout, comments and docstrings, and text that is no program as it is."""
     tree = parse(source)

@@ -24,6 +24,25 @@ GOOD = "def norm(a, b):\n    return (a * a + b * b) ** 0.5\n"
 DRAFT = "def norm(a, b):\n    return 0\n"
 HELPER = "import math\n\ndef square(x):\n    return x * x\n"
 PART = "def norm(a, b):\n    return math.sqrt(sum(map(square, (a, b))))\n"
+STUB = 'def norm(a, b):\n    """Length."""\n    pass\n'
+INDENTED, QUOTED = (re.sub("(?m)^(?=.)", prefix, GOOD) for prefix in ("    ", "> "))
+# Programs that are marked by something else than a fence that begins its line.
+MARKED = [
+    f"[PYTHON]\n{GOOD}[/PYTHON]",
+    f"{GOOD.rstrip()}[/PYTHON]\nIt works.",
+    f"[BEGIN]\n{GOOD}[DONE]",
+    f"{GOOD.rstrip()}[DONE]",
+    f"[BEGIN]\n{GOOD}[DONE]\nAnother task:\n[BEGIN]\nx = 1\n[DONE]",
+    f"Here:\n<code>\n{GOOD}</code>",
+    f"<answer>\n{GOOD}</answer>",
+    f"```\npython\n{GOOD}```",
+    f"```\nPython3\n{GOOD}```",
+    f"'''python\n{GOOD}'''",
+    f"> ```python\n{QUOTED}> ```\n",
+    f">```\n{QUOTED}>```",
+    INDENTED,
+    f"Here it is:\n\n{INDENTED}\nThat is all.",
+]
 CUT = 'def other(n):\n    """Some text that never'
 
 
@@ -118,7 +137,13 @@ PROGRAMS = [
     (f"1. Code:\n\n   ```python\n   {GOOD.replace(chr(10), chr(10) + '   ').rstrip()}\n   ```\n", GOOD),
     (GOOD.replace("\n", "\r\n"), GOOD),
     (f"```python\nx = 1\n```\n\n{GOOD}\nDone.", GOOD),
+    *((text, GOOD) for text in MARKED),
+    (f"{GOOD}    This returns the length.\n\nprint(norm(3, 4))\n", f"{GOOD}\nprint(norm(3, 4))\n"),  # prose in it
+    (f"{STUB}\n\n{DRAFT.replace('return', 'Now we add the squares:' + chr(10) + '    return')}", f"{STUB}\n{DRAFT}"),
+    (f"{GOOD}    }}\n", GOOD),  # behind its last return
+    (f"```python\n{GOOD}```\nIts signature:\n```python\n{STUB}```", GOOD),
     # Nothing to salvage: the function itself is cut off, or is not there.
+    (f"{STUB}\n\ndef norm(a, b):\n    return a +\n", None),
     ("def norm(a, b):\n    return (a * a +", None),
 ]
 # Of replies that end at their length limit.
@@ -126,6 +151,9 @@ CUT_OFF_PROGRAMS = [
     ("x = 1", None),
     (f"```python\n{GOOD}", GOOD),
     (f"```python\n{GOOD}```\nOr:\n```python\n{DRAFT}", GOOD),  # it may go on
+    (f"```python\n{GOOD}\n\nOr:\n```python\n{DRAFT}", GOOD),
+    (f"{GOOD}\nOr:\n\ndef norm(a, b):\n    return", GOOD),
+    (f"[PYTHON]\n{GOOD}[/PYTHON]\n[PYTHON]\n{DRAFT}", GOOD),
 ]
 ROWS = [orjson.loads(line) for line in Path(__file__).with_name("replies.jsonl").read_bytes().splitlines()]
 REPLIES = [

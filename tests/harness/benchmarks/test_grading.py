@@ -156,7 +156,28 @@ TRIALS = [
     "if __name__ == '__main__':\n    norm(int(input()))",
     "def main():\n    while True: pass\nmain()",
     "import time\ntime.sleep(60)",
+    # Prose that is Python, and ends of scripts.
+    "Done",
+    "Complexity: O(n)",
+    "Example.output, result",
+    "norm(x, y) == 3",
+    "[norm(n) for n in range(3)]",
+    "raise SystemExit(norm())",
+    "Done\ndef main():\n    while True: pass\nmain()",
 ]
+# What a program sets up stays also where a trial of it fails.
+SET_UP = """\
+import sys
+sys.setrecursionlimit(20_000)
+memo, known = {}, {}
+memo.update({0: 5.0})
+def register(function):
+    known[function.__name__] = function
+    return function
+@register
+def deep(n): return memo[n] if n in memo else deep(n - 1)
+def norm(a, b): return known["deep"](9_000)
+"""
 # Without these it is another program, so they are part of the answer.
 PARTS = ["import no_such_module", "n = int(input())", "for n in (1, 2): assert norm(n, n) == n", "while True: pass"]
 CODE = CodeTask("norm", "", "assert norm(3, 4) == 5.0\n", ())
@@ -164,7 +185,12 @@ CODE = CodeTask("norm", "", "assert norm(3, 4) == 5.0\n", ())
 
 @pytest.mark.parametrize(
     ("answers", "correct"),
-    [(PREPARED, True), ([NORM + trial for trial in TRIALS], True), ([NORM + part for part in PARTS], False)],
+    [
+        (PREPARED, True),
+        ([f"{word}\n\n{NORM}" for word in ("Python", "Solution")] + [NORM + trial for trial in TRIALS], True),
+        ([SET_UP, *(f"{SET_UP}{trial}\n" for trial in ("norm('a')", "assert deep(1) == 7", "Done", "O: n"))], True),
+        ([NORM + part for part in PARTS], False),
+    ],
 )
 async def test_a_program_counts_whole_or_without_what_tries_it_out(
     tools: Tools, answers: list[str], correct: bool
@@ -182,12 +208,13 @@ async def test_a_program_counts_whole_or_without_what_tries_it_out(
     [
         ("def f(): return 1; x = 2\nprint(\n  f()); y = 3; f()", "def f(): return 1; x = 2\n\npass; y = 3; pass"),
         ("s = 'é'; assert 0, 'é'\r\ndef f(): print(s)", "s = 'é'; pass\r\ndef f(): print(s)"),
-        ("'doc'\nx: f()\n[f(1)]\nif x:\n    f(2)", "'doc'\nx: f()\n[f(1)]\nif x:\n    f(2)"),
+        ("'doc'\nx: f()\n[f(1)]\nif x:\n    f(2)", "'doc'\npass\npass\nif x:\n    f(2)"),
         ("f(\nreturn", "f(\nreturn"),
     ],
 )
 def test_what_stays_without_trials_keeps_its_line(source: str, rest: str) -> None:
     assert without_trials(source) == rest
+    assert len(without_trials(source, run=True).splitlines()) == len(source.splitlines())
 
 
 def test_same_ignores_layout_comments_and_docstrings() -> None:
