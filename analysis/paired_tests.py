@@ -87,6 +87,9 @@ def holm(p_values: pd.Series) -> pd.Series:
 def detectable(differences: Array, trainings: float = 0.0, df: float | None = None) -> float:
     """Return the smallest true mean difference shown with 80 % power at two-sided 5 %, or infinity.
 
+    Items are taken to differ as often and as far as these do. A larger difference than that allows could still be
+    shown: where it is infinite, none at this rate.
+
     Args:
         differences: Of each item, shape (n,), in the unit of the result.
         trainings: What the spread between trainings adds to the squared standard error.
@@ -96,7 +99,7 @@ def detectable(differences: Array, trainings: float = 0.0, df: float | None = No
     df = n - 1 if df is None else df
     error = math.sqrt(np.mean(differences**2) / n + trainings)
     needed = _effect(df + 1) * math.sqrt(df + 1) * error if n > 1 else math.inf
-    # No mean can exceed the mean absolute difference.
+    # At this rate no mean can exceed the mean absolute difference.
     return needed if 0 < needed <= np.abs(differences).mean() else math.inf
 
 

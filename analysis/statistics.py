@@ -44,14 +44,22 @@ class Spread(NamedTuple):
     # Questions worth 100 and -100 points, and n, if all others are worth 0.
     counts: tuple[Any, Any, int] | None = None
     stretch: Number = 1.0  # factor on the interval, above 1 where it is for the difference from a published value
+    share_of: int = 0  # number of questions, if the value is a percentage of them or of what happens in them
 
     def ends(self, tail: float = TAIL) -> tuple[Number, Number]:
-        """Return the ends of the interval that misses with probability ``tail`` on either side."""
+        """Return the ends of the interval that misses with probability ``tail`` on either side.
+
+        That of a share stays between 0 and 100 %; it is Wilson's where questions are counted or no question moves it.
+        """
+        if self.share_of and (self.counts or not 0 < self.variance < math.inf):
+            low, high = wilson(round(self.value / _PERCENT * self.share_of), self.share_of, tail)
+            return _PERCENT * low, _PERCENT * high
         if self.counts:
             low, high = (_PERCENT * end for end in np.vectorize(paired)(*self.counts, tail))
             return self.value - self.stretch * (self.value - low), self.value + self.stretch * (high - self.value)
         reach = self.stretch * t_quantile(self.df, tail) * np.sqrt(self.variance)
-        return self.value - reach, self.value + reach
+        low, high = self.value - reach, self.value + reach
+        return (max(0.0, low), min(_PERCENT, high)) if self.share_of else (low, high)
 
     @property
     def p(self) -> float:
@@ -79,11 +87,11 @@ def t_quantile(df: Number, tail: float = TAIL) -> Number:
     return -stdtrit(df, tail)
 
 
-def wilson(correct: int, n: int) -> tuple[float, float]:
+def wilson(correct: int, n: int, tail: float = TAIL) -> tuple[float, float]:
     """Return the Wilson score interval of ``correct`` out of ``n``."""
     from scipy.stats import binomtest
 
-    interval = binomtest(correct, n).proportion_ci(CONFIDENCE, method="wilson")
+    interval = binomtest(correct, n).proportion_ci(1 - 2 * tail, method="wilson")
     return float(interval.low), float(interval.high)
 
 
@@ -157,7 +165,12 @@ class Jackknife:
         return values
 
     def spread(
-        self, values: Array, *, are_points: bool = False, published: Mapping[Hashable, int] | None = None
+        self,
+        values: Array,
+        *,
+        are_points: bool = False,
+        is_share: bool = False,
+        published: Mapping[Hashable, int] | None = None,
     ) -> Spread:
         """Return a value with its jackknife variance and degrees of freedom, for each sample of ``values``.
 
@@ -169,6 +182,7 @@ class Jackknife:
             values: As :meth:`ratio` gives them, or computed of such.
             are_points: Whether they are points of accuracy; where a question is worth 100, 0 or -100 of them, the
                 exact test is used.
+            is_share: Whether they are percentages of one test set, or of what happens in it.
             published: Sample sizes of the published value, as far as known: numbers of questions and of trainings. The
                 interval is then widened for the difference between this value and that one.
         """
@@ -196,6 +210,7 @@ class Jackknife:
             1 / (parts**2 / degrees).sum(axis=-1),
             self._discordant_counts(value, moves, squares) if are_points else None,
             np.sqrt(1 + (parts * counts / sizes).sum(axis=-1)) if published else 1.0,
+            int(counts[self._are_questions].min()) if is_share else 0,
         )
 
     def _discordant_counts(self, value: Array, moves: Array, squares: Array) -> tuple[Any, Any, int] | None:

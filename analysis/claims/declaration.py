@@ -47,6 +47,7 @@ class Claim:
     tolerance: float | Literal["rounding"] = 0.0  # how far its tables may be from it; as rounding of the inputs allows
     # What a run must show; a single value where nothing is sampled; None for arithmetic of the paper.
     holds: Region | Mapping[Any, Region] | None = Region(low=0)
+    is_share: bool = False  # a percentage of questions or of what happens in them, between 0 and 100
     implied: bool = False  # an inference of ours or a second reading, which no sentence of the paper says
     primary: bool = False  # an endpoint of the plan of analysis (docs/analysis-plan.md); all others are secondary
 

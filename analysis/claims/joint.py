@@ -82,7 +82,7 @@ def end(spread: Joint | Spread, is_high: bool, tail: float) -> End:
     if isinstance(spread, Joint):
         return spread.end(is_high, tail)
     infinite = math.inf if is_high else -math.inf
-    if spread.counts:
+    if spread.counts or spread.share_of:
         return End(spread.ends(tail)[is_high])
     is_known = (spread.variance > 0) & (spread.variance < math.inf)
     return End(np.where(is_known, spread.ends(tail)[is_high], infinite)[()])

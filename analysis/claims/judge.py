@@ -21,22 +21,26 @@ from analysis.statistics import TAIL, Spread
 #: Whether the paper's own numbers support a statement.
 CONSISTENT, PARTLY, INCONSISTENT, NOT_CHECKABLE = "consistent", "partly", "inconsistent", "not checkable"
 NOT_RUN, FAILS, UNDECIDED, NO_RESULT, HOLDS = "not run", "does not hold", "undecided", "no result of a run", "holds"
+BY_CONSTRUCTION = "by construction"
 #: What a run shows of a part, and what that says of the paper; of a claim, the first that any of its parts has, of
-#: those that do not hold only where they would not after Bonferroni's correction over the parts.
+#: those that do not hold only where they would not after Bonferroni's correction over the parts. What no run could show
+#: otherwise has a word of its own and is in no count.
 VERDICTS = {
     NOT_RUN: "not run",
     FAILS: "contradicted",
     UNDECIDED: "undecided",
     NO_RESULT: "about the paper only",
     HOLDS: "reproduced",
+    BY_CONSTRUCTION: "true by construction",
 }
 #: The columns of ``claims.csv``; ``paper_verdict`` and ``outcome`` are of a part, ``claim_paper_verdict`` and
 #: ``verdict`` of the whole claim.
 COLUMNS = (
     *("claim", "part", "section", "place", "says", "unit", "published", "published_low", "published_high", "stated"),
-    *("tolerance", "paper_verdict", "claim_paper_verdict", "holds", "measured", "low", "high", "measured_all_calls"),
-    *("agrees_with_published", "calibrated", "outcome", "missing", "reason", "verdict", "simulated", "note", "cells"),
-    *("implied", "primary", "stands", "chance", "run_id", "seeds", "config_hash", "code", "data_checksum", "backbones"),
+    *("tolerance", "paper_verdict", "claim_paper_verdict", "holds", "measured", "low", "high", "confidence"),
+    *("measured_all_calls", "agrees_with_published", "calibrated", "outcome", "missing", "reason", "verdict"),
+    *("simulated", "note", "cells", "implied", "primary", "stands", "chance", "run_id", "seeds", "config_hash"),
+    *("code", "data_checksum", "backbones"),
 )
 #: One part of a claim, judged: those of the columns in which there is something to say.
 Part: TypeAlias = dict[str, Any]
@@ -98,13 +102,12 @@ def _judge(claim: Claim, run: Run, known: Measurements, tail: float) -> list[Par
         elif not run.cells:
             part |= {"holds": str(region), "outcome": NOT_RUN, "missing": ("any cell",)}
         else:
-            part |= {"holds": str(region), **_in_run(claim, arguments, region, known, printed, len(combinations))}
+            in_run = _in_run(claim, arguments, region, known, printed, tail, len(combinations))
+            part |= {"holds": str(region), **in_run}
         parts.append(part)
     in_paper = {part["paper_verdict"] for part in parts}
     outcomes = {part.get("jointly", part["outcome"]) for part in parts}
     outcome = next(outcome for outcome in VERDICTS if outcome in outcomes)
-    if claim.primary and _is_measured(parts):
-        outcome = outcome_of([part["evidence"] for part in parts], tail)
     # Simulated backbones say nothing of the paper.
     is_simulated = run.simulated and outcome in (FAILS, UNDECIDED, HOLDS)
     whole = {
@@ -146,9 +149,15 @@ def _in_paper(claim: Claim, arguments: Sequence[Any], region: Region | None) -> 
 
 
 def _in_run(
-    claim: Claim, arguments: tuple[Any, ...], region: Region, known: Measurements, printed: float | None, parts: int
+    claim: Claim,
+    arguments: tuple[Any, ...],
+    region: Region,
+    known: Measurements,
+    printed: float | None,
+    tail: float,
+    parts: int,
 ) -> Part:
-    """Return what a run says of a part: value, interval, outcome, and the cells behind it."""
+    """Return what a run says of a part: value, the interval that decides it, outcome, and the cells behind it."""
     n = Measured(known)
     value = _number(claim.quantity(n, *arguments))
     if n.missing:
@@ -161,18 +170,19 @@ def _in_run(
         part["measured_all_calls"] = _number(claim.quantity(Measured(known, all_calls=True), *arguments))
     # Nothing that is sampled could be required to have a single value.
     if region.low == region.high:
-        return part | {"outcome": HOLDS if value in region else FAILS}
+        return part | {"outcome": BY_CONSTRUCTION if value in region else FAILS}
     if not n.of_items:
         return part | {"outcome": UNDECIDED, "reason": "no interval: from a log or a timing job, not from questions"}
     jackknife = n.jackknife
     sampled = claim.quantity(Measured(known, jackknife), *arguments)
-    spread = partial(jackknife.spread, are_points=True)
+    spread = partial(jackknife.spread, are_points=True, is_share=claim.is_share)
     joint = spreads(sampled, spread)
-    low, high = interval(joint)
+    low, high = interval(joint, tail)
     if math.isinf(low.at) and math.isinf(high.at):
         return part | {"outcome": UNDECIDED, "reason": "no interval: no question moves the value"}
-    outcome, jointly = (decide(region, *interval(joint, tail)) for tail in (TAIL, TAIL / parts))
-    part |= {"low": low.at, "high": high.at, "outcome": outcome, "evidence": (region, joint)}
+    outcome, jointly = decide(region, low, high), decide(region, *interval(joint, tail / parts))
+    part |= {"low": low.at, "high": high.at, "confidence": round(100 * (1 - 2 * tail), 2), "outcome": outcome}
+    part["evidence"] = region, joint
     words = _deciding(region, outcome, low, high)
     if outcome == FAILS != jointly:
         part["jointly"] = UNDECIDED

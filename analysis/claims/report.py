@@ -11,6 +11,7 @@ import pandas as pd
 
 from analysis.claims.declaration import ROUNDING, Claim
 from analysis.claims.judge import (
+    BY_CONSTRUCTION,
     COLUMNS,
     CONSISTENT,
     INCONSISTENT,
@@ -27,11 +28,13 @@ from analysis.claims.statements import CLAIMS
 from analysis.notes import settings
 from analysis.provenance import provenance
 from analysis.source import Source
+from analysis.statistics import CONFIDENCE
 from analysis.table import DAGGER, NOT_RUN, Exhibit, csv, grid, number, provenance_text
 from analysis.table import md_escape as escape
 from analysis.timings import read_timings
 
 _NUMBERS = ["published", "published_low", "published_high", "stated", "measured", "low", "high", "measured_all_calls"]
+_USUAL = 100 * CONFIDENCE
 # More parts than these are summed up, and only those are shown that are not as the rest.
 _SHOWN_PARTS = 6
 # In units of the last digit: what rounding leaves open is shown from here.
@@ -45,11 +48,12 @@ _PAPER_NOTE = (
     "checkable: the paper prints no number for it."
 )
 _RUN_NOTE = (
-    "Measured: mean over seeds and questions with its 95 % interval; costs are of a test question. Where the best of "
+    "Measured: mean over seeds and questions with the interval that decides, of 95 % unless another is named; costs "
+    "are of a test question. Where the best of "
     "several rows is asked for, the interval holds for all of them jointly, and the row that decides is named. "
     "Reproduced: the whole interval is where the claim says. Contradicted: the whole interval is elsewhere, of several "
     "parts that of one after correction for their number. Undecided: it touches the border, or there is none. Not run: "
-    "a cell is missing."
+    "a cell is missing. True by construction: no run could show otherwise, and it is in no count."
 )
 _VALUE_NOTE = (
     "Where the paper names a value, a run must show its direction; whether the value agrees, as that of another sample "
@@ -60,8 +64,8 @@ _PLAN_NOTE = (
     "Primary endpoints stand first and are decided with a risk of 5 % for all of them together, the five of them by "
     "intervals of 99 %. All others are secondary: where a verdict does not stand after correction for their number (a "
     "false discovery rate of 5 %), that is said. Chance: how probable it is that a run of this size, with its "
-    "questions and seeds, reproduces the claim if the paper is exactly true; what is undecided with a chance below "
-    f"{100 * HOPELESS:.0f} % could not be decided here (docs/analysis-plan.md)."
+    "questions and seeds, reproduces the claim if the paper is exactly true; below "
+    f"{100 * HOPELESS:.0f} % that is said of what is undecided (docs/analysis-plan.md)."
 )
 _PRIMARY = "Primary endpoints"
 _FITTED = (
@@ -81,6 +85,7 @@ class ClaimsReport(Exhibit):
     def summary(self) -> tuple[str, str]:
         """Return two sentences, on the paper and on this run, with the number of claims by verdict."""
         wholes = [parts[0] for parts in self.judged]
+        counted = _counted(whole["verdict"] for whole in wholes if whole["claim_outcome"] != BY_CONSTRUCTION)
         shown = _counted(whole["claim_outcome"] for whole in wholes if whole["verdict"] == "simulated") or "none"
         simulated = f" The simulated ones: {shown}." if self.simulated else ""
         stands = [whole["stands"] for whole in wholes if "stands" in whole]
@@ -90,7 +95,7 @@ class ClaimsReport(Exhibit):
         return (
             f"In the paper: {_counted(whole['claim_paper_verdict'] for whole in wholes)}."
             + (f" Of those that its numbers contradict: {bases}." if against else ""),
-            f"In this run: {_counted(whole['verdict'] for whole in wholes)}.{simulated}{corrected}",
+            f"In this run: {counted}.{simulated}{corrected}",
         )
 
     @property
@@ -222,7 +227,7 @@ def _in_run(parts: Sequence[Part]) -> Iterator[str]:
             yield _label(part, parts) + _measured(part) + (f" ({part['outcome']})" if is_mixed else "")
     yield from dict.fromkeys(part["reason"] for part in parts if "reason" in part)
     if parts[0]["claim_outcome"] == UNDECIDED and parts[0].get("chance", 1.0) < HOPELESS:
-        yield "could not be decided here"
+        yield "little chance of being reproduced even if true"
     if not parts[0].get("stands", True):
         yield "does not stand after correction for the secondary statements"
     missing = dict.fromkeys(what for part in parts for what in part.get("missing", ()))
@@ -237,6 +242,8 @@ def _measured(part: Part) -> str:
     digits = _DIGITS.get(part["unit"], 2)
     ends = (part["low"], part["high"]) if "low" in part else ()
     text = _amount(part, part["measured"], ends, digits, DAGGER if part.get("calibrated") else "")
+    if part.get("confidence", _USUAL) != _USUAL:
+        text += f" ({part['confidence']:g} %)"
     if "agrees_with_published" in part and "stated" in part:
         text += f", {part['stated']:.6g} {'agrees' if part['agrees_with_published'] else 'differs'}"
     counted = number(part["measured"], digits)

@@ -154,8 +154,8 @@ def _legend(results: Results, frame: pd.DataFrame, name: str) -> Iterator[str]:
     if len(shown):
         ranges = "; ".join(f"{title} {shown[key]}" for key, title in results.benchmarks.items() if key in shown)
         yield (
-            "Smallest true difference, in points, that these questions show with 80 % power at an unadjusted 5 %, by "
-            f"row (the CSV has each): {ranges}. {_after_holm(rows)}"
+            "Smallest true difference, in points, that these questions show with 80 % power at an unadjusted 5 %, at "
+            f"the rate at which the rows differ here, by row (the CSV has each): {ranges}. {_after_holm(rows)}"
         )
     if rows["n"].isna().any():
         yield f"{NOT_RUN}: not both were run."
@@ -176,6 +176,6 @@ def _after_holm(rows: pd.DataFrame) -> str:
 
 def _range(points: pd.Series) -> str:
     finite = points[np.isfinite(points)]
-    few = f"none at all for {len(points) - len(finite)} of {len(points)} rows"
+    few = f"none for {len(points) - len(finite)} of {len(points)} rows"
     limits = f"{finite.min():.1f}–{finite.max():.1f}" if len(finite) else ""
     return ", ".join(part for part in (limits, few if len(finite) < len(points) else "") if part)

@@ -145,13 +145,13 @@ def _power(detectable: pd.Series) -> Iterator[str]:
     if len(finite):
         limits = dict.fromkeys(f"{end:.1f}" for end in (finite.min(), finite.max()))
         yield (
-            f"The smallest difference that so many questions show with 80 % power: {' to '.join(limits)} points, by "
-            "row and benchmark (the CSV has each)."
+            "The smallest difference that so many questions show with 80 % power, at the rate at which these verdicts "
+            f"differ: {' to '.join(limits)} points, by row and benchmark (the CSV has each)."
         )
     if len(finite) < len(detectable):
         yield (
-            f"In {len(detectable) - len(finite)} of {len(detectable)} comparisons too few questions had different "
-            "verdicts to show any difference."
+            f"In {len(detectable) - len(finite)} of {len(detectable)} comparisons the verdicts differ on so few "
+            "questions that at this rate no difference would be shown."
         )
 
 

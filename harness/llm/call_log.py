@@ -28,6 +28,7 @@ from harness.files import writing
 from harness.llm.request import Message, Reply, Request
 
 CALL_LOG = "calls.sqlite"
+ATTEMPT_LOG = "attempts.jsonl"
 # Numbers stand before texts, so that sums leave most of the file unread. Uncounted replies are unusable ones that were
 # paid for, whose tokens only budgets count. Requests are compressed by a dictionary, those of the first commit: most of
 # their text is the same; in bundles, and in logs of earlier versions, which have none, they are text.
@@ -80,6 +81,7 @@ class CallLogReader(Closing):
         if not path.exists():
             raise UserError(f"{path} is missing; remove {path.with_name('run.json')} and run its cell again")
         with self._one_line():
+            _refuse_emptied(path)
             if path.stat().st_size:
                 self._database = connect(path, writes=False)
             else:
@@ -140,6 +142,13 @@ class CallLogReader(Closing):
         )
 
 
+def _refuse_emptied(path: Path) -> None:
+    """Raise ValueError if a log is empty beside attempts, which are made only once its tables are on the disk."""
+    attempts = path.with_name(ATTEMPT_LOG)
+    if path.exists() and not path.stat().st_size and attempts.exists() and attempts.stat().st_size:
+        raise ValueError(f"it is empty, and {attempts.name} has attempts at calls")
+
+
 def _checksum(key: str, *reply: Any) -> int:
     return zlib.crc32(orjson.dumps([key, *reply]))
 
@@ -177,6 +186,7 @@ class CallLog(CallLogReader):
         self._committing = asyncio.Lock()
         with ExitStack() as opened, self._one_line():
             opened.enter_context(_lock(path.with_suffix(".lock")))
+            _refuse_emptied(path)
             self._database = connect(path, writes=True)
             opened.callback(self._close_database)
             # Creating and deleting a journal for each commit takes ten times as long.

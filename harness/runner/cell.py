@@ -18,7 +18,7 @@ from harness.agents.runtime import Runtime
 from harness.errors import StoppedError
 from harness.files import digest, write_atomically
 from harness.fingerprint import code_of
-from harness.llm.call_log import AttemptLog, CallLog
+from harness.llm.call_log import ATTEMPT_LOG, AttemptLog, CallLog
 from harness.llm.client import note_served
 from harness.llm.request import Served
 from harness.runner import config_hash, layout
@@ -53,7 +53,7 @@ async def run(plan: Plan) -> dict[str, Any]:
 async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
     started, clock = time.time(), time.perf_counter()
     async with AsyncExitStack() as stack:
-        attempts = stack.enter_context(AttemptLog(plan.folder / "attempts.jsonl"))
+        attempts = stack.enter_context(AttemptLog(plan.folder / ATTEMPT_LOG))
         runtime, served = await open_runtime(plan, log, attempts, stack)
         if not plan.preset.recorded:
             note_served(plan.folder, served.values(), runtime.embeddings.encoder.identity)

@@ -26,7 +26,7 @@ from harness.benchmarks.items import Item
 from harness.database import Cache
 from harness.errors import UserError
 from harness.files import write_atomically
-from harness.llm.call_log import AttemptLog, CallLog
+from harness.llm.call_log import ATTEMPT_LOG, AttemptLog, CallLog
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Reply, Request
@@ -63,7 +63,7 @@ async def run(plan: Plan) -> dict[str, Any]:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="gmr-timing-")))
         servers, engine = await stack.enter_async_context(servers_of(plan))
         log = stack.enter_context(CallLog(folder / layout.CALL_LOG))
-        attempts = stack.enter_context(AttemptLog(folder / "attempts.jsonl"))
+        attempts = stack.enter_context(AttemptLog(folder / ATTEMPT_LOG))
         cache = stack.enter_context(Cache(folder / "cache.sqlite"))
         client = AskingAlways(servers, log, attempts, spending=spending_of(plan))
         runtime, served = await runtime_of(plan, client, servers, Sandbox(), cache, stack)

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import spearmanr, t
+from statsmodels.stats.proportion import proportion_confint
 
 from analysis import statistics, traces
 from analysis.claims.declaration import Region, claim
 from analysis.claims.joint import End
-from analysis.claims.judge import FAILS, HOLDS, NOT_RUN, UNDECIDED, Part, decide, judge
+from analysis.claims.judge import BY_CONSTRUCTION, FAILS, HOLDS, NOT_RUN, UNDECIDED, Part, decide, judge
 from analysis.claims.measured import Run, seeds_of
 from analysis.claims.numbers import GMR, LARGE, MASROUTER, PAPER, ROWS, SINGLE_CALLS, Numbers, Value
 from analysis.claims.statements import CLAIMS
@@ -281,7 +282,7 @@ def test_training_logs(write_cell: Any, make: Any) -> None:
     for measure, value in expected.items():
         found = part(asked(measure), cells, TWO)
         assert (found["measured"], found["outcome"], "low" in found) == (pytest.approx(value), UNDECIDED, False)
-    for holds, outcome in ((Region(4.5, 4.5), HOLDS), (Region(5, 5), FAILS)):
+    for holds, outcome in ((Region(4.5, 4.5), BY_CONSTRUCTION), (Region(5, 5), FAILS)):
         assert part(asked("training_depth"), cells, TWO, holds=holds)["outcome"] == outcome
     never_asked = make(benchmark="math", updates=[two])
     cases: list[tuple[Quantity, Path]] = [
@@ -330,7 +331,23 @@ def test_without_any_spread_nothing_is_decided(write_cell: Any) -> None:
         assert (cost["outcome"], cost["reason"]) == (UNDECIDED, "no interval: no question moves the value")
         # What is not sampled needs no spread.
         (roles,) = judge([BY_KEY["role_count"]], run_of(cells))[0]
-        assert (roles["outcome"], roles["measured"]) == (HOLDS, len(catalogue()))
+        assert (roles["verdict"], roles["measured"]) == ("true by construction", len(catalogue()))
+
+
+def test_an_interval_of_a_share_ends_at_0_and_100_percent(make: Any) -> None:
+    """Wilson's of one seed and at either end, otherwise of t."""
+    for long, total in ((0, 40), (1, 40), (40, 40), (39, 40)):
+        cells = [make(benchmark="mbpp", depth=[6] * long + [2] * (total - long), correct=first(9, total))]
+        share = part(asked("six_steps"), cells, is_share=True)
+        low, high = proportion_confint(long, total, method="wilson")
+        assert (share["measured"], share["low"], share["high"]) == pytest.approx(
+            (100 * long / total, 100 * low, 100 * high)
+        )
+        assert share["outcome"] == (HOLDS if long else UNDECIDED)
+    depths = [6, 2, *[2] * 8], [2, 6, *[2] * 8]
+    cells = [make(seed=seed, benchmark="mbpp", depth=of, correct=first(9, 10)) for seed, of in enumerate(depths)]
+    share = part(asked("six_steps"), cells, TWO, is_share=True)
+    assert 0 == share["low"] < share["measured"] == 10 < share["high"] < 100
 
 
 def test_regions() -> None:

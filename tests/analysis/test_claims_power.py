@@ -191,7 +191,14 @@ def test_primary_endpoints_share_a_risk_of_five_percent() -> None:
     alone, run = leads({"gmr": (6, 0)}, primary=["gmr"])
     assert judge(alone, run)[0][0]["claim_outcome"] == HOLDS
     both, run = leads({"gmr": (6, 0), "full_history": (9, 0), "cot": (6, 0)}, primary=["gmr", "full_history"])
-    assert [parts[0]["claim_outcome"] for parts in judge(both, run)] == [UNDECIDED, HOLDS, HOLDS]
+    judged = [parts[0] for parts in judge(both, run)]
+    assert (
+        [part["outcome"] for part in judged] == [part["claim_outcome"] for part in judged] == [UNDECIDED, HOLDS, HOLDS]
+    )
+    # What is printed is the interval that decides.
+    assert [part["confidence"] for part in judged] == [97.5, 97.5, 95]
+    for part, wins, tail in zip(judged, (6, 9, 6), (TAIL / 2, TAIL / 2, TAIL), strict=True):
+        assert (part["low"], part["high"]) == pytest.approx([100 * end for end in paired(wins, 0, 200, tail)])
     assert paired(6, 0, 200)[0] > 0 > paired(6, 0, 200, TAIL / 2)[0]
 
 

@@ -97,7 +97,7 @@ def _most_at_six(n: Numbers, benchmark: str) -> Value:
     return 100 * (n.of("depth", GMR, benchmark) - 1) / 5
 
 
-@_ablation(unit="%", holds=Region(high=50), published=_most_at_six, over=[GSM_AND_HUMANEVAL])
+@_ablation(unit="%", is_share=True, holds=Region(high=50), published=_most_at_six, over=[GSM_AND_HUMANEVAL])
 def most_questions_end_early(n: Numbers, benchmark: str) -> Value:
     """Most questions are solved before the depth limit, so that fewer than half run to six steps.
 

@@ -126,7 +126,7 @@ def _retrieved(n: Numbers, benchmark: str) -> list[Value]:
     return [n.of(f"retrieved_{step}", GMR, benchmark) for step in range(1, 6)]
 
 
-@_gates(place="optimization; appendix on gates")
+@_gates(place="optimization; appendix on gates", is_share=True)
 def write_gate_is_no_constant(n: Numbers, benchmark: str) -> Value:
     """The write gate neither stores every step nor none.
 
@@ -136,7 +136,7 @@ def write_gate_is_no_constant(n: Numbers, benchmark: str) -> Value:
     return least(rate, 100 - rate)
 
 
-@_gates(place="optimization; appendix on gates")
+@_gates(place="optimization; appendix on gates", is_share=True)
 def retrieval_gate_is_no_constant(n: Numbers, benchmark: str) -> Value:
     """At no step does the retrieval gate show every record or none."""
     shares = _retrieved(n, benchmark)

@@ -163,7 +163,7 @@ def most_accurate_of_three(n: Numbers, benchmark: str) -> Value:
     return least(n.lead(GMR, MASROUTER, benchmark), n.lead(GMR, PUPPETEER, benchmark))
 
 
-@_points(unit="%", holds=Region(high=50), over=[_BENCHMARKS])
+@_points(unit="%", is_share=True, holds=Region(high=50), over=[_BENCHMARKS])
 def not_by_the_largest_alone(n: Numbers, benchmark: str) -> Value:
     """GMR does not owe its lead to the largest model alone: fewer than half of its calls go there.
 

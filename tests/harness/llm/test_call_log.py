@@ -93,6 +93,23 @@ def test_a_damaged_log_is_one_line_that_names_it_and_the_cure(
         log.get(request("a").key)
 
 
+@pytest.mark.parametrize("kind", [CallLog, CallLogReader])
+def test_an_emptied_log_beside_attempts_is_no_new_one(kind: type[CallLogReader], tmp_path: Path) -> None:
+    """A log has tables before the first attempt; without attempts, an empty file is one that was just begun."""
+    path, attempts = tmp_path / "calls.sqlite", tmp_path / "attempts.jsonl"
+    path.touch()
+    attempts.touch()
+    with kind(path) as log:
+        assert log.paid() == []
+    path.write_bytes(b"")
+    attempts.write_text("{}\n")
+    with pytest.raises(UserError, match=r"^[^\n]*calls\.sqlite is damaged \(it is empty.*move it away[^\n]*$"):
+        kind(path)
+    path.unlink()
+    with CallLog(path) as log:
+        assert len(log) == 0
+
+
 def test_a_reply_that_was_changed_and_a_key_that_is_none_are_told(tmp_path: Path) -> None:
     path = tmp_path / "calls.sqlite"
     fill(path, "ab")
