@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from dataclasses import replace
+from typing import get_args
 
 import openai
 from pydantic import PositiveFloat, PositiveInt
@@ -14,8 +16,10 @@ from harness.errors import UserError
 from harness.files import Declaration
 from harness.llm import endpoints
 from harness.llm.backbones import Backbone
-from harness.llm.request import GREEDY, Message, Reply, Request
-from harness.llm.servers import TRIES, MalformedReplyError, Server, with_cause
+from harness.llm.completion import MalformedReplyError
+from harness.llm.endpoints import Endpoint, Omitted
+from harness.llm.request import EXTENDED, GREEDY, Message, Reply, Request
+from harness.llm.servers import REFUSES_ALL, TRIES, Server, with_cause
 
 # What every method's calls have: a system message, sampling, and a seed as large as any that is sent.
 _PROMPT = (Message("system", "You are a helpful assistant."), Message("user", "Count from one to ninety in words."))
@@ -31,6 +35,8 @@ _WORDS = ("river", "stone", "seven", "green", "table", "north", "cloud", "paper"
 _LENGTH = 600
 # A server that reads one prompt faster than this is given several at once, as a single one does not fill it.
 _QUICK_S = 1.0
+# Beginning of a reply whose thinking a server leaves in the text; others cut it out and leave the text empty.
+_THINKS = re.compile(r"\s*<\|?(think|thinking|reasoning|channel)\b")
 # Changes greedy text within a few tokens, where a server takes notice of it.
 _PENALTY = 2.0
 
@@ -61,19 +67,34 @@ async def complete(backbone: Backbone, server: Server, request: Request) -> Repl
         return await server.complete(request, within_s=min(server.endpoint.timeout_s, _LIMIT_S), tries=TRIES)
     except MalformedReplyError as error:
         raise UserError(f"{server} answers with {error}; {error.cure or 'see its log'}") from error
-    except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-        raise UserError(
-            f"{server} refuses a short completion ({error}); calls have a system message, a seed and "
-            f"{', '.join(backbone.sampling._fields)}: where its chat template takes no system message, add "
-            f"`system: merge` to the entry of {backbone.key}; where it refuses a parameter, set `extended: false` in "
-            f"{endpoints.endpoints_file()}"
-        ) from error
-    except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
-        raise server.unreachable(error) from error
     except openai.APIError as error:
-        raise UserError(
-            f"{server} lists its models and completes no text ({with_cause(error)}); see its log"
-        ) from error
+        status = error.status_code if isinstance(error, openai.APIStatusError) else None
+        if status in REFUSES_ALL:
+            raise server.unreachable(error) from error
+        if status not in (400, 422):
+            what = f"{server} lists its models and completes no text ({with_cause(error)})"
+            raise UserError(f"{what}; see its log") from error
+        refusal = f"{server} refuses a short completion ({error})"
+        raise UserError(f"{refusal}; {_cure(backbone, server.endpoint, str(error))}") from error
+
+
+def _cure(backbone: Backbone, endpoint: Endpoint, refusal: str) -> str:
+    """Return what an entry can say to a server that refuses a request, by the parameters that the refusal names."""
+    named = set(re.findall(r"\w+", refusal))
+    fields = []
+    if "max_completion_tokens" in named and not endpoint.max_completion_tokens:
+        fields.append("`max_completion_tokens: true`")
+    if omit := [name for name in get_args(Omitted) if name in named and name not in endpoint.omit]:
+        fields.append(f"`omit: [{', '.join([*endpoint.omit, *omit])}]`")
+    if endpoint.extended and named.intersection(EXTENDED):
+        fields.append("`extended: false`")
+    if fields:
+        return f"set {' and '.join(fields)} in {endpoints.endpoints_file()}"
+    return (
+        f"where its chat template takes no system message, add `system: merge` to the entry of {backbone.key}; where "
+        "it refuses a parameter, `extended`, `omit` and `max_completion_tokens` in config/endpoints.yaml say how to "
+        "leave it out"
+    )
 
 
 async def measure(backbone: Backbone, server: Server) -> tuple[Speed, list[str]]:
@@ -109,6 +130,12 @@ async def measure(backbone: Backbone, server: Server) -> tuple[Speed, list[str]]
         lacks.append(
             f"writes {backbone.max_tokens} tokens in {longest_s:.0f} s with {at_once} requests at once, and an attempt "
             f"ends after {place.timeout_s:g} s: lower max_in_flight or the backbone's max_tokens, or raise timeout_s"
+        )
+    if first.finish_reason == "length" and (not first.text.strip() or _THINKS.match(first.text)):
+        lacks.append(
+            f"thinks before it answers: of {first.completion_tokens} tokens none was answer. A call has max_tokens "
+            f"{backbone.max_tokens} for both, is charged for both, and counts as truncated where thinking takes all: "
+            f"give the entry of {backbone.key} room (max_tokens: 16384), or switch thinking off (docs/own-models.md)"
         )
     length = min(len(first.text), len(replies[0].text))
     if has_penalty and length and first.text[:length] == replies[0].text[:length]:

@@ -6,18 +6,23 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from harness.errors import UserError, check_names
-from harness.files import Declaration, Word, read
+from harness.files import Declaration, Distinct, Word, read
 from harness.llm.backbones import Price
+from harness.llm.request import EXTENDED
 
 SIMULATED_URL = "GMR_SIMULATED_URL"
 ENDPOINTS = "GMR_ENDPOINTS"
 _SIMULATED_IN_FLIGHT = 256
-_URL = r"^https?://[^\s/:]+(:[0-9]{1,5})?(/\S*)?$"
+# Hosts are names, or addresses of both versions.
+_URL = r"(?i)^https?://(\[[0-9a-f:.]+\]|[^\s/:\[\]]+)(:[0-9]{1,5})?(/\S*)?$"
+
+# Parameters that some servers refuse; all others are of the request, and without them a reply would answer another one.
+Omitted = Literal["temperature", "top_p", "seed", "n", "frequency_penalty", "presence_penalty"]
 
 
 class Endpoint(Declaration):
@@ -29,6 +34,8 @@ class Endpoint(Declaration):
     timeout_s: PositiveFloat = 600.0
     served_name: Word | None = None
     extended: bool = True
+    omit: Distinct[Omitted] = ()
+    max_completion_tokens: bool = False
     price: Price | None = None
     currency: Word | None = None
 
@@ -56,7 +63,21 @@ class Endpoint(Declaration):
         key = os.environ.get(self.key_env)
         if not key:
             raise UserError(f"endpoint {self.url} needs an API key: set the environment variable {self.key_env}")
+        if odd := re.search("[^!-~]", key):
+            what = f"the API key in the environment variable {self.key_env} has the character {odd[0]!r}"
+            raise UserError(f"{what} (number {odd.start() + 1} of {len(key)}), which no key has; set it again without")
         return key
+
+    @property
+    def not_sent(self) -> tuple[str, ...]:
+        """Return the parameters of a request that the server does not take, in words of the request."""
+        return (*self.omit, *(() if self.extended else EXTENDED[:3]))
+
+    def accepted(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the body of a request as the server takes it."""
+        unsent = {*self.omit, *(() if self.extended else EXTENDED)}
+        names = {"max_tokens": "max_completion_tokens"} if self.max_completion_tokens else {}
+        return {names.get(name, name): value for name, value in body.items() if name not in unsent}
 
 
 # Stands for a backbone that this process answers for.

@@ -16,6 +16,10 @@ Style = Literal["direct", "step_by_step", "complex"]
 Form = Literal["answer", "program", "letter"]
 # Owner of simulated models, and the beginning of their revisions and of the fingerprints of their replies.
 SIMULATED = "simulated"
+# Detail of a served model: the parameters that its server is not sent.
+NOT_SENT = "not_sent"
+# Parameters that servers of open weights take beyond OpenAI's; the last is llama.cpp's name for the one before.
+EXTENDED = ("top_k", "min_p", "repetition_penalty", "repeat_penalty")
 # Fields of a listing that are equal for all models, or tell a path on the server's host.
 _NO_DETAILS = frozenset({"id", "object", "created", "owned_by", "root"})
 
@@ -101,14 +105,12 @@ class Request:
         """Return the SHA-256 of the record, which identifies the call in every log."""
         return hashlib.sha256(self.record).hexdigest()
 
-    def body(self, *, extended: bool) -> dict[str, Any]:
-        """Return the body for ``chat/completions``, with no default left to the server; extended by vLLM's fields."""
+    def body(self) -> dict[str, Any]:
+        """Return the body for ``chat/completions``, with no default left to the server."""
         body = {name: getattr(self, name) for name in ("model", "temperature", "top_p", "max_tokens")}
         body |= {"messages": [message._asdict() for message in self.messages], "seed": self.draw, "n": 1}
         body |= {"frequency_penalty": 0, "presence_penalty": 0}
-        if extended:
-            body |= {"top_k": self.top_k, "min_p": 0, "repetition_penalty": self.repetition_penalty}
-            body["repeat_penalty"] = self.repetition_penalty  # llama.cpp's name for it; it takes no notice of the other
+        body |= dict(zip(EXTENDED, (self.top_k, 0, self.repetition_penalty, self.repetition_penalty), strict=True))
         if self.sent_metadata is not None:
             body["metadata"] = self.sent_metadata._asdict()
         if self.stop is not None:

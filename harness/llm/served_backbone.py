@@ -12,15 +12,17 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from email.utils import parsedate_to_datetime
 
 import openai
 from tenacity import AsyncRetrying, retry_if_exception, wait_exception, wait_exponential_jitter
 
 from harness.errors import UserError
 from harness.llm.call_log import AttemptLog
+from harness.llm.completion import MalformedReplyError
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Message, Reply, Request, Served
-from harness.llm.servers import MalformedReplyError, Server, http_client, with_cause
+from harness.llm.servers import REFUSES_ALL, Server, http_client, with_cause
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +42,6 @@ SILENCE_S = 30.0
 OUTAGE_S = 600.0
 # For one token of a busy server.
 _PROBE_S = 30.0
-_REFUSES_ALL = (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError)
 # Time-out at a proxy, conflict, too early, too many requests: not the fault of the request.
 _TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
 
@@ -78,7 +79,7 @@ class ServedBackbone:
                 return await self._attempt(request)
             except (openai.APIError, MalformedReplyError) as error:
                 if _is_transient(error):
-                    answers_others = self._replied_at > last and not isinstance(error, openai.RateLimitError)
+                    answers_others = self._replied_at > last and _status(error) != 429
                     failures += answers_others or isinstance(error, MalformedReplyError)
                     last = time.monotonic()
                     if await self._is_calls_fault(request, error, began):
@@ -94,9 +95,9 @@ class ServedBackbone:
         )
         try:
             return await retrying(attempt)
-        except _REFUSES_ALL as error:
-            raise self._server.unreachable(error) from error
         except (openai.APIError, MalformedReplyError) as error:
+            if _status(error) in REFUSES_ALL:
+                raise self._server.unreachable(error) from error
             return Reply.failed(request.model, str(error))
 
     async def close(self) -> None:
@@ -163,12 +164,24 @@ class ServedBackbone:
 
 
 def _retry_after(error: BaseException) -> float:
-    """Return the seconds of a server's Retry-After, at most a minute, or 0 without one."""
-    seconds = error.response.headers.get("retry-after", "") if isinstance(error, openai.APIStatusError) else ""
-    return min(float(seconds), 60.0) if seconds.isdecimal() else 0.0
+    """Return the seconds of a server's Retry-After, a number or a date, at most a minute; 0 without one."""
+    text = error.response.headers.get("retry-after", "") if isinstance(error, openai.APIStatusError) else ""
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(text).timestamp() - time.time()
+        except ValueError:
+            seconds = 0.0
+    # In this order also of a number that is none.
+    return min(max(0.0, seconds), 60.0)
+
+
+def _status(error: BaseException) -> int | None:
+    return error.status_code if isinstance(error, openai.APIStatusError) else None
 
 
 def _is_transient(error: BaseException) -> bool:
-    if isinstance(error, openai.APIStatusError):
-        return error.status_code >= 500 or error.status_code in _TRANSIENT_STATUS
+    if (status := _status(error)) is not None:
+        return status >= 500 or status in _TRANSIENT_STATUS
     return isinstance(error, (openai.APIConnectionError, MalformedReplyError))

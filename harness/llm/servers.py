@@ -1,13 +1,11 @@
-"""OpenAI-compatible server of a backbone: connection, served model, and validation of replies."""
+"""OpenAI-compatible server of a backbone: connection, requests, and the model that it serves."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import resource
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 from urllib.parse import urljoin
 
 import aiohttp
@@ -17,31 +15,20 @@ from openai.types import Model
 from openai.types.chat import ChatCompletion
 
 from harness.errors import UserError
+from harness.llm.completion import MalformedReplyError, base_name, is_file, parse, with_reason
 from harness.llm.endpoints import ENDPOINTS, Endpoint, endpoints_file
-from harness.llm.request import Reply, Request, Served, is_simulated
+from harness.llm.request import NOT_SENT, Reply, Request, Served, is_simulated
 
 # Of requests that no call waits for: the list of models, and the short completion of a health check.
 TRIES = 3
+# Statuses of a key that is refused (401, 403), and of a model or an address that is not known.
+REFUSES_ALL = (401, 403, 404)
 _CONNECT_S = 10.0
 _LISTING_S = 60.0
 _PROPERTIES_S = 10.0
 # Open files besides connections: tables, logs, pipes to workers.
 _OTHER_FILES = 256
 _ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-# Reasons of a complete generation; for others engines have words of their own, such as `abort`, or none.
-_FINISHED = ("stop", "length", "content_filter", "tool_calls")
-_REPORT_USAGE = "nothing can be charged without counts of tokens: let it report `usage`, or serve by another engine"
-# Tokens that no text accounts for, such as those of the system prompt of a chat template.
-_UNSEEN_TOKENS = 4096
-
-
-class MalformedReplyError(Exception):
-    """Response that is no completion of the request; the message may end up in a call log and names no host."""
-
-    def __init__(self, message: str, cure: str = "", tokens: tuple[int, int] | None = None) -> None:
-        super().__init__(message)
-        self.cure = cure  # for the server, if all its replies are likely to be so
-        self.tokens = tokens  # of prompt and completion, if the server may charge for them
 
 
 class Server:
@@ -74,15 +61,18 @@ class Server:
         client = self._client
         if within_s is not None:
             client = client.with_options(max_retries=tries - 1, timeout=within_s)
-        body = {**request.body(extended=self.endpoint.extended), "model": names[0]}
+        body = {**self.endpoint.accepted(request.body()), "model": names[0]}
         try:
             # As chat.completions.create, but without its walk through the declared type of every field, which takes a
             # fifth of the processor time of a call.
             completion = await client.post("/chat/completions", body=body, cast_to=ChatCompletion)
             self._refuse_unmarked(completion, request)
-            return _reply(completion, request, names)
+            return parse(completion, request, names)
         except (ValueError, RecursionError) as error:
             raise MalformedReplyError(f"not JSON: {error}") from error
+        except openai.APIStatusError as error:
+            error.args = (with_reason(error),)
+            raise
         except openai.APITimeoutError as error:
             # The libraries raise it for a refused connection, too.
             cause = error.__cause__ and error.__cause__.__cause__
@@ -98,6 +88,9 @@ class Server:
         name, url = self.endpoint.served_name or model, self.endpoint.url
         listed = await self._listed()
         if name not in listed:
+            files = [key for key in listed if is_file(key) and base_name(key) == base_name(name)]
+            name = files[0] if len(files) == 1 else name
+        if name not in listed:
             calls = "" if name == model else ", or what it calls this model, as served_name"
             what = f"{url} does not serve {name!r} (it serves {', '.join(listed) or 'nothing'})"
             start = f"start it with --served-model-name {name}"
@@ -108,13 +101,15 @@ class Server:
                 f"{url} serves the weights of {served.root} under the name {name}; start it with those of {model}"
                 f", or correct the entry of {self.backbone} in config/backbones.yaml or weights.yaml"
             )
-        if (template := await self._chat_template()) is not None:
-            digest = hashlib.sha256(template.encode()).hexdigest()
-            served = replace(served, details={**served.details, "chat_template": digest})
-        # A server with several names for one model may reply by any of them.
+        # A server with several names for one model may reply by any of them, or by what it was told to load.
         aliases = [key for key, entry in listed.items() if dict(entry).get("root") == served.root is not None]
-        self._names = (name, *aliases)
-        return served
+        self._names = (name, *aliases, *([served.root] if served.root else []))
+        details = dict(served.details)
+        if (template := await self._chat_template()) is not None:
+            details["chat_template"] = hashlib.sha256(template.encode()).hexdigest()
+        if self.endpoint.not_sent:
+            details[NOT_SENT] = ", ".join(self.endpoint.not_sent)
+        return replace(served, details=details)
 
     async def _chat_template(self) -> str | None:
         """Return the template that turns messages into a prompt, as llama.cpp reports it, or None.
@@ -131,9 +126,10 @@ class Server:
     def unreachable(self, error: BaseException) -> UserError:
         """Return the error for a server that refuses every request, or does not reply."""
         url, backbone = self.endpoint.url, self.backbone
-        if isinstance(error, (openai.AuthenticationError, openai.PermissionDeniedError)):
+        status = error.status_code if isinstance(error, openai.APIStatusError) else None
+        if status in (401, 403):
             return UserError(f"{url} refuses the API key of {backbone}; check the variable named by key_env")
-        if isinstance(error, openai.NotFoundError):
+        if status == 404:
             return UserError(f"{url} does not know what {backbone} asks for ({error}); check {endpoints_file()}")
         return UserError(
             f"endpoint {self} does not answer ({with_cause(error)})",
@@ -159,42 +155,12 @@ class Server:
             client = self._client.with_options(max_retries=TRIES - 1, timeout=_LISTING_S)
             return {entry.id: entry for entry in (await client.models.list()).data}
         except openai.APIError as error:
+            if isinstance(error, openai.APIStatusError):
+                error.args = (with_reason(error),)
             raise self.unreachable(error) from error
         except (ValueError, AttributeError, TypeError, RecursionError) as error:
             what = f"{self} does not answer like an OpenAI-compatible server"
             raise UserError(f"{what}; does its url in {endpoints_file()} end in /v1?") from error
-
-
-def _reply(completion: ChatCompletion, request: Request, names: Sequence[str]) -> Reply:
-    # The package checks no type.
-    try:
-        choice, usage = completion.choices[0], completion.usage
-        # A lone surrogate, which stands for a damaged character, cannot be stored.
-        text = (choice.message.content or "").encode("utf-8", "replace").decode()
-        reason: Any = choice.finish_reason
-        prompt_tokens, completion_tokens = (usage.prompt_tokens, usage.completion_tokens) if usage else (None, None)
-        model = completion.model
-    except (AttributeError, LookupError, TypeError) as error:
-        raise MalformedReplyError(f"not a chat completion: {error!r}") from error
-    if prompt_tokens is None or completion_tokens is None:
-        raise MalformedReplyError("a chat completion that does not report its usage", _REPORT_USAGE, (0, 0))
-    # No tokenizer makes more tokens than bytes of a text. In Python, True is an int.
-    prompt_limit = sum(len(message.content.encode()) for message in request.messages) + _UNSEEN_TOKENS
-    if not (
-        (type(prompt_tokens), type(completion_tokens)) == (int, int)
-        and 1 <= prompt_tokens <= prompt_limit
-        and bool(text) <= completion_tokens <= request.max_tokens + _UNSEEN_TOKENS
-    ):
-        what = f"a chat completion with an impossible usage ({prompt_tokens!r} and {completion_tokens!r} tokens)"
-        raise MalformedReplyError(what, _REPORT_USAGE, (0, 0))
-    if reason not in _FINISHED:
-        what = f"a completion that was not finished (finish_reason {reason!r})"
-        raise MalformedReplyError(what, tokens=(prompt_tokens, completion_tokens))
-    if model not in names:
-        what = f"a completion of the model {model!r}, while {names[0]!r} was asked"
-        cure = f"let it answer by this name (vLLM: --served-model-name), or correct served_name in {endpoints_file()}"
-        raise MalformedReplyError(what, cure, (prompt_tokens, completion_tokens))
-    return Reply(text, prompt_tokens, completion_tokens, reason, request.model)
 
 
 def http_client(connections: int) -> httpx2.AsyncClient:

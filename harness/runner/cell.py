@@ -20,7 +20,7 @@ from harness.files import digest, write_atomically
 from harness.fingerprint import code_of
 from harness.llm.call_log import ATTEMPT_LOG, AttemptLog, CallLog
 from harness.llm.client import note_served
-from harness.llm.request import Served
+from harness.llm.request import NOT_SENT, Served
 from harness.runner import config_hash, layout
 from harness.runner.evaluation import evaluate, progress, questions_in_flight
 from harness.runner.method import build, settings_of
@@ -157,6 +157,8 @@ def _notes(plan: Plan, served: Mapping[str, Served]) -> list[str]:
     for key, model in served.items():
         if model.quantisation and not plan.backbones[key].weights:
             notes.append(f"{key} of weights in {model.quantisation}, as its server says")
+        if NOT_SENT in model.details:
+            notes.append(f"{key} asked without {model.details[NOT_SENT]}, which its server does not take")
     if any(backbone.price for backbone in backbones):
         notes.append("costs at the prices that the pool states")
     merged = [backbone.key for backbone in backbones if backbone.system == "merge"]

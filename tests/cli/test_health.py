@@ -112,6 +112,27 @@ async def refuse_parameters(http: web.Request) -> web.Response:
     return await answering(http)
 
 
+async def want_another_name(http: web.Request) -> web.Response:
+    body = await http.json()
+    if "max_tokens" in body or "seed" in body:
+        reason = "'max_tokens' and 'seed' are not supported with this model; use 'max_completion_tokens'"
+        return web.json_response({"detail": reason}, status=400)
+    return web.json_response(completion("one, two", body["model"]))
+
+
+async def think(http: web.Request) -> web.Response:
+    body = await http.json()
+    message = {"role": "assistant", "content": None, "reasoning_content": "The user wants"}
+    choices = [{"index": 0, "message": message, "finish_reason": "length"}]
+    return web.json_response(completion(model=body["model"], choices=choices))
+
+
+async def think_aloud(http: web.Request) -> web.Response:
+    message = {"role": "assistant", "content": "<think>\nThe user wants"}
+    choices = [{"index": 0, "message": message, "finish_reason": "length"}]
+    return web.json_response(completion(model=(await http.json())["model"], choices=choices))
+
+
 async def die_of_a_seed(http: web.Request) -> web.Response:
     if (await http.json())["seed"] >= 1 << 30:
         raise ConnectionResetError
@@ -131,6 +152,7 @@ async def call_itself_otherwise(http: web.Request) -> web.Response:
     [
         (refuse_systems, r"refuses a short completion \(.*System role .*add `system: merge` to the entry of"),
         (refuse_parameters, r"refuses a short completion \(.*top_k\).*set `extended: false` in"),
+        (want_another_name, r"refuses .*; set `max_completion_tokens: true` and `omit: \[seed\]` in"),
         (die_of_a_seed, r"lists its models and completes no text \(.*\); see its log"),
         (report_nothing, r"answers with a chat completion that does not report its usage; .*let it report"),
         (call_itself_otherwise, r"answers with a completion of the model 'my-model'.*--served-model-name"),
@@ -199,6 +221,7 @@ async def take_time(http: web.Request) -> web.Response:
 
 OWN = {"model": "me/mine", "parameters_b": 2, "description": "A model of my own.", "max_tokens": 640}
 PENALISED, WINDOW = {"generation": {"repetition_penalty": 1.1}}, {"max_model_len": 8192}
+THINKS = r"thinks before it answers: of 2 tokens none was answer. A call has max_tokens 640 for both"
 IGNORES = "takes no notice of repetition_penalty, which the generation of mine states: leave it out"
 # Eight replies of two tokens in at least 0.05 s: 640 tokens of each take at least 16 s.
 SLOW = r"writes 640 tokens in \d+ s with 8 requests at once, and an attempt ends after 15 s: lower max_in_flight"
@@ -215,6 +238,9 @@ REFUSED = r"of mine takes {} tokens, .*gsm_hard"
         (answering, PENALISED, {"extended": False}, WINDOW, None),
         (take_time, {}, {"timeout_s": 15, "max_in_flight": 8}, WINDOW, SLOW),
         (answering, {}, {"max_in_flight": 8}, WINDOW, None),
+        (think, {}, {}, WINDOW, THINKS),
+        (think_aloud, {}, {}, WINDOW, THINKS),
+        (want_another_name, {}, {"omit": ["seed"], "max_completion_tokens": True}, WINDOW, None),
         # A template without a system role is asked as calls are.
         (refuse_systems, {"system": "merge"}, {}, WINDOW, None),
         # The context is what llama.cpp says of it, else that of the entry.
@@ -288,12 +314,13 @@ async def test_a_server_that_says_no_more_than_a_name_passes_and_its_cell_can_be
         return web.json_response({"object": "list", "data": [{"id": name, **entry} for name in NAMES.values()]})
 
     async with served_at(chat=chat, models=models) as url:
-        point({"url": url}, {"url": url})
+        point({"url": url, "omit": ["seed"]}, {"url": url})
         (checked,) = await health.check(preset, ["gsm_hard"])
         cell_plan = plan(preset, Cell("single", "gsm_hard", backbone, 0))
         await cell.run(cell_plan)
     assert orjson.loads(checked.read_bytes())["backbones"][backbone]["served_by"] is None
     finished_cell = read(cell_plan.folder)
+    assert f"{backbone} asked without seed, which its server does not take" in finished_cell.run.notes
     assert identity([finished_cell])["backbones"] == f"{backbone}={model}"
     assert dict(provenance([finished_cell]))["backbones"] == f"{backbone} = {model}"
     assert of_claims([finished_cell])["backbones"] == f"{backbone}={model}"

@@ -70,7 +70,7 @@ class Scripted:
 
     async def chat(self, http: web.Request) -> web.StreamResponse:
         body = await http.json()
-        if body["max_tokens"] == 1:
+        if body.get("max_tokens") == 1:
             return web.json_response(completion(model=body["model"]))
         self.asked.append(body)
         if self.script:
@@ -83,7 +83,9 @@ class Scripted:
 
 
 @asynccontextmanager
-async def served_at(server: Any = None, port: int = 0, **answers: Answer) -> AsyncIterator[str]:
+async def served_at(
+    server: Any = None, port: int = 0, host: str = "127.0.0.1", **answers: Answer
+) -> AsyncIterator[str]:
     """Serve over HTTP the methods ``models`` and ``chat`` of an object, or these answers; yield the URL.
 
     As at an inference server, what a client has given up is given up.
@@ -97,8 +99,8 @@ async def served_at(server: Any = None, port: int = 0, **answers: Answer) -> Asy
         app.router.add_get("/props", answer)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", port).start()
+    await web.TCPSite(runner, host, port).start()
     try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+        yield f"http://{f'[{host}]' if ':' in host else host}:{runner.addresses[0][1]}/v1"
     finally:
         await runner.cleanup()

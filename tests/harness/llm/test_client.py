@@ -48,6 +48,18 @@ async def test_every_generation_parameter_is_sent_and_the_key_of_the_server(
     assert headers == ["Bearer secret"]
 
 
+async def test_what_a_server_does_not_take_is_not_sent_and_said(make: Make) -> None:
+    server = Scripted()
+    client = await make(server, omit=["seed", "presence_penalty"], max_completion_tokens=True, extended=False)
+    assert (await client.served("m", MODEL)).details["not_sent"] == (
+        "seed, presence_penalty, top_k, min_p, repetition_penalty"
+    )
+    assert await client.complete("m", request(max_tokens=100)) == ANSWER
+    (body,) = server.asked
+    assert (body.pop("messages"), body.pop("model")) == ([{"role": "user", "content": "hello"}], MODEL)
+    assert body == {"temperature": 0, "top_p": 1, "n": 1, "frequency_penalty": 0, "max_completion_tokens": 100}
+
+
 async def test_identical_calls_in_flight_share_one_request(make: Make) -> None:
     server = Scripted()
     client = await make(server)

@@ -19,6 +19,13 @@ def finished(reason: Any) -> dict[str, Any]:
     return completion(choices=[{"index": 0, "message": message, "finish_reason": reason}])
 
 
+def choice(content: Any, reason: Any = "stop", usage: Any = None, error: Any = None, **fields: Any) -> dict[str, Any]:
+    """Return a completion with such a choice."""
+    one = {"index": 0, "message": {"role": "assistant", "content": content, **fields}, "finish_reason": reason}
+    whole = completion(choices=[one if error is None else {**one, "error": error}])
+    return whole if usage is None else {**whole, "usage": usage}
+
+
 def using(prompt_tokens: Any, completion_tokens: Any) -> dict[str, Any]:
     """Return a completion that cost so much."""
     return completion(usage={"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens})
@@ -31,6 +38,32 @@ TRANSIENT: dict[str, tuple[int, dict[str, Any], str]] = {
     "too early 425": (425, ERROR, "busy"),
     "no completion": (200, {"nonsense": True}, "not a chat completion"),
     "aborted": (200, finished("abort"), "not finished (finish_reason 'abort')"),
+    "no end and no text": (200, choice("", None), "not finished (finish_reason None)"),
+    "an error in it": (200, {"error": "no worker"}, "an error: no worker"),
+    "an error in a choice": (200, choice("", "error", error={"code": 502, "message": "upstream"}), "502 - upstream"),
+}
+# Replies in other words than OpenAI's, and how they ended.
+DIALECTS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "text-generation-inference": (choice("four", "eos_token"), "four", "stop"),
+    "anthropic": (choice("four", "end_turn"), "four", "stop"),
+    "google": (choice("fo", "MAX_TOKENS"), "fo", "length"),
+    "no reason": (choice("four", None), "four", "stop"),
+    "empty reason": (choice("four", ""), "four", "stop"),
+    "no reason at the limit": (
+        choice("fo", None, usage={"prompt_tokens": 7, "completion_tokens": 2048}),
+        "fo",
+        "length",
+    ),
+    "parts": (
+        choice(
+            [{"type": "thinking", "thinking": "2?"}, {"type": "text", "text": "fo"}, {"type": "text", "text": "ur"}]
+        ),
+        "four",
+        "stop",
+    ),
+    "thinking alone": (choice(None, "length", reasoning_content="2?"), "", "length"),
+    "a file": (completion("four", model="/models/Model.gguf"), "four", "stop"),
+    "a file of windows": (completion("four", model="C:\\models\\model.gguf"), "four", "stop"),
 }
 UNCOUNTABLE: dict[str, tuple[dict[str, Any], str, tuple[int, int]]] = {
     "no usage": (completion(usage=None), "does not report its usage", (0, 0)),
@@ -49,7 +82,8 @@ async def test_what_may_pass_is_tried_again_and_recorded_as_failed_in_the_end(
     assert await client.complete("m", request()) == Reply("re: hello", 7, 2, "stop", MODEL)
     assert [error in one if one else None for one in tried()] == [True, True, None]
     assert server.asked == [server.asked[0]] * 3
-    server.script = [(status, body)] * (MAX_FAILURES if status == 200 else _MAX_ATTEMPTS)
+    is_malformed = status == 200 and "502" not in error
+    server.script = [(status, body)] * (MAX_FAILURES if is_malformed else _MAX_ATTEMPTS)
     reply = await client.complete("m", request("again"))
     assert (reply.text, reply.prompt_tokens, reply.completion_tokens) == ("", 0, 0)
     assert (reply.finish_reason, reply.model) == ("error", MODEL)
@@ -89,6 +123,48 @@ async def test_an_empty_reply_a_cut_one_and_a_damaged_character_are_answers(make
     damaged = Reply("half a pair: ?", 7, 2, "stop", MODEL)
     assert replies == kept.replies == [empty, empty, Reply("Half an ans", 7, 2, "length", MODEL), damaged]
     assert len(server.asked) == 4
+
+
+@pytest.mark.parametrize(("body", "text", "reason"), DIALECTS.values(), ids=DIALECTS)
+async def test_what_plainly_means_a_reply_is_one(body: dict[str, Any], text: str, reason: str, make: Make) -> None:
+    reply = await (await make(Scripted((200, body)))).complete("m", request())
+    assert (reply.text, reply.finish_reason, reply.model, reply.error) == (text, reason, MODEL, None)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({"detail": "seed is not supported"}, "seed is not supported"),
+        (
+            {"detail": [{"loc": ["body", "seed"], "msg": "not permitted"}]},
+            "'loc': ['body', 'seed'], 'msg': 'not permitted'",
+        ),
+        ({"error": "seed is not supported"}, "seed is not supported"),
+        ({"message": "seed is not supported"}, "seed is not supported"),
+        ({"detail": "x" * 5000}, "x" * 300),
+    ],
+)
+async def test_the_reason_of_a_refusal_is_said_in_whatever_form_it_comes(
+    body: dict[str, Any], reason: str, make: Make, tried: Tried
+) -> None:
+    reply = await (await make(Scripted((422, body)))).complete("m", request())
+    assert reply.error is not None
+    assert reply.error.startswith("Error code: 422 - ")
+    assert reason in reply.error
+    assert len(reply.error) < 400
+    assert reply.error in str(tried()[0])
+
+
+async def test_an_error_with_status_200_is_that_error(make: Make, tried: Tried) -> None:
+    busy = [{"code": 429, "message": "slow"}, {"code": "rate_limit_exceeded", "message": "slow"}, {"code": "429"}]
+    server = Scripted(*[(200, {"error": error}) for error in busy for _ in range(5)])
+    # No call loses its chance by too many requests, however often it waits.
+    assert (await (await make(server)).complete("m", request())).error is None
+    assert len(tried()) == 16
+    refused = Scripted((200, {"error": {"code": 400, "message": "too long"}}))
+    assert (await (await make(refused)).complete("m", request("long"))).error == "Error code: 400 - too long"
+    with pytest.raises(UserError, match="refuses the API key of m"):
+        await (await make(Scripted((200, {"error": {"code": 401, "message": "who?"}})))).complete("m", request("who"))
 
 
 async def test_a_refused_request_is_final_at_once(make: Make, kept: Kept) -> None:

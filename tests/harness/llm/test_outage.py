@@ -10,7 +10,7 @@ from aiohttp import web
 
 from harness.errors import UserError
 from harness.llm import served_backbone
-from harness.llm.servers import MalformedReplyError
+from harness.llm.completion import MalformedReplyError
 from tests.harness.llm.conftest import Make, Tried
 from tests.harness.llm.serving import ANSWER, ERROR, MODEL, Kept, completion, models, request, served_at
 
@@ -112,7 +112,8 @@ async def test_a_server_that_hangs_is_noticed_after_one_attempt_and_one_token(
 
 
 def test_a_server_that_asks_to_be_left_alone_is_so_for_a_minute_at_most() -> None:
-    answers = {"7": 7.0, "3600": 60.0, "Wed, 21 Oct 2026 07:28:00 GMT": 0.0, None: 0.0}
+    answers = {"7": 7.0, "0.5": 0.5, "3600": 60.0, "-1": 0.0, "nan": 0.0, "soon": 0.0, None: 0.0}
+    answers |= {"Wed, 21 Oct 2015 07:28:00 GMT": 0.0, "Wed, 21 Oct 2215 07:28:00 GMT": 60.0}
     for said, seconds in answers.items():
         headers = {} if said is None else {"Retry-After": said}
         response = httpx2.Response(429, headers=headers, request=httpx2.Request("POST", DEAD))

@@ -81,6 +81,25 @@ async def test_a_server_that_is_down_at_the_start_is_one_line(make: Make) -> Non
         await (await make(DEAD)).served("m", MODEL)
 
 
+@pytest.mark.parametrize("key", ["sk-1\n", "sk-\u00e9", "sk 1"])
+async def test_a_key_that_no_header_takes_is_told_by_its_variable(
+    key: str, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THEIR_KEY", key)
+    with pytest.raises(UserError, match="the API key in the environment variable THEIR_KEY has the character") as told:
+        await make(Scripted(), key_env="THEIR_KEY")
+    assert "sk-" not in str(told.value)
+
+
+@pytest.mark.parametrize("host", ["[::1]", "127.0.0.1"])
+async def test_an_address_of_either_version_in_any_case(host: str, make: Make) -> None:
+    server = Scripted()
+    async with served_at(server, host=host.strip("[]")) as url:
+        client = await make(url.replace("http", "HTTP"))
+        await client.served("m", MODEL)
+        assert (await client.complete("m", request())).error is None
+
+
 @pytest.mark.parametrize("text", ["<html>hello</html>", '{"models": []}'])
 async def test_a_server_of_another_kind_is_one_line(make: Make, text: str) -> None:
     async def page(http: web.Request) -> web.Response:
@@ -113,8 +132,12 @@ async def _asked_by_name(
 
 async def test_a_served_name_goes_over_the_wire_and_into_no_log(make: Make, kept: Kept) -> None:
     assert await _asked_by_name(make, ["llama3.1:8b"], "llama3.1:8b") == (["llama3.1:8b"], None)
-    ((asked, reply),) = kept.calls
+    asked, reply = kept.calls[0]
     assert (asked, reply.model) == (request("llama3.1:8b"), MODEL)
+    # By its file alone.
+    assert await _asked_by_name(make, ["/models/Model.gguf"]) == (["/models/Model.gguf"], None)
+    with pytest.raises(UserError, match=r"does not serve 'some/model' "):
+        await _asked_by_name(make, ["/models/other.gguf"])
     with pytest.raises(UserError, match=r"does not serve 'mine' .*; .* or what it calls this model, as served_name$"):
         await _asked_by_name(make, [MODEL], "mine")
 

@@ -96,9 +96,9 @@ def test_a_template_without_a_system_role_gets_one_message() -> None:
 
 def test_a_stop_is_sent_and_part_of_the_call_only_where_it_is_stated() -> None:
     plain, stopped = (Request("m", None, (Message("user", "hi"),), stop=stop) for stop in (None, ("Question:",)))
-    assert "stop" not in plain.body(extended=True)
+    assert "stop" not in plain.body()
     assert b"stop" not in plain.record
-    assert stopped.body(extended=False)["stop"] == ("Question:",)
+    assert stopped.body()["stop"] == ("Question:",)
     assert stopped.key != plain.key
 
 

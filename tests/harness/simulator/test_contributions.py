@@ -122,4 +122,4 @@ def test_only_simulated_weights_are_told_what_a_call_is_for() -> None:
     for revision, told in ((None, False), ("0123abc", False), ("simulated-1-2-1", True)):
         plain, critique = (Request("m", revision, prompt, metadata=turn) for turn in (None, Turn("critique")))
         assert (plain.key != critique.key, critique.record != plain.record) == (told, told)
-        assert critique.body(extended=True).get("metadata") == (Turn("critique")._asdict() if told else None)
+        assert critique.body().get("metadata") == (Turn("critique")._asdict() if told else None)

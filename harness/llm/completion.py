@@ -1,0 +1,125 @@
+"""Reading of a chat completion: the reply, in the dialects of several engines, or why it is none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import httpx2
+import openai
+from openai.types.chat import ChatCompletion
+
+from harness.llm.endpoints import endpoints_file
+from harness.llm.request import Reply, Request
+
+# Reasons of a complete generation, by OpenAI's names.
+_REASONS = {name: name for name in ("stop", "length", "content_filter", "tool_calls")}
+# Those of text-generation-inference, Anthropic, Google, Cohere and Mistral. Words that may mean an end before the end,
+# such as `abort` or `error`, are no reason.
+_REASONS |= dict.fromkeys(("eos", "eos_token", "end_turn", "stop_sequence", "complete", "completed"), "stop")
+_REASONS |= dict.fromkeys(("max_tokens", "max_new_tokens", "max_length", "model_length"), "length")
+_REASONS |= {"safety": "content_filter", "refusal": "content_filter", "function_call": "tool_calls"}
+_REPORT_USAGE = "nothing can be charged without counts of tokens: let it report `usage`, or serve by another engine"
+# Tokens that no text accounts for, such as those of the system prompt of a chat template.
+_UNSEEN_TOKENS = 4096
+_TOO_MANY_REQUESTS = re.compile(r"rate.?limit|too.?many", re.IGNORECASE)
+# Bodies of errors may repeat the whole request.
+_LONGEST_REASON = 300
+
+
+class MalformedReplyError(Exception):
+    """Response that is no completion of the request; the message may end up in a call log and names no host."""
+
+    def __init__(self, message: str, cure: str = "", tokens: tuple[int, int] | None = None) -> None:
+        super().__init__(message)
+        self.cure = cure  # for the server, if all its replies are likely to be so
+        self.tokens = tokens  # of prompt and completion, if the server may charge for them
+
+
+def parse(completion: ChatCompletion, request: Request, names: Sequence[str]) -> Reply:
+    """Return the reply to a request of the model with these names.
+
+    Raises MalformedReplyError if it is none, and APIStatusError if it is an error that a gateway sent with status 200.
+    """
+    # The package checks no type.
+    try:
+        _raise_error(getattr(completion, "error", None))
+        choice, usage = completion.choices[0], completion.usage
+        _raise_error(getattr(choice, "error", None))
+        # A lone surrogate, which stands for a damaged character, cannot be stored.
+        text = _text(choice.message.content).encode("utf-8", "replace").decode()
+        reason: Any = choice.finish_reason
+        prompt_tokens, completion_tokens = (usage.prompt_tokens, usage.completion_tokens) if usage else (None, None)
+        model = completion.model
+    except (AttributeError, LookupError, TypeError) as error:
+        raise MalformedReplyError(f"not a chat completion: {error!r}") from error
+    if prompt_tokens is None or completion_tokens is None:
+        raise MalformedReplyError("a chat completion that does not report its usage", _REPORT_USAGE, (0, 0))
+    # No tokenizer makes more tokens than bytes of a text. In Python, True is an int.
+    prompt_limit = sum(len(message.content.encode()) for message in request.messages) + _UNSEEN_TOKENS
+    if not (
+        (type(prompt_tokens), type(completion_tokens)) == (int, int)
+        and 1 <= prompt_tokens <= prompt_limit
+        and bool(text) <= completion_tokens <= request.max_tokens + _UNSEEN_TOKENS
+    ):
+        what = f"a chat completion with an impossible usage ({prompt_tokens!r} and {completion_tokens!r} tokens)"
+        raise MalformedReplyError(what, _REPORT_USAGE, (0, 0))
+    if not reason and text:
+        # Of a text without a reason, the number of its tokens says how it ended.
+        reason = "stop" if completion_tokens < request.max_tokens else "length"
+    if (finish_reason := _REASONS.get(str(reason).lower())) is None:
+        what = f"a completion that was not finished (finish_reason {reason!r})"
+        raise MalformedReplyError(what, tokens=(prompt_tokens, completion_tokens))
+    if model not in names and not (is_file(model) and base_name(model) in map(base_name, names)):
+        what = f"a completion of the model {model!r}, while {names[0]!r} was asked"
+        cure = f"let it answer by this name (vLLM: --served-model-name), or correct served_name in {endpoints_file()}"
+        raise MalformedReplyError(what, cure, (prompt_tokens, completion_tokens))
+    return Reply(text, prompt_tokens, completion_tokens, finish_reason, request.model)
+
+
+def is_file(model: object) -> bool:
+    """Return whether a server names a model by the file of its weights."""
+    return isinstance(model, str) and (
+        model.lower().endswith(".gguf") or model.startswith(("/", "./")) or "\\" in model
+    )
+
+
+def base_name(model: str) -> str:
+    """Return the name of a model without organisation or folder, and without the ending of a file."""
+    return re.split(r"[/\\]", model.rstrip("/\\"))[-1].lower().removesuffix(".gguf")
+
+
+def with_reason(error: openai.APIStatusError) -> str:
+    """Return the message of an error with the reason in its body, which the library reads in OpenAI's form alone."""
+    message, body = str(error), error.body
+    if isinstance(body, Mapping):
+        body = next((body[name] for name in ("error", "detail", "errors") if body.get(name)), body)
+    reason = " ".join(str(body).split())[:_LONGEST_REASON]
+    # Pages of proxies say nothing.
+    return message if " - " in message or not body or reason.startswith("<") else f"{message} - {reason}"
+
+
+def _text(content: Any) -> str:
+    """Return the text of a message, whose parts may be listed, those of thinking among them."""
+    if isinstance(content, list):
+        return "".join(part["text"] for part in content if part["type"] == "text")
+    if content is not None and not isinstance(content, str):
+        raise TypeError(f"content of type {type(content).__name__}")
+    return content or ""
+
+
+def _raise_error(error: Any) -> None:
+    """Raise the error that a gateway sent with status 200, as if it had come with its own status."""
+    if not error:
+        return
+    entry = error if isinstance(error, Mapping) else {"message": error}
+    message = " ".join(str(entry.get("message") or error).split())[:_LONGEST_REASON]
+    code = str(entry.get("code") or entry.get("status") or "")
+    status = int(code) if re.fullmatch("[45][0-9][0-9]", code) else 0
+    if not status and _TOO_MANY_REQUESTS.search(f"{code} {entry.get('type')}"):
+        status = 429
+    if not status:
+        raise MalformedReplyError(f"an error: {message}")
+    response = httpx2.Response(status, request=httpx2.Request("POST", "http://gateway/"))
+    raise openai.APIStatusError(f"Error code: {status} - {message}", response=response, body=error)
