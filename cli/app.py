@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 def default_preset() -> str:
     """Return the preset whose artefacts Snakemake makes unless told otherwise."""
-    from harness.files import ROOT, read_yaml
+    from harness.files import read_yaml
+    from harness.runner import layout
 
-    path = Path("config/config.yaml")
-    return str(read_yaml(path if path.exists() else ROOT / path)["preset"])
+    return str(read_yaml(layout.run_config())["preset"])
 
 
 PresetName = Annotated[

@@ -11,6 +11,8 @@ import threading
 import time
 from pathlib import Path
 
+from harness.unfinished import exit_now
+
 PARENT = "GMR_PARENT"
 
 
@@ -54,10 +56,10 @@ def end_with_parent() -> None:
     try:
         handle = os.pidfd_open(int(pid))
     except ProcessLookupError:
-        os._exit(1)
+        exit_now(1)
     threading.Thread(target=_exit_after, args=(handle,), daemon=True).start()
 
 
 def _exit_after(handle: int) -> None:
     select.select([handle], [], [])
-    os._exit(1)
+    exit_now(1)

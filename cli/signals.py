@@ -8,7 +8,6 @@ it has written by then stays.
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import sys
 import threading
@@ -17,6 +16,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.errors import StoppedError
+from harness.unfinished import exit_now
 
 if TYPE_CHECKING:
     import asyncio
@@ -92,7 +92,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 def _kill(number: int, why: str) -> None:
     _say(number, f"{why}, so ended at once; {_AGAIN}")
-    os._exit(128 + number)
+    exit_now(128 + number)
 
 
 def _say(number: int, what: str) -> None:

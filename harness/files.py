@@ -7,7 +7,7 @@ import functools
 import hashlib
 import os
 import re
-import tempfile
+import secrets
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +30,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from harness.errors import UserError
+from harness.unfinished import UNFINISHED
 
 ROOT = Path(__file__).resolve().parent.parent
 T = TypeVar("T")
@@ -69,17 +70,19 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Write a file that appears when the block ends, whole or not at all; UserError where it cannot be written."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        UNFINISHED.add(unfinished)
         try:
-            with os.fdopen(handle, "wb") as file:
+            with unfinished.open("xb") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            Path(name).chmod(0o644)
-            Path(name).replace(path)
+            unfinished.replace(path)
         except BaseException:
-            Path(name).unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)
             raise
+        finally:
+            UNFINISHED.discard(unfinished)
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:

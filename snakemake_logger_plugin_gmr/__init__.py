@@ -7,6 +7,7 @@ gives Snakemake's own terminal; its log in ``.snakemake/log`` is complete either
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import time
 from collections import Counter, defaultdict
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from statistics import fmean
+from types import TracebackType
 from typing import Any
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
@@ -68,6 +70,7 @@ class LogHandler(LogHandlerBase):
         self._jobs: dict[int, Job] = {}
         self._notes: list[str] = []  # what Snakemake says before it has a plan
         self._has_ended = False
+        sys.excepthook = self._end_uncaught
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print what a record says to a user, if anything."""
@@ -101,7 +104,7 @@ class LogHandler(LogHandlerBase):
 
     def close(self) -> None:
         """Print what Snakemake said if it had nothing to run: that nothing is to be done, or what else it did."""
-        if not self._planned:
+        if not self._planned and sys.exc_info()[0] is not KeyboardInterrupt:
             self._print("\n".join(self._notes))
         super().close()
 
@@ -190,6 +193,14 @@ class LogHandler(LogHandlerBase):
         for cause, names in causes.items():
             self._print("\n".join(f"  {line}" for line in [*_first(names), cause]))
 
+    def _end_uncaught(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        """Print one line where Ctrl-C ends Snakemake before its first job, which it lets pass."""
+        if not issubclass(kind, KeyboardInterrupt):
+            sys.__excepthook__(kind, error, trace)
+            return
+        self._notes.clear()
+        self._print("stopped; what is finished is kept, and the same command resumes")
+
     def _succeed(self, finished: list[Job]) -> None:
         """Print what was made, and what to look at next."""
         self._print(f"done in {_duration(time.monotonic() - self._start)}")
@@ -229,8 +240,13 @@ def _error(text: str, exception: str) -> str:
                 f"error: another snakemake is at work in {Path.cwd()}; wait for its end. If none is, "
                 "since it was killed, release its lock by `snakemake --unlock`"
             )
-        case "PermissionError" | "OSError":
-            return f"error: {text.strip().splitlines()[-1]}; make {Path.cwd()} writable, or free space, and try again"
+        case "PermissionError" | "OSError" | "NotADirectoryError" | "FileExistsError":
+            reason = text.strip().splitlines()[-1]
+            named = re.search("'(/[^']*)'$", reason)
+            if named and not Path(named[1]).is_relative_to(Path.cwd()):
+                # Snakemake's own cache is in the user's home.
+                return f"error: {reason}; name a folder that can be written by XDG_CACHE_HOME, and try again"
+            return f"error: {reason}; make {Path.cwd()} writable, or free space, and try again"
         case "MissingRuleException":
             from cli.reports import all_files
 

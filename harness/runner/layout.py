@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.database import machine_folder
+from harness.files import ROOT
 from harness.llm.call_log import CALL_LOG
 from harness.runner.config import Cell
 
@@ -19,6 +20,12 @@ CHECKPOINT = "trained.safetensors"
 # Sentence embeddings that a cell used; in a bundle, that all cells of the preset used.
 VECTORS = "vectors.sqlite"
 _LEARNED = ("training.parquet", "training_calls.parquet", "training_decisions.parquet", CHECKPOINT)
+
+
+def run_config() -> Path:
+    """Return the configuration of Snakemake: that of the current folder, such as a bundle's, else the checkout's."""
+    path = Path("config/config.yaml")
+    return path if path.exists() else ROOT / path
 
 
 def settings(preset: str) -> Path:

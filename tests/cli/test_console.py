@@ -2,6 +2,7 @@
 
 import io
 import logging
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -45,12 +46,46 @@ class Run:
         log.write_text("".join(f"{line}\n" for line in lines))
         self.record(LogEvent.JOB_ERROR, rule_name="cell", jobid=number, log=[str(log)])
 
+    @property
+    def output(self) -> str:
+        return self._output.getvalue()
+
+    def close(self) -> None:
+        self._handler.close()
+
     def end(self) -> list[str]:
         """Return what is said of failures at the end, once."""
         before = len(self._output.getvalue())
         self.record(None, "Exiting because a job execution failed.", logging.ERROR)
         self.record(LogEvent.ERROR, "At least one job did not complete successfully.", exception="WorkflowError")
         return self._output.getvalue()[before:].splitlines()
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "cure"),
+    [
+        ("NotADirectoryError", "[Errno 20] Not a directory: '/dev/null/.cache'", "by XDG_CACHE_HOME"),
+        ("PermissionError", "[Errno 13] Permission denied: '/root/.cache/snakemake'", "by XDG_CACHE_HOME"),
+        ("OSError", "[Errno 30] Read-only file system: '{here}/.snakemake'", "make {here} writable"),
+        ("PermissionError", "[Errno 13] Permission denied: 'results/smoke'", "make {here} writable"),
+        ("OSError", "[Errno 28] No space left on device", "free space"),
+    ],
+)
+def test_what_cannot_be_written_is_named_with_the_folder_to_change(kind: str, reason: str, cure: str) -> None:
+    said = terminal._error(f"Traceback:\n  somewhere\n{kind}: {reason.format(here=Path.cwd())}\n", kind)
+    assert cure.format(here=Path.cwd()) in said
+    assert "\n" not in said
+
+
+def test_a_plan_that_is_stopped_says_so_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    run = Run(tmp_path, 1)
+    run.record(None, "Building DAG of jobs...")
+    before = run.output
+    sys.excepthook(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert run.output.removeprefix(before) == "stopped; what is finished is kept, and the same command resumes\n"
+    run.close()
+    assert "Building" not in run.output
 
 
 def test_the_reason_of_a_killed_job_is_not_its_progress(tmp_path: Path) -> None:

@@ -246,9 +246,13 @@ def test_snakemake_told_to_stop_says_what_is_kept_and_nothing_that_looks_like_fa
 
 SMALL = "import asyncio, logging, time\nfrom cli import signals\nlogging.basicConfig(format='%(message)s')\n"
 STUBBORN = """
+from pathlib import Path
+from harness.files import whole_file
 async def work():
-    print("ready", flush=True)
-    time.sleep(60)
+    with whole_file(Path("cell/items.parquet")) as file:
+        file.write(b"half")
+        print("ready", flush=True)
+        time.sleep(60)
 signals.GRACE_S = 0.2
 signals.run(work())
 """
@@ -284,11 +288,12 @@ logging.error("went on")
     ],
 )
 def test_told_at_any_moment_a_process_ends_with_one_line(
-    program: str, numbers: list[signal.Signals], line: str
+    program: str, numbers: list[signal.Signals], line: str, tmp_path: Path
 ) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", SMALL + program],
-        cwd=ROOT,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -301,3 +306,4 @@ def test_told_at_any_moment_a_process_ends_with_one_line(
     _, output = process.communicate(timeout=60)
     assert output == f"{line}give the same command again\n"
     assert process.returncode == 128 + (numbers or [signal.SIGTERM])[0]
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 import yaml
@@ -26,6 +27,10 @@ PLANS: Mapping[str, tuple[list[str], dict[str, int]]] = {
         ["reports/paper/main_table.tex"],
         {"data": 5, "health": 5, "cell": 75, "learned_cell": 90, "table": 1},
     ),
+    "another folder": (
+        ["--directory", "elsewhere", "reports/smoke/main_table.tex", "--config", "preset=smoke", "methods=[cot]"],
+        {"data": 2, "calibration": 1, "cell": 4, "table": 1},
+    ),
     "one ablation": (
         ["reports/ablation/no_write_gate.tex", "--config", "preset=smoke"],
         {"data": 2, "calibration": 1, "learned_cell": 4, "table": 1, **LINK},
@@ -41,9 +46,10 @@ PLANS: Mapping[str, tuple[list[str], dict[str, int]]] = {
 }
 WHOLE = {"embedded": [], "slice": SLICE}
 REFUSED: Mapping[str, list[str]] = {
+    "error: cannot write results/": ["--directory", "broken", "reports/smoke/main_table.tex"],
     "depth cannot be made of preset smoke, which has no benchmark it is made from": ["reports/smoke/depth.png"],
     "No rule to produce reports/nope/main_table.tex; `gmr --list`": ["reports/nope/main_table.tex"],
-    "unknown preset 'nope'; known: cpu_server, embedded, ": ["--config", "preset=nope"],
+    "unknown preset 'xyz'; known: cpu_server, embedded, ": ["--config", "preset=xyz"],
 }
 
 
@@ -51,7 +57,10 @@ REFUSED: Mapping[str, list[str]] = {
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
     """Return status and output of every plan, all of them from one process."""
     commands = {**{name: words for name, (words, _) in PLANS.items()}, **WHOLE, **REFUSED}
-    return dict(zip(commands, plans(checkout(tmp_path_factory.mktemp("plans")), [*commands.values()]), strict=True))
+    folder = checkout(tmp_path_factory.mktemp("plans"))
+    (folder / "broken").mkdir()
+    (folder / "broken" / "results").touch()
+    return dict(zip(commands, plans(folder, [*commands.values()]), strict=True))
 
 
 def jobs(outcome: tuple[int, str]) -> dict[str, int]:
@@ -66,6 +75,11 @@ def jobs(outcome: tuple[int, str]) -> dict[str, int]:
 @pytest.mark.parametrize("name", PLANS)
 def test_a_target_runs_what_it_is_made_from_and_nothing_else(said: dict[str, tuple[int, str]], name: str) -> None:
     assert jobs(said[name]) == PLANS[name][1]
+
+
+def test_any_folder_is_one_to_run_in(tmp_path: Path) -> None:
+    words = ["-s", str(ROOT / "Snakefile"), "results/smoke/data/gsm_hard.json"]
+    assert [jobs(outcome) for outcome in plans(tmp_path, [words])] == [{"data": 1}]
 
 
 def test_everything_is_every_artefact_with_the_claims(said: dict[str, tuple[int, str]]) -> None:

@@ -30,16 +30,19 @@ def load_preset(name):
 try:
     METHODS = suite.methods(load_preset(config["preset"]).extra)
     ARTEFACTS = registry.artefacts()
+    parent.prepare_jobs()
 except UserError as error:
     raise WorkflowError(str(error)) from None
-parent.prepare_jobs()
 
 
 # Jobs read the settings of their preset from a file. It is written here and not by a rule, since as an input of cells any
 # change of it would run all of them again. A dry run writes nothing.
 onstart:
-    for preset in PRESETS.values():
-        config_hash.write_settings(preset)
+    try:
+        for preset in PRESETS.values():
+            config_hash.write_settings(preset)
+    except UserError as error:
+        raise WorkflowError(str(error)) from None
 
 
 def one_of(names):
