@@ -170,8 +170,18 @@ def by_place(cells: Iterable[FinishedCell]) -> dict[tuple[str, str, str], tuple[
 
 def read_table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     """Load some columns of a Parquet file of a cell; raises UserError if the file or a column is missing or damaged."""
+    return _load(path, columns).to_pandas()[list(columns)]
+
+
+def read_rows(path: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Load some columns of a Parquet file of a cell row by row; raises UserError as :func:`read_table`."""
+    rows: list[dict[str, Any]] = _load(path, columns).to_pylist()
+    return rows
+
+
+def _load(path: Path, columns: Sequence[str]) -> pa.Table:
     try:
-        return pq.read_table(path, columns=list(columns)).to_pandas()[list(columns)]
+        return pq.read_table(path, columns=list(columns)).select(list(columns))
     except (pa.ArrowException, OSError, KeyError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import string
 import tempfile
 import zipfile
 from collections import defaultdict
@@ -20,7 +19,7 @@ from inspect_ai.scorer import CORRECT, INCORRECT, Score
 from analysis import finished_cells
 from analysis.finished_cells import RunInfo
 from analysis.table import md_escape as escape
-from analysis.trajectories import CallRecord, Gate, StepRecord, TrajectoryRecord, records
+from analysis.trajectories import CallRecord, Step, TrajectoryRecord, records
 from harness.benchmarks.items import Item
 from harness.files import whole_file
 from harness.runner import layout
@@ -40,8 +39,6 @@ _MESSAGES: Mapping[str, type[models.ChatMessageSystem | models.ChatMessageUser |
     "user": models.ChatMessageUser,
     "assistant": models.ChatMessageAssistant,
 }
-# Decisions about one agent of a team, whose place in it is their slot.
-_OF_AN_AGENT = ("role", "backbone", "short_cut")
 
 
 def write_cell(preset: str, cell: Cell, out: Path, items: Mapping[str, Item]) -> Path:
@@ -115,7 +112,7 @@ def _log(run: RunInfo, samples: Sequence[logs.EvalSample]) -> logs.EvalLog:
 class _Sample:
     def __init__(self, run: RunInfo, record: TrajectoryRecord) -> None:
         self._record = record
-        self._said = [*(use for step in record.steps for use in step.calls), *record.final]
+        self._said = [use for step in record.steps for use in step.calls]
         self._maker = "simulated" if run.simulated else "backbone"
         self._seed = f"{run.run_id}\0{record.item.id}"
         self._count = 0
@@ -148,28 +145,17 @@ class _Sample:
         )
 
     def _events(self, score: Score) -> Iterator[events.Event]:
-        record = self._record
-        for step in record.steps:
-            agent = step.role and step.backbone and f": {step.role.choice} on {step.backbone.choice}"
-            yield from self._span(
-                f"step {step.number}{agent or ''}", step.calls, list(_choice_lines(step)), list(_gate_lines(step))
-            )
-        if record.final:
-            kept = [str(step.number) for step in record.steps if step.written and step.written.is_open]
-            has_gates = any(step.written for step in record.steps)
-            memory = f"**memory** holds what was said in step {', '.join(kept)}" if kept else "**memory** is empty"
-            yield from self._span("aggregation", record.final, [memory] if has_gates else [], [])
-        target = _answer(record.item, record.item.gold)
+        for step in self._record.steps:
+            yield from self._span(step)
+        target = _answer(self._record.item, self._record.item.gold)
         yield events.ScoreEvent(score=score, target=target, scorer=CORRECTNESS, **self._common())
 
-    def _span(
-        self, title: str, uses: Sequence[CallRecord], before: list[str], after: list[str]
-    ) -> Iterator[events.Event]:
+    def _span(self, step: Step) -> Iterator[events.Event]:
         span = self._id()
-        yield events.SpanBeginEvent(id=span, name=plain(title), type="step", span_id=span, **self._common())
-        if before:
-            yield events.InfoEvent(source="decided", data=_bullets(before), span_id=span, **self._common())
-        for use in uses:
+        yield events.SpanBeginEvent(id=span, name=plain(step.title), type="step", span_id=span, **self._common())
+        if before := _bullets(step.before()):
+            yield events.InfoEvent(source="decided", data=before, span_id=span, **self._common())
+        for use in step.calls:
             yield events.ModelEvent(
                 model=self._model(use),
                 role=plain(f"{use.call.role or use.call.purpose} {use.call.slot or ''}".strip()) or None,
@@ -185,11 +171,8 @@ class _Sample:
             )
             if use.call.tool:
                 yield events.InfoEvent(source="tool", data=plain(escape(use.call.tool)), span_id=span, **self._common())
-        prompt, completion = (
-            sum(getattr(use.call, f"{kind}_tokens") for use in uses) for kind in ("prompt", "completion")
-        )
-        took = f"**took** {prompt:,} + {completion:,} tokens, cost {sum(use.call.cost for use in uses):.3g}"
-        yield events.InfoEvent(source="then", data=_bullets([*after, took]), span_id=span, **self._common())
+        if after := _bullets(step.after()):
+            yield events.InfoEvent(source="then", data=after, span_id=span, **self._common())
         yield events.SpanEndEvent(id=span, span_id=span, **self._common())
 
     def _common(self) -> dict[str, Any]:
@@ -249,41 +232,6 @@ def _sums(usages: Iterable[tuple[str, models.ModelUsage]]) -> dict[str, models.M
     return dict(sorted(sums.items()))
 
 
-def _bullets(lines: Iterable[str]) -> str:
-    return plain("".join(f"- {line}\n" for line in lines))
-
-
-def _choice_lines(step: StepRecord) -> Iterator[str]:
-    agents_in_order = sorted(step.choices, key=lambda choice: choice.slot)
-    for choice in filter(None, (step.role, step.backbone, *agents_in_order)):
-        agent = (
-            f"agent {string.ascii_uppercase[choice.slot - 1]}: " if choice.slot and choice.name in _OF_AN_AGENT else ""
-        )
-        drawn = "" if choice.probability is None else f", {_percent(choice.probability)}, one of {choice.options}"
-        yield f"**{agent}{escape(choice.name.replace('_', ' '))}** {escape(choice.choice)}{drawn}"
-    if step.written is not None:
-        shown = (
-            f"step {number} {_gate(gate, 'shown', 'left out', 'being shown')}"
-            for number, gate in step.retrieved.items()
-        )
-        yield f"**memory** {'; '.join(shown) or 'empty'}"
-
-
-def _gate_lines(step: StepRecord) -> Iterator[str]:
-    if step.written is not None:
-        yield f"**contribution** {_gate(step.written, 'stored', 'refused', 'being stored')}"
-    if step.halted is not None:
-        yield f"**halting** {_gate(step.halted, 'halted', 'continues', 'halting')}"
-
-
-def _gate(gate: Gate, is_open: str, closed: str, opening: str) -> str:
-    drawn = "nothing was drawn"
-    if gate.probability is not None:
-        drawn = f"probability of {opening} {_percent(gate.probability)}"
-    return f"{is_open if gate.is_open else closed} ({drawn})"
-
-
-def _percent(probability: float) -> str:
-    if 0 < probability < 0.0005:
-        return "<0.1%"
-    return ">99.9%" if 0.9995 < probability < 1 else f"{probability:.1%}"
+def _bullets(lines: Iterable[tuple[str, str]]) -> str:
+    """Return labels and texts as a list in Markdown."""
+    return plain("".join(f"- **{escape(label)}** {escape(text)}\n" for label, text in lines))

@@ -1,29 +1,35 @@
-"""Finished trajectories as people read them: what a method did on one question of one cell, and what was said."""
+"""Finished trajectories, step by step: what a method decided and what was said, for the terminal and for Inspect."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import string
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analysis.finished_cells import read as results_of
-from harness.agents.trajectory import Answered, Call, Decision, Trajectory
-from harness.benchmarks.items import Item, Verdict
+from analysis.finished_cells import read as read_cell
+from analysis.finished_cells import read_rows
+from harness.agents.trajectory import Call, Decision
+from harness.benchmarks.items import Item, Status, Verdict
 from harness.benchmarks.prepare import read
 from harness.errors import UserError
 from harness.llm.call_log import CallLogReader
 from harness.llm.request import Message
-from harness.runner import layout, results
+from harness.runner import layout
 from harness.runner.config import Cell
-from harness.runner.results import item_row, read_rows
+from harness.runner.results import TABLES
 
 # Recorded with log-probability 0 though no policy drew them: counted, computed, found by a rule, or said by a model.
 _UNDRAWN = frozenset({"agents", "short_cut", "ensemble", "redundancy"})
-_TOTALS = ("calls", "prompt_tokens", "completion_tokens", "cost_total", "cost_steps", "depth")
-_GATED = "gmr"
-_OF_THE_ROUTER = frozenset({"role", "backbone", "retrieve", "write", "halt"})
+# Decisions about one agent of a team, whose number is their slot.
+_OF_AN_AGENT = frozenset({"role", "backbone", "short_cut"})
+_GATES = {"write": ("stored", "refused", "be stored"), "halt": ("halts", "continues", "halt")}
+_SHOWN = ("shown", "left out", "be shown")
+_MEMORY = "gmr"
+_TOTALS = ("calls", "prompt_tokens", "completion_tokens", "cost_total", "cost_steps", "depth", "utility")
 
 
 class CallRecord(NamedTuple):
@@ -33,35 +39,61 @@ class CallRecord(NamedTuple):
     messages: tuple[Message, ...] | None
     reply: str | None  # empty where the call failed
 
-
-class Choice(NamedTuple):
-    """One decision by the method's own name for it, what was taken, and among how many options."""
-
-    name: str
-    slot: int  # tells decisions of one step and name apart
-    choice: str
-    options: int
-    probability: float | None  # None where nothing was drawn
+    @property
+    def caller(self) -> str:
+        """Return who was asked, and what for."""
+        agent = f"{self.call.role} on " if self.call.role else ""
+        return f"{agent}{self.call.backbone} ({self.call.purpose.replace('_', ' ')})"
 
 
-class Gate(NamedTuple):
-    """The outcome of one gate of Gated-Memory Routing."""
+class Step(NamedTuple):
+    """One step of a trajectory."""
 
-    is_open: bool
-    probability: float | None  # of being open; None where nothing was drawn, so that the outcome is the only one
-
-
-class StepRecord(NamedTuple):
-    """One step of a trajectory; what belongs to the router is None or empty for a method without gates."""
-
-    number: int  # counted from 1; 0 for what is decided before the first
-    role: Choice | None  # who acts
-    backbone: Choice | None  # the model behind the role
-    choices: tuple[Choice, ...]  # all other decisions but those of the gates
-    retrieved: Mapping[int, Gate]  # by the step that stored a contribution, whether the agent saw it
-    written: Gate | None  # whether the contribution was stored
-    halted: Gate | None  # whether the trajectory ended here
+    number: int | None  # counted from 1; 0 for what is decided before the first, None for the final aggregation
+    decisions: tuple[Decision, ...]
     calls: tuple[CallRecord, ...]
+    memory: tuple[int, ...] | None  # the steps that are stored when it begins; None for a method without memory
+
+    @property
+    def title(self) -> str:
+        """Return the step's number and, where one agent acts, who that is."""
+        if self.number == 0:
+            return "Before the first step"
+        name = "Aggregation" if self.number is None else f"Step {self.number}"
+        agents = {(use.call.role, use.call.backbone) for use in self.calls if use.call.role}
+        return f"{name}: {' on '.join(*agents)}" if len(agents) == 1 else name
+
+    def before(self) -> Iterator[tuple[str, str]]:
+        """Yield label and text of what was decided before the calls."""
+        if self.memory is not None:
+            drawn = {decision.slot: decision for decision in self.decisions if decision.name == "retrieve"}
+            steps = [
+                f"step {number} {_gate(drawn[slot], *_SHOWN) if slot in drawn else 'shown'}"
+                for slot, number in enumerate(self.memory)
+            ]
+            yield "memory", "; ".join(steps) or "empty"
+        for decision in self.decisions:
+            name = decision.name
+            if name in (*_GATES, "retrieve"):
+                continue
+            has_agent = decision.slot > 0 and name in _OF_AN_AGENT
+            agent = f"agent {string.ascii_uppercase[decision.slot - 1]}: " if has_agent else ""
+            probability = "" if name in _UNDRAWN else f", {percent(math.exp(decision.log_prob))}"
+            options = f", one of {decision.options}" if decision.options > 1 else ""
+            yield f"{agent}{name.replace('_', ' ')}", f"{decision.choice}{probability}{options}"
+
+    def after(self) -> Iterator[tuple[str, str]]:
+        """Yield label and text of what the gates did with the contribution, and of what the calls took."""
+        drawn = {decision.name: decision for decision in self.decisions}
+        for name, texts in _GATES.items():
+            if name in drawn:
+                yield name, _gate(drawn[name], *texts)
+        calls = [use.call for use in self.calls]
+        if calls:
+            prompt = sum(call.prompt_tokens for call in calls)
+            completion = sum(call.completion_tokens for call in calls)
+            number = f" in {len(calls)} calls" if len(calls) > 1 else ""
+            yield "spent", f"{prompt:,} + {completion:,} tokens{number}, cost {sum(call.cost for call in calls):.3g}"
 
 
 class TrajectoryRecord(NamedTuple):
@@ -70,9 +102,15 @@ class TrajectoryRecord(NamedTuple):
     item: Item
     answer: str  # the text that was graded
     verdict: Verdict
-    totals: Mapping[str, Any]  # of its row in ``items.parquet``, costs in the paper's unit, and its utility or None
-    steps: tuple[StepRecord, ...]
-    final: tuple[CallRecord, ...]  # the calls of the final aggregation, which is no step
+    totals: Mapping[str, Any]  # of its row in ``items.parquet``, costs in the paper's unit; utility may be None
+    steps: tuple[Step, ...]
+
+
+def percent(share: float) -> str:
+    """Return a probability as printed; one that is neither 0 nor 1 never looks like it."""
+    if 0 < share < 0.0005:
+        return "<0.1 %"
+    return ">99.9 %" if 0.9995 < share < 1 else f"{100 * share:.1f} %"
 
 
 def questions(preset: str, benchmark: str) -> dict[str, Item]:
@@ -83,76 +121,53 @@ def questions(preset: str, benchmark: str) -> dict[str, Item]:
 def records(preset: str, cell: Cell, items: Mapping[str, Item]) -> Iterator[TrajectoryRecord]:
     """Iterate over the trajectories of a finished cell in test order; raises UserError for other questions."""
     folder = layout.cell(preset, cell)
-    utilities = {row["item_id"]: row["utility"] for row in read_rows(folder / "items.parquet", ["item_id", "utility"])}
-    if strangers := [id_ for id_ in utilities if id_ not in items]:
+    has_memory = read_cell(folder).run.module == _MEMORY
+    columns = ("item_id", "text", "correct", "answer", "status", "detail", "also", *_TOTALS)
+    rows = read_rows(folder / "items.parquet", columns)
+    if strangers := [row["item_id"] for row in rows if row["item_id"] not in items]:
         raise UserError(f"{folder}: its question {strangers[0]!r} is none of the prepared ones; run the cell again")
-    has_gates = results_of(folder).run.module == _GATED
-    with _call_texts(folder / layout.CALL_LOG) as find_texts:
-        for answered in results.read(folder, [items[id_] for id_ in utilities]):
-            yield _record_of(answered, utilities[answered.trajectory.item.id], find_texts, has_gates=has_gates)
+    calls, decisions = _by_question(folder, "calls"), _by_question(folder, "decisions")
+    path = folder / layout.CALL_LOG
+    with CallLogReader(path) if path.exists() else nullcontext() as log:
+        for row in rows:
+            uses = []
+            for call in (Call(**fields) for fields in calls[row["item_id"]]):
+                texts = log.texts(call.key) if log else None
+                uses.append(CallRecord(call, *(texts or (None, None))))
+            made = [Decision(**fields) for fields in decisions[row["item_id"]]]
+            yield TrajectoryRecord(
+                items[row["item_id"]],
+                row["text"],
+                Verdict(row["correct"], row["answer"], Status(row["status"]), row["detail"], dict(row["also"])),
+                {name: row[name] for name in _TOTALS},
+                tuple(_steps(uses, made, has_memory=has_memory)),
+            )
 
 
-@contextmanager
-def _call_texts(path: Path) -> Iterator[Callable[[Call], CallRecord]]:
-    """Return a function that finds the texts of calls in a log, which may be missing or still written to."""
-    if not path.exists():
-        yield lambda call: CallRecord(call, None, None)
-        return
-    with CallLogReader(path) as log:
-        yield lambda call: CallRecord(call, *(log.texts(call.key) or (None, None)))
+def _by_question(folder: Path, name: str) -> defaultdict[str, list[dict[str, Any]]]:
+    rows: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in read_rows(folder / f"{name}.parquet", TABLES[name].names):
+        rows[row.pop("item_id")].append(row)
+    return rows
 
 
-def _record_of(
-    answered: Answered, utility: float | None, find_texts: Callable[[Call], CallRecord], *, has_gates: bool
-) -> TrajectoryRecord:
-    """Return an answered question as a record; GMR and its variants have gates, even where none of them draws."""
-    trajectory, row = answered.trajectory, item_row(answered)
-    totals = {**{name: row[name] for name in _TOTALS}, "utility": utility}
-    return TrajectoryRecord(
-        trajectory.item,
-        trajectory.answer,
-        answered.verdict,
-        totals,
-        tuple(_steps(trajectory, find_texts, has_gates=has_gates)),
-        tuple(find_texts(call) for call in trajectory.calls if not call.is_step),
-    )
+def _steps(uses: list[CallRecord], decisions: list[Decision], *, has_memory: bool) -> Iterator[Step]:
+    """Iterate over the steps, and the final aggregation where there is one."""
+    memory: tuple[int, ...] = ()
+    acting = [use for use in uses if use.call.is_step]
+    for number in sorted({use.call.step for use in acting} | {decision.step for decision in decisions}):
+        made = tuple(decision for decision in decisions if decision.step == number)
+        calls = tuple(use for use in acting if use.call.step == number)
+        yield Step(number, made, calls, memory if has_memory else None)
+        # Without a gate, every contribution is stored.
+        if all(decision.choice == "yes" for decision in made if decision.name == "write"):
+            memory = (*memory, number)
+    if final := tuple(use for use in uses if not use.call.is_step):
+        yield Step(None, (), final, memory if has_memory else None)
 
 
-def _steps(
-    trajectory: Trajectory, find_texts: Callable[[Call], CallRecord], *, has_gates: bool
-) -> Iterator[StepRecord]:
-    """Iterate over the steps: their decisions, the records they could see, and their calls."""
-    calls = [call for call in trajectory.calls if call.is_step]
-    routers = _OF_THE_ROUTER if has_gates else frozenset()
-    stored: list[int] = []
-    for number in sorted({call.step for call in calls} | {decision.step for decision in trajectory.decisions}):
-        decisions = [decision for decision in trajectory.decisions if decision.step == number]
-        draws = {(decision.name, decision.slot): decision for decision in decisions if decision.name in routers}
-        role, backbone = draws.get(("role", 0)), draws.get(("backbone", 0))
-        written = _gate(draws.get(("write", 0)), True)
-        yield StepRecord(
-            number,
-            _choice(role) if role else None,
-            _choice(backbone) if backbone else None,
-            tuple(_choice(decision) for decision in decisions if decision.name not in routers),
-            {record: _gate(draws.get(("retrieve", slot)), True) for slot, record in enumerate(stored)},
-            written if has_gates else None,
-            # Without a draw, only the deepest step ends a trajectory.
-            _gate(draws.get(("halt", 0)), number == trajectory.depth) if has_gates else None,
-            tuple(find_texts(call) for call in calls if call.step == number),
-        )
-        if has_gates and written.is_open:
-            stored.append(number)
-
-
-def _choice(decision: Decision) -> Choice:
-    probability = None if decision.name in _UNDRAWN else math.exp(decision.log_prob)
-    return Choice(decision.name, decision.slot, decision.choice, decision.options, probability)
-
-
-def _gate(decision: Decision | None, otherwise: bool) -> Gate:
-    """Return whether a gate opened and its probability of opening; ``otherwise`` and None if it drew nothing."""
-    if decision is None:
-        return Gate(otherwise, None)
-    is_open = decision.choice == "yes"
-    return Gate(is_open, math.exp(decision.log_prob) if is_open else -math.expm1(decision.log_prob))
+def _gate(decision: Decision, is_open: str, is_closed: str, to_open: str) -> str:
+    """Return whether a gate opened, and how probable that was."""
+    if decision.choice == "yes":
+        return f"{is_open} ({percent(math.exp(decision.log_prob))} to {to_open})"
+    return f"{is_closed} ({percent(-math.expm1(decision.log_prob))} to {to_open})"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +14,8 @@ from cli.app import Json, Overrides, PresetName, app, preset_of
 from harness.errors import UserError, making
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from harness.runner.config import Cell, Preset
 
 
@@ -51,28 +55,30 @@ def show(
 
 
 def _text(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> str:
-    """Return the trajectory of one question."""
+    """Return the trajectory of one question; UserError, with the nearest id that exists, if there is none."""
     from analysis.finished_cells import read
     from analysis.trajectories import questions, records
-    from cli.trajectory_printer import Page, check_item, record_lines, to_json
+    from cli.trajectory_printer import record_lines
     from harness.runner.results import SIMULATED_WARNING
 
     results = read(_folder(preset, cell))
-    run = results.run
-    check_item(item, list(results.items["item_id"]), str(cell))
+    run, known = results.run, list(results.items["item_id"])
+    if item not in known:
+        near = difflib.get_close_matches(item, known, n=1) or known[:1]
+        raise UserError(f"{cell} has no question {item!r} among its {len(known)}; one that it has is {near[0]!r}")
     prepared = questions(preset.name, cell.benchmark)
     record = next(record for record in records(preset.name, cell, prepared) if record.item.id == item)
     if as_json:
-        return to_json({"preset": preset.name, "simulated": run.simulated, "cell": cell, "record": record})
+        return _json({"preset": preset.name, "simulated": run.simulated, "cell": cell, "record": record})
     warning = [f"{SIMULATED_WARNING}.", ""] if run.simulated else []
     title = f"{run.method_title} on {run.benchmark_title}, {cell}, preset {preset.name}"
-    return "\n".join([*warning, title, "", *record_lines(record, Page(full=full))])
+    return "\n".join([*warning, title, "", *record_lines(record, full=full)])
 
 
 def _table(preset: Preset, cell: Cell, outcomes: Sequence[str], as_json: bool) -> str:
     """Return a line for each question of a cell, or for those with the given outcomes."""
     from analysis.finished_cells import outcome, read
-    from cli.trajectory_printer import in_order, to_json, visible
+    from cli.trajectory_printer import visible
     from harness.runner.results import SIMULATED_WARNING
 
     results = read(_folder(preset, cell))
@@ -86,10 +92,10 @@ def _table(preset: Preset, cell: Cell, outcomes: Sequence[str], as_json: bool) -
     head = f"{cell}, preset {preset.name}: {right} of {len(rows)} right, {failed} in error."
     if outcomes:
         rows = rows[rows["outcome"].isin(outcomes)]
-    rows = rows.sort_values("id", key=in_order)
+    rows = rows.sort_values("id", key=_in_order)
     if as_json:
         records = rows.drop(columns="outcome").to_dict("records")
-        return to_json({"preset": preset.name, "simulated": simulated, "cell": cell, "items": records})
+        return _json({"preset": preset.name, "simulated": simulated, "cell": cell, "items": records})
     width = max(map(len, rows["id"]), default=0)
     lines = [
         f"{visible(row.id):<{width}}  {row.outcome}  {row.calls:>3} calls  "
@@ -98,6 +104,18 @@ def _table(preset: Preset, cell: Cell, outcomes: Sequence[str], as_json: bool) -
     ]
     shown = f"Shown: {len(rows) if outcomes else 'all'}."
     return "\n".join([*([f"{SIMULATED_WARNING}."] if simulated else []), head, shown, "", *lines])
+
+
+def _in_order(ids: pd.Series) -> pd.Series:
+    """Return keys that sort ids as people do, with the numbers in them as numbers: 9 before 10."""
+    return ids.map(lambda id_: tuple(int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", id_)))
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    """Return one JSON document, complete; named tuples become objects."""
+    import orjson
+
+    return orjson.dumps(document, default=lambda record: record._asdict(), option=orjson.OPT_INDENT_2).decode()
 
 
 def _cell_of(preset: Preset, method: str, benchmark: str, backbone: str | None, seed: int | None) -> Cell:

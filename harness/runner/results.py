@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -15,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.agents.trajectory import Answered, Call, Decision, Trajectory
-from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError, making
 from harness.files import whole_file, write_atomically
 
@@ -122,47 +120,6 @@ def check_tables(folder: Path, recorded: Mapping[str, str]) -> None:
             what = "is damaged: its SHA-256 is not the one in run.json" if name in found else "is missing"
             cure = f"delete {folder / 'run.json'} and {making(folder / 'run.json')} (calls stay in its log)"
             raise UserError(f"{folder / name} {what}", cure)
-
-
-def read(folder: Path, items: Sequence[Item]) -> list[Answered]:
-    """Read the tables written by :func:`write`; UserError if one is missing, damaged, or of another version."""
-    stored, calls, decisions = (_stored(folder / f"{name}.parquet", schema) for name, schema in TABLES.items())
-    if [row["item_id"] for row in stored] != [item.id for item in items]:
-        raise UserError(f"{folder / 'items.parquet'} is not about the questions of this test; run the cell again")
-    calls_by_item, decisions_by_item = (_by_item(table) for table in (calls, decisions))
-    return [
-        Answered(
-            Trajectory(
-                item,
-                row["text"],
-                tuple(Call(**call) for call in calls_by_item[item.id]),
-                tuple(Decision(**decision) for decision in decisions_by_item[item.id]),
-                row["embedded"],
-                row["truncated"],
-                row["cut_off"],
-            ),
-            Verdict(row["correct"], row["answer"], Status(row["status"]), row["detail"], dict(row["also"])),
-        )
-        for item, row in zip(items, stored, strict=True)
-    ]
-
-
-def _stored(path: Path, schema: pa.Schema) -> list[dict[str, Any]]:
-    try:
-        table = pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        raise UserError(f"{path}: not a readable table ({str(error).splitlines()[0]}); run the cell again") from error
-    if not table.schema.equals(schema):
-        raise UserError(f"{path}: its columns are not those of this version of the suite; run the cell again")
-    rows: list[dict[str, Any]] = table.to_pylist()
-    return rows
-
-
-def _by_item(table: Iterable[dict[str, Any]]) -> defaultdict[str, list[dict[str, Any]]]:
-    rows: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in table:
-        rows[row.pop("item_id")].append(row)
-    return rows
 
 
 def trajectory_rows(trajectory: Trajectory, kind: str) -> Iterator[dict[str, Any]]:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.table import md_escape
-from analysis.trajectories import Choice, Gate, StepRecord, records
+from analysis.trajectories import Step, records
 from cli.trajectory_printer import visible
 from harness.agents.prompts import EXAMPLES_RUN
 from harness.agents.trajectory import Decision
@@ -80,9 +80,10 @@ def document(*words: str) -> dict[str, Any]:
 def test_decisions_prompts_purposes_and_failures_are_shown(run: Path) -> None:
     whole = show("gmr", "gsm_hard", "q0", "--full")
     assert whole.startswith("SIMULATED BACKBONES")
-    assert "Step 2: Math/R2 (25.0 %) on small (50.0 %)\n  memory     step 1: 75.0 %, left out\n" in whole
+    assert "Step 2: Math/R2 on small\n  memory     step 1 left out (75.0 % to be shown)\n" in whole
+    assert "  role       Math/R2, 25.0 %, one of 4\n" in whole
     assert (
-        "  write      75.0 %, refused\n  halt       25.0 %, halts\n  spent      100 + 10 tokens, cost 4e-07\n" in whole
+        "  write      refused (75.0 % to be stored)\n  halt       halts (25.0 % to halt)\n  spent      100 +" in whole
     )
     assert "3 calls in 2 steps, 300 + 30 tokens.\nCost 1.2e-06, of this 8e-07 in steps.\nUtility 15.0000.\n" in whole
     assert "  system     You count.\n  user       Turn 1: 'Three'?\n  reply      Three\n" in whole
@@ -91,6 +92,16 @@ def test_decisions_prompts_purposes_and_failures_are_shown(run: Path) -> None:
     assert "extracted  none\n  verdict    wrong (call_failed, no room left)\n" in failed
     assert "Step 1\n  asked      small (solve)\n  reply      (the call failed: too long)\n  spent" in failed
     assert "memory" not in failed
+
+
+def test_a_document_has_decisions_and_texts_by_step_with_no_number_rounded(run: Path) -> None:
+    steps = document("gmr", "gsm_hard", "q0")["record"]["steps"]
+    assert [(step["number"], step["memory"]) for step in steps] == [(1, []), (2, [1]), (None, [1])]
+    assert [use["reply"] for step in steps for use in step["calls"]] == ["Three", "Four", "The answer is 7"]
+    role = {"step": 1, "name": "role", "slot": 0, "choice": "Math/R1", "options": 4, "log_prob": -1.386294}
+    assert role in steps[0]["decisions"]
+    (step,) = document("cot", "gsm_hard", "q1", "--backbone", "qwen-2.5-14B")["record"]["steps"]
+    assert step["memory"] is None
 
 
 @given(st.text())
@@ -111,7 +122,7 @@ def test_the_list_has_every_question_and_can_be_narrowed(run: Path) -> None:
     assert failed == {"id": "q1", "correct": False, **asked}
 
 
-def steps_of(method: str, backbone: str, story: Story) -> tuple[StepRecord, ...]:
+def steps_of(method: str, backbone: str, story: Story) -> tuple[Step, ...]:
     """Return the steps that a trajectory is shown as."""
     cell = Cell(method, "gsm_hard", backbone, 0)
     finish(cell, ITEMS[:1], [story])
@@ -119,16 +130,15 @@ def steps_of(method: str, backbone: str, story: Story) -> tuple[StepRecord, ...]
     return record.steps
 
 
-def test_gates_that_draw_nothing_are_told_from_methods_without_gates(run: Path) -> None:
+def test_without_gates_all_that_was_said_is_shown_and_other_methods_have_no_memory(run: Path) -> None:
     asks = [Ask("so", how={"step": number}) for number in (1, 2)]
     story = Story(asks, [Decision(number, name, 0, "x", 2, HALF) for number in (1, 2) for name in ("role", "backbone")])
     first, second = steps_of("random_2", "pool", story)
-    assert (first.written, first.halted) == (Gate(True, None), Gate(False, None))
-    # The last step of a trajectory that may go no further ends it without a draw.
-    assert (second.retrieved, second.halted) == ({1: Gate(True, None)}, Gate(True, None))
-    first, second = steps_of("puppeteer", "small", story)
-    assert (first.role, first.written, first.halted, second.retrieved) == (None, None, None, {})
-    assert [choice.name for choice in first.choices] == ["backbone", "role"]
+    assert dict(first.before())["memory"] == "empty"
+    assert dict(second.before())["memory"] == "step 1 shown"
+    assert [label for label, _ in second.after()] == ["spent"]
+    first, _ = steps_of("puppeteer", "small", story)
+    assert list(first.before()) == [("backbone", "x, 50.0 %, one of 2"), ("role", "x, 50.0 %, one of 2")]
 
 
 def test_decisions_of_other_methods_by_their_names(run: Path) -> None:
@@ -140,12 +150,9 @@ def test_decisions_of_other_methods_by_their_names(run: Path) -> None:
     ]
     planned, first, second = steps_of("masrouter", "pool", Story([Ask("so")], decisions))
     # A choice without a call is a step of its own.
-    assert ((planned.number, planned.calls), (second.number, second.calls)) == ((0, ()), (2, ()))
-    assert planned.choices == (
-        Choice("agents", 0, "2", 6, None),
-        Choice("role", 1, "Math/Teacher", 12, pytest.approx(0.25)),
-    )
-    assert first.choices == (Choice("short_cut", 2, "Agent A", 1, None),)
+    assert [(step.title, step.calls) for step in (planned, second)] == [("Before the first step", ()), ("Step 2", ())]
+    assert list(planned.before()) == [("agents", "2, one of 6"), ("agent A: role", "Math/Teacher, 25.0 %, one of 12")]
+    assert list(first.before()) == [("agent B: short cut", "Agent A")]
 
 
 def test_questions_of_others_and_a_damaged_log_are_refused(run: Path) -> None:
@@ -160,7 +167,7 @@ def test_without_the_log_the_decisions_are_still_shown(run: Path) -> None:
     layout.call_log("embedded", GMR).unlink()
     text = show("gmr", "gsm_hard", "q0")
     assert "reply      (the log of the calls is not here" in text
-    assert "write      25.0 %, stored" in text
+    assert "write      stored (25.0 % to be stored)" in text
 
 
 @pytest.mark.parametrize(
@@ -234,14 +241,14 @@ def test_a_sample_holds_what_was_said_and_decided(read_logs: Logs) -> None:
     assert [event.role for event in spoken] == ["Math/R1", "Math/R2", "aggregate"]
     assert [message.text for message in sample.messages] == ["Together?", "The answer is 7"]
     spans = [event.name for event in sample.events if event.event == "span_begin"]
-    assert spans == ["step 1: Math/R1 on small", "step 2: Math/R2 on small", "aggregation"]
+    assert spans == ["Step 1: Math/R1 on small", "Step 2: Math/R2 on small", "Aggregation"]
     text = "".join(event.data for event in sample.events if event.event == "info")
     for decided in (
-        "**role** Math/R1, 25.0%, one of 4",
-        "**backbone** small, 50.0%, one of 2",
-        "**memory** step 1 left out (probability of being shown 75.0%)",
-        "**contribution** stored (probability of being stored 25.0%)",
-        "**halting** halted (probability of halting 25.0%)",
+        "**role** Math/R1, 25.0 %, one of 4",
+        "**backbone** small, 50.0 %, one of 2",
+        "**memory** step 1 left out (75.0 % to be shown)",
+        "**write** stored (25.0 % to be stored)",
+        "**halt** halts (25.0 % to halt)",
     ):
         assert decided in text
 
