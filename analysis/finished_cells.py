@@ -173,7 +173,7 @@ def read_table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     return _load(path, columns).to_pandas()[list(columns)]
 
 
-def read_rows(path: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
+def read_records(path: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
     """Load some columns of a Parquet file of a cell row by row; raises UserError as :func:`read_table`."""
     rows: list[dict[str, Any]] = _load(path, columns).to_pylist()
     return rows

@@ -39,7 +39,7 @@ SETTINGS = Path("config", "config.yaml")
 _CRATE = "https://w3id.org/ro/crate/1.2"
 # Settings that change no result: how fast and how far a run may go, what it keeps, and where its servers are.
 _NO_SETTINGS = {"in_flight", "budget", "epoch_checkpoints", "recorded", "servers"}
-_NO_RESULTS = {"config", "endpoints", "endpoints.hosted.example", "faults", "licences", "throughput"}
+_NO_RESULTS = {"config", "endpoints", "endpoints.hosted.example", "faults", "licences"}
 # One time for all files, so that none is newer than what was made from it.
 _TIME = 946_684_800
 

@@ -147,9 +147,6 @@ def forecast(
         typer.Argument(help="Names of artefacts; else all, or all cells of the methods that --set has."),
     ] = None,
     source: Annotated[str, typer.Option("--from", help="The preset whose finished cells are measured.")] = "rehearsal",
-    gpu: Annotated[
-        str | None, typer.Option(help="Hardware of config/throughput.yaml; else the servers that `gmr health` timed.")
-    ] = None,
     overrides: Overrides = None,
 ) -> None:
     """Say how many calls, tokens and hours a run takes, and what it costs, from a slice that was measured."""
@@ -166,7 +163,7 @@ def forecast(
     cells = cells or registry.all_cells(preset)
     if not artefacts and preset.methods != config.preset(name).methods:
         cells = [cell for cell in cells if cell.method in preset.methods]
-    for line in lines(preset, cells, measured, gpu):
+    for line in lines(preset, cells, measured):
         typer.echo(line)
 
 
