@@ -16,6 +16,8 @@ from analysis.table import ALL_CALLS, DAGGER, FAR, NOT_RUN, signed
 
 # A caption names so many rows; of more it says how many cells they are.
 _FEW = 3
+# Percent of answers from which on a note says why they may be missing.
+_MANY = 20
 WITHOUT_VERDICT = {
     "unparsable": "no answer found",
     "empty": "empty answer",
@@ -153,6 +155,11 @@ def without_verdict(results: Results) -> Iterator[str]:
         yield (
             "Answers without a full verdict, at most in any row (each is in the CSV and in the table errors): "
             f"{'; '.join(sentences)}."
+        )
+    if worst["empty"].max() >= _MANY or worst["truncated"].max() >= _MANY:
+        yield (
+            "Many answers are empty or cut off: a model that thinks first needs room for it (max_tokens), and a server "
+            "may put all that it writes beside the answer (reasoning_content); gmr health tells (docs/own-models.md)."
         )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness.agents import rng
 from harness.benchmarks.items import Item, Verdict
 from harness.llm.request import GREEDY, Message, Reply, Request, Sampling, Turn
+from harness.thinking import without_thinking
 
 if TYPE_CHECKING:
     import numpy as np
@@ -153,6 +154,7 @@ class Context:
     ) -> Reply:
         """Ask one backbone once; see :class:`Call` and :class:`~harness.llm.request.Request` for the arguments.
 
+        The text of the reply is without the thinking that a model wrote before it, which no agent sees (D-GEN-9).
         A temperature comes with neither nucleus nor penalty; ``None`` stands for the sampling that the publisher of the
         backbone recommends (D-GEN-2). At 0, equal prompts get equal replies, and each use is charged. Above 0, unless a
         ``draw`` is given, every call is an independent sample fixed by seed, question, episode, step, purpose and slot.
@@ -177,6 +179,8 @@ class Context:
             metadata=turn,
         )
         reply = await self._runtime.client.complete(backbone, request)
+        # The log keeps, and the cost counts, all that was written.
+        reply = replace(reply, text=without_thinking(reply.text))
         call = Call(
             step=step,
             purpose=purpose,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.benchmarks.extraction import before_next_question
 from harness.benchmarks.items import Item, Split, Status, Verdict, keyed_order, share_split
+from harness.thinking import without_thinking
 
 if TYPE_CHECKING:
     from harness.benchmarks.math_verifier import MathVerifier
@@ -81,15 +82,18 @@ class Benchmark(abc.ABC):
     def extract(self, item: Item, text: str, cut_off: bool = False) -> str | None:
         """Return the answer inside a model's text, None if there is none; accept any text.
 
-        Behind its answer a model may go on to another question. What comes before that question counts if it states an
-        answer; else the reply divides its own question, and all of it counts. A text that was cut off has to state it.
+        Thinking is no part of the text. Behind its answer a model may go on to another question. What comes before that
+        question counts if it states an answer; else the reply divides its own question, and all of it counts. A text
+        that was cut off has to state it.
         """
-        before = before_next_question(text)
-        answer = self.read(item, before, stated_only=True) if before != text else None
+        text = without_thinking(text)
+        before = before_next_question(text, item.question)
+        answer = self.read(item, without_thinking(before), stated_only=True) if before != text else None
         return self.read(item, text, stated_only=cut_off) if answer is None else answer
 
     async def grade(self, item: Item, text: str, tools: Tools, cut_off: bool = False) -> Verdict:
         """Extract the answer from a text and judge it; blank and unreadable texts are wrong, never an error."""
+        text = without_thinking(text)
         answer = self.extract(item, text, cut_off) if text.strip() else None
         if answer is not None:
             return await self.judge(item, answer, tools)

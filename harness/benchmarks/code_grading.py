@@ -27,7 +27,7 @@ PYTHON_FENCES = frozenset({"", "py", "python", "python3"})
 class CodeBenchmark(Benchmark):
     """A benchmark whose answers are programs, judged by the tests of the question in the sandbox."""
 
-    rule_version = "5"
+    rule_version = "6"
     role_domain = "Code"
     output_rules = (
         "Finish with exactly one fenced Python block, opened by ```python and closed by ```. The block holds the "

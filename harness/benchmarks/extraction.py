@@ -16,22 +16,60 @@ _ANSWER_IS = re.compile(
     r"(?:(?:\$\$|\\\[)[ \t]*\n\s*)?",
     re.IGNORECASE,
 )
-# What begins another question: a line such as "Question: ...", "### Question 2", "Q3. ..." or the next turn of a
-# dialogue, "Question:" behind a sentence, or a question mark with options under it. A comment in a function is none.
+# What may begin another question: a line such as "Question: ...", "### Problem 2" or "Q3. ...", "Question:" behind a
+# sentence, or a question mark with options under it, if it asks; and what always does: the next turn of a dialogue.
 _NEXT_QUESTION = re.compile(
     r"""
     ^ (?: \#+[ \t*_]* | [ \t>*_]* ) (?:
-        (?:next\s+)? (?:question|problem) [ \t]*\d*[*_]* (?: [ \t]*[:.] | [ \t]*$ )
-        | q[ \t]*\d*[*_]*[ \t]*[:.] | (?:user|human)[*_]*: | <\|(?:user\b|im_start\|>user\b)
+        (?P<label>
+            (?:next\s+)? (?:question|problem) [ \t]*\d*[*_]* (?: [ \t]*[:.] | [ \t]*$ ) | q[ \t]*\d*[*_]*[ \t]*[:.]
+        )
+        | (?:user|human)[*_]*: | <\|(?:user\b|im_start\|>user\b)
         | the\ following\ (?:is|are)\ (?:a\ )?multiple[ -]choice
     )
-    | (?<=[.!]\ ) question [ \t]*\d*:
-    | \? [ \t*_]* \n \s* (?: [*_]* (?:options|choices) [*_]*:[*_]* \s* )? \(?A[.):] [^\n]* \n \s* \(?B[.):]
+    | (?P<inline> (?<=[.!]\ ) question [ \t]*\d*: )
+    | (?P<options>
+        \? [ \t*_]* \n \s* (?: [*_]* (?:options|choices) [*_]*:[*_]* \s* )? \(?A[.):] [^\n]* \n \s* \(?B[.):]
+    )
+    | <\|(?:im_end|eot_id|endoftext|end_of_text)\|>(?=\s*\S)
     """,
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
+# Critics and revisers put headings like these over a fault ("Problem: the tax was left out."), a doubt that they answer
+# themselves ("Q: Is that right? A: No.") or the question they were asked. None of them is a question of a benchmark,
+# whose answer has the demanded form: "yes" and "because" have not.
+_DOUBT = re.compile(
+    r"""
+    \W* (?: (?:but|and|so|or|then|now|wait|hmm|ok(?:ay)?|first|next)\b\W* )*
+    (?: (?:is|are|was|were|am|do|does|did|can|could|should|would|will|has|have|had|may|might|must)(?:n['’]t)?\b
+      | why\b | how\ (?:so|come)\b | what\ (?:about|if|now|else)\b | (?:really|right|correct|sure)\W*$ )
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_OF_REPLIES = re.compile(
+    r"\b(?:agents?|drafts?|wrong|miss(?:ed|ing)|forg[eo]t\w*|left out|overlook\w*|mistakes?|errors?|previous|above"
+    r"|earlier|repl(?:y|ies)|critics?|critique|candidates?|go(?:es)? right)\b",
+    re.IGNORECASE,
+)
+_FEW_WORDS = 12
+_TASK = re.compile(
+    r"""
+    (?:^|[.!:]\s+|\n) [\s*_]*
+    (?: find|compute|calculate|determine|evaluate|solve|simplify|express|write\ (?:an?|the|code|python)|prove|factor
+      | complete|choose|select|convert|implement|what|which|how|who
+    ) \b (?! \s*\( ) (?! [^.!?\n]*\b(?:again|also|too|instead|as\ well|properly|correctly)\b )
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_ITS_ANSWER = re.compile(
+    r"^[ \t*_>#]*(?:a|(?:(?:correct|final)\s)?answer|solution|response)[*_]*[ \t]*:", re.IGNORECASE | re.MULTILINE
+)
+_OPTIONS = re.compile(r"\n\s*\(?A[.):] [^\n]*\n\s*\(?B[.):]")
+_FEW_LETTERS = 8
+_LONGEST_QUESTION = 2000  # characters
 # Commands that set their argument in another font.
 FONT = r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|boldsymbol|mbox)\s*"
+_STATEMENT = re.compile(rf"(?i:{_ANSWER_IS.pattern})|{_BOX.pattern}|```")
 _PROGRAM = re.compile(r"```py.*?(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 # Ends a statement, so that it is whole even if the text breaks off: the end of its line, sentence, clause or formula,
 # or a word behind its number.
@@ -98,9 +136,45 @@ def without_programs(text: str) -> str:
     return _PROGRAM.sub("\n", text)
 
 
-def before_next_question(text: str) -> str:
-    """Return the text up to the place where it goes on to another question, all of it if it does not."""
-    return _NEXT_QUESTION.split(text, maxsplit=1)[0]
+def before_next_question(text: str, question: str = "") -> str:
+    """Return the text up to where it goes on to another question than the one it answers, all of it if it does not."""
+    marks = list(_NEXT_QUESTION.finditer(text))
+    last_statement = max((match.start() for match in _STATEMENT.finditer(text)), default=-1) if marks else -1
+    own = letters_and_digits(question)
+    for mark, following in itertools.zip_longest(marks, marks[1:]):
+        start = mark.end()
+        end = min(following.start() + 1 if following else len(text), start + _LONGEST_QUESTION)
+        if mark["options"]:
+            start, end = text.rfind("\n", 0, mark.start()) + 1, mark.start() + 1
+        is_turn = not (mark["label"] or mark["inline"] or mark["options"])
+        if is_turn or _asks_another(text, start, end, own, last_statement):
+            return text[: mark.start()]
+    return text
+
+
+def _asks_another(text: str, start: int, end: int, own: str, last_statement: int) -> bool:
+    """Return whether a stretch of text asks another question than the reader's own, to be answered in what follows."""
+    body = text[start:end]
+    for answer in (_ITS_ANSWER.search(body), _STATEMENT.search(body)):
+        body = body[: answer.start()] if answer else body
+    questions = [match for match in re.finditer(r"[^.!?\n]+(\?)?", body) if match[1]]
+    for match in questions:
+        asked = match.group().rpartition(":")[2]
+        is_own = len(letters := letters_and_digits(asked)) >= _FEW_LETTERS and letters in own
+        is_doubt = _DOUBT.match(asked) or (_OF_REPLIES.search(asked) and len(asked.split()) <= _FEW_WORDS)
+        if not (is_own or is_doubt or _is_answered(text, start + match.end(), len(body.split()), last_statement)):
+            return True
+    if any(len(letters := letters_and_digits(line)) >= _FEW_LETTERS and letters in own for line in body.split("\n")):
+        return False
+    return not body.strip() or bool(_OPTIONS.search(body)) or (not questions and _TASK.search(body) is not None)
+
+
+def _is_answered(text: str, end: int, words: int, last_statement: int) -> bool:
+    """Return whether a question has an answer of another form at once, and a statement follows on it."""
+    line, _, following = text[end : end + _LONGEST_QUESTION].partition("\n")
+    if not line.strip(" *_") and words <= _FEW_WORDS and _ITS_ANSWER.match(following):
+        line = f"{line}\n{following.partition(chr(10))[0]}"
+    return bool(line.strip(" *_")) and not _STATEMENT.search(line) and last_statement >= end + len(line)
 
 
 class Block(NamedTuple):
@@ -174,6 +248,11 @@ def _fence_at_end(line: str) -> _Fence | None:
     if len(marks) < 3:
         return None
     return _Fence(before, marks, language if language[:1].isalpha() else "")
+
+
+def letters_and_digits(text: str) -> str:
+    """Return the letters and digits of a text, in one case."""
+    return "".join(filter(str.isalnum, text.casefold()))
 
 
 def _joined(lines: list[str]) -> str:

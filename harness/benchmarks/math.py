@@ -38,7 +38,7 @@ _COUNTED = re.compile(rf"(-?\d+(?:,\d{{3}})*(?:\.\d+)?%?)\s+(?!pi\b){_WORDS}")
 class Math(Benchmark):
     """Graded by the string rules of its publication; Math-Verify's verdict is a second column."""
 
-    rule_version = "5"
+    rule_version = "6"
     role_domain = "Math"
     output_rules = (
         'Finish with a last line that begins with "The answer is" and has the final value inside \\boxed{}: the value '

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.benchmarks.base import Benchmark
-from harness.benchmarks.extraction import FONT, boxes_from_last
+from harness.benchmarks.extraction import FONT, boxes_from_last, letters_and_digits
 from harness.benchmarks.items import Item, Split, proportional_sample, share_split
 
 LETTERS = "ABCDEFGHIJ"
@@ -45,7 +45,7 @@ _MARKUP = re.compile(r"[*_$`\"“”]|\\(?:boxed|fbox)\s*\{|\\(?:q?quad|mathbf|m
 class MmluPro(Benchmark):
     """Graded by the letter; a reply that names none is wrong, and none is drawn for it."""
 
-    rule_version = "4"
+    rule_version = "5"
     role_domain = "Commonsense"
     output_rules = (
         "Finish with a last line of the form: The answer is \\boxed{X}, where X is the letter of the one option that "
@@ -126,16 +126,12 @@ def _letter_of_line(item: Item, line: str) -> str | None:
     match = _CHOICE.fullmatch(line)
     if match is None:
         return None
-    letter, words = match[1], _letters_and_digits(match[2] or "")
-    options = dict(zip(LETTERS, map(_letters_and_digits, item.options), strict=False))
+    letter, words = match[1], letters_and_digits(match[2] or "")
+    options = dict(zip(LETTERS, map(letters_and_digits, item.options), strict=False))
     option = options.get(letter, "")
     if not words or words == option:
         return letter
-    if _LISTED.search(match[2]) or {words, _letters_and_digits(line)} & {*options.values()}:
+    if _LISTED.search(match[2]) or {words, letters_and_digits(line)} & {*options.values()}:
         return None
     is_prefix = option and (words.startswith(option) or option.startswith(words))
     return letter if is_prefix or len(match[2].split()) <= _MOST_WORDS else None
-
-
-def _letters_and_digits(text: str) -> str:
-    return "".join(filter(str.isalnum, text.casefold()))

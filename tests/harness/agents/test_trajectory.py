@@ -110,6 +110,18 @@ async def test_greedy_decoding_leaves_nothing_to_chance_whatever_a_method_asks_f
     assert (client.asked[0][1].temperature, client.asked[0][1].draw) == (0.0, 0)
 
 
+async def test_thinking_is_charged_and_handed_on_to_nobody() -> None:
+    thought, endless = ("<think>\n17?\n</think>42", "stop"), ("<think>\n17", "length")
+    client = ScriptedClient(*(Reply(text, 1000, 9000, reason, "m") for text, reason in (thought, endless)))
+    context = scripted.context(ITEM, client)
+    replies = [await context.ask("small", (Message("user", "?"),), step=step) for step in (1, 2)]
+    assert [(reply.text, reply.completion_tokens) for reply in replies] == [("42", 9000), ("", 9000)]
+    assert [context.close(reply.text).cut_off for reply in replies] == [False, True]
+    alike = scripted.context(ITEM, ScriptedClient(Reply("42", 1000, 9000, "stop", "m")))
+    await alike.ask("small", (Message("user", "?"),))
+    assert context.close("").cost_total == 2 * alike.close("").cost_total > 0
+
+
 async def test_an_answer_is_cut_off_where_the_reply_it_repeats_is_whatever_was_asked_last() -> None:
     context = scripted.context(ITEM, ScriptedClient(Reply("half a", 1, 9, "length", "m"), "whole"))
     texts = [(await context.ask("small", (Message("user", "?"),), step=step)).text for step in (1, 2)]

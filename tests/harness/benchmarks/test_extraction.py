@@ -171,6 +171,16 @@ def test_the_answer_of_a_reply(key: str, text: str, cut_off: bool, answer: Any) 
     assert (float(extracted) if key == "gsm_hard" and extracted else extracted) == answer
 
 
+@pytest.mark.parametrize("key", keys())
+async def test_thinking_is_no_answer(key: str, tools: Tools) -> None:
+    subject, item = benchmark(key), item_of(key)
+    answer, other = (subject.present(item, content) for content in (item.gold, subject.wrong_answers(item)[0]))
+    for thinking in (f"<think>\n{other}\n</think>\n", f"{other}\n</think>"):
+        assert subject.extract(item, f"{thinking}{answer}<|im_end|>") == subject.extract(item, answer)
+    cut_off = await subject.grade(item, f"<think>\n{answer}\nHmm", tools, cut_off=True)
+    assert (cut_off.status, cut_off.answer) == (Status.TRUNCATED, None)
+
+
 # fmt: off
 NEXT = [
     "Question: Which?", "Next question: Which?", "\n**Question 2:** Which?\n", "### Question 2\n", "Q: Which?",
@@ -179,6 +189,49 @@ NEXT = [
     "Which is odd?\nA. one\nB. two", "Which is odd?\n\n**Options:**\n(A) one\n\n(B) two",
 ]
 # fmt: on
+
+
+# What critics, revisers and aggregators write between a draft and the answer.
+CRITIQUES = [
+    "Problem: the last part was left out.",
+    "**Problem:** it is twice that.",
+    "### Problem\nThe second step is wrong.",
+    "Problem 1: a part is missing.\nProblem 2: the sum, too.",
+    "Problem.\nIt is too small.",
+    "Problem: 5 * 3 is 15.",
+    "Q: Is that right? A: No, the last counts too.",
+    "Q: Is that right?\nA: No.",
+    "Question: why? Because a part is missing.",
+    "Q1. Is the reading right? Yes.\nQ2. Does the sum hold? No.",
+    "Question: What was forgotten? The last.",
+    "## Question 1: Are the units right?\nYes.",
+    "Q: How many are left? A: Two.",
+    "Q: How many are left?\nA: Two.",
+    "Question: what did agent 2 leave out?\nThe last.",
+    "Good. Question: does it count the last? No.",
+    "Problem: {question}",
+    "Question: {question}\nLet us see.",
+]
+FURTHER = [
+    "Problem: Find the sum of all.",
+    "## Problem 2\nA shop sells 3 pens. How much do 12 cost?",
+    "Q: There are 15 trees. After they plant there are 21. How many are new?\nA: There were 15.\nSo",
+    "Question: Its capital is\nA. one\nB. two",
+    "Done.<|endoftext|>Human: How many?",
+    "Problem 2.\nWrite a function that adds.",
+]
+
+
+@pytest.mark.parametrize("key", keys())
+def test_a_critique_does_not_end_a_reply(key: str) -> None:
+    subject, item = benchmark(key), item_of(key)
+    answer, draft = (subject.present(item, content) for content in (item.gold, subject.wrong_answers(item)[0]))
+    expected = subject.extract(item, answer)
+    critiques = [text.format(question=item.question) for text in CRITIQUES]
+    revised = {text: subject.extract(item, f"{draft}\n{text}\n\n{answer}") for text in critiques}
+    assert {text for text, found in revised.items() if found != expected} == set()
+    followed = {text: subject.extract(item, f"{answer}\n{text}\n{draft}") for text in FURTHER}
+    assert {text for text, found in followed.items() if found != expected} == set()
 
 
 @pytest.mark.parametrize("key", keys())

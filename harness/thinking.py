@@ -1,0 +1,87 @@
+"""What a reply says: its text without the thinking that some models write before it, and without marks of a template.
+
+Servers that know a model keep its thinking apart (vLLM's ``--reasoning-parser``); others leave it in the text, by the
+marks of the model's template. Qwen, DeepSeek and most others write ``<think>``, whose template often writes the first
+mark itself, so that only the last is left; Seed, MiniMax and LongCat name it otherwise; Magistral has ``[THINK]``, Kimi
+``◁think▷``, OpenThinker ``<|begin_of_thought|>``, Cohere ``<|START_THINKING|>``, Apertus ``<|inner_prefix|>``, Gemma
+``<|channel>thought``, gpt-oss channels, of which only the last is said, and Granite sentences.
+"""
+
+from __future__ import annotations
+
+import re
+
+_NAME = r"(?:\w{1,20}[:_])?(?:think(?:ing)?|thoughts?|reason(?:ing)?|scratchpad)(?:[:_]\w{1,20})?"
+_FIRST = rf"""
+    <\s?{_NAME}\s?> | \[THINK\] | ◁think▷ | <\|(?:begin_of_|start_)?{_NAME}\|> | <\|inner_prefix\|> | <unused94>
+    | <\|channel>\s*thought | <\|open\|>think<\|sep\|> | (?:<\|start\|>assistant)?<\|channel\|>(?!\s*final\b)
+"""
+# At the beginning of a reply: gpt-oss's first channel without its marks, and Granite's.
+_HEAD = r"""(?-i:analysis(?=["'A-Z(\d\\])) | here(?:\ is|'s)\ my\ thought\ process:"""
+# The final channel also stands without its marks, where a server leaves out special tokens.
+_LAST = rf"""
+    <\s?/\s?{_NAME}\s?> | \[/THINK\] | ◁/think▷ | <\|(?:/|end_of_|end_){_NAME}\|> | <\|{_NAME}_end\|>
+    | <\|inner_suffix\|> | <unused95> | <channel\|> | <\|close\|>think<\|sep\|>
+    | <\|channel\|>\s*final\b[^<\n]*(?:<\|constrain\|>[^<\n]*)?<\|message\|> | \bassistantfinal
+"""
+# Where the answer begins, also if nothing ends the thinking before it.
+_ANSWER = r"""
+    <(?:answer|response|solution|output)> | ^here(?:\ is|'s)\ my\ response:
+    | <\|begin_of_solution\|> | <\|START_RESPONSE\|> | <\|open\|>response<\|sep\|> | <\|content\|>
+"""
+_MARK = re.compile(
+    rf"(?P<last>{_LAST}) | (?P<first>{_FIRST}) | (?P<answer>{_ANSWER}) | ^[ \t]*(?P<head>{_HEAD})",
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
+)
+# A mark between quotation marks or backticks is spoken of.
+_QUOTES = "`'\"“”"
+# At the end of a reply: "<|im_end|>", "</s>", DeepSeek's "<｜end▁of▁sentence｜>", Gemma's "<end_of_turn>".
+_END_OF_TURN = re.compile(
+    r"(?:<\|close\|>\w+<\|sep\|>|<[|｜][^<>|｜\s]{1,40}[|｜]>|</?s>|<(?:eos|end_of_turn|turn\|)>|\[/INST\])\Z"
+)
+_LONGEST_MARK = 50
+
+
+def without_thinking(text: str) -> str:
+    """Return what a reply says: nothing up to the last mark that ends thinking, nor from one that begins it on.
+
+    A reply that is cut off inside its thinking says nothing. Text without any such mark is returned as it is.
+    """
+    begin, opened = 0, None
+    for match in _MARK.finditer(text):
+        if _is_quoted(text, match):
+            continue
+        if match["last"]:
+            begin, opened = match.end(), None
+        elif match["first"] or match["head"]:
+            if opened is None and _begins_line(text, begin, match):
+                opened = match.start()
+        elif match["answer"].startswith("<|"):
+            begin, opened = match.end(), None
+        elif opened is not None:
+            begin, opened = match.end() if match["answer"][0] != "<" else match.start(), None
+    end = _before_end_of_turn(text, begin, len(text) if opened is None else opened)
+    return text[begin:end]
+
+
+def _is_quoted(text: str, match: re.Match[str]) -> bool:
+    before, behind = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
+    return bool(before and behind) and before in _QUOTES and behind in _QUOTES
+
+
+def _begins_line(text: str, begin: int, match: re.Match[str]) -> bool:
+    start = max(begin, match.start() - _LONGEST_MARK)
+    line = text[start : match.start()] if match["head"] else text[start : match.start()].rpartition("\n")[2]
+    return not line.strip() and (start == begin or len(line) < match.start() - start)
+
+
+def _before_end_of_turn(text: str, begin: int, end: int) -> int:
+    while True:
+        last = end
+        while last > begin and text[last - 1].isspace():
+            last -= 1
+        start = max(begin, last - _LONGEST_MARK)
+        match = _END_OF_TURN.search(text[start:last])
+        if match is None:
+            return end
+        end = start + match.start()

@@ -1,0 +1,62 @@
+"""What a reply says, by the marks that models of 2024 to 2026 leave in their text when a server does not know them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.thinking import without_thinking
+
+# fmt: off
+SAID = [
+    ("<think>\n17?\n</think>\n\n42", "42"), ("17?\n</think>\n\n42", "42"), ("<think>\n\n</think>\n\n42", "42"),
+    ("<think>a <think>b</think> c</think> 42", "42"), ("<think>a</think>17<think>b</think>42", "42"),
+    ("<thinking>\n17\n</thinking>42", "42"), ("<Reasoning>17</Reasoning>\n<answer>42</answer>", "<answer>42</answer>"),
+    ("<reasoning>17\n<answer>42</answer>", "<answer>42</answer>"), ("<thought>17</thought>42", "42"),
+    ("<seed:think>17</seed:think>42", "42"), ("<mm:think>17</mm:think>42", "42"),
+    ("<think:opensource>17</think:opensource>42", "42"), ("<longcat_think>17</longcat_think>42", "42"),
+    ("[THINK]17[/THINK]42", "42"), ("◁think▷17◁/think▷42", "42"), ("<|inner_prefix|>17<|inner_suffix|>42", "42"),
+    ("<|begin_of_thought|>17<|end_of_thought|>\n<|begin_of_solution|>42<|end_of_solution|>", "42"),
+    ("<|START_THINKING|>17<|END_THINKING|><|START_RESPONSE|>42<|END_RESPONSE|>", "42"),
+    ("<|channel>thought\n17<channel|>42<turn|>", "42"), ("<unused94>thought\n17<unused95>42", "42"),
+    ("<|channel|>analysis<|message|>17<|end|><|start|>assistant<|channel|>final<|message|>42<|return|>", "42"),
+    ("<|start|>assistant<|channel|>final <|constrain|>json<|message|>42", "42"),
+    ("analysisIs it 17?assistantfinal42", "42"),
+    ("<|open|>think<|sep|>17<|close|>think<|sep|><|open|>response<|sep|>42<|close|>response<|sep|>", "42"),
+    ("<|think|>17<|end|><|begin|>assistant<|content|>42<|end|>", "42"),
+    ("Here is my thought process:\n17\nHere is my response:\n42", "42"),
+    # Cut off inside.
+    *((text, "") for text in ("<think>17", "\n <think>\n17", "[THINK]17", "<|channel|>analysis<|message|>17")),
+    ("analysisIs it 17", ""),
+    ("42\n<think>\n17", "42"), ("<think>1</think>42\n<think>17", "42"),
+    # Marks that end a turn.
+    ("42<|im_end|>", "42"), ("42</s>", "42"), ("42<|eot_id|>\n<|endoftext|>", "42"), ("42<｜end▁of▁sentence｜>", "42"),
+]
+PLAIN = [
+    "42\n", "The tag <think> begins it.", "Close it by `</think>` here.", "text.split('</think>')", "a < b / think > c",
+    "Analysis: 42", "analysis of 42", "I thought so.", "[Reasoning]\n42", "<b>42</b>", "x <|im",
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("text", "said"), [*SAID, *((text, text) for text in PLAIN)])
+def test_what_a_reply_says(text: str, said: str) -> None:
+    assert without_thinking(text).strip() == said.strip()
+    assert text not in PLAIN or without_thinking(text) == text
+
+
+MARKS = st.sampled_from(
+    ["<think>", "</think>", "[THINK]", "<|im_end|>", "<|channel|>", "final<|message|>", "\n", "`", "42"]
+)
+
+
+@given(st.lists(MARKS).map("".join))
+def test_nothing_is_left_to_take_out(text: str) -> None:
+    said = without_thinking(text)
+    assert said in text
+    assert without_thinking(said) == said
+
+
+@pytest.mark.parametrize("unit", ["<think>", "</think>", "<|a|>", "\n<think>", "<|im_end|>\n", "a_", "<", "\n", " "])
+def test_long_texts_end(unit: str) -> None:
+    """In quadratic time this would go on for minutes."""
+    without_thinking(f"{unit * 50_000}x{unit * 50_000}")
