@@ -20,6 +20,7 @@ from harness.llm.completion import MalformedReplyError
 from harness.llm.endpoints import Endpoint, Omitted
 from harness.llm.request import EXTENDED, GREEDY, Message, Reply, Request
 from harness.llm.servers import REFUSES_ALL, TRIES, Server, with_cause
+from harness.thinking import without_thinking
 
 # What every method's calls have: a system message, sampling, and a seed as large as any that is sent.
 _PROMPT = (Message("system", "You are a helpful assistant."), Message("user", "Count from one to ninety in words."))
@@ -35,8 +36,6 @@ _WORDS = ("river", "stone", "seven", "green", "table", "north", "cloud", "paper"
 _LENGTH = 600
 # A server that reads one prompt faster than this is given several at once, as a single one does not fill it.
 _QUICK_S = 1.0
-# Beginning of a reply whose thinking a server leaves in the text; others cut it out and leave the text empty.
-_THINKS = re.compile(r"\s*<\|?(think|thinking|reasoning|channel)\b")
 # Changes greedy text within a few tokens, where a server takes notice of it.
 _PENALTY = 2.0
 
@@ -131,7 +130,7 @@ async def measure(backbone: Backbone, server: Server) -> tuple[Speed, list[str]]
             f"writes {backbone.max_tokens} tokens in {longest_s:.0f} s with {at_once} requests at once, and an attempt "
             f"ends after {place.timeout_s:g} s: lower max_in_flight or the backbone's max_tokens, or raise timeout_s"
         )
-    if first.finish_reason == "length" and (not first.text.strip() or _THINKS.match(first.text)):
+    if first.finish_reason == "length" and not without_thinking(first.text).strip():
         lacks.append(
             f"thinks before it answers: of {first.completion_tokens} tokens none was answer. A call has max_tokens "
             f"{backbone.max_tokens} for both, is charged for both, and counts as truncated where thinking takes all: "
