@@ -141,10 +141,10 @@ class Exchange:
     item: Item
     context: Context
 
-    async def solve(self, node: int, place: int = 0) -> str:
+    async def solve(self, node: int, offset: int = 0) -> str:
         """Return the solution of a node without predecessors."""
         system = (PROFILE, SOLVE, self.context.rules)
-        return await self._ask(node, place, "solve", team_prompt(system, self.item, (), NOTHING_TO_REVISE))
+        return await self._ask(node, offset, "solve", team_prompt(system, self.item, (), NOTHING_TO_REVISE))
 
     async def refine(self, solution: str, node: int, edge: int) -> str:
         """Return the solution after one edge: a critic comments on it, then the actor revises it in any case."""
@@ -165,13 +165,14 @@ class Exchange:
         records = [Record("Candidate", candidate) for candidate in candidates if candidate.strip()]
         if not records:
             return ""
-        place = 2 * len(self.graph.predecessors[node]) if node in self.graph.nodes else 0
+        offset = 2 * len(self.graph.predecessors[node]) if node in self.graph.nodes else 0
         prompt = team_prompt((PROFILE, MERGE, self.context.rules), self.item, records, header=CANDIDATES_HEADER)
-        return await self._ask(node, place, "merge", prompt)
+        return await self._ask(node, offset, "merge", prompt)
 
-    async def _ask(self, node: int, place: int, purpose: str, prompt: tuple[Message, ...]) -> str:
+    async def _ask(self, node: int, offset: int, purpose: str, prompt: tuple[Message, ...]) -> str:
         is_step = node in self.graph.nodes
-        temperature, slot = self.graph.temperatures[node] if is_step else 0.0, self.graph.first_slots[node] + place
+        temperature = self.graph.temperatures[node] if is_step else 0.0
+        slot = self.graph.first_slots[node] + offset
         reply = await self.context.ask(
             self.backbone,
             prompt,

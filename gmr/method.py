@@ -14,7 +14,7 @@ from gmr.policy import Snapshot, Trace
 from gmr.rollout import GatedRollout
 from gmr.router import Router
 from gmr.training import learn, utility
-from harness.agents.trajectory import Answered, Context
+from harness.agents.trajectory import DRAWN_DECIMALS, Answered, Context
 from harness.benchmarks.items import Item
 from harness.runner.method import Setting
 from harness.training.learning import Choices, Learning, PolicyGradient
@@ -39,12 +39,13 @@ class GMR(PolicyGradient[Router, Snapshot, Trace]):
         An entry that matches another method has no more steps than that: a number drawn between the two whole ones
         around its mean depth, so that without halting the mean depth is the same (D-BASE-5).
         """
-        greedy, config = self.config.decode == "greedy", self.config
+        policy = self.policy.greedy if self.config.decode == "greedy" else self.policy
+        config = self.config
         if self._setting.matched is not None:
             depth = self._setting.matched.depth
-            most = math.floor(depth) + context.bernoulli(0, "one step more", depth % 1)
-            config = config.model_copy(update={"max_depth": most})
-        return await GatedRollout(self.policy, self.pool, config, greedy=greedy).solve(item, context)
+            one_more = context.uniform(0, "one step more") < round(depth % 1, DRAWN_DECIMALS)
+            config = config.model_copy(update={"max_depth": math.floor(depth) + one_more})
+        return await GatedRollout(policy, self.pool, config).solve(item, context)
 
     def utility(self, answered: Answered) -> float:
         """Return u = R - λ_c · Cost(τ)."""

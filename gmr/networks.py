@@ -70,7 +70,7 @@ class StateEncoder(nn.Module):
     def forward(self, q_hat: Tensor, tokens: Tensor, stored: Tensor) -> Tensor:
         """Return c_t, shape (rows, 256), for q̂ = W_q q (rows, 128) and tokens (rows, φ, 128).
 
-        ``stored`` (rows, φ) tells which places hold a record: the first ones of each row.
+        ``stored`` (rows, φ) tells which slots hold a record: the first ones of each row.
         """
         history = self.h_empty.expand_as(q_hat)
         rows = stored.any(dim=1)

@@ -1,8 +1,8 @@
-"""Router of GMR: its networks put together, and the two halves of a step, shared by sampling and update."""
+"""Router of GMR: its networks put together, and the two halves of a step of Algorithm 1 for a batch of trajectories."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from typing import NamedTuple, TypeVar
 
 import torch
@@ -22,6 +22,7 @@ from gmr.networks import (
     WriteGate,
     pool,
 )
+from harness.training.sampling import choose, open_gates
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -33,9 +34,28 @@ class Latents(NamedTuple):
     backbones: Tensor
 
 
-# Choose the outcomes of one decision for all rows: by its name, the log-probabilities of its options in the last
-# dimension (None: no module decides, the choice is uniform), and a mask of the places where it is made.
-Choose = Callable[[str, Tensor | None, Tensor], Tensor]
+class Chance(NamedTuple):
+    """What decisions of one step follow: uniform numbers that they are drawn with, or in an update recorded indices."""
+
+    role: Tensor  # shape (rows,)
+    backbone: Tensor  # shape (rows,)
+    retrieve: Tensor  # shape (rows, φ), by the slot of the record
+    write: Tensor  # shape (rows,)
+    halt: Tensor  # shape (rows,)
+
+
+class Draw(NamedTuple):
+    """One decision of a step; a gate is open at 1."""
+
+    choice: Tensor  # index of the option taken, shape (rows,), or (rows, φ) for the retrieval gate
+    drawn: Tensor  # mask of the same shape: where there was something to draw
+    log_probs: Tensor | None = None  # of the options, in the last dimension; None if no module decides
+
+    def log_prob(self) -> Tensor:
+        """Return the log-probabilities of the outcomes, in the shape of ``choice``; zero where no module drew."""
+        if self.log_probs is None:
+            return torch.zeros(self.choice.shape)
+        return torch.where(self.drawn, self.log_probs.gather(-1, self.choice.unsqueeze(-1)).squeeze(-1), 0.0)
 
 
 class State(NamedTuple):
@@ -48,44 +68,34 @@ class State(NamedTuple):
     projected: Tensor  # P_y y_j of the write gate, shape (rows, φ, 128)
     size: Tensor  # number of records, shape (rows,)
     context: Tensor  # c_t of the present step, shape (rows, 256)
+    role: Tensor  # index of the present step's role, shape (rows,)
+    backbone: Tensor  # index of the present step's backbone, shape (rows,)
     halting: Tensor  # h_t of the halting controller, shape (rows, 128)
     steps: Tensor  # number of finished steps, shape (rows,)
-    log_prob: Tensor  # sum of the log-probabilities of the draws that a module made, shape (rows,)
 
     @property
     def stored(self) -> Tensor:
-        """Mask of the places that hold a record, shape (rows, φ)."""
+        """Mask of the slots that hold a record, shape (rows, φ)."""
         return torch.arange(self.tokens.shape[1]) < self.size[:, None]
 
     def first(self, count: int) -> State:
         """Return the first ``count`` trajectories."""
-        return State(*(part[:count] for part in self))
-
-    def draw(self, choose: Choose, name: str, log_probs: Tensor | None, mask: Tensor) -> tuple[State, Tensor]:
-        """Return the states with the log-probabilities of one decision added, and its outcomes.
-
-        ``log_probs`` is None where the module is off: the draw is uniform and adds nothing to log π.
-        """
-        outcomes = choose(name, log_probs, mask)
-        if log_probs is None:
-            return self, outcomes
-        drawn = torch.where(mask, log_probs.gather(-1, outcomes.unsqueeze(-1)).squeeze(-1), 0.0)
-        return self._replace(log_prob=self.log_prob + drawn.reshape(len(drawn), -1).sum(dim=1)), outcomes
+        return State(*(tensor[:count] for tensor in self))
 
 
 class Assignment(NamedTuple):
-    """Indices of role and backbone, shape (rows,) each, and a mask of the records C_t they see, shape (rows, φ)."""
+    """Decisions before the response: who acts and sees which records; without its gate an agent sees all."""
 
-    role: Tensor
-    backbone: Tensor
-    retrieved: Tensor
+    role: Draw
+    backbone: Draw
+    retrieve: Draw
 
 
 class StepEnd(NamedTuple):
-    """Masks of the responses that are stored and of the trajectories that halt, shape (rows,) each."""
+    """Decisions on the response: whether it is stored and the trajectory halts; without its gate it is stored."""
 
-    written: Tensor
-    halted: Tensor
+    write: Draw
+    halt: Draw
 
 
 class Router(nn.Module):
@@ -122,65 +132,81 @@ class Router(nn.Module):
 
     def begin(self, question: Tensor) -> State:
         """Return trajectories before their first step, for question embeddings (rows, 384)."""
-        rows, memory = len(question), question.new_zeros(len(question), self.config.max_depth, LATENT)
+        memory = question.new_zeros(len(question), self.config.max_depth, LATENT)
+        zeros = torch.zeros(len(question), dtype=torch.int64)
         return State(
             question=question,
             q_hat=self.encoder.W_q(question),
             tokens=memory,
             retrieval_keys=memory,
             projected=memory,
-            size=torch.zeros(rows, dtype=torch.int64),
-            context=question.new_zeros(rows, CONTEXT),
-            halting=question.new_zeros(rows, LATENT),
-            steps=torch.zeros(rows, dtype=torch.int64),
-            log_prob=question.new_zeros(rows),
+            size=zeros,
+            context=question.new_zeros(len(question), CONTEXT),
+            role=zeros,
+            backbone=zeros,
+            halting=question.new_zeros(len(question), LATENT),
+            steps=zeros,
         )
 
-    def assign(self, state: State, latents: Latents, choose: Choose) -> tuple[State, Assignment]:
-        """Encode the context c_t, then choose role, backbone and retrieved records of the next agent."""
-        state = state._replace(context=self.encoder(state.q_hat, state.tokens, state.stored))
-        everyone = torch.ones_like(state.steps, dtype=torch.bool)
-        log_probs = None
-        if self.role_allocator is not None:
-            log_probs = self.role_allocator(state.context, latents.roles)
-        state, role = state.draw(choose, "role", log_probs, everyone)
-        r, log_probs = latents.roles[role], None
-        if self.llm_router is not None:
-            log_probs = self.llm_router(state.context, r, latents.backbones)
-        state, backbone = state.draw(choose, "backbone", log_probs, everyone)
-        retrieved = state.stored
+    def assign(self, state: State, latents: Latents, chance: Chance, greedy: bool = False) -> tuple[State, Assignment]:
+        """Encode c_t, then role ~ softmax, backbone ~ softmax, z_j ~ Bernoulli for every stored record."""
+        context = self.encoder(state.q_hat, state.tokens, state.stored)
+        log_probs = None if self.role_allocator is None else self.role_allocator(context, latents.roles)
+        role = _softmax(log_probs, len(latents.roles), chance.role, greedy)
+        r = latents.roles[role.choice]
+        log_probs = None if self.llm_router is None else self.llm_router(context, r, latents.backbones)
+        backbone = _softmax(log_probs, len(latents.backbones), chance.backbone, greedy)
+        retrieve = _always(state.stored)
         if self.retrieval_gate is not None:
-            log_probs = self.retrieval_gate(state.question, r, latents.backbones[backbone], state.retrieval_keys)
-            state, drawn = state.draw(choose, "retrieve", log_probs, state.stored)
-            retrieved = drawn.bool() & state.stored
-        return state, Assignment(role, backbone, retrieved)
+            m = latents.backbones[backbone.choice]
+            log_probs = self.retrieval_gate(state.question, r, m, state.retrieval_keys)
+            retrieve = _bernoulli(log_probs, state.stored, chance.retrieve, greedy)
+        state = state._replace(context=context, role=role.choice, backbone=backbone.choice)
+        return state, Assignment(role, backbone, retrieve)
 
     def end_step(
-        self, state: State, latents: Latents, agent: Assignment, response: Tensor, choose: Choose
+        self, state: State, latents: Latents, response: Tensor, chance: Chance, greedy: bool = False
     ) -> tuple[State, StepEnd]:
-        """Decide which responses (rows, 384) are stored and which trajectories halt; no halting at φ (D-GMR-3)."""
-        r, m = latents.roles[agent.role], latents.backbones[agent.backbone]
-        new = {"tokens": self.encoder.token(r, m, response)}
-        written = torch.ones_like(state.steps, dtype=torch.bool)
+        """Store responses (rows, 384) by w ~ Bernoulli, then h ~ Bernoulli, which is not drawn at φ (D-GMR-3)."""
+        r, m = latents.roles[state.role], latents.backbones[state.backbone]
+        everyone = torch.ones_like(state.steps, dtype=torch.bool)
+        new, write = {"tokens": self.encoder.token(r, m, response)}, _always(everyone)
         if self.retrieval_gate is not None:
             new["retrieval_keys"] = self.retrieval_gate.record(r, m, response)
         if self.write_gate is not None:
             new["projected"] = projected = self.write_gate.P_y(response)
             log_probs = self.write_gate(state.context, projected, state.projected, state.stored)
-            state, drawn = state.draw(choose, "write", log_probs, written)
-            written = drawn.bool()
-        rows = written.nonzero()[:, 0]
-        place = rows, state.size[rows]
-        memory = {name: getattr(state, name).index_put(place, values[rows]) for name, values in new.items()}
-        state = state._replace(**memory, size=state.size + written, steps=state.steps + 1)
-        halted = torch.zeros_like(written)
+            write = _bernoulli(log_probs, everyone, chance.write, greedy)
+        rows = write.choice.nonzero()[:, 0]
+        slots = rows, state.size[rows]
+        memory = {name: getattr(state, name).index_put(slots, values[rows]) for name, values in new.items()}
+        state = state._replace(**memory, size=state.size + write.choice, steps=state.steps + 1)
+        halt = _always(~everyone)
         if self.halting is not None:
             state = state._replace(halting=self.halting.gru(pool(state.tokens, state.stored), state.halting))
-            mask = state.steps < self.config.max_depth
-            state, drawn = state.draw(choose, "halt", self.halting(state.halting), mask)
-            halted = drawn.bool() & mask
-        return state, StepEnd(written, halted)
+            before_last = state.steps < self.config.max_depth
+            halt = _bernoulli(self.halting(state.halting), before_last, chance.halt, greedy)
+        return state, StepEnd(write, halt)
 
 
 def _if_on(switch: bool, module: Module) -> Module | None:
     return module if switch else None
+
+
+def _softmax(log_probs: Tensor | None, options: int, numbers: Tensor, greedy: bool) -> Draw:
+    """Choose an option for each row; uniformly, the greedy policy too, if no module decides."""
+    everyone = torch.ones_like(numbers, dtype=torch.bool)
+    if log_probs is None:
+        uniform = torch.full((len(numbers), options), -math.log(options), dtype=torch.float64)
+        return Draw(choose(uniform, numbers), everyone)
+    return Draw(choose(log_probs, numbers, greedy=greedy), everyone, log_probs)
+
+
+def _bernoulli(log_probs: Tensor, drawn: Tensor, numbers: Tensor, greedy: bool) -> Draw:
+    """Draw gates where the mask says so; the others stay closed."""
+    return Draw(open_gates(log_probs, numbers, greedy=greedy) * drawn, drawn, log_probs)
+
+
+def _always(is_open: Tensor) -> Draw:
+    """Return gates that no module decides."""
+    return Draw(is_open.long(), torch.zeros_like(is_open))

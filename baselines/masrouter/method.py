@@ -12,17 +12,9 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from baselines.masrouter.router import (
-    ChoiceEmbeddings,
-    Choices,
-    Choose,
-    Embeddings,
-    Router,
-    TeamPlan,
-    Trace,
-    draw_noise,
-)
+from baselines.masrouter.router import Chance, ChoiceEmbeddings, Embeddings, Router, TeamPlan, Trace, draw_noise
 from baselines.masrouter.team import MODES, Agent, Team, final_prompt, profile, profiles, with_all_tests, work
+from harness.agents.activation import most_frequent
 from harness.agents.roles import DOMAINS, Role, by_domain
 from harness.agents.trajectory import Answered, Context, Decision
 from harness.benchmarks.items import Item
@@ -81,56 +73,54 @@ class TeamRollout:
 
     async def solve(self, item: Item, context: Context) -> str:
         """Return the answer of the final node."""
-        self.trace = await self._plan(item, context)
-        team = self._team(self.trace.choices)
-        texts = await work(team, with_all_tests(item) if self._config.visible_tests == "all" else item, context)
-        # Of equally frequent backbones the first: a Counter keeps the order of first sight.
-        [(backbone, _)] = Counter(agent.backbone for agent in team.agents).most_common(1)
-        prompt = final_prompt(self._pool.domain, context.rules, item, texts)
-        step = team.mode.rounds + 1
+        pool, config = self._pool, self._config
+        question = await context.embed(item.question)
+        noise = draw_noise(context.uniform(PLANNING, "noise"), len(MODES), len(pool.roles), len(pool.backbones))
+        with torch.inference_mode():
+            plan = self._router.decide([question], [noise], _chance(context, config.max_agents))
+        [choices] = plan.choices
+        self.trace = Trace(question, noise, choices, plan.log_prob.item())
+        self._record(plan, context)
+        agents = tuple(
+            Agent(pool.roles[role], pool.backbones[backbone].key)
+            for role, backbone in zip(choices.roles, choices.backbones, strict=True)
+        )
+        team = Team(MODES[choices.mode], agents)
+        texts = await work(team, with_all_tests(item) if config.visible_tests == "all" else item, context)
         reply = await context.ask(
-            backbone, prompt, Turn("aggregate"), step=step, purpose="aggregate", is_step=False, temperature=None
+            most_frequent([agent.backbone for agent in agents]),
+            final_prompt(pool.domain, context.rules, item, texts),
+            Turn("aggregate"),
+            step=team.mode.rounds + 1,
+            purpose="aggregate",
+            is_step=False,
+            temperature=None,
         )
         return reply.text
 
-    async def _plan(self, item: Item, context: Context) -> Trace:
-        pool = self._pool
-        question = await context.embed(item.question)
-        uniform = context.uniform(PLANNING, "noise")
-        noise = draw_noise(uniform, len(MODES), len(pool.roles), len(pool.backbones))
-        with torch.inference_mode():
-            plan = self._router.decide([question], [noise], self._chooser(context))
-        self._record(plan, context)
-        return Trace(question, noise, plan.choices[0], plan.log_prob.item())
-
-    def _chooser(self, context: Context) -> Choose:
-        """Return a function that draws each choice from its probabilities and records the decision."""
-        names = {
-            "mode": [mode.name for mode in MODES],
-            "role": [role.key for role in self._pool.roles],
-            "backbone": [backbone.key for backbone in self._pool.backbones],
-        }
-
-        def draw(name: str, agent: int, log_probs: Tensor) -> list[int]:
-            index = context.draw(PLANNING, name, names[name], log_probs[0].exp().numpy(), agent)
-            choice = names[name][index]
-            context.decide(Decision(PLANNING, name, agent, choice, len(names[name]), log_probs[0, index].item()))
-            return [index]
-
-        return draw
-
     def _record(self, plan: TeamPlan, context: Context) -> None:
-        """Record the most probable task of the classifier and the number of agents, which are not drawn."""
-        tasks = torch.log_softmax(plan.tasks[0], dim=0)
-        guess = int(tasks.argmax())
-        context.decide(Decision(PLANNING, "task", 0, DOMAINS[guess], len(tasks), tasks[guess].item()))
-        agents = str(len(plan.choices[0].roles))
-        context.decide(Decision(PLANNING, "agents", 0, agents, self._config.max_agents, 0.0))
+        """Record the draws by agent, the most probable task of the classifier, and the number of agents."""
 
-    def _team(self, choices: Choices) -> Team:
-        pairs = zip(choices.roles, choices.backbones, strict=True)
-        agents = (Agent(self._pool.roles[role], self._pool.backbones[backbone].key) for role, backbone in pairs)
-        return Team(MODES[choices.mode], tuple(agents))
+        def record(name: str, agent: int, index: int, options: Sequence[str], log_probs: Tensor) -> None:
+            context.decide(Decision(PLANNING, name, agent, options[index], len(options), log_probs[index].item()))
+
+        [choices], tasks = plan.choices, torch.log_softmax(plan.tasks[0], dim=0)
+        roles, backbones = ([member.key for member in members] for members in (self._pool.roles, self._pool.backbones))
+        record("task", 0, int(tasks.argmax()), DOMAINS, tasks)
+        record("mode", 0, choices.mode, [mode.name for mode in MODES], plan.modes[0])
+        for agent, (role, backbone) in enumerate(zip(choices.roles, choices.backbones, strict=True), 1):
+            record("role", agent, role, roles, plan.roles[0, agent - 1])
+            record("backbone", agent, backbone, backbones, plan.backbones[0])
+        size = str(len(choices.roles))
+        context.decide(Decision(PLANNING, "agents", 0, size, self._config.max_agents, 0.0))
+
+
+def _chance(context: Context, max_agents: int) -> Chance:
+    """Return the uniform numbers of one plan; agents are counted from 1."""
+    agents = range(1, max_agents + 1)
+    roles, backbones = ([[context.uniform(PLANNING, name, agent) for agent in agents]] for name in ("role", "backbone"))
+    numbers = [context.uniform(PLANNING, "mode")], roles, backbones
+    return Chance(*(torch.tensor(values, dtype=torch.float64) for values in numbers))
 
 
 def utility(answered: Answered, kappa: float) -> float:
@@ -174,9 +164,9 @@ class MASRouter(PolicyGradient[Router, Router, Trace]):
 
     def restored(self, checkpoint: Checkpoint) -> Learning[Router]:
         """Return the router of a checkpoint; UserError, too, if it was trained with another ``max_agents``."""
-        most, trained = self.config.max_agents, checkpoint.facts["max_agents"]
-        if trained != most:
-            raise UserError(f"the checkpoint was trained with max_agents {trained} and is given {most}; train it again")
+        now, trained = self.config.max_agents, checkpoint.facts["max_agents"]
+        if trained != now:
+            raise UserError(f"the checkpoint was trained with max_agents {trained} and is given {now}; train it again")
         return super().restored(checkpoint)
 
     def choices(self) -> ChoicesOf:

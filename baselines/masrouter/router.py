@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from harness.llm.encoder import EMBEDDING
+from harness.training.sampling import choose
 
 HIDDEN = 64
 # Standard deviation of the prior, and also the factor by which a sample's own deviation is shrunk.
@@ -139,9 +140,12 @@ class NumberOfAgents(nn.Module):
         return self.max_agents * torch.sigmoid(self.head(self.vae.direction(question, noise)).flatten())
 
 
-# Choose an index for each row, by name of the decision, number of the agent (0: the team) and log-probabilities, shape
-# (n, choices).
-Choose = Callable[[str, int, Tensor], Sequence[int]]
+class Chance(NamedTuple):
+    """What decisions on n questions follow: uniform numbers that they are drawn with, or recorded indices."""
+
+    mode: Tensor  # shape (n,)
+    roles: Tensor  # shape (n, max_agents); what is beyond a team is ignored
+    backbones: Tensor  # shape (n, max_agents)
 
 
 class ChoiceEmbeddings(NamedTuple):
@@ -161,7 +165,8 @@ class TeamPlan(NamedTuple):
     tasks: Tensor  # logits of the tasks, shape (n, tasks)
     n_f: Tensor  # numbers of agents before rounding, shape (n,)
     modes: Tensor  # log-probabilities, shape (n, modes)
-    backbones: Tensor  # log-probabilities, shape (n, backbones)
+    roles: Tensor  # log-probabilities by agent, shape (n, agents of the largest team, roles)
+    backbones: Tensor  # log-probabilities, shape (n, backbones), the same for all agents
 
 
 class Router(nn.Module):
@@ -187,44 +192,61 @@ class Router(nn.Module):
         self.backbone_matching = Matching(BACKBONE_TEMPERATURE)
         self.double()
 
-    def decide(self, questions: Sequence[Vector], noises: Sequence[Noise], choose: Choose) -> TeamPlan:
-        """Decide on mode, roles and backbones of n questions, shape (384,) each."""
-        # ``choose`` is called for as many agents as the largest team has; for smaller teams the rest is ignored.
+    def decide(self, questions: Sequence[Vector], noises: Sequence[Noise], chance: Chance) -> TeamPlan:
+        """Decide on n questions, shape (384,): mode ~ softmax, team size, roles ~ softmax, backbones ~ softmax."""
         q, noise = _stack(questions, noises)
         projected = self.classifier.project(q)
         n_f = self.number(q.unsqueeze(1), noise.number)
         agents = torch.tensor([min(max(round(number), 1), self.max_agents) for number in n_f.tolist()])
-        log_modes, mode, mode_direction = self._mode(q, noise, choose)
-        context = torch.cat([projected, mode_direction], dim=1)
-        roles, log_roles, history = self._roles(context, agents, noise, choose)
-        directions = self.backbone_vae.direction(self.backbone_texts[None], noise.backbones)
-        log_backbones = self.backbone_matching(torch.cat([context, history], dim=1), directions)
-        backbones = torch.tensor([choose("backbone", agent, log_backbones) for agent in range(1, len(roles) + 1)]).T
-        in_team = torch.arange(len(roles)) < agents[:, None]
+        largest = int(agents.max())
+
+        mode_directions = self.mode_vae.direction(self.mode_texts[None], noise.modes)
+        query = self.question_vae.direction(q.unsqueeze(1), noise.question).squeeze(1)
+        log_modes = log_softmax(query, mode_directions, MODE_TEMPERATURE)
+        mode = choose(log_modes, chance.mode)
+        context = torch.cat([projected, _pick(mode_directions, mode)], dim=1)
+
+        # Agents beyond the team of a question are decided on, too, and ignored.
+        in_team = torch.arange(largest) < agents[:, None]
+        role_directions = self.role_vae.direction(self.role_texts[None], noise.roles)
+        history = latest = context.new_zeros(len(context), HIDDEN)
+        log_role = context.new_zeros(len(context))
+        log_roles, roles = [], []
+        for agent in range(largest):
+            # The history never has the last role, as released (D-MR-6).
+            history = torch.where(in_team[:, agent, None], F.layer_norm(history + latest, (HIDDEN,)), history)
+            log_roles.append(self.role_matching(torch.cat([context, history], dim=1), role_directions))
+            roles.append(choose(log_roles[-1], chance.roles[:, agent]))
+            log_role = log_role + torch.where(in_team[:, agent], _pick(log_roles[-1], roles[-1]), 0.0)
+            latest = _pick(role_directions, roles[-1])
+
+        backbone_directions = self.backbone_vae.direction(self.backbone_texts[None], noise.backbones)
+        log_backbones = self.backbone_matching(torch.cat([context, history], dim=1), backbone_directions)
+        backbones = choose(log_backbones.unsqueeze(1), chance.backbones[:, :largest])
         counts = torch.zeros_like(log_backbones).scatter_add(1, backbones, in_team.to(log_backbones.dtype))
-        teams = zip(mode, agents.tolist(), zip(*roles, strict=True), backbones.tolist(), strict=True)
+        teams = zip(mode.tolist(), agents.tolist(), torch.stack(roles, dim=1).tolist(), backbones.tolist(), strict=True)
         return TeamPlan(
-            choices=tuple(Choices(index, role[:size], tuple(llm[:size])) for index, size, role, llm in teams),
-            log_prob=_pick(log_modes, mode) + log_roles + log_multinomial(n_f, log_backbones, counts),
+            choices=tuple(Choices(index, tuple(role[:size]), tuple(llm[:size])) for index, size, role, llm in teams),
+            log_prob=_pick(log_modes, mode) + log_role + log_multinomial(n_f, log_backbones, counts),
             tasks=self.classifier(projected, self.task_texts),
             n_f=n_f,
             modes=log_modes,
+            roles=torch.stack(log_roles, dim=1),
             backbones=log_backbones,
         )
 
     def evaluate(self, traces: Sequence[Trace]) -> TeamPlan:
         """Repeat sampled decisions, with the same noise and the same choices, and with gradient."""
-        sampled: dict[str, list[tuple[int, ...]]] = {
-            "mode": [(trace.choices.mode,) for trace in traces],
-            "role": [trace.choices.roles for trace in traces],
-            "backbone": [trace.choices.backbones for trace in traces],
-        }
+        # The choices of a team of another size than was sampled differ from those of the trace.
+        recorded = Chance(
+            torch.tensor([trace.choices.mode for trace in traces]),
+            torch.tensor([self._padded(trace.choices.roles) for trace in traces]),
+            torch.tensor([self._padded(trace.choices.backbones) for trace in traces]),
+        )
+        return self.decide([trace.question for trace in traces], [trace.noise for trace in traces], recorded)
 
-        def replay(name: str, agent: int, _: Tensor) -> Sequence[int]:
-            # Agents that the sampled team did not have are ignored; a team of another size is refused by its choices.
-            return [row[max(min(agent, len(row)), 1) - 1] for row in sampled[name]]
-
-        return self.decide([trace.question for trace in traces], [trace.noise for trace in traces], replay)
+    def _padded(self, indices: Sequence[int]) -> list[int]:
+        return [*indices, *[indices[-1]] * (self.max_agents - len(indices))]
 
     def vae_loss(self, traces: Sequence[Trace]) -> Tensor:
         """Return the sum of the five autoencoders' losses, mean over questions; it starts near 5 · 47."""
@@ -237,41 +259,16 @@ class Router(nn.Module):
             + self.backbone_vae.loss(self.backbone_texts[None], noise.backbones)
         )
 
-    def _mode(self, q: Tensor, noise: Noise, choose: Choose) -> tuple[Tensor, Sequence[int], Tensor]:
-        """Return log-probabilities of the modes, shape (n, modes), the choices, and their directions, (n, 64)."""
-        directions = self.mode_vae.direction(self.mode_texts[None], noise.modes)
-        query = self.question_vae.direction(q.unsqueeze(1), noise.question).squeeze(1)
-        log_probs = log_softmax(query, directions, MODE_TEMPERATURE)
-        mode = choose("mode", 0, log_probs)
-        return log_probs, mode, _pick(directions, mode)
-
-    def _roles(
-        self, context: Tensor, agents: Tensor, noise: Noise, choose: Choose
-    ) -> tuple[list[Sequence[int]], Tensor, Tensor]:
-        """Return roles by agent, their log-probability, and a history without the last role, as released (D-MR-6)."""
-        directions = self.role_vae.direction(self.role_texts[None], noise.roles)
-        history = latest = context.new_zeros(len(context), HIDDEN)
-        log_prob = context.new_zeros(len(context))
-        roles: list[Sequence[int]] = []
-        for agent in range(1, int(agents.max()) + 1):
-            in_team = agents >= agent
-            history = torch.where(in_team[:, None], F.layer_norm(history + latest, (HIDDEN,)), history)
-            log_probs = self.role_matching(torch.cat([context, history], dim=1), directions)
-            roles.append(choose("role", agent, log_probs))
-            log_prob = log_prob + torch.where(in_team, _pick(log_probs, roles[-1]), 0.0)
-            latest = _pick(directions, roles[-1])
-        return roles, log_prob, history
-
 
 def log_multinomial(n_f: Tensor, log_probs: Tensor, counts: Tensor) -> Tensor:
     """Return lnΓ(n_f + 1) - Σ_m lnΓ(c_m + 1) + Σ_m c_m log p_m, shape (n,); n_f keeps its gradient, unrounded."""
     return torch.lgamma(n_f + 1) - torch.lgamma(counts + 1).sum(dim=1) + (counts * log_probs).sum(dim=1)
 
 
-def _pick(rows: Tensor, choices: Sequence[int]) -> Tensor:
-    return rows[torch.arange(len(choices)), choices]
+def _pick(rows: Tensor, indices: Tensor) -> Tensor:
+    return rows[torch.arange(len(indices)), indices]
 
 
 def _stack(questions: Sequence[Vector], noises: Sequence[Noise]) -> tuple[Tensor, Noise]:
-    noise = Noise(*(torch.stack(parts) for parts in zip(*noises, strict=True)))
+    noise = Noise(*map(torch.stack, zip(*noises, strict=True)))
     return torch.from_numpy(np.stack(questions).astype(np.float64)), noise

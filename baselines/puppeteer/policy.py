@@ -13,7 +13,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 from torch import Tensor, nn
 
 from baselines.puppeteer.agents import ACTIONS, KEYS, TEMPERATURE, TERMINATE, Path, act, final, with_preamble
-from harness.agents.trajectory import Context, Decision
+from harness.agents.trajectory import Context, Decision, sample
 from harness.benchmarks.extraction import fenced
 from harness.benchmarks.items import Item
 from harness.files import Declaration
@@ -140,7 +140,7 @@ class PuppeteerRollout:
         log_probs = self._policy.log_probs(state, barred)
         step, action = len(outputs) + 1, TERMINATE
         if step <= self._max_steps:
-            action = context.draw(step, "action", KEYS, np.exp(log_probs))
+            action = int(sample(np.exp(log_probs), context.uniform(step, "action")))
         log_prob = float(log_probs[action])
         context.decide(Decision(step, "action", 0, KEYS[action], len(KEYS) - len(barred), log_prob))
         self._choices.append(ActionChoice(len(outputs), state, barred, action, log_prob))

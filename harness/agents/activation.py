@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
@@ -28,6 +29,12 @@ _LONGEST_CANDIDATE = 80
 _NUMBER = re.compile(
     r"(?<![\w.{/])[-+]?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,3}\b|/\d+)?"
 )
+
+
+def most_frequent(backbones: Sequence[str]) -> str:
+    """Return the most frequent backbone of a team, of equally frequent ones the first."""
+    # A Counter keeps the order of first sight.
+    return Counter(backbones).most_common(1)[0][0]
 
 
 class Formats(NamedTuple):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from harness.agents import rng
 from harness.benchmarks.items import Item, Verdict
@@ -12,9 +14,6 @@ from harness.llm.request import GREEDY, Message, Reply, Request, Sampling, Turn
 from harness.thinking import without_thinking
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from harness.agents.runtime import Runtime
 
 
@@ -111,12 +110,16 @@ def rounded(value: float) -> float:
     return round(value, WRITTEN_DECIMALS) + 0.0
 
 
-def sample(probabilities: NDArray[np.float64], uniform: float) -> int:
-    """Return the index at which the cumulative distribution, of probabilities of nine decimals, passes a number."""
+def sample(probabilities: NDArray[np.float64], uniforms: ArrayLike) -> NDArray[np.int64]:
+    """Return the indices at which cumulative distributions, of probabilities of nine decimals, pass uniform numbers.
+
+    The options are the last dimension of ``probabilities``; indices have the shape of ``uniforms``.
+    """
     probabilities = probabilities.round(DRAWN_DECIMALS)
-    index = int(probabilities.cumsum().searchsorted(uniform, side="right"))
+    passed = probabilities.cumsum(axis=-1) <= np.expand_dims(uniforms, -1)
     # Rounding may leave the sum a hair below 1.
-    return min(index, int(probabilities.nonzero()[0][-1]))
+    last = probabilities.shape[-1] - 1 - (probabilities[..., ::-1] > 0).argmax(axis=-1)
+    return np.minimum(passed.sum(axis=-1), last)
 
 
 class Context:
@@ -225,25 +228,6 @@ class Context:
     def uniform(self, step: int, name: str, slot: int = 0) -> float:
         """Return a number strictly between 0 and 1, fixed by seed, question, episode and decision."""
         return rng.uniform(*self._key, str(step), name, str(slot))
-
-    def draw(
-        self,
-        step: int,
-        name: str,
-        options: Sequence[str],
-        probabilities: NDArray[np.float64],
-        slot: int = 0,
-        *,
-        greedy: bool = False,
-    ) -> int:
-        """Draw the index of one of several options by the number of the decision; if greedy, return the likeliest."""
-        if greedy:
-            return int(probabilities.round(DRAWN_DECIMALS).argmax())
-        return sample(probabilities, self.uniform(step, name, slot))
-
-    def bernoulli(self, step: int, name: str, probability: float, slot: int = 0, *, greedy: bool = False) -> bool:
-        """Draw whether a gate opens by the number of the decision; if greedy, return whether that is likelier."""
-        return (0.5 if greedy else self.uniform(step, name, slot)) < round(probability, DRAWN_DECIMALS)
 
     def decide(self, decision: Decision) -> None:
         """Record one decision of a policy, its log-probability with six decimals."""

@@ -99,4 +99,5 @@ async def walk(
     episode: Episode = TEST,
     greedy: bool = False,
 ) -> tuple[Trajectory, Trace]:
-    return await walked(GatedRollout(policy, POOL, settings, greedy=greedy), client, item, seed, episode)
+    rollout = GatedRollout(policy.greedy if greedy else policy, POOL, settings)
+    return await walked(rollout, client, item, seed, episode)

@@ -1,13 +1,16 @@
 """Algorithm 1 on a scripted client: what is drawn and recorded, what is asked, who sees what, when it ends."""
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import torch
 
 from gmr.policy import Snapshot, Trace
 from gmr.rollout import NOTHING_STORED, GatedRollout
+from gmr.router import Chance, State
 from harness.agents import rng
 from harness.agents.prompts import RECORDS_HEADER
 from harness.agents.trajectory import Episode, Trajectory, sample
@@ -107,18 +110,32 @@ class Plan(NamedTuple):
     halt: bool = False
 
 
+class AsPlanned(Snapshot):
+    """Policy whose decisions are settled beforehand."""
+
+    def __init__(self, plans: Sequence[Plan]) -> None:
+        super().__init__(router(profiles=PROFILES))
+        self.plans = plans
+
+    def chance(self, state: State) -> Chance:
+        plan = self.plans[int(state.steps)]
+        retrieve = [*map(int, plan.retrieve), *[0] * (6 - len(plan.retrieve))]
+        indices = [plan.role], [plan.backbone], [retrieve], [int(plan.write)], [int(plan.halt)]
+        return Chance(*map(torch.tensor, indices))
+
+    async def assign(self, state: State, chance: Chance) -> Any:
+        return await super().assign(state, self.chance(state))
+
+    async def end_step(self, state: State, response: Any, chance: Chance) -> Any:
+        return await super().end_step(state, response, self.chance(state))
+
+
 async def planned(*plans: Plan, answering: Answering | None = None) -> tuple[Trajectory, Client, Trace]:
     """Return a trajectory that goes as planned; unless told otherwise, the n-th reply is ``text n``."""
     client = Client()
     client.answering = answering or (lambda backbone, request: f"text {len(client.asked)}")
-    context: Any = runtime(client).context(ITEMS[0])
-
-    def gate(step: int, name: str, probability: float, slot: int, *, greedy: bool) -> bool:
-        return plans[step - 1].retrieve[slot] if name == "retrieve" else getattr(plans[step - 1], name)
-
-    context.draw = lambda step, name, *arguments, greedy: getattr(plans[step - 1], name)
-    context.bernoulli = gate
-    rollout = GatedRollout(snapshot(), POOL, config())
+    context = runtime(client).context(ITEMS[0])
+    rollout = GatedRollout(AsPlanned(plans), POOL, config())
     return context.close(await rollout.solve(ITEMS[0], context)), client, rollout.trace
 
 

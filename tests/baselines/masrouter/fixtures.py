@@ -60,9 +60,9 @@ class Planned:
             MODE_NAMES.index(mode), tuple(map(names.index, roles)), tuple(keys.index(key) for key in llms)
         )
 
-    def decide(self, question: Any, noise: Any, choose: Any) -> TeamPlan:
-        zero = torch.zeros(1)
-        return TeamPlan((self.choices,), zero, torch.zeros(1, 3), zero, torch.zeros(1, 6), torch.zeros(1, 2))
+    def decide(self, question: Any, noise: Any, chance: Any) -> TeamPlan:
+        zero, roles = torch.zeros(1), torch.zeros(1, 6, 12)
+        return TeamPlan((self.choices,), zero, torch.zeros(1, 3), zero, torch.zeros(1, 6), roles, torch.zeros(1, 2))
 
 
 def role_of(request: Request) -> str:
