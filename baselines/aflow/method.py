@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, ValidationError
 
 from baselines.aflow import search
+from baselines.aflow.edits import apply, in_short, schema
 from baselines.aflow.operators import run_workflow
-from baselines.aflow.optimizer import Optimizer, Situation, clipped
+from baselines.aflow.optimizer import (
+    Situation,
+    clipped,
+    optimizer_prompt,
+    parse_proposal,
+    repetition,
+    response_format_of,
+)
 from baselines.aflow.search import Failure, Round
-from baselines.aflow.workflow import check, start
+from baselines.aflow.workflow import InvalidWorkflowError, check, start
 from harness.agents import rng
 from harness.agents.trajectory import Answered, Context, Episode, sample
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import UserError
 from harness.files import Declaration, Share, first_error
+from harness.llm.request import Reply
 from harness.runner.method import Setting
 from harness.training.checkpoint import Checkpoint
-from harness.training.loop import Attempt, Training, TrainingStep
+from harness.training.loop import Training, TrainingStep
+
+logger = logging.getLogger(__name__)
 
 
 class Config(Declaration):
@@ -34,12 +47,16 @@ class Config(Declaration):
     patience: PositiveInt = 5  # rounds without a change of the best ones that end the search
 
 
-logger = logging.getLogger(__name__)
-
 SHOWN_FAILURES = 3
 # More than are shown, so that rounds from the same parent see different ones.
 KEPT_FAILURES = 8
+MOST_ASKS = 3
+MOST_UNUSABLE = 2
+PURPOSE = "optimizer"
+FAILED = "the optimizer's call failed, with a response format and without one"
+TEMPERATURE = 0.7
 _OUTPUT_LENGTH = 2000
+_LOGGED = 200
 
 
 class AFlow:
@@ -56,7 +73,7 @@ class AFlow:
         self.workflow = start(setting.domain)
         self._setting = setting
         self._config = config
-        self._optimizer = Optimizer(setting.pool[optimizer], setting.domain)
+        self._optimizer = setting.pool[optimizer]
         # A round is a pass over the training questions, the first one too.
         self._rounds = setting.epochs({"default": 1 + config.max_rounds})
 
@@ -91,59 +108,111 @@ class AFlow:
             why = f"{self._rounds} of 2 rounds that a search takes at least, the first being of the start workflow"
             logger.warning("%s: nothing is searched: %s (limit.epochs, max_rounds)", self._setting.benchmark, why)
         while len(rounds) < self._rounds and not self._converged(rounds):
-            rounds.append(await self._round(rounds, training))
+            if rounds:
+                with training.timed("proposals"):
+                    entry = await self.propose(rounds, training)
+            else:
+                entry = Round(round=1, parent=None, status="scored", workflow=start(self._setting.domain))
+            if entry.workflow is None:
+                name, number = self._setting.benchmark, entry.round
+                logger.warning("%s, round %d: nothing to try: %s", name, number, entry.reason)
+            else:
+                entry = await self._score(entry, rounds, training)
+            rounds.append(entry)
             self._save(training, rounds)
         best = search.best(rounds)
         if best is not None:
             self.workflow = best.tried
 
     def _converged(self, rounds: Sequence[Round]) -> bool:
-        return search.converged([score for score, _ in search.scored(rounds)], self._config.patience)
+        return search.converged(search.scores(rounds), self._config.patience)
 
     def _save(self, training: Training, rounds: Sequence[Round]) -> None:
         best = search.best(rounds)
         facts = {
             "search": [entry.model_dump(mode="json", by_alias=True) for entry in rounds],
             "best": None if best is None else best.round,
-            "optimizer": self._optimizer.backbone.key,
+            "optimizer": self._optimizer.key,
             "questions": len(training.items),
             "converged": self._converged(rounds),
         }
         training.save(len(rounds), {}, {}, facts)
 
-    async def _round(self, rounds: Sequence[Round], training: Training) -> Round:
-        if not rounds:
-            first = Round(round=1, parent=None, status="scored", workflow=start(self._setting.domain))
-            return await self._score(first, rounds, training)
-        entry = await self._propose(rounds, training)
-        if entry.workflow is None:
-            logger.warning("%s, round %d: nothing to try: %s", self._setting.benchmark, entry.round, entry.reason)
-            return entry
-        return await self._score(entry, rounds, training)
+    async def propose(self, rounds: Sequence[Round], training: Training) -> Round:
+        """Ask for an edit three times at most, and no more after two replies without a valid one (D-AF-3).
 
-    async def _propose(self, rounds: Sequence[Round], training: Training) -> Round:
-        number = len(rounds) + 1
-        items = {item.id: item for item in training.items}
+        Returns a round to score, or one without a workflow.
+        """
+        replies: list[Reply] = []
+        # The next prompt for the same parent says why a proposal was refused.
+        refused: defaultdict[int, list[str]] = defaultdict(list)
+        reason, unusable, attempt = "", 0, 0
+        while attempt < MOST_ASKS and unusable < MOST_UNUSABLE:
+            episode = Episode(len(rounds) + 1, attempt)
+            situation = self._situation(rounds, episode, training)
+            parent = situation.parent
+            replies += await self._ask(situation, refused[parent.round], episode, training)
+            attempt += 1
+            entry = Round(
+                round=episode.epoch,
+                parent=parent.round,
+                status="no_proposal",
+                proposals=len(replies),
+                proposal_cost=sum(self._optimizer.cost(r.prompt_tokens, r.completion_tokens) for r in replies),
+            )
+            if replies[-1].error is not None:
+                reason, unusable = FAILED, unusable + 1
+                continue
+            try:
+                proposal = parse_proposal(replies[-1].text)
+                child = apply(proposal.edit, parent.tried, self._setting.domain)
+            except InvalidWorkflowError as error:
+                reason, unusable = str(error), unusable + 1
+            else:
+                reason = repetition(proposal, child, situation)
+                if not reason:
+                    edit, modification = in_short(proposal.edit, child), proposal.modification
+                    found = {"status": "scored", "edit": edit, "modification": modification, "workflow": child}
+                    return entry.model_copy(update=found)
+            refused[parent.round].append(reason)
+        return entry.model_copy(update={"reason": reason})
 
-        def situation(attempt: int) -> Situation:
-            place = (str(training.seed), str(number), str(attempt))
-            parent = self._parent(rounds, place)
-            failures = _shuffled(parent.failures, "shown", *place)[:SHOWN_FAILURES]
-            questions = [(items[failure.item], failure) for failure in failures]
-            return Situation(parent, search.children(rounds, parent), questions)
-
-        with training.timed("proposals"):
-            return await self._optimizer.propose(number, situation, training)
-
-    def _parent(self, rounds: Sequence[Round], place: tuple[str, ...]) -> Round:
-        """Draw the parent of one attempt of a round; every attempt has its own draw, as upstream (D-AF-3)."""
+    def _situation(self, rounds: Sequence[Round], episode: Episode, training: Training) -> Situation:
+        """Draw parent and failures of one attempt of a round; every attempt has its own draw, as upstream (D-AF-3)."""
+        key = (str(training.seed), *map(str, episode))
         candidates = search.candidates(rounds, self._config.sample)
-        scores = [score for score, _ in search.scored(candidates)]
+        scores = search.scores(candidates)
         probabilities = search.probabilities(scores, self._config.uniform_share, self._config.sharpness)
-        return candidates[sample(probabilities, rng.uniform("parent", *place))]
+        parent = candidates[int(sample(probabilities, rng.uniform("parent", *key)))]
+        items = {item.id: item for item in training.items}
+        failures = _shuffled(parent.failures, "failures shown", *key)[:SHOWN_FAILURES]
+        children = [entry for entry in rounds if entry.parent == parent.round and entry.workflow is not None]
+        return Situation(parent, children, [(items[failed.item], failed) for failed in failures])
+
+    async def _ask(
+        self, situation: Situation, refused: Sequence[str], episode: Episode, training: Training
+    ) -> Sequence[Reply]:
+        """Make a call with a response format and, if it fails, one without (D-AF-2, D-AF-3); return the replies."""
+        fits, backbone = schema(situation.parent.tried, self._setting.domain), self._optimizer.key
+        draw = rng.index(1 << 31, PURPOSE, str(training.seed), *map(str, episode))
+
+        async def ask(context: Context) -> list[Reply]:
+            prompt = optimizer_prompt(situation, fits, self._setting.domain, context.rules, refused)
+            call = partial(context.ask, backbone, prompt, purpose="propose", temperature=TEMPERATURE, draw=draw)
+            replies: list[Reply] = []
+            for slot, form in enumerate((response_format_of(fits), None)):
+                replies.append(await call(slot=slot, response_format=form))
+                if replies[-1].error is None:
+                    break
+                # Errors may differ from run to run, so no round stores them.
+                error, how = " ".join(replies[-1].error.split())[:_LOGGED], "without" if slot else "with"
+                logger.warning("optimizer %s: the call %s a response format failed: %s", backbone, how, error)
+            return replies
+
+        return await training.consult(PURPOSE, episode, ask)
 
     async def _score(self, entry: Round, rounds: Sequence[Round], training: Training) -> Round:
-        """Run a workflow once on every training question (D-AF-6)."""
+        """Run a workflow once on every training question (D-AF-6); return the round with its score and failures."""
 
         async def solve(item: Item, context: Context) -> str:
             return await run_workflow(entry.tried, self._executor, context)
@@ -152,43 +221,37 @@ class AFlow:
         training.plan(len(training.items))
         with training.timed("validation"):
             attempts = await gather(training.attempt(solve, item, episode) for item in training.items)
-        entry = _graded(entry, rounds, attempts, training.seed)
-        best = max(score for score, _ in search.scored([*rounds, entry]))
-        measures = {"score": entry.score or 0.0, "parent": entry.parent or 0, "best": best}
-        training.note(TrainingStep(entry.round, entry.round, self._rounds), measures, attempts)
-        return entry
-
-
-def _graded(entry: Round, rounds: Sequence[Round], attempts: Sequence[Attempt], seed: int) -> Round:
-    """Return a round with its score in percent, what its attempts cost, and a sample of its failures."""
-    score = 100 * sum(answered.verdict.correct for _, answered in attempts) / len(attempts)
-    failures = [
-        Failure(
-            item=trajectory.item.id,
-            output=clipped(trajectory.answer, _OUTPUT_LENGTH),
-            extracted=None if verdict.answer is None else clipped(verdict.answer, _OUTPUT_LENGTH),
-        )
-        for _, (trajectory, verdict) in attempts
-        if not verdict.correct
-    ]
-    before = None if entry.parent is None else rounds[entry.parent - 1].score
-    return entry.model_copy(
-        update={
+        answered = [attempt.answered for attempt in attempts]
+        score = 100 * sum(verdict.correct for _, verdict in answered) / len(answered)
+        before = None if entry.parent is None else rounds[entry.parent - 1].score
+        failures = [
+            Failure(
+                item=trajectory.item.id,
+                output=clipped(trajectory.answer, _OUTPUT_LENGTH),
+                extracted=None if verdict.answer is None else clipped(verdict.answer, _OUTPUT_LENGTH),
+            )
+            for trajectory, verdict in answered
+            if not verdict.correct
+        ]
+        kept = _shuffled(failures, "failures kept", str(training.seed), str(entry.round))[:KEPT_FAILURES]
+        found = {
             "score": score,
             "success": None if before is None else score > before,
-            "calls": sum(len(answered.trajectory.calls) for _, answered in attempts),
-            "cost": sum(answered.trajectory.cost_total for _, answered in attempts),
-            "failures": tuple(_shuffled(failures, "kept", str(seed), str(entry.round))[:KEPT_FAILURES]),
+            "calls": sum(len(trajectory.calls) for trajectory, _ in answered),
+            "cost": sum(trajectory.cost_total for trajectory, _ in answered),
+            "failures": tuple(kept),
         }
-    )
+        measures = {"score": score, "parent": entry.parent or 0, "best": max([*search.scores(rounds), score])}
+        training.note(TrainingStep(entry.round, entry.round, self._rounds), measures, attempts)
+        return entry.model_copy(update=found)
 
 
 def _rounds(checkpoint: Checkpoint) -> list[Round]:
     return [Round.model_validate(entry) for entry in checkpoint.facts["search"]]
 
 
-def _shuffled(failures: Sequence[Failure], what: str, *place: str) -> list[Failure]:
-    return sorted(failures, key=lambda failure: rng.uniform(f"failures {what}", *place, failure.item))
+def _shuffled(failures: Sequence[Failure], *key: str) -> list[Failure]:
+    return sorted(failures, key=lambda failure: rng.uniform(*key, failure.item))
 
 
 build = AFlow

@@ -7,17 +7,7 @@ import string
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from baselines.aflow.workflow import (
-    ANSWER_GENERATE,
-    CODE_GENERATE,
-    CUSTOM,
-    ENSEMBLE,
-    MOST_REPEATS,
-    PROGRAMMER,
-    TEST,
-    Status,
-    Workflow,
-)
+from baselines.aflow.workflow import MOST_REPEATS, Status, Workflow
 from harness.agents.activation import appended
 from harness.agents.code_tools import NO_PROGRAM, computing, programs
 from harness.agents.prompts import Record, question_prompt, team_prompt
@@ -57,19 +47,21 @@ _LETTER = re.compile(r"\b[Cc](?:andidate|ANDIDATE)\b[\s:*_(\[\"']*([A-Z])\b")
 
 
 class NodeOutput(NamedTuple):
-    """Output of one run of an operator: a text, and a status if the operator has one."""
+    """Output of one run of a node: a text, and a status if the operator has one."""
 
     text: str
     status: Status | None = None
 
 
 class NodeRun(NamedTuple):
-    """One run of a node: ``step`` is its place in the workflow, from 1; repetitions are counted from 0."""
+    """One run of a node."""
 
     context: Context
     backbone: str
-    step: int
-    repetition: int
+    step: int  # of the node in the workflow, counted from 1
+    repetition: int  # among the runs of the node, counted from 0
+    instruction: str = ""
+    records: Sequence[Record] = ()  # non-empty results of the node's inputs
 
     async def ask(self, messages: tuple[Message, ...], purpose: str, attempt: int = 0, turn: Turn = Turn()) -> Reply:
         """Ask the executor: greedily in the first run of a node, with a draw of its own in each other (D-AF-2)."""
@@ -94,35 +86,36 @@ class NodeRun(NamedTuple):
         """First slot of this run."""
         return self.repetition * max(MOST_ATTEMPTS, MOST_REFLECTIONS)
 
-    def prompt(self, instruction: str, records: Sequence[Record]) -> tuple[Message, ...]:
+    def prompt(self, instruction: str) -> tuple[Message, ...]:
         """Return the prompt of an answering operator; without instruction and records it is that of Single LLM."""
         context = self.context
-        if not records:
+        if not self.records:
             return question_prompt(instruction, context.rules, context.item)
-        return team_prompt((instruction, context.rules), context.item, records, header=HEADER)
+        return team_prompt((instruction, context.rules), context.item, self.records, header=HEADER)
 
 
-async def custom(run: NodeRun, instruction: str, records: Sequence[Record]) -> NodeOutput:
+async def custom(run: NodeRun) -> NodeOutput:
     """Make one call with an instruction of the workflow."""
-    prompt = run.prompt(instruction, records)
-    return NodeOutput((await run.ask(prompt, "custom", turn=Turn(instruction=instruction))).text)
+    reply = await run.ask(run.prompt(run.instruction), "custom", turn=Turn(instruction=run.instruction))
+    return NodeOutput(reply.text)
 
 
-async def generate_code(run: NodeRun, instruction: str, records: Sequence[Record]) -> NodeOutput:
+async def generate_code(run: NodeRun) -> NodeOutput:
     """Make one call and return its program, or the whole text if there is none."""
-    text = (await run.ask(run.prompt(instruction, records), "generate_code")).text
+    text = (await run.ask(run.prompt(run.instruction), "generate_code")).text
     program = (run.context.extract(text) or "").strip("\n")
     return NodeOutput(fenced(program) if program.strip() else text)
 
 
-async def generate_answer(run: NodeRun, instruction: str, records: Sequence[Record]) -> NodeOutput:
+async def generate_answer(run: NodeRun) -> NodeOutput:
     """Make one call that thinks before it answers."""
-    turn = Turn(style="step_by_step")
-    return NodeOutput((await run.ask(run.prompt(_THINK, records), "generate_answer", turn=turn)).text)
+    reply = await run.ask(run.prompt(_THINK), "generate_answer", turn=Turn(style="step_by_step"))
+    return NodeOutput(reply.text)
 
 
-async def ensemble(run: NodeRun, instruction: str, records: Sequence[Record]) -> NodeOutput:
+async def ensemble(run: NodeRun) -> NodeOutput:
     """Make one call that picks a candidate by its letter, by default the first (D-AF-5); none for one candidate."""
+    records = run.records
     if len(records) < 2:
         return NodeOutput(records[0].text if records else "")
     letters = string.ascii_uppercase[: len(records)]
@@ -135,9 +128,9 @@ async def ensemble(run: NodeRun, instruction: str, records: Sequence[Record]) ->
     return NodeOutput(records[letters.index(letter) if letter else 0].text)
 
 
-async def programmer(run: NodeRun, instruction: str, records: Sequence[Record]) -> NodeOutput:
+async def programmer(run: NodeRun) -> NodeOutput:
     """Run a program that computes the answer, rewritten while it gives no value; return value or last reply."""
-    conversation = run.prompt(_PROGRAM, records)
+    conversation = run.prompt(_PROGRAM)
     text = ""
     for attempt in range(MOST_ATTEMPTS):
         kind: Kind = "revise" if attempt else "solve"
@@ -155,17 +148,17 @@ async def programmer(run: NodeRun, instruction: str, records: Sequence[Record]) 
     return NodeOutput(text, "failed")
 
 
-async def check_solution(run: NodeRun, instruction: str, records: Sequence[Record]) -> NodeOutput:
+async def check_solution(run: NodeRun) -> NodeOutput:
     """Return the first solution that passes the visible examples, else the first one, rewritten (D-AF-4)."""
-    solutions = [record.text for record in records]
+    solutions = [record.text for record in run.records]
     for solution in solutions:
         if await _status(run.context, solution) == "passed":
             return NodeOutput(solution, "passed")
     solution = next((text for text in solutions if programs(text)), "")
     for attempt in range(MOST_REFLECTIONS if solution else 0):
         failed = appended(solution, await run.context.code_tools.examples(run.context.item, solution))
-        records = [Record("Solution", failed)]
-        prompt = team_prompt((_REFLECT, run.context.rules), run.context.item, records, header="The solution:")
+        system, records = (_REFLECT, run.context.rules), [Record("Solution", failed)]
+        prompt = team_prompt(system, run.context.item, records, header="The solution:")
         text = (await run.ask(prompt, "reflect", attempt, Turn("revise"))).text
         if not programs(text):
             break
@@ -181,36 +174,29 @@ async def _status(context: Context, solution: str) -> Status:
     return "failed" if await context.code_tools.passes(context.item, solution) is False else "passed"
 
 
-RUN: Mapping[str, Callable[[NodeRun, str, Sequence[Record]], Coroutine[Any, Any, NodeOutput]]] = {
-    CUSTOM.name: custom,
-    CODE_GENERATE.name: generate_code,
-    ANSWER_GENERATE.name: generate_answer,
-    ENSEMBLE.name: ensemble,
-    PROGRAMMER.name: programmer,
-    TEST.name: check_solution,
+RUN: Mapping[str, Callable[[NodeRun], Coroutine[Any, Any, NodeOutput]]] = {
+    "Custom": custom,
+    "CustomCodeGenerate": generate_code,
+    "AnswerGenerate": generate_answer,
+    "ScEnsemble": ensemble,
+    "Programmer": programmer,
+    "Test": check_solution,
 }
-
-
-class Result(NamedTuple):
-    """Result of a node for later ones: at least one text, and a status if it ran and its operator has one."""
-
-    texts: tuple[str, ...]
-    status: Status | None
 
 
 async def run_workflow(workflow: Workflow, executor: str, context: Context) -> str:
     """Run a checked workflow, a step a node and the runs of one node concurrent, and return the last node's output."""
-    results: dict[str, Result] = {}
+    # At least one a node; those of a judging operator that passed come first.
+    outputs: dict[str, list[NodeOutput]] = {}
     for step, node in enumerate(workflow.nodes, 1):
-        if node.when is not None and results[node.when.node].status != node.when.outcome:
+        if node.when is not None and outputs[node.when.node][0].status != node.when.outcome:
             # A node left out passes its first input on, or what it watches, without a status.
             source = (*node.sources, node.when.node)[0]
-            results[node.id] = Result(results[source].texts, None)
+            outputs[node.id] = [NodeOutput(output.text) for output in outputs[source]]
             continue
-        texts = ((name, text) for name in node.sources for text in results[name].texts)
+        texts = ((name, output.text) for name in node.sources for output in outputs[name])
         records = [Record(f"Result of {name}", text) for name, text in texts if text.strip()]
-        runs = (NodeRun(context, executor, step, repetition) for repetition in range(node.repeat))
-        outputs = await gather(RUN[node.operator](run, node.instruction, records) for run in runs)
-        outputs.sort(key=lambda output: output.status == "failed")
-        results[node.id] = Result(tuple(output.text for output in outputs), outputs[0].status)
-    return results[workflow.nodes[-1].id].texts[0]
+        runs = (NodeRun(context, executor, step, number, node.instruction, records) for number in range(node.repeat))
+        unsorted = await gather(RUN[node.operator](run) for run in runs)
+        outputs[node.id] = sorted(unsorted, key=lambda output: output.status == "failed")
+    return outputs[workflow.nodes[-1].id][0].text

@@ -1,26 +1,20 @@
-"""Proposals of the optimizer: its prompt, and the calls until there is an edit to try (D-AF-3)."""
+"""Proposals of the optimizer: its prompt, and what is read from its reply (D-AF-3)."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import orjson
 from pydantic import AfterValidator, Field, ValidationError
 
-from baselines.aflow.edits import Edit, apply, in_short, schema
+from baselines.aflow.edits import Edit
 from baselines.aflow.search import Failure, Round
-from baselines.aflow.workflow import MOST_NODES, MOST_REPEATS, InvalidWorkflowError, Workflow, offered
-from harness.agents import rng
-from harness.agents.trajectory import Context, Episode
+from baselines.aflow.workflow import MOST_NODES, MOST_REPEATS, InvalidWorkflowError, Operator, Workflow, offered
 from harness.benchmarks.extraction import fenced_blocks
 from harness.benchmarks.items import Item
 from harness.files import Declaration
-from harness.llm.backbones import Backbone
-from harness.llm.request import Message, Reply
-from harness.training.loop import Training
+from harness.llm.request import Message
 
 _TASKS: Mapping[str, str] = {
     "Code": "programming questions; an answer is a program and is judged by tests that nobody sees",
@@ -74,58 +68,50 @@ class Situation(NamedTuple):
 
 
 def optimizer_prompt(
-    situation: Situation, schema: Mapping[str, Any], domain: str, rules: str, refused: Sequence[str]
+    situation: Situation, fits: Mapping[str, Any], domain: str, rules: str, refused: Sequence[str]
 ) -> tuple[Message, ...]:
-    """Return the prompt of one proposal, with its schema and the reasons why earlier ones were refused (D-AF-3)."""
+    """Return the prompt of a proposal that fits a schema, with the reasons why earlier ones were refused (D-AF-3)."""
+    parent = situation.parent
     system = [
         f"You improve, edit by edit, a workflow by which a language model answers {_TASKS[domain]}.",
         _LANGUAGE,
-        "Operators:\n" + "\n".join(_operators(domain)),
+        "\n".join(["Operators:", *map(_operator, offered(domain).values())]),
         _ADVICE,
         f"{_RULES} {rules}",
     ]
-    user = [
-        _parent(situation.parent),
-        *_experience(situation.parent, situation.children),
-        *_failures(situation.failures),
-        *(f"A proposal of this round was refused: {reason}. Propose another edit." for reason in refused),
-        f"{_CLOSING}\n```json\n{orjson.dumps(schema).decode()}\n```",
-    ]
+    shown = orjson.dumps(parent.tried.to_json(), option=orjson.OPT_INDENT_2).decode()
+    user = [f"The workflow to edit, with a score of {parent.score:.2f} %:\n```json\n{shown}\n```"]
+    if situation.children:
+        tried = (_tried(parent, child) for child in situation.children)
+        user.append("\n".join(["Edits of this workflow that were tried, each of them forbidden now:", *tried]))
+    for number, (item, failure) in enumerate(situation.failures, 1):
+        heading = f"A question that the workflow got wrong ({number} of {len(situation.failures)}):"
+        user.append(f"{heading}\n{_failure(item, failure)}")
+    user += [f"A proposal of this round was refused: {reason}. Propose another edit." for reason in refused]
+    user.append(f"{_CLOSING}\n```json\n{orjson.dumps(fits).decode()}\n```")
     return (Message("system", "\n\n".join(system)), Message("user", "\n\n".join(user)))
 
 
-def _operators(domain: str) -> Iterator[str]:
-    for operator in offered(domain).values():
-        fields = ["inputs", *(["instruction"] if operator.takes_instruction else [])]
-        gives = "text and status" if operator.has_status else "text"
-        yield f"- {operator.name}({', '.join(fields)}) -> {gives}: {operator.description}"
+def _operator(operator: Operator) -> str:
+    fields = "inputs, instruction" if operator.takes_instruction else "inputs"
+    gives = "text and status" if operator.has_status else "text"
+    return f"- {operator.name}({fields}) -> {gives}: {operator.description}"
 
 
-def _parent(parent: Round) -> str:
-    shown = orjson.dumps(parent.tried.to_json(), option=orjson.OPT_INDENT_2).decode()
-    return f"The workflow to edit, with a score of {parent.score:.2f} %:\n```json\n{shown}\n```"
+def _tried(parent: Round, child: Round) -> str:
+    verdict = "better" if child.success else "no better"
+    scores = f"score {parent.score:.2f} % before, {child.score:.2f} % after, {verdict}"
+    return f"- {child.edit}: {child.modification} ({scores})"
 
 
-def _experience(parent: Round, children: Sequence[Round]) -> Iterator[str]:
-    lines = ["Edits of this workflow that were tried, each of them forbidden now:"]
-    for child in children:
-        result = f"score {parent.score:.2f} % before, {child.score:.2f} % after"
-        verdict = "better" if child.success else "no better"
-        lines.append(f"- {child.edit}: {child.modification} ({result}, {verdict})")
-    if children:
-        yield "\n".join(lines)
-
-
-def _failures(failures: Sequence[tuple[Item, Failure]]) -> Iterator[str]:
-    for number, (item, failure) in enumerate(failures, 1):
-        parts = {
-            "Question": clipped(item.question, _QUESTION_LENGTH),
-            "Right answer": clipped(item.gold, _OUTPUT_LENGTH),
-            "Output of the workflow": clipped(failure.output, _OUTPUT_LENGTH) or "(empty)",
-            "Answer found in it": "(none)" if failure.extracted is None else clipped(failure.extracted, _OUTPUT_LENGTH),
-        }
-        shown = "\n".join(f"{title}:\n{text}" for title, text in parts.items())
-        yield f"A question that the workflow got wrong ({number} of {len(failures)}):\n{shown}"
+def _failure(item: Item, failure: Failure) -> str:
+    answer = "(none)" if failure.extracted is None else clipped(failure.extracted, _OUTPUT_LENGTH)
+    return (
+        f"Question:\n{clipped(item.question, _QUESTION_LENGTH)}\n"
+        f"Right answer:\n{clipped(item.gold, _OUTPUT_LENGTH)}\n"
+        f"Output of the workflow:\n{clipped(failure.output, _OUTPUT_LENGTH) or '(empty)'}\n"
+        f"Answer found in it:\n{answer}"
+    )
 
 
 def clipped(text: str, length: int) -> str:
@@ -136,80 +122,10 @@ def clipped(text: str, length: int) -> str:
     return f"{text[: length // 3]} [...] {text[-(length - length // 3) :]}"
 
 
-logger = logging.getLogger(__name__)
-
-PURPOSE = "optimizer"
-TEMPERATURE = 0.7
-MOST_ASKS = 3
-MOST_UNUSABLE = 2
-FAILED = "the optimizer's call failed, with a response format and without one"
-_LOGGED = 200
-
-
-class Optimizer:
-    """Backbone that proposes edits for the questions of a domain."""
-
-    def __init__(self, backbone: Backbone, domain: str) -> None:
-        self.backbone = backbone
-        self._domain = domain
-
-    async def propose(self, number: int, situation_of: Callable[[int], Situation], training: Training) -> Round:
-        """Return a round to score, or one without a workflow, after three attempts at most.
-
-        Two of them may give no valid edit.
-        """
-        # The next prompt for the same parent says why a proposal was refused.
-        replies: list[Reply] = []
-        refused: dict[int, list[str]] = {}
-        reason, unusable, attempt = "", 0, 0
-        while attempt < MOST_ASKS and unusable < MOST_UNUSABLE:
-            situation = situation_of(attempt)
-            reasons = refused.setdefault(situation.parent.round, [])
-            replies += await self._ask(Episode(number, attempt), situation, reasons, training)
-            attempt += 1
-            if replies[-1].error is not None:
-                reason, unusable = FAILED, unusable + 1
-                continue
-            try:
-                proposal = parse_proposal(replies[-1].text)
-                child = apply(proposal.edit, situation.parent.tried, self._domain)
-            except InvalidWorkflowError as error:
-                reason, unusable = str(error), unusable + 1
-            else:
-                reason = _repetition(proposal.modification, child, situation)
-                if not reason:
-                    edit, modification = in_short(proposal.edit, child), proposal.modification
-                    fields = {"status": "scored", "edit": edit, "modification": modification, "workflow": child}
-                    return self._round(number, situation.parent, replies, **fields)
-            reasons.append(reason)
-        return self._round(number, situation.parent, replies, status="no_proposal", reason=reason)
-
-    def _round(self, number: int, parent: Round, replies: Sequence[Reply], **fields: Any) -> Round:
-        cost = sum(self.backbone.cost(reply.prompt_tokens, reply.completion_tokens) for reply in replies)
-        return Round(round=number, parent=parent.round, proposals=len(replies), proposal_cost=cost, **fields)
-
-    async def _ask(
-        self, episode: Episode, situation: Situation, refused: Sequence[str], training: Training
-    ) -> tuple[Reply, ...]:
-        """Make a call with a response format and, if it fails, one without (D-AF-2, D-AF-3)."""
-        fits = schema(situation.parent.tried, self._domain)
-        draw = rng.index(1 << 31, PURPOSE, str(training.seed), *map(str, episode))
-
-        async def ask(context: Context) -> tuple[Reply, ...]:
-            prompt = optimizer_prompt(situation, fits, self._domain, context.rules, refused)
-            call = partial(context.ask, self.backbone.key, prompt, purpose="propose", temperature=TEMPERATURE)
-            replies: list[Reply] = []
-            for slot, response_format in enumerate((_response_format(fits), None)):
-                replies.append(await call(draw=draw, slot=slot, response_format=response_format))
-                if replies[-1].error is None:
-                    break
-                # Errors may differ from run to run, so no round stores them.
-                error, how = " ".join(replies[-1].error.split())[:_LOGGED], "without" if slot else "with"
-                place = self.backbone.key, episode.epoch
-                logger.warning("optimizer %s, round %d: the call %s a response format failed: %s", *place, how, error)
-            return tuple(replies)
-
-        return await training.consult(PURPOSE, episode, ask)
+def response_format_of(fits: Mapping[str, Any]) -> str:
+    """Return the response format that asks a server for a proposal that fits a schema."""
+    proposal = {"name": "proposal", "strict": True, "schema": fits}
+    return orjson.dumps({"type": "json_schema", "json_schema": proposal}).decode()
 
 
 class Proposal(Declaration):
@@ -241,16 +157,12 @@ def _parse_object(text: str) -> dict[str, Any]:
     raise InvalidWorkflowError("the reply is no JSON object")
 
 
-def _response_format(fits: Mapping[str, Any]) -> str:
-    proposal = {"name": "proposal", "strict": True, "schema": fits}
-    return orjson.dumps({"type": "json_schema", "json_schema": proposal}).decode()
-
-
-def _repetition(modification: str, child: Workflow, situation: Situation) -> str:
+def repetition(proposal: Proposal, child: Workflow, situation: Situation) -> str:
+    """Return why the edit is no new one for its parent, empty if it is new."""
     if child.canonical() == situation.parent.tried.canonical():
         return "the edit changes nothing"
     for earlier in situation.children:
-        if _plain(earlier.modification) == _plain(modification):
+        if _plain(earlier.modification) == _plain(proposal.modification):
             return f"round {earlier.round} tried an edit of this description"
         if earlier.tried.canonical() == child.canonical():
             return f"round {earlier.round} tried the workflow that results"

@@ -48,21 +48,22 @@ class Round(Declaration):
         return self.workflow
 
 
-def scored(rounds: Sequence[Round]) -> list[tuple[float, Round]]:
-    """Return score and round of the rounds that have a score."""
-    return [(entry.score, entry) for entry in rounds if entry.score is not None]
+def scores(rounds: Sequence[Round]) -> list[float]:
+    """Return the scores of the rounds that have one, in percent."""
+    return [entry.score for entry in rounds if entry.score is not None]
 
 
 def best(rounds: Sequence[Round]) -> Round | None:
     """Return the round with the best score, the earliest of equals; None if no round has a score."""
-    _, winner = max(scored(rounds), key=lambda pair: (pair[0], -pair[1].round), default=(0.0, None))
-    return winner
+    scored = (entry for entry in rounds if entry.score is not None)
+    return max(scored, key=lambda entry: entry.score or 0.0, default=None)
 
 
 def candidates(rounds: Sequence[Round], sample: int) -> list[Round]:
     """Return the rounds a parent is drawn from: the first, and the best others, the earlier of equals."""
-    others = sorted(scored(rounds[1:]), key=lambda pair: (-pair[0], pair[1].round))
-    return [rounds[0], *(entry for _, entry in others[: sample - 1])]
+    scored = (entry for entry in rounds[1:] if entry.score is not None)
+    others = sorted(scored, key=lambda entry: entry.score or 0.0, reverse=True)
+    return [rounds[0], *others[: sample - 1]]
 
 
 def probabilities(scores: Sequence[float], uniform_share: float, sharpness: float) -> NDArray[np.float64]:
@@ -70,11 +71,6 @@ def probabilities(scores: Sequence[float], uniform_share: float, sharpness: floa
     values = np.asarray(scores, dtype=np.float64)
     weights = np.exp(sharpness * (values - values.max()))
     return uniform_share / len(values) + (1 - uniform_share) * weights / weights.sum()
-
-
-def children(rounds: Sequence[Round], parent: Round) -> list[Round]:
-    """Return the rounds that tried an edit of a parent."""
-    return [entry for entry in rounds if entry.parent == parent.round and entry.workflow is not None]
 
 
 def converged(scores: Sequence[float], patience: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, NoReturn
 
 from pydantic import AfterValidator, Field, RootModel, StringConstraints
 
@@ -20,48 +20,50 @@ class Operator(NamedTuple):
     has_status: bool = False  # ends with ``passed`` or ``failed``, which conditions of later nodes can read
 
 
-CUSTOM = Operator(
-    "Custom",
-    "One call with an instruction of yours, which may be empty, and the results of its inputs.",
-    takes_instruction=True,
+_OPERATORS = (
+    Operator(
+        "Custom",
+        "One call with an instruction of yours, which may be empty, and the results of its inputs.",
+        takes_instruction=True,
+    ),
+    Operator(
+        "CustomCodeGenerate",
+        "One call with an instruction of yours, which may be empty; of the reply only the program is passed on.",
+        takes_instruction=True,
+    ),
+    Operator("AnswerGenerate", "One call that thinks first and then gives a short answer."),
+    Operator(
+        "ScEnsemble",
+        "One call that sees every result of its inputs as a candidate and picks the one that agrees best with the "
+        "others. It makes sense after a node with a repeat, or after several nodes.",
+        needs_result=True,
+    ),
+    Operator(
+        "Programmer",
+        "Has a Python program written that computes the answer, and runs it; what went wrong goes into the next of at "
+        "most three attempts. Its status is failed when none of them gave a value.",
+        has_status=True,
+    ),
+    Operator(
+        "Test",
+        "Runs the program of its input on the examples in the question. While it fails, it is rewritten, three times "
+        "at most. Its status is that of the last run.",
+        needs_result=True,
+        has_status=True,
+    ),
 )
-CODE_GENERATE = Operator(
-    "CustomCodeGenerate",
-    "One call with an instruction of yours, which may be empty; of the reply only the program is passed on.",
-    takes_instruction=True,
-)
-ANSWER_GENERATE = Operator("AnswerGenerate", "One call that thinks first and then gives a short answer.")
-ENSEMBLE = Operator(
-    "ScEnsemble",
-    "One call that sees every result of its inputs as a candidate and picks the one that agrees best with the others. "
-    "It makes sense after a node with a repeat, or after several nodes.",
-    needs_result=True,
-)
-PROGRAMMER = Operator(
-    "Programmer",
-    "Has a Python program written that computes the answer, and runs it; what went wrong goes into the next of at most "
-    "three attempts. Its status is failed when none of them gave a value.",
-    has_status=True,
-)
-TEST = Operator(
-    "Test",
-    "Runs the program of its input on the examples in the question. While it fails, it is rewritten, three times at "
-    "most. Its status is that of the last run.",
-    needs_result=True,
-    has_status=True,
-)
-
-OFFERED: Mapping[str, tuple[Operator, ...]] = {
-    "Code": (CUSTOM, CODE_GENERATE, ENSEMBLE, TEST),
-    "Math": (CUSTOM, ENSEMBLE, PROGRAMMER),
-    "Commonsense": (CUSTOM, ANSWER_GENERATE, ENSEMBLE),
+OPERATORS: Mapping[str, Operator] = {operator.name: operator for operator in _OPERATORS}
+OFFERED: Mapping[str, tuple[str, ...]] = {
+    "Code": ("Custom", "CustomCodeGenerate", "ScEnsemble", "Test"),
+    "Math": ("Custom", "ScEnsemble", "Programmer"),
+    "Commonsense": ("Custom", "AnswerGenerate", "ScEnsemble"),
 }
-START: Mapping[str, Operator] = {"Code": CODE_GENERATE, "Math": CUSTOM, "Commonsense": CUSTOM}
+START: Mapping[str, str] = {"Code": "CustomCodeGenerate", "Math": "Custom", "Commonsense": "Custom"}
 
 
 def offered(domain: str) -> dict[str, Operator]:
     """Return the operators of a domain by name."""
-    return {operator.name: operator for operator in OFFERED[domain]}
+    return {name: OPERATORS[name] for name in OFFERED[domain]}
 
 
 Status = Literal["failed", "passed"]
@@ -121,7 +123,7 @@ class Workflow(RootModel[Many[Node]], frozen=True):
 
     def canonical(self) -> list[list[Any]]:
         """Return a form that does not depend on names of nodes and white space in instructions."""
-        names = {QUESTION: QUESTION, **{id_: str(place) for place, id_ in enumerate(self.ids)}}
+        names = {QUESTION: QUESTION, **{id_: str(index) for index, id_ in enumerate(self.ids)}}
         return [
             [
                 node.operator,
@@ -138,13 +140,15 @@ class Workflow(RootModel[Many[Node]], frozen=True):
         reached = {self.nodes[-1].id}
         for node in reversed(self.nodes):
             if node.id in reached:
-                reached |= {*node.sources, *([node.when.node] if node.when else [])}
+                reached.update(node.sources)
+                if node.when is not None:
+                    reached.add(node.when.node)
         return frozenset(reached)
 
 
 def start(domain: str) -> Workflow:
     """Return the workflow of round 1: one call with the question."""
-    return Workflow((Node(id="node_1", operator=START[domain].name),))
+    return Workflow((Node(id="node_1", operator=START[domain]),))
 
 
 def check(workflow: Workflow, domain: str) -> None:
@@ -155,8 +159,7 @@ def check(workflow: Workflow, domain: str) -> None:
     for node in workflow.nodes:
         if node.id in {QUESTION, *earlier}:
             raise InvalidWorkflowError(f"the name {node.id} is taken")
-        _check_operator(node, domain)
-        _check_references(node, earlier, domain)
+        _check_node(node, earlier, offered(domain))
         earlier[node.id] = node
     if node.repeat > 1:
         raise InvalidWorkflowError(f"{node.id}: the last node runs once")
@@ -165,25 +168,23 @@ def check(workflow: Workflow, domain: str) -> None:
         raise InvalidWorkflowError(f"{unread[0]}: no later node reads it")
 
 
-def _check_operator(node: Node, domain: str) -> None:
-    operators = offered(domain)
+def _check_node(node: Node, earlier: Mapping[str, Node], operators: Mapping[str, Operator]) -> None:
+    def refuse(reason: str) -> NoReturn:
+        raise InvalidWorkflowError(f"{node.id}: {reason}")
+
     if node.operator not in operators:
-        raise InvalidWorkflowError(f"{node.id}: no operator {node.operator!r}; there are {', '.join(operators)}")
+        refuse(f"no operator {node.operator!r}; there are {', '.join(operators)}")
     operator = operators[node.operator]
     if node.instruction and not operator.takes_instruction:
-        raise InvalidWorkflowError(f"{node.id}: {node.operator} takes no instruction")
+        refuse(f"{node.operator} takes no instruction")
     if not 1 <= len(node.inputs) <= MOST_INPUTS:
-        raise InvalidWorkflowError(f"{node.id}: a node has 1 to {MOST_INPUTS} inputs")
+        refuse(f"a node has 1 to {MOST_INPUTS} inputs")
     if operator.needs_result and not node.sources:
-        raise InvalidWorkflowError(f"{node.id}: {node.operator} needs an earlier node among its inputs")
-
-
-def _check_references(node: Node, earlier: Mapping[str, Node], domain: str) -> None:
+        refuse(f"{node.operator} needs an earlier node among its inputs")
     for name in node.sources:
         if name not in earlier:
-            raise InvalidWorkflowError(f"{node.id}: its input {name!r} is no earlier node")
-    if node.when is None:
-        return
-    watched = earlier.get(node.when.node)
-    if watched is None or not offered(domain)[watched.operator].has_status:
-        raise InvalidWorkflowError(f"{node.id}: {node.when.node!r} is no earlier node that ends with a status")
+            refuse(f"its input {name!r} is no earlier node")
+    if node.when is not None:
+        watched = earlier.get(node.when.node)
+        if watched is None or not operators[watched.operator].has_status:
+            refuse(f"{node.when.node!r} is no earlier node that ends with a status")

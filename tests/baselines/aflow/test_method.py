@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from baselines.aflow.method import AFlow, Config
-from baselines.aflow.search import Round, candidates, probabilities, scored
+from baselines.aflow.search import Round, candidates, probabilities, scores
 from harness.agents import rng
 from harness.agents.trajectory import sample
 from harness.benchmarks.items import Item
@@ -120,7 +120,7 @@ async def test_a_parent_is_drawn_for_every_attempt_from_the_scores_of_the_rounds
         prompts = [text_of(request) for request in model.requests if is_proposal(request)]
         for entry in saved[1:]:
             drawn_from = candidates(saved[: entry.round - 1], 4)
-            shares = probabilities([score for score, _ in scored(drawn_from)], 0.3, 0.2)
+            shares = probabilities(scores(drawn_from), 0.3, 0.2)
             numbers = [rng.uniform("parent", str(seed), str(entry.round), str(at)) for at in range(entry.proposals)]
             parents = [drawn_from[sample(shares, number)] for number in numbers]
             for parent in parents:

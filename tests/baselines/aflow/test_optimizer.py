@@ -8,14 +8,15 @@ from typing import Any
 import orjson
 import pytest
 
-from baselines.aflow.optimizer import Optimizer, Situation, parse_proposal
+from baselines.aflow.method import AFlow, Config
+from baselines.aflow.optimizer import parse_proposal
 from baselines.aflow.search import Failure, Round
 from baselines.aflow.workflow import InvalidWorkflowError, start
 from harness.benchmarks.items import Item
 from harness.llm.request import Reply
 from tests.baselines.aflow.fixtures import flow, node, proposal, round_, text_of, told
 from tests.fixtures import RULES, Client, questions, training
-from tests.scripted import backbones
+from tests.scripted import setting
 
 PARENT = round_(1, None, workflow=start("Math"), score=62.5)
 USING_A_PROGRAM = {"kind": "replace", "id": "node_1", "node": {
@@ -30,25 +31,28 @@ def child(number: int, modification: str, **fields: Any) -> Round:
 
 
 async def propose(
-    folder: Path, *replies: str | Reply, children: Any = (), failures: Any = (), seed: int = 7
+    folder: Path, *replies: str | Reply, children: Any = (), failures: Any = (), items: Any = ()
 ) -> tuple[Round, Client]:
     left = list(replies)
     model = Client(lambda backbone, request: left.pop(0))
-    cell = training(folder, model, questions(2), seed)
-    entry = await Optimizer(backbones()["large"], "Math").propose(
-        5, lambda attempt: Situation(PARENT, children, failures), cell
-    )
+    parent = PARENT.model_copy(update={"failures": failures})
+    # Of one candidate, the first round is the parent.
+    method = AFlow(setting(), Config(optimizer="large", sample=1))
+    entry = await method.propose([parent, *children], training(folder, model, items or questions(2), 7))
     assert not left
     assert entry.proposals == len(model.asked)
     return entry, model
 
 
 async def test_the_prompt_holds_everything_the_search_knows(tmp_path: Path) -> None:
-    wrong = Item(id="q", benchmark="gsm_hard", question="How many hens?", gold="77.0")
+    wrong = [Item(id=f"q{n}", benchmark="gsm_hard", question="How many hens?", gold="77.0") for n in range(2)]
     children = [child(2, "Tell it to be brief.", score=70.0, success=True), child(3, "Tell it to be long.", score=50.0)]
     outputs = (("It must be 78.", "78"), ("", None))
-    failures = [(wrong, Failure(item="q", output=output, extracted=extracted)) for output, extracted in outputs]
-    entry, model = await propose(tmp_path, PROGRAM, children=children, failures=failures)
+    failures = tuple(
+        Failure(item=item.id, output=output, extracted=extracted)
+        for item, (output, extracted) in zip(wrong, outputs, strict=True)
+    )
+    entry, model = await propose(tmp_path, PROGRAM, children=children, failures=failures, items=wrong)
     assert entry.workflow == flow(node("node_1", "Programmer"))
     assert (entry.edit, entry.modification, entry.reason) == ("replace node_1 by Programmer", "Compute it.", "")
     [(backbone, request)] = model.asked
@@ -62,9 +66,10 @@ async def test_the_prompt_holds_everything_the_search_knows(tmp_path: Path) -> N
     assert f"score of 62.50 %:\n```json\n{shown}" in user
     assert "replace node_1 by Custom: Tell it to be brief. (score 62.50 % before, 70.00 % after, better)" in user
     assert "Tell it to be long. (score 62.50 % before, 50.00 % after, no better)" in user
-    assert "(1 of 2):\nQuestion:\nHow many hens?\nRight answer:\n77.0\nOutput of the workflow:\nIt must be 78." in user
-    assert "Answer found in it:\n78" in user
-    assert "Output of the workflow:\n(empty)\nAnswer found in it:\n(none)" in user
+    asked = "Question:\nHow many hens?\nRight answer:\n77.0\nOutput of the workflow:\n"
+    for answer in ("It must be 78.\nAnswer found in it:\n78", "(empty)\nAnswer found in it:\n(none)"):
+        assert f"{asked}{answer}" in user
+    assert [f"({number} of 2):\n{asked}" in user for number in (1, 2, 3)] == [True, True, False]
 
 
 def of_node(**changes: Any) -> str:
