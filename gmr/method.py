@@ -78,7 +78,11 @@ class GMR(PolicyGradient[Router, Snapshot, Trace]):
             logger.warning(
                 "%s, seed %d: the entropy of the backbone choice is %.3f nats after %d of %d updates: the router "
                 "has all but settled on one (a smaller lr or a larger entropy_weight delays this)",
-                *(self._setting.benchmark, self._setting.seed, entropy, step.update, step.of),
+                self._setting.benchmark,
+                self._setting.seed,
+                entropy,
+                step.update,
+                step.of,
             )
         return measures
 

@@ -76,16 +76,16 @@ class Snapshot:
     @torch.inference_mode()
     def _assign(self, requests: Sequence[tuple[State, Chance]]) -> list[tuple[State, Assignment]]:
         states, chances = zip(*requests, strict=True)
-        batch = self._router.assign(_concatenate(states), self._latents, _concatenate(chances), self._is_greedy)
-        return [_row(batch, row) for row in range(len(requests))]
+        state, agent = self._router.assign(_concatenate(states), self._latents, _concatenate(chances), self._is_greedy)
+        return [(_row(state, row), _row(agent, row)) for row in range(len(requests))]
 
     @torch.inference_mode()
     def _end_step(self, requests: Sequence[tuple[State, Vector, Chance]]) -> list[tuple[State, StepEnd]]:
         states, responses, chances = zip(*requests, strict=True)
-        batch = self._router.end_step(
+        state, end = self._router.end_step(
             _concatenate(states), self._latents, _stack(responses), _concatenate(chances), self._is_greedy
         )
-        return [_row(batch, row) for row in range(len(requests))]
+        return [(_row(state, row), _row(end, row)) for row in range(len(requests))]
 
 
 def _stack(vectors: Sequence[Vector]) -> Tensor:
@@ -103,8 +103,7 @@ def _row(batch: Any, row: int) -> Any:
         return batch[row : row + 1]
     if batch is None:
         return None
-    rows = [_row(member, row) for member in batch]
-    return tuple(rows) if type(batch) is tuple else type(batch)(*rows)
+    return type(batch)(*(_row(member, row) for member in batch))
 
 
 class Evaluation(NamedTuple):

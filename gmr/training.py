@@ -49,17 +49,18 @@ def training_log(
     """Return shares and mean entropies in nats of an update, for arrays of shape (questions, G)."""
     steps = [step for trace in traces for step in trace.steps]
     retrieved = [z for step in steps for z in step.retrieved]
-    return {
+    log = {
         "utility": float(utilities.mean()),
         "equal_reward_groups": float(np.mean(np.ptp(rewards, axis=1) == 0)),
         "zero_advantage_groups": float(np.mean(np.all(advantage == 0, axis=1))),
         "steps": float(len(steps)),
         "write_rate": float(np.mean([step.written for step in steps])),
         "empty_memory": float(np.mean([not any(step.written for step in trace.steps) for trace in traces])),
-        **({"retrieved": float(np.mean(retrieved))} if retrieved else {}),
-        **{f"entropy_{name}": value for name, value in evaluation.entropies.items()},
-        **{f"max_probability_{name}": value for name, value in evaluation.top.items()},
     }
+    if retrieved:
+        log["retrieved"] = float(np.mean(retrieved))
+    log |= {f"entropy_{name}": value for name, value in evaluation.entropies.items()}
+    return log | {f"max_probability_{name}": value for name, value in evaluation.top.items()}
 
 
 def vae_noise(router: Router, seed: int, update: int) -> tuple[torch.Tensor, torch.Tensor]:

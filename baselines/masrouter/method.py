@@ -118,9 +118,12 @@ class TeamRollout:
 def _chance(context: Context, max_agents: int) -> Chance:
     """Return the uniform numbers of one plan; agents are counted from 1."""
     agents = range(1, max_agents + 1)
-    roles, backbones = ([[context.uniform(PLANNING, name, agent) for agent in agents]] for name in ("role", "backbone"))
-    numbers = [context.uniform(PLANNING, "mode")], roles, backbones
-    return Chance(*(torch.tensor(values, dtype=torch.float64) for values in numbers))
+    roles, backbones = ([context.uniform(PLANNING, name, agent) for agent in agents] for name in ("role", "backbone"))
+    return Chance(
+        mode=torch.tensor([context.uniform(PLANNING, "mode")], dtype=torch.float64),
+        roles=torch.tensor([roles], dtype=torch.float64),
+        backbones=torch.tensor([backbones], dtype=torch.float64),
+    )
 
 
 def utility(answered: Answered, kappa: float) -> float:

@@ -1,0 +1,46 @@
+"""Batches of draws against one draw at a time, in plain Python."""
+
+import itertools
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.training.sampling import choose, open_gates
+
+UNIFORM = st.floats(0, 1, exclude_min=True, exclude_max=True)
+ROWS = st.lists(st.tuples(st.lists(st.integers(0, 9), min_size=4, max_size=4).filter(any), UNIFORM), min_size=1)
+
+
+@given(ROWS)
+def test_an_option_is_where_the_sum_of_probabilities_passes_the_number(rows: list[tuple[list[int], float]]) -> None:
+    shares = [[weight / sum(weights) for weight in weights] for weights, _ in rows]
+    log_probs, numbers = torch.tensor(shares).double().log(), torch.tensor([number for _, number in rows]).double()
+    expected = []
+    for probabilities, (_, number) in zip(log_probs.exp().tolist(), rows, strict=True):
+        sums = list(itertools.accumulate(round(p, 9) for p in probabilities))
+        possible = [index for index, p in enumerate(probabilities) if p > 0]
+        expected.append(next((index for index in possible if number < sums[index]), possible[-1]))
+    assert choose(log_probs, numbers).tolist() == expected
+    # All agents of a team may share one distribution.
+    shared = choose(log_probs[:1].unsqueeze(1), numbers[None])
+    alone = [choose(log_probs[:1], number[None]).item() for number in numbers]
+    assert shared.tolist() == [alone]
+    likeliest = [row.index(max(row)) for row in log_probs.exp().numpy().round(9).tolist()]
+    assert choose(log_probs, numbers, greedy=True).tolist() == likeliest
+
+
+@given(st.lists(st.tuples(UNIFORM, UNIFORM), min_size=1))
+def test_a_gate_opens_below_its_probability_and_greedily_above_one_half(rows: list[tuple[float, float]]) -> None:
+    p, numbers = torch.tensor(rows).double().T
+    log_probs = torch.stack([1 - p, p], dim=-1).log()
+    probabilities = [round(yes, 9) for yes in log_probs[:, 1].exp().tolist()]
+    expected = [int(number < yes) for number, yes in zip(numbers.tolist(), probabilities, strict=True)]
+    assert open_gates(log_probs, numbers).tolist() == expected
+    assert open_gates(log_probs, numbers, greedy=True).tolist() == [int(yes > 0.5) for yes in probabilities]
+
+
+def test_recorded_indices_are_repeated_whatever_their_probability() -> None:
+    log_probs, recorded = torch.tensor([[0.0, -torch.inf], [-torch.inf, 0.0]]), torch.tensor([1, 0])
+    assert choose(log_probs, recorded) is recorded
+    assert open_gates(log_probs, recorded) is recorded
