@@ -15,7 +15,7 @@ import httpx2
 import orjson
 from filelock import AsyncFileLock
 
-from cli.parent import PARENT
+from cli.parent import PARENT, PLANNED
 from cli.speed import AT_ONCE, complete, measure, short_request
 from harness.benchmarks.prepare import read
 from harness.concurrency import gather
@@ -95,7 +95,7 @@ def _record_of_this_run(preset: Preset, places: Mapping[str, Endpoint]) -> dict[
         return None
     urls = {key: place.url for key, place in places.items()}
     for path in sorted(layout.served(preset.name, "any").parent.glob("*.json")):
-        if path.stat().st_mtime >= layout.PLANNED.stat().st_mtime:
+        if path.stat().st_mtime_ns >= int(os.environ[PLANNED]):
             record: dict[str, Any] = orjson.loads(path.read_bytes())
             if {key: entry.get("url") for key, entry in record["backbones"].items()} == urls:
                 return record

@@ -1,4 +1,4 @@
-"""Inputs of every job of the DAG, and whether its outputs are current: made from today's settings and code."""
+"""Inputs of every job of the DAG, and whether its outputs are current."""
 
 from __future__ import annotations
 
@@ -14,92 +14,113 @@ from harness.runner.config import Cell, Preset
 
 
 class Inputs(NamedTuple):
-    """Files that a job reads, and whether its outputs are current; others are made again."""
+    """Files that a job reads, and whether its outputs are current.
+
+    They are if they exist, their own record says that they were made from today's settings, code and inputs, and the
+    outputs of every job before it are current. No time of a file counts, so a copy of a run is as current as the run.
+    """
 
     files: list[Path]
     is_current: bool
 
 
-def data(preset: Preset, benchmark: str) -> Inputs:
-    """Return the inputs of the prepared questions of a benchmark."""
-    config.check_benchmark(preset, benchmark)
-    code = config_hash.made_of_data(preset)
-    return _inputs(preset, f"data/{benchmark}", code, [], questions(preset, [benchmark]))
+class Jobs:
+    """The jobs of a preset."""
 
+    def __init__(self, preset: Preset) -> None:
+        self.preset = preset
+        self._cells: dict[Cell, Inputs] = {}
+        self._artefacts: dict[str, Inputs] = {}
 
-def calibration(preset: Preset) -> Inputs:
-    """Return the inputs of the calibration of simulated backbones: all questions."""
-    outputs = [layout.calibration(preset.name)]
-    return _inputs(preset, "calibration", simulation.made_of(), questions(preset, preset.benchmarks), outputs)
+    def data(self, benchmark: str) -> Inputs:
+        """Return the inputs of the prepared questions of a benchmark: none."""
+        config.check_benchmark(self.preset, benchmark)
+        record = layout.made_of(self.preset.name, f"data/{benchmark}")
+        outputs = self.questions([benchmark])
+        return Inputs([], config_hash.is_made_of(record, config_hash.made_of_data(self.preset), outputs))
 
+    def calibration(self) -> Inputs:
+        """Return the inputs of the calibration of simulated backbones: all questions."""
+        record, path = layout.made_of(self.preset.name, "calibration"), layout.calibration(self.preset.name)
+        is_current = config_hash.is_made_of(record, simulation.made_of(), [path])
+        before = all(self.data(key).is_current for key in self.preset.benchmarks)
+        return Inputs(self.questions(self.preset.benchmarks), is_current and before)
 
-def health(preset: Preset, benchmark: str) -> list[Path]:
-    """Return the inputs of a check of servers, which must take the longest question."""
-    if preset.simulated:
-        raise UserError(f"preset {preset.name} is simulated and has no servers")
-    return questions(preset, [benchmark])
+    def health(self, benchmark: str) -> Inputs:
+        """Return the inputs of a check of servers, which must take the longest question."""
+        if self.preset.simulated:
+            raise UserError(f"preset {self.preset.name} is simulated and has no servers")
+        is_current = self._checked(benchmark).exists() and self.data(benchmark).is_current
+        return Inputs(self.questions([benchmark]), is_current)
 
+    def cell(self, cell: Cell) -> Inputs:
+        """Return the inputs of a cell: questions, calibration or check of servers, further cells that it depends on."""
+        if cell not in self._cells:
+            self._cells[cell] = self._inputs_of_cell(cell)
+        return self._cells[cell]
 
-def cell(preset: Preset, cell: Cell) -> Inputs:
-    """Return the inputs of a cell: questions, calibration or check of servers, further cells that it depends on."""
-    config.check_cell(preset, cell)
-    files = questions(preset, [cell.benchmark])
-    if preset.simulated:
-        files.append(layout.calibration(preset.name))
-    elif not preset.recorded:
-        files.append(layout.served(preset.name, cell.benchmark).with_suffix(".checked"))
-    matched = config.matched(preset, cell)
-    files += runs(preset, [*config.sharing(preset, cell), *([matched] if matched else [])])
-    return Inputs(files, config_hash.is_current(preset, cell))
+    def _inputs_of_cell(self, cell: Cell) -> Inputs:
+        config.check_cell(self.preset, cell)
+        files, before = self.questions([cell.benchmark]), [self.data(cell.benchmark)]
+        if self.preset.simulated:
+            files.append(layout.calibration(self.preset.name))
+            before.append(self.calibration())
+        elif not self.preset.recorded:
+            files.append(self._checked(cell.benchmark))
+            before.append(self.health(cell.benchmark))
+        matched = config.matched(self.preset, cell)
+        others = [*config.sharing(self.preset, cell), *([matched] if matched else [])]
+        before += map(self.cell, others)
+        is_current = config_hash.is_current(self.preset, cell) and all(inputs.is_current for inputs in before)
+        return Inputs([*files, *self.runs(others)], is_current)
 
+    def timing(self, cell: Cell) -> Inputs:
+        """Return the inputs of the timing of a method: its finished cell."""
+        record = layout.made_of(self.preset.name, layout.timing_name(cell))
+        path = layout.timing(self.preset.name, cell) / "timing.json"
+        is_made = config_hash.is_made_of(record, config_hash.made_of_timing(self.preset, cell), [path])
+        return Inputs(self.runs([cell]), is_made and self.cell(cell).is_current)
 
-def cells(preset: Preset) -> list[Path]:
-    """Return the files of the cells behind any artefact, with the seeds of the preset."""
-    methods = config.methods(preset.extra)
-    every = registry.all_cells(preset)
-    return runs(preset, [cell for cell in every if cell.seed in config.seeds(preset, methods[cell.method])])
+    def artefact(self, key: str) -> Inputs:
+        """Return the inputs of a table or figure of ``config/artefacts.yaml``."""
+        if key not in self._artefacts:
+            entry = registry.artefact(key)
+            entry.check(self.preset)
+            cells, timings = entry.cells_of(self.preset), entry.timings_of(self.preset)
+            before = [*map(self.cell, cells), *map(self.timing, timings)]
+            before += map(self.data, self.preset.benchmarks if entry.data else ())
+            self._artefacts[key] = self._report(key, before, entry.files)
+        return self._artefacts[key]
 
+    def page(self) -> Inputs:
+        """Return the inputs of the page: every other report."""
+        before = map(self.artefact, reports.artefacts_of(self.preset))
+        return self._report("page", before, ["index.html", "cells.csv"])
 
-def timing(preset: Preset, cell: Cell) -> Inputs:
-    """Return the inputs of the timing of a method: its finished cell."""
-    outputs = [layout.timing(preset.name, cell) / "timing.json"]
-    code = config_hash.made_of_timing(preset, cell)
-    return _inputs(preset, layout.timing_name(cell), code, runs(preset, [cell]), outputs)
+    def inspect_logs(self) -> Inputs:
+        """Return the inputs of the logs for Inspect: the cells of the main table."""
+        return self._report("inspect", map(self.cell, config.cells(self.preset)), ["inspect"])
 
+    def cells(self) -> list[Path]:
+        """Return the files of the cells behind any artefact, with the seeds of the preset."""
+        methods = config.methods(self.preset.extra)
+        every = registry.all_cells(self.preset)
+        return self.runs(cell for cell in every if cell.seed in config.seeds(self.preset, methods[cell.method]))
 
-def artefact(preset: Preset, key: str) -> Inputs:
-    """Return the inputs of a table or figure of ``config/artefacts.yaml``."""
-    entry = registry.artefact(key)
-    entry.check(preset)
-    return _report(preset, key, entry.inputs(preset), entry.files)
+    def questions(self, benchmarks: Iterable[str]) -> list[Path]:
+        """Return the manifests and the questions of benchmarks."""
+        return [path(self.preset.name, key) for key in benchmarks for path in (layout.manifest, layout.items)]
 
+    def runs(self, cells: Iterable[Cell]) -> list[Path]:
+        """Return the files that say that cells are finished."""
+        return [layout.cell(self.preset.name, cell) / "run.json" for cell in cells]
 
-def page(preset: Preset) -> Inputs:
-    """Return the inputs of the page: every other report."""
-    artefacts = map(registry.artefact, reports.artefacts_of(preset))
-    files = [layout.report(preset.name, file) for artefact in artefacts for file in artefact.files]
-    return _report(preset, "page", files, ["index.html", "cells.csv"])
+    def _checked(self, benchmark: str) -> Path:
+        return layout.served(self.preset.name, benchmark).with_suffix(".checked")
 
-
-def inspect_logs(preset: Preset) -> Inputs:
-    """Return the inputs of the logs for Inspect: the cells of the main table."""
-    return _report(preset, "inspect", runs(preset, config.cells(preset)), ["inspect"])
-
-
-def questions(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
-    """Return the manifests and the questions of benchmarks."""
-    return [path(preset.name, key) for key in benchmarks for path in (layout.manifest, layout.items)]
-
-
-def runs(preset: Preset, cells: Iterable[Cell]) -> list[Path]:
-    """Return the files that say that cells are finished."""
-    return [layout.cell(preset.name, cell) / "run.json" for cell in cells]
-
-
-def _report(preset: Preset, name: str, files: list[Path], outputs: Iterable[str]) -> Inputs:
-    paths = [layout.report(preset.name, output) for output in outputs]
-    return _inputs(preset, f"reports/{name}", reports.made_of(name, preset), files, paths)
-
-
-def _inputs(preset: Preset, name: str, made_of: str, files: list[Path], outputs: Iterable[Path]) -> Inputs:
-    return Inputs(files, config_hash.is_made_of(layout.made_of(preset.name, name), made_of, outputs))
+    def _report(self, name: str, before: Iterable[Inputs], outputs: Iterable[str]) -> Inputs:
+        paths = [layout.report(self.preset.name, output) for output in outputs]
+        record = layout.made_of(self.preset.name, f"reports/{name}")
+        is_current = all(inputs.is_current for inputs in before)
+        is_current = is_current and config_hash.is_made_of(record, reports.made_of(name, self.preset), paths)
+        return Inputs(reports.inputs_of(name, self.preset), is_current)

@@ -14,21 +14,17 @@ from pathlib import Path
 from harness.unfinished import exit_now
 
 PARENT = "GMR_PARENT"
+# When the run was planned, in nanoseconds.
+PLANNED = "GMR_PLANNED"
 
 
 def prepare_jobs() -> None:
-    """Set the environment of jobs, note the time of the plan, and let a closed terminal end Snakemake as Ctrl-C does.
+    """Set the environment of jobs, and let a closed terminal end Snakemake as Ctrl-C does.
 
     Called once, where the DAG is read.
     """
-    from harness.files import write_atomically
-    from harness.runner import layout
-
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    # Jobs on other machines read the DAG too, while it is at work.
-    if PARENT not in os.environ or not layout.PLANNED.exists():
-        # Another content each time: Snakemake takes a newer file of the same content for the old one.
-        write_atomically(layout.PLANNED, f"{time.time_ns()}\n")
+    os.environ.setdefault(PLANNED, str(time.time_ns()))
     os.environ.setdefault(PARENT, f"{socket.gethostname()}:{os.getpid()}")
     if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
         signal.signal(signal.SIGHUP, _interrupt)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import logging
 from pathlib import Path
 from typing import Any
@@ -28,8 +30,20 @@ def all_files() -> list[str]:
     return [*files, *(f"{artefact.key}.pdf" for artefact in artefacts if artefact.kind == "table")]
 
 
+def inputs_of(name: str, preset: Preset) -> list[Path]:
+    """Return the files that a report is made from."""
+    match name:
+        case "inspect":
+            return [layout.cell(preset.name, cell) / "run.json" for cell in config.cells(preset)]
+        case "page":
+            artefacts = map(registry.artefact, artefacts_of(preset))
+            return [layout.report(preset.name, file) for artefact in artefacts for file in artefact.files]
+        case _:
+            return registry.artefact(name).inputs(preset)
+
+
 def made_of(name: str, preset: Preset) -> str:
-    """Return the digest of what decides, besides the content of its inputs, what a report shows."""
+    """Return the digest of what decides what a report shows: settings, code, the content of its inputs."""
     settings: Any
     match name:
         case "inspect":
@@ -41,7 +55,13 @@ def made_of(name: str, preset: Preset) -> str:
             code = registry.code_of_report("docs/deviations.md", "config/licences.yaml")
         case _:
             settings, code = registry.artefact(name).deciding_settings(preset), registry.artefact(name).code()
-    return digest([settings, code])
+    return digest([settings, code, list(map(_content, inputs_of(name, preset)))])
+
+
+@functools.cache
+def _content(path: Path) -> str | None:
+    """Return the SHA-256 of a file, read once a process; None if it is missing, as cells of a partial report are."""
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 
 
 def note_made(name: str, preset: Preset) -> None:

@@ -13,8 +13,6 @@ from harness.runner.config import Cell
 
 RESULTS = Path("results")
 REPORTS = Path("reports")
-# An input of every job, ancient except for files to make again; written by every plan.
-PLANNED = RESULTS / "planned"
 _ANSWERED = ("run.json", "items.parquet", "calls.parquet", "decisions.parquet")
 CHECKPOINT = "trained.safetensors"
 # Sentence embeddings that a cell used; in a bundle, that all cells of the preset used.

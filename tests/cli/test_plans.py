@@ -46,7 +46,7 @@ PLANS: Mapping[str, tuple[list[str], dict[str, int]]] = {
 }
 WHOLE = {"embedded": [], "slice": SLICE}
 REFUSED: Mapping[str, list[str]] = {
-    "error: cannot write results/": ["--directory", "broken", "reports/smoke/main_table.tex"],
+    "Not a directory: 'results'": ["--directory", "broken", "reports/smoke/main_table.tex"],
     "depth cannot be made of preset smoke, which has no benchmark it is made from": ["reports/smoke/depth.png"],
     "No rule to produce reports/nope/main_table.tex; `gmr --list`": ["reports/nope/main_table.tex"],
     "unknown preset 'xyz'; known: cpu_server, embedded, ": ["--config", "preset=xyz"],

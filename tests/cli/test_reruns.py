@@ -132,7 +132,7 @@ def test_a_run_says_what_is_to_do_what_is_done_and_where_it_is(made: str) -> Non
     cells = [job for job in jobs if "] cell " in job]
     (alone,) = (number for number, job in enumerate(cells) if "single" in job)
     assert [" left]" in job for job in cells[:-1]] == [number >= max(alone, 1) for number in range(len(cells) - 1)]
-    assert re.fullmatch(r"done in \d+ s", done)
+    assert re.fullmatch(r"done in \d+ (s|min)", done)
     assert files == f"made: {', '.join(sorted(str(Path(name).with_suffix('.*')) for name in TARGETS))}"
     assert following.startswith("next: gmr report page --preset smoke, gmr show gmr")
 
@@ -152,24 +152,34 @@ def changed(path: Path, old: str, new: str) -> Iterator[None]:
 Reruns = Callable[..., set[str]]
 
 
-@pytest.fixture(scope="module", params=["remembered", "forgotten"])
+@pytest.fixture(scope="module", params=["remembered", "forgotten", "copied"])
 def reruns(house: Path, made: str, request: pytest.FixtureRequest) -> Iterator[Reruns]:
-    """Return the jobs that a dry run plans; once with what Snakemake remembers of the run, once without."""
+    """Return the jobs that a dry run plans: with what Snakemake remembers of the run, without, and after a copy.
+
+    A copy has times of its own: here every file is older than what it was made from.
+    """
     memory = house / ".snakemake"
-    if request.param == "forgotten":
+    if request.param != "remembered":
         memory.rename(house / "remembered")
+    if request.param == "copied":
+        files = [path for name in ("results", "reports") for path in (house / name).rglob("*") if path.is_file()]
+        for age, path in enumerate(sorted(files, key=lambda path: path.stat().st_mtime)):
+            os.utime(path, (10**9 - age, 10**9 - age))
     with planner(house) as plan:
 
         def planned(*words: str) -> set[str]:
+            before = {path: path.stat().st_mtime for path in house.rglob("*") if ".snakemake" not in path.parts}
             ((status, output),) = plan([["--cores", "1", *TARGETS, *CONFIG, *words]])
             assert status == 0, output
+            after = {path: path.stat().st_mtime for path in house.rglob("*") if ".snakemake" not in path.parts}
+            assert after == before, "a plan writes nothing"
             lines = output.split("Job stats")[0].splitlines()
             return {
                 line.split(": ")[0] for line in lines if ": " in line and not line.startswith(("to do", "Rules with"))
             }
 
         yield planned
-    if request.param == "forgotten":
+    if request.param != "remembered":
         shutil.rmtree(memory)
         (house / "remembered").rename(memory)
 

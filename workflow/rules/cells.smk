@@ -3,7 +3,7 @@ CELL = "results/{preset}/cells/{method}/{benchmark}/{backbone}/seed{seed}/"
 
 rule cell:
     input:
-        inputs_of(inputs.cell, "cell"),
+        inputs_of("cell", "cell"),
     output:
         [f"{CELL}{name}" for name in layout.cell_files(learned=False)],
         f"{CELL}timing.json",
@@ -34,12 +34,12 @@ use rule cell as learned_cell with:
 # What a run is forecast from: every cell behind any artefact, with the seeds of the preset, and nothing else.
 rule cells:
     input:
-        lambda wildcards: inputs.cells(load_preset(config["preset"])),
+        lambda wildcards: jobs_of(config["preset"]).cells(),
 
 
 rule timing:
     input:
-        inputs_of(inputs.timing, "cell"),
+        inputs_of("timing", "cell"),
     output:
         "results/{preset}/timings/{method}/{benchmark}/{backbone}/seed{seed}/timing.json",
         "results/{preset}/made_of/timings/{method}/{benchmark}/{backbone}/seed{seed}.sha256",

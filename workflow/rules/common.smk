@@ -1,6 +1,7 @@
-# What the rules share. The inputs of each rule are a function of cli/inputs.py; here they become inputs of Snakemake.
+# What the rules share. The inputs of each rule are a method of cli/inputs.py; here they become inputs of Snakemake.
 import os
 import re
+import tempfile
 
 from snakemake.exceptions import WorkflowError
 from snakemake.io import ancient
@@ -17,14 +18,19 @@ from harness.runner.config import Cell
 OVERRIDES = files.yaml_values(
     {key: value for key, value in config.items() if key != "preset"}
 )
-PRESETS = {}
+JOBS = {}
+
+
+def jobs_of(name):
+    """Return the jobs of a preset with the overrides of this run."""
+    if name not in JOBS:
+        JOBS[name] = inputs.Jobs(suite.preset(name, OVERRIDES))
+    return JOBS[name]
 
 
 def load_preset(name):
     """Return a preset with the overrides of this run."""
-    if name not in PRESETS:
-        PRESETS[name] = suite.preset(name, OVERRIDES)
-    return PRESETS[name]
+    return jobs_of(name).preset
 
 
 try:
@@ -35,12 +41,17 @@ except UserError as error:
     raise WorkflowError(str(error)) from None
 
 
+# Newer than every output, since it was made after them: an input of the jobs that are to run again. In the folder for
+# temporary files, because a dry run writes nothing.
+PLANNED = tempfile.NamedTemporaryFile(prefix="gmr-planned-")
+
+
 # Jobs read the settings of their preset from a file. It is written here and not by a rule, since as an input of cells any
 # change of it would run all of them again. A dry run writes nothing.
 onstart:
     try:
-        for preset in PRESETS.values():
-            config_hash.write_settings(preset)
+        for jobs in JOBS.values():
+            config_hash.write_settings(jobs.preset)
     except UserError as error:
         raise WorkflowError(str(error)) from None
 
@@ -58,28 +69,24 @@ wildcard_constraints:
     seed=r"\d+",
 
 
-def inputs_of(function, *names):
-    """Return the input function of a rule: a function of cli/inputs.py, called with the preset and some wildcards."""
+def inputs_of(job, *names):
+    """Return the input function of a rule: a method of cli/inputs.py, called with some wildcards."""
 
     def input_files(wildcards):
         values = [
             cell_of(wildcards) if name == "cell" else wildcards[name] for name in names
         ]
         try:
-            found = function(load_preset(wildcards.preset), *values)
+            return current_or_stale(*getattr(jobs_of(wildcards.preset), job)(*values))
         except UserError as error:
             raise WorkflowError(str(error)) from None
-        if not isinstance(found, inputs.Inputs):
-            return found
-        return [*found.files, planned(found.is_current)]
 
     return input_files
 
 
-def planned(is_current):
-    """Return the input that is older than the outputs if they are current, else newer than all: the time of the plan."""
-    path = str(layout.PLANNED)
-    return ancient(path) if is_current else path
+def current_or_stale(files, is_current):
+    """Return inputs that make nothing run if the outputs of a job are current, else one more that is newer than them."""
+    return [ancient(file) for file in files] if is_current else [*files, PLANNED.name]
 
 
 def link_target(name):

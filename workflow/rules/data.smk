@@ -1,6 +1,6 @@
 rule data:
     input:
-        inputs_of(inputs.data, "benchmark"),
+        inputs_of("data", "benchmark"),
     output:
         "results/{preset}/data/{benchmark}.json",
         "results/{preset}/data/{benchmark}.items.jsonl",
@@ -17,14 +17,14 @@ rule data:
 # All questions of the preset, for what is done before its first cell.
 rule questions:
     input:
-        lambda wildcards: inputs.questions(
-            load_preset(config["preset"]), load_preset(config["preset"]).benchmarks
+        lambda wildcards: jobs_of(config["preset"]).questions(
+            load_preset(config["preset"]).benchmarks
         ),
 
 
 rule calibration:
     input:
-        inputs_of(inputs.calibration),
+        inputs_of("calibration"),
     output:
         "results/{preset}/calibration.json",
         "results/{preset}/made_of/calibration.sha256",
@@ -42,7 +42,7 @@ rule calibration:
 # One a benchmark: with the questions of all for input, a benchmark more would run it again, and all finished cells.
 rule health:
     input:
-        inputs_of(inputs.health, "benchmark"),
+        inputs_of("health", "benchmark"),
     output:
         "results/{preset}/served/{benchmark}.json",
         # What cells wait for. Its content never changes, so that a check by hand, whose file is newer, makes none again.

@@ -1,7 +1,7 @@
 # The report people read, made whenever anything that it shows is.
 rule page:
     input:
-        inputs_of(inputs.page),
+        inputs_of("page"),
     output:
         "reports/{preset}/index.html",
         "reports/{preset}/cells.csv",
@@ -18,7 +18,7 @@ rule page:
 # One job for all cells of the main table: loading Inspect takes longer than writing a log. Other files in the folder stay.
 rule inspect_logs:
     input:
-        inputs_of(inputs.inspect_logs),
+        inputs_of("inspect_logs"),
     output:
         update(directory("reports/{preset}/inspect")),
         "results/{preset}/made_of/reports/inspect.sha256",

@@ -1,9 +1,9 @@
 # reports/NAME is a link (rule link) to reports/PRESET/NAME. That is made by rule table or figure, whose job is
 # `gmr report NAME`, from the cells that config/artefacts.yaml names for it; rules cell and learned_cell (cells.smk) make
-# each of these. cli/inputs.py has the input function of every rule.
+# each of these. cli/inputs.py has the inputs of every rule.
 rule table:
     input:
-        inputs_of(inputs.artefact, "name"),
+        inputs_of("artefact", "name"),
     output:
         expand("reports/{{preset}}/{{name}}.{kind}", kind=registry.ENDINGS["table"]),
         "results/{preset}/made_of/reports/{name}.sha256",
@@ -63,8 +63,9 @@ localrules:
 # reports/NAME is a link to the artefact of the preset of this run.
 rule link:
     input:
-        artefact=lambda wildcards: link_target(wildcards.name),
-        planned=lambda wildcards: planned(is_linked(wildcards.name)),
+        lambda wildcards: current_or_stale(
+            [link_target(wildcards.name)], is_linked(wildcards.name)
+        ),
     output:
         "reports/{name}",
     log:

@@ -235,7 +235,7 @@ def test_a_cell_that_meets_the_cost_of_another_changes_with_it_and_waits_for_it(
     )
     before = [config_hash.of_cell(chosen, cell) for cell in cells]
     gmr = layout.cell("smoke", Cell("gmr", "gsm_hard", "pool", 3)) / "run.json"
-    waits = [gmr in inputs.cell(chosen, cell).files for cell in cells]
+    waits = [gmr in inputs.Jobs(chosen).cell(cell).files for cell in cells]
     entries = yaml.safe_load((folder / "methods.yaml").read_text())
     edit(folder, "methods.yaml", gmr={**entries["gmr"], "config": {"epochs": {"default": 7}}})
     changed = [config_hash.of_cell(chosen, cell) != value for cell, value in zip(cells, before, strict=True)]
