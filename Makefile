@@ -1,5 +1,6 @@
 # make table     set up .venv and write reports/main_table.tex
 # make test      set up .venv and run the tests
+# make replay    set up .venv and check the recorded runs of evidence/ again, without a server (3 min)
 # make docs      set up .venv and write the documentation as a site to site/
 # make picture   take the picture of the README from the run of preset embedded, which it finishes first
 # make nightly   long measurements and batteries (docs/performance.md), hours
@@ -9,12 +10,15 @@ READY := $(VENV)/.ready
 DEV_READY := $(VENV)/.ready-dev
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: table test docs picture check nightly clean
+.PHONY: table test replay docs picture check nightly clean
 table: $(READY)
 	snakemake --cores all reports/main_table.tex
 
 test: $(DEV_READY)
 	pytest -n 2 --dist loadfile
+
+replay: $(READY)
+	gmr replay evidence/*/*.zip
 
 docs: $(DEV_READY)
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet

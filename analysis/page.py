@@ -18,7 +18,7 @@ from markdown_it.tree import SyntaxTreeNode
 from analysis import finished_cells, registry
 from analysis.figure import Figure
 from analysis.finished_cells import FinishedCell, short
-from analysis.provenance import identity, provenance, served
+from analysis.provenance import audited, identity, provenance, served
 from analysis.published import load
 from analysis.registry import Artefact
 from analysis.table import Exhibit, Table, csv, format_cost, line_count, section_starts
@@ -132,6 +132,7 @@ def write(preset: Preset, names: Sequence[str]) -> list[str]:
         first=[shown[key] for key in _FIRST if key in shown],
         sections=sections,
         claims=shown.get(_CLAIMS),
+        of_paper=not any(backbone in preset.pool for backbone in preset.backbones),
         deviations=_deviations(cells),
         tables={"Calls, tokens, cost": _spent(cells), **_licensed(cells)},
         not_made=lacking,
@@ -239,6 +240,7 @@ def _facts(preset: Preset, cells: Sequence[FinishedCell], complete: Iterable[str
         ("training seeds", origin["seeds"]),
         ("settings", "; ".join(dict.fromkeys(note for run in runs for note in run.notes)) or "none"),
         ("complete", ", ".join(complete)),
+        ("audit", audited(preset.name, [cell.folder for cell in cells])),
         ("run", origin["run"]),
     ]
 

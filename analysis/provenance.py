@@ -5,9 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import orjson
+
 from analysis.finished_cells import FinishedCell, RunInfo, answered, revision, short
+from harness.runner import layout
 
 
 def served(backbone: Mapping[str, Any]) -> str:
@@ -43,6 +47,16 @@ def provenance(cells: Sequence[FinishedCell]) -> dict[str, str]:
         "sandbox": _listed(run.sandbox for run in runs),
         "backbones": _backbones(runs),
     }
+
+
+def audited(preset: str, cells: Iterable[Path]) -> str:
+    """Return what the audit of cells, given by their folders, found; ``not checked`` if it was of other results."""
+    path = layout.audit(preset)
+    if not path.exists():
+        return "not checked"
+    stored = orjson.loads(path.read_bytes())
+    run_ids = {str(cell): orjson.loads((cell / "run.json").read_bytes())["run_id"] for cell in cells}
+    return str(stored["summary"]) if run_ids.items() <= stored["cells"].items() else "not checked"
 
 
 def identity(cells: Sequence[FinishedCell]) -> dict[str, str]:

@@ -105,7 +105,8 @@ def unpack(path: Path, folder: Path) -> Crate:
             recorded, code = crate["#code"], _code()
             if recorded["identifier"] != code["identifier"]:
                 raise UserError(f"{path} was made by other code: {recorded['version']}; check that out, or replay it")
-            prepare_questions(part)
+            for benchmark in benchmarks_of(part):
+                prepare_questions(part, benchmark)
             part.chmod(0o755)
             part.rename(folder)
         finally:
@@ -137,26 +138,33 @@ def extract(path: Path, folder: Path) -> Crate:
     return crate
 
 
-def prepare_questions(folder: Path) -> None:
-    """Prepare the questions that an unpacked bundle was made without.
+def benchmarks_of(folder: Path) -> list[str]:
+    """Return the benchmarks of an unpacked bundle."""
+    name = read_yaml(folder / SETTINGS)["preset"]
+    return sorted(path.stem for path in (folder / layout.RESULTS / name / "data").glob("*.json"))
+
+
+def prepare_questions(folder: Path, benchmark: str) -> None:
+    """Prepare the questions of a benchmark that an unpacked bundle was made without.
 
     Raises UserError if they cannot be had, or are others than the recorded ones.
     """
     settings = read_yaml(folder / SETTINGS)
-    for manifest in sorted((folder / layout.RESULTS / settings["preset"] / "data").glob("*.json")):
-        items = folder / layout.items(settings["preset"], manifest.stem)
-        if items.exists():
-            continue
-        content = manifest.read_bytes()
-        recorded = orjson.loads(content)
-        prepare(manifest.stem, settings["data"], settings["splits"], items, manifest)
+    items, manifest = (folder / path(settings["preset"], benchmark) for path in (layout.items, layout.manifest))
+    if items.exists():
+        return
+    content = manifest.read_bytes()
+    recorded = orjson.loads(content)
+    try:
+        prepare(benchmark, settings["data"], settings["splits"], items, manifest)
         prepared = orjson.loads(manifest.read_bytes())
+    finally:
         manifest.write_bytes(content)
-        if others := [name for name in recorded if recorded[name] != prepared.get(name) and name != "source"]:
-            items.unlink()
-            raise UserError(f"the questions of {manifest.stem} are not those of the recorded run: {others[0]} differs")
-        for file in (manifest, items):
-            os.utime(file, (_TIME, _TIME))
+        os.utime(manifest, (_TIME, _TIME))
+    if others := [name for name in recorded if recorded[name] != prepared.get(name) and name != "source"]:
+        items.unlink()
+        raise UserError(f"the questions of {benchmark} are not those of the recorded run: {others[0]} differs")
+    os.utime(items, (_TIME, _TIME))
 
 
 def _about(preset: Preset, cells: Mapping[Path, Mapping[str, Any]], *, questions: bool) -> list[dict[str, Any]]:
@@ -209,7 +217,7 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[Path, dict[str, Any]], li
         else:
             names = (*layout.cell_files(learned=cell_plan.method.trained), call_log.CALL_LOG, SERVERS)
             files |= {cell_plan.folder / name for name in names}
-    for pattern in ("data/[!.]*", "calibration.json", "timings/*/*/*/seed*/timing.json"):
+    for pattern in ("data/[!.]*", "audit.json", "calibration.json", "timings/*/*/*/seed*/timing.json"):
         files |= {*results.glob(pattern)}
     for pattern in ("data/*", "calibration.*", "timings/*/*/*/seed*"):
         files |= {*results.glob(f"made_of/{pattern}")}

@@ -45,6 +45,55 @@ def bundle(
 
 
 @app.command()
+def replay(
+    files: Annotated[list[Path], typer.Argument(help="Bundles, such as evidence/open/open.zip.", show_default=False)],
+) -> None:
+    """Check recorded runs without a server: their files, and whether today's code makes the same of their replies.
+
+    Their reports are in reports/replayed/PRESET.
+    """
+    from cli import replay as replaying
+
+    answers = []
+    for file in files:
+        try:
+            found = replaying.replay(file)
+        except UserError as error:
+            typer.echo(f"{file}\nWhole: no, {error}")
+            answers.append(False)
+            continue
+        typer.echo(f"{file}: {found.crate['./']['description']}")
+        typer.echo(f"Whole: yes, {len(found.crate['./']['hasPart'])} files are what the manifest says")
+        same = [cell for cell, difference in found.cells.items() if not difference]
+        typer.echo(f"Again: {len(same)} of {len(found.cells)} cells have the same items, calls, decisions and costs")
+        for benchmark, why in found.ungraded.items():
+            typer.echo(f"  nothing of {benchmark} was graded again: {why}")
+        for cell, difference in found.cells.items():
+            if difference:
+                typer.echo(f"  {cell}: {difference}")
+        if found.other_code:
+            typer.echo(f"  {len(found.other_code)} cells were recorded by other code than this")
+        typer.echo(f"Audit: {found.audit}\nReports: {replaying.REPLAYED}")
+        answers.append(len(same) == len(found.cells))
+    raise typer.Exit(int(not all(answers)))
+
+
+@app.command()
+def audit(name: PresetName) -> None:
+    """Check that no test question was asked in a training of a finished run, and that its results follow from its log.
+
+    The result is results/PRESET/audit.json, a line of the page and a part of the bundle.
+    """
+    from cli import audit as audits
+
+    result = audits.audit(name)
+    typer.echo(result["summary"])
+    for cell, difference in result["differences"].items():
+        typer.echo(f"  {cell}: {difference}")
+    raise typer.Exit(int(not result["passed"]))
+
+
+@app.command()
 def export(
     name: PresetName,
     method: Annotated[

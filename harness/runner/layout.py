@@ -61,6 +61,11 @@ def made_of(preset: str, name: str) -> Path:
     return RESULTS / preset / "made_of" / f"{name}.sha256"
 
 
+def audit(preset: str) -> Path:
+    """Return the result of an audit of a finished run."""
+    return RESULTS / preset / "audit.json"
+
+
 def cell_files(*, learned: bool) -> list[str]:
     """Return the names of the files that hold the results of a cell, of a method that learns or of another."""
     return [*_ANSWERED, *(_LEARNED if learned else ())]

@@ -109,10 +109,18 @@ def network_of(tensors: Tensors) -> Tensors:
 
 
 def seeded(build: Callable[[], Network], *key: object) -> Network:
-    """Build a network whose weights follow from the key alone; torch's global generator stays as it was."""
+    """Build a network whose weights follow from the key alone; torch's global generator stays as it was.
+
+    They are drawn in float64, because instruction sets round a draw in float32 differently.
+    """
+    usual = torch.get_default_dtype()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_of(*key))
-        return build()
+        torch.set_default_dtype(torch.float64)
+        try:
+            return build()
+        finally:
+            torch.set_default_dtype(usual)
 
 
 def seed_of(*key: object) -> int:

@@ -32,7 +32,7 @@ class Halves(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.always, self.later = nn.Linear(3, 2, dtype=torch.float64), nn.Linear(3, 2)
+        self.always, self.later = nn.Linear(3, 2), nn.Linear(3, 2, dtype=torch.float32)
 
     def forward(self, number: int) -> torch.Tensor:
         row = torch.linspace(-1, 1, 3)

@@ -1,0 +1,79 @@
+"""Audit of a finished run: was a test question used in a training, and do its results follow from its log?"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import orjson
+
+from cli.app import last_run
+from cli.bundle import pack
+from cli.replay import replay
+from harness.benchmarks.leaks import leaks
+from harness.benchmarks.prepare import Prepared
+from harness.files import write_atomically
+from harness.llm.call_log import CallLogReader
+from harness.runner import layout
+from harness.runner.plan import Plan, plan
+from harness.runner.results import read_rows
+
+
+def audit(name: str) -> dict[str, Any]:
+    """Audit the finished cells of a preset, write the result to ``audit.json`` and return it.
+
+    ``asked`` are the test questions that a training asked or learned from, ``near`` those nearly like one of its
+    questions by the measure of the leak report, ``differences`` what does not follow from the log.
+    """
+    preset = last_run(name)
+    with TemporaryDirectory(prefix="gmr-audit-") as folder:
+        bundle = Path(folder) / "run.zip"
+        pack(name, bundle, questions=True)
+        found = replay(bundle, make_reports=False)
+    plans = [plan(preset, cell) for cell in found.cells]
+    trained = [cell_plan for cell_plan in plans if cell_plan.method.trained]
+    alike = [leak for cell_plan in trained for leak in leaks(_used(cell_plan))]
+    exact, near = (sorted({leak.test for leak in alike if leak.kind == kind}) for kind in ("exact", "near"))
+    asked = sorted({id_ for cell_plan in trained for id_ in _asked(cell_plan)} | {*exact})
+    differences = {str(cell): difference for cell, difference in found.cells.items() if difference}
+    summary = [
+        f"test questions asked in {len(trained)} trainings: {', '.join(asked) or 'none'}",
+        f"test questions that are nearly a training question: {', '.join(near) or 'none'}",
+        f"cells whose verdicts and decisions follow from their logs: {len(plans) - len(differences)} of {len(plans)}",
+        "not excluded: settings chosen on test results, a log that was made up",
+    ]
+    result = {
+        "passed": not asked and not differences,
+        "summary": "; ".join(summary),
+        "cells": {str(each.folder): orjson.loads((each.folder / "run.json").read_bytes())["run_id"] for each in plans},
+        "asked": asked,
+        "near": near,
+        "differences": differences,
+    }
+    write_atomically(layout.audit(name), orjson.dumps(result, option=orjson.OPT_INDENT_2))
+    return result
+
+
+def _used(cell_plan: Plan) -> Prepared:
+    """Return the questions of a cell as far as the limits of its preset let it use them."""
+    return dataclasses.replace(cell_plan.data, train=cell_plan.train, test=cell_plan.test)
+
+
+def _asked(cell_plan: Plan) -> Iterator[str]:
+    """Iterate over the ids of test questions that are in a prompt of a cell's training, but in no training question."""
+    train = [_text(item.question) for item in cell_plan.train]
+    test = {item.id: _text(item.question) for item in cell_plan.test}
+    test = {id_: text for id_, text in test.items() if not any(text in question for question in train)}
+    keys = {row["key"] for row in read_rows(cell_plan.folder / "training_calls.parquet", ["key"])}
+    with CallLogReader(cell_plan.folder / layout.CALL_LOG) as log:
+        for key in sorted(keys):
+            call = log.texts(key)
+            prompt = _text(" ".join(message.content for message in call.messages)) if call else ""
+            yield from (id_ for id_, text in test.items() if text in prompt)
+
+
+def _text(text: str) -> str:
+    return " ".join(text.lower().split())

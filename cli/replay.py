@@ -1,0 +1,132 @@
+"""Replay of a bundle: are its files whole, and does today's code make the same of its recorded replies again?
+
+No server is asked, and the weights of the sentence encoder are not needed. Programs of the recorded models, and methods
+that the bundle's maker added, are executed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import orjson
+import pandas as pd
+
+from analysis import registry
+from analysis.provenance import audited
+from cli import reports, signals
+from cli.bundle import SETTINGS, Crate, benchmarks_of, extract, prepare_questions
+from harness.errors import UserError
+from harness.files import read_yaml
+from harness.runner import cell as cells
+from harness.runner import config, layout
+from harness.runner.config import Cell, Preset
+from harness.runner.plan import plan
+
+logger = logging.getLogger(__name__)
+
+#: Where the reports of a replay are written, a folder for each preset.
+REPLAYED = layout.REPORTS / "replayed"
+# Characters of a value that differs.
+_SHOWN = 60
+
+
+class Replay(NamedTuple):
+    """What a replay found."""
+
+    crate: Crate  # of the bundle, whose files are whole
+    cells: dict[Cell, str]  # how the results of each cell that was answered again differ; empty if they do not
+    other_code: list[Cell]  # recorded by other code than today's
+    ungraded: dict[str, str]  # benchmarks of which nothing was answered again, and why
+    audit: str  # the stored result of an audit
+
+
+def replay(path: Path, *, methods: Collection[str] | None = None, make_reports: bool = True) -> Replay:
+    """Check a bundle, answer its cells again, of all methods or of some, and make its reports in ``REPLAYED``.
+
+    Raises UserError as :func:`cli.bundle.extract`, or if its preset is not one of today's.
+    """
+    target = Path.cwd() / REPLAYED
+    with _unpacked(path) as (crate, preset):
+        differences: dict[Cell, str] = {}
+        other_code: list[Cell] = []
+        ungraded: dict[str, str] = {}
+        audit = audited(preset.name, [layout.cell(preset.name, cell) for cell in layout.cells(preset.name)])
+        for benchmark in benchmarks_of(Path()):
+            try:
+                prepare_questions(Path(), benchmark)
+            except UserError as error:
+                ungraded[benchmark] = str(error)
+        for cell in layout.cells(preset.name):
+            if cell.benchmark not in ungraded and (methods is None or cell.method in methods):
+                try:
+                    differences[cell], is_same_code = _answer_again(preset, cell)
+                    other_code += [] if is_same_code else [cell]
+                except UserError as error:
+                    differences[cell] = str(error)
+        if make_reports:
+            _make_reports(preset)
+            shutil.copytree(layout.REPORTS, target, dirs_exist_ok=True)
+        return Replay(crate, differences, other_code, ungraded, audit)
+
+
+@contextlib.contextmanager
+def _unpacked(path: Path) -> Iterator[tuple[Crate, Preset]]:
+    """Unpack a bundle into a working folder that is deleted afterwards; yield its manifest and its preset."""
+    source = path.absolute()
+    with TemporaryDirectory(prefix="gmr-replay-") as folder, contextlib.chdir(folder):
+        crate = extract(source, Path())
+        settings = read_yaml(SETTINGS)
+        yield crate, config.preset(settings.pop("preset"), settings)
+
+
+def _make_reports(preset: Preset) -> None:
+    """Make the reports of which all cells are there; some need a trained method or questions, which may be lacking."""
+    artefacts = map(registry.artefact, reports.artefacts_of(preset))
+    keys = [artefact.key for artefact in artefacts if all(path.exists() for path in artefact.inputs(preset))]
+    for key in [*keys, "page"]:
+        try:
+            reports.write(key, preset)
+        except UserError as error:
+            logger.warning("%s is not made: %s", key, error)
+
+
+def _answer_again(preset: Preset, cell: Cell) -> tuple[str, bool]:
+    """Train, answer and grade a cell from its log; return how its tables differ, and whether its code is today's.
+
+    The recorded ``run.json`` is restored if they do not. Raises UserError if a call is not in the log.
+    """
+    cell_plan = plan(preset, cell)
+    recorded = (cell_plan.folder / "run.json").read_bytes()
+    before = _tables(cell_plan.folder)
+    run = signals.run(cells.run(cell_plan))
+    after = _tables(cell_plan.folder)
+    differences = "; ".join(filter(None, (_difference(name, table, after[name]) for name, table in before.items())))
+    if not differences:
+        (cell_plan.folder / "run.json").write_bytes(recorded)
+    return differences, run["code"] == orjson.loads(recorded)["code"]
+
+
+def _tables(folder: Path) -> dict[str, pd.DataFrame]:
+    """Return the tables of a cell as text, by which numbers are equal to the last digit."""
+    return {path.stem: pd.read_parquet(path).map(str) for path in sorted(folder.glob("*.parquet"))}
+
+
+def _difference(name: str, before: pd.DataFrame, after: pd.DataFrame) -> str:
+    """Return in words how a table differs from the recorded one; empty if it does not."""
+    if len(before) != len(after):
+        return f"{name} has {len(after)} rows, recorded were {len(before)}"
+    unequal = before != after
+    rows = unequal.any(axis=1)
+    if not rows.any():
+        return ""
+    row = rows.idxmax()
+    column = unequal.loc[row].idxmax()
+    was, now = (str(table.loc[row, column])[:_SHOWN] for table in (before, after))
+    where = f"{rows.sum()} of {len(rows)} rows of {name} differ, the first of {before.iloc[row, 0]}"
+    return f"{where}: {column} was {was!r}, is {now!r}"

@@ -1,0 +1,166 @@
+"""Replay and audit: recorded runs are whole, and follow from their replies by today's code, without a server."""
+
+import contextlib
+import dataclasses
+import shutil
+from pathlib import Path
+
+import orjson
+import pytest
+
+from cli import audit as audits
+from cli import replay as replays
+from cli.bundle import pack
+from cli.replay import REPLAYED, replay
+from harness.benchmarks.items import Status, Verdict
+from harness.errors import UserError
+from harness.runner import layout
+from harness.runner.config import Cell
+from harness.runner.plan import Plan, plan
+from tests.command import gmr
+from tests.fake_encoder import FakeEncoder
+from tests.finished import BENCHMARK
+
+SINGLE, GMR = Cell("single", BENCHMARK, "qwen-2.5-14B", 0), Cell("gmr", BENCHMARK, "pool", 0)
+METHODS = ("single", "gmr")
+
+
+@pytest.fixture(scope="module")
+def bare(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a bundle without questions and prompts."""
+    path = tmp_path_factory.mktemp("bundles") / "bare.zip"
+    with contextlib.chdir(finished):
+        pack("smoke", path, questions=False)
+    return path
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a new folder, without a server, with another type of processor and no weights of the encoder."""
+
+    def closed(*_: object, **__: object) -> None:
+        raise AssertionError("something reached for a server, or for weights")
+
+    monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr(FakeEncoder, "identity", "another processor")
+    for name in ("socket.socket.connect", "harness.runner.setup.simulated_endpoint"):
+        monkeypatch.setattr(name, closed)
+    monkeypatch.setattr(FakeEncoder, "encode", closed)
+    (tmp_path / "results").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_cells_and_reports_come_out_again(bare: Path, finished: Path, place: Path) -> None:
+    found = replay(bare, methods=METHODS)
+    assert found.cells == {GMR: "", SINGLE: ""}
+    assert (found.other_code, found.ungraded, found.audit) == ([], {}, "not checked")
+    table = Path("reports/smoke/main_table.md")
+    assert (REPLAYED / "smoke/main_table.md").read_bytes() == (finished / table).read_bytes()
+    assert sorted(path.name for path in place.iterdir()) == ["reports", "results"]
+
+
+def test_what_comes_out_otherwise_is_named_by_cell_and_question(
+    bare: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.runner.cell.code_of", lambda module: "other code")
+    monkeypatch.setattr("harness.runner.config_hash.code_of", lambda module: "other code")
+
+    async def wrong(*_: object) -> Verdict:
+        return Verdict(False, "never", Status.GRADED)
+
+    monkeypatch.setattr("harness.agents.runtime.grade", wrong)
+    found = replay(bare, methods=["single"], make_reports=False)
+    assert found.other_code == [SINGLE]
+    assert "of 3 rows of items differ, the first of " in found.cells[SINGLE]
+    assert "detail was 'wrong_answer: " in found.cells[SINGLE]
+
+
+def test_a_call_that_was_not_recorded_names_cell_and_prompt_and_tables_are_made_all_the_same(
+    bare: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = replays.plan
+
+    def shorter(*words: object) -> Plan:
+        made: Plan = usual(*words)  # type: ignore[arg-type]
+        return dataclasses.replace(
+            made,
+            backbones={key: backbone.model_copy(update={"max_tokens": 7}) for key, backbone in made.backbones.items()},
+        )
+
+    monkeypatch.setattr(replays, "plan", shorter)
+    replayed = gmr("replay", str(bare))
+    assert replayed.exit_code == 1
+    assert "Whole: yes" in replayed.output
+    assert "Again: 0 of " in replayed.output
+    assert f"  {SINGLE}: call " in replayed.output
+    assert "its prompt begins '" in replayed.output
+    assert (REPLAYED / "smoke/main_table.md").exists()
+
+
+def test_without_its_questions_tables_are_made_and_that_is_said(
+    bare: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(*_: object) -> None:
+        raise UserError("no questions here")
+
+    monkeypatch.setattr("cli.bundle.prepare", absent)
+    replayed = gmr("replay", str(bare))
+    assert replayed.exit_code == 0
+    assert f"nothing of {BENCHMARK} was graded again: no questions here" in replayed.output
+    assert (REPLAYED / "smoke/main_table.md").exists()
+    assert not (REPLAYED / "smoke/leak_report.md").exists()
+
+
+def test_a_damaged_bundle_is_not_whole(bare: Path, place: Path) -> None:
+    (place / "cut.zip").write_bytes(bare.read_bytes()[:-100])
+    replayed = gmr("replay", "cut.zip")
+    assert replayed.exit_code == 1
+    assert "Whole: no, " in replayed.output
+    assert "cut.zip is damaged" in replayed.output
+
+
+@pytest.fixture
+def run(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a copy of the finished run, with the cells of two methods alone."""
+    monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
+    for name in ("config", "results", "reports"):
+        shutil.copytree(finished / name, tmp_path / name)
+    for folder in (tmp_path / "results/smoke/cells").iterdir():
+        if folder.name not in METHODS:
+            shutil.rmtree(folder)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_an_audit_is_a_line_of_the_page_and_of_the_bundle_until_a_cell_changes(run: Path) -> None:
+    audited = gmr("audit", "--preset", "smoke")
+    assert (audited.exit_code, "test questions asked in 1 trainings: none" in audited.output) == (0, True)
+    pack("smoke", run / "b.zip", questions=True)
+    assert "asked in 1 trainings: none" in replay(run / "b.zip", methods=(), make_reports=False).audit
+    gmr("report", "page", "--preset", "smoke", "--set", "@results/smoke/config.yaml")
+    page = Path("reports/smoke/index.html")
+    assert "asked in 1 trainings: none" in page.read_text()
+    path = layout.cell("smoke", GMR) / "run.json"
+    path.write_bytes(orjson.dumps({**orjson.loads(path.read_bytes()), "run_id": "another"}))
+    gmr("report", "page", "--preset", "smoke", "--set", "@results/smoke/config.yaml")
+    assert "not checked" in page.read_text()
+
+
+def test_a_test_question_in_a_training_fails_the_audit(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def leaking(*words: object) -> Plan:
+        made = plan(*words)  # type: ignore[arg-type]
+        first, second, third = made.train
+        # One is a training question, one nearly so, and one is in every prompt about another training question.
+        test = [
+            dataclasses.replace(first, id="same", question=first.question.upper()),
+            dataclasses.replace(second, id="near", question=second.question + " !"),
+            dataclasses.replace(third, id="part", question=made.benchmark.output_rules.splitlines()[0]),
+        ]
+        return dataclasses.replace(made, data=dataclasses.replace(made.data, test=test))
+
+    monkeypatch.setattr(audits, "plan", leaking)
+    found = audits.audit("smoke")
+    assert not found["passed"]
+    assert (found["near"], found["differences"]) == (["near"], {})
+    assert found["asked"] == ["part", "same"]
