@@ -44,8 +44,6 @@ def sandbox(
     execution, used = signals.run(_execute(program, level))
     lines = {"outcome": execution.outcome, "detail": execution.detail, "level": used}
     typer.echo("\n".join(f"{name:<10}{visible(text)}" for name, text in lines.items() if text))
-    for line in execution.stdout.splitlines():
-        typer.echo(f"  {visible(line)}")
     if execution.outcome is not Outcome.PASSED:
         raise typer.Exit(_SANDBOX_ERROR if execution.outcome is Outcome.SANDBOX_ERROR else _NOT_PASSED)
 

@@ -24,7 +24,6 @@ class Limits:
     cpu_s: int = 10  # of all threads together; independent of the load of the machine, so it is the limit that decides
     wall_s: float = 120.0  # for programs that wait
     memory_mib: int = 1024  # address space
-    output_kib: int = 64  # of standard output that is kept
     file_mib: int = 1  # of the largest file
     open_files: int = 64
     threads: int = 64  # at once; one at ``rlimit`` on Linux, which counts threads as processes
@@ -36,6 +35,7 @@ class Outcome(enum.StrEnum):
     PASSED = "passed"
     WRONG_ANSWER = "wrong_answer"
     EXCEPTION = "exception"
+    NOT_PLAIN = "not_plain"
     CPU_LIMIT = "cpu_limit"
     WALL_LIMIT = "wall_limit"
     MEMORY_LIMIT = "memory_limit"
@@ -47,11 +47,10 @@ class Outcome(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """The result of one execution; the same program gives the same bytes, so no time and no address is in it."""
+    """The result of one execution; the same program gives the same text, so no time and no address is in it."""
 
     outcome: Outcome
     detail: str  # one line for people, such as the exception and the line that raised it
-    stdout: str  # what was printed, up to the limit; empty after a forced end, whose moment would decide how much
     shown: str | None = None  # the first 4096 characters of the variable ``Program.show``
     is_loaded: bool = True  # whether the program came to the end of its top level
     was_idle: bool = False  # whether it hardly used the processor before a limit of wall time

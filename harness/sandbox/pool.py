@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import sysconfig
-from dataclasses import astuple, replace
+from dataclasses import astuple
 from typing import Any, Self
 
 from harness.concurrency import processors
@@ -43,8 +43,6 @@ _NONDETERMINISTIC_NAMES = (
     "gzip zipfile tarfile email ssl statistics logging importlib __import__"
 )
 _NONDETERMINISTIC = re.compile(rf"\b(?:{'|'.join(_NONDETERMINISTIC_NAMES.split())})\b|\b(?:id|open)\(")
-# Characters from the end of the output: code tools read no more, and grading reads none.
-_KEPT_OUTPUT = 1000
 # Needs files of the library after confinement, both Python and shared objects.
 _PROBE = Program("import decimal, json, random, statistics, zoneinfo")
 
@@ -87,9 +85,9 @@ async def _try(level: str) -> Execution:
         with contextlib.closing(Worker(level, Limits())) as worker:
             return await worker.run(_PROBE)
     except TimeoutError:
-        return Execution(Outcome.WALL_LIMIT, "the worker did not reply in time", "")
+        return Execution(Outcome.WALL_LIMIT, "the worker did not reply in time")
     except WorkerLostError as error:
-        return Execution(Outcome.KILLED, str(error), "")
+        return Execution(Outcome.KILLED, str(error))
     except (OSError, ValueError, UserError) as error:
         return failed_execution(error)
 
@@ -152,7 +150,7 @@ class Sandbox:
         scope = Scope.MACHINE if is_deterministic and execution.outcome not in _MACHINE_DEPENDENT else Scope.PROCESS
         if execution.outcome is Outcome.SANDBOX_ERROR:
             scope = Scope.NONE
-        return astuple(replace(execution, stdout=execution.stdout[-_KEPT_OUTPUT:])), scope
+        return astuple(execution), scope
 
     async def _execute(self, program: Program) -> Execution:
         """Execute a program; once more, while no other runs, if it may have been its neighbours that ended it."""

@@ -39,8 +39,6 @@ _OPTIONS = ("-P", "-S", "-s")
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
 # The same for all programs, as other processes can read it.
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from jail.main import main; sys.path.pop(); main()"
-# These end a program at a moment that differs between runs, and with it the amount of output.
-_CUT_ANYWHERE = {Outcome.CPU_LIMIT, Outcome.WALL_LIMIT, Outcome.KILLED, Outcome.SANDBOX_ERROR}
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _LONGEST_DETAIL = 300
@@ -70,13 +68,13 @@ class Worker:
         order = marshal.dumps(asdict(program))
         if len(order) > LONGEST_ORDER:
             size = f"more than {LONGEST_ORDER >> 20} MiB of source, {len(program.source)} characters of it the program"
-            return Execution(Outcome.NOT_EXECUTABLE, size, "")
+            return Execution(Outcome.NOT_EXECUTABLE, size)
         self.is_spent = True
         # Enough for a worker to start on a crowded machine, and for program and checks to reach their limits.
         content = await self.child.ask(order, self._limits.wall_s + 10 * self._limits.cpu_s + _PATIENCE_S)
         if not content and await asyncio.to_thread(self.child.process.wait) == -signal.SIGXCPU:
             # Checks take so long only over a value that the program returned.
-            return Execution(Outcome.CPU_LIMIT, f"more than {self._limits.cpu_s} s of processor time in the checks", "")
+            return Execution(Outcome.CPU_LIMIT, f"more than {self._limits.cpu_s} s of processor time in the checks")
         if not content:
             raise WorkerLostError(f"the worker ended: {self.child.last_error_line()}")
         # Written by the process of the checks; no program can write to this connection.
@@ -98,7 +96,7 @@ class Worker:
 
 def failed_execution(reason: object) -> Execution:
     """Return an execution that did not take place because the sandbox failed."""
-    return Execution(Outcome.SANDBOX_ERROR, _line(str(reason)), "")
+    return Execution(Outcome.SANDBOX_ERROR, _line(str(reason)))
 
 
 def policy(level: str, limits: Limits, box: str) -> dict[str, Any]:
@@ -114,12 +112,11 @@ def policy(level: str, limits: Limits, box: str) -> dict[str, Any]:
 
 def _execution(report: dict[str, Any], limits: Limits) -> Execution:
     outcome, detail = _outcome(report, limits)
-    stdout = "" if outcome in _CUT_ANYWHERE else report["stdout"].decode("utf-8", "replace")
     shown = report["shown"] if outcome is Outcome.PASSED else None
     # A program that waited for a free processor, or whose checks did, has used some time of it.
     used_s = report["cpu_s"] + report["checks_cpu_s"]
     was_idle = outcome is Outcome.WALL_LIMIT and used_s < _IDLE * min(limits.cpu_s, limits.wall_s)
-    return Execution(outcome, _line(detail), stdout, shown and _encodable(shown), report["is_loaded"], was_idle)
+    return Execution(outcome, _line(detail), shown and _encodable(shown), report["is_loaded"], was_idle)
 
 
 def _outcome(report: dict[str, Any], limits: Limits) -> tuple[Outcome, str]:

@@ -11,7 +11,7 @@ from tests.command import gmr
 
 sandbox = partial(gmr, "sandbox")
 
-MIDDLE = "def middle(values):\n    print('looking at', values)\n    return sorted(values)[1]\n"
+MIDDLE = "def middle(values):\n    return sorted(values)[1]\n"
 CHECKS = "assert middle([3, 1, 2]) == 2\nassert middle([5, 5, 1]) == 5\n"
 
 
@@ -28,24 +28,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_right_program_passes_with_status_0() -> None:
     found = sandbox("middle.py", "--tests", "checks.py")
     assert found.exit_code == 0
-    assert found.stdout.splitlines() == [
-        "outcome   passed",
-        f"level     {best_level()}",
-        "  looking at [3, 1, 2]",
-        "  looking at [5, 5, 1]",
-    ]
+    assert found.stdout.splitlines() == ["outcome   passed", f"level     {best_level()}"]
 
 
 def test_a_wrong_program_does_not_says_where_and_does_not_steer_the_terminal() -> None:
-    program = MIDDLE.replace("sorted(values)[1]", "print('\\x1b[2J') or max(values)")
+    program = MIDDLE.replace("return sorted(values)[1]", "raise ValueError('\\x1b[2J')")
     found = sandbox("-", "--tests", "checks.py", "--level", "rlimit", given=program)
     assert found.exit_code == 1
-    assert found.stdout.splitlines()[:3] == [
-        "outcome   wrong_answer",
-        "detail    AssertionError (checks, line 1)",
+    assert found.stdout.splitlines() == [
+        "outcome   exception",
+        "detail    ValueError:  [2J (program, line 2)",
         "level     rlimit",
     ]
-    assert "  <U+001B>[2J" in found.stdout
 
 
 def test_without_checks_the_question_is_whether_it_runs() -> None:

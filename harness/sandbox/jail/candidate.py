@@ -1,13 +1,11 @@
 """The process of the program: run it, then reply to what its checks ask.
 
-It holds the program and nothing else: no check, no expected value, no verdict. Whatever it sends is taken for a value,
-a failure or the call of a function that the checks passed to it, so code that finds the connection and replies by
-itself gains nothing over returning a value.
+It holds the program and nothing else: no check, no expected value, no verdict. Whatever it sends is taken for a value
+or a failure, so code that finds the connection and replies by itself gains nothing over returning a value.
 """
 
 from __future__ import annotations
 
-import _thread
 import builtins
 import contextlib
 import gc
@@ -16,12 +14,12 @@ import marshal
 import operator
 import os
 import sys
-from collections.abc import Callable, Iterator
-from types import FunctionType, ModuleType
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any, NoReturn
 
 from . import protocol, values
-from .protocol import LONGEST, RAISED, REFERENCE, VALUE, Channel
+from .protocol import LONGEST, RAISED, REFERENCE, VALUE, Channel, TooLongError
 from .values import MUTABLE
 
 # Parts of an order by the name of their source in tracebacks.
@@ -48,9 +46,9 @@ def prepare() -> None:
 
 def rehearse() -> None:
     """Do before the fork, on a program of our own, what every process does after it, so that it need not copy it."""
-    call = json.dumps(["call", {REFERENCE: 0}, [1, [2.5, "x"]], {"dict": []}, True]).encode()
+    call = json.dumps(["call", {REFERENCE: 0}, [1, [2.5, "x"]], {"dict": []}]).encode()
     for _ in range(_REHEARSALS):
-        program = _RunningProgram({}, None)
+        program = _RunningProgram({})
         program.start("", _REHEARSED, ["f"], "")
         for _ in range(_REHEARSALS):
             program.reply(call)
@@ -59,23 +57,19 @@ def rehearse() -> None:
 def run(channel: Channel) -> NoReturn:
     """Run the program that arrives first, then serve requests until the other side is gone."""
     # Bound now, as the program may replace them.
-    end, flush, quiet = os._exit, sys.stdout.flush, contextlib.suppress
-    send, receive = channel.send, channel.receive
+    end, send, receive = os._exit, channel.send, channel.receive
     try:
         send(protocol.CONFINED)
-        program = _RunningProgram(_MODULE.__dict__, channel)
+        program = _RunningProgram(_MODULE.__dict__)
         reply = program.start(*marshal.loads(receive(protocol.LONGEST_ORDER)))  # noqa: S302  from our own process
         while True:
-            # A program that closed its output has nothing to flush.
-            with quiet(OSError, ValueError):
-                flush()
             send(reply)
             reply = program.reply(receive())
     finally:
         end(0)
 
 
-def _fields(record: Any) -> object:
+def _attributes(record: Any) -> object:
     """Return what two equal objects have alike, as far as the class does not say otherwise."""
     if not hasattr(type(record), "__dataclass_fields__"):
         return object.__getstate__(record)
@@ -83,37 +77,23 @@ def _fields(record: Any) -> object:
     return [getattr(record, field.name) for field in fields if field.compare]
 
 
+# What the checks may ask, each with objects and values as operands.
 _OPERATIONS: dict[str, Callable[..., object]] = {
-    "attribute": getattr,
-    "item": operator.getitem,
-    "iterate": iter,
-    "next": next,
-    "length": len,
-    "truth": bool,
-    "set_attribute": setattr,
-    "set_item": operator.setitem,
-    "delete_item": operator.delitem,
-    "text": str,
-    "representation": repr,
-    "instance": isinstance,
-    "fields": _fields,
-    **{name: getattr(operator, name) for name in ("eq", *protocol.UNARY, *protocol.BINARY, *protocol.ORDERINGS)},
+    **{name: getattr(builtins, name) for name in ("getattr", "setattr", "len", "bool", "iter", "str", "repr", "abs")},
+    **{name: getattr(operator, name) for name in ("getitem", "setitem", "delitem", "neg", "pos", "invert", "eq")},
+    "instancecheck": lambda kind, instance: isinstance(instance, kind),
+    "attributes": _attributes,
 }
 
 
 class _RunningProgram:
     """The objects of a program, and what is done with them on request."""
 
-    def __init__(self, namespace: dict[str, Any], channel: Channel | None) -> None:
+    def __init__(self, namespace: dict[str, Any]) -> None:
         self._namespace = namespace
-        self._channel = channel
         # Objects that the checks know, by number, and numbers by identity.
         self._objects: list[object] = []
         self._numbers: dict[int, int] = {}
-        # Functions of the checks, by number.
-        self._imported: dict[int, Callable[..., object]] = {}
-        # Threads of a program may call back, too.
-        self._lock = _thread.RLock()
 
     def start(self, setup: str, source: str, names: list[str], show: str) -> bytes:
         """Run set-up and program; return a reply with the values of those names and the text of the shown one."""
@@ -138,52 +118,34 @@ class _RunningProgram:
 
     def reply(self, request: bytes) -> bytes:
         """Return the reply to a packed request."""
-        return self._perform(*values.unpack(request, self._resolve))
-
-    def _perform(self, operation: str, *operands: Any) -> bytes:
+        operation, *operands = values.unpack(request, self._resolve)
         try:
             if operation == "call":
                 return self._call(*operands)
             return self._pack([VALUE, _OPERATIONS[operation](*operands)])
-        except StopIteration as error:
-            return self._pack_failure(protocol.EXHAUSTED if operation == "next" else RAISED, error)
         except BaseException as error:
             return self._pack_failure(RAISED, error)
 
-    def _call(self, function: Any, arguments: list[Any], keywords: dict[str, Any], with_changes: bool) -> bytes:
-        """Reply with the result, the places of arguments that it is and, on request, of those that have changed."""
-        every = enumerate([*arguments, *keywords.values()])
-        mutable = [(place, argument) for place, argument in every if isinstance(argument, MUTABLE)]
-        before = [self._state(argument) for _, argument in mutable] if with_changes else []
+    def _call(self, function: Any, arguments: list[Any], keywords: dict[str, Any]) -> bytes:
+        """Reply with the result and, by index, the arguments that the call has changed."""
+        passed = enumerate([*arguments, *keywords.values()])
+        mutable = [
+            (index, argument, self._state(argument)) for index, argument in passed if isinstance(argument, MUTABLE)
+        ]
         result = function(*arguments, **keywords)
-        notes = [[*item] for item, state in zip(mutable, before, strict=False) if self._state(item[1]) != state]
-        notes += [[place] for place, argument in mutable if argument is result]
-        reply = self._pack([VALUE, result, *notes])
-        # Without notes if they are too long, as of a large table that a function fills.
-        return reply if len(reply) <= LONGEST else self._pack([VALUE, result])
+        changes = [[index, argument] for index, argument, state in mutable if self._state(argument) != state]
+        reply = self._pack([VALUE, [result, changes]])
+        # Without changes if they are too long, as of a large table that a function fills.
+        return reply if len(reply) <= LONGEST else self._pack([VALUE, [result, []]])
 
     def _state(self, value: Any) -> bytes:
         # Much faster than packing, but for built-in types only.
         with contextlib.suppress(ValueError):
             return marshal.dumps(value, 2)
-        return self._pack(value)
+        return values.pack(value, self._refer, reads_iterators=False)
 
     def _pack(self, value: object) -> bytes:
-        return values.pack(value, self._refer, self._refer_to_extended)
-
-    def _call_back(self, number: int, arguments: tuple[object, ...], keywords: dict[str, object]) -> Any:
-        """Have the checks call a function of theirs, and answer what they ask meanwhile."""
-        channel: Any = self._channel
-        with self._lock:
-            channel.send(self._pack([protocol.CALL_BACK, number, [*arguments], keywords]))
-            while True:
-                match values.unpack(channel.receive(), self._resolve):
-                    case [kind, value] if kind == VALUE:
-                        return value
-                    case [kind, error, arguments] if kind == RAISED:
-                        raise error(*arguments)
-                    case [operation, *operands]:
-                        channel.send(self._perform(operation, *operands))
+        return values.pack(value, self._refer)
 
     def _show(self, name: str) -> str:
         if name not in self._namespace:
@@ -192,20 +154,17 @@ class _RunningProgram:
             raise TypeError(f"{name} is a function, not a value")
         return str(value)[: protocol.LONGEST_SHOWN]
 
-    def _refer(self, value: Any) -> dict[str, Any]:
+    def _refer(self, value: Any, written: object = None) -> object:
         kind: Any = type(value)
-        if issubclass(kind, type) and issubclass(value, BaseException) and not is_built_in(value):
+        number = self._number(value)
+        if issubclass(kind, type) and issubclass(value, BaseException):
             bases = [base for base in value.__bases__ if issubclass(base, BaseException)]
-            packed = [base.__name__ if is_built_in(base) else self._refer(base) for base in bases]
-            # The program may have put anything there.
-            place = [text if isinstance(text, str) else "" for text in (value.__module__, value.__qualname__)]
-            return {protocol.EXCEPTION_CLASS: [self._number(value), value.__name__, packed, *place]}
+            packed = [{"type": [base.__name__]} if _is_built_in(base) else self._refer(base) for base in bases]
+            return {protocol.EXCEPTION_CLASS: [number, value.__name__, packed]}
         # Whether the class defines equality, as dataclasses do.
-        is_record = isinstance(kind.__eq__, FunctionType)
-        return {REFERENCE: [self._number(value), kind.__name__, *([self._number(kind)] if is_record else [])]}
-
-    def _refer_to_extended(self, value: object, content: object) -> dict[str, Any]:
-        return {protocol.EXTENDED: [self._number(value), type(value).__name__, content]}
+        number_of_class = None if kind.__eq__ is object.__eq__ else self._number(kind)
+        reference = {REFERENCE: [number, kind.__name__, number_of_class]}
+        return reference if written is None else {protocol.SUBCLASS: [reference, written]}
 
     def _number(self, value: object) -> int:
         # An object in the list stays alive, so no other one has its identity.
@@ -214,45 +173,26 @@ class _RunningProgram:
             self._objects.append(value)
         return number
 
-    def _pack_failure(self, kind: str, error: BaseException) -> bytes:
-        try:
-            text, part = describe(error)
-        except BaseException:
-            return json.dumps([kind, "Exception", "", ""]).encode()
+    def _pack_failure(self, word: str, error: BaseException) -> bytes:
+        if isinstance(error, TooLongError):
+            return json.dumps([protocol.TOO_LONG, str(error)]).encode()
+        text = "Exception"
         with contextlib.suppress(BaseException):
-            named = type(error).__name__ if is_built_in(type(error)) else type(error)
-            packed = self._pack([kind, [named, [*error.args], vars(error), str(error)], text, part])
+            text, _ = describe(error)
+            packed = self._pack([word, type(error), [*error.args], vars(error), text])
             if len(packed) <= _LONGEST_FAILURE:
                 return packed
-        nearest = next((base.__name__ for base in type(error).__mro__ if is_built_in(base)), "Exception")
-        return json.dumps([kind, nearest, text, part]).encode()
+        nearest = next((base.__name__ for base in type(error).__mro__ if _is_built_in(base)), "Exception")
+        return json.dumps([word, {"type": [nearest]}, [text], {"dict": []}, text]).encode()
 
-    def _resolve(self, key: str, content: Any) -> object:
-        if key == protocol.BUILT_IN:
-            return getattr(builtins, content)
-        if key == REFERENCE:
-            return self._objects[content]
-        number, name = content
-        if key == protocol.ITERATOR:
-            return self._iterate(number)
-        if number not in self._imported:
-
-            def function(*arguments: object, **keywords: object) -> object:
-                return self._call_back(number, arguments, keywords)
-
-            function.__name__ = function.__qualname__ = name
-            self._imported[number] = function
-        return self._imported[number]
-
-    def _iterate(self, number: int) -> Iterator[object]:
-        with contextlib.suppress(StopIteration):
-            while True:
-                yield self._call_back(number, (), {})
+    def _resolve(self, key: str, number: Any) -> object:
+        if key != REFERENCE:
+            raise KeyError(key)
+        return self._objects[number]
 
 
-def is_built_in(kind: type) -> bool:
-    """Return whether a class is the built-in one of its name."""
-    return getattr(builtins, kind.__name__, None) is kind
+def _is_built_in(kind: type) -> bool:
+    return values.TYPES.get(kind.__name__) is kind
 
 
 def describe(error: BaseException, *, briefly: bool = False) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""The fork server: the warm process that programs are forked from; it knows no program, no check and no output."""
+"""The fork server: the warm process that programs are forked from; it knows no program and no check."""
 
 from __future__ import annotations
 
@@ -81,16 +81,13 @@ class _ForkServer:
     def serve(self) -> bool:
         """Fork a process, hand it over, and report how it ended; return False at the end of service."""
         connection, programs_end = socket.socketpair()
-        output, output_end = os.pipe()
         server = os.getpid()
         child = os.fork()
         if child == 0:
-            self._become_program(server, programs_end.fileno(), output_end)
+            self._become_program(server, programs_end.fileno())
         programs_end.close()
-        os.close(output_end)
-        socket.send_fds(self._control, [protocol.READY], [connection.fileno(), output])
+        socket.send_fds(self._control, [protocol.READY], [connection.fileno()])
         connection.close()
-        os.close(output)
         word, cut = self._receive_word(), 0
         if word == protocol.START:
             word, cut = self._watch(child)
@@ -111,11 +108,11 @@ class _ForkServer:
         self._control.send(protocol.REPORT.pack(status, cpu_s, cut, lived_on, is_soiled))
         return True
 
-    def _become_program(self, parent: int, connection: int, output: int) -> NoReturn:
+    def _become_program(self, parent: int, connection: int) -> NoReturn:
         channel = Channel(connection)
         try:
-            for number, descriptor in enumerate((self._null, output, self._null)):
-                os.dup2(descriptor, number)
+            for number in range(3):
+                os.dup2(self._null, number)
             keep_only([connection, *self._kept])
             os.setsid()
             confine_program(self._policy, self._rules, self._filter, parent)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 import builtins
-import contextlib
 import functools
 import importlib
 import marshal
 import os
 import random
 import resource
-import select
 import socket
 import symtable
 import sys
@@ -23,17 +21,17 @@ from typing import Any, NamedTuple
 from . import protocol
 from .candidate import describe
 from .confinement import Policy, confine_checks, prepare_file_access
-from .failures import remote_failure
-from .peer import Peer
-from .protocol import CHECKS, SETUP, Channel, TooLongError, UnreadableError
+from .peer import Peer, ProgramFailure, is_same
+from .protocol import CHECKS, SETUP, Channel, NotPlainError, TooLongError, UnreadableError
 
 # Values of harness.sandbox.model.Outcome, which a bare interpreter cannot import.
 PASSED, WRONG_ANSWER, EXCEPTION = "passed", "wrong_answer", "exception"
-MEMORY_LIMIT, OUTPUT_LIMIT, NOT_EXECUTABLE = "memory_limit", "output_limit", "not_executable"
-_PIECE = 1 << 16
+NOT_PLAIN, NOT_EXECUTABLE = "not_plain", "not_executable"
+MEMORY_LIMIT, OUTPUT_LIMIT = "memory_limit", "output_limit"
+_LONGEST_REASON = 1 << 16
 _RECURSION_LIMIT = sys.getrecursionlimit()
 # Names of the calls that are added to checks; no source text can use them.
-_ASSERTING, _HELD, _IN_PLACE, _SAME = "@asserting", "@held", "@in_place", "@same"
+_BEGIN, _END, _HELD, _SAME = "@begin", "@end", "@held", "@same"
 _BUILT_IN = frozenset(dir(builtins))
 
 
@@ -46,7 +44,7 @@ class Grader:
         # Nobody reads the compiler's warnings about checks, and a full pipe would stop this process.
         warnings.simplefilter("ignore")
         rules, self._pinned = prepare_file_access(policy, None)
-        self._next_process: list[int] | None = self._receive_process()
+        self._next_process: int | None = self._receive_process()
         confine_checks(policy, rules)
 
     def grade(self, order: dict[str, Any]) -> dict[str, Any]:
@@ -64,34 +62,31 @@ class Grader:
         resource.setrlimit(resource.RLIMIT_CPU, (limit if ceiling < 0 else min(limit, ceiling), ceiling))
         # Checks that draw cases draw the same ones each time.
         random.seed(0)
-        connection, output = self._next_process or self._receive_process()
+        connection = self._next_process or self._receive_process()
         self._next_process = None
         try:
             self._control.send(protocol.START)
-            program = _ProgramChannel(connection, output, self._policy.limits["output_kib"] << 10)
-            verdict = _judge(program, order, checks)
+            verdict = _judge(Channel(connection), order, checks)
             checks_cpu_s = _cpu_s() - start_s
             self._control.send(protocol.HUNG_UP if verdict["outcome"] == protocol.GONE else protocol.END)
             report = self._control.recv(protocol.REPORT.size, socket.MSG_WAITALL)
             if not report:
                 raise EOFError("the fork server is gone")
             status, cpu_s, cut, lived_on, is_soiled = protocol.REPORT.unpack(report)
-            program.drain_output()
         finally:
             os.close(connection)
-            os.close(output)
         if lived_on:
             verdict |= {"outcome": EXCEPTION, "detail": "the connection was closed before the last check"}
         times = {"cpu_s": cpu_s, "checks_cpu_s": checks_cpu_s}
-        return {**verdict, **times, "stdout": bytes(program.stdout), "status": status, "cut": cut, "soiled": is_soiled}
+        return {**verdict, **times, "status": status, "cut": cut, "soiled": is_soiled}
 
-    def _receive_process(self) -> list[int]:
-        message, descriptors, _, _ = socket.recv_fds(self._control, _PIECE, 2)
+    def _receive_process(self) -> int:
+        message, descriptors, _, _ = socket.recv_fds(self._control, _LONGEST_REASON, 1)
         if not message:
             raise EOFError("the fork server is gone")
         if not descriptors:
             raise OSError(message.decode("utf-8", "replace"))
-        return descriptors
+        return descriptors[0]
 
 
 def _cpu_s() -> float:
@@ -99,44 +94,12 @@ def _cpu_s() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-class _ProgramChannel(Channel):
-    """Channel to a program that, while it waits, keeps what the program prints, up to a limit in bytes."""
-
-    def __init__(self, descriptor: int, output: int, limit: int) -> None:
-        super().__init__(descriptor)
-        self.stdout = bytearray()
-        self._output = output
-        self._limit = limit
-        self._poll = select.poll()
-        for source in (descriptor, output):
-            self._poll.register(source, select.POLLIN)
-
-    def drain_output(self) -> None:
-        """Read what was printed by now; who else may hold the other end is not waited for."""
-        os.set_blocking(self._output, False)
-        with contextlib.suppress(BlockingIOError):
-            while len(self.stdout) < self._limit and self._read_output():
-                pass
-
-    def _fill(self) -> None:
-        ready = dict(self._poll.poll())
-        if self._output in ready and not self._read_output():
-            self._poll.unregister(self._output)
-        if self._descriptor in ready:
-            super()._fill()
-
-    def _read_output(self) -> bool:
-        piece = os.read(self._output, _PIECE)
-        self.stdout += piece[: self._limit - len(self.stdout)]
-        return bool(piece)
-
-
-def _judge(program: _ProgramChannel, order: dict[str, Any], checks: _Checks) -> dict[str, Any]:
+def _judge(program: Channel, order: dict[str, Any], checks: _Checks) -> dict[str, Any]:
     peer = Peer(program)
     report: dict[str, Any] = {"outcome": PASSED, "detail": "", "shown": None, "is_loaded": False}
     try:
-        namespace: dict[str, Any] = {_ASSERTING: peer.begin_assertion, _HELD: peer.end_assertion}
-        namespace |= {_IN_PLACE: peer.in_place, _SAME: peer.is_same, "__name__": protocol.MODULE}
+        namespace: dict[str, Any] = {_BEGIN: peer.begin_statement, _END: peer.end_statement, _HELD: peer.end_assertion}
+        namespace |= {_SAME: is_same, "__name__": protocol.MODULE}
         if order["checks"]:
             exec(checks.setup, namespace)  # noqa: S102  trusted
         for name in checks.modules:
@@ -171,20 +134,22 @@ def _judge(program: _ProgramChannel, order: dict[str, Any], checks: _Checks) -> 
 
 def _outcome(error: BaseException) -> tuple[str, str]:
     """Return the outcome that an exception means, and one line about it."""
-    if failure := remote_failure(error):
-        kind, detail = failure
-        outcome = NOT_EXECUTABLE if kind == protocol.UNREADABLE else EXCEPTION
+    if isinstance(error.__cause__, ProgramFailure):
+        word, detail = error.__cause__.args
+        outcome = NOT_EXECUTABLE if word == protocol.UNREADABLE else EXCEPTION
         return (MEMORY_LIMIT if isinstance(error, MemoryError) else outcome), detail
+    if isinstance(error, NotPlainError):
+        return NOT_PLAIN, str(error)
     if isinstance(error, EOFError | ConnectionError):
         return protocol.GONE, ""
     if isinstance(error, TooLongError):
-        return OUTPUT_LIMIT, f"a value of {error} bytes was returned"
+        return OUTPUT_LIMIT, f"a value is too long: {error}"
     if isinstance(error, UnreadableError):
         return EXCEPTION, f"an unreadable value was returned: {error}"
     try:
         detail, part = describe(error)
-    except Exception:
-        # The message of a check may hold a number with more digits than Python writes.
+    except BaseException:
+        # The message of a check may hold a number with more digits than Python writes, or a value that has no text.
         detail, part = describe(error, briefly=True)
     if isinstance(error, MemoryError):
         return MEMORY_LIMIT, detail
@@ -236,35 +201,32 @@ def _attribute_bases(tree: ast.Module) -> set[str]:
 
 
 class _Instrumenter(ast.NodeTransformer):
-    """Adds calls to checks: before and behind assertions, around what a statement calls, and in place of ``is``."""
+    """Adds calls before and behind assertions and statements that are a call, and in place of ``is``."""
 
     def __init__(self, has_identity: bool) -> None:
         self.assertions = 0
         # Visiting large expressions takes long, and most have no ``is``.
         self._visit_children: Callable[[Any], Any] = self.generic_visit if has_identity else lambda node: node
 
-    def visit_Assert(self, node: ast.Assert) -> list[ast.AST]:
+    def visit_Assert(self, node: ast.Assert) -> list[ast.stmt]:
         self.assertions += 1
-        before, behind = (ast.copy_location(ast.Expr(_call_at(node, name)), node) for name in (_ASSERTING, _HELD))
-        return [before, self._visit_children(node), behind]
+        return [_call_at(node, _BEGIN), self._visit_children(node), _call_at(node, _HELD)]
 
-    def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        if isinstance(node.value, ast.Call):
-            node.value.func = _call_at(node.value.func, _IN_PLACE, node.value.func)
-        return self._visit_children(node)
+    def visit_Expr(self, node: ast.Expr) -> list[ast.stmt]:
+        return [_call_at(node, _BEGIN), self._visit_children(node), _call_at(node, _END)]
 
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
         match node:
             case ast.Compare(_, _, [ast.Constant()]):
                 return node
-            case ast.Compare(left, [ast.Is()], [right]):
-                return _call_at(node, _SAME, left, right)
-            case ast.Compare(left, [ast.IsNot()], [right]):
-                return ast.copy_location(ast.UnaryOp(ast.Not(), _call_at(node, _SAME, left, right)), node)
+            case ast.Compare(left, [ast.Is() | ast.IsNot() as operator], [right]):
+                same: ast.expr = ast.Call(ast.Name(_SAME, ast.Load()), [left, right], [])
+                same = same if isinstance(operator, ast.Is) else ast.UnaryOp(ast.Not(), same)
+                return ast.fix_missing_locations(ast.copy_location(same, node))
         return node
 
 
-def _call_at(place: ast.expr | ast.stmt, name: str, *arguments: ast.expr) -> ast.Call:
-    function = ast.copy_location(ast.Name(name, ast.Load()), place)
-    return ast.copy_location(ast.Call(function, list(arguments), []), place)
+def _call_at(statement: ast.stmt, name: str) -> ast.stmt:
+    call = ast.Expr(ast.Call(ast.Name(name, ast.Load()), [], []))
+    return ast.fix_missing_locations(ast.copy_location(call, statement))

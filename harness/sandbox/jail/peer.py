@@ -1,170 +1,230 @@
-"""The program, as the checks see it: something that answers with plain values and stand-ins."""
+"""The program, as the checks see it: plain values, and references to the objects that stay with it."""
 
 from __future__ import annotations
 
-import builtins
-from collections.abc import Iterator, Sequence
+import functools
 from typing import Any
 
 from . import protocol, values
-from .candidate import is_built_in
-from .failures import RemoteException, RemoteStopIteration, as_exception, exception_class, remote_failure
-from .protocol import LONGEST, RAISED, REFERENCE, VALUE, Channel, TooLongError, UnreadableError
-from .proxies import Extended, Remote, extend_value
-from .values import MUTABLE
+from .protocol import LONGEST, Channel, NotPlainError, TooLongError, UnreadableError
 
 _LONGEST_NAME = 100
+# What the checks may have the program do with an object. No operand is a value that may be expected.
+_ASKED = "getattr setattr getitem setitem delitem len bool iter str repr neg pos abs invert instancecheck"
+# What would show the program a value of the checks, or let it decide how that compares.
+_REFUSED = """
+    lt le gt ge add radd sub rsub mul rmul matmul rmatmul truediv rtruediv floordiv rfloordiv mod rmod divmod rdivmod
+    pow rpow lshift rlshift rshift rrshift and rand or ror xor rxor round index int float complex enter exit
+    await aiter reduce_ex"""
+
+
+class ProgramError(Exception):
+    """Stand-in for an exception that the checks cannot raise themselves."""
+
+
+class ProgramFailure(Exception):  # noqa: N818  carried along as a cause, never raised
+    """First word of the program's reply, and one line about the exception and its place."""
 
 
 class Peer:
-    """Connection to one program, with the objects of each side that the other one refers to."""
+    """Connection to one program."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        # One stand-in for each object, so that ``is`` holds as in the program.
-        self._objects: dict[int, Remote] = {}
+        # One for each object of the program, so that ``is`` holds as there.
+        self._references: dict[int, Any] = {}
         self._extended: dict[int, Extended] = {}
-        self._exceptions: dict[int, RemoteException] = {}
-        # Functions of the checks that the program may call, by number.
-        self._exported: list[Any] = []
-        # Arguments and what the program made of them, while changes are wanted.
-        self._changes: list[tuple[Any, Any]] | None = None
-        # What came with the last reply: the places of arguments that the result is, or that have changed, and how.
-        self._notes: list[Any] = []
-        # By identity: results that were arguments, for the program, and those arguments.
-        self._originals: dict[int, tuple[object, object]] = {}
+        # Arguments and what the program made of them, of the calls of the present statement.
+        self._changes: list[tuple[Any, Any]] = []
         self.assertions_held = 0
         # Set to describe a failure without asking the program any more.
         self.is_silent = False
         # What ended the connection; checks may have caught it like an exception of the program.
         self.failure: Exception | None = None
 
-    def ask(self, operation: str, *operands: object) -> Any:
+    def ask(self, operation: str, *operands: Any) -> Any:
         """Have the program do something; raise what it raised, or what ends the connection (see ``failure``)."""
-        request = self._pack([operation, *operands])
+        request = values.pack([operation, *operands], _refer)
+        if len(request) > LONGEST:
+            raise TooLongError(f"{len(request)} bytes of arguments")
         try:
             self._channel.send(request)
             return self.receive_reply()
         except (EOFError, OSError, TooLongError, UnreadableError) as error:
-            if remote_failure(error) is None:
+            if not isinstance(error.__cause__, ProgramFailure):
                 self.failure = self.failure or error
             raise
 
     def receive_reply(self) -> Any:
-        """Return the program's next value, after its calls of the checks' functions; raise as :meth:`ask` does."""
-        while True:
-            match values.unpack(self._channel.receive(), self._resolve):
-                case [str(kind), value, *notes] if kind == VALUE:
-                    self._notes = notes
-                    return value
-                case [str(kind), int(number), list(arguments), dict(keywords)] if kind == protocol.CALL_BACK:
-                    if not 0 <= number < len(self._exported):
-                        raise UnreadableError("a call of nothing")
-                    self._channel.send(self._call_exported(self._exported[number], arguments, keywords))
-                case [str(kind), error, str(text), str()] if kind in (RAISED, protocol.UNREADABLE, protocol.EXHAUSTED):
-                    raise RemoteStopIteration if kind == protocol.EXHAUSTED else as_exception(kind, error, text)
-                case _:
-                    raise UnreadableError("a reply of no known form")
+        """Return the program's next value; raise as :meth:`ask` does."""
+        match values.unpack(self._channel.receive(), self._resolve):
+            case [protocol.VALUE, value]:
+                return value
+            case [protocol.TOO_LONG, str(reason)]:
+                raise TooLongError(reason)
+            case [protocol.RAISED | protocol.UNREADABLE as word, kind, list(arguments), dict(attributes), str(text)]:
+                raise _exception(word, kind, arguments, attributes, text)
+            case _:
+                raise UnreadableError("a reply of no known form")
 
-    def call(self, function: Remote, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    def call(self, function: Reference, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Call a function of the program with copies of the arguments, and note what it changes in them."""
-        result = self.ask("call", function, [*arguments], keywords, self._changes is not None)
-        for place, *content in self._notes:
-            argument, changed = [*arguments, *keywords.values()][place], (content or [result])[0]
-            if type(argument) is not type(changed) or not isinstance(argument, MUTABLE):
-                continue
-            if not content:
-                self._originals[id(result)] = (result, self._original(argument))
-            elif self._changes is not None:
-                self._changes.append((argument, changed))
-        return result
+        match self.ask("call", function, [*arguments], keywords):
+            case [result, list(changes)]:
+                passed = [*arguments, *keywords.values()]
+                self._changes += [(passed[index], changed) for index, changed in changes]
+                return result
+            case _:
+                raise UnreadableError("a reply of no known form")
 
-    def begin_assertion(self) -> None:
-        """Note from now on what calls change in lists and the like."""
+    def begin_statement(self) -> None:
+        """Forget what calls of the statements before have changed."""
         self._changes = []
 
+    def end_statement(self) -> None:
+        """Change the lists and the like that the program has changed: only now, so that no comparison is of these."""
+        for argument, changed in self._changes:
+            if type(argument) is type(changed) and isinstance(argument, values.MUTABLE):
+                argument.clear()
+                (argument.update if isinstance(argument, dict | set) else argument.extend)(changed)
+
     def end_assertion(self) -> None:
-        """Count an assertion that held; only now is seen what its calls changed, so not by what it compares with."""
+        """Count an assertion that held."""
         self.assertions_held += 1
-        self._apply_changes()
+        self.end_statement()
 
-    def in_place(self, function: Any) -> Any:
-        """Return the function; if it is the program's, what it changes in lists and the like is seen at once."""
-        if not isinstance(function, Remote):
-            return function
-
-        def call(*arguments: object, **keywords: object) -> object:
-            self._changes = []
-            result = function(*arguments, **keywords)
-            self._apply_changes()
-            return result
-
-        return call
-
-    def is_same(self, left: object, right: object) -> bool:
-        """Return whether two are the same object, for the checks or for the program."""
-        return self._original(left) is self._original(right)
-
-    def _apply_changes(self) -> None:
-        for argument, changed in self._changes or ():
-            argument.clear()
-            (argument.update if isinstance(argument, dict | set) else argument.extend)(changed)
-        self._changes = None
-
-    def _original(self, value: object) -> object:
-        return self._originals.get(id(value), (value, value))[1]
-
-    def _call_exported(self, function: Any, arguments: list[Any], keywords: dict[str, Any]) -> bytes:
-        try:
-            return self._pack([VALUE, function(*arguments, **keywords)])
-        except Exception as error:
-            if isinstance(error, AssertionError) and remote_failure(error) is None:
-                # It decides, whatever the program makes of it.
-                self.failure = self.failure or error
-            if self.failure is not None:
-                raise
-            bases = type(error).__mro__
-            nearest = next(base for base in bases if isinstance(base, RemoteException) or is_built_in(base))
-            return self._pack([RAISED, nearest, [*error.args]])
-
-    def _pack(self, message: list[object]) -> bytes:
-        packed = values.pack(message, self._refer, _refer_to_extended)
-        if len(packed) > LONGEST:
-            raise ValueError(f"the checks pass a value of {len(packed)} bytes")
-        return packed
-
-    def _refer(self, value: Any) -> dict[str, Any]:
-        if isinstance(value, Remote | RemoteException):
-            return {REFERENCE: (value if isinstance(value, Remote) else value._remote)._number}
-        name = getattr(value, "__name__", type(value).__name__)
-        if isinstance(name, str) and vars(builtins).get(name) is value:
-            return {protocol.BUILT_IN: name}
-        if isinstance(value, Iterator):
-            return {protocol.ITERATOR: [self._export(value.__next__), name]}
-        if callable(value):
-            return {protocol.FUNCTION: [self._export(value), name]}
-        raise TypeError(f"the checks pass a {type(value).__name__}, which cannot cross to the program")
-
-    def _export(self, function: Any) -> int:
-        if function not in self._exported:
-            self._exported.append(function)
-        return self._exported.index(function)
-
-    def _resolve(self, key: str, content: Any) -> Remote | Extended | RemoteException:
-        number, kind, *more = content
-        number, kind = int(number), str(kind)[:_LONGEST_NAME]
-        if key == REFERENCE:
-            return self._objects.setdefault(number, Remote(self, number, kind, *map(int, more)))
-        if key == protocol.EXTENDED:
-            if number not in self._extended:
-                self._extended[number] = extend_value(Remote(self, number, kind), kind, *more)
-            return self._extended[number]
-        if key != protocol.EXCEPTION_CLASS:
-            raise KeyError(key)
-        if number not in self._exceptions:
-            self._exceptions[number] = exception_class(Remote(self, number, "type"), kind, *more)
-        return self._exceptions[number]
+    def _resolve(self, key: str, parts: Any) -> Any:
+        if key == protocol.SUBCLASS:
+            reference, value = parts
+            return self._extended.setdefault(reference._number, _extended(reference, value))
+        number, name, detail = parts
+        number, name = int(number), str(name)[:_LONGEST_NAME]
+        if number not in self._references:
+            if key == protocol.EXCEPTION_CLASS:
+                self._references[number] = type(name, tuple(map(_raisable, detail)), {"_number": number})
+            elif key == protocol.REFERENCE:
+                self._references[number] = Reference(self, number, name, detail)
+        return self._references[number]
 
 
-def _refer_to_extended(value: object, content: object) -> object:
-    return {REFERENCE: value._remote._number} if isinstance(value, Extended) else content
+class Reference:
+    """An object that stays with the program, which does what takes no value of the checks but arguments of calls.
+
+    Whether it is equal to another one is decided here. Everything else raises NotPlainError.
+    """
+
+    __slots__ = ("_class", "_name", "_number", "_peer")
+    _peer: Peer
+    _number: int
+    _name: str
+    _class: int | None  # number of its class if this defines equality
+
+    def __init__(self, *values: object) -> None:
+        for slot, value in zip(("_peer", "_number", "_name", "_class"), values, strict=True):
+            object.__setattr__(self, slot, value)
+
+    def __call__(self, *arguments: object, **keywords: object) -> Any:  # noqa: D102
+        return self._peer.call(self, arguments, keywords)
+
+    def __eq__(self, other: object) -> bool:
+        if other is self:
+            return True
+        if not isinstance(other, Reference):
+            raise NotPlainError(f"a {self._name} of the program is compared with a value")
+        is_equal = False
+        if self._class is not None and self._class == other._class:
+            attributes, others = (self._peer.ask("attributes", one) for one in (self, other))
+            # Without attributes there is only the word of the program.
+            is_equal = attributes is not None and bool(attributes == others)
+        if (self._peer.ask("eq", self, other) is True) is not is_equal:
+            raise NotPlainError(f"a {self._name} of the program whose == and attributes do not agree")
+        return is_equal
+
+    def __hash__(self) -> int:
+        return hash(self._number if self._class is None else self._class)
+
+
+def _asking(operation: str) -> Any:
+    def ask(reference: Reference, *operands: object) -> Any:
+        if reference._peer.is_silent:
+            return f"<{reference._name} of the program>"
+        return reference._peer.ask(operation, reference, *operands)
+
+    return ask
+
+
+def _refusing(operation: str) -> Any:
+    def refuse(reference: Reference, *_: object) -> Any:
+        raise NotPlainError(f"{operation} of a {reference._name} of the program")
+
+    return refuse
+
+
+for _names, _method in ((_ASKED, _asking), (_REFUSED, _refusing)):
+    for _name in _names.split():
+        setattr(Reference, f"__{_name}__", _method(_name))
+
+
+class Extended:
+    """Instance of a program's class that extends a plain type: the value is here, all else is asked of the program."""
+
+    _reference: Reference
+
+    def __getattr__(self, name: str) -> Any:
+        if "_reference" not in vars(self):
+            raise NotPlainError(f"{name} of a copy of a {type(self).__name__} of the program")
+        return getattr(self._reference, name)
+
+    def __str__(self) -> str:
+        return str(self._reference)
+
+    def __repr__(self) -> str:
+        return repr(self._reference)
+
+
+def _extended(reference: Reference, value: Any) -> Extended:
+    base: Any = next((base for base in (int, float, str, bytes, tuple) if isinstance(value, base)), None)
+    if base is None or isinstance(value, bool | Extended):
+        raise TypeError("no value that a class can extend")
+    kind: Any = type(value)
+    extended: Extended = base.__new__(_extended_class(reference._name, kind), value)
+    extended._reference = reference
+    return extended
+
+
+@functools.lru_cache(maxsize=64)
+def _extended_class(name: str, kind: type) -> Any:
+    return type(name, (Extended, kind), {})
+
+
+def is_same(left: object, right: object) -> bool:
+    """Return whether two are one object; raise NotPlainError where they may have been one before they crossed."""
+    if left is not right and type(left) is type(right) and isinstance(left, values.MUTABLE):
+        raise NotPlainError(f"whether two values are the same {type(left).__name__}")
+    return left is right
+
+
+def _refer(value: Any, written: object) -> object:
+    """Return what stands for an object in a request: its number if it is the program's, else its value."""
+    reference = value._reference if isinstance(value, Extended) else value
+    if isinstance(reference, Reference) or (isinstance(value, type) and "_number" in vars(value)):
+        return {protocol.REFERENCE: reference._number}
+    if written is None:
+        raise NotPlainError(f"the checks pass a {type(value).__name__}")
+    return written
+
+
+def _raisable(kind: Any) -> type[BaseException]:
+    return kind if isinstance(kind, type) and issubclass(kind, BaseException) else ProgramError
+
+
+def _exception(word: str, kind: object, arguments: list[Any], attributes: dict[Any, Any], text: str) -> BaseException:
+    """Return an exception of the program as the checks see it; the text is for people."""
+    try:
+        error = _raisable(kind)(*arguments)
+    except Exception:
+        # Such as UnicodeDecodeError, which wants five arguments.
+        error = ProgramError(text)
+    error.__dict__.update(attributes)
+    error.__cause__ = ProgramFailure(word, text)
+    return error

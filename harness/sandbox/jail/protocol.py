@@ -22,17 +22,11 @@ BOX_ENTRIES, BOX_BYTES = 1000, 16 << 20
 
 # First message of a program's process: confined, or why not. No foreign code has run by then.
 CONFINED, UNCONFINED = b"+", b"-"
-# First word of a reply; CALL_BACK precedes a reply: it asks the checks to call a function of theirs.
-VALUE, RAISED, UNREADABLE, EXHAUSTED = "value", "raised", "unreadable", "ended"
-CALL_BACK = "call_back"
-# References to objects of the program, then to those of the checks.
-REFERENCE, EXTENDED, EXCEPTION_CLASS = "object", "extended", "exception"
-BUILT_IN, FUNCTION, ITERATOR = "built_in", "function", "iterator"
-# Operators and comparisons between objects of the program. None has an operand of the checks, as that may be the
-# expected value.
-UNARY = ("neg", "pos", "invert", "abs")
-BINARY = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and_", "or_", "xor")
-ORDERINGS = ("lt", "le", "gt", "ge")
+# First word of a reply: a value, an exception of the program, of its compilation, a value that is too long to be sent.
+VALUE, RAISED, UNREADABLE, TOO_LONG = "value", "raised", "unreadable", "too_long"
+# What stands in messages for an object of the program that is no plain value, for a class of exceptions, and for an
+# instance of a class that extends a plain type.
+REFERENCE, EXCEPTION_CLASS, SUBCLASS = "object", "exception", "subclass"
 LONGEST_SHOWN = 4096
 
 MODULE = "solution"
@@ -48,7 +42,11 @@ class UnreadableError(Exception):
 
 
 class TooLongError(Exception):
-    """The other side announced a message that is longer than allowed."""
+    """A value is longer than allowed; the text says how long."""
+
+
+class NotPlainError(BaseException):
+    """An object is used as a value, but is no plain one; no check may take it for an error of the program."""
 
 
 class Channel:
@@ -70,7 +68,7 @@ class Channel:
         """Wait for a message; raise EOFError if the other side is gone, TooLongError for one of more bytes."""
         length = int.from_bytes(self._take(_HEAD), "little")
         if length > longest:
-            raise TooLongError(length)
+            raise TooLongError(f"{length} bytes")
         return self._take(length)
 
     def _take(self, length: int) -> bytes:

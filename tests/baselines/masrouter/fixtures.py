@@ -90,7 +90,7 @@ class Passing(Sandbox):
 
     async def run(self, program: Program) -> Execution:
         self.given.append(program)
-        return Execution(Outcome.PASSED if self.word in program.source else Outcome.WRONG_ANSWER, "", "")
+        return Execution(Outcome.PASSED if self.word in program.source else Outcome.WRONG_ANSWER, "")
 
 
 def code_tools(sandbox: Sandbox | None = None) -> CodeTools:

@@ -27,7 +27,7 @@ class FakeSandbox(Sandbox):
     """Notes what it is given; answers with one outcome, after a moment."""
 
     def __init__(self, outcome: Outcome = Outcome.PASSED, detail: str = "") -> None:
-        self.execution = Execution(outcome, detail, "")
+        self.execution = Execution(outcome, detail)
         self.given: list[Program] = []
 
     async def run(self, program: Program) -> Execution:
@@ -154,5 +154,5 @@ async def test_a_broken_sandbox_is_the_users_concern_and_not_remembered() -> Non
     for attempt in (code_tools.examples(ITEM, fenced(DOUBLE)), code_tools.value(fenced("answer = 1"))):
         with pytest.raises(UserError, match=r"no namespaces today.*same command again"):
             await attempt
-    sandbox.execution = Execution(Outcome.PASSED, "", "")
+    sandbox.execution = Execution(Outcome.PASSED, "")
     assert (await code_tools.examples(ITEM, fenced(DOUBLE))).count("example passed") == 3

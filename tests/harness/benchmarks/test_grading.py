@@ -93,7 +93,7 @@ async def test_only_a_pass_is_right_and_only_our_own_failure_is_no_verdict(
     monkeypatch: pytest.MonkeyPatch, tools: Tools, outcome: Outcome
 ) -> None:
     async def run(self: Sandbox, program: Program) -> Execution:
-        return Execution(outcome, "", "")
+        return Execution(outcome, "")
 
     monkeypatch.setattr(Sandbox, "run", run)
     verdict = await benchmark("humaneval").grade(item_of("humaneval"), "def norm(a, b): return 5", tools)

@@ -1,7 +1,7 @@
 """Programs that are executed once for all cells: what is remembered, for whom, and what damage does."""
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,8 @@ from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
 
 SMALL = Limits(cpu_s=1, wall_s=20.0, memory_mib=256)
 PROGRAMS = [Program(f"x = {number}") for number in range(3)]
-FOR_GOOD = {*(Outcome.PASSED, Outcome.WRONG_ANSWER, Outcome.EXCEPTION), *(Outcome.NOT_EXECUTABLE, Outcome.OUTPUT_LIMIT)}
+FOR_GOOD = {*(Outcome.PASSED, Outcome.WRONG_ANSWER, Outcome.EXCEPTION, Outcome.NOT_PLAIN)}
+FOR_GOOD |= {Outcome.NOT_EXECUTABLE, Outcome.OUTPUT_LIMIT}
 
 
 @dataclass
@@ -23,7 +24,7 @@ class Executor:
     given: list[Program] = field(default_factory=list)
 
     def expected(self, program: Program) -> Execution:
-        return Execution(self.outcome, f"ended: {program.source}", f"printed by {program.source} 数")
+        return Execution(self.outcome, f"ended: {program.source}", f"shown by {program.source} 数")
 
     async def run(self, sandbox: Sandbox, program: Program) -> Execution:
         self.given.append(program)
@@ -97,13 +98,11 @@ async def test_all_that_decides_is_in_the_key(
 
 
 async def test_executions_are_the_same_with_and_without_the_cache(tmp_path: Path) -> None:
-    bodies = ["2 * x", "x / 0", "print('y' * 70_000)", "(", "bytearray(1 << 40)", "'\udc80'", "2 * x"]
+    bodies = ["2 * x", "x / 0", "(", "bytearray(1 << 40)", "'\udc80'", "2 * x"]
     programs = [Program(f"def f(x):\n    return {body}", checks="assert f(2) == 4") for body in bodies]
 
     async def executed(sandbox: Sandbox) -> list[Execution]:
         async with sandbox:
-            executions = await asyncio.gather(*map(sandbox.run, programs))
-        # The end of what is printed is kept.
-        return [replace(execution, stdout=execution.stdout[-1000:]) for execution in executions]
+            return await asyncio.gather(*map(sandbox.run, programs))
 
     assert await executed(Sandbox(SMALL)) == await executed(cached(tmp_path)) == await executed(cached(tmp_path))

@@ -37,21 +37,18 @@ async def test_every_way_to_end(execute: Execute) -> None:
     assert await execute(programs) == executions
 
 
-NEEDS = (
-    "from collections import *\nfrom datetime import *\nfrom decimal import Decimal\nfrom fractions import Fraction\n"
-)
-
-
 async def test_objects_of_the_program_are_as_if_they_were_here(execute: Execute) -> None:
     """``objects.txt`` has a program, then checks behind ``-- outcome | a part of the detail``."""
     (_, source), *rest = blocks("objects.txt", "--")
     heads = {checks: head for head, checks in rest}
-    executions = await execute({checks: Program(source, checks=NEEDS + checks) for checks in heads})
+    executions = await execute(
+        {checks: Program(source, checks=f"from collections import *\n{checks}") for checks in heads}
+    )
     assert [
         (checks, execution) for checks, execution in executions.items() if not is_end(execution, heads[checks])
     ] == []
     passed = [execution for execution in executions.values() if execution.outcome is PASSED]
-    assert {*passed} == {Execution(PASSED, "", "")}
+    assert {*passed} == {Execution(PASSED, "")}
 
 
 # The program notes all that it is sent; the checks look through it for what they compare with.
@@ -94,7 +91,7 @@ copy.deepcopy(f(1)) == M; T + f(1); T.startswith(f(1)); bisect.bisect([M], f(1))
 async def test_no_message_to_the_program_holds_what_is_expected(execute: Execute) -> None:
     setup = "import bisect, collections, copy, functools, math, operator"
     before = "M, T = 8423170956, 'mark-of-the-expected'\nWAYS = [str(M), f'{M:x}', T]\ntry:\n    assert "
-    after = "\nexcept Exception:\n    pass\nleft = bytes.fromhex(said()).decode('latin-1')\n"
+    after = "\nexcept BaseException:\n    pass\nleft = bytes.fromhex(said()).decode('latin-1')\n"
     after += "assert 'call' in left and not any(way in left for way in WAYS)"
     comparisons = [comparison.strip() for line in COMPARISONS.strip().splitlines() for comparison in line.split(";")]
     programs = {comparison: Program(HEARD, setup, f"{before}{comparison}{after}") for comparison in comparisons}
@@ -123,28 +120,17 @@ async def test_set_up_entry_point_and_chance(execute: Execute) -> None:
     assert executions["faulty"].detail.endswith("(setup, line 1)")
 
 
-async def test_what_is_shown_and_printed(execute: Execute) -> None:
+async def test_what_is_shown(execute: Execute) -> None:
     sources = ["x = [1, 'a']", "x = 'y' * 5000", "y = 1", "def x(): pass", "x = '\\ud800'"]
     executions = await execute({source: Program(source, show="x") for source in sources})
     assert [execution.shown for execution in executions.values()] == ["[1, 'a']", "y" * 4096, None, None, "?"]
-    sources = [
-        "import sys\nprint('ä')\nsys.stdout.flush()\nsys.stdout.buffer.write(b'\\xff\\x1b[31m')",
-        "print('seen')\nraise ValueError('gone')",
-        "print('x' * 10_000_000)",
-        "import sys\nfor _ in range(10_000):\n    print('x' * 100, file=sys.stderr)",
-        "import sys\nprint('before')\nsys.stdout.close()",
-    ]
-    executions = await execute({source: Program(source) for source in sources})
-    outputs = ["ä\n\ufffd\x1b[31m", "seen\n", "x" * (64 << 10), "", "before\n"]
-    assert [execution.stdout for execution in executions.values()] == outputs
-    assert [execution.outcome for execution in executions.values()] == [PASSED, RAISED, PASSED, PASSED, PASSED]
 
 
 async def test_no_trick_buys_processor_time() -> None:
-    source = "import signal\nprint('x', flush=True)\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nx = 10 ** 10 ** 9"
+    source = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nx = 10 ** 10 ** 9"
     async with Sandbox(Limits(cpu_s=1, wall_s=30.0, memory_mib=256)) as sandbox:
         execution = await sandbox.run(Program(source))
-    assert execution == Execution(Outcome.CPU_LIMIT, "more than 1 s of processor time", "", is_loaded=False)
+    assert execution == Execution(Outcome.CPU_LIMIT, "more than 1 s of processor time", is_loaded=False)
 
 
 async def test_a_program_of_many_megabytes_runs_up_to_a_limit() -> None:
@@ -152,9 +138,9 @@ async def test_a_program_of_many_megabytes_runs_up_to_a_limit() -> None:
         execution = await sandbox.run(
             Program(f"text = '{'x' * (17 << 20)}'\nn = len(text)", checks=f"assert n == {17 << 20}")
         )
-        assert execution == Execution(PASSED, "", "")
+        assert execution == Execution(PASSED, "")
         detail = f"more than 64 MiB of source, {65 << 20} characters of it the program"
-        assert await sandbox.run(Program("x" * (65 << 20))) == Execution(UNREADABLE, detail, "")
+        assert await sandbox.run(Program("x" * (65 << 20))) == Execution(UNREADABLE, detail)
 
 
 # The reference runs in a process of its own: it changes the one it runs in.

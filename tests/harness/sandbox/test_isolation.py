@@ -15,7 +15,7 @@ from harness.sandbox.jail import linux
 from harness.sandbox.worker import policy
 from tests.harness.sandbox.conftest import Execute, need
 
-PASSED = Execution(Outcome.PASSED, "", "")
+PASSED = Execution(Outcome.PASSED, "")
 SECRETS = [
     *("/etc/passwd", "/etc/hostname", "/proc/self/environ", "/proc/1/cmdline", "/proc/self/root/etc/passwd"),
     *(__file__, pytest.__file__, str(ROOT / "pyproject.toml"), str(ROOT / "harness/sandbox/jail/candidate.py")),

@@ -20,7 +20,7 @@ from tests.harness.sandbox.conftest import need
 
 SMALL = Limits(cpu_s=1, wall_s=20.0, memory_mib=256)
 RIGHT = Program("def f(x):\n    return x + 1", checks="assert f(1) == 2")
-PASSED = Execution(Outcome.PASSED, "", "")
+PASSED = Execution(Outcome.PASSED, "")
 
 
 async def test_slow_ones_are_tried_alone_and_no_more_than_workers_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +44,7 @@ async def test_slow_ones_are_tried_alone_and_no_more_than_workers_run_at_once(mo
             await asyncio.sleep(0.001)
             alive.remove("retry" if is_retry else program.source)
             is_slow = program.source.startswith("slow") and not is_retry
-            return Execution(Outcome.WALL_LIMIT if is_slow else Outcome.PASSED, "", "")
+            return Execution(Outcome.WALL_LIMIT if is_slow else Outcome.PASSED, "")
 
     monkeypatch.setattr(pool, "Worker", lambda level, limits: Pretending())
     sandbox = Sandbox(SMALL, 3)
@@ -85,7 +85,7 @@ async def test_a_failure_of_the_sandbox_is_tried_once_more(monkeypatch: pytest.M
     monkeypatch.setattr(Worker, "run", unreliable)
     async with Sandbox(SMALL, 1) as sandbox:
         execution = await sandbox.run(RIGHT)
-    assert execution == (PASSED if failures == 1 else Execution(Outcome.SANDBOX_ERROR, "OSError: no memory", ""))
+    assert execution == (PASSED if failures == 1 else Execution(Outcome.SANDBOX_ERROR, "OSError: no memory"))
 
 
 async def test_a_worker_that_cannot_start_or_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +123,7 @@ def test_a_trial_that_is_cut_short_never_lowers_the_level(
             case "silent":
                 raise TimeoutError
             case "starved":
-                return Execution(Outcome.WALL_LIMIT, "more than 120 s of wall time", "")
+                return Execution(Outcome.WALL_LIMIT, "more than 120 s of wall time")
             case "short of processes":
                 raise OSError(f"OSError: [Errno 11] {os.strerror(11)}")
         return await genuine(self, program)

@@ -1,26 +1,29 @@
 """Bytes of unknown origin, read as a value: a value made of plain types, or one kind of exception."""
 
+import enum
+import itertools
 import json
 import random
+import re
 from collections import Counter, OrderedDict, defaultdict, deque
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import PosixPath, PurePosixPath
 from types import EllipsisType, NoneType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.sandbox.jail import values
+from harness.sandbox.jail.protocol import TooLongError, UnreadableError
 
 CONTAINERS = (list, tuple, set, frozenset, deque, type({}.keys()), type({}.values()), type({}.items()))
 DICTIONARIES = (dict, Counter, OrderedDict, defaultdict)
 PLAIN = (NoneType, EllipsisType, bool, int, float, str, bytes, bytearray, complex, range, Decimal, Fraction)
-LIBRARY = (date, datetime, time, timedelta, timezone, PosixPath, PurePosixPath)
-NAMES = ["object", "built_in", "__class__", "", "list", "str", "shared", *values._READERS]
+LIBRARY = (date, datetime, time, timedelta, type(iter([])))
+NAMES = ["object", "exception", "subclass", "__class__", "", *values._KINDS]
 
 
 class Reference:
@@ -46,14 +49,14 @@ def made_of_plain_types(value: Any) -> bool:
         return all(made_of_plain_types(part) for pair in value.items() for part in pair)
     if type(value) in CONTAINERS or (isinstance(value, tuple) and type(value)(*value) == value):
         return all(made_of_plain_types(part) for part in value)
-    return value in (*PLAIN, *CONTAINERS, dict) if type(value) is type else type(value) in (*PLAIN, *LIBRARY, Reference)
+    return value in values.TYPES.values() if type(value) is type else type(value) in (*PLAIN, *LIBRARY, Reference)
 
 
 def is_harmless(content: bytes) -> bool:
     """Return whether reading the bytes gave plain values or the one exception that is allowed; any other is raised."""
     try:
         return made_of_plain_types(values.unpack(content, resolve))
-    except values.UnreadableError as error:
+    except UnreadableError as error:
         return len(str(error)) <= 200
 
 
@@ -77,13 +80,17 @@ def test_any_message(content: bytes) -> None:
 
 
 VALID = [
-    *("value", {"tuple": [1, 2.5, None]}, {"dict": [[{"int": "0xffffffffffffffffff"}, {"set": [1, {"tuple": []}]}]]}),
-    *({"range": [0, -5, -1]}, {"bytes": "00ff"}, {"complex": [0.0, -1]}, {"object": 0}, {"frozenset": [True]}),
-    *({"keys": ["a"]}, {"values": [[1]]}, {"items": [["a", 1]]}, {"type": "list"}, {"bytearray": ""}),
-    *({"decimal.Decimal": ["1.50"]}, {"fractions.Fraction": [1, 3]}, {"datetime.date": [2024, 2, 29]}),
-    *({"collections.deque": [[1], None]}, {"named": ["P", ["x"], [1]]}, {"collections.Counter": [{"dict": []}]}),
-    {"defaultdict": [{"type": "int"}, {"dict": [[1, 2]]}]},
-    *({"type": "Ellipsis"}, {"shared": [0, [1]]}, {"shared": [0]}),
+    *("value", {"tuple": [1, 2.5, None]}, {"dict": [{"int": ["0xffffffffffffffffff"]}, {"set": [1, {"tuple": []}]}]}),
+    *({"range": [0, -5, -1]}, {"bytes": ["00ff"]}, {"complex": [0.0, -1]}, {"object": 0}, {"frozenset": [True]}),
+    *({"dict_keys": ["a"]}, {"dict_values": [[1]]}, {"dict_items": ["a", 1]}, {"type": ["list"]}, {"bytearray": [""]}),
+    *({"decimal.Decimal": ["1.50"]}, {"fractions.Fraction": [1, 3]}, {"datetime.date": ["2024-02-29"]}),
+    *({"collections.deque": [None, 1]}, {"named tuple": ["P", ["x"], 1]}, {"collections.Counter": ["a", 2]}),
+    *(
+        {"collections.defaultdict": [{"type": ["int"]}, 1, 2]},
+        {"ellipsis": []},
+        {"iterator": [1, {"type": ["KeyError"]}]},
+    ),
+    *({"datetime.timedelta": [1, 2, 3]}, {"float": [1.5]}, {"str": ["a"]}),
 ]
 WRITTEN = json.dumps(VALID).encode()
 
@@ -96,18 +103,48 @@ def test_the_valid_message_is_valid() -> None:
 
 
 def crossed(value: Any) -> Any:
-    return values.unpack(values.pack(value, lambda reference: {"object": 0}), resolve)
+    return values.unpack(values.pack(value, lambda value, written: written or {"object": 0}), resolve)
 
 
-def test_what_is_shared_stays_shared_and_nothing_else() -> None:
-    row = [0]
-    rows, named, other = crossed(([row, row, [0]], {"row": row}, (deque(row), deque(row))))
-    assert rows[0] is rows[1] is named["row"] is not rows[2]
-    assert other[0] is not other[1]
-    row.append(row)  # type: ignore[arg-type]
-    inner = crossed([row, row])
-    assert inner[0] is inner[1]
-    assert isinstance(inner[0][1], Reference)
+def test_an_iterator_is_read_and_stays_one() -> None:
+    read = crossed({"squares": (x * x for x in range(3)), "pairs": [zip("ab", [1, 2], strict=True)]})
+    assert read["squares"] != [0, 1, 4]
+    assert (next(read["squares"]), list(read["squares"]), list(read["squares"])) == (0, [1, 4], [])
+    assert dict(read["pairs"][0]) == {"a": 1, "b": 2}
+    with pytest.raises(TooLongError, match="more than 1000000 values"):
+        crossed([itertools.count()])
+    assert len(list(crossed(iter(range(values.MOST_READ))))) == values.MOST_READ
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+class Point(NamedTuple):
+    x: int
+    y: int
+
+
+class Word(str):
+    __slots__ = ()
+
+
+class Bag(dict):  # type: ignore[type-arg]
+    """What a program may add to a type."""
+
+
+def test_what_is_not_plain_becomes_a_reference_and_nothing_else_does() -> None:
+    held: list[Any] = [0]
+    held.append(held)
+    for stranger in (object(), len, Bag, ValueError("no"), Colour.RED, re.compile("x"), (int, held)):
+        assert "reference" in values.pack([stranger], lambda value, written: "reference").decode()
+    assert values.pack((True, 5), lambda value, written: written) == b'{"tuple":[true,5]}'
+    # Of an instance of a subclass of a type that never changes there is the value, too.
+    named, text = Point(1, 2), Word("a")
+    assert values.pack([named, text], lambda value, written: [type(value).__name__, written]) == (
+        b'[["Point",{"named tuple":["Point",["x","y"],1,2]}],["Word",{"str":["a"]}]]'
+    )
+    assert crossed([Bag({1: 2})]) == [{1: 2}]
 
 
 @pytest.mark.parametrize("kind", [set, frozenset])
