@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -14,7 +14,7 @@ from harness.agents.trajectory import Context
 from harness.benchmarks.extraction import after_answer_is, last_box
 from harness.benchmarks.items import CodeTask, Item
 from harness.benchmarks.programs import definitions
-from harness.llm.request import Kind, Message, Reply, Style, Turn
+from harness.llm.request import Kind, Message, Style, Turn
 
 # Sent with every call by the released code (D-GEN-2).
 TEMPERATURE = 0.1
@@ -215,56 +215,43 @@ def _blocks(*blocks: str) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-Ask = Callable[..., Awaitable[Reply]]
-
-
 async def act(action: Action, backbone: str, item: Item, path: Path, context: Context) -> AgentStep:
-    """Let an agent contribute to a path once, and return its step."""
-    turn = Turn(action.purpose, action.style, role=action.key)
-    ask: Ask = functools.partial(context.ask, backbone, turn=turn, step=len(path) + 1, temperature=TEMPERATURE)
+    """Let an agent contribute to a path once, and return its step.
+
+    The programmer's program is run: on the visible examples of a programming question (D-PUP-11), on others for its
+    value, which a second call turns into an answer (D-PUP-10).
+    """
+    is_program, turn = action.kind == "program", Turn(action.purpose, action.style, role=action.key)
+    ask = functools.partial(context.ask, backbone, step=len(path) + 1, temperature=TEMPERATURE)
     prompt = turn_prompt(action, item, context.rules, path)
-    reply = await ask(prompt, turn=turn._replace(form="program") if action.kind == "program" else turn, purpose="act")
+    reply = await ask(prompt, turn._replace(form="program") if is_program else turn, purpose="act")
+    tokens = reply.prompt_tokens + reply.completion_tokens
     if reply.error is not None:
         # A failed call leaves no conversation to continue.
-        return AgentStep(action, "", None, _dialog(action, path), _tokens(reply))
+        return AgentStep(action, "", None, _dialog(action, path), tokens)
+    dialog = (*prompt, Message("assistant", reply.text))
+    text, answer, program = reply.text, None, None
     if item.code is not None:
-        return await _implement(action, item.code, prompt, reply, context)
-    if action.kind == "program":
-        return await _compute(action, prompt, reply, ask, context)
-    answer = answer_in(reply.text) if action.answers else None
-    return AgentStep(action, reply.text, answer, _continued(prompt, reply), _tokens(reply))
+        outcome = await context.code_tools.examples(context.item, reply.text) if is_program else ""
+        context.note_tool(reply, outcome)
+        text = reply.text if outcome in ("", NO_EXAMPLE) else appended(reply.text, outcome)
+        program = program_of(reply.text, item.code)
+    elif is_program:
+        value = await context.code_tools.value(reply.text)
+        outcome = str(value or NO_PROGRAM)
+        context.note_tool(reply, outcome)
+        text = appended(reply.text, outcome)
+        if value is not None and value.printed is not None:
+            continued = (*dialog, Message("user", f"{outcome}\n\n{STATE}"))
+            second = await ask(continued, turn, purpose="second_call")
+            tokens += second.prompt_tokens + second.completion_tokens
+            dialog = dialog if second.error is not None else (*continued, Message("assistant", second.text))
+            text, answer = f"{outcome}\n\n{second.text}".strip(), answer_in(second.text)
+    elif action.answers:
+        answer = answer_in(reply.text)
+    return AgentStep(action, text, answer, dialog, tokens, program)
 
 
 def program_of(text: str, task: CodeTask) -> str | None:
     """Return the first program of a text that parses and defines the entry point, or None."""
     return next((source for source in programs(text) if task.entry_point in definitions(source)), None)
-
-
-async def _implement(action: Action, task: CodeTask, prompt: Messages, reply: Reply, context: Context) -> AgentStep:
-    """Return a step on a programming question; the programmer's program is run on the visible examples (D-PUP-11)."""
-    outcome = await context.code_tools.examples(context.item, reply.text) if action.kind == "program" else ""
-    context.note_tool(reply, outcome)
-    text = reply.text if outcome in ("", NO_EXAMPLE) else appended(reply.text, outcome)
-    return AgentStep(action, text, None, _continued(prompt, reply), _tokens(reply), program_of(reply.text, task))
-
-
-async def _compute(action: Action, prompt: Messages, reply: Reply, ask: Ask, context: Context) -> AgentStep:
-    """Run the program of a reply and, if it gave a value, ask for the answer in a second call (D-PUP-10)."""
-    value = await context.code_tools.value(reply.text)
-    outcome = str(value or NO_PROGRAM)
-    context.note_tool(reply, outcome)
-    if value is None or value.printed is None:
-        return AgentStep(action, appended(reply.text, outcome), None, _continued(prompt, reply), _tokens(reply))
-    conversation = (*prompt, Message("assistant", reply.text), Message("user", f"{outcome}\n\n{STATE}"))
-    second = await ask(conversation, purpose="second_call")
-    dialog = _continued(prompt, reply) if second.error is not None else _continued(conversation, second)
-    text = f"{outcome}\n\n{second.text}".strip()
-    return AgentStep(action, text, answer_in(second.text), dialog, _tokens(reply) + _tokens(second))
-
-
-def _continued(prompt: Messages, reply: Reply) -> Messages:
-    return (*prompt, Message("assistant", reply.text))
-
-
-def _tokens(reply: Reply) -> int:
-    return reply.prompt_tokens + reply.completion_tokens
