@@ -64,10 +64,6 @@ class Pool(NamedTuple):
     roles: tuple[Role, ...]
     backbones: tuple[Backbone, ...]
 
-    def to_facts(self) -> dict[str, list[list[str]]]:
-        """Return key and profile of every role and backbone, which a checkpoint has to match."""
-        return {kind: [[member.key, member.profile] for member in pool] for kind, pool in self._asdict().items()}
-
 
 def pool_of(config: Config, setting: Setting) -> Pool:
     """Return the pools of a configuration; UserError if a role subset asks for more roles than there are, or none."""

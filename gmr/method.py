@@ -57,7 +57,8 @@ class GMR(PolicyGradient[Router, Snapshot, Trace]):
 
     def choices(self) -> Choices:
         """Return key and profile of the roles and backbones."""
-        return self.pool.to_facts()
+        roles = [[role.key, role.profile] for role in self.pool.roles]
+        return {"roles": roles, "backbones": [[backbone.key, backbone.profile] for backbone in self.pool.backbones]}
 
     def frozen(self, network: Router) -> Snapshot:
         """Return the decisions of the router with its present parameters."""

@@ -170,9 +170,10 @@ class Router(nn.Module):
         """Store responses (rows, 384) by w ~ Bernoulli, then h ~ Bernoulli, which is not drawn at φ (D-GMR-3)."""
         r, m = latents.roles[state.role], latents.backbones[state.backbone]
         everyone = torch.ones_like(state.steps, dtype=torch.bool)
-        new, write = {"tokens": self.encoder.token(r, m, response)}, _always(everyone)
+        new = {"tokens": self.encoder.token(r, m, response)}
         if self.retrieval_gate is not None:
             new["retrieval_keys"] = self.retrieval_gate.record(r, m, response)
+        write = _always(everyone)
         if self.write_gate is not None:
             new["projected"] = projected = self.write_gate.P_y(response)
             log_probs = self.write_gate(state.context, projected, state.projected, state.stored)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gmr.method
-from gmr.config import Config, pool_of
+from gmr.config import Config
 from gmr.method import GMR
 from harness.agents import rng
 from harness.errors import UserError
@@ -102,11 +102,11 @@ def test_each_ablation_switches_off_what_its_name_says_and_nothing_else() -> Non
 
 
 def keys(seed: int = 0, domain: str = "Math", **changes: Any) -> list[str]:
-    pool = pool_of(Config(epochs={"default": 1}, **changes), setting("pool", seed=seed, domain=domain))
-    facts = pool.to_facts()
-    assert facts["backbones"] == [[key, backbone.profile] for key, backbone in backbones().items()]
-    assert facts["roles"] == [[role.key, role.profile] for role in pool.roles]
-    return [role.key for role in pool.roles]
+    gmr = GMR(setting("pool", seed=seed, domain=domain), Config(epochs={"default": 1}, **changes))
+    choices = gmr.choices()
+    assert choices["backbones"] == [[key, backbone.profile] for key, backbone in backbones().items()]
+    assert choices["roles"] == [[role.key, role.profile] for role in gmr.pool.roles]
+    return [role.key for role in gmr.pool.roles]
 
 
 def test_half_of_the_roles_is_drawn_once_by_the_seed() -> None:

@@ -94,8 +94,8 @@ def test_the_training_log_utilities_memories_and_entropies() -> None:
 async def test_the_noise_of_the_autoencoders_follows_seed_and_update_and_the_log_agrees_with_the_rollouts() -> None:
     settings, losses = config(), set()
     router = new_router(settings, *PROFILES)
-    policy, places = Snapshot(router), [(item, number) for item in ITEMS[:2] for number in range(settings.group)]
-    walks = [walk(policy, settings, Client(), item, episode=Episode(1, number)) for item, number in places]
+    policy, rollouts = Snapshot(router), [(item, number) for item in ITEMS[:2] for number in range(settings.group)]
+    walks = [walk(policy, settings, Client(), item, episode=Episode(1, number)) for item, number in rollouts]
     answered, traces = await graded_rollouts(walks)
     for noise in ((0, 1), (1, 1), (0, 2)):
         learning = Learning(new_router(settings, *PROFILES), settings.lr)

@@ -28,7 +28,7 @@ REPAIR = flow(
     ("nodes", "reason"),
     [
         ([], "has 1 to 10 nodes, this one 0"),
-        ([node(f"n{place}", "Custom", *([f"n{place - 1}"] if place else [])) for place in range(11)], "this one 11"),
+        ([node(f"n{n}", "Custom", *([f"n{n - 1}"] if n else [])) for n in range(11)], "this one 11"),
         ([node("a", "Review")], "no operator 'Review'; there are Custom, ScEnsemble, Programmer"),
         ([node("a", "Custom"), node("a", "Custom")], "the name a is taken"),
         ([node("a", "Custom", "b"), node("b", "Custom", "a")], "a: its input 'b' is no earlier node"),
@@ -64,8 +64,8 @@ CHAIN = flow(node("a", "Custom", repeat=3), node("b", "Custom", "a"), node("c", 
 TESTED = flow(
     node("a", "CustomCodeGenerate"), node("t", "Test", "a"), node("c", "Custom", "t", when=when("t", "failed"))
 )
-FULL = flow(node("n0", "Custom"), *(node(f"n{place}", "Custom", f"n{place - 1}") for place in range(1, 10)))
-WIDE = flow(*(node(f"n{place}", "Custom") for place in range(5)), node("e", "ScEnsemble", *(f"n{k}" for k in range(5))))
+FULL = flow(node("n0", "Custom"), *(node(f"n{n}", "Custom", f"n{n - 1}") for n in range(1, 10)))
+WIDE = flow(*(node(f"n{n}", "Custom") for n in range(5)), node("e", "ScEnsemble", *(f"n{k}" for k in range(5))))
 
 
 def test_an_edit_changes_one_node_and_who_reads_it() -> None:

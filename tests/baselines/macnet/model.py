@@ -90,8 +90,8 @@ def textbook(topology: str, agents: int) -> tuple[str, list[Asked]]:
     incoming = [[source for source, target in edges if target == node] for node in range(agents)]
     deepest = max(longest_path(node, edges) for node in range(agents))
 
-    def ask(node: int, place: int, kind: str, shown: Sequence[str], temperature: float) -> str:
-        number = sum(3 * len(sources) + 1 for sources in incoming[:node]) + place
+    def ask(node: int, offset: int, kind: str, shown: Sequence[str], temperature: float) -> str:
+        number = sum(3 * len(sources) + 1 for sources in incoming[:node]) + offset
         calls.append(Asked(kind, tuple(shown), round(temperature, 9), number if temperature else 0))
         return reply_to(calls[-1])
 
@@ -99,9 +99,9 @@ def textbook(topology: str, agents: int) -> tuple[str, list[Asked]]:
         # One edge more comes from the released code's virtual source, and another one leads to its sink.
         heat = 1 - (1 + longest_path(node, edges)) / (1 + deepest + 1)
         candidates = [] if sources else [ask(node, 0, "solve", [], heat)]
-        for place, source in enumerate(sources):
-            advice = ask(node, 2 * place, "critique", [solutions[source]], heat)
-            candidates.append(ask(node, 2 * place + 1, "revise", [solutions[source], advice], heat))
+        for edge, source in enumerate(sources):
+            advice = ask(node, 2 * edge, "critique", [solutions[source]], heat)
+            candidates.append(ask(node, 2 * edge + 1, "revise", [solutions[source], advice], heat))
         merged = len(candidates) > 1
         solutions.append(ask(node, 2 * len(sources), "merge", candidates, heat) if merged else candidates[0])
     final = [solutions[node] for node in range(agents) if all(source != node for source, _ in edges)]

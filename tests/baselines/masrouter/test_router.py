@@ -61,8 +61,8 @@ async def test_every_decision_is_the_draw_by_its_key_from_the_probabilities_of_p
         assert plan.n_f.item() == pytest.approx(expected.n_f)
         decisions = {(decision.name, decision.slot): decision for decision in trajectory.decisions}
 
-        def check(name: str, slot: int, probabilities: np.ndarray, keys: list[str], place: str) -> None:
-            index = sample(probabilities, rng.uniform("3", "2", "0", "toy", place, "0", name, str(slot)))
+        def check(name: str, slot: int, probabilities: np.ndarray, keys: list[str], item: str) -> None:
+            index = sample(probabilities, rng.uniform("3", "2", "0", "toy", item, "0", name, str(slot)))
             decision = decisions[name, slot]  # noqa: B023
             assert (decision.step, decision.choice, decision.options) == (0, keys[index], len(keys))
             assert decision.log_prob == round(math.log(probabilities[index]), 6)

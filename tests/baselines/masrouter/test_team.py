@@ -185,7 +185,7 @@ EXPERT, DESIGNER = CODERS[:2]
 
 
 @pytest.mark.parametrize(
-    ("mode", "replies", "places", "taken"),
+    ("mode", "replies", "called", "taken"),
     [
         # Step and slot of the calls, then of the short cuts, with whom each follows and of how many it could choose.
         ("FullConnected", {EXPERT: GOOD}, [(1, 1)], [(1, 2, "A", 1), (1, 3, "A", 2)]),
@@ -204,11 +204,11 @@ EXPERT, DESIGNER = CODERS[:2]
     ],
 )
 async def test_a_visible_program_that_passes_is_handed_on_without_a_call(
-    mode: str, replies: dict[str, str], places: list[tuple[int, int]], taken: list[tuple[int, int, str, int]]
+    mode: str, replies: dict[str, str], called: list[tuple[int, int]], taken: list[tuple[int, int, str, int]]
 ) -> None:
     trajectory, client = await coding(mode, replies)
     *steps, final = [(call.step, call.slot) for call in trajectory.calls]
-    assert (steps, final) == (places, (BY_NAME[mode].rounds + 1, 0))
+    assert (steps, final) == (called, (BY_NAME[mode].rounds + 1, 0))
     assert cuts(trajectory) == [(step, slot, f"Agent {who}", count, 0.0) for step, slot, who, count in taken]
     if replies.get(EXPERT) == BAD:
         assert client.requests[1].messages[1].content.count("- example failed: assert double(1) == 2") == 1

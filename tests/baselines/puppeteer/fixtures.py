@@ -56,8 +56,8 @@ class Certain:
     def log_probs(self, state: NDArray[np.float64], barred: Sequence[int] = ()) -> NDArray[np.float64]:
         if not any(np.array_equal(state, seen) for seen in self.states):
             self.states.append(state)
-        place = next(at for at, seen in enumerate(self.states) if np.array_equal(state, seen))
-        plan = self.plans[place] if place < len(self.plans) else ["terminate"]
+        index = next(at for at, seen in enumerate(self.states) if np.array_equal(state, seen))
+        plan = self.plans[index] if index < len(self.plans) else ["terminate"]
         logits = np.full(len(KEYS), -200.0)
         for rank, key in enumerate(plan):
             logits[KEYS.index(key)] = 50.0 - 60 * rank

@@ -62,13 +62,13 @@ def test_log_probabilities_and_entropies_of_many_choices_at_once() -> None:
         for state, barred, action in zip(STATES, BARRED, actions, strict=True)
     ]
     evaluation = policy.evaluate(choices)
-    for place, action in enumerate(actions):
-        expected = plain(policy, STATES[place], BARRED[place])
-        sampled = policy.log_probs(STATES[place], BARRED[place])
+    for index, action in enumerate(actions):
+        expected = plain(policy, STATES[index], BARRED[index])
+        sampled = policy.log_probs(STATES[index], BARRED[index])
         np.testing.assert_allclose(sampled, expected, atol=1e-12)
         possible = expected[np.isfinite(expected)]
-        assert evaluation.log_prob[place].item() == pytest.approx(expected[action], abs=1e-12)
-        assert evaluation.entropy[place].item() == pytest.approx(-(np.exp(possible) * possible).sum(), abs=1e-12)
+        assert evaluation.log_prob[index].item() == pytest.approx(expected[action], abs=1e-12)
+        assert evaluation.entropy[index].item() == pytest.approx(-(np.exp(possible) * possible).sum(), abs=1e-12)
     # A single possible action has no entropy, and its gradient is a number.
     assert evaluation.entropy[5].item() == 0
     (evaluation.entropy.sum() + evaluation.log_prob.sum()).backward()
