@@ -18,7 +18,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from statistics import fmean
 from types import TracebackType
-from typing import Any
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
@@ -26,6 +25,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 _CELLS = ("cell", "learned_cell")
 _MOST_LINES = 8
 _KILLED = "no message in its log; it may have been killed (out of memory?), or a traceback above says why"
+_STOPPED = "stopped by"
 _IGNORED = {LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO, LogEvent.PROGRESS, LogEvent.GROUP_INFO}
 
 
@@ -36,24 +36,17 @@ class Job:
     rule: str
     wildcards: Mapping[str, str]
     outputs: list[str]
-    start: float = 0.0
+    start: float
     duration: float | None = None  # of a finished one
     log: str = ""
-    failure: str | None = None  # of a failed one: the last error in its log
-    was_stopped: bool = False  # it ended since the run was stopped
+    failure: str = ""  # of a failed one: the last error in its log
 
     @property
     def name(self) -> str:
         """Return the job's rule and wildcards as a user reads them."""
-        words = [
-            f"seed {value}" if key == "seed" else value for key, value in self.wildcards.items() if key != "preset"
-        ]
-        return " ".join([self.rule.removeprefix("learned_"), *words])
-
-    @property
-    def has_failed(self) -> bool:
-        """Return whether the job ended without its outputs."""
-        return self.failure is not None or self.was_stopped
+        values = {key: f"seed {value}" if key == "seed" else value for key, value in self.wildcards.items()}
+        values.pop("preset", None)
+        return " ".join([self.rule.removeprefix("learned_"), *values.values()])
 
 
 class LogHandler(LogHandlerBase):
@@ -76,23 +69,32 @@ class LogHandler(LogHandlerBase):
         """Print what a record says to a user, if anything."""
         event, fields = getattr(record, "event", None), record.__dict__
         match event:
+            case LogEvent.RUN_INFO if self._planned:
+                self._print(record.getMessage())  # A dry run ends with the table of its jobs.
             case LogEvent.RUN_INFO:
-                self._plan(fields["stats"], record.getMessage())
+                self._plan(fields["stats"])
             case LogEvent.JOB_INFO:
-                self._announce(fields)
+                names = fields["wildcards"] or {}
+                job = Job(fields["rule_name"], names, list(map(str, fields["output"])), time.monotonic())
+                self._jobs[fields["jobid"]] = job
+                if self.common_settings.dryrun:
+                    reasons = (part.split(": ")[0] for part in str(fields["reason"]).split("; "))
+                    self._print(f"{job.name}: {'; '.join(filter(None, reasons))}")
             case LogEvent.JOB_STARTED:
-                for number in fields["jobs"]:
-                    if job := self._jobs.get(number):
-                        job.start = time.monotonic()
-                        job.failure, job.was_stopped = None, False  # Tried again, as in profiles/slurm.
+                for job in (self._jobs[number] for number in fields["jobs"] if number in self._jobs):
+                    job.start, job.failure = time.monotonic(), ""  # Tried again, as in profiles/slurm.
             case LogEvent.JOB_FINISHED:
-                self._finish(fields["job_id"])
+                self._finish(self._jobs[fields["job_id"]])
             case LogEvent.JOB_ERROR:
-                self._fail(fields)
+                job = self._jobs.setdefault(fields["jobid"], Job(fields["rule_name"], {}, [], time.monotonic()))
+                error = _last_error(fields["log"])
+                job.log, job.failure = ", ".join(map(str, fields["log"])), error or _KILLED
+                if not error.startswith(_STOPPED):
+                    self._print(f"{'failed' if error else 'ended without a message'}: {job.name}")
+            case LogEvent.ERROR if fields["exception"] == "RuleException":
+                pass  # That of a failed job comes once more, with its log.
             case LogEvent.ERROR:
-                # That of a failed job comes once more, with its log.
-                if fields["exception"] != "RuleException":
-                    self._end(_error(record.getMessage(), fields["exception"]))
+                self._end(_error(record.getMessage(), fields["exception"]))
             case LogEvent.SHELLCMD:
                 self._print(fields.get("shellcmd") or fields.get("cmd") or "")
             case None if record.levelno < logging.WARNING:
@@ -108,34 +110,20 @@ class LogHandler(LogHandlerBase):
             self._print("\n".join(self._notes))
         super().close()
 
-    def _plan(self, stats: Mapping[str, int], table: str) -> None:
-        """Print how many jobs are to do; a dry run ends with the table of them."""
-        if self._planned:
-            self._print(table)
-            return
+    def _plan(self, stats: Mapping[str, int]) -> None:
+        """Print how many jobs are to do."""
         self._planned = Counter({rule: number for rule, number in stats.items() if rule != "total"})
-        cells = self._planned_cells()
-        others = _count(self._planned.total() - cells, "other job" if cells else "job")
-        trained = f" ({self._planned['learned_cell']} of them trained first)" if self._planned["learned_cell"] else ""
-        self._print(f"to do: {_count(cells, 'cell')}{trained} and {others}" if cells else f"to do: {others}")
+        cells, learned = sum(self._planned[rule] for rule in _CELLS), self._planned["learned_cell"]
+        trained = f" ({learned} of them trained first)" if learned else ""
+        head = f"{_count(cells, 'cell')}{trained} and " if cells else ""
+        self._print(f"to do: {head}{_count(self._planned.total() - cells, 'other job' if cells else 'job')}")
 
-    def _planned_cells(self) -> int:
-        return sum(self._planned[rule] for rule in _CELLS)
-
-    def _announce(self, fields: Mapping[str, Any]) -> None:
-        job = Job(fields["rule_name"], dict(fields["wildcards"] or {}), list(map(str, fields["output"])))
-        job.start = time.monotonic()
-        self._jobs[fields["jobid"]] = job
-        if self.common_settings.dryrun:
-            reasons = (part.split(": ")[0] for part in str(fields["reason"]).split("; "))
-            self._print(f"{job.name}: {'; '.join(filter(None, reasons))}")
-
-    def _finish(self, number: int) -> None:
-        if (job := self._jobs.get(number)) is None:
-            return
+    def _finish(self, job: Job) -> None:
+        """Print that a job has ended, how many of all have, how long the rest takes; after the last, what was made."""
         job.duration = time.monotonic() - job.start
         finished = [job for job in self._jobs.values() if job.duration is not None]
-        done, total, unit = sum(job.rule in _CELLS for job in finished), self._planned_cells(), "cells"
+        done, total = sum(job.rule in _CELLS for job in finished), sum(self._planned[rule] for rule in _CELLS)
+        unit = "cells"
         if done == total:
             done, total, unit = len(finished), self._planned.total(), "jobs"
         self._print(f"[{done} of {total} {unit}{self._time_left(finished)}] {job.name}, {_duration(job.duration)}")
@@ -147,29 +135,15 @@ class LogHandler(LogHandlerBase):
         durations: defaultdict[str, list[float]] = defaultdict(list)
         for job in finished:
             durations[job.rule].append(job.duration or 0.0)
-        means = {rule: fmean(times) for rule, times in durations.items()}
-        running = [job for job in self._jobs.values() if job.duration is None and not job.has_failed]
         left = self._planned - Counter(job.rule for job in (*finished, *self._failed()))
-        if not left or any(rule in _CELLS and rule not in means for rule in left):
+        if not left or any(rule in _CELLS and rule not in durations for rule in left):
             return ""
-        now = time.monotonic()
-        busy = sum(map(sum, durations.values())) + sum(now - job.start for job in running)
-        work = sum(number * means.get(rule, 0.0) for rule, number in left.items())
-        work -= sum(min(now - job.start, means.get(job.rule, 0.0)) for job in running)
-        at_once = busy / max(now - self._start, 1e-9)
-        return f", about {_duration(work / max(at_once, 0.1))} left" if work > 0 else ""
-
-    def _fail(self, fields: Mapping[str, Any]) -> None:
-        job = self._jobs.setdefault(fields["jobid"], Job(fields["rule_name"], {}, []))
-        error = _last_error(fields["log"])
-        if error.startswith("stopped by"):
-            job.was_stopped = True
-            return
-        job.log, job.failure = ", ".join(map(str, fields["log"])), error or _KILLED
-        self._print(f"{'failed' if error else 'ended without a message'}: {job.name}")
+        work = sum(number * fmean(durations[rule]) for rule, number in left.items() if rule in durations)
+        done = sum(map(sum, durations.values()))
+        return f", about {_duration((time.monotonic() - self._start) * work / done)} left" if work and done else ""
 
     def _failed(self) -> list[Job]:
-        return [job for job in self._jobs.values() if job.has_failed]
+        return [job for job in self._jobs.values() if job.failure]
 
     def _end(self, error: str) -> None:
         """Print, once, which jobs failed and why, or the error that ended the run before any did."""
@@ -180,16 +154,16 @@ class LogHandler(LogHandlerBase):
         if not failed or self._has_ended:
             return
         self._has_ended = True
-        if any(job.was_stopped for job in failed):
+        if any(job.failure.startswith(_STOPPED) for job in failed):
             # The stop of the run also ended the jobs that left no message.
-            failed = [job for job in failed if not job.was_stopped and job.failure != _KILLED]
+            failed = [job for job in failed if not job.failure.startswith((_STOPPED, _KILLED))]
         if not failed:
             self._print("stopped; what is finished is kept, and the same command resumes")
             return
         self._print(f"{_count(len(failed), 'job')} failed, all else is kept; fix this and give the command again:")
         causes: defaultdict[str, list[str]] = defaultdict(list)
         for job in failed:
-            causes[str(job.failure)].append(f"{job.name} ({job.log})")
+            causes[job.failure].append(f"{job.name} ({job.log})")
         for cause, names in causes.items():
             self._print("\n".join(f"  {line}" for line in [*_first(names), cause]))
 
@@ -204,16 +178,18 @@ class LogHandler(LogHandlerBase):
     def _succeed(self, finished: list[Job]) -> None:
         """Print what was made, and what to look at next."""
         self._print(f"done in {_duration(time.monotonic() - self._start)}")
-        reports: defaultdict[str, set[str]] = defaultdict(set)
+        made: dict[str, str] = {}
         for job in finished:
             paths = [path for path in job.outputs if path.startswith("reports/")]
-            reports[job.rule] |= {path if len(paths) == 1 else f"{path.rpartition('.')[0]}.*" for path in paths}
-        pages = {path for path in reports["page"] if "index" in path}
-        if made := sorted(reports["link"] or pages or set().union(*reports.values())):
-            self._print(f"made: {', '.join(_first(made))}")
+            made |= {path if len(paths) == 1 else f"{path.rpartition('.')[0]}.*": job.rule for path in paths}
+        # Who asked for a link, or for the page, has the rest behind it.
+        asked = [path for path, rule in made.items() if rule == "link"]
+        asked = asked or [path for path in made if path.endswith("index.*")] or list(made)
+        if asked:
+            self._print(f"made: {', '.join(_first(sorted(asked)))}")
         if cells := [job.wildcards for job in finished if job.rule in _CELLS]:
             cell = next((cell for cell in cells if cell["method"] == "gmr"), cells[0])
-            page = "" if pages else f"gmr report page --preset {cell['preset']}, "
+            page = "" if "page" in made.values() else f"gmr report page --preset {cell['preset']}, "
             self._print(f"next: {page}gmr show {cell['method']} {cell['benchmark']} --preset {cell['preset']} --wrong")
 
     def _print(self, line: str) -> None:
@@ -228,7 +204,7 @@ class LogHandler(LogHandlerBase):
 def _last_error(logs: Iterable[str]) -> str:
     """Return the last error in the logs of a job with the lines after it; empty if there is none."""
     lines = [line for log in map(Path, logs) if log.exists() for line in log.read_text(errors="replace").splitlines()]
-    errors = [number for number, line in enumerate(lines) if line.startswith(("error: ", "stopped by"))]
+    errors = [number for number, line in enumerate(lines) if line.startswith(("error: ", _STOPPED))]
     return "\n  ".join(lines[errors[-1] :]) if errors else ""
 
 
