@@ -1,7 +1,6 @@
 """Decisions of the router per second, and updates per second by the number of questions."""
 
 import asyncio
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from gmr.config import Config
 from gmr.policy import Snapshot, evaluate
-from gmr.router import Router
+from gmr.router import Chance, Router
 from harness.training.learning import Learning
 from tests.benchmarks.conftest import FEW, Measure
 from tests.gmr.fixtures import new_router, trace, units
@@ -28,9 +27,9 @@ def router() -> Router:
     return new_router(Config(epochs={"default": 0}, max_depth=STEPS), units(rng, ROLES), units(rng, BACKBONES))
 
 
-def best(name: str, log_probs: Any, slot: int = 0) -> int:
-    """Choose the most probable role and backbone, open every gate, and never halt."""
-    return int(log_probs.argmax()) if name in ("role", "backbone") else int(name != "halt")
+# Numbers that open every gate and never halt.
+ONE = torch.ones(1, dtype=torch.float64)
+CHANCE = Chance(role=ONE / 2, backbone=ONE / 2, retrieve=torch.zeros(1, STEPS).double(), write=0 * ONE, halt=ONE)
 
 
 async def walk(policy: Snapshot, number: int) -> None:
@@ -38,8 +37,8 @@ async def walk(policy: Snapshot, number: int) -> None:
     question, *responses = units(np.random.default_rng(number), 1 + STEPS)
     state = policy.begin(question)
     for response in responses:
-        state, agent = await policy.assign(state, best)
-        state, _ = await policy.end_step(state, agent, response, best)
+        state, _ = await policy.assign(state, CHANCE)
+        state, _ = await policy.end_step(state, response, CHANCE)
 
 
 @pytest.mark.parametrize("in_flight", [1, 16, 64, 256])
