@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -102,6 +103,14 @@ def picture(figure: Figure) -> Picture:
             drawn.suptitle(figure.warning.partition(";")[0], fontsize=SMALL, fontweight="bold")
         figure.draw(drawn)
     return drawn
+
+
+def fold(title: str, letters: int, lines: int = 1) -> str:
+    """Return a title in at most so many lines of so many letters, ended by … where it is longer."""
+    wrapped = textwrap.wrap(title, letters, break_on_hyphens=False)
+    if len(wrapped) > lines:
+        wrapped[lines - 1] = f"{wrapped[lines - 1][: letters - 1]}…"
+    return "\n".join(wrapped[:lines])
 
 
 def bars(mean: ArrayLike, low: ArrayLike, high: ArrayLike) -> NDArray[np.float64]:

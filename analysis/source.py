@@ -54,9 +54,11 @@ class Source:
         order = [cell.run.method for cell in sorted(cells, key=lambda cell: self.cells.index(cell.folder))]
         results = Results(cells, methods=list(dict.fromkeys(order)), unfinished=self.unfinished)
         methods = set(self.preset.methods if self.preset else ())
-        is_own = results.other_pool or (bool(methods) and not {row.method for row in results.published.rows} <= methods)
+        asked = {key for cell in cells for key in cell.run.backbones}
+        is_other_pool = results.other_pool or asked.isdisjoint(results.published.prices)
+        is_choice = bool(methods) and not {row.method for row in results.published.rows} <= methods
         # With one row run there is nothing to compare it with but what is published.
-        return replace(results, hide_unrun_rows=is_own and len(results.ran) > 1)
+        return replace(results, hide_unrun_rows=is_other_pool or (is_choice and len(results.ran) > 1))
 
     @property
     def run(self) -> Preset:

@@ -210,7 +210,7 @@ def _markdown_entry(entry: Entry) -> str:
 
 def md_escape(text: str) -> str:
     """Return a text that no Markdown reader takes for markup."""
-    return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", text)
+    return re.sub(r"([\\`*_{}\[\]<>#|~&$])", r"\\\1", text)
 
 
 def grid(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> list[str]:

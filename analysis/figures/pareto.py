@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping
 from string import ascii_uppercase
 from typing import Any
@@ -15,7 +16,7 @@ from matplotlib.figure import Figure as Picture
 from matplotlib.lines import Line2D
 
 from analysis import bounds, notes
-from analysis.figure import COLUMN, EDGE, SMALL, Figure, bars, draw_frontier, looks, on_frontier
+from analysis.figure import COLUMN, EDGE, SMALL, Figure, bars, draw_frontier, fold, looks, on_frontier
 from analysis.frames import COST, IDENTITY, KEY, MEASURED, UNIT, percent, with_costs
 from analysis.source import Source
 from harness.files import check
@@ -38,6 +39,10 @@ _SMALLEST, _LARGEST, _POOL_SIZE = 2.5, 6.5, 6.0
 _DISC = 6.5
 _FITTED: Mapping[str, Any] = {"fillstyle": "left", "markerfacecoloralt": "white"}
 _EDGE: Mapping[str, Any] = {"linestyle": "", **EDGE}
+# Letters of a title in three columns of the key; where one is longer, it has two, of more letters.
+_THREE_COLUMNS, _TWO_COLUMNS = 15, 22
+# Lines of the key of the paper's rows in three columns, which its height is for; and inches of a further one.
+_KEY_LINES, _LINE_INCHES = 6, 0.13
 # Enough for labels to come to rest; without a limit of steps the clock would set one.
 _MOST_STEPS = 500
 
@@ -68,7 +73,7 @@ def build(source: Source) -> Figure:
         label=f"pareto-{benchmark}",
         **notes.describe_run(results, _CAPTION + several + fitted + ("" if is_method.all() else _MARKS)),
         draw=functools.partial(_draw, published_title, title, frame[is_method], marks),
-        inches=(COLUMN, 6.2),
+        inches=(COLUMN, 6.2 + _LINE_INCHES * _further_lines(frame[is_method])),
         frame=frame.reset_index()[_COLUMNS],
     )
 
@@ -84,14 +89,14 @@ def _with_bounds(frame: pd.DataFrame, of_pool: bounds.Bounds | None) -> pd.DataF
 
 
 def _draw(published_title: str, title: str, frame: pd.DataFrame, marks: pd.DataFrame, picture: Picture) -> None:
-    grid = picture.add_gridspec(3, 1, height_ratios=(1, 1, 0.43))
+    grid = picture.add_gridspec(3, 1, height_ratios=(1, 1, 0.43 + 0.4 * _LINE_INCHES * _further_lines(frame)))
     upper = picture.add_subplot(grid[0])
     panels = dict(zip(_SIDES, (upper, picture.add_subplot(grid[1], sharex=upper, sharey=upper)), strict=True))
     styles = looks(frame.index.unique("method"))
     single = frame.index.unique("backbone").drop(POOL, errors="ignore")
     sizes = dict(zip(single, np.linspace(_SMALLEST, _LARGEST, len(single)), strict=True)) | {POOL: _POOL_SIZE}
     for (side, panel), name in zip(panels.items(), (published_title, title), strict=True):
-        panel.set_title(f"{side}: {name}")
+        panel.set_title(fold(f"{side}: {name}", 50, 2))
         panel.set_xscale("log")
         panel.margins(0.21, 0.13)  # Room for the names of points in the corners.
         panel.xaxis.set_major_formatter("{x:g}")
@@ -129,23 +134,37 @@ def _draw_marks(panel: Axes, marks: pd.DataFrame) -> None:
         x, y = row["measured_x"], row["measured_y"]
         panel.plot(x, y, linestyle="", markeredgewidth=0.5, **look)
         panel.annotate(letter, (x, y), **letters)
-        handles.append(Line2D([], [], linestyle="", label=f"{letter}  {row['method_title']}"))
+        handles.append(Line2D([], [], linestyle="", label=f"{letter}  {fold(row['method_title'], 36)}"))
     style: dict[str, Any] = {"frameon": False, "fontsize": SMALL, "borderaxespad": 0}
     panel.legend(handles=handles, loc="lower right", handlelength=0, handletextpad=0, **style)
+
+
+def _columns(frame: pd.DataFrame) -> int:
+    """Return the number of columns of the key."""
+    longest = frame[["method_title", "backbone_title"]].stack().str.len().max()
+    return 3 if longest <= _THREE_COLUMNS else 2
+
+
+def _further_lines(frame: pd.DataFrame) -> int:
+    """Return how many lines the key has beyond those that its height is for."""
+    columns = _columns(frame)
+    lines = sum(math.ceil(frame[name].nunique() / columns) for name in ("method_title", "backbone_title"))
+    return max(0, lines - _KEY_LINES)
 
 
 def _key(panel: Axes, frame: pd.DataFrame, styles: Mapping[str, tuple[str, str]], sizes: Mapping[str, float]) -> None:
     panel.set_axis_off()
     titles = frame.reset_index()
-    methods = [
-        panel.plot([], [], **_EDGE, color=styles[method][0], marker=styles[method][1], markersize=5, label=title)[0]
-        for title, method in titles.groupby("method_title", sort=False)["method"].first().items()
-    ]
-    backbones = [
-        panel.plot([], [], **_EDGE, color="0.7", marker="o", markersize=sizes[backbone], label=title)[0]
-        for title, backbone in titles.groupby("backbone_title", sort=False)["backbone"].first().items()
-    ]
-    style: dict[str, Any] = {"frameon": False, "fontsize": SMALL, "borderaxespad": 0, "ncols": 3}
+    columns = _columns(frame)
+    letters = _THREE_COLUMNS if columns == 3 else _TWO_COLUMNS
+    methods, backbones = [], []
+    for title, method in titles.groupby("method_title", sort=False)["method"].first().items():
+        look = {"color": styles[method][0], "marker": styles[method][1], "markersize": 5, **_EDGE}
+        methods += panel.plot([], [], label=fold(title, letters), **look)
+    for title, backbone in titles.groupby("backbone_title", sort=False)["backbone"].first().items():
+        look = {"color": "0.7", "marker": "o", "markersize": sizes[backbone], **_EDGE}
+        backbones += panel.plot([], [], label=fold(title, letters), **look)
+    style: dict[str, Any] = {"frameon": False, "fontsize": SMALL, "borderaxespad": 0, "ncols": columns}
     style |= {"handletextpad": 0.3, "columnspacing": 0.8}
     # A panel keeps the last of its legends alone.
     panel.add_artist(panel.legend(handles=methods, loc="upper left", **style))
@@ -161,7 +180,7 @@ def _label_points(panel: Axes, frame: pd.DataFrame, side: str) -> None:
     style: dict[str, Any] = {"fontsize": SMALL, "ha": "center", "va": "center", "zorder": 2.5, "in_layout": False}
     style["bbox"] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0}
     texts = [
-        panel.text(x, y, name, **style)
+        panel.text(x, y, fold(name, 22, 2), **style)
         for x, y, name in zip(named[f"{side}_x"], named[f"{side}_y"], names, strict=True)
     ]
     forces: dict[str, Any] = {"force_text": 0.5, "force_static": 1.5, "force_pull": 0.01, "expand": (1.25, 1.6)}

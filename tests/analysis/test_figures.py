@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure as Picture
+from matplotlib.legend import Legend
 
 from analysis import figure as drawing
 from analysis import table
@@ -142,3 +143,18 @@ def test_every_row_has_its_published_point_and_those_run_a_measured_one(make: An
     assert [len(panel.collections) for panel in panels] == [0, 2 * 3]  # error bars of both axes
     assert (panels[0].get_xlim(), panels[0].get_ylim()) == (panels[1].get_xlim(), panels[1].get_ylim())
     assert figure.record(method="aflow", backbone="qwen-2.5-14B")["measured"] == ""
+
+
+@pytest.mark.parametrize(
+    "title", ["Debate with a verifier and early stopping", "A method of many words " * 4, "x" * 87]
+)
+def test_a_long_title_leaves_the_panels_their_width_and_stays_in_the_picture(title: str, write_cell: Any) -> None:
+    own = write_cell("own", "pool", method_title=title.strip(), cost=1e-4)
+    picture = drawing.picture(pareto(write_cell("gmr", "pool", cost=2e-4), own, write_cell("cot")).made)
+    picture.draw_without_rendering()
+    assert all(panel.get_position().width > 0.75 for panel in picture.axes)
+    names = [text.get_window_extent() for panel in picture.axes[:2] for text in (panel.title, *panel.texts)]
+    methods, backbones = (legend.get_window_extent() for legend in picture.axes[2].findobj(Legend))
+    assert all(picture.bbox.x0 <= box.x0 and box.x1 <= picture.bbox.x1 for box in (*names, methods, backbones))
+    assert not methods.overlaps(backbones)
+    assert "Debate with a verifier" not in title or "early stopping" in words(picture)

@@ -77,6 +77,14 @@ def test_a_row_on_another_pool_has_no_published_value_and_stands_where_its_metho
         assert (entry.text, entry.beside, entry.mark) == ("75.00", "", ""), "equal values are not ranked"
 
 
+@pytest.mark.parametrize("method", ["single", "gmr"])
+def test_a_pool_of_ones_own_has_no_row_of_the_paper_beside_it(method, write_cell):
+    backbones = {"mine": {"model": "me/mine", "parameters_b": 1}}
+    table = main_table(write_cell(method, "pool" if method == "gmr" else "mine", backbones=backbones))
+    assert len(table.rows) == 1
+    assert len(main_table(write_cell(method, "pool" if method == "gmr" else "qwen-2.5-14B")).rows) == 21
+
+
 def test_several_seeds_are_averaged(write_cell):
     rights = {2: 36, 0: 20, 1: 28}
     table = main_table(*(write_cell("cot", seed=seed, correct=verdicts(right, 40)) for seed, right in rights.items()))

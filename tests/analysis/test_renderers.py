@@ -81,6 +81,7 @@ def test_latex_escapes_leave_plain_ascii_and_balanced_groups(text):
 @given(st.text(alphabet=st.characters(codec="ascii", exclude_characters="\n\r"), max_size=30))
 def test_markdown_escapes_are_undone_by_dropping_backslashes(text):
     assert re.sub(r"\\(.)", r"\1", md_escape(text)) == text
+    assert not re.search(r"(?<!\\)\$", md_escape(text).replace(r"\\", "")), "a formula on some hosts"
 
 
 def test_a_number_has_a_true_minus_and_zero_no_sign() -> None:
