@@ -31,7 +31,7 @@ class Peer:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        # One for each object of the program, so that ``is`` holds as there.
+        # One for each object of the program, by number, so that ``is`` holds as there.
         self._references: dict[int, Any] = {}
         self._extended: dict[int, Extended] = {}
         # Arguments and what the program made of them, of the calls of the present statement.
@@ -96,7 +96,10 @@ class Peer:
     def _resolve(self, key: str, parts: Any) -> Any:
         if key == protocol.SUBCLASS:
             reference, value = parts
-            return self._extended.setdefault(reference._number, _extended(reference, value))
+            extended = _extended(reference, value)
+            # A container may have changed since it crossed before.
+            is_constant = isinstance(value, int | float | str | bytes)
+            return self._extended.setdefault(reference._number, extended) if is_constant else extended
         number, name, detail = parts
         number, name = int(number), str(name)[:_LONGEST_NAME]
         if number not in self._references:
@@ -166,7 +169,10 @@ for _names, _method in ((_ASKED, _asking), (_REFUSED, _refusing)):
 
 
 class Extended:
-    """Instance of a program's class that extends a plain type: the value is here, all else is asked of the program."""
+    """Value of a program's class that extends a plain type: all that the class adds is asked of the program.
+
+    If it can change it is a copy, of which no more than the value may be used.
+    """
 
     _reference: Reference
 
@@ -183,12 +189,15 @@ class Extended:
 
 
 def _extended(reference: Reference, value: Any) -> Extended:
-    base: Any = next((base for base in (int, float, str, bytes, tuple) if isinstance(value, base)), None)
+    base: Any = next((base for base in values.EXTENDABLE.values() if isinstance(value, base)), None)
     if base is None or isinstance(value, bool | Extended):
         raise TypeError("no value that a class can extend")
     kind: Any = type(value)
     extended: Extended = base.__new__(_extended_class(reference._name, kind), value)
-    extended._reference = reference
+    if isinstance(value, values.MUTABLE):
+        base.__init__(extended, value)
+    else:
+        extended._reference = reference
     return extended
 
 

@@ -73,16 +73,13 @@ class Channel:
 
     def _take(self, length: int) -> bytes:
         while len(self._pending) < length:
-            self._fill()
+            try:
+                piece = self._read(self._descriptor, _PIECE)
+            except ConnectionResetError:
+                piece = b""
+            if not piece:
+                raise EOFError
+            self._pending += piece
         taken = bytes(self._pending[:length])
         del self._pending[:length]
         return taken
-
-    def _fill(self) -> None:
-        try:
-            piece = self._read(self._descriptor, _PIECE)
-        except ConnectionResetError:
-            piece = b""
-        if not piece:
-            raise EOFError
-        self._pending += piece

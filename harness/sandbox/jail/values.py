@@ -91,7 +91,8 @@ def _write(value: Any, refer: Refer, reads_iterators: bool, depth: int) -> objec
     take_apart, _ = _KINDS[name]
     written: Any = [_write(part, refer, reads_iterators, depth + 1) for part in take_apart(value)]
     written = written if name == "list" else {name: written}
-    return refer(value, written) if name in _EXTENDABLE and kind is not _EXTENDABLE[name] else written
+    is_extended = name == "named tuple" or kind is not EXTENDABLE.get(name, kind)
+    return refer(value, written) if is_extended else written
 
 
 @functools.lru_cache(maxsize=1024)
@@ -187,12 +188,11 @@ def _candidate_sets(kind: type, elements: list[Any]) -> Iterator[Any]:
             yield candidate
 
 
-# Types that a class of the program may extend, its instances being values all the same; of others they are as if no
-# class extended them.
-_EXTENDABLE = {"int": int, "float": float, "str": str, "bytes": bytes, "tuple": tuple, "named tuple": tuple}
+# Types whose instances are values even if a class of the program extends them.
+EXTENDABLE = {kind.__name__: kind for kind in (int, float, str, bytes, tuple, list, dict, set, frozenset)}
 # Types and exceptions that cross as such; any other might do something when it is called. To the interpreter the last
 # ones are no errors: raised inside a check they could end a loop early.
-_INSTANTIABLE = (int, float, str, bytes, bytearray, complex, bool, range, NoneType, list, tuple, dict, set, frozenset)
+_INSTANTIABLE = (*EXTENDABLE.values(), bool, bytearray, complex, range, NoneType)
 _NEVER_RAISED = (StopIteration, StopAsyncIteration, GeneratorExit)
 TYPES: dict[str, Any] = {kind.__name__: kind for kind in _INSTANTIABLE} | {
     name: kind

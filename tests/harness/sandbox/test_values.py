@@ -139,7 +139,7 @@ def test_what_is_not_plain_becomes_a_reference_and_nothing_else_does() -> None:
     for stranger in (object(), len, Bag, ValueError("no"), Colour.RED, re.compile("x"), (int, held)):
         assert "reference" in values.pack([stranger], lambda value, written: "reference").decode()
     assert values.pack((True, 5), lambda value, written: written) == b'{"tuple":[true,5]}'
-    # Of an instance of a subclass of a type that never changes there is the value, too.
+    # Of an instance of a subclass there is the value, too.
     named, text = Point(1, 2), Word("a")
     assert values.pack([named, text], lambda value, written: [type(value).__name__, written]) == (
         b'[["Point",{"named tuple":["Point",["x","y"],1,2]}],["Word",{"str":["a"]}]]'
