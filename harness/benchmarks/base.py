@@ -88,7 +88,7 @@ class Benchmark(abc.ABC):
         """
         text = without_thinking(text)
         before = before_next_question(text, item.question)
-        answer = self.read(item, without_thinking(before), stated_only=True) if before != text else None
+        answer = self.read(item, f"{without_thinking(before)}\n", stated_only=True) if before != text else None
         return self.read(item, text, stated_only=cut_off) if answer is None else answer
 
     async def grade(self, item: Item, text: str, tools: Tools, cut_off: bool = False) -> Verdict:

@@ -9,12 +9,16 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
-# "Answer:" counts where a formula or a number follows: "Answer: let me think" states nothing. A display formula may
-# open on the line before its content.
+# TeX takes what follows for the argument where no brace opens one: "\boxed 5", "\boxed\frac12".
+_BARE_BOX = re.compile(r"\\(?:boxed|fbox)\s*((?:\\[a-zA-Z]+|(?<!box)(?<!boxed)(?<!\s)\{[^{}]*\}|[^\s{}$\\])+)")
+# "Answer:" counts where a formula or a number follows: "Answer: let me think" states nothing. So does a heading without
+# a colon ("**Final Answer**"), but above no list. A display formula may open on the line before its content.
+_VALUE = r"(?=[\s:*_]*[-+−–.(\[{$\\\d])"
 _ANSWER_IS = re.compile(
-    r"(?:\bthe\s+)?\b(?:answer|final\s+result)(?:\s+is\b|[*_]*\s*:(?=[\s:*_]*[-+−.(\[{$\\\d]))[\s:*_]*"
+    rf"(?:(?:\bthe\s+)?\b(?:answer|final\s+result)(?:\s+is\b|[*_]*\s*:{_VALUE})|<answer>"
+    rf"|^[ \t>#*_]*(?:the\s+)?(?:(?:final|correct)\s+)?(?:answer|result)[ \t*_#]*\n{_VALUE}(?!\s*\d+[.)]\s))[\s:*_]*"
     r"(?:(?:\$\$|\\\[)[ \t]*\n\s*)?",
-    re.IGNORECASE,
+    re.IGNORECASE | re.MULTILINE,
 )
 # What may begin another question: a line such as "Question: ...", "### Problem 2" or "Q3. ...", "Question:" behind a
 # sentence, or a question mark with options under it, if it asks; and what always does: the next turn of a dialogue.
@@ -69,7 +73,7 @@ _FEW_LETTERS = 8
 _LONGEST_QUESTION = 2000  # characters
 # Commands that set their argument in another font.
 FONT = r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|boldsymbol|mbox)\s*"
-_STATEMENT = re.compile(rf"(?i:{_ANSWER_IS.pattern})|{_BOX.pattern}|```")
+_STATEMENT = re.compile(rf"(?im:{_ANSWER_IS.pattern})|{_BOX.pattern}|```")
 _PROGRAM = re.compile(r"```py.*?(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 # Ends a statement, so that it is whole even if the text breaks off: the end of its line, sentence, clause or formula,
 # or a word behind its number.
@@ -95,13 +99,17 @@ _LANGUAGE_CHARACTERS = string.ascii_letters + string.digits + "_+#.-"
 def boxes_from_last(text: str) -> Iterator[str]:
     r"""Iterate over the contents of balanced ``\boxed{...}`` and ``\fbox{...}`` that hold no other, the last first."""
     closing = _closing_braces(text)
-    next_start = len(text)
+    next_start, has_box = len(text), False
     for match in reversed(list(_BOX.finditer(text))):
         end = closing.get(match.end() - 1)
         if end is not None:
             if end < next_start:
                 yield text[match.end() : end].strip()
+                has_box = True
             next_start = match.start()
+    if not has_box:
+        bare = [match[1].rstrip(".,;:!?") for match in _BARE_BOX.finditer(text)]
+        yield from (content for content in reversed(bare) if len(content) == 1 or re.search(r"\d|\\", content))
 
 
 def last_box(text: str) -> str | None:
@@ -128,7 +136,7 @@ def after_answer_is(text: str, cut_off: bool = False) -> list[str]:
     statements = _ANSWER_IS.split(without_programs(text))[1:]
     if cut_off and statements and not _ENDED.search(statements[-1]):
         statements.pop()
-    return [statement.partition("\n")[0].strip() for statement in statements]
+    return [re.split(r"\n|</answer>", statement, maxsplit=1)[0].strip() for statement in statements]
 
 
 def without_programs(text: str) -> str:

@@ -2,39 +2,62 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from harness.benchmarks.base import Benchmark
-from harness.benchmarks.extraction import after_answer_is, boxes_from_last, without_programs
+from harness.benchmarks.extraction import FONT, after_answer_is, boxes_from_last, without_programs
 from harness.benchmarks.items import Item
 
 TOLERANCE = 1e-3
 
+# A number as models write it; of the 1,319 targets 146 are negative, 41 below 1, the largest has thirteen digits. Its
+# sign stands before or behind the currency ("-$12", "$-12", "-US$12"), or apart at the head of a statement ("- 12",
+# "minus 12"); digits are grouped by three or as in India ("12,34,567"), or begin with the point (".5"); behind them
+# stand the exponent of a program's output, that of prose ("9.3 \times 10^{12}", which ``_plain`` writes
+# "9.3 \times 1e12"), or a fraction, alone ("3/4") or behind a whole number ("2 1/2 hours").
 _NUMBER = re.compile(
     r"""
-    (?P<sign> (?<![\w)])[+-] | ^\s*[+-]\s* )? (?: \$\s*(?P<late_sign>-)? )?
-    (?P<digits> \d{1,3}(?:,\d{3}){1,8}(?:\.\d+)?(?!\d|,\d) | \d+(?:\.\d*)? | \.\d+ )
-    (?: [eE](?P<exponent>[+-]?\d{1,3})\b | \s*(?:\\times|×|\*|x)\s*10\s*(?:\^|\*\*)\s*\{?(?P<power>[+-]?\d{1,3})
+    (?P<sign> (?<![\w)])[+-] | ^\s*[+-]\s* | (?<=\$)[+-]\s* | ^\s*(?:minus|negative)\s+ )?
+    (?: [A-Z]{0,2}\$\s* | (?:[A-Z]{3}|Rs\.?)\s* )?
+    (?P<digits>
+        (?:\d{1,3}(?:,\d{3}){1,8} | \d{1,2}(?:,\d{2}){1,6},\d{3}) (?:\.\d+)?(?!\d|,\d) | \d+(?:\.\d*)? | \.\d+
+    )
+    (?: [eE](?P<exponent>[+-]?\d{1,3})\b | \s*(?:\\times|\\cdot|[×·⋅∙*x])\s*1e(?P<power>[+-]?\d{1,3})
       | (?:\s+(?P<numerator>\d+))?\s*/\s*(?P<denominator>\d+(?:,\d{3})*(?:\.\d+)?) )?
     """,
     re.VERBOSE,
 )
 _FRACTION = re.compile(r"\\[dt]?frac\s*(?:\{\s*(-?[\d,.]+)\s*\}|(\d))\s*(?:\{\s*([\d,.]+)\s*\}|(\d))")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|(?<=\d[.!?])\s")
+# What may explain a number by an equation: "42 (x = 6)", "42 dollars, as 1 ticket = 6 dollars", "42 for x = 6".
+_REMARK = re.compile(
+    r"\s*[(\[]|[,;:]\s|\s[—-]+\s+(?=[A-Za-z])|\s(?:as|since|because|where|when|if|so|which|given|assuming|using|while|but"
+    r"|hence|thus|then|therefore|meaning|that)\b|\s(?:for|with|at|by|in|from|on|and|or)\s+(?:the\s+)?[A-Za-z\\]\w*\s*="
+)
+_MOST_REMARKS = 20
+_CALCULATION = re.compile(r"[\d)]\s*(?:[-+*×·]|\\times|\\cdot)\s*(?!1e[-+\d])[\d$(.]")
+_BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{((?:[^{}]|\{[^{}]*\})*)\}(?!\s*[-+*/=])")
 _UNBOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
 # Between the number and the fraction of a mixed number.
 _MIXED = re.compile(r"(?<=\d)(?=\\[dt]?frac)")
 # An ordinary blank between digits may as well divide two numbers.
-_SEPARATING_BLANK = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")
+_GROUPED = re.compile(r"(?<=\d)(?:[\u00a0\u2007\u2009\u202f'’_~]|\\[ ,;:!])(?=\d{3}(?!\d))")
+# A long dash before a blank is punctuation.
+_MINUS = re.compile(r"\{\s*[-\u2010-\u2015\u2212]\s*\}|[\u2010-\u2013\u2212\ufe63\uff0d]|[\u2014\u2015\ufe58](?=\S)")
+_CURRENCY = re.compile(r"\\?[¢-¥฿\u20a0-\u20cf\ufe69\uff04\uffe0\uffe1\uffe5\uffe6]")
+_POWER = re.compile(r"(?<![\d.,])10(?:\s*\^\s*|\*\*)(?:\{\s*([+-]?\d{1,3})\s*\}|([+-]?\d{1,3}))")
+_RAISED = re.compile(r"(?<=10)[⁺⁻⁰¹²³⁴-⁹]+")
+_LOWERED = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
 
 
 class GsmHard(Benchmark):
     """Graded by an absolute tolerance of 0.001 on the number."""
 
-    rule_version = "6"
+    rule_version = "7"
     role_domain = "Math"
     output_rules = (
         "Finish with a last line of the form: The answer is <number>. Write the number in plain digits, with a minus "
@@ -61,10 +84,12 @@ class GsmHard(Benchmark):
     def read(self, item: Item, text: str, stated_only: bool) -> str | None:
         """Return the number on the last answer line that has one, else in the last such box, else the text's last."""
         readable = _plain(text)
-        stated = [*reversed(after_answer_is(_UNBOXED.sub("", readable), stated_only)), *boxes_from_last(readable)]
-        number = next(filter(None, map(_first_number, stated)), None)
+        unboxed = _UNBOXED.sub("", _BOXED.sub(lambda match: f"{match[1].strip()}; ", readable))
+        stated = [*reversed(after_answer_is(unboxed, stated_only)), *boxes_from_last(readable)]
+        number = next(filter(None, map(_stated_number, stated)), None)
         if number is None and not stated_only:
-            *_, number = [None, *_NUMBER.finditer(_UNBOXED.sub("", without_programs(readable)))]
+            for number in _NUMBER.finditer(_UNBOXED.sub("", without_programs(readable))):  # noqa: B007
+                pass
         return _decimal(number) if number else None
 
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
@@ -85,23 +110,41 @@ class GsmHard(Benchmark):
 BENCHMARK = GsmHard
 
 
-def _first_number(statement: str) -> re.Match[str] | None:
-    """Return the first number of a statement's first sentence with one; a calculation may precede it: "12 + 3 = 15"."""
-    parts = (part for sentence in _SENTENCE_END.split(statement) for part in reversed(sentence.split("=")))
-    return next(filter(None, map(_NUMBER.search, parts)), None)
+def _stated_number(statement: str) -> re.Match[str] | None:
+    """Return the number of a statement's first sentence with one, without remarks: of a calculation its result."""
+    for sentence in _SENTENCE_END.split(statement):
+        parts = _without_remark(sentence).split("=")
+        results = [part for part in parts if not _CALCULATION.search(part)]
+        for part in reversed(results or parts):
+            if number := _NUMBER.search(part):
+                return number
+    return None
+
+
+def _without_remark(sentence: str) -> str:
+    """Return a sentence up to an equation that explains its number, not one that is what states it."""
+    for remark in itertools.islice(_REMARK.finditer(sentence), _MOST_REMARKS):
+        value, explanation = sentence[: remark.start()], sentence[remark.start() :]
+        is_bracket = remark.group().endswith(("(", "["))
+        equation = re.split(r"[)\]]", explanation, maxsplit=1)[0] if is_bracket else explanation
+        is_whole = _NUMBER.search(value) and not _CALCULATION.search(value.rpartition("=")[2])
+        if is_whole and "=" in equation:
+            return value
+    return sentence
 
 
 def _plain(text: str) -> str:
-    r"""Undo typography: minus sign and separating blanks of Unicode, LaTeX's fractions and separators, bold marks."""
-    text = text.replace("−", "-").replace("{,}", ",")
-    text = _SEPARATING_BLANK.sub("", text)
+    r"""Undo typography: signs, currencies, separators and powers of Unicode and LaTeX, fractions, fonts, bold marks."""
+    text = _CURRENCY.sub("$", _MINUS.sub("-", re.sub(rf"{FONT}\{{([^{{}}]*)\}}", r"\1", text))).replace("{,}", ",")
+    text = _RAISED.sub(lambda match: f"^{match.group().translate(_LOWERED)}", _GROUPED.sub("", text))
     text = _FRACTION.sub(lambda match: f"{match[1] or match[2]}/{match[3] or match[4]}", _MIXED.sub(" ", text))
-    return re.sub(r"\\[,!$]|\*\*(?!\d)|(?<!\d)\*\*", "", text)
+    text = re.sub(r"\\[,!$;:]|\*\*(?!\d)|(?<!\d)\*\*", "", text)
+    return _POWER.sub(lambda match: f"1e{match[1] or match[2]}", text)
 
 
 def _decimal(number: re.Match[str]) -> str:
     """Return a match of ``_NUMBER`` as a decimal number that ``float`` reads."""
-    sign = "-" if "-" in f"{number['sign']}{number['late_sign']}" else ""
+    sign = "-" if (number["sign"] or "+").strip() != "+" else ""
     exponent = number["exponent"] or number["power"]
     digits = number["digits"].replace(",", "").rstrip(".")
     whole, over = (digits, number["numerator"]) if number["numerator"] else ("0", digits)

@@ -19,8 +19,12 @@ from harness.benchmarks.extraction import FONT, after_answer_is, last_box
 from harness.benchmarks.items import Item, Split, Status, Verdict, share_split, tenth_of_each
 
 _WORDS = rf"(?:{FONT}\{{\s*)?(?!and\b|or\b)[A-Za-z]{{2}}[A-Za-z\s,.'-]*\}}?"
-# "(C) Plane", "\text{(C) Plane}", "\text{(C)} Plane".
-_OPTION = re.compile(rf"({FONT}\{{)?(\([A-Z]\))\}}?(?:[\s~:.]|\\[ ,;])+{_WORDS}")
+# "(C) Plane", "\text{(C) Plane}", "\text{(C)} Plane", "\textbf{(B)}\ 3(1 + r/10)^x = 7"; "(A) and (B)" is no option.
+_OPTION = re.compile(
+    rf"({FONT}\{{)?(\([A-Z]\))\}}?(?:[\s~:.]|\\[ ,;:]|\\q?quad\b)+"
+    r"(?!and\b|or\b|[-+*/=<>,&^|]|\\(?:cup|cap|cdot|times|in)\b).+",
+    re.DOTALL,
+)
 _SET_OPTION = re.compile(rf"{FONT}\{{\s*(\([A-Z]\))\s*\}}")
 # "12^{th} grade", "12^{\text{th}} \text{ grade}", "12th grade", "12^{\mathrm{th}}".
 _ORDINAL = re.compile(rf"(\d+)\^?\{{?(?:{FONT}\{{)?(?:st|nd|rd|th)\}}{{0,2}}(?:(?:[\s~]|\\ )*(?<=[\s~}}]){_WORDS})?")
@@ -34,11 +38,17 @@ _UNKNOWN = re.compile(r"(?<![A-Za-z\\])[A-Za-z]")
 # "8 grams of tea"; "5 and x" counts nothing, and pi is no word.
 _COUNTED = re.compile(rf"(-?\d+(?:,\d{{3}})*(?:\.\d+)?%?)\s+(?!pi\b){_WORDS}")
 
+# "I hope this answer is helpful" states nothing, and words state something only where no formula does.
+_PRAISE = re.compile(
+    r"(?:\w+ly\s+)?(?:not\s+)?(?:(?:in)?correct|right|wrong|(?:un)?clear|helpful|useful|satisfactory)\b", re.I
+)
+_HAS_VALUE = re.compile(r"[\d\\$]|^\W*[A-Za-z]\W*$")
+
 
 class Math(Benchmark):
     """Graded by the string rules of its publication; Math-Verify's verdict is a second column."""
 
-    rule_version = "6"
+    rule_version = "7"
     role_domain = "Math"
     output_rules = (
         'Finish with a last line that begins with "The answer is" and has the final value inside \\boxed{}: the value '
@@ -75,7 +85,8 @@ class Math(Benchmark):
         """Return the last balanced box, else the text behind the last "answer is", without words that explain it."""
         answer = last_box(text)
         if answer is None:
-            lines = [line for line in after_answer_is(text, stated_only) if line]
+            lines = [line for line in after_answer_is(text, stated_only) if line and not _PRAISE.match(line)]
+            lines = [line for line in lines if _HAS_VALUE.search(line)] or lines
             answer = _result(_first_formula(lines[-1]), item.question) if lines else ""
         return _without_explanation(answer) or None
 

@@ -17,35 +17,51 @@ _DEEPEST_WRAPPING = 3
 
 # A bare A or I with a word behind it is the article or the pronoun.
 _BARE = r"(?:[B-HJ](?![\w'])|[AI](?![\w'])(?!\s+[a-z]))"
-# Two options are no choice: "A and C", "(B), (D)", a list of them from A on.
-_ALONE = rf"(?!\)?\s*(?:,|/|&|\band\b|\bor\b)\s*(?:\([A-J](?![\w'])|{_BARE}))(?!(?<=A)[^\n]*\n\s*\(?B[.):])"
+# Two options are no choice: "A and C", "(B), (D)".
+_ALONE = rf"(?!\)?\s*(?:,|/|&|\band\b|\bor\b)\s*(?:\([A-J](?![\w'])|{_BARE}))"
 _NOUN = r"(?i:(?:option|choice|letter)\s+)?"
-_BOXED_LETTER = re.compile(rf"{_NOUN}\(?([A-J]){_ALONE}\)?(?:[.:)]?\s.*|[.:)].*)?", re.DOTALL)
+_BOXED_LETTER = re.compile(rf"{_NOUN}\(?([A-J]){_ALONE}\)?(?:[.:)]?\s.*|[.:)].*)?|\(?([a-j])[.)]*", re.DOTALL)
 _WRAPPED = re.compile(FONT + r"\{([^{}]*)\}")
-# Answer lines on consecutive lines are a list, and the later ones no correction.
+_LEAD = (
+    r"(?i:\b(?:the\s+)?(?:(?:final|correct)\s+)?(?:answer|correct\s+(?:option|choice))(?:\s+is\b|\s*:)|<answer>"
+    r"|^[ \t>#]*(?:the\s+)?(?:(?:final|correct)\s+)?(?:answer|choice|option)[ \t#]*\n)[\s:]*"
+)
+_RIGHT = r"is\s+(?:\w+ly\s+)?(?:the\s+)?(?:most\s+|only\s+|single\s+)?(?:correct|right|best|accurate|appropriate)"
+# The letter behind "the answer is" and the like, or in front of "is the correct answer". Answer lines on consecutive
+# lines are a list, and the later ones no correction.
 _ANSWER_LETTER = re.compile(
-    rf"(?i:\b(?:answer|correct\s+(?:option|choice))(?:\s+is\b|\s*:))[\s:]*{_NOUN}"
-    rf"(?:\(\s*([A-J])(?![\w'])|({_BARE})){_ALONE}"
-    r"(?:[.)]{0,2}[ \t]*\n\s*(?i:the\s+(?:final\s+)?answer\s+is[\s:]*)\(?[A-J](?![\w']))*"
+    rf"{_LEAD}{_NOUN}(?:\(\s*([A-J])(?![\w'])|({_BARE})){_ALONE}"
+    rf"(?:[.)]{{0,2}}[ \t]*\n\s*{_LEAD}{_NOUN}\(?[A-J](?![\w']))*"
+    rf"|(?<!nor\s)(?<!or\s)(?<!and\s)(?<![Ii]f\s)(?<!why\s)(?<![\w(])\(?([A-J])\)?\s+{_RIGHT}\s+(?i:answer|choice|option|one)\b",
+    re.MULTILINE,
 )
 # "C", "(C) seven", "Option C: seven"; and the end of "The most likely one is C." or "Hence option C is correct."
 # What stands before II is a number.
 _CHOICE = re.compile(rf"{_NOUN}\(?([A-J]|II)(?![\w'])(?:[.:)]+\s*(.*))?")
 _CONCLUSION = re.compile(
     rf"\b(?:is|be|choose|pick|select)\s*:?\s+{_NOUN}(?:\(([A-J])\){_ALONE}|([A-J])[.!]?$)"
-    r"|\b(?i:option|choice)\s+\(?([A-J])\)?\s+is\s+(?:the\s+)?(?:most\s+)?(?:correct|right|best)\b"
+    rf"|(?<!nor\s)(?<!or\s)(?<!and\s)(?<![Ii]f\s)(?<![\w(])\(?([A-J])\)?\s+{_RIGHT}\b"
 )
+# "(B) is wrong because", "B. no" and their like reject an option.
+_REJECTED = re.compile(r"[\W_]*(?:is|are|was|were|not?|n[o']t|wrong|incorrect|false)\b", re.IGNORECASE)
+# Small letters name an option in brackets, or alone at the end of their line.
+_SMALL = re.compile(
+    r"(?<![\w)])\([a-j]\)"
+    r"|(?:(?<=is\s)|(?<=answer:\s)|(?<=option\s)|(?<=choice\s)|(?<=letter\s)|^)[a-j](?=[.)]?[ \t]*$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_OPTION_BELOW = re.compile(r"[^\n]{0,400}\n(\s*)\(?B[.):]+[ \t]*([^\n]*)")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _LISTED = re.compile(r"(?<!\w)\(?[A-J][.)]\s")
 # Words of a line that gives an option in other words than the question: "E. coli is found in ..." is a sentence.
 _MOST_WORDS = 3
-_MARKUP = re.compile(r"[*_$`\"“”]|\\(?:boxed|fbox)\s*\{|\\(?:q?quad|mathbf|mathrm|bf|rm)\b|\\(?:[,;:! ]|$)")
+_MARKUP = re.compile(r"[*_$`\"“”]|\\(?:boxed|fbox)\s*\{|\\(?:q?quad|mathbf|mathrm|bf|rm)\b|\\(?:[,;:! ()\[\]]|$)")
 
 
 class MmluPro(Benchmark):
     """Graded by the letter; a reply that names none is wrong, and none is drawn for it."""
 
-    rule_version = "5"
+    rule_version = "6"
     role_domain = "Commonsense"
     output_rules = (
         "Finish with a last line of the form: The answer is \\boxed{X}, where X is the letter of the one option that "
@@ -88,12 +104,16 @@ class MmluPro(Benchmark):
         for _ in range(_DEEPEST_WRAPPING):
             text = _WRAPPED.sub(r"\1", text)
         for content in boxes_from_last(text):
-            letter = _BOXED_LETTER.fullmatch(_MARKUP.sub("", content).strip())
-            if letter:
-                return letter[1]
+            plain = _MARKUP.sub("", content).strip()
+            letter = _BOXED_LETTER.fullmatch(plain)
+            if letter and not _heads_list(item, plain, letter):
+                return (letter[1] or letter[2]).upper()
         plain = _MARKUP.sub("", text)
-        letters = _ANSWER_LETTER.findall(plain)
-        return "".join(letters[-1]) if letters else _bare_choice(item, plain, stated_only)
+        plain = plain if "(ii)" in plain else _SMALL.sub(lambda match: match.group().upper(), plain)
+        for answer in reversed(list(_ANSWER_LETTER.finditer(plain))):
+            if not _heads_list(item, plain, answer):
+                return answer[answer.lastindex or 0]
+        return _bare_choice(item, plain, stated_only)
 
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
         """Return the other letters, in an order that depends on the question."""
@@ -102,6 +122,17 @@ class MmluPro(Benchmark):
 
 
 BENCHMARK = MmluPro
+
+
+def _heads_list(item: Item, text: str, letter: re.Match[str]) -> bool:
+    """Return whether a letter A begins a list of options, with option B below; "(B) is wrong" is none."""
+    place = letter.lastindex or 0
+    below = _OPTION_BELOW.match(text, letter.end(place)) if letter[place] == "A" else None
+    if below is None:
+        return False
+    if len(item.options) > 1:
+        return letters_and_digits(below[2]) == letters_and_digits(item.options[1])
+    return below[1].count("\n") == 0 and not _REJECTED.match(below[2])
 
 
 def _bare_choice(item: Item, text: str, stated_only: bool) -> str | None:
@@ -131,7 +162,7 @@ def _letter_of_line(item: Item, line: str) -> str | None:
     option = options.get(letter, "")
     if not words or words == option:
         return letter
-    if _LISTED.search(match[2]) or {words, letters_and_digits(line)} & {*options.values()}:
+    if _REJECTED.match(match[2]) or _LISTED.search(match[2]) or {words, letters_and_digits(line)} & {*options.values()}:
         return None
     is_prefix = option and (words.startswith(option) or option.startswith(words))
     return letter if is_prefix or len(match[2].split()) <= _MOST_WORDS else None
