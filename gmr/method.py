@@ -72,7 +72,7 @@ class GMR(PolicyGradient[Router, Snapshot, Trace]):
         self, learning: Learning[Router], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
     ) -> dict[str, float]:
         """Take one step of the optimiser and return its log; warn once if the choice of backbones collapses."""
-        measures = learn(learning, answered, traces, self.config, (self._setting.seed, step.update))
+        measures = learn(learning, answered, traces, self.config, self._setting.seed, step.update)
         entropy = measures.get("entropy_backbone", math.inf)
         if not self._warned and entropy < COLLAPSED_ENTROPY:
             self._warned = True

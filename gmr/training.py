@@ -76,18 +76,20 @@ def learn(
     answered: Sequence[Answered],
     traces: Sequence[Trace],
     config: Config,
-    noise: tuple[int, int],
+    seed: int,
+    update: int,
 ) -> dict[str, float]:
-    """Take one step of the optimiser, with L_VAE noise of (seed, update), and return the training log.
+    """Take one step of the optimiser and return the training log; the noise of L_VAE is fixed by seed and update.
 
-    Raises RuntimeError if the rollouts were sampled by another policy.
+    Raises:
+        RuntimeError: if the rollouts were sampled by another policy.
     """
     utilities = np.array([utility(rollout, config) for rollout in answered]).reshape(-1, config.group)
     rewards = np.array([float(rollout.verdict.correct) for rollout in answered]).reshape(-1, config.group)
     advantage = advantages(utilities, config.advantage)
     evaluation = evaluate(learning.network, traces)
     check_on_policy(evaluation.log_prob.detach().numpy(), [trace.log_prob for trace in traces])
-    vae = learning.network.vae_loss(*vae_noise(learning.network, *noise))
+    vae = learning.network.vae_loss(*vae_noise(learning.network, seed, update))
     total = loss(evaluation, advantage.ravel(), vae, config)
     learning.step(total)
     log = training_log(utilities, rewards, advantage, traces, evaluation)

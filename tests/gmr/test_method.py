@@ -32,7 +32,7 @@ async def test_an_epoch_of_humaneval_is_a_tenth_of_the_published_budget(
     """32 questions x 6 rollouts x 6 steps in 2 updates of 96 trajectories; 10 epochs are 11,520 steps (D-GMR-10)."""
     updates = []
 
-    def no_learning(learning: Any, answered: Any, traces: Any, config: Config, noise: tuple[int, int]) -> Any:
+    def no_learning(learning: Any, answered: Any, traces: Any, config: Config, *noise: int) -> Any:
         updates.append((len(traces), sum(len(trace.steps) for trace in traces), noise))
         return {}
 

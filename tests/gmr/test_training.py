@@ -99,7 +99,7 @@ async def test_the_noise_of_the_autoencoders_follows_seed_and_update_and_the_log
     answered, traces = await graded_rollouts(walks)
     for noise in ((0, 1), (1, 1), (0, 2)):
         learning = Learning(new_router(settings, *PROFILES), settings.lr)
-        log = learn(learning, answered, traces, settings, noise)
+        log = learn(learning, answered, traces, settings, *noise)
         losses.add(log["vae_loss"])
     assert len(losses) == 3
     utilities = [rollout.verdict.correct - settings.lambda_c * rollout.trajectory.cost_steps for rollout in answered]
