@@ -26,17 +26,16 @@ def by_server(backbone: Mapping[str, Any]) -> str:
     return f" by {server}" if server else ""
 
 
-def table_run_id(cells: Iterable[FinishedCell]) -> str:
+def table_run_id(run_ids: Iterable[str]) -> str:
     """Return a hash over the run ids of some cells, in any order."""
-    lines = "\n".join(sorted(cell.run.run_id for cell in cells))
-    return hashlib.sha256(lines.encode()).hexdigest()
+    return hashlib.sha256("\n".join(sorted(run_ids)).encode()).hexdigest()
 
 
 def provenance(cells: Sequence[FinishedCell]) -> dict[str, str]:
     """Return name and value of each setting that tells one run from another, short enough for a line."""
     runs = [cell.run for cell in cells]
     return {
-        "run": short(table_run_id(cells)),
+        "run": short(table_run_id(run.run_id for run in runs)),
         "preset": _listed(run.preset for run in runs),
         "cells": str(len(runs)),
         "seeds": ", ".join(map(str, sorted({run.seed for run in runs}))),

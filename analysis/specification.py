@@ -5,7 +5,7 @@ A conclusion is declared and judged as a claim is (:mod:`analysis.claims`); a re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from pydantic import NonNegativeFloat
 
 from analysis.claims.declaration import Claim, Region, claim
 from analysis.claims.judge import FAILS, HOLDS, UNDECIDED, judge
-from analysis.claims.measured import Cells, Run, by_row
+from analysis.claims.measured import Run, by_row
 from analysis.claims.numbers import (
     GMR,
     GSM_AND_HUMANEVAL,
@@ -139,9 +139,9 @@ class Reading(Declaration):
     costs: Literal["cost", "cost_total"] = "cost"  # of the calls that are compared (D-REPORT-2), or of all
     cost_weight: NonNegativeFloat = 0  # λ_c of the utility R - λ_c · cost of steps that takes the place of verdicts
 
-    def apply(self, cells: Mapping[Key, Cells]) -> dict[Key, Cells]:
+    def apply(self, cells: Mapping[Key, Sequence[FinishedCell]]) -> dict[Key, Sequence[FinishedCell]]:
         """Return the cells of each row under the reading; a row whose other is not finished is left out."""
-        read = {}
+        read: dict[Key, Sequence[FinishedCell]] = {}
         for key in cells:
             method, backbone, benchmark = key
             is_replaced = method in self.rows and benchmark in (self.benchmarks or (benchmark,))
@@ -199,7 +199,8 @@ def read_curve(source: Source) -> Curve:
     for name, reading in readings.items():
         cells = reading.apply(results.cells_by_row)
         # A row that lacks a seed on one benchmark has no value there.
-        run = Run(cells, seeds=by_row((row[:2], cell.run.seed) for row, group in cells.items() for cell in group))
+        seeds = by_row((row[:2], cell.run.seed) for row, group in cells.items() for cell in group)
+        run = Run.of(CONCLUSIONS.values(), cells, seeds=seeds)
         for key in reading.of:
             if key not in CONCLUSIONS:
                 raise unknown("conclusion", key, CONCLUSIONS, f"config/artefacts.yaml; named by the reading {name}")

@@ -11,11 +11,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from analysis.claims.declaration import ROUNDING, Claim, Region
-from analysis.claims.joint import End, Joint, interval, spreads
-from analysis.claims.measured import Measured, Measurements, Run
-from analysis.claims.numbers import PAPER, AbsentError, Printed, Value, compute, resolve
-from analysis.finished_cells import FinishedCell, short
-from analysis.provenance import by_server, table_run_id
+from analysis.claims.joint import End, interval, spreads
+from analysis.claims.measured import Group, Measured, Measurements, Run
+from analysis.claims.numbers import PAPER, AbsentError, Ordered, Printed, Value, compute, resolve
+from analysis.provenance import table_run_id
 from analysis.statistics import TAIL, Spread
 
 #: Whether the paper's own numbers support a statement.
@@ -45,7 +44,7 @@ COLUMNS = (
 #: One part of a claim, judged: those of the columns in which there is something to say.
 Part: TypeAlias = dict[str, Any]
 #: What a part of a claim requires, and the spread of its value.
-Evidence: TypeAlias = tuple[Region, Joint | Spread]
+Evidence: TypeAlias = tuple[Region, Ordered | Spread]
 # Sums of decimal fractions differ from what is printed by less than this, however they are added up.
 _FUZZ = 1e-9
 
@@ -88,23 +87,7 @@ def _rank(parts: Sequence[Part], tests: int) -> int:
 
 def _judge(claim: Claim, run: Run, known: Measurements, tail: float) -> list[Part]:
     """Return the judged parts of a claim, each with the verdict of the whole claim."""
-    names = ("section", "place", "says", "implied", "primary", "unit", "note")
-    words = {name: getattr(claim, name) for name in names}
-    parts: list[Part] = []
-    combinations = list(claim.parts())
-    for arguments in combinations:
-        region = of_part(claim.holds, arguments)
-        part = {"claim": claim.key, "part": _label(arguments), **words}
-        part |= _in_paper(claim, arguments, region)
-        printed = part.get("stated", part.get("published"))
-        if region is None:
-            part |= {"outcome": NO_RESULT}
-        elif not run.cells:
-            part |= {"holds": str(region), "outcome": NOT_RUN, "missing": ("any cell",)}
-        else:
-            in_run = _in_run(claim, arguments, region, known, printed, tail, len(combinations))
-            part |= {"holds": str(region), **in_run}
-        parts.append(part)
+    parts = [_judge_part(claim, arguments, run, known, tail) for arguments in claim.parts()]
     in_paper = {part["paper_verdict"] for part in parts}
     outcomes = {part.get("jointly", part["outcome"]) for part in parts}
     outcome = next(outcome for outcome in VERDICTS if outcome in outcomes)
@@ -116,6 +99,62 @@ def _judge(claim: Claim, run: Run, known: Measurements, tail: float) -> list[Par
         "claim_outcome": outcome,
     }
     return [part | whole for part in parts]
+
+
+def _judge_part(claim: Claim, arguments: tuple[Any, ...], run: Run, known: Measurements, tail: float) -> Part:
+    """Return what the paper's numbers and a run say of a part of a claim, and the cells behind it."""
+    region = of_part(claim.holds, arguments)
+    names = ("section", "place", "says", "implied", "primary", "unit", "note")
+    part = {"claim": claim.key, "part": _label(arguments), **{name: getattr(claim, name) for name in names}}
+    part |= _in_paper(claim, arguments, region)
+    if region is None:
+        return part | {"outcome": NO_RESULT}
+    part["holds"] = str(region)
+    if run.cells.empty:
+        return part | {"outcome": NOT_RUN, "missing": ("any cell",)}
+    n = Measured(known)
+    value = _number(claim.quantity(n, *arguments))
+    if n.missing:
+        return part | {"outcome": NOT_RUN, "missing": n.missing}
+    part |= _identity(run, n.groups)
+    if n.unknown:
+        return part | {"outcome": UNDECIDED, "reason": f"nothing was drawn for {'; '.join(n.unknown)}"}
+    part["measured"] = value
+    if "cost" in n.measures:
+        part["measured_all_calls"] = _number(claim.quantity(Measured(known, all_calls=True), *arguments))
+    # Nothing that is sampled could be required to have a single value.
+    if region.low == region.high:
+        return part | {"outcome": BY_CONSTRUCTION if value in region else FAILS}
+    if not n.of_items:
+        return part | {"outcome": UNDECIDED, "reason": "no interval: from a log or a timing job, not from questions"}
+    sampled = claim.quantity(Measured(known, n.jackknife), *arguments)
+    spread = partial(n.jackknife.spread, are_points=True, is_share=claim.is_share)
+    part |= _decide_part(claim, arguments, region, spreads(sampled, spread), tail)
+    printed = part.get("stated", part.get("published"))
+    if "low" in part and printed is not None and not run.simulated and not part["calibrated"]:
+        low, high = interval(spreads(sampled, partial(spread, published=n.published_sizes)))
+        part["agrees_with_published"] = low.at <= printed <= high.at
+    return part
+
+
+def _decide_part(
+    claim: Claim, arguments: tuple[Any, ...], region: Region, evidence: Ordered | Spread, tail: float
+) -> Part:
+    """Return the interval that decides a part, its outcome, and in words what else a reader must know of it."""
+    low, high = interval(evidence, tail)
+    if math.isinf(low.at) and math.isinf(high.at):
+        return {"outcome": UNDECIDED, "reason": "no interval: no question moves the value"}
+    several = len(list(claim.parts()))
+    outcome, jointly = decide(region, low, high), decide(region, *interval(evidence, tail / several))
+    part: Part = {"low": low.at, "high": high.at, "confidence": round(100 * (1 - 2 * tail), 2), "outcome": outcome}
+    part["evidence"] = region, evidence
+    words = _deciding(region, outcome, low, high)
+    if outcome == FAILS != jointly:
+        part["jointly"] = UNDECIDED
+        words.append(f"not after correction for {several} parts")
+    if words:
+        part["reason"] = "; ".join(words) if several == 1 else f"{_label(arguments)}: {'; '.join(words)}"
+    return part
 
 
 def _label(arguments: tuple[Any, ...]) -> str:
@@ -148,53 +187,6 @@ def _in_paper(claim: Claim, arguments: Sequence[Any], region: Region | None) -> 
     return part | {"published": value, "published_low": low, "published_high": high, "paper_verdict": verdict}
 
 
-def _in_run(
-    claim: Claim,
-    arguments: tuple[Any, ...],
-    region: Region,
-    known: Measurements,
-    printed: float | None,
-    tail: float,
-    parts: int,
-) -> Part:
-    """Return what a run says of a part: value, the interval that decides it, outcome, and the cells behind it."""
-    n = Measured(known)
-    value = _number(claim.quantity(n, *arguments))
-    if n.missing:
-        return {"outcome": NOT_RUN, "missing": n.missing}
-    part = identity([cell for cells in n.used for cell in cells])
-    if n.unknown:
-        return part | {"outcome": UNDECIDED, "reason": f"nothing was drawn for {'; '.join(n.unknown)}"}
-    part |= {"measured": value}
-    if "cost" in n.measures:
-        part["measured_all_calls"] = _number(claim.quantity(Measured(known, all_calls=True), *arguments))
-    # Nothing that is sampled could be required to have a single value.
-    if region.low == region.high:
-        return part | {"outcome": BY_CONSTRUCTION if value in region else FAILS}
-    if not n.of_items:
-        return part | {"outcome": UNDECIDED, "reason": "no interval: from a log or a timing job, not from questions"}
-    jackknife = n.jackknife
-    sampled = claim.quantity(Measured(known, jackknife), *arguments)
-    spread = partial(jackknife.spread, are_points=True, is_share=claim.is_share)
-    joint = spreads(sampled, spread)
-    low, high = interval(joint, tail)
-    if math.isinf(low.at) and math.isinf(high.at):
-        return part | {"outcome": UNDECIDED, "reason": "no interval: no question moves the value"}
-    outcome, jointly = decide(region, low, high), decide(region, *interval(joint, tail / parts))
-    part |= {"low": low.at, "high": high.at, "confidence": round(100 * (1 - 2 * tail), 2), "outcome": outcome}
-    part["evidence"] = region, joint
-    words = _deciding(region, outcome, low, high)
-    if outcome == FAILS != jointly:
-        part["jointly"] = UNDECIDED
-        words.append(f"not after correction for {parts} parts")
-    if words:
-        part["reason"] = "; ".join(words) if parts == 1 else f"{_label(arguments)}: {'; '.join(words)}"
-    if printed is not None and not part["calibrated"] and not part["simulated"]:
-        ends = interval(spreads(sampled, partial(spread, published=n.published_sizes)))
-        part["agrees_with_published"] = ends[0].at <= printed <= ends[1].at
-    return part
-
-
 def _deciding(region: Region, outcome: str, low: End, high: End) -> list[str]:
     """Return which row decides, in words, where the best of several is asked for."""
     against, nearest = (high, low) if math.isinf(region.high) else (low, high)
@@ -207,22 +199,22 @@ def _number(value: Value) -> float:
     return float(np.ravel(resolve(value))[0])
 
 
-def identity(cells: Sequence[FinishedCell]) -> Part:
+def _identity(run: Run, groups: Sequence[Group]) -> Part:
     """Return the columns that identify the cells behind a statement; none if there is no cell."""
-    runs = [cell.run for cell in cells]
-    if not runs:
+    places = [(*group[:3], seed) for group in groups for seed in group.seeds]
+    if not places:
         return {}
-    backbones = [(key, backbone) for run in runs for key, backbone in run.backbones.items()]
+    cells = run.cells.loc[places]
+    ids = list(cells["run_id"])
+    backbones = {backbone for each in cells["backbones"] for backbone in each.split("; ")}
     return {
-        "calibrated": any(run.calibrated for run in runs),
-        "simulated": any(run.simulated for run in runs),
-        "cells": " ".join(run.cell for run in runs),
-        "run_id": runs[0].run_id if len(runs) == 1 else table_run_id(cells),
-        "seeds": " ".join(map(str, sorted({run.seed for run in runs}))),
-        "config_hash": " ".join(sorted({short(run.config_hash) for run in runs})),
-        "code": " ".join(sorted({short(run.code) for run in runs})),
-        "data_checksum": " ".join(sorted({short(run.data.checksum) for run in runs})),
-        "backbones": "; ".join(sorted({f"{key}={used['model']}{by_server(used)}" for key, used in backbones})),
+        "calibrated": bool(cells["calibrated"].any()),
+        "simulated": bool(cells["simulated"].any()),
+        "cells": " ".join(cells["cell"]),
+        "run_id": ids[0] if len(ids) == 1 else table_run_id(ids),
+        "seeds": " ".join(map(str, sorted({place[-1] for place in places}))),
+        **{name: " ".join(sorted(set(cells[name]))) for name in ("config_hash", "code", "data_checksum")},
+        "backbones": "; ".join(sorted(backbones)),
     }
 
 

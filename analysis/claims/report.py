@@ -23,7 +23,7 @@ from analysis.claims.judge import (
     primary_tail,
 )
 from analysis.claims.measured import Run, Seeds, seeds_of
-from analysis.claims.power import HOPELESS, chances, design_of, measure_variation
+from analysis.claims.power import HOPELESS, chances, design_of
 from analysis.claims.statements import CLAIMS
 from analysis.notes import settings
 from analysis.provenance import provenance
@@ -127,9 +127,10 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
     seeds, run, changed, origin = seeds_of(source.run), Run(), "", {}
     if source.cells:
         results = source.results()
-        run = Run(results.of_paper, read_timings(source.timings, results.cells), *seeds)
+        timings = read_timings(source.timings, results.cells)
+        run = Run.of(claims, results.of_paper, timings, seeds=seeds[0], several=seeds[1])
         changed = settings(results).strip()
-        origin = {**provenance(results.cells), "timings": str(len(run.timings))}
+        origin = {**provenance(results.cells), "timings": str(len(timings))}
     judged = judge(claims, run)
     _add_chances(judged, claims, run, source)
     is_fitted = any(part.get("calibrated") for parts in judged for part in parts)
@@ -152,9 +153,8 @@ def _add_chances(judged: Sequence[Sequence[Part]], claims: Sequence[Claim], run:
     measured = [claim for claim in claims if claim.key in by_key]
     if not measured:
         return
-    questions = {benchmark: len(cells[0].items) for (_, _, benchmark), cells in run.cells.items()}
-    design, variation = design_of(source.run, source.run.seeds, questions), measure_variation(run.main_rows)
-    for key, chance in chances(measured, design, variation, primary_tail=primary_tail(claims)).items():
+    design = design_of(source.run, source.run.seeds, run.sizes)
+    for key, chance in chances(measured, design, primary_tail=primary_tail(claims)).items():
         for part in by_key[key]:
             part["chance"] = chance.reproduced
 

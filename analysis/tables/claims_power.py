@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 
-from analysis import notes
 from analysis.claims import power
 from analysis.claims.declaration import Claim
 from analysis.claims.judge import CONSISTENT, judge, primary_tail
 from analysis.claims.measured import Run
-from analysis.claims.power import Design, Variation
+from analysis.claims.power import Design
 from analysis.claims.statements import CLAIMS
 from analysis.columns import labels
 from analysis.source import Source
@@ -24,11 +22,9 @@ _PERCENT = "{:.0f}"
 
 
 def build(source: Source, claims: Sequence[Claim] = CLAIMS, samples: int = power.SAMPLES) -> Table:
-    """Return a row a claim; correlations are those of finished cells of the main table, or stated if there is none."""
-    run = Run(source.results().of_paper) if source.cells else Run()
-    variation = power.measure_variation(run.main_rows)
+    """Return a row a claim."""
     designs = {count: power.design_of(source.run, range(count)) for count in power.SEEDS}
-    frame = chances_by_seeds(claims, designs, variation, samples)
+    frame = chances_by_seeds(claims, designs, samples)
     known = frame[frame["unknown"] == ""]
     groups = {
         (_seeds(count), ""): {
@@ -38,24 +34,19 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS, samples: int = power
         for count in power.SEEDS
     }
     last = {("Seeds for 80 %", ""): {"": entries(known["seeds_for_power"], _PERCENT, NOT_RUN)}}
-    caption = "How probable each verdict is, in percent, if every number of the paper is exactly true."
-    origin = {"preset": source.run.name, "cells": "0"}
-    about: dict[str, Any] = {"caption": caption, "simulated": False, "provenance": origin}
-    if source.cells:
-        about = notes.describe_run(source.results(), caption)
     rows = labels(known, "section", "claim", "paper_verdict")
     return Table(
         label="claims-power",
+        caption="How probable each verdict is, in percent, if every number of the paper is exactly true.",
+        simulated=False,
+        provenance={"preset": source.run.name, "cells": "0"},
         shown=lay_out(rows, ("Claim", "In print"), {**groups, **last}),
-        notes=tuple(_legend(frame, designs[1], variation, samples, primary_tail(claims))),
-        frame=frame.assign(**variation._asdict()),
-        **about,
+        notes=tuple(_legend(frame, designs[1], samples, primary_tail(claims))),
+        frame=frame,
     )
 
 
-def chances_by_seeds(
-    claims: Sequence[Claim], designs: Mapping[int, Design], variation: Variation, samples: int
-) -> pd.DataFrame:
+def chances_by_seeds(claims: Sequence[Claim], designs: Mapping[int, Design], samples: int) -> pd.DataFrame:
     """Return the chances of each claim for each number of seeds, and the smallest of these that gives the power."""
     in_print = [parts[0] for parts in judge(claims, Run())]
     frame = pd.DataFrame(
@@ -70,7 +61,7 @@ def chances_by_seeds(
     )
     tail = primary_tail(claims)
     for count, design in designs.items():
-        by_claim = power.chances(claims, design, variation, primary_tail=tail, samples=samples)
+        by_claim = power.chances(claims, design, primary_tail=tail, samples=samples)
         for place, name in enumerate(("reproduced", "contradicted")):
             frame[f"{name}_{count}"] = frame["claim"].map({key: chance[place] for key, chance in by_claim.items()})
     # With one seed an interval leaves out how far trainings differ, so that three may have less power than one.
@@ -84,7 +75,7 @@ def _seeds(count: int) -> str:
     return "1 seed" if count == 1 else f"{count} seeds"
 
 
-def _legend(frame: pd.DataFrame, design: Design, variation: Variation, samples: int, tail: float) -> Iterator[str]:
+def _legend(frame: pd.DataFrame, design: Design, samples: int, tail: float) -> Iterator[str]:
     sizes = ", ".join(f"{key} {size}" for key, size in design.questions.items())
     yield (
         f"Of {samples} samples each, drawn with the paper's numbers as the truth, at its numbers of questions "
@@ -92,10 +83,10 @@ def _legend(frame: pd.DataFrame, design: Design, variation: Variation, samples: 
         f"{100 * (0.25 / samples) ** 0.5:.1f} points."
     )
     yield (
-        f"Latent correlation of two methods on a question {variation.methods:.2f}, of two trainings of one method "
-        f"{variation.trainings:.2f}; log cost of a question ± {variation.cost_deviation:.2f}, correlated by "
-        f"{variation.cost_methods:.2f}: {variation.source}. Trainings differ as the paper's table of seeds says, less "
-        f"what questions explain of it, and by {100 * variation.cost_trainings:.0f} % in cost (stated)."
+        f"Stated, not measured: latent correlation of two methods or trainings on a question {power.CORRELATION}; log "
+        f"cost of a question ± {power.COST_DEVIATION}, correlated by {power.COST_CORRELATION}. Trainings differ as the "
+        "paper's table of seeds says, less what questions explain of it, and by "
+        f"{100 * power.COST_OF_TRAININGS:.0f} % in cost (stated)."
     )
     yield (
         f"A primary endpoint is decided by an interval of {100 * (1 - 2 * tail):.0f} %, every other claim by one of "

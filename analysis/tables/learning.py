@@ -96,7 +96,7 @@ class Study:
             ("Over seeds", ""): dict(zip(summary, entries, strict=False)),
             ("Seed", ""): dict(zip(map(str, self.seeds), entries[len(summary) :], strict=True)),
         }
-        frame = frame.assign(run=table_run_id(self.results.cells))
+        frame = frame.assign(run=table_run_id(cell.run.run_id for cell in self.results.cells))
         return columns.table(self.results, rows=labels, groups=groups, frame=frame, **texts)
 
 

@@ -12,7 +12,7 @@ from scipy.stats import spearmanr, t
 from statsmodels.stats.proportion import proportion_confint
 
 from analysis import statistics, traces
-from analysis.claims.declaration import Region, claim
+from analysis.claims.declaration import Claim, Region, claim
 from analysis.claims.joint import End
 from analysis.claims.judge import BY_CONSTRUCTION, FAILS, HOLDS, NOT_RUN, UNDECIDED, Part, decide, judge
 from analysis.claims.measured import Run, seeds_of
@@ -36,13 +36,14 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(5)
 
 
-def run_of(cells: Sequence[Path], seeds: Any = ONE, timings: Any = None) -> Run:
-    return Run(Results(read_all(cells)).cells_by_row, timings or {}, *seeds)
+def judged(declared: Claim, cells: Sequence[Path], seeds: Any = ONE, timings: Any = None) -> list[Part]:
+    rows = Results(read_all(cells)).cells_by_row
+    return judge([declared], Run.of([declared], rows, timings or {}, seeds=seeds[0], several=seeds[1]))[0]
 
 
 def part(quantity: Quantity, cells: Sequence[Path], seeds: Any = ONE, timings: Any = None, **declared: Any) -> Part:
     """Return the only part of a claim, judged against some cells."""
-    ((found,),) = judge([claim("a", "b", "points", **declared)(quantity)], run_of(cells, seeds, timings))
+    (found,) = judged(claim("a", "b", "points", **declared)(quantity), cells, seeds, timings)
     return found
 
 
@@ -166,10 +167,10 @@ def test_rows_by_place_against_brute_force(write_cell: Any) -> None:
     assert part(lambda n: n.rival(ranked[0], "humaneval", ranked[1]), folders)["measured"] == right[ranked[2]]
     assert part(lambda n: n.at(4, ranked[::-1], "humaneval"), folders)["measured"] == right[ranked[3]]
     strongest = next(row for row in ranked if row not in SINGLE_CALLS)
-    caption = judge([BY_KEY["humaneval_caption_cost"]], run_of(folders))[0][0]["measured"]
+    caption = judged(BY_KEY["humaneval_caption_cost"], folders)[0]["measured"]
     assert caption == pytest.approx(100 * (1 - spent[GMR] / min(spent[strongest], spent[MASROUTER])))
     margins = [max(right[GMR] - right[row], 100 * (spent[row] / spent[GMR] - 1)) for row in others]
-    assert judge([BY_KEY["on_the_frontier"]], run_of(folders))[0][0]["measured"] == pytest.approx(min(margins))
+    assert judged(BY_KEY["on_the_frontier"], folders)[0]["measured"] == pytest.approx(min(margins))
 
 
 def test_gates_and_calls(make: Any) -> None:
@@ -315,7 +316,7 @@ def test_verdicts(write_cell: Any, rng: np.random.Generator, simulated: bool) ->
         def ahead(n: Numbers, name: str) -> Value:
             return n.lead(GMR, MASROUTER, name)
 
-        parts = judge([ahead], run_of(cells))[0]
+        parts = judged(ahead, cells)
         assert parts[-1]["outcome"] == outcome
         told = verdict if verdict == "not run" or not simulated else "simulated"
         assert {(part["verdict"], part["claim_outcome"]) for part in parts} == {(told, outcome)}
@@ -330,7 +331,7 @@ def test_without_any_spread_nothing_is_decided(write_cell: Any) -> None:
         cost = part(asked("cost"), cells)
         assert (cost["outcome"], cost["reason"]) == (UNDECIDED, "no interval: no question moves the value")
         # What is not sampled needs no spread.
-        (roles,) = judge([BY_KEY["role_count"]], run_of(cells))[0]
+        (roles,) = judged(BY_KEY["role_count"], cells)
         assert (roles["verdict"], roles["measured"]) == ("true by construction", len(catalogue()))
 
 
@@ -440,7 +441,7 @@ def test_a_part_is_against_a_claim_after_correction_for_all_parts(write_cell: An
             for name in BENCHMARKS
             for row in ("gmr", "masrouter")
         ]
-        parts = {one["part"]: one for one in judge([ahead], run_of(cells))[0]}
+        parts = {one["part"]: one for one in judged(ahead, cells)}
         assert (parts["MATH"]["outcome"], parts["MATH"]["verdict"]) == (FAILS, verdict)
         assert ("after correction for 5 parts" in parts["MATH"].get("reason", "")) == (wins == 7)
 

@@ -4,8 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,12 +16,19 @@ from statsmodels.stats.multitest import multipletests
 from analysis.claims import power
 from analysis.claims.declaration import Claim, claim
 from analysis.claims.judge import FAILS, HOLDS, UNDECIDED, judge
-from analysis.claims.measured import Run, asked_by
-from analysis.claims.numbers import GMR, MASROUTER, Numbers, Printed, Row, Value
-from analysis.claims.power import Design, Variation, chances, design_of, measure_variation, why_unknown
+from analysis.claims.measured import CELL, Run, Seeds, asked_by
+from analysis.claims.numbers import GMR, MASROUTER, Numbers, Printed, Value
+from analysis.claims.power import (
+    CORRELATION,
+    COST_CORRELATION,
+    COST_DEVIATION,
+    COST_OF_TRAININGS,
+    Design,
+    chances,
+    design_of,
+    why_unknown,
+)
 from analysis.claims.statements import CLAIMS
-from analysis.finished_cells import FinishedCell, RunInfo
-from analysis.frames import Key
 from analysis.source import Source
 from analysis.statistics import TAIL, paired
 from analysis.tables import claims_power
@@ -31,32 +36,37 @@ from harness.runner import config
 
 EMBEDDED = config.preset("embedded")
 BY_KEY = {one.key: one for one in CLAIMS}
+Place = tuple[str, str, str, int]
 PRIMARY = [one for one in CLAIMS if one.primary]
 
 
-def cell_of(row: Row, benchmark: str, seed: int, correct: Sequence[bool], cost: Any = 0.0) -> FinishedCell:
-    """Return a cell in memory."""
-    names = {"method": row[0], "backbone": row[1], "benchmark": benchmark, "run_id": "", "config_hash": "", "code": ""}
-    states = {"calibrated": False, "simulated": False, "backbones": {}, "data": SimpleNamespace(checksum="")}
-    items = pd.DataFrame({"correct": correct, "cost": cost, "cost_total": cost})
-    return FinishedCell(Path(), RunInfo.model_construct(**names, **states, seed=seed), items)
+def run_of(correct: Mapping[Place, Any], cost: Mapping[Place, Any], seeds: Seeds, several: Seeds) -> Run:
+    """Return the frames of a run by right answers and costs of each cell's questions."""
+    states = dict.fromkeys(("cell", "run_id", "config_hash", "code", "data_checksum", "backbones"), "")
+    index = pd.MultiIndex.from_tuples(correct, names=CELL)
+    cells = pd.DataFrame({**states, "calibrated": False, "simulated": False, "seconds": math.nan}, index)
+    columns = {
+        place: {"accuracy": 100.0 * np.array(right), "cost": cost.get(place, 0.0)} for place, right in correct.items()
+    }
+    questions = pd.concat({place: pd.DataFrame(values) for place, values in columns.items()}, names=CELL).droplevel(-1)
+    return Run(cells, questions.assign(cost_total=questions["cost"]), seeds, several)
 
 
 @cache
-def deviation_of_trainings(benchmark: str, right: float, correlation: float) -> float:
+def deviation_of_trainings(benchmark: str, right: float) -> float:
     """Return the deviation of the accuracy between trainings that questions do not explain."""
-    n, covariance = power.published_questions()[benchmark], [[1, correlation], [correlation, 1]]
+    n, covariance = power.published_questions()[benchmark], [[1, CORRELATION], [CORRELATION, 1]]
     both = multivariate_normal.cdf([norm.ppf(right)] * 2, cov=covariance)
     return math.sqrt(max(0.0, power.training_variances()[benchmark] / 1e4 - (right - both) / n))
 
 
-def made_run(claims: Sequence[Claim], design: Design, variation: Variation, random: np.random.Generator) -> Run:
+def made_run(claims: Sequence[Claim], design: Design, random: np.random.Generator) -> Run:
     """Return a run in which the paper is true: a latent normal variable for each question, row and training."""
-    cells: dict[Key, tuple[FinishedCell, ...]] = {}
+    correct, costs = {}, {}
     asked = asked_by(claims)
     common = {key: random.normal(size=(2, n)) for key, n in design.questions.items()}
-    shares = np.array([variation.methods, variation.cost_methods])[:, np.newaxis, np.newaxis]
-    s = variation.cost_deviation
+    shares = np.array([CORRELATION, COST_CORRELATION])[:, np.newaxis, np.newaxis]
+    s = COST_DEVIATION
     for method, backbone, benchmark in dict.fromkeys(entry[:3] for entry in asked):
         row, key = (method, backbone), (method, backbone, benchmark)
         seeds, n = design.seeds[row], design.questions[benchmark]
@@ -66,14 +76,13 @@ def made_run(claims: Sequence[Claim], design: Design, variation: Variation, rand
         alone = random.normal(size=(2, len(seeds), n))
         latent, logs = np.sqrt(shares) * common[benchmark][:, np.newaxis] + np.sqrt(1 - shares) * alone
         varies = row in design.trained
-        moves = varies * deviation_of_trainings(benchmark, right, variation.methods) * random.normal(size=len(seeds))
-        dearer = varies * variation.cost_trainings * random.normal(size=len(seeds))
-        costs = price * np.exp(s * logs + dearer[:, np.newaxis] - (s**2 + varies * variation.cost_trainings**2) / 2)
-        cells[key] = tuple(
-            cell_of(row, benchmark, seed, latent[place] < norm.ppf(right + moves[place]), costs[place])
-            for place, seed in enumerate(seeds)
-        )
-    return Run(cells, {}, design.seeds, design.several)
+        moves = varies * deviation_of_trainings(benchmark, right) * random.normal(size=len(seeds))
+        dearer = varies * COST_OF_TRAININGS * random.normal(size=len(seeds))
+        spread = s * logs + dearer[:, np.newaxis] - (s**2 + varies * COST_OF_TRAININGS**2) / 2
+        for index, seed in enumerate(seeds):
+            correct[*key, seed] = latent[index] < norm.ppf(right + moves[index])
+            costs[*key, seed] = price * np.exp(spread[index])
+    return run_of(correct, costs, design.seeds, design.several)
 
 
 # What takes longest: joint statements.
@@ -87,8 +96,8 @@ def test_chances_are_those_of_runs_judged_one_by_one(key: str, seeds: int) -> No
     """Joint and single statements about accuracy, and one about cost; 200 of ours against as many by hand."""
     random, chosen = np.random.default_rng(seeds), [replace(BY_KEY[key], primary=False)]
     design = design_of(EMBEDDED, range(seeds))
-    chance = chances(chosen, design, Variation(), primary_tail=TAIL)[key]
-    runs = [judge(chosen, made_run(chosen, design, Variation(), random))[0][0]["claim_outcome"] for _ in range(200)]
+    chance = chances(chosen, design, primary_tail=TAIL)[key]
+    runs = [judge(chosen, made_run(chosen, design, random))[0][0]["claim_outcome"] for _ in range(200)]
     for ours, outcome in ((chance.reproduced, HOLDS), (chance.contradicted, FAILS)):
         theirs = runs.count(outcome) / len(runs)
         middle = (ours + theirs) / 2
@@ -96,11 +105,10 @@ def test_chances_are_those_of_runs_judged_one_by_one(key: str, seeds: int) -> No
     assert 0.02 < chance.reproduced + chance.contradicted < 0.98
 
 
-def test_samples_have_the_paper_s_means_and_the_variation_that_is_measured_again() -> None:
-    stated = Variation(methods=0.6, trainings=0.7, cost_deviation=0.5, cost_methods=0.3)
-    design = replace(design_of(EMBEDDED, range(3)), questions={"gsm_hard": 4000, "humaneval": 4000})
+def test_samples_have_the_paper_s_means_and_variances() -> None:
+    design = design_of(EMBEDDED, range(3))._replace(questions={"gsm_hard": 4000, "humaneval": 4000})
     rows = [BY_KEY["gsm_cheaper_than_full_history"], BY_KEY["on_the_frontier"]]
-    drawn = power.draw(rows, design, stated, 20, block=0)
+    drawn = power.draw(rows, design, 20, block=0)
     for (method, backbone, benchmark, measure), measurement in drawn.items():
         truth = Printed().of(measure, (method, backbone), benchmark)
         truth /= power.published_questions()[benchmark] if measure == "cost" else 1
@@ -109,33 +117,10 @@ def test_samples_have_the_paper_s_means_and_the_variation_that_is_measured_again
         assert measurement.without.mean() == pytest.approx(measurement.whole.mean())
     assert drawn
     # At the paper's number of questions, what trainings and questions do together is what it prints.
-    both = power.draw(
-        [BY_KEY["humaneval_more_accurate_than_both"]], design_of(EMBEDDED, range(5)), stated, 100, block=0
-    )
+    both = power.draw([BY_KEY["humaneval_more_accurate_than_both"]], design_of(EMBEDDED, range(5)), 100, block=0)
     for row in (GMR, MASROUTER):
         variance = both[*row, "humaneval", "accuracy"].whole.var(axis=1, ddof=1).mean()
         assert variance == pytest.approx(power.training_variances()["humaneval"], rel=0.25)
-    random = np.random.default_rng(3)
-    run = made_run(rows, design, stated._replace(trainings=0.6), random)
-    again = measure_variation(run.main_rows)
-    assert again.methods == pytest.approx(0.6, abs=0.03)
-    assert (again.cost_deviation, again.cost_methods) == pytest.approx((0.5, 0.3), abs=0.03)
-    assert "rows of this run" in again.source
-    assert measure_variation({}) == Variation()
-
-
-def test_trainings_of_one_row_may_agree_more_than_methods() -> None:
-    random = np.random.default_rng(4)
-    question = random.normal(size=3000)
-    alike = question + 0.3 * random.normal(size=(3, 3000)) < 0.5
-    others = question + 2.0 * random.normal(size=(3, 3000)) < 0.5
-    run: dict[Key, tuple[FinishedCell, ...]] = {
-        ("gmr", "pool", "mbpp"): tuple(cell_of(GMR, "mbpp", seed, right, 1.0) for seed, right in enumerate(alike)),
-        ("masrouter", "pool", "mbpp"): (cell_of(MASROUTER, "mbpp", 0, others[0], 1.0),),
-    }
-    variation = measure_variation(run)
-    assert variation.trainings == pytest.approx(1 / (1 + 0.3**2), abs=0.03)
-    assert variation.methods < variation.trainings
 
 
 def test_of_what_nothing_is_known() -> None:
@@ -154,19 +139,19 @@ def test_of_what_nothing_is_known() -> None:
 def leads(wins: Mapping[str, tuple[int, int]], primary: Sequence[str] = ()) -> tuple[list[Claim], Run]:
     """Return claims that a row is ahead of MASRouter on MBPP, with so many questions won and lost of 200."""
     base = [True] * 100 + [False] * 100
-    cells = {(*MASROUTER, "mbpp"): (cell_of(MASROUTER, "mbpp", 0, base),)}
+    correct: dict[Place, Any] = {(*MASROUTER, "mbpp", 0): base}
     chosen = []
     for name, (won, lost) in wins.items():
         right = [False] * lost + [True] * (100 - lost + won) + [False] * (100 - won)
-        cells[name, "pool", "mbpp"] = (cell_of((name, "pool"), "mbpp", 0, right),)
+        correct[name, "pool", "mbpp", 0] = right
 
         def ahead(n: Numbers, name: str = name) -> Value:
             return n.lead(name, MASROUTER, "mbpp")
 
         declared = claim("a", "b", "points", primary=name in primary)(ahead)
         chosen.append(replace(declared, key=name, quantity=lambda n, name=name: n.lead(name, MASROUTER, "mbpp")))
-    seeds = {key[:2]: (0,) for key in cells}
-    return chosen, Run(cells, {}, seeds, seeds)
+    seeds = {place[:2]: (0,) for place in correct}
+    return chosen, run_of(correct, {}, seeds, seeds)
 
 
 def test_secondary_statements_stand_where_benjamini_and_hochberg_say() -> None:

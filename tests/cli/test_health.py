@@ -14,7 +14,6 @@ import pytest
 import yaml
 from aiohttp import web
 
-from analysis.claims.judge import identity as of_claims
 from analysis.finished_cells import read
 from analysis.frames import measure
 from analysis.provenance import identity, provenance
@@ -323,5 +322,4 @@ async def test_a_server_that_says_no_more_than_a_name_passes_and_its_cell_can_be
     assert f"{backbone} asked without seed, which its server does not take" in finished_cell.run.notes
     assert identity([finished_cell])["backbones"] == f"{backbone}={model}"
     assert dict(provenance([finished_cell]))["backbones"] == f"{backbone} = {model}"
-    assert of_claims([finished_cell])["backbones"] == f"{backbone}={model}"
     assert measure([finished_cell])
