@@ -7,7 +7,6 @@ lists every file with its size and SHA-256. The same run makes the same bytes.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import subprocess
 import zlib
@@ -40,8 +39,6 @@ _CRATE = "https://w3id.org/ro/crate/1.2"
 # Settings that change no result: how fast and how far a run may go, what it keeps, and where its servers are.
 _NO_SETTINGS = {"in_flight", "budget", "epoch_checkpoints", "recorded", "servers"}
 _NO_RESULTS = {"config", "endpoints", "endpoints.hosted.example", "faults", "licences"}
-# One time for all files, so that none is newer than what was made from it.
-_TIME = 946_684_800
 
 # The entities of an RO-Crate by ``@id``; ``./`` describes the whole.
 Crate = dict[str, dict[str, Any]]
@@ -105,8 +102,9 @@ def unpack(path: Path, folder: Path) -> Crate:
             recorded, code = crate["#code"], _code()
             if recorded["identifier"] != code["identifier"]:
                 raise UserError(f"{path} was made by other code: {recorded['version']}; check that out, or replay it")
-            for benchmark in benchmarks_of(part):
-                prepare_questions(part, benchmark)
+            name = read_yaml(part / SETTINGS)["preset"]
+            for manifest in sorted((part / layout.RESULTS / name / "data").glob("*.json")):
+                prepare_questions(part, manifest.stem)
             part.chmod(0o755)
             part.rename(folder)
         finally:
@@ -130,18 +128,11 @@ def extract(path: Path, folder: Path) -> Crate:
             file = folder / name
             if not file.is_file() or not _checksum(file.read_bytes()).items() <= entity.items():
                 raise UserError(f"{path} was altered: {name} is not what its manifest says; fetch it again")
-            os.utime(file, (_TIME, _TIME))
     except (BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path} is damaged or no bundle of this suite ({error}); fetch it again") from error
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
     return crate
-
-
-def benchmarks_of(folder: Path) -> list[str]:
-    """Return the benchmarks of an unpacked bundle."""
-    name = read_yaml(folder / SETTINGS)["preset"]
-    return sorted(path.stem for path in (folder / layout.RESULTS / name / "data").glob("*.json"))
 
 
 def prepare_questions(folder: Path, benchmark: str) -> None:
@@ -160,23 +151,22 @@ def prepare_questions(folder: Path, benchmark: str) -> None:
         prepared = orjson.loads(manifest.read_bytes())
     finally:
         manifest.write_bytes(content)
-        os.utime(manifest, (_TIME, _TIME))
     if others := [name for name in recorded if recorded[name] != prepared.get(name) and name != "source"]:
         items.unlink()
         raise UserError(f"the questions of {benchmark} are not those of the recorded run: {others[0]} differs")
-    os.utime(items, (_TIME, _TIME))
 
 
 def _about(preset: Preset, cells: Mapping[Path, Mapping[str, Any]], *, questions: bool) -> list[dict[str, Any]]:
     """Return the entities of a crate that describe the run, its code and the licences of what others made."""
-    timings = [orjson.loads((cell / "timing.json").read_bytes()) for cell in cells]
-    started = min(timing["started"] for timing in timings)
-    ended = max(timing["started"] + timing["wall_s"] for timing in timings)
+    lines = (line for cell in cells for line in (cell / "attempts.jsonl").read_bytes().splitlines())
+    asked = [(attempt["started"], attempt["latency_s"]) for attempt in map(orjson.loads, lines)]
+    started = min((started for started, _ in asked), default=0)
+    ended = max((started + latency for started, latency in asked), default=0)
     licences, programs = _licences(preset), _further_methods(preset)
     simulated = any(run["simulated"] for run in cells.values())
     description = (
-        f"{'SIMULATED BACKBONES. ' if simulated else ''}{len(cells)} cells of preset {preset.name}"
-        f"{'' if questions else ' without questions'}, by {(code := _code())['version']}"
+        f"{'SIMULATED BACKBONES. ' if simulated else ''}Preset {preset.name}, {len(cells)} finished cells"
+        f"{'' if questions else ', no questions'}, by {(code := _code())['version']}"
         f"{'; programs of its maker: ' if programs else ''}{', '.join(programs)}"
     )
     action = {"startTime": _iso(started), "endTime": _iso(ended), "instrument": {"@id": "#code"}}

@@ -20,7 +20,7 @@ import pandas as pd
 from analysis import registry
 from analysis.provenance import audited
 from cli import reports, signals
-from cli.bundle import SETTINGS, Crate, benchmarks_of, extract, prepare_questions
+from cli.bundle import SETTINGS, Crate, extract, prepare_questions
 from harness.errors import UserError
 from harness.files import read_yaml
 from harness.runner import cell as cells
@@ -46,24 +46,35 @@ class Replay(NamedTuple):
     audit: str  # the stored result of an audit
 
 
-def replay(path: Path, *, methods: Collection[str] | None = None, make_reports: bool = True) -> Replay:
-    """Check a bundle, answer its cells again, of all methods or of some, and make its reports in ``REPLAYED``.
+def replay(
+    path: Path,
+    *,
+    methods: Collection[str] | None = None,
+    benchmarks: Collection[str] | None = None,
+    make_reports: bool = True,
+) -> Replay:
+    """Check a bundle, answer its cells again, all or those of some methods or benchmarks, and make its reports.
+
+    They are written to ``REPLAYED``.
 
     Raises UserError as :func:`cli.bundle.extract`, or if its preset is not one of today's.
     """
     target = Path.cwd() / REPLAYED
     with _unpacked(path) as (crate, preset):
-        differences: dict[Cell, str] = {}
-        other_code: list[Cell] = []
+        recorded = layout.cells(preset.name)
+        audit = audited(preset.name, [layout.cell(preset.name, cell) for cell in recorded])
+        wanted = [cell for cell in recorded if cell.method in (methods or [cell.method])]
+        wanted = [cell for cell in wanted if cell.benchmark in (benchmarks or [cell.benchmark])]
         ungraded: dict[str, str] = {}
-        audit = audited(preset.name, [layout.cell(preset.name, cell) for cell in layout.cells(preset.name)])
-        for benchmark in benchmarks_of(Path()):
+        for benchmark in dict.fromkeys(cell.benchmark for cell in wanted):
             try:
                 prepare_questions(Path(), benchmark)
             except UserError as error:
                 ungraded[benchmark] = str(error)
-        for cell in layout.cells(preset.name):
-            if cell.benchmark not in ungraded and (methods is None or cell.method in methods):
+        differences: dict[Cell, str] = {}
+        other_code: list[Cell] = []
+        for cell in wanted:
+            if cell.benchmark not in ungraded:
                 try:
                     differences[cell], is_same_code = _answer_again(preset, cell)
                     other_code += [] if is_same_code else [cell]
@@ -86,10 +97,10 @@ def _unpacked(path: Path) -> Iterator[tuple[Crate, Preset]]:
 
 
 def _make_reports(preset: Preset) -> None:
-    """Make the reports of which all cells are there; some need a trained method or questions, which may be lacking."""
+    """Make the main table and what has all its cells; some need a trained method or questions, which may be lacking."""
     artefacts = map(registry.artefact, reports.artefacts_of(preset))
     keys = [artefact.key for artefact in artefacts if all(path.exists() for path in artefact.inputs(preset))]
-    for key in [*keys, "page"]:
+    for key in dict.fromkeys(["main_table", *keys, "page"]):
         try:
             reports.write(key, preset)
         except UserError as error:

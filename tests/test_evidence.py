@@ -1,0 +1,28 @@
+"""The recorded runs of evidence/: today's code makes the same of the replies in their rows of single calls."""
+
+from pathlib import Path
+
+import pytest
+
+from cli.replay import replay
+from harness.benchmarks.prepare import DATA_DIR
+from harness.files import ROOT
+
+BUNDLES = sorted((ROOT / "evidence").glob("*/*.zip"))
+
+
+@pytest.mark.parametrize("bundle", BUNDLES, ids=[path.stem for path in BUNDLES])
+def test_single_calls_on_humaneval_come_out_again(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(DATA_DIR, raising=False)  # The questions come with a package.
+    found = replay(bundle, methods=["single"], benchmarks=["humaneval"], make_reports=False)
+    assert found.cells
+    assert {str(cell): difference for cell, difference in found.cells.items() if difference} == {}
+
+
+def test_bundles_stay_small() -> None:
+    """Logs, tables and pages have 8 MB of the repository, vectors 12."""
+    files = [path for path in (ROOT / "evidence").rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 20_000_000
