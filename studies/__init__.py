@@ -1,1 +1,0 @@
-"""One-off measurements that no report needs: ``python -m studies.NAME``. Nothing imports them."""

@@ -1,3 +1,0 @@
-from tests.harness.benchmarks.conftest import mirror
-
-__all__ = ["mirror"]
