@@ -84,7 +84,7 @@ def _write(value: Any, refer: Refer, reads_iterators: bool, depth: int) -> objec
     if kind in (str, bool, float, NoneType) or (kind is int and -_SHORT_INTEGER <= value <= _SHORT_INTEGER):
         return value
     name = _name(kind)
-    if depth > DEEPEST or not name or (name == "iterator" and not reads_iterators):
+    if depth > DEEPEST or not name or (name in ("iterator", "generator") and not reads_iterators):
         return refer(value, None)
     if name == "type" and TYPES.get(value.__name__) is not value:
         return refer(value, None)
@@ -238,4 +238,5 @@ _KINDS: dict[str, _Kind] = {
     "decimal.Decimal": _library("decimal.Decimal", str, lambda value: [str(value)]),
     "fractions.Fraction": _library("fractions.Fraction", int, attrgetter("numerator", "denominator")),
     "iterator": (_read_iterator, iter),
+    "generator": (_read_iterator, lambda parts: (part for part in parts)),
 }

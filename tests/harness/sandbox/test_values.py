@@ -9,7 +9,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from types import EllipsisType, NoneType
+from types import EllipsisType, GeneratorType, NoneType
 from typing import Any, NamedTuple
 
 import pytest
@@ -22,7 +22,7 @@ from harness.sandbox.jail.protocol import TooLongError, UnreadableError
 CONTAINERS = (list, tuple, set, frozenset, deque, type({}.keys()), type({}.values()), type({}.items()))
 DICTIONARIES = (dict, Counter, OrderedDict, defaultdict)
 PLAIN = (NoneType, EllipsisType, bool, int, float, str, bytes, bytearray, complex, range, Decimal, Fraction)
-LIBRARY = (date, datetime, time, timedelta, type(iter([])))
+LIBRARY = (date, datetime, time, timedelta, type(iter([])), GeneratorType)
 NAMES = ["object", "exception", "subclass", "__class__", "", *values._KINDS]
 
 
