@@ -48,11 +48,11 @@ class GMR(PolicyGradient[Router, Snapshot, Trace]):
         return await GatedRollout(policy, self.pool, config).solve(item, context)
 
     def utility(self, answered: Answered) -> float:
-        """Return u = R - λ_c · Cost(τ)."""
+        """Return u = R - λ_c · Cost(τ), with the cost in the paper's unit (D-GMR-7)."""
         return utility(answered, self.config)
 
     def build(self, profiles: Mapping[str, NDArray[np.floating]]) -> Router:
-        """Return a router over the profiles of roles and backbones."""
+        """Return a router over the embedded profiles of roles (R, 384) and backbones (M, 384)."""
         return Router(self.config, profiles["roles"], profiles["backbones"])
 
     def choices(self) -> Choices:
@@ -61,7 +61,7 @@ class GMR(PolicyGradient[Router, Snapshot, Trace]):
         return {"roles": roles, "backbones": [[backbone.key, backbone.profile] for backbone in self.pool.backbones]}
 
     def frozen(self, network: Router) -> Snapshot:
-        """Return the decisions of the router with its present parameters."""
+        """Return the router's decisions without gradient, until its next update."""
         return Snapshot(network)
 
     def rollout(self, policy: Snapshot) -> GatedRollout:

@@ -158,11 +158,11 @@ class MASRouter(PolicyGradient[Router, Router, Trace]):
         self._kappa = setting.of_benchmark(config.kappa)
 
     def utility(self, answered: Answered) -> float:
-        """Return the utility of one trajectory, its reward less its cost."""
+        """Return correct - κ · cost of one trajectory, in the paper's unit (D-MR-5)."""
         return utility(answered, self._kappa)
 
     def build(self, profiles: Mapping[str, Embeddings]) -> Router:
-        """Return a router over the texts of tasks, modes, roles and backbones."""
+        """Return a router over the embedded texts of tasks, modes, roles and backbones, shape (choices, 384) each."""
         return Router(ChoiceEmbeddings(**profiles), self.config.max_agents)
 
     def restored(self, checkpoint: Checkpoint) -> Learning[Router]:
@@ -182,7 +182,7 @@ class MASRouter(PolicyGradient[Router, Router, Trace]):
         }
 
     def facts(self) -> Mapping[str, Any]:
-        """Return the choices and the size of the largest team."""
+        """Return the choices and the size of the largest team, which both bind the weights."""
         return {**self.choices(), "max_agents": self.config.max_agents}
 
     def rollout(self, policy: Router) -> TeamRollout:

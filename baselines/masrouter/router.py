@@ -77,7 +77,7 @@ class VAE(nn.Module):
         return mu + PRIOR_SD * torch.exp(0.5 * logvar) * noise, mu, logvar
 
     def direction(self, texts: Tensor, noise: Tensor) -> Tensor:
-        """Return samples of unit length."""
+        """Return samples of unit length, shape (..., rows, 64)."""
         return F.normalize(self(texts, noise)[0], dim=-1)
 
     def loss(self, texts: Tensor, noise: Tensor) -> Tensor:
