@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -116,3 +117,16 @@ def test_it_is_accessible_and_fits(page: Page, reports: Path, scheme: Literal["l
     wider = page.locator(".scroll").evaluate_all("all => all.filter(one => one.scrollWidth > one.clientWidth).length")
     assert wider == 0 or width == 400
     assert page.locator("img").evaluate_all("all => all.every(one => one.naturalWidth > 0)")
+
+
+def test_of_models_of_ones_own_no_statement_of_the_paper_is_judged(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(finished / "results/smoke/cells", tmp_path / "results/smoke/cells")
+    monkeypatch.chdir(tmp_path)
+    usual = preset()
+    for pool, is_judged in (({}, True), ({key: {} for key in usual.backbones}, False)):
+        write(usual.model_copy(update={"pool": pool}), [])
+        text = Path("reports/smoke/index.html").read_text()
+        assert ("No statement of the paper is judged" in text, "Not judged yet" in text) == (not is_judged, is_judged)
+        assert "not checked" in text
