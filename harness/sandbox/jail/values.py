@@ -103,7 +103,8 @@ def _name(kind: type) -> str:
     for base in kind.__mro__:
         name = base.__name__ if base.__module__ == "builtins" else f"{base.__module__}.{base.__name__}"
         if name in _KINDS:
-            return name
+            is_plain = base is kind or base in EXTENDABLE.values() or kind.__module__ == "builtins"
+            return name if is_plain else ""
     return "iterator" if issubclass(kind, Iterator) else ""
 
 
@@ -188,7 +189,7 @@ def _candidate_sets(kind: type, elements: list[Any]) -> Iterator[Any]:
             yield candidate
 
 
-# Types whose instances are values even if a class of the program extends them.
+# Types whose instances are values even if a class of the program extends them; of others they stay with the program.
 EXTENDABLE = {kind.__name__: kind for kind in (int, float, str, bytes, tuple, list, dict, set, frozenset)}
 # Types and exceptions that cross as such; any other might do something when it is called. To the interpreter the last
 # ones are no errors: raised inside a check they could end a loop early.
@@ -222,7 +223,11 @@ _KINDS: dict[str, _Kind] = {
     "dict_values": (iter, lambda parts: dict(enumerate(parts)).values()),
     "dict_items": (itertools.chain.from_iterable, lambda parts: _pairs(parts).items()),
     "collections.Counter": (_flat, lambda parts: collections.Counter(_pairs(parts))),
-    "collections.OrderedDict": (_flat, lambda parts: collections.OrderedDict(_pairs(parts))),
+    "collections.OrderedDict": (
+        # Its order is not that of the dictionary that it is made of.
+        lambda value: itertools.chain.from_iterable(collections.OrderedDict.items(value)),
+        lambda parts: collections.OrderedDict(_pairs(parts)),
+    ),
     "collections.defaultdict": (
         lambda value: [value.default_factory, *_flat(value)],
         lambda parts: collections.defaultdict(parts[0], _pairs(parts[1:])),
