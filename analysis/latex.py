@@ -3,47 +3,44 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from itertools import groupby, pairwise
 
 import pandas as pd
 
-from analysis.table import BEST, LINE, PAGE, SECOND, Entry, Exhibit, Table, line_count, provenance_text, section_starts
+from analysis.table import BEST, SECOND, Entry, Exhibit, Table, line_count, provenance_text, section_starts
 
-# Points: what is shrunk to the width of a page, and what the rows of a page take.
-_MOST, _HEIGHT = 600, 480
+# Lines of text that the rows of a page take, at most.
+_LINES = 46
 
 
 def latex(table: Table) -> str:
-    """Return a LaTeX fragment: a ``table*`` for each part of a table, the last with the notes."""
-    parts = [(width, part[page]) for page in _pages(table.shown) for width, part in table.parts(_MOST)]
-    has_all_columns = parts[0][1].shape[1] == table.shown.shape[1]
-    run = rf"\item Provenance: {latex_escape(provenance_text(table))}."
-    notes = [*(rf"\item {latex_escape(note)}" for note in table.notes), run]
+    """Return a LaTeX fragment: a ``table*`` for each part, no wider than the text, the last with the notes."""
+    parts = [part[page] for page in _pages(table.shown) for part in table.parts()]
+    has_all_columns = parts[0].shape[1] == table.shown.shape[1]
+    notes = [*table.notes, f"Provenance: {provenance_text(table)}."]
     # An entry above a smaller figure, deep enough to touch nothing.
     entry = r"\providecommand{\entry}[2]{\vtop{\hbox{\strut#1}\kern1.5pt\hbox{\tiny\vrule width 0pt depth 3pt#2}}}"
-    lines = [*latex_comments(table, "booktabs,multirow,graphicx,threeparttable"), entry]
-    for place, (width, part) in enumerate(parts, start=1):
+    lines = [*latex_comments(table, "booktabs,multirow,adjustbox"), entry]
+    for number, part in enumerate(parts, start=1):
         titles = ", ".join(dict.fromkeys(group for group, *_ in part.columns if group and not has_all_columns))
         of_these = f" with {latex_escape(titles)}" if titles else ""
         continued = [r"\addtocounter{table}{-1}", rf"\caption{{Continued{of_these}.}}"]
-        end = [r"\begin{tablenotes}[flushleft]\scriptsize", *notes, r"\end{tablenotes}"]
+        end = [r"\par\smallskip\parbox{\textwidth}{\scriptsize", *(rf"{latex_escape(note)}\par" for note in notes), "}"]
         lines += [
             r"\begin{table*}[t]",
-            r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
-            r"\begin{threeparttable}",
-            *(latex_caption(table, "tab") if place == 1 else continued),
-            r"\scriptsize\setlength{\tabcolsep}{2pt}",
-            _tabular(part, width),
-            *(end if place == len(parts) else []),
-            r"\end{threeparttable}}",
+            *(latex_caption(table, "tab") if number == 1 else continued),
+            r"\begin{adjustbox}{max width=\textwidth,max totalheight=0.8\textheight,center}",
+            r"\scriptsize\setlength{\tabcolsep}{4pt}%",
+            *_tabular(part),
+            r"\end{adjustbox}",
+            *(end if number == len(parts) else []),
             r"\end{table*}",
         ]
     return "\n".join([*lines, ""])
 
 
-def _tabular(part: pd.DataFrame, width: float) -> str:
-    """Return the lines of a table as wide as the text, or as its columns need where they are wider."""
+def _tabular(part: pd.DataFrame) -> list[str]:
+    """Return the lines of a table, as wide as its columns need."""
     body = part.map(_latex_entry)
     _, *names = body.index.names
     body.index = pd.MultiIndex.from_tuples([tuple(map(_latex_text, labels)) for _, *labels in body.index])
@@ -58,23 +55,17 @@ def _tabular(part: pd.DataFrame, width: float) -> str:
         rules += [rf"\cmidrule(lr){{{at}-{at + span - 1}}}"] if title else []
         at += span
     titles = map(latex_escape, [*names, *(title for *_, title in part.columns)])
-    kind, to, space = "tabular", "", ""
-    if width <= PAGE:
-        kind, to = "tabular*", rf"{{\ifdim\textwidth<{PAGE}pt {PAGE}pt\else\textwidth\fi}}"
-        space = r"\extracolsep{\fill}"
-    return "\n".join(
-        [
-            rf"\begin{{{kind}}}{to}{{@{{{space}}}{'l' * (at - 1)}@{{}}}}",
-            r"\toprule",
-            *(rf"{' & '.join(head)} \\" for head in heads if "multicolumn" in "".join(head)),
-            *rules,
-            rf"{' & '.join(titles)} \\",
-            r"\midrule",
-            *rows,
-            r"\bottomrule",
-            rf"\end{{{kind}}}",
-        ]
-    )
+    return [
+        rf"\begin{{tabular}}{{@{{}}{'l' * (at - 1)}@{{}}}}",
+        r"\toprule",
+        *(rf"{' & '.join(head)} \\" for head in heads if "multicolumn" in "".join(head)),
+        *rules,
+        rf"{' & '.join(titles)} \\",
+        r"\midrule",
+        *rows,
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
 
 
 def latex_comments(exhibit: Exhibit, packages: str) -> list[str]:
@@ -136,7 +127,7 @@ def _unknown(letter: str) -> str:
 def _latex_text(text: str, form: str = "{}") -> str:
     """Return a text in a form of LaTeX, in lines if it is long."""
     escaped = form.format(latex_escape(text)) if text else ""
-    return rf"\parbox[t]{{{LINE}pt}}{{\raggedright\strut {escaped}\strut}}" if line_count(text) > 1 else escaped
+    return rf"\parbox[t]{{16em}}{{\raggedright\strut {escaped}\strut}}" if line_count(text) > 1 else escaped
 
 
 def _latex_entry(entry: Entry) -> str:
@@ -149,17 +140,14 @@ def _latex_entry(entry: Entry) -> str:
     return rf"\entry{{{first}}}{{{latex_escape(entry.below)}}}"
 
 
-def _lines(labels: Sequence[str], entries: Sequence[Entry]) -> int:
-    """Return how many lines a row takes."""
-    longest = max(map(line_count, [*labels, *(entry.text for entry in entries)]))
-    return max(longest, 2 if any(entry.below for entry in entries) else 1)
-
-
 def _pages(shown: pd.DataFrame) -> list[slice]:
     """Return which rows fit on a page together, cut where a section ends."""
-    lines = [_lines(labels, row) for (_, *labels), row in zip(shown.index, shown.to_numpy(), strict=True)]
+    lines = []
+    for (_, *labels), row in zip(shown.index, shown.to_numpy(), strict=True):
+        longest = max(map(line_count, [*labels, *(entry.text for entry in row)]))
+        lines.append(max(longest, 2 if any(entry.below for entry in row) else 1))
     pages, starts = [0], [*section_starts(shown), len(shown)]
     for start, end in pairwise(starts):
-        if sum(3 + 8 * line for line in lines[pages[-1] : end]) > _HEIGHT:
+        if sum(lines[pages[-1] : end]) > _LINES:
             pages.append(start)
     return [slice(start, end) for start, end in zip(pages, [*pages[1:], len(shown)], strict=True)]

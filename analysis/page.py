@@ -42,8 +42,6 @@ _USE = {
     False: "Use it as evidence about the models under Provenance on these questions; read a gap to a published number "
     "together with the deviations.",
 }
-# The width of a screen of 1280 px, in points of print.
-_SCREEN = 600
 # This label shares a column with the one before it, so that a narrow screen has room for numbers.
 _SECOND_LINE = "LLM"
 
@@ -74,7 +72,7 @@ def _page_item(artefact: Artefact, preset: Preset, folder: Path) -> PageItem:
 
 def _table_parts(table: Table) -> list[dict[str, Any]]:
     """Return the parts of a table as wide as a page: heads, groups of columns, columns, and rows with their entries."""
-    return [_part(shown) for _, shown in table.parts(_SCREEN)]
+    return [_part(shown) for shown in table.parts()]
 
 
 def _part(shown: pd.DataFrame) -> dict[str, Any]:

@@ -22,9 +22,8 @@ FAR = "‡"
 ALL_CALLS = "All calls"
 YES, NO = "●", "○"
 BEST, SECOND = "best", "second"
-#: Points: the width of a page in print, and of the lines of an entry or label that is too long for one.
-PAGE, LINE = 480, 112
-_LETTER, _SMALL_LETTER, _GAP = 4.0, 3.4, 5
+# Most columns beside one another, and letters of a line of an entry or label that is too long for one.
+_COLUMNS, _LINE = 12, 28
 # What is printed of the provenance: all of it, which the comments of a LaTeX fragment have, is longer than the table.
 _PRINTED = ("run", "preset", "cells", "seeds")
 #: A format such as ``"{:.2f}"``, or a function from a number to text.
@@ -94,20 +93,20 @@ class Table(Exhibit):
     shown: pd.DataFrame  # index: section (a rule between two), labels; columns: heading, smaller line below it, title
     notes: tuple[str, ...]  # legend and footnotes, one sentence or two each
 
-    def parts(self, most: float) -> list[tuple[float, pd.DataFrame]]:
-        """Return the printed form cut between groups of columns, each part behind its width in points.
+    def parts(self) -> list[pd.DataFrame]:
+        """Return the printed form cut between groups of columns: with labels twelve at most, unless a group has more.
 
-        No part is wider than ``most``, unless it is a single group.
+        A column with texts of several lines counts twice.
         """
-        labels = sum(_points(self.shown.index.get_level_values(name)) for name in self.shown.index.names[1:])
-        parts: list[tuple[float, list[tuple[str, str, str]]]] = [(labels, [])]
-        for heading, group in groupby(self.shown.columns, lambda column: column[:2]):
+        counts = self.shown.map(lambda entry: min(line_count(entry.text), 2)).max()
+        labels = self.shown.index.droplevel(0).to_frame().map(lambda label: min(line_count(label), 2)).max().sum()
+        parts: list[list[tuple[str, str, str]]] = [[]]
+        for _, group in groupby(self.shown.columns, lambda column: column[:2]):
             columns = list(group)
-            wider = max(_points(heading), sum(_points([column[2]], self.shown[column]) for column in columns))
-            width, before = parts.pop()
-            is_full = bool(before) and width + wider > most
-            parts += [(width, before), (labels + wider, columns)] if is_full else [(width + wider, before + columns)]
-        return [(width, self.shown[columns]) for width, columns in parts]
+            if parts[-1] and labels + counts[parts[-1] + columns].sum() > _COLUMNS:
+                parts.append([])
+            parts[-1] += columns
+        return [self.shown[columns] for columns in parts]
 
     def contents(self) -> Mapping[str, str]:
         """Return LaTeX, CSV and Markdown by file ending."""
@@ -118,20 +117,7 @@ class Table(Exhibit):
 
 def line_count(text: str) -> int:
     """Return about how many lines a text takes; without a space it cannot be broken."""
-    return max(1, math.ceil(_LETTER * len(text) / LINE)) if " " in text else 1
-
-
-def _points(labels: Iterable[str], entries: Iterable[Entry] = ()) -> float:
-    """Return about how wide a column of labels and entries is in print."""
-    lines = [_width(label) for label in labels]
-    for entry in entries:
-        beside = len(entry.sign + entry.beside) + 0.5
-        lines += [_width(entry.text) + _SMALL_LETTER * beside, _SMALL_LETTER * len(entry.below)]
-    return max(lines, default=0.0) + _GAP
-
-
-def _width(text: str) -> float:
-    return LINE if line_count(text) > 1 else _LETTER * len(text)
+    return max(1, math.ceil(len(text) / _LINE)) if " " in text else 1
 
 
 def section_starts(shown: pd.DataFrame) -> list[int]:
