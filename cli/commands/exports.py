@@ -120,17 +120,14 @@ def export(
     cells = config.cells(preset) if method is None else [cell for cell in layout.cells(name) if cell.method in method]
     known = {*config.methods(preset.extra), *(cell.method for cell in cells)}
     check_names("method", method or (), known, "config/methods.yaml")
-    folders = {cell: layout.cell(name, cell) for cell in cells}
-    finished = [cell for cell, folder in folders.items() if (folder / "run.json").exists()]
+    finished = [cell for cell in cells if (layout.cell(name, cell) / "run.json").exists()]
     methods = method or preset.methods
     lacking = [key for key in methods if key not in {cell.method for cell in finished}]
     if lacking and (method or not finished):
-        is_usual = tuple(methods) == config.preset(name).methods
-        setting = "" if is_usual else f" --config methods='[{', '.join(methods)}]'"
-        target = f"{layout.report(name, 'main_table.md')}{setting}"
+        target = f"{layout.report(name, 'main_table.md')} --config methods='[{', '.join(methods)}]'"
         raise UserError(f"nothing of {lacking[0]} is finished in preset {name}", making(target))
     if method is None and len(finished) < len(cells):
-        unfinished = [folder for cell, folder in folders.items() if cell not in finished]
+        unfinished = [layout.cell(name, cell) for cell in cells if cell not in finished]
         logging.warning("left out: %s", describe_unfinished(unfinished, len(finished)))
     logs = layout.report(name, "inspect")
     prepared = {key: questions(name, key) for key in dict.fromkeys(cell.benchmark for cell in finished)}
