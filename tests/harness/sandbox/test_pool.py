@@ -23,6 +23,12 @@ RIGHT = Program("def f(x):\n    return x + 1", checks="assert f(1) == 2")
 PASSED = Execution(Outcome.PASSED, "")
 
 
+@pytest.fixture(autouse=True)
+def levels_are_known() -> None:
+    """Try the levels before a test changes what tries them: their state is kept for the process."""
+    pool.best_level()
+
+
 async def test_slow_ones_are_tried_alone_and_no_more_than_workers_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     alive: list[str] = []
     started: Counter[str] = Counter()
