@@ -2,7 +2,10 @@
 
 import contextlib
 import dataclasses
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import orjson
@@ -14,6 +17,7 @@ from cli.bundle import pack
 from cli.replay import REPLAYED, replay
 from harness.benchmarks.items import Status, Verdict
 from harness.errors import UserError
+from harness.files import ROOT
 from harness.runner import layout
 from harness.runner.config import Cell
 from harness.runner.plan import Plan, plan
@@ -59,6 +63,21 @@ def test_cells_and_reports_come_out_again(bare: Path, finished: Path, place: Pat
     table = Path("reports/smoke/main_table.md")
     assert (REPLAYED / "smoke/main_table.md").read_bytes() == (finished / table).read_bytes()
     assert sorted(path.name for path in place.iterdir()) == ["reports", "results"]
+
+
+def test_other_vector_instructions_make_the_same_of_it(bare: Path, tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from harness.runner import setup;"
+        "from tests.fake_encoder import FakeEncoder;"
+        "FakeEncoder.encode = None; setup.SentenceEncoder = FakeEncoder; from cli.replay import replay;"
+        "print(replay(Path(sys.argv[1]), methods=['gmr', 'masrouter', 'puppeteer'], make_reports=False).cells.values())"
+    )
+    switches = {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE", "ONEDNN_MAX_CPU_ISA": "SSE41"}
+    (tmp_path / "results").mkdir()
+    command = [sys.executable, "-c", program, str(bare)]
+    environment = {**os.environ, **switches, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "dict_values(['', '', ''])\n", done.stdout + done.stderr[-3000:]
 
 
 def test_what_comes_out_otherwise_is_named_by_cell_and_question(
