@@ -67,6 +67,7 @@ class Artefact(Declaration):
     timings: Annotated[Many[Selection], MinLen(1)] = ()  # timed with the first of their seeds
     data: bool = False  # reads the prepared questions
     of_all: bool = False  # made from whatever is finished of the cells and timings of all others
+    of_paper: bool = False  # is about statements of the paper, so not for a run whose models are its own
     optional: bool = False  # part of a whole run only where the preset names its artefacts
     options: Mapping[str, Any] = {}  # passed to its module in ``Source.options``
 
@@ -90,8 +91,8 @@ class Artefact(Declaration):
         return [cell for cell in cells if cell == first[replace(cell, seed=0)]]
 
     def applies_to(self, preset: Preset) -> bool:
-        """Return whether the artefact reads no cells, or the preset has some of them."""
-        return not self.cells or bool(self.cells_of(preset))
+        """Return whether the artefact reads no cells or the preset has some; one of the paper, its models, too."""
+        return not (self.of_paper and preset.pool) and (not self.cells or bool(self.cells_of(preset)))
 
     def check(self, preset: Preset) -> None:
         """Raise UserError, with the reason, if the artefact cannot be made of a preset."""
@@ -100,6 +101,8 @@ class Artefact(Declaration):
             lacking = f"backbone for its methods among {', '.join(preset.backbones)}"
             if named.isdisjoint(preset.benchmarks):
                 lacking = "benchmark it is made from"
+            if self.of_paper and preset.pool:
+                lacking = "model of the paper"
             raise UserError(
                 f"{self.key} cannot be made of preset {preset.name}, which has no {lacking}; "
                 "choose another preset (config/presets) or artefact (config/artefacts.yaml)"

@@ -32,6 +32,18 @@ def test_a_selection_is_what_it_names_of_what_the_preset_has() -> None:
     ]
 
 
+def test_the_papers_statements_are_none_about_models_of_ones_own() -> None:
+    own = config.preset("open")
+    assert "claims" not in {key for key, entry in registry.artefacts().items() if entry.applies_to(own)}
+    with pytest.raises(UserError, match="claims cannot be made of preset open, which has no model of the paper"):
+        artefact("claims").check(own)
+    assert {cell.method for cell in artefact("pool").cells_of(own)} >= {
+        "single",
+        "random_matched",
+        "gmr_no_memory_gates",
+    }
+
+
 def test_an_ablation_alone_needs_the_full_system_and_itself() -> None:
     for switch in SWITCHES:
         methods = {"gmr", f"gmr_{switch}"}
