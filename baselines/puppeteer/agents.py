@@ -13,7 +13,7 @@ from harness.agents.prompts import RECORDS_HEADER, Record, render_records, team_
 from harness.agents.trajectory import Context
 from harness.benchmarks.extraction import after_answer_is, last_box
 from harness.benchmarks.items import CodeTask, Item
-from harness.benchmarks.programs import definitions
+from harness.benchmarks.programs import outline
 from harness.llm.request import Kind, Message, Style, Turn
 
 # Sent with every call by the released code (D-GEN-2).
@@ -254,4 +254,4 @@ async def act(action: Action, backbone: str, item: Item, path: Path, context: Co
 
 def program_of(text: str, task: CodeTask) -> str | None:
     """Return the first program of a text that parses and defines the entry point, or None."""
-    return next((source for source in programs(text) if task.entry_point in definitions(source)), None)
+    return next((source for source in programs(text) if task.entry_point in outline(source).defined), None)

@@ -12,7 +12,7 @@ from harness.agents.prompts import EXAMPLES_RUN
 from harness.benchmarks.code_grading import PYTHON_FENCES
 from harness.benchmarks.extraction import Block, fenced_blocks
 from harness.benchmarks.items import Item
-from harness.benchmarks.programs import definitions
+from harness.benchmarks.programs import outline
 from harness.concurrency import gather
 from harness.errors import UserError
 from harness.sandbox import Execution, Outcome, Program, Sandbox
@@ -77,7 +77,8 @@ class CodeTools:
         task, sources = item.code, programs(text)
         if task is None or not sources:
             return []
-        source = next((source for source in reversed(sources) if task.entry_point in definitions(source)), sources[0])
+        defining = (source for source in reversed(sources) if task.entry_point in outline(source).defined)
+        source = next(defining, sources[0])
         runs = await gather(
             self._run(Program(source, task.setup, example, task.entry_point)) for example in task.visible
         )
@@ -100,7 +101,7 @@ def programs(text: str) -> list[str]:
     """
     blocks = fenced_blocks(text)
     if not blocks:
-        return [text] if definitions(text) else []
+        return [text] if outline(text).defined else []
     return [block.source for block in blocks if _is_program(block)]
 
 
@@ -113,7 +114,7 @@ def _is_program(block: Block) -> bool:
     if block.language:
         return block.language in PYTHON_FENCES and bool(block.source.strip())
     # A single word, a number or a formula is Python too; giving something a name tells a program from them.
-    return bool(definitions(block.source))
+    return bool(outline(block.source).defined)
 
 
 def _example_line(example: str, run: Execution) -> str:

@@ -5,20 +5,12 @@ from __future__ import annotations
 import textwrap
 from dataclasses import replace
 
+from harness.benchmarks import programs
 from harness.benchmarks.base import Benchmark, Tools
 from harness.benchmarks.extraction import before_fences, fenced, fenced_blocks
 from harness.benchmarks.items import CodeTask, Item, Status, Verdict
 from harness.benchmarks.mutants import mutants
-from harness.benchmarks.programs import (
-    canonical,
-    completed,
-    definitions,
-    indented,
-    is_program,
-    salvage,
-    without_last_if_defined_before,
-    without_trials,
-)
+from harness.benchmarks.programs import canonical, completed, outline, salvage
 
 _MOST_INDENTED = 3
 PYTHON_FENCES = frozenset({"", "py", "python", "python3"})
@@ -49,19 +41,20 @@ class CodeBenchmark(Benchmark):
         blocks = [block for block in fenced_blocks(text) if block.language in PYTHON_FENCES]
         sources = [textwrap.dedent(block.source) for block in blocks]
         found = [(place, sources[place], block.closed) for place, block in enumerate(blocks)][::-1]
-        marked = [stretch for stretch in indented(text) if f"def {entry_point}" in stretch]
+        marked = [stretch for stretch in programs.INDENTED.findall(text) if f"def {entry_point}" in stretch]
         found += [(0, text, False), *((0, textwrap.dedent(stretch), False) for stretch in marked[-_MOST_INDENTED:])]
         # What nothing ends may go on where a text is cut off, so it comes last.
         for group in [(True,), (False,)] if stated_only else [(True, False)]:
             candidates = [(place, source) for place, source, is_closed in found if is_closed in group]
-            broken = [(place, salvage(source)) for place, source in candidates if not is_program(source)]
+            broken = [(place, salvage(source)) for place, source in candidates if outline(source).error_line]
             for place, source in [*candidates, *broken]:
-                if entry_point in definitions(source):
-                    whole = without_last_if_defined_before(source, entry_point) if group == (False,) else source
-                    return completed(whole, [salvage(before_fences(text)), *sources[:place]])
+                if entry_point in outline(source).defined:
+                    if group == (False,):
+                        source = programs.without_redefinition(source, entry_point)
+                    return completed(source, [salvage(before_fences(text)), *sources[:place]])
         if stated_only:
             return None
-        return next((source for _, source, _ in found if is_program(source)), None)
+        return next((source for _, source, _ in found if outline(source).has_statement), None)
 
     def wrong_answers(self, item: Item) -> tuple[str, ...]:
         """Return mutants of the gold program."""
@@ -72,7 +65,7 @@ class CodeBenchmark(Benchmark):
         return a == b or canonical(a) == canonical(b)
 
     async def judge(self, item: Item, answer: str, tools: Tools) -> Verdict:
-        """Run the question's tests on the program; a second time, without its trials, where it does not load."""
+        """Run the question's tests on the program; again, its trials aside, where it does not load."""
         from harness.sandbox import Outcome, Program
 
         task = task_of(item)
@@ -80,7 +73,7 @@ class CodeBenchmark(Benchmark):
         execution = await tools.sandbox.run(program)
         # Trials that raise may fail; those that end the process or meet a limit are left out.
         for run in (True, False):
-            source = without_trials(answer, run=run)
+            source = programs.without_trials(answer, run=run)
             if not execution.is_loaded and source != answer and (execution.outcome is Outcome.EXCEPTION or not run):
                 execution = await tools.sandbox.run(replace(program, source=source))
         outcome, detail = execution.outcome, execution.detail

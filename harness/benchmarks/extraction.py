@@ -60,7 +60,7 @@ _TASK = re.compile(
     r"""
     (?:^|[.!:]\s+|\n) [\s*_]*
     (?: find|compute|calculate|determine|evaluate|solve|simplify|express|write\ (?:an?|the|code|python)|prove|factor
-      | complete|choose|select|convert|implement|what|which|how|who
+      | complete|choose|select|convert|implement
     ) \b (?! \s*\( ) (?! [^.!?\n]*\b(?:again|also|too|instead|as\ well|properly|correctly)\b )
     """,
     re.IGNORECASE | re.VERBOSE,

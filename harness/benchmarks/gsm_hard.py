@@ -35,7 +35,7 @@ _FRACTION = re.compile(r"\\[dt]?frac\s*(?:\{\s*(-?[\d,.]+)\s*\}|(\d))\s*(?:\{\s*
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|(?<=\d[.!?])\s")
 # What may explain a number by an equation: "42 (x = 6)", "42 dollars, as 1 ticket = 6 dollars", "42 for x = 6".
 _REMARK = re.compile(
-    r"\s*[(\[]|[,;:]\s|\s[—-]+\s+(?=[A-Za-z])|\s(?:as|since|because|where|when|if|so|which|given|assuming|using|while|but"
+    r"\s*[(\[{]|[,;:]\s|\s(?:[—→|]|-+(?=\s+[A-Za-z]))\s|\s(?:as|since|because|where|when|if|so|which|given|assuming|using|while|but"
     r"|hence|thus|then|therefore|meaning|that)\b|\s(?:for|with|at|by|in|from|on|and|or)\s+(?:the\s+)?[A-Za-z\\]\w*\s*="
 )
 _MOST_REMARKS = 20
@@ -49,7 +49,7 @@ _GROUPED = re.compile(r"(?<=\d)(?:[\u00a0\u2007\u2009\u202f'’_~]|\\[ ,;:!])(?=
 # A long dash before a blank is punctuation.
 _MINUS = re.compile(r"\{\s*[-\u2010-\u2015\u2212]\s*\}|[\u2010-\u2013\u2212\ufe63\uff0d]|[\u2014\u2015\ufe58](?=\S)")
 _CURRENCY = re.compile(r"\\?[¢-¥฿\u20a0-\u20cf\ufe69\uff04\uffe0\uffe1\uffe5\uffe6]")
-_POWER = re.compile(r"(?<![\d.,])10(?:\s*\^\s*|\*\*)(?:\{\s*([+-]?\d{1,3})\s*\}|([+-]?\d{1,3}))")
+_POWER = re.compile(r"(?<![\d.,])\{?10\}?(?:\s*\^\s*|\*\*)(?:\{\s*([+-]?\d{1,3})\s*\}|([+-]?\d{1,3}))")
 _RAISED = re.compile(r"(?<=10)[⁺⁻⁰¹²³⁴-⁹]+")
 _LOWERED = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
 
@@ -125,8 +125,8 @@ def _without_remark(sentence: str) -> str:
     """Return a sentence up to an equation that explains its number, not one that is what states it."""
     for remark in itertools.islice(_REMARK.finditer(sentence), _MOST_REMARKS):
         value, explanation = sentence[: remark.start()], sentence[remark.start() :]
-        is_bracket = remark.group().endswith(("(", "["))
-        equation = re.split(r"[)\]]", explanation, maxsplit=1)[0] if is_bracket else explanation
+        is_bracket = remark.group().endswith(("(", "[", "{"))
+        equation = re.split(r"[)\]}]", explanation, maxsplit=1)[0] if is_bracket else explanation
         is_whole = _NUMBER.search(value) and not _CALCULATION.search(value.rpartition("=")[2])
         if is_whole and "=" in equation:
             return value

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.benchmarks.code_grading import CodeBenchmark
 from harness.benchmarks.items import CodeTask, Item, Split, keyed_order
-from harness.benchmarks.programs import definitions, parse
+from harness.benchmarks.programs import outline, parse
 
 TEST_IDS = range(11, 511)
 TRAIN_IDS = range(601, 975)
@@ -71,7 +71,7 @@ def _entry_point(example: str, gold: str) -> str:
         raise ValueError(f"cannot parse the assert {example!r} or the gold program")
     nodes = ast.walk(tree)
     called = [node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
-    defined = [name for name in called if name in definitions(gold)]
+    defined = [name for name in called if name in outline(gold).defined]
     candidates = defined or [name for name in called if not hasattr(builtins, name)]
     if not candidates:
         raise ValueError(f"{example!r} calls no function of the program")

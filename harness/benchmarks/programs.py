@@ -27,11 +27,12 @@ _OPENS = re.compile(r"(?:import|def|class|async\s+def)\s+\w|from\s+[\w.]+\s+impo
 _TOP_LEVEL = re.compile(r"[^\s)\]}]")
 # A sentence inside a definition: three words or more, of which Python's own begin none.
 _SENTENCE = re.compile(r"\s+([A-Za-z][\w']*)[,:;]?(?:\s+[^\s=]+){2,}\s*")
-_INDENTED = re.compile(r"(?:^[ \t]+\S.*\n?|^[ \t]*\n)+", re.MULTILINE)
+# Stretches of indented lines, as Markdown writes code without a fence.
+INDENTED = re.compile(r"(?:^[ \t]+\S.*\n?|^[ \t]*\n)+", re.MULTILINE)
 _SUPPRESS = "with __import__('contextlib').suppress(BaseException): "
 
 
-class _Outline(NamedTuple):
+class Outline(NamedTuple):
     """What a text is as a program."""
 
     error_line: int  # 0 for a program; of a text that is none the line of the error, 1 if there is no telling
@@ -58,16 +59,6 @@ def parse(source: str) -> ast.Module | None:
     return parsed if isinstance(parsed, ast.Module) else None
 
 
-def is_program(source: str) -> bool:
-    """Return whether a text is a program with a statement in it."""
-    return _outline(source).has_statement
-
-
-def definitions(source: str) -> frozenset[str]:
-    """Return the names that a program's top level binds to a function, a class or a value; stubs are no function."""
-    return _outline(source).defined
-
-
 def _parsed(source: str) -> ast.Module | int:
     """Return the syntax tree, or the number of the line with the error (1 if there is no telling)."""
     if len(source) > LONGEST_PROGRAM:
@@ -85,11 +76,12 @@ def _parsed(source: str) -> ast.Module | int:
 
 
 @_remembered
-def _outline(source: str) -> _Outline:
+def outline(source: str) -> Outline:
+    """Return what a text is as a program."""
     # Trees themselves are not remembered: each takes a hundred times the memory of its text.
     tree = _parsed(source)
     if isinstance(tree, int):
-        return _Outline(tree)
+        return Outline(tree)
     names: set[str] = set()
     for node in tree.body:
         match node:
@@ -99,7 +91,7 @@ def _outline(source: str) -> _Outline:
                 names.add(name)
             case ast.Assign(targets):
                 names.update(target.id for target in targets if isinstance(target, ast.Name))
-    return _Outline(0, bool(tree.body), frozenset(names))
+    return Outline(0, bool(tree.body), frozenset(names))
 
 
 def _says_nothing(node: ast.stmt) -> bool:
@@ -136,7 +128,7 @@ def _end_of_parsable(lines: list[str], start: int) -> int:
     end = len(lines)
     cuts = sentences = 0
     while cuts < _MOST_CUTS:
-        if not (error_line := _outline("\n".join(lines[start:end])).error_line):
+        if not (error_line := outline("\n".join(lines[start:end])).error_line):
             return end
         broken = start + error_line - 1
         if sentences < _MOST_SENTENCES and broken < end and _is_sentence(lines[broken]):
@@ -163,17 +155,12 @@ def _has_returned(source: str) -> bool:
     return False
 
 
-def indented(text: str) -> list[str]:
-    """Return the stretches of indented lines, as Markdown writes code without a fence."""
-    return [match.group() for match in _INDENTED.finditer(text)]
-
-
-def without_last_if_defined_before(source: str, name: str) -> str:
+def without_redefinition(source: str, name: str) -> str:
     """Return a program without its last statement, if this defines a name once more."""
     tree = parse(source)
     if tree is not None and len(tree.body) > 1 and getattr(tree.body[-1], "name", "") == name:
         before = "\n".join(source.split("\n")[: tree.body[-1].lineno - 1])
-        return before if name in definitions(before) else source
+        return before if name in outline(before).defined else source
     return source
 
 

@@ -116,6 +116,11 @@ def test_answers_without_a_verdict_are_counted_and_told(write_cell):
     folders = [write_cell("cot", correct=correct, status=statuses, cut_off=cut_off), single]
     (note,) = [note for note in main_table(*folders).notes if "without a full verdict" in note]
     assert "no answer found 25.0 %, empty answer 12.5 %" in note
+    silent = write_cell("cot", "llama-3.1-8B", correct=[False] * 8, status=["empty"] * 8)
+    assert [any("reasoning_content" in note for note in main_table(*cells).notes) for cells in (folders, [silent])] == [
+        False,
+        True,
+    ]
     assert not any("without a full verdict" in note for note in main_table(single).notes)
     table = errors(*folders)
     below = "N 25.0, E 12.5, R 12.5, C 12.5, S 12.5"
