@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -69,28 +69,6 @@ _AS_MEASURED = Jackknife({}, {})
 # Of these the paper prints a mean over some trainings, of everything else one training.
 _SEVERAL, _PUBLISHED_SEEDS = {"seed_mean"}, 3
 _NO_VALUES: Array = np.empty((0, 0))
-
-
-def asked_by(claims: Iterable[Claim]) -> list[Asked]:
-    """Return method, backbone, benchmark and measure of every number that claims ask of a run, each once."""
-    asked: dict[Asked, None] = {}
-    for claim in claims:
-        for arguments in claim.parts() if claim.holds else ():
-            claim.quantity(_Asked(asked), *arguments)
-    return list(asked)
-
-
-class _Asked(Numbers):
-    """Collects which numbers are asked for."""
-
-    def __init__(self, asked: dict[Asked, None]) -> None:
-        self._asked = asked
-
-    def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Any:
-        benchmarks = PAPER.benchmarks if benchmark in (AVERAGE, OVERALL) else (benchmark,)
-        names = {"cost": ("cost", "cost_total"), **dict.fromkeys(_OF_SEEDS, ("seed_mean",))}.get(measure, (measure,))
-        self._asked |= dict.fromkeys((*row, key, name) for key in benchmarks for name in names)
-        return (np.nan,) if measure == "seeds" else np.nan
 
 
 def seeds_of(preset: config.Preset) -> tuple[Seeds, Seeds]:
@@ -326,7 +304,7 @@ class Measured(Numbers):
     @property
     def jackknife(self) -> Jackknife:
         """Return a jackknife over the questions and trainings that were read."""
-        questions = {group.benchmark: group.questions for group in self.groups}
+        questions: dict[Hashable, int] = {group.benchmark: group.questions for group in self.groups}
         return Jackknife(questions, {group: len(group.seeds) for group in self.groups})
 
     @property
@@ -380,6 +358,16 @@ class Measured(Numbers):
         entry = self._known[*row, benchmark, measure]
         self.entries.append(entry)
         return entry
+
+
+def asked_by(claims: Iterable[Claim]) -> list[Asked]:
+    """Return method, backbone, benchmark and measure of every number that claims ask of a run, each once."""
+    asked: defaultdict[Asked, Measurement] = defaultdict(lambda: Measurement(missing=("not run",)))
+    for claim in claims:
+        for arguments in claim.parts() if claim.holds else ():
+            for all_calls in (False, True):
+                claim.quantity(Measured(asked, all_calls=all_calls), *arguments)
+    return list(asked)
 
 
 def _correlation(depths: Array, wrong: Array) -> tuple[Array, Array]:

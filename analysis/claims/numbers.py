@@ -81,7 +81,7 @@ class Ordered:
     arithmetic is done with every value, and the place is taken last.
     """
 
-    values: tuple[Value, ...]
+    values: tuple[Any, ...]  # each a Value, or what analysis.claims.joint makes of one
     place: int
     names: tuple[str, ...] = ()  # of rows, where a reader wants to know which decides
 
@@ -107,7 +107,7 @@ class Ordered:
 class Leading(Ordered):
     """The value with the highest score among several; each whose score is not surely behind another may be it."""
 
-    scores: tuple[Number, ...] = ()
+    scores: tuple[Any, ...] = ()
 
 
 def least(*values: Value) -> Ordered:

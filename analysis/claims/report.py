@@ -42,31 +42,22 @@ _SHOWN_WIDTH = 4
 _SHOWN_MISSING = 160
 _DIGITS = {"price": 5, "nats": 3, "cosine": 3, "roles": 0}
 _WORDS = {"%": " %", "points": " points", "steps": " steps", "nats": " nats"}
-_PAPER_NOTE = (
-    "In the paper: the value that the paper's own numbers give; in brackets what the numbers before rounding allow. "
-    "Consistent: it is what the paper says, within the tolerance of the claim. Partly: so for some parts only. Not "
-    "checkable: the paper prints no number for it."
-)
-_RUN_NOTE = (
-    "Measured: mean over seeds and questions with the interval that decides, of 95 % unless another is named; costs "
-    "are of a test question. Where the best of "
-    "several rows is asked for, the interval holds for all of them jointly, and the row that decides is named. "
-    "Reproduced: the whole interval is where the claim says. Contradicted: the whole interval is elsewhere, of several "
-    "parts that of one after correction for their number. Undecided: it touches the border, or there is none. Not run: "
-    "a cell is missing. True by construction: no run could show otherwise, and it is in no count."
-)
-_VALUE_NOTE = (
-    "Where the paper names a value, a run must show its direction; whether the value agrees, as that of another sample "
-    "of the paper's size, is said as well. docs/claims.md has the margins. About the paper only: arithmetic that no "
-    "run can support."
-)
-_PLAN_NOTE = (
-    "Primary endpoints stand first and are decided with a risk of 5 % for all of them together, the five of them by "
-    "intervals of 99 %. All others are secondary: where a verdict does not stand after correction for their number (a "
-    "false discovery rate of 5 %), that is said. Chance: how probable it is that a run of this size, with its "
-    "questions and seeds, reproduces the claim if the paper is exactly true; below "
-    f"{100 * HOPELESS:.0f} % that is said of what is undecided (docs/analysis-plan.md)."
-)
+_LEGEND = f"""\
+Its own numbers: the value that the paper's own numbers give, in brackets what the numbers before rounding allow.
+Consistent: it is what the paper says, within the tolerance of the claim. Partly: so for some parts only.
+
+Measured: mean over seeds and questions with the interval that decides, of 95 % unless another is named; costs are of a
+test question. Of the best of several rows the interval holds for all of them, and the row that decides is named.
+
+Reproduced: the whole interval is where the claim says. Contradicted: the whole interval is elsewhere, of several parts
+that of one after correction for their number. Undecided: it touches the border, or there is none. Where the paper names
+a value, a run must show its direction; whether the value agrees is said as well. True by construction: no run could
+show otherwise, and it is in no count.
+
+Primary endpoints stand first and share a risk of 5 %. Of secondary statements it is said where a verdict does not stand
+at a false discovery rate of 5 %. Chance: how probable it is that a run with these questions and seeds reproduces the
+claim if the paper is exactly true; below {100 * HOPELESS:.0f} % that is said of what is undecided (docs/claims.md,
+docs/analysis-plan.md)."""
 _PRIMARY = "Primary endpoints"
 _FITTED = (
     f"{DAGGER}: rests on cells whose accuracies, lengths and costs were fitted to the paper; that a statement about "
@@ -134,8 +125,9 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
     judged = judge(claims, run)
     _add_chances(judged, claims, run, source)
     is_fitted = any(part.get("calibrated") for parts in judged for part in parts)
+    legend = [" ".join(paragraph.split()) for paragraph in _LEGEND.split("\n\n")]
     seeds_note = f"Seeds: {_seeds(*seeds)}. A statement that lacks one of its seeds is not run."
-    notes = [_PAPER_NOTE, _RUN_NOTE, _VALUE_NOTE, _PLAN_NOTE, seeds_note, _FITTED if is_fitted else "", changed]
+    notes = [*legend, seeds_note, _FITTED if is_fitted else "", changed]
     return ClaimsReport(
         label="claims",
         caption=f"The statements of the paper, compared with its own numbers and the run {source.run.name!r}",
