@@ -21,7 +21,7 @@ def test_every_entry_has_an_id_of_its_own_and_says_what_upstream_does_what_we_do
     for id_ in ids:
         entry = re.search(rf"^### {id_} .*?(?=^##|\Z)", LEDGER, re.MULTILINE | re.DOTALL)
         assert entry
-        assert re.findall(r"^- \*\*(\w+)\.\*\* \S", entry[0], re.MULTILINE) == ["Upstream", "Here", "Why"], id_
+        assert re.findall(r"\*\*(\w+)\.\*\*\s+\S", entry[0]) == ["Upstream", "Here", "Why"], id_
 
 
 def test_contents_link_to_headings_that_exist_and_miss_none() -> None:
