@@ -1,6 +1,7 @@
 """A copy of the suite in which everything stands that the page on adding things tells a reader to write."""
 
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,15 @@ def suite(folder: Path, *sections: str) -> Path:
         entry = re.search(rf"^    {name}:\n(?:      .*\n)+", section("A method"), re.MULTILINE)
         assert entry
         add(folder, "my/methods.yaml", yaml.safe_load(entry[0]))
+    # What README makes by `gmr new method`, and the preset that the page on models of one's own shows.
+    shutil.copy(ROOT / "cli" / "method_template.py", folder / "my" / "length_router.py")
+    add(
+        folder,
+        "my/methods.yaml",
+        {"length_router": {"module": "length_router", "title": "length_router", "rows": "pool"}},
+    )
+    page = (ROOT / "docs" / "own-models.md").read_text(encoding="utf-8")
+    (folder / "config" / "presets" / "mine.yaml").write_text(page.split("```yaml\n")[1].split("```")[0])
     for path, new in (one for name in sections for one in fragments(name)):
         add(folder, path, new)
     (folder / "harness" / "benchmarks" / "weekdays.py").write_text(programs("A benchmark")[1])
