@@ -213,7 +213,7 @@ def completed(source: str, earlier: Sequence[str]) -> str:
 @_remembered
 def _names(source: str) -> tuple[set[str], set[str]]:
     """Return the names that the top level of a program binds, and those of others that it uses."""
-    if parse(source) is None:
+    if outline(source).error_line:
         return set(), set()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
