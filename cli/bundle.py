@@ -158,7 +158,8 @@ def prepare_questions(folder: Path, benchmark: str) -> None:
 
 def _about(preset: Preset, cells: Mapping[Path, Mapping[str, Any]], *, questions: bool) -> list[dict[str, Any]]:
     """Return the entities of a crate that describe the run, its code and the licences of what others made."""
-    lines = (line for cell in cells for line in (cell / "attempts.jsonl").read_bytes().splitlines())
+    logs = [path for cell in cells if (path := cell / call_log.ATTEMPT_LOG).exists()]
+    lines = (line for path in logs for line in path.read_bytes().splitlines())
     asked = [(attempt["started"], attempt["latency_s"]) for attempt in map(orjson.loads, lines)]
     started = min((started for started, _ in asked), default=0)
     ended = max((started + latency for started, latency in asked), default=0)
