@@ -87,7 +87,7 @@ answers() {
 
 died() {
   tail -n 12 "$folder/$1.log" >&2
-  fail "the server on port $1 ended; the last lines of $folder/$1.log are above, and docs/running-the-paper.md says what helps"
+  fail "the server on port $1 ended; the last lines of $folder/$1.log are above, and docs/own-models.md says what helps"
 }
 
 # Wait until every server that was started answers. Those that share a GPU are started one after another, as each

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The backbones with weights of 4 bits on one GPU, for preset paper_4bit: all five side by side on 80 GB, or those named
-# as BACKBONE=SHARE, the share of the GPU's memory that each may take (docs/running-the-paper.md has those of smaller cards):
+# as BACKBONE=SHARE, the share of the GPU's memory that each may take (docs/own-models.md has those of smaller cards):
 #
 #   bash serving/one-gpu.sh [--print] [BACKBONE=SHARE ...]
 #   MAX_MODEL_LEN=6144 bash serving/one-gpu.sh qwen-2.5-32B=0.94

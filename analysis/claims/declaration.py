@@ -49,7 +49,7 @@ class Claim:
     holds: Region | Mapping[Any, Region] | None = Region(low=0)
     is_share: bool = False  # a percentage of questions or of what happens in them, between 0 and 100
     implied: bool = False  # an inference of ours or a second reading, which no sentence of the paper says
-    primary: bool = False  # an endpoint of the plan of analysis (docs/analysis-plan.md); all others are secondary
+    primary: bool = False  # an endpoint of the plan of analysis (docs/report.md); all others are secondary
 
     def parts(self) -> Iterator[tuple[Any, ...]]:
         """Iterate over the arguments of each part; once over none where the claim has no parts."""

@@ -56,8 +56,7 @@ show otherwise, and it is in no count.
 
 Primary endpoints stand first and share a risk of 5 %. Of secondary statements it is said where a verdict does not stand
 at a false discovery rate of 5 %. Chance: how probable it is that a run with these questions and seeds reproduces the
-claim if the paper is exactly true; below {100 * HOPELESS:.0f} % that is said of what is undecided (docs/claims.md,
-docs/analysis-plan.md)."""
+claim if the paper is exactly true; below {100 * HOPELESS:.0f} % that is said of what is undecided (docs/report.md)."""
 _PRIMARY = "Primary endpoints"
 _FITTED = (
     f"{DAGGER}: rests on cells whose accuracies, lengths and costs were fitted to the paper; that a statement about "

@@ -11,7 +11,7 @@ from analysis.claims.numbers import GMR, PUPPETEER, Numbers, Value, compute
 from analysis.claims.statements import CLAIMS
 from harness.files import ROOT
 
-# Verdicts found by hand; docs/claims.md explains each. All other claims are consistent.
+# Verdicts found by hand; docs/report.md explains each. All other claims are consistent.
 NOT_CONSISTENT = {
     "inconsistent": "gsm_caption_cost humaneval_caption_cost gates_save_cost one_method_two_names one_method_two_costs "
     "two_strongest_baselines gains_most_on_two_over_strongest",
@@ -69,12 +69,12 @@ def test_the_pages_count_what_the_paper_states_and_what_is_implied(judged: dict[
     counts = f"{len(against) - len(IMPLIED)} stated, {len(IMPLIED)} implied"
     verdicts = Counter(one["claim_paper_verdict"] for one in wholes.values())
     told = f"{verdicts['consistent']} are consistent, {verdicts['not checkable']} not checkable"
-    of_all = {"README.md": f"{len(CLAIMS)} functions", "docs/claims.md": f"Of {len(CLAIMS)} claims, {told}"}
+    of_all = {"README.md": f"{len(CLAIMS)} functions", "docs/report.md": f"Of {len(CLAIMS)} claims, {told}"}
     pages = {name: " ".join((ROOT / name).read_text(encoding="utf-8").split()) for name in of_all}
     for name, number in of_all.items():
         assert number in pages[name]
         assert counts in pages[name]
-    table = pages["docs/claims.md"].partition("## Claims that")[2].partition("\n## ")[0]
+    table = pages["docs/report.md"].partition("## Claims that")[2].partition("\n## ")[0]
     assert all(f"`{key}`" in table for key in against)
 
 

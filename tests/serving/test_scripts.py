@@ -203,7 +203,7 @@ def test_a_server_that_does_not_start_is_told_with_the_end_of_its_log(
     monkeypatch.setenv("FAKE_SAYS", "torch.OutOfMemoryError: CUDA out of memory")
     error = refused("one-gpu")
     assert "CUDA out of memory" in error
-    assert "docs/running-the-paper.md" in error.splitlines()[-1]
+    assert "docs/own-models.md" in error.splitlines()[-1]
 
 
 def test_no_vllm_is_one_line_that_says_what_to_do(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """A real vLLM on this machine, with a tiny model of random weights, and every method asking it.
 
-Skipped where there is none: set GMR_VLLM to its command (docs/running-the-paper.md).
+Skipped where there is none: set GMR_VLLM to its command (docs/own-models.md).
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from tests.serving.scripts import running
 pytestmark = [
     pytest.mark.skipif(
         not (os.environ.get("GMR_VLLM") or shutil.which("vllm")),
-        reason="no vLLM here, and GMR_VLLM names none (docs/running-the-paper.md)",
+        reason="no vLLM here, and GMR_VLLM names none (docs/own-models.md)",
     ),
     pytest.mark.timeout(900),
 ]

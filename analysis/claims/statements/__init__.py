@@ -1,4 +1,4 @@
-"""The statements of the paper with a number in them or behind them, in our words (docs/claims.md)."""
+"""The statements of the paper with a number in them or behind them, in our words (docs/report.md)."""
 
 from __future__ import annotations
 
