@@ -10,7 +10,6 @@ from analysis import notes
 from analysis.frames import UNIT, Results
 from analysis.table import (
     ALL_CALLS,
-    DAGGER,
     NOT_RUN,
     Entry,
     Form,
@@ -28,7 +27,7 @@ Groups = Mapping[tuple[str, str], Mapping[str, Sequence[Entry]]]
 
 
 def accuracies(frame: pd.DataFrame) -> dict[str, list[Entry]]:
-    """Return accuracies, published and measured, each side with its marks; calibrated ones have no difference."""
+    """Return accuracies, published and measured, each side with its marks."""
     alone = frame["seed0"].where(frame["several"].eq(True))
     measured = frame["measured"].where(frame["ran"])
     return {
@@ -38,7 +37,6 @@ def accuracies(frame: pd.DataFrame) -> dict[str, list[Entry]]:
             "{:.2f}",
             NOT_RUN,
             mark=marks(measured),
-            sign=daggers(frame),
             beside=format_series(frame["difference"], signed),
             below=interval(frame["low"], frame["high"], "{:.1f}") + format_series(alone, "; seed 0: {:.2f}"),
         ),
@@ -53,7 +51,7 @@ def costs(frame: pd.DataFrame, far: str = "") -> dict[str, list[Entry]]:
         format_cost,
         format_cost,
         UNIT,
-        sign=daggers(frame).mask(frame["is_far"] & (far > ""), far),
+        sign=frame["is_far"].map({True: far, False: ""}),
         beside=format_series(frame["cost_ratio"], "×{:.2f}"),
         below=interval_of(frame, "cost", format_cost, unit=UNIT),
     )
@@ -107,11 +105,6 @@ def compared(
         "Publ.": entries(unit * frame[f"published_{name}"], printed),
         "Meas.": entries(unit * frame[name], form, NOT_RUN, **parts),
     }
-
-
-def daggers(frame: pd.DataFrame) -> pd.Series:
-    """Return the sign of calibrated rows."""
-    return frame["calibrated"].eq(True).map({True: DAGGER, False: ""}).astype(object)
 
 
 def by_benchmark(results: Results, frame: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:

@@ -21,6 +21,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from harness.benchmarks.items import Status
 from harness.errors import UserError
 from harness.files import Declaration, Many, Text, check
+from harness.llm.request import is_simulated
 from harness.runner.results import check_tables
 
 #: The log that learning leaves in the folder of a cell.
@@ -77,7 +78,6 @@ class RunInfo(Declaration, extra="ignore"):
     backbone: Text
     seed: int
     simulated: bool
-    calibrated: bool  # its accuracy was fitted to the paper, so agreeing with the paper is no evidence
     notes: Many[str]  # what a reader of a table must know, such as a reduced number of questions
     data: Data
     config: Mapping[str, Any]  # every setting of the method
@@ -139,7 +139,7 @@ def read_all(folders: Iterable[Path]) -> tuple[FinishedCell, ...]:
         raise UserError("no results to show: expected at least one cell folder; run the workflow first")
     _agree("kinds of backbones", cells, ["simulated" if cell.run.simulated else "real" for cell in cells])
     _agree("presets", cells, [cell.run.preset for cell in cells])
-    _agree("calibrations of the simulator", cells, [_named(cell.run, "calibration") for cell in cells])
+    _agree("simulators", cells, [_simulator(cell.run) for cell in cells])
     _agree("weights of the backbones", cells, [_named(cell.run, "weights", "original") for cell in cells])
     for benchmark in sorted({cell.run.benchmark for cell in cells}):
         column = [cell for cell in cells if cell.run.benchmark == benchmark]
@@ -221,6 +221,11 @@ def _agree(what: str, cells: Sequence[FinishedCell], values: Sequence[str]) -> N
                 f"different {what} in one table: {cells[0].folder} ({values[0]}) and {cell.folder} ({value}); "
                 "give only cells that belong together, or make one of them again"
             )
+
+
+def _simulator(run: RunInfo) -> str:
+    revisions = {str(backbone.get("revision")) for backbone in run.backbones.values()}
+    return ", ".join(sorted(filter(is_simulated, revisions))) or "none"
 
 
 def _named(run: RunInfo, what: str, default: str = "") -> str:

@@ -26,7 +26,7 @@ from harness.runner.config import POOL
 IDENTITY = ["seeds", "run_id", "config_hash", "code", "data_checksum", "backbones"]
 WITHOUT_VERDICT = [status.value for status in Status if status is not Status.GRADED]
 MEASURED = [
-    *("measured", "seed0", "n", "low", "high", "calibrated", *WITHOUT_VERDICT),
+    *("measured", "seed0", "n", "low", "high", *WITHOUT_VERDICT),
     *("cost_total", "cost_steps", "cost_per_query", "cost_per_query_all_calls", "prompt_tokens", "completion_tokens"),
 ]
 COST = [
@@ -179,9 +179,9 @@ class Results:
         return self.with_measured(rows.join(self.rows.drop(columns="average"), on=KEY[:2]).join(self._printed))
 
     def with_measured(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return a frame of ``published`` accuracies joined with measured values; no ``difference`` where fitted."""
+        """Return a frame of ``published`` accuracies joined with measured values; real ones have a ``difference``."""
         titles = [self.benchmarks[key] for key in frame.index.get_level_values("benchmark")]
-        return _with_difference(frame.assign(benchmark_title=titles).join(self.measured))
+        return self._with_difference(frame.assign(benchmark_title=titles).join(self.measured))
 
     @cached_property
     def _printed(self) -> pd.DataFrame:
@@ -200,16 +200,24 @@ class Results:
     @cached_property
     def averages(self) -> pd.DataFrame:
         """Return the average of every row over the paper's benchmarks, where all were run with the same seeds."""
-        columns = ["measured", "seed0", "low", "high", "fraction", "calibrated", "several", "uneven", *IDENTITY]
+        columns = ["measured", "seed0", "low", "high", "fraction", "several", "uneven", *IDENTITY]
         rows = self.rows_to_show.rename(columns={"average": "published"})
         averages = pd.DataFrame([self._average(*row) for row in rows.index], rows.index, columns)
-        frame = _with_difference(rows.join(averages), "measured")
+        frame = self._with_difference(rows.join(averages), "measured")
         return frame.assign(benchmark=AVERAGE, benchmark_title="Avg.").set_index("benchmark", append=True)
+
+    def compared(self, values: pd.Series) -> pd.Series:
+        """Return a comparison with published values; of a simulated run, which is compared with nothing, none."""
+        return values * math.nan if self.simulated else values
+
+    def _with_difference(self, frame: pd.DataFrame, sign_of_a_run: str = "n") -> pd.DataFrame:
+        difference = self.compared((frame["measured"] - frame["published"]).astype(float))
+        return frame.assign(ran=frame[sign_of_a_run].notna(), difference=difference.round(2))
 
     def _average(self, method: str, backbone: str) -> dict[str, Any]:
         keys = [key for item in self.published.benchmarks if (key := (method, backbone, item)) in self.cells_by_row]
         rows = self.measured.loc[keys]
-        record = {"calibrated": bool(rows["calibrated"].any()), "uneven": rows["seeds"].nunique() > 1}
+        record: dict[str, Any] = {"uneven": rows["seeds"].nunique() > 1}
         if record["uneven"] or len(rows) < len(self.published.benchmarks):
             return record
         estimates = [Estimate(item.fraction, 0, 1, item.variance, item.df) for item in rows.itertuples()]
@@ -225,11 +233,6 @@ class Results:
             "several": bool(rows["several"].any()),
             **identity([cell for key in keys for cell in self.cells_by_row[key]]),
         }
-
-
-def _with_difference(frame: pd.DataFrame, sign_of_a_run: str = "n") -> pd.DataFrame:
-    difference = (frame["measured"] - frame["published"]).where(~frame["calibrated"].eq(True))
-    return frame.assign(ran=frame[sign_of_a_run].notna(), difference=difference.astype(float).round(2))
 
 
 def measure(cells: Sequence[FinishedCell]) -> dict[str, Any]:
@@ -255,7 +258,6 @@ def measure(cells: Sequence[FinishedCell]) -> dict[str, Any]:
         "fraction_seed0": first,
         "variance": estimate.variance,
         "df": estimate.df,
-        "calibrated": any(cell.run.calibrated for cell in cells),
         **also,
         **{status.value: percent(shares.get(status, 0.0)) for status in Status},
         **{name: float(value) for name, value in sums.items()},
@@ -273,7 +275,7 @@ def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
     costs = frame.astype({"published_total": float, "published_questions": float}).join(ends.drop(columns="cost"))
     printed = costs["published_total"] / costs["published_questions"]
     costs["published_cost_per_query"] = printed
-    costs["cost_ratio"] = (costs["cost_per_query"] / printed).where(~costs["calibrated"].eq(True))
+    costs["cost_ratio"] = results.compared(costs["cost_per_query"] / printed)
     costs["is_far"] = costs["cost_ratio"].notna() & ~costs["cost_ratio"].between(1 / FAR, FAR, inclusive="neither")
     return costs.assign(total_scaled=costs["cost_per_query"] * costs["published_questions"])
 

@@ -60,7 +60,7 @@ def _log(run: RunInfo, samples: Sequence[logs.EvalSample]) -> logs.EvalLog:
     right = sum(sample.scores is not None and sample.scores[CORRECTNESS].value == CORRECT for sample in samples)
     kind = "simulated" if run.simulated else "real"
     accuracy = logs.EvalMetric(name="accuracy", value=right / len(samples))
-    names = ("simulated", "calibrated", "preset", "backbone", "seed", "run_id", "config_hash", "code")
+    names = ("simulated", "preset", "backbone", "seed", "run_id", "config_hash", "code")
     spec = logs.EvalSpec(
         eval_id=run.run_id[:_ID_LENGTH],
         run_id=run.run_id[:_ID_LENGTH],

@@ -12,7 +12,7 @@ from analysis.finished_cells import FinishedCell, answered
 from analysis.frames import Key, Results
 from analysis.provenance import provenance
 from analysis.source import describe_unfinished
-from analysis.table import ALL_CALLS, DAGGER, FAR, NOT_RUN, signed
+from analysis.table import ALL_CALLS, FAR, NOT_RUN, signed
 
 # A caption names so many rows; of more it says how many cells they are.
 _FEW = 3
@@ -31,10 +31,6 @@ COUNTED = (
 )
 TEST_ALONE = "Training and search are not in here: the paper charges the test questions alone."
 BLANK = "A blank published column: the paper has no such value."
-FITTED = (
-    "No row is independent of the paper: every one asks simulated backbones whose accuracies, reply lengths and costs "
-    "in single calls were fitted to it, so a difference from it is no evidence, large or small (docs/simulator.md)."
-)
 DEPTH = (
     "The depth next to the paper's is not independent of it, on whatever backbones: the halting bias that a training "
     "starts with was chosen from the paper's depths (D-GMR-2)."
@@ -72,12 +68,12 @@ def legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
     several = frame["several"].eq(True).any()
     interval = "Wilson for one seed, over questions and seeds for several" if several else "Wilson"
     yield (
-        "Accuracy in percent. Publ.: from the paper. Meas.: this run on n questions, next to it measured minus "
-        f"published in points, below it the 95 % interval ({interval})."
+        "Accuracy in percent. Publ.: from the paper. Meas.: this run on n questions, "
+        f"{beside(results, 'measured minus published in points')}below it the 95 % interval ({interval})."
     )
     yield (
-        "Cost of a question: in 1e-4 of the paper's unit; next to it measured over published, below it the 95 % "
-        f"interval over questions{' and seeds' if several else ''}. The published one is the total "
+        f"Cost of a question: in 1e-4 of the paper's unit; {beside(results, 'measured over published')}below it the "
+        f"95 % interval over questions{' and seeds' if several else ''}. The published one is the total "
         f"over the paper's number of questions. {COUNTED}"
     )
     yield "Total: as published, and the measured cost of a question times the paper's number of questions."
@@ -85,21 +81,14 @@ def legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
         yield "Rows of several seeds show their mean, and below it seed 0 alone."
     yield "Bold is the best accuracy of a column and underlined the second best; equal values share a mark."
     yield from not_run(frame)
-    if frame["calibrated"].eq(True).any():
-        yield (
-            f"{DAGGER}: the simulation was fitted to the paper's accuracies and, before any length_scale, its "
-            "costs; agreement is not evidence, so neither a difference nor a ratio is shown."
-        )
-    yield from fitted(results)
     if frame["published_total"].isna().any():
         yield BLANK
     yield from protocol(results)
 
 
-def fitted(results: Results) -> Iterator[str]:
-    """Yield the warning for a run on calibrated backbones."""
-    if any("calibration" in backbone for cell in results.cells for backbone in cell.run.backbones.values()):
-        yield FITTED
+def beside(results: Results, what: str) -> str:
+    """Return the words for a comparison next to measured numbers; a simulated run is compared with nothing."""
+    return "" if results.simulated else f"next to it {what}, "
 
 
 def not_run(frame: pd.DataFrame) -> Iterator[str]:

@@ -85,7 +85,7 @@ class Artefact(Declaration):
     def timings_of(self, preset: Preset) -> list[Cell]:
         """Return the cells whose timings the artefact reads, one seed each."""
         if self.of_all:
-            return _distinct(cell for entry in _others() for cell in entry.timings_of(preset))
+            return _distinct(cell for entry in of_run(preset) if not entry.of_all for cell in entry.timings_of(preset))
         cells = _distinct(cell for selection in self.timings for cell in selection.cells(preset))
         first = {replace(cell, seed=0): cell for cell in sorted(cells, reverse=True)}
         return [cell for cell in cells if cell == first[replace(cell, seed=0)]]
@@ -169,14 +169,18 @@ def artefact(key: str) -> Artefact:
     return artefacts()[key]
 
 
+def of_run(preset: Preset) -> list[Artefact]:
+    """Return the artefacts of a whole run: those that the preset names, else all that are not optional.
+
+    Raises UserError if the preset names an unknown one.
+    """
+    keys = preset.artefacts or [key for key, entry in artefacts().items() if not entry.optional]
+    return [entry for entry in map(artefact, keys) if entry.applies_to(preset)]
+
+
 def all_cells(preset: Preset) -> list[Cell]:
-    """Return every cell that any artefact of a preset is made from."""
-    return _distinct(cell for entry in _others() for cell in entry.cells_of(preset))
-
-
-def _others() -> list[Artefact]:
-    """Return the artefacts that name what they are made from."""
-    return [entry for entry in artefacts().values() if not entry.of_all]
+    """Return every cell that an artefact of a whole run is made from."""
+    return _distinct(cell for entry in of_run(preset) if not entry.of_all for cell in entry.cells_of(preset))
 
 
 def _distinct(cells: Iterable[Cell]) -> list[Cell]:

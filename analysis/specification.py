@@ -43,7 +43,7 @@ TAKEN = "As taken"
 OUTCOMES = {HOLDS: "supports", UNDECIDED: "leaves open", FAILS: "contradicts"}
 COLUMNS = [
     *("conclusion", "says", "unit", "holds", "published", "reading", "measured", "low", "high", "outcome", "reason"),
-    *("missing", "calibrated", *IDENTITY, "cells"),
+    *("missing", *IDENTITY, "cells"),
 ]
 _RIVALS = tuple(row for row in ROWS if row != GMR)
 _MODULES = ("role_allocator", "llm_router", "retrieval_gate", "write_gate", "halting", "memory_gates")

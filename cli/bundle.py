@@ -208,9 +208,9 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[Path, dict[str, Any]], li
         else:
             names = (*layout.cell_files(learned=cell_plan.method.trained), call_log.CALL_LOG, SERVERS)
             files |= {cell_plan.folder / name for name in names}
-    for pattern in ("data/[!.]*", "audit.json", "calibration.json", "timings/*/*/*/seed*/timing.json"):
+    for pattern in ("data/[!.]*", "audit.json", "timings/*/*/*/seed*/timing.json"):
         files |= {*results.glob(pattern)}
-    for pattern in ("data/*", "calibration.*", "timings/*/*/*/seed*"):
+    for pattern in ("data/*", "timings/*/*/*/seed*"):
         files |= {*results.glob(f"made_of/{pattern}")}
     if not cells:
         cure = [*unfinished, making(f"all --config preset={preset.name}")][0]

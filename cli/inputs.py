@@ -9,7 +9,7 @@ from typing import NamedTuple
 from analysis import registry
 from cli import reports
 from harness.errors import UserError
-from harness.runner import config, config_hash, layout, simulation
+from harness.runner import config, config_hash, layout
 from harness.runner.config import Cell, Preset
 
 
@@ -39,13 +39,6 @@ class Jobs:
         outputs = self.questions([benchmark])
         return Inputs([], config_hash.is_made_of(record, config_hash.made_of_data(self.preset), outputs))
 
-    def calibration(self) -> Inputs:
-        """Return the inputs of the calibration of simulated backbones: all questions."""
-        record, path = layout.made_of(self.preset.name, "calibration"), layout.calibration(self.preset.name)
-        is_current = config_hash.is_made_of(record, simulation.made_of(), [path])
-        before = all(self.data(key).is_current for key in self.preset.benchmarks)
-        return Inputs(self.questions(self.preset.benchmarks), is_current and before)
-
     def health(self, benchmark: str) -> Inputs:
         """Return the inputs of a check of servers, which must take the longest question."""
         if self.preset.simulated:
@@ -54,18 +47,17 @@ class Jobs:
         return Inputs(self.questions([benchmark]), is_current)
 
     def cell(self, cell: Cell) -> Inputs:
-        """Return the inputs of a cell: questions, calibration or check of servers, further cells that it depends on."""
+        """Return the inputs of a cell: questions, the check of servers, further cells that it depends on."""
         if cell not in self._cells:
             self._cells[cell] = self._inputs_of_cell(cell)
         return self._cells[cell]
 
     def _inputs_of_cell(self, cell: Cell) -> Inputs:
         config.check_cell(self.preset, cell)
-        files, before = self.questions([cell.benchmark]), [self.data(cell.benchmark)]
-        if self.preset.simulated:
-            files.append(layout.calibration(self.preset.name))
-            before.append(self.calibration())
-        elif not self.preset.recorded:
+        # Simulated backbones know the questions of all benchmarks.
+        known = self.preset.benchmarks if self.preset.simulated else [cell.benchmark]
+        files, before = self.questions(known), [*map(self.data, known)]
+        if not self.preset.simulated and not self.preset.recorded:
             files.append(self._checked(cell.benchmark))
             before.append(self.health(cell.benchmark))
         matched = config.matched(self.preset, cell)
@@ -94,7 +86,7 @@ class Jobs:
 
     def page(self) -> Inputs:
         """Return the inputs of the page: every other report."""
-        before = map(self.artefact, reports.artefacts_of(self.preset))
+        before = (self.artefact(artefact.key) for artefact in registry.of_run(self.preset))
         return self._report("page", before, ["index.html", "cells.csv"])
 
     def inspect_logs(self) -> Inputs:
@@ -106,6 +98,12 @@ class Jobs:
         methods = config.methods(self.preset.extra)
         every = registry.all_cells(self.preset)
         return self.runs(cell for cell in every if cell.seed in config.seeds(self.preset, methods[cell.method]))
+
+    def sensitivity(self) -> list[Path]:
+        """Return the files of the optional artefacts that the preset has cells for."""
+        artefacts = [artefact for artefact in registry.artefacts().values() if artefact.optional]
+        files = (file for artefact in artefacts if artefact.applies_to(self.preset) for file in artefact.files)
+        return [layout.report(self.preset.name, file) for file in files]
 
     def questions(self, benchmarks: Iterable[str]) -> list[Path]:
         """Return the manifests and the questions of benchmarks."""

@@ -98,7 +98,7 @@ def _unpacked(path: Path) -> Iterator[tuple[Crate, Preset]]:
 
 def _make_reports(preset: Preset) -> None:
     """Make the main table and what has all its cells; some need a trained method or questions, which may be lacking."""
-    artefacts = map(registry.artefact, reports.artefacts_of(preset))
+    artefacts = registry.of_run(preset)
     keys = [artefact.key for artefact in artefacts if all(path.exists() for path in artefact.inputs(preset))]
     for key in dict.fromkeys(["main_table", *keys, "page"]):
         try:

@@ -14,15 +14,6 @@ from harness.runner import config, config_hash, layout
 from harness.runner.config import Preset
 
 
-def artefacts_of(preset: Preset) -> list[str]:
-    """Return the artefacts of a whole run by key: those that the preset names, else all that are not optional.
-
-    Raises UserError if the preset names an unknown one.
-    """
-    keys = preset.artefacts or [key for key, artefact in registry.artefacts().items() if not artefact.optional]
-    return [key for key in keys if registry.artefact(key).applies_to(preset)]
-
-
 def all_files() -> list[str]:
     """Return the names of all files of artefacts, PDFs of tables included, below the folder of a preset."""
     artefacts = registry.artefacts().values()
@@ -36,7 +27,7 @@ def inputs_of(name: str, preset: Preset) -> list[Path]:
         case "inspect":
             return [layout.cell(preset.name, cell) / "run.json" for cell in config.cells(preset)]
         case "page":
-            artefacts = map(registry.artefact, artefacts_of(preset))
+            artefacts = registry.of_run(preset)
             return [layout.report(preset.name, file) for artefact in artefacts for file in artefact.files]
         case _:
             return registry.artefact(name).inputs(preset)
@@ -49,7 +40,7 @@ def made_of(name: str, preset: Preset) -> str:
         case "inspect":
             settings, code = list(map(str, config.cells(preset))), registry.code_of_report()
         case "page":
-            artefacts = [registry.artefact(key) for key in artefacts_of(preset)]
+            artefacts = registry.of_run(preset)
             choices = [[artefact.deciding_settings(preset), artefact.title, artefact.section] for artefact in artefacts]
             settings = [preset.description, choices]
             code = registry.code_of_report("docs/deviations.md", "config/licences.yaml")
@@ -84,7 +75,7 @@ def write(name: str, preset: Preset) -> list[Path]:
         from analysis import page
 
         files = [folder / "index.html"]
-        if lacking := page.write(preset, artefacts_of(preset)):
+        if lacking := page.write(preset, [artefact.key for artefact in registry.of_run(preset)]):
             logging.info("%d further tables and figures can be made: snakemake --cores all %s", len(lacking), *files)
     else:
         from analysis import table

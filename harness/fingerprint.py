@@ -16,25 +16,25 @@ import orjson
 from harness.errors import UserError
 from harness.files import ROOT, write_atomically
 
-# Digests of syntax trees by the digest of their source, since parsing the whole suite takes a fifth of a short cell.
-_SYNTAX_CACHE = Path("results", "cache", "syntax.json")
+# Digests of files by path, size and times of change: reading and parsing the whole suite takes a fifth of a short cell,
+# and is done once a run and not once a job.
+_CACHE = Path("results", "cache", "syntax.json")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _SUFFIXES = {".py", ".yaml", ".j2", ".jsonl"}
 
 
 def fingerprint(paths: Iterable[Path]) -> str:
     """Return the SHA-256 of source files and of those in folders; of Python, the syntax tree without docstrings."""
-    known = _syntax_digests()
+    known = _known_digests()
     before = len(known)
     hasher = hashlib.sha256()
     for path in paths:
         for file in sources(path):
-            content = _syntax_digest(file.read_bytes()).encode() if file.suffix == ".py" else file.read_bytes()
             # Wherever a checkout, or a folder of further methods, is.
-            hasher.update(f"{file.relative_to(path.parent)}\0".encode() + content + b"\0")
-    if len(known) > before and _SYNTAX_CACHE.parent.is_dir():
+            hasher.update(f"{file.relative_to(path.parent)}\0{_digest(file)}\0".encode())
+    if len(known) > before and _CACHE.parent.is_dir():
         with suppress(UserError):  # A folder that cannot be written costs time alone.
-            write_atomically(_SYNTAX_CACHE, orjson.dumps(known))
+            write_atomically(_CACHE, orjson.dumps(known))
     return hasher.hexdigest()
 
 
@@ -68,21 +68,24 @@ def sources(path: Path) -> list[Path]:
 
 
 @functools.cache
-def _syntax_digests() -> dict[str, str]:
+def _known_digests() -> dict[str, str]:
     try:
-        return dict(orjson.loads(_SYNTAX_CACHE.read_bytes()))
+        return dict(orjson.loads(_CACHE.read_bytes()))
     except (OSError, ValueError):
         return {}
 
 
-def _syntax_digest(source: bytes) -> str:
-    """Return the digest of a syntax tree, the same in every version of Python; of the source if it has no tree."""
-    known, key = _syntax_digests(), hashlib.sha256(source).hexdigest()
+def _digest(file: Path) -> str:
+    """Return the digest of a file: of Python the syntax tree, the same in every version of it, if it has one."""
+    known, state = _known_digests(), file.stat()
+    # A change that keeps all of these is none: no program can set the last one.
+    key = f"{file}:{state.st_size}:{state.st_mtime_ns}:{state.st_ctime_ns}"
     if key not in known:
-        try:
-            known[key] = hashlib.sha256(repr(_as_tuples(ast.parse(source))).encode()).hexdigest()
-        except SyntaxError:
-            known[key] = key
+        content = file.read_bytes()
+        if file.suffix == ".py":
+            with suppress(SyntaxError):
+                content = repr(_as_tuples(ast.parse(content))).encode()
+        known[key] = hashlib.sha256(content).hexdigest()
     return known[key]
 
 

@@ -16,7 +16,6 @@ from cli import reports
 from harness.runner import cell, config, config_hash, layout
 from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
-from harness.runner.simulation import calibrate
 from tests.fake_encoder import FakeEncoder
 from tests.small_run import prepare_questions
 
@@ -54,7 +53,6 @@ def finish(folder: Path, names: Sequence[str] = REPORTS, **changes: object) -> P
         prepare_questions("smoke", BENCHMARK)
         made_of = layout.made_of("smoke", f"data/{BENCHMARK}")
         config_hash.note_made_of(made_of, config_hash.made_of_data(settled_preset))
-        asyncio.run(calibrate(settled_preset))
         for each_cell in cells(settled_preset):
             asyncio.run(cell.run(plan(settled_preset, each_cell)))
         for name in names:

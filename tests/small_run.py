@@ -8,7 +8,6 @@ from harness.benchmarks.prepare import prepare
 from harness.runner import cell, config, layout
 from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
-from harness.runner.simulation import calibrate
 from tests.harness.llm.logged import content
 
 SINGLE = Cell("single", "gsm_hard", "llama-3.2-3B", 0)
@@ -38,8 +37,7 @@ def prepare_questions(preset: str = "smoke", *benchmarks: str) -> None:
 
 
 def make(preset: Preset, *cells: Cell) -> None:
-    """Prepare the questions and the calibration of a preset, and run some of its cells."""
+    """Prepare the questions of a preset, and run some of its cells."""
     prepare_questions(preset.name, *preset.benchmarks)
-    asyncio.run(calibrate(preset))
     for each_cell in cells:
         asyncio.run(cell.run(plan(preset, each_cell)))

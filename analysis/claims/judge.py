@@ -20,7 +20,7 @@ from analysis.statistics import TAIL, Spread
 #: Whether the paper's own numbers support a statement.
 CONSISTENT, PARTLY, INCONSISTENT, NOT_CHECKABLE = "consistent", "partly", "inconsistent", "not checkable"
 NOT_RUN, FAILS, UNDECIDED, NO_RESULT, HOLDS = "not run", "does not hold", "undecided", "no result of a run", "holds"
-BY_CONSTRUCTION = "by construction"
+BY_CONSTRUCTION, NOT_JUDGED = "by construction", "not judged: simulated"
 #: What a run shows of a part, and what that says of the paper; of a claim, the first that any of its parts has, of
 #: those that do not hold only where they would not after Bonferroni's correction over the parts. What no run could show
 #: otherwise has a word of its own and is in no count.
@@ -37,7 +37,7 @@ VERDICTS = {
 COLUMNS = (
     *("claim", "part", "section", "place", "says", "unit", "published", "published_low", "published_high", "stated"),
     *("tolerance", "paper_verdict", "claim_paper_verdict", "holds", "measured", "low", "high", "confidence"),
-    *("measured_all_calls", "agrees_with_published", "calibrated", "outcome", "missing", "reason", "verdict"),
+    *("measured_all_calls", "agrees_with_published", "outcome", "missing", "reason", "verdict"),
     *("simulated", "note", "cells", "implied", "primary", "stands", "chance", "run_id", "seeds", "config_hash"),
     *("code", "data_checksum", "backbones"),
 )
@@ -47,6 +47,15 @@ Part: TypeAlias = dict[str, Any]
 Evidence: TypeAlias = tuple[Region, Ordered | Spread]
 # Sums of decimal fractions differ from what is printed by less than this, however they are added up.
 _FUZZ = 1e-9
+
+
+def not_judged(claims: Sequence[Claim]) -> list[list[Part]]:
+    """Return the parts of each claim for a simulated run, which is compared with nothing: those of the paper alone."""
+    judged = judge(claims, Run())
+    for part in (part for parts in judged for part in parts if part["claim_outcome"] == NOT_RUN):
+        del part["missing"]
+        part |= {"outcome": NOT_JUDGED, "claim_outcome": NOT_JUDGED, "verdict": NOT_JUDGED}
+    return judged
 
 
 def judge(claims: Sequence[Claim], run: Run) -> list[list[Part]]:
@@ -91,11 +100,9 @@ def _judge(claim: Claim, run: Run, known: Measurements, tail: float) -> list[Par
     in_paper = {part["paper_verdict"] for part in parts}
     outcomes = {part.get("jointly", part["outcome"]) for part in parts}
     outcome = next(outcome for outcome in VERDICTS if outcome in outcomes)
-    # Simulated backbones say nothing of the paper.
-    is_simulated = run.simulated and outcome in (FAILS, UNDECIDED, HOLDS)
     whole = {
         "claim_paper_verdict": in_paper.pop() if len(in_paper) == 1 else PARTLY,
-        "verdict": "simulated" if is_simulated else VERDICTS[outcome],
+        "verdict": VERDICTS[outcome],
         "claim_outcome": outcome,
     }
     return [part | whole for part in parts]
@@ -131,7 +138,7 @@ def _judge_part(claim: Claim, arguments: tuple[Any, ...], run: Run, known: Measu
     spread = partial(n.jackknife.spread, are_points=True, is_share=claim.is_share)
     part |= _decide_part(claim, arguments, region, spreads(sampled, spread), tail)
     printed = part.get("stated", part.get("published"))
-    if "low" in part and printed is not None and not run.simulated and not part["calibrated"]:
+    if "low" in part and printed is not None:
         low, high = interval(spreads(sampled, partial(spread, published=n.published_sizes)))
         part["agrees_with_published"] = low.at <= printed <= high.at
     return part
@@ -208,7 +215,6 @@ def _identity(run: Run, groups: Sequence[Group]) -> Part:
     ids = list(cells["run_id"])
     backbones = {backbone for each in cells["backbones"] for backbone in each.split("; ")}
     return {
-        "calibrated": bool(cells["calibrated"].any()),
         "simulated": bool(cells["simulated"].any()),
         "cells": " ".join(cells["cell"]),
         "run_id": ids[0] if len(ids) == 1 else table_run_id(ids),

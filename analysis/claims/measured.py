@@ -62,7 +62,7 @@ _RATIOS: Mapping[str, Callable[[FinishedCell], Mapping[str, Ratio]]] = {
 }
 # The columns of the frame of cells: what identifies a cell, what its training adds up to, and its timing.
 _OF_CELLS = [
-    *("cell", "calibrated", "simulated", "run_id", "config_hash", "code", "data_checksum", "backbones"),
+    *("cell", "simulated", "run_id", "config_hash", "code", "data_checksum", "backbones"),
     *("entropy_write", "entropy_retrieval", "training_steps", "trajectories", "seconds"),
 ]
 _AS_MEASURED = Jackknife({}, {})
@@ -227,7 +227,6 @@ def _identity(cell: FinishedCell) -> dict[str, Any]:
     backbones = sorted(f"{key}={used['model']}{by_server(used)}" for key, used in run.backbones.items())
     return {
         "cell": run.cell,
-        "calibrated": run.calibrated,
         "simulated": run.simulated,
         "run_id": run.run_id,
         "config_hash": short(run.config_hash),

@@ -16,20 +16,22 @@ from analysis.claims.judge import (
     CONSISTENT,
     INCONSISTENT,
     NOT_CHECKABLE,
+    NOT_JUDGED,
     PARTLY,
     UNDECIDED,
     Part,
     judge,
+    not_judged,
     primary_tail,
 )
 from analysis.claims.measured import Run, Seeds, seeds_of
-from analysis.claims.power import HOPELESS, chances, design_of
+from analysis.claims.power import HOPELESS, chances, design_of, published_questions
 from analysis.claims.statements import CLAIMS
 from analysis.notes import settings
 from analysis.provenance import provenance
 from analysis.source import Source
 from analysis.statistics import CONFIDENCE
-from analysis.table import DAGGER, NOT_RUN, Exhibit, csv, grid, number, provenance_text
+from analysis.table import NOT_RUN, Exhibit, csv, grid, number, provenance_text
 from analysis.table import md_escape as escape
 from analysis.timings import read_timings
 
@@ -58,10 +60,6 @@ Primary endpoints stand first and share a risk of 5 %. Of secondary statements i
 at a false discovery rate of 5 %. Chance: how probable it is that a run with these questions and seeds reproduces the
 claim if the paper is exactly true; below {100 * HOPELESS:.0f} % that is said of what is undecided (docs/report.md)."""
 _PRIMARY = "Primary endpoints"
-_FITTED = (
-    f"{DAGGER}: rests on cells whose accuracies, lengths and costs were fitted to the paper; that a statement about "
-    "them holds is not evidence."
-)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -76,8 +74,6 @@ class ClaimsReport(Exhibit):
         """Return two sentences, on the paper and on this run, with the number of claims by verdict."""
         wholes = [parts[0] for parts in self.judged]
         counted = _counted(whole["verdict"] for whole in wholes if whole["claim_outcome"] != BY_CONSTRUCTION)
-        shown = _counted(whole["claim_outcome"] for whole in wholes if whole["verdict"] == "simulated") or "none"
-        simulated = f" The simulated ones: {shown}." if self.simulated else ""
         stands = [whole["stands"] for whole in wholes if "stands" in whole]
         corrected = f" After correction {sum(stands)} of {len(stands)} secondary verdicts stand." if stands else ""
         against = [whole for whole in wholes if whole["claim_paper_verdict"] in (INCONSISTENT, PARTLY)]
@@ -85,7 +81,7 @@ class ClaimsReport(Exhibit):
         return (
             f"In the paper: {_counted(whole['claim_paper_verdict'] for whole in wholes)}."
             + (f" Of those that its numbers contradict: {bases}." if against else ""),
-            f"In this run: {counted}.{simulated}{corrected}",
+            f"In this run: {counted}.{corrected}",
         )
 
     @property
@@ -94,13 +90,11 @@ class ClaimsReport(Exhibit):
         lines: dict[str, list[Mapping[str, Any]]] = {}
         for parts in self.judged:
             whole = parts[0]
-            outcome = whole["claim_outcome"] if whole["verdict"] == "simulated" else ""
             fields = {
                 "Its own numbers": list(_in_paper(parts)),
                 "In print": whole["claim_paper_verdict"],
                 "Measured": list(_in_run(parts)),
                 "Chance": f"{100 * whole['chance']:.0f} %" if "chance" in whole else "",
-                **({"Simulation shows": outcome} if self.simulated else {}),
                 "In this run": whole["verdict"],
             }
             line = {**whole, "remarks": list(_remarks(parts)), "fields": fields}
@@ -121,12 +115,11 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
         run = Run.of(claims, results.of_paper, timings, seeds=seeds[0], several=seeds[1])
         changed = settings(results).strip()
         origin = {**provenance(results.cells), "timings": str(len(timings))}
-    judged = judge(claims, run)
+    judged = not_judged(claims) if run.simulated else judge(claims, run)
     _add_chances(judged, claims, run, source)
-    is_fitted = any(part.get("calibrated") for parts in judged for part in parts)
     legend = [" ".join(paragraph.split()) for paragraph in _LEGEND.split("\n\n")]
     seeds_note = f"Seeds: {_seeds(*seeds)}. A statement that lacks one of its seeds is not run."
-    notes = [*legend, seeds_note, _FITTED if is_fitted else "", changed]
+    notes = [*legend, seeds_note, changed]
     return ClaimsReport(
         label="claims",
         caption=f"The statements of the paper, compared with its own numbers and the run {source.run.name!r}",
@@ -139,12 +132,17 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
 
 
 def _add_chances(judged: Sequence[Sequence[Part]], claims: Sequence[Claim], run: Run, source: Source) -> None:
-    """Add to each claim that was measured how probable it was to be reproduced by a run of this size."""
-    by_key = {parts[0]["claim"]: parts for parts in judged if all("evidence" in part for part in parts)}
+    """Add to each claim that was measured, or simulated, how probable it was to be reproduced by a run of this size."""
+    by_key = {
+        parts[0]["claim"]: parts
+        for parts in judged
+        if parts[0]["claim_outcome"] == NOT_JUDGED or all("evidence" in part for part in parts)
+    }
     measured = [claim for claim in claims if claim.key in by_key]
     if not measured:
         return
-    design = design_of(source.run, source.run.seeds, run.sizes)
+    sizes = {**published_questions(), **run.sizes} if run.simulated else run.sizes
+    design = design_of(source.run, source.run.seeds, sizes)
     for key, chance in chances(measured, design, primary_tail=primary_tail(claims)).items():
         for part in by_key[key]:
             part["chance"] = chance.reproduced
@@ -232,7 +230,7 @@ def _in_run(parts: Sequence[Part]) -> Iterator[str]:
 def _measured(part: Part) -> str:
     digits = _DIGITS.get(part["unit"], 2)
     ends = (part["low"], part["high"]) if "low" in part else ()
-    text = _amount(part, part["measured"], ends, digits, DAGGER if part.get("calibrated") else "")
+    text = _amount(part, part["measured"], ends, digits)
     if part.get("confidence", _USUAL) != _USUAL:
         text += f" ({part['confidence']:g} %)"
     if "agrees_with_published" in part and "stated" in part:
@@ -256,9 +254,9 @@ def _remarks(parts: Sequence[Part]) -> Iterator[str]:
         yield parts[0]["note"]
 
 
-def _amount(part: Part, value: float, ends: Sequence[float], digits: int, sign: str = "") -> str:
+def _amount(part: Part, value: float, ends: Sequence[float], digits: int) -> str:
     interval = f" [{', '.join(number(end, digits) for end in ends)}]" if ends else ""
-    return number(value, digits) + (" %" if part["unit"] == "%" else "") + sign + interval
+    return number(value, digits) + (" %" if part["unit"] == "%" else "") + interval
 
 
 def _counted(values: Iterable[str]) -> str:

@@ -37,7 +37,6 @@ _COLUMNS = [*KEY, "published", *(f"{side}_on_frontier" for side in _SIDES), *COS
 _EMPHASISED = "gmr"
 _SMALLEST, _LARGEST, _POOL_SIZE = 2.5, 6.5, 6.0
 _DISC = 6.5
-_FITTED: Mapping[str, Any] = {"fillstyle": "left", "markerfacecoloralt": "white"}
 _EDGE: Mapping[str, Any] = {"linestyle": "", **EDGE}
 # Letters of a title in three columns of the key; where one is longer, it has two, of more letters.
 _THREE_COLUMNS, _TWO_COLUMNS = 15, 22
@@ -56,7 +55,6 @@ def build(source: Source) -> Figure:
     frame = _with_bounds(frame, bounds.of_pool(results, benchmark))
     marked = [*bounds.TITLES, *options.cheap]
     is_method = ~frame.index.get_level_values("method").isin(marked)
-    frame["is_fitted"] = frame["calibrated"].eq(True)
     # A cost without its cost table has no accuracy next to it here.
     frame["published"] = frame["published"].where(frame["published_cost_per_query"].notna())
     frame["difference"] = frame["difference"].where(frame["published"].notna())
@@ -67,11 +65,10 @@ def build(source: Source) -> Figure:
         frame[f"{side}_on_frontier"] = on_frontier(cost.where(is_method), accuracy)
     marks = frame[~is_method & frame["ran"]].sort_index(level="method", key=lambda names: names.map(marked.index))
     several = " Rows with several seeds: their mean." if frame["several"].eq(True).any() else ""
-    fitted = " Half-filled: fitted to the published point, so no evidence." if frame["is_fitted"].any() else ""
     published_title = results.published.benchmarks.get(benchmark, title)
     return Figure(
         label=f"pareto-{benchmark}",
-        **notes.describe_run(results, _CAPTION + several + fitted + ("" if is_method.all() else _MARKS)),
+        **notes.describe_run(results, _CAPTION + several + ("" if is_method.all() else _MARKS)),
         draw=functools.partial(_draw, published_title, title, frame[is_method], marks),
         inches=(COLUMN, 6.2 + _LINE_INCHES * _further_lines(frame[is_method])),
         frame=frame.reset_index()[_COLUMNS],
@@ -110,8 +107,7 @@ def _draw(published_title: str, title: str, frame: pd.DataFrame, marks: pd.DataF
                 reach: dict[str, Any] = {"xerr": costs, "yerr": bars(y, row["low"], row["high"])}
                 panel.errorbar(x, y, **reach, fmt="none", ecolor=color, elinewidth=0.6, alpha=0.6, zorder=2)
             size = sizes[backbone] + 3 * (method == _EMPHASISED)
-            half = _FITTED if is_measured and row["is_fitted"] else {}
-            panel.plot(x, y, color=color, marker=marker, markersize=size, **_EDGE, **half, zorder=3)
+            panel.plot(x, y, color=color, marker=marker, markersize=size, **_EDGE, zorder=3)
     upper.tick_params(labelbottom=False)
     panels["measured"].set_xlabel("cost of a question (1e-4 of the paper's unit)")
     for side, panel in panels.items():

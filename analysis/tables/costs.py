@@ -12,11 +12,11 @@ from analysis.columns import by_benchmark, entries, format_series
 from analysis.finished_cells import FinishedCell, read_table
 from analysis.frames import COST, IDENTITY, KEY, Results, with_costs
 from analysis.source import Source
-from analysis.table import DAGGER, FAR, NOT_RUN, Entry, Table
+from analysis.table import FAR, NOT_RUN, Entry, Table
 
 _PER_QUESTION = ["calls", "prompt_tokens", "completion_tokens"]
 _COLUMNS = [
-    *(*KEY, "n", "copies", *_PER_QUESTION, "cost_per_query", "cost_per_query_all_calls", *COST, "calibrated"),
+    *(*KEY, "n", "copies", *_PER_QUESTION, "cost_per_query", "cost_per_query_all_calls", *COST),
     *IDENTITY,
 ]
 
@@ -26,8 +26,6 @@ def build(source: Source) -> Table:
     results = source.results()
     frame = with_costs(results.frame[results.frame["was_run"]], results).join(results.per_row(_duplicate_calls))
     frame[_PER_QUESTION] = frame[_PER_QUESTION].div(frame["n"], axis=0)
-    # Where the paper prints no cost, none was fitted to it.
-    frame["fitted"] = frame["calibrated"].eq(True) & frame["published_cost_per_query"].notna()
     return columns.table(
         results,
         label="costs",
@@ -49,7 +47,7 @@ def _duplicate_calls(cells: Sequence[FinishedCell]) -> dict[str, float]:
 
 
 def _group(rows: pd.DataFrame, printed: bool) -> dict[str, list[Entry]]:
-    costs = columns.costs(rows.assign(calibrated=rows["fitted"]), FAR)
+    costs = columns.costs(rows, FAR)
     tokens = format_series(rows["prompt_tokens"], "{:.0f} + ") + format_series(rows["completion_tokens"], "{:.0f}")
     return {
         "Calls": entries(rows["calls"], "{:.1f}", NOT_RUN, below=format_series(rows["copies"], "{:.0f}% copies")),
@@ -62,11 +60,12 @@ def _group(rows: pd.DataFrame, printed: bool) -> dict[str, list[Entry]]:
 
 def _legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
     several = results.measured["several"].any()
+    ratio = "" if results.simulated else "Next to the measured cost stands its ratio to the published one. "
     yield (
         "Calls: of models, the final one included. Tokens: prompt + completion of all calls, as the servers report. "
         "Meas. and Publ.: cost of a question in 1e-4 of the paper's unit; the paper's is its total over the number of "
-        "questions that its accuracy implies. Next to the measured cost stands its ratio to the published one, below "
-        f"it the 95 % interval over questions{' and seeds, then seed 0 alone' if several else ''}. "
+        f"questions that its accuracy implies. {ratio}Below it the 95 % interval over questions"
+        f"{' and seeds, then seed 0 alone' if several else ''}. "
         f"{notes.COUNTED}"
     )
     yield from notes.far(frame)
@@ -75,10 +74,4 @@ def _legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
         "Copies: the share of the calls that repeat an earlier one of their question, with the same prompt, backbone "
         "and draw, and so get its reply; each is charged (D-GEN-2)."
     )
-    if frame["fitted"].any():
-        yield (
-            f"{DAGGER}: the lengths of simulated replies were fitted to these published costs, before any "
-            "length_scale; agreement is not evidence, so no ratio is shown."
-        )
-    yield from notes.fitted(results)
     yield from notes.not_run(frame)

@@ -31,9 +31,9 @@ _MEASURES = pd.DataFrame(
 _COLUMNS = ["method", "benchmark", "measure", "published", "measured", "low", "high", "by_seed", "cases", *IDENTITY]
 _NOTES = (
     (
-        "Publ.: from the paper. Meas.: this run; next to it measured minus published, below it the 95 % interval "
-        "over the questions, with several seeds over questions and seeds. Cases: trajectories with a part in the "
-        "value, mean over the seeds."
+        "Publ.: from the paper. Meas.: this run; next to it, unless simulated, measured minus published, below it the "
+        "95 % interval over the questions, with several seeds over questions and seeds. Cases: trajectories with a "
+        "part in the value, mean over the seeds."
     ),
     (
         "Steps are counted from 0, as in the paper; at step 0 nothing is stored. A case of step k is a trajectory that "
@@ -62,8 +62,10 @@ def build(source: Source) -> Table:
         caption="What the gates of GMR do on the test questions.",
         rows=labels(_MEASURES, "section", "section", "title"),
         heads=("", "Measure"),
-        groups={(results.benchmarks[key], results.questions(key)): _group(frame) for key, frame in frames.items()},
-        legend=[*_NOTES, notes.DEPTH, *notes.fitted(results), *notes.protocol(results)],
+        groups={
+            (results.benchmarks[key], results.questions(key)): _group(results, frame) for key, frame in frames.items()
+        },
+        legend=[*_NOTES, notes.DEPTH, *notes.protocol(results)],
         frame=pd.concat(frames.values()).reset_index()[_COLUMNS],
     )
 
@@ -91,9 +93,9 @@ def _frame(results: Results, benchmark: str, cells: tuple[FinishedCell, ...]) ->
     )
 
 
-def _group(frame: pd.DataFrame) -> dict[str, list[Entry]]:
+def _group(results: Results, frame: pd.DataFrame) -> dict[str, list[Entry]]:
     measured, low, high, first = (_text(frame[name], frame["digits"]) for name in ("measured", "low", "high", "seed0"))
-    apart = measured.where(measured != "").astype(float) - frame["published"]
+    apart = results.compared(measured.where(measured != "").astype(float) - frame["published"])
     beside = [signed(gap, digits) if pd.notna(gap) else "" for gap, digits in zip(apart, frame["digits"], strict=True)]
     several = frame["seed0"].notna().any()
     alone = "; seed 0: " + first.replace("", NOT_RUN) if several else ""

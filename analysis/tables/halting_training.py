@@ -22,8 +22,8 @@ _SIZE = ["questions", "epochs", "group"]
 _TRAINING = ["method", "benchmark", "seed", *_MEASURES, *_SIZE]
 _NOTES = (
     (
-        "Publ.: from the paper. Meas.: this run; next to it measured minus published, next to steps measured over "
-        "published, since the totals follow from the size of the training. Steps in thousands."
+        "Publ.: from the paper. Meas.: this run; next to it, unless simulated, measured minus published, next to steps "
+        "measured over published, since the totals follow from the size of the training. Steps in thousands."
     ),
     (
         "Depth: mean over all training rollouts. Steps: executed by all of them, aggregation calls not counted, so "
@@ -56,7 +56,7 @@ def build(source: Source) -> Table:
     groups: dict[tuple[str, str], dict[str, list[Entry]]] = {}
     for key, title in results.benchmarks.items():
         parts = [frame.loc[key].loc[rows] for rows in ([HALTING, NONE], [_RATIO])]
-        groups |= stack_benchmarks([{(title, sizes[key]): _columns(part)} for part in parts])
+        groups |= stack_benchmarks([{(title, sizes[key]): _columns(results, part)} for part in parts])
     return columns.table(
         results,
         label="halting-training",
@@ -64,7 +64,7 @@ def build(source: Source) -> Table:
         rows=[("ratio" if key == _RATIO else "trainings", title) for key, title in _TITLES.items()],
         heads=("Training",),
         groups=groups,
-        legend=[*_NOTES, notes.DEPTH, *notes.fitted(results), *notes.protocol(results)],
+        legend=[*_NOTES, notes.DEPTH, *notes.protocol(results)],
         frame=tidy[_COLUMNS],
     )
 
@@ -94,13 +94,14 @@ def _with_ratio(values: pd.DataFrame) -> pd.Series:
     return wide.assign(**{_RATIO: wide[NONE] / wide[HALTING]}).stack().dropna()
 
 
-def _columns(part: pd.DataFrame) -> dict[str, list[Entry]]:
+def _columns(results: Results, part: pd.DataFrame) -> dict[str, list[Entry]]:
     is_ratio = part.index[0][0] == _RATIO
     fields: dict[str, list[Entry]] = {}
     for measure, rows in part.groupby("measure"):
         are_totals = measure == "steps" and not is_ratio
         form, unit = ("{:.1f}", 1e-3) if are_totals else ("{:.2f}", 1.0)
-        ratio, difference = rows["measured"] / rows["published"], rows["measured"] - rows["published"]
+        published = results.compared(rows["published"])
+        ratio, difference = rows["measured"] / published, rows["measured"] - published
         beside = format_series(ratio, "×{:.2f}") if are_totals else format_series(difference, signed)
         below = format_series(unit * rows["sd"], f"sd {form}")
         below += format_series(unit * rows["seed0"].where(rows["sd"].notna()), f"; seed 0: {form}")

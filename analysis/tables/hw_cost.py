@@ -43,7 +43,7 @@ def build(source: Source) -> Table:
         [printed.add_prefix("published_"), results.measured[["n", *IDENTITY]], flops, timed.astype({"seconds": float})]
     )
     for name in ("pflops", "seconds"):
-        frame[f"{name}_ratio"] = frame[name] / frame[f"published_{name}"]
+        frame[f"{name}_ratio"] = results.compared(frame[name] / frame[f"published_{name}"])
     groups: dict[tuple[str, str], dict[str, list[Entry]]] = {}
     for key, title in titles.items():
         places, n = frame.xs(key, level="benchmark"), results.questions(key)
@@ -72,11 +72,12 @@ def _timed(timing: Timing, kind: str) -> dict[str, Any]:
 
 def _legend(results: Results, frame: pd.DataFrame, timings: Sequence[Timing]) -> Iterator[str]:
     several = results.measured["several"].any()
+    ratio = "" if results.simulated else "Next to a number of this run stands its ratio to the published one. "
     yield (
         "Publ.: from the paper. PFLOPs of a question, in 1e15: two operations for every token, of prompts and "
         "replies, and every parameter of the backbone that served the call, over all calls, the last one included; "
-        "attention is left out. Next to a number of this run stands its ratio to the published one, below the mean of "
-        f"PFLOPs its 95 % interval over questions{' and seeds, and seed 0 alone' if several else ''}."
+        f"attention is left out. {ratio}Below the mean of PFLOPs its 95 % interval over questions"
+        f"{' and seeds, and seed 0 alone' if several else ''}."
     )
     if timings:
         first, hosts = timings[0], "; ".join(sorted({timing.machine for timing in timings}))
@@ -92,17 +93,14 @@ def _legend(results: Results, frame: pd.DataFrame, timings: Sequence[Timing]) ->
             )
         else:
             yield (
-                "Modelled: no server was timed. By assumption each backbone has a server for "
-                f"{first.engine['concurrent_sequences']:g} sequences at once, and of N billion parameters reads "
+                "Modelled: nothing was timed. By assumption a backbone of N billion parameters reads "
                 f"{first.engine['prefill_tokens_per_s_1b']:g} / N tokens of a prompt a second and writes "
-                f"{first.engine['decode_tokens_per_s_1b']:g} / N. Only what happens around the servers took its own "
-                f"time, on {hosts}, next to other jobs of the run."
+                f"{first.engine['decode_tokens_per_s_1b']:g} / N, and the calls of a question follow one another."
             )
         if failed := sum(timing.failed_calls for timing in timings):
             yield f"In the timed passes {failed} of {sum(timing.calls for timing in timings)} calls got no reply."
     if frame[["pflops", "seconds"]].isna().any(axis=None):
         yield f"{NOT_RUN}: not run."
-    yield from notes.fitted(results)
     if frame["published_pflops"].isna().any():
         yield notes.BLANK
     yield from notes.protocol(results)

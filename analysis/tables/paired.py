@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 
 from analysis import columns, notes
-from analysis.columns import by_benchmark, daggers, entries, format_series, interval_of
+from analysis.columns import by_benchmark, entries, format_series, interval_of
 from analysis.frames import AVERAGE, IDENTITY, KEY, Results, with_costs
 from analysis.paired_tests import ALPHA, ENDS, comparisons, holm, power_after_holm
 from analysis.source import Source
 from analysis.statistics import Estimate, macro_average
-from analysis.table import BEST, DAGGER, NOT_RUN, Entry, Table, signed
+from analysis.table import BEST, NOT_RUN, Entry, Table, signed
 
 REFERENCE = "gmr"
 _COST, _PUBLISHED_COST, _WHOLE = "Cost ×", "Publ. cost ×", "All calls ×"
@@ -23,9 +23,9 @@ _COLUMNS = [
     *("reference_right_alone", "row_right_alone", "p", "p_holm", "odds_ratio"),
     *("cohens_g", "detectable_difference", *(f"cost_difference{end}" for end in ENDS)),
     *(f"{name}{end}" for name in ("cost_ratio", "cost_ratio_all_calls") for end in ENDS),
-    *("calibrated", *IDENTITY, *(f"reference_{name}" for name in IDENTITY)),
+    *(*IDENTITY, *(f"reference_{name}" for name in IDENTITY)),
 ]
-_SIDE = ["published", "published_cost_per_query", "measured", "graded", "calibrated", *IDENTITY]
+_SIDE = ["published", "published_cost_per_query", "measured", "graded", *IDENTITY]
 _NAMES = {
     "first_alone": "reference_right_alone",
     "second_alone": "row_right_alone",
@@ -72,7 +72,6 @@ def _compare(results: Results, reference: tuple[str, str]) -> pd.DataFrame:
     rows = table.loc[index, _SIDE]
     other = table.loc[[(*reference, key) for *_, key in index], _SIDE].set_axis(index)
     sides = rows.join(other.add_prefix("reference_"))
-    sides["calibrated"] = (rows["calibrated"].eq(True) | other["calibrated"].eq(True)).astype(object)
     sides = sides.where(rows["measured"].notna() & other["measured"].notna())
     tests = comparisons(results, {key: ((*reference, key[2]), key) for key in index if key[2] != AVERAGE})
     tests["p_holm"] = tests["p"].groupby(level=KEY[:2], group_keys=False).apply(holm)
@@ -108,7 +107,7 @@ def _group(results: Results, rows: pd.DataFrame) -> dict[str, list[Entry]]:
         "p": entries(rows["p_holm"], _probability, NOT_RUN, mark=_bold(rows["p_holm"]), below=unadjusted),
         **({_PUBLISHED_COST: entries(rows["published_cost_ratio"], _ratio)} if printed else {}),
         **{
-            title: entries(rows[name], _ratio, NOT_RUN, sign=daggers(rows), below=interval_of(rows, name, _ratio))
+            title: entries(rows[name], _ratio, NOT_RUN, below=interval_of(rows, name, _ratio))
             for title, name in ((_COST, "cost_ratio"), (_WHOLE, "cost_ratio_all_calls"))
         },
     }
@@ -118,7 +117,7 @@ def _differences(rows: pd.DataFrame) -> dict[str, list[Entry]]:
     below = interval_of(rows, "difference", lambda points: signed(points, 1), ", ")
     return {
         "Publ. diff.": entries(rows["published_difference"], signed),
-        "Diff.": entries(rows["difference"], signed, NOT_RUN, sign=daggers(rows), below=below),
+        "Diff.": entries(rows["difference"], signed, NOT_RUN, below=below),
     }
 
 
@@ -159,11 +158,6 @@ def _legend(results: Results, frame: pd.DataFrame, name: str) -> Iterator[str]:
         )
     if rows["n"].isna().any():
         yield f"{NOT_RUN}: not both were run."
-    if rows["calibrated"].eq(True).any():
-        yield (
-            f"{DAGGER}: the simulation fitted one side to its published accuracy and cost, so only the other is "
-            "a result of it."
-        )
     yield from notes.seeds(results)
 
 

@@ -134,5 +134,4 @@ def _legend(results: Results) -> Iterator[str]:
         "the shares of each backbone. Regret: what the oracle is ahead by, as means over all questions."
     )
     yield from notes.seeds(results)
-    yield from notes.fitted(results)
     yield from notes.protocol(results)

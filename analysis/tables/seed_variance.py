@@ -15,7 +15,7 @@ from harness.errors import UserError
 
 OVERALL = "overall"
 _COLUMNS = [
-    *(*KEY, "published_mean", "published_sd", "mean", "sd", "by_seed", "n", "low", "high", "difference", "calibrated"),
+    *(*KEY, "published_mean", "published_sd", "mean", "sd", "by_seed", "n", "low", "high", "difference"),
     *IDENTITY,
 ]
 
@@ -28,9 +28,9 @@ def build(source: Source) -> Table:
     order = dict.fromkeys([*printed.index.unique("benchmark"), *sorted(results.benchmarks)])
     keys = [key for key in order if key in results.benchmarks]
     frame = _frame(results, seeds, printed, [*keys, OVERALL])
-    groups = {(results.benchmarks[key], results.questions(key)): _group(frame, seeds, key) for key in keys}
-    if results.has_average:
-        groups["Overall", ""] = _group(frame, seeds, OVERALL)
+    heads = {key: (results.benchmarks[key], results.questions(key)) for key in keys}
+    heads |= {OVERALL: ("Overall", "")} if results.has_average else {}
+    groups = {head: _group(results, frame, seeds, key) for key, head in heads.items()}
     rows = []
     for row in frame.index.droplevel("benchmark").unique():
         method, backbone = results.rows.loc[row, ["method_title", "backbone_title"]]
@@ -78,7 +78,7 @@ def _frame(results: Results, seeds: pd.DataFrame, printed: pd.DataFrame, names: 
     measured = pd.concat([results.measured, averages[averages["ran"]]])
     keys = [key for row in order for name in names if (key := (*row, name)) in spread.index]
     frame = spread.join([measured, printed[["mean", "sd"]].add_prefix("published_")]).loc[keys]
-    difference = (frame["mean"] - frame["published_mean"]).where(~frame["calibrated"].eq(True))
+    difference = results.compared(frame["mean"] - frame["published_mean"])
     difference = difference.astype(float).round(2)
     return frame.assign(published=frame["published_mean"], ran=True, several=False, difference=difference)
 
@@ -88,11 +88,14 @@ def _several(seeds: pd.DataFrame) -> pd.DataFrame:
     return seeds if len(seeds) > 1 else seeds.head(0)
 
 
-def _group(frame: pd.DataFrame, seeds: pd.DataFrame, key: str) -> dict[str, list[Entry]]:
+def _group(results: Results, frame: pd.DataFrame, seeds: pd.DataFrame, key: str) -> dict[str, list[Entry]]:
     rows = frame.index.droplevel("benchmark").unique()
     values = frame.reindex([(*row, key) for row in rows]).assign(ran=lambda values: values["mean"].notna())
-    difference = format_series(values["sd"].round(2) - values["published_sd"], signed)
-    means, deviations = accuracies(values), compared(values, "sd", "{:.2f}", "{:.2f}", beside=difference)
+    sd_difference = results.compared(values["sd"].round(2) - values["published_sd"])
+    means, deviations = (
+        accuracies(values),
+        compared(values, "sd", "{:.2f}", "{:.2f}", beside=format_series(sd_difference, signed)),
+    )
     by_seed = [entries(_several(seeds.loc[row])[key], "{:.2f}") for row in rows]
     blank = [[Entry()] * len(trainings) for trainings in by_seed]
     return {
@@ -107,8 +110,9 @@ def _group(frame: pd.DataFrame, seeds: pd.DataFrame, key: str) -> dict[str, list
 
 def _legend(results: Results, frame: pd.DataFrame, seeds: pd.DataFrame, printed: pd.DataFrame) -> Iterator[str]:
     yield (
-        "Publ.: from the paper, over three seeds. Meas.: this run, next to it measured minus published in points, "
-        "below a mean its 95 % interval (over questions and seeds; Wilson for one seed; Overall: t); sd: the "
+        "Publ.: from the paper, over three seeds. Meas.: this run, "
+        f"{notes.beside(results, 'measured minus published in points')}below a mean its 95 % interval (over "
+        "questions and seeds; Wilson for one seed; Overall: t); sd: the "
         "sample standard deviation over the seeds."
     )
     yield "Overall: the mean of the five benchmarks, seed by seed; then mean and deviation over the seeds."
@@ -128,5 +132,4 @@ def _legend(results: Results, frame: pd.DataFrame, seeds: pd.DataFrame, printed:
     ]
     if single:
         yield f"Single trainings that the paper names, Overall: {', '.join(single)}."
-    yield from notes.fitted(results)
     yield from notes.protocol(results)

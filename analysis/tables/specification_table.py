@@ -70,5 +70,4 @@ def _entries(curve: Curve, key: str) -> list[Entry]:
 def _legend(curve: Curve) -> Iterator[str]:
     yield from (_MEANING, _LIMITS)
     yield from curve.left_out()
-    yield from notes.fitted(curve.results)
     yield from notes.seeds(curve.results)

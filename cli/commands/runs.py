@@ -191,26 +191,20 @@ def simulate(
     name: PresetName,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8000,
-    engine: Annotated[bool, typer.Option(help="Take the time a real server would (config/simulator.yaml).")] = False,
-    faults: Annotated[Path | None, typer.Option(help="File of faults, such as config/faults.yaml.")] = None,
-    latency: Annotated[float, typer.Option(help="Mean seconds of a random delay of every reply.", min=0.0)] = 0.0,
     overrides: Overrides = None,
 ) -> None:
     """Serve the simulated backbones of a preset as an OpenAI-compatible HTTP server."""
-    from harness.files import read
     from harness.runner.simulation import simulated_endpoint
-    from harness.simulator.server import Faults, ServerBehaviour, serve
+    from harness.simulator.server import serve
 
     preset = preset_of(name, overrides)
     if not preset.simulated:
         raise UserError(f"preset {name} asks real servers; name one with simulated backbones")
-    declared_faults = read(faults, Faults) if faults is not None else None
     endpoint = simulated_endpoint(preset)
-    behaviour = ServerBehaviour(endpoint.calibration.engine if engine else None, declared_faults, latency)
     models = len(endpoint.models()["data"])
     logging.info(f"serving {models} simulated models at http://{host}:{port}/v1, Ctrl-C stops")
     try:
-        serve(endpoint, host, port, behaviour)
+        serve(endpoint, host, port)
     except OSError as error:
         raise UserError(f"cannot listen on {host}:{port} ({error.strerror}); choose another --port") from error
 
@@ -225,14 +219,6 @@ def data(name: PresetName, benchmark: BenchmarkKey, overrides: Overrides = None)
     config.check_benchmark(preset, benchmark)
     prepare(benchmark, preset.data, preset.splits, layout.items(name, benchmark), layout.manifest(name, benchmark))
     config_hash.note_made_of(layout.made_of(name, f"data/{benchmark}"), config_hash.made_of_data(preset))
-
-
-@app.command(hidden=True)
-def calibration(name: PresetName, overrides: Overrides = None) -> None:
-    """Calibrate the simulated backbones to a preset's questions."""
-    from harness.runner.simulation import calibrate
-
-    signals.run(calibrate(preset_of(name, overrides)))
 
 
 @app.command(hidden=True)

@@ -40,16 +40,8 @@ class Benchmark(abc.ABC):
         """Return the items of upstream's records, in order; raise KeyError or ValueError for a faulty record."""
 
     @abc.abstractmethod
-    def present(self, item: Item, answer: str) -> str:
-        """Write an answer in the format that :attr:`output_rules` demands."""
-
-    @abc.abstractmethod
     def read(self, item: Item, text: str, stated_only: bool) -> str | None:
         """Return the answer that a text states or, if not ``stated_only``, merely ends with; None without one."""
-
-    @abc.abstractmethod
-    def wrong_answers(self, item: Item) -> tuple[str, ...]:
-        """Return distinct plausible wrong answers, likeliest first; a few mutants may equal the gold program."""
 
     def same(self, item: Item, a: str, b: str) -> bool:
         """Return whether two extracted answers are equal, judged cheaply and without executing anything."""

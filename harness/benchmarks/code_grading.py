@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from harness.benchmarks import programs
 from harness.benchmarks.base import Benchmark, Tools
-from harness.benchmarks.extraction import before_fences, fenced, fenced_blocks
+from harness.benchmarks.extraction import before_fences, fenced_blocks
 from harness.benchmarks.items import CodeTask, Item, Status, Verdict
-from harness.benchmarks.mutants import mutants
 from harness.benchmarks.programs import canonical, completed, outline, salvage
 
 _MOST_INDENTED = 3
@@ -27,10 +26,6 @@ class CodeBenchmark(Benchmark):
         "every helper it calls. Only Python's standard library can be imported. Put no example calls, tests or input "
         "reading into it."
     )
-
-    def present(self, item: Item, answer: str) -> str:
-        """Write one fenced Python block."""
-        return fenced(answer)
 
     def read(self, item: Item, text: str, stated_only: bool) -> str | None:
         """Return the last block that defines the function, with what it lacks; else the last that parses.
@@ -55,10 +50,6 @@ class CodeBenchmark(Benchmark):
         if stated_only:
             return None
         return next((source for _, source, _ in found if outline(source).has_statement), None)
-
-    def wrong_answers(self, item: Item) -> tuple[str, ...]:
-        """Return mutants of the gold program."""
-        return mutants(item.gold, task_of(item).entry_point)
 
     def same(self, item: Item, a: str, b: str) -> bool:
         """Return whether two programs differ in layout, comments and docstrings at most."""

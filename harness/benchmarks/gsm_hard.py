@@ -77,10 +77,6 @@ class GsmHard(Benchmark):
             for index, record in enumerate(records)
         ]
 
-    def present(self, item: Item, answer: str) -> str:
-        """Write the answer line, without an exponent however large or small the number is."""
-        return f"The answer is {format(Decimal(answer), 'f').removesuffix('.0')}"
-
     def read(self, item: Item, text: str, stated_only: bool) -> str | None:
         """Return the number on the last answer line that has one, else in the last such box, else the text's last."""
         readable = _plain(text)
@@ -91,16 +87,6 @@ class GsmHard(Benchmark):
             for number in _NUMBER.finditer(_UNBOXED.sub("", without_programs(readable))):  # noqa: B007
                 pass
         return _decimal(number) if number else None
-
-    def wrong_answers(self, item: Item) -> tuple[str, ...]:
-        """Return slips of sign, of one step, of a factor, of a digit."""
-        gold = float(item.gold)
-        candidates = (gold + 1, gold * 2, -gold, gold / 2, gold - 1, gold * 10, gold + 10, 0.0)
-        kept: list[str] = []
-        for candidate in map(repr, candidates):
-            if not any(self.same(item, candidate, other) for other in (item.gold, *kept)):
-                kept.append(candidate)
-        return tuple(kept)
 
     def same(self, item: Item, a: str, b: str) -> bool:
         """Return whether two numbers lie closer than the tolerance."""

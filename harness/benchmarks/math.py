@@ -77,10 +77,6 @@ class Math(Benchmark):
         """Divide 519 problems, a tenth of every subject and level, rounded up: 103 of them for training."""
         return share_split(tenth_of_each({item.id: item.stratum for item in items}, self.key), self.key)
 
-    def present(self, item: Item, answer: str) -> str:
-        """Write the answer line with a box."""
-        return f"The answer is \\boxed{{{answer}}}"
-
     def read(self, item: Item, text: str, stated_only: bool) -> str | None:
         """Return the last balanced box, else the text behind the last "answer is", without words that explain it."""
         answer = last_box(text)
@@ -89,15 +85,6 @@ class Math(Benchmark):
             lines = [line for line in lines if _HAS_VALUE.search(line)] or lines
             answer = _result(_first_formula(lines[-1]), item.question) if lines else ""
         return _without_explanation(answer) or None
-
-    def wrong_answers(self, item: Item) -> tuple[str, ...]:
-        """Return the gold answer with one number changed, with its sign changed, and small integers."""
-        # The string rules would call -0 wrong although it is right.
-        negated = [item.gold[1:] if item.gold.startswith("-") else f"-{item.gold}"] if item.gold != "0" else []
-        by_form: dict[str, str] = {normal_form(item.gold): ""}
-        for candidate in [*_nudged_numbers(item.gold), *negated, "0", "1", "2", "3"]:
-            by_form.setdefault(normal_form(candidate), candidate)
-        return tuple(by_form.values())[1:]
 
     def same(self, item: Item, a: str, b: str) -> bool:
         """Return whether the string rules call the answers equal."""
@@ -155,18 +142,6 @@ def _without_explanation(answer: str) -> str:
     value = _CLAUSE.split(answer, maxsplit=1)[0]
     is_whole = value.count("{") == value.count("}") and re.search(r"[\d\\]", value)
     return value if is_whole else answer
-
-
-def _nudged_numbers(answer: str) -> list[str]:
-    """Return the answer with one integer changed by one, the last first; indices and exponents, often ignored, last."""
-    matches = reversed(list(re.finditer(r"\d{1,15}", answer)))
-    ordered = sorted(matches, key=lambda match: answer[: match.start()].rstrip("{ ").endswith(("_", "^")))
-    return [
-        f"{answer[: match.start()]}{int(match.group()) + step}{answer[match.end() :]}"
-        for step in (1, -1)
-        for match in ordered
-        if int(match.group()) + step > 0
-    ]
 
 
 _INTEGER_RATIO = re.compile(r"(-?\d+)/(-?\d+)")

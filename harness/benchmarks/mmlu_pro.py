@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -94,10 +93,6 @@ class MmluPro(Benchmark):
         strata = {item.id: item.stratum for item in items}
         return share_split(proportional_sample(strata, PUBLISHED_SAMPLE, self.key), self.key)
 
-    def present(self, item: Item, answer: str) -> str:
-        """Write the answer line with a boxed letter."""
-        return f"The answer is \\boxed{{{answer}}}"
-
     def read(self, item: Item, text: str, stated_only: bool) -> str | None:
         """Return the last boxed letter, else that after the last "answer is", else that of a bare choice."""
         # ``\text{...}`` and its kind may stand in one another.
@@ -114,11 +109,6 @@ class MmluPro(Benchmark):
             if not _heads_list(item, plain, answer):
                 return answer[answer.lastindex or 0]
         return _bare_choice(item, plain, stated_only)
-
-    def wrong_answers(self, item: Item) -> tuple[str, ...]:
-        """Return the other letters, in an order that depends on the question."""
-        others = set(LETTERS[: len(item.options)]) - {item.gold}
-        return tuple(sorted(others, key=lambda letter: hashlib.sha256(f"{item.id}/{letter}".encode()).digest()))
 
 
 BENCHMARK = MmluPro

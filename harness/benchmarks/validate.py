@@ -15,8 +15,8 @@ from harness.benchmarks.math_verifier import MathVerifier
 from harness.benchmarks.prepare import load_items
 from harness.concurrency import gather
 from harness.sandbox import Outcome, Program, Sandbox
+from harness.simulator.answers import present, wrong_answers
 
-MUTANTS_TRIED = 10
 AT_ONCE = 64
 GOLD, WRONG, EXAMPLES = "gold answer right", "a wrong answer graded wrong", "visible examples hold for gold"
 
@@ -71,7 +71,7 @@ async def validate_items(subject: Benchmark, items: Sequence[Item], data: str, t
 
 
 async def _check(subject: Benchmark, item: Item, tools: Tools) -> dict[str, bool]:
-    gold = await subject.grade(item, subject.present(item, item.gold), tools)
+    gold = await subject.grade(item, present(subject, item, item.gold), tools)
     wrong = await _wrong_verdict(subject, item, tools)
     checks = {GOLD: gold.correct, WRONG: wrong is not None}
     task = item.code
@@ -87,9 +87,9 @@ async def _check(subject: Benchmark, item: Item, tools: Tools) -> dict[str, bool
 
 
 async def _wrong_verdict(subject: Benchmark, item: Item, tools: Tools) -> Verdict | None:
-    # The first wrong answer may be equivalent to gold, where it is a mutant.
-    for answer in subject.wrong_answers(item)[:MUTANTS_TRIED]:
-        verdict = await subject.grade(item, subject.present(item, answer), tools)
+    # The first may be right after all, where it is a program.
+    for answer in wrong_answers(subject, item):
+        verdict = await subject.grade(item, present(subject, item, answer), tools)
         if not verdict.correct:
             return verdict
     return None

@@ -95,7 +95,6 @@ def _identity(plan: Plan, served: Mapping[str, Served], sandbox: str) -> dict[st
         **config_hash.declared(plan.preset, plan.cell),
         "benchmark_title": plan.data.title,
         "simulated": is_simulated(plan, served),
-        "calibrated": any(model.simulated for model in served.values()) and plan.method.calibrated,
         "notes": _notes(plan, served),
         "data": {
             "source": plan.data.source,

@@ -101,8 +101,6 @@ class MethodEntry(Declaration):
     trained: bool = False  # learns from the training split, with every seed of the preset
     multi_agent: bool | None = None  # several agents; shown as "Mul." in the main table
     routing: bool | None = None  # routes over the pool of models; shown as "Rout."
-    # The simulated backbones are fitted to this method's published accuracies, so a simulated cell is not evidence.
-    calibrated: bool = False
     # Cost compared in tables: ``total`` of all calls, or ``steps`` without the final one (D-REPORT-2).
     compared_cost: Literal["total", "steps"] = "total"
     # Added to the seeds of a preset, for a second training of the same configuration.

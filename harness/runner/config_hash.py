@@ -35,7 +35,7 @@ def of_cell(preset: config.Preset, cell: config.Cell) -> dict[str, Any]:
     matched = config.matched(preset, cell)
     served = {
         "endpoints": preset.endpoints,
-        **({"length_scale": preset.length_scale} if preset.simulated else {}),
+        **({"length_scale": preset.length_scale, "simulator": _simulator()} if preset.simulated else {}),
         **({"decoding": "greedy"} if config.is_greedy(preset, entry) else {}),
     }
     return {
@@ -119,3 +119,8 @@ def is_made_of(path: Path, made_of: str, files: Iterable[Path] = ()) -> bool:
 @cache
 def _encoder() -> Any:
     return read_yaml(config.FOLDER / "encoder.yaml")
+
+
+@cache
+def _simulator() -> Any:
+    return read_yaml(config.FOLDER / "simulator.yaml")

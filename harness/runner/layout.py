@@ -46,11 +46,6 @@ def served(preset: str, benchmark: str) -> Path:
     return RESULTS / preset / "served" / f"{benchmark}.json"
 
 
-def calibration(preset: str) -> Path:
-    """Return the calibration of the simulated backbones."""
-    return RESULTS / preset / "calibration.json"
-
-
 def cell(preset: str, of: Cell) -> Path:
     """Return the folder of a cell."""
     return RESULTS / f"{preset}/cells/{of.method}/{of.benchmark}/{of.backbone}/seed{of.seed}"

@@ -22,7 +22,7 @@ from harness.llm.encoder import Embeddings, SentenceEncoder
 from harness.llm.request import Served
 from harness.runner import config, layout
 from harness.runner.plan import Plan
-from harness.runner.simulation import check_calibration, simulated_endpoint
+from harness.runner.simulation import check_simulator, simulated_endpoint
 from harness.sandbox import Sandbox
 from harness.sandbox.jail.confinement import FULL
 
@@ -57,7 +57,7 @@ async def runtime_of(
     """
     await stack.enter_async_context(client)
     served = {key: await client.served(key, backbone.model) for key, backbone in plan.backbones.items()}
-    check_calibration(plan.preset, served)
+    check_simulator(plan.preset, served)
     await stack.enter_async_context(sandbox)
     check_confinement(sandbox.level, served)
     verifier = await stack.enter_async_context(MathVerifier(cache=cache))

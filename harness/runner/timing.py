@@ -1,19 +1,21 @@
 """Timing of a method: answer the test set of a finished cell once more, with nothing cached.
 
 A cell itself answers from logs and caches, trains, grades and shares the machine. Here its trained method answers all
-test questions in one pass, a fixed number at a time; an interrupted pass starts over. Servers of simulated backbones
-are modelled (``engine`` of ``config/simulator.yaml``): the time is theirs and the true time of everything around them.
+test questions in one pass, a fixed number at a time; an interrupted pass starts over. Simulated backbones are not asked
+again: their seconds follow from the calls of the cell and the speeds of ``config/simulator.yaml``.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import heapq
 import logging
 import os
 import platform
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,16 +30,15 @@ from harness.errors import UserError
 from harness.files import write_atomically
 from harness.llm.call_log import ATTEMPT_LOG, AttemptLog, CallLog
 from harness.llm.client import ChatClient
-from harness.llm.endpoints import Endpoint
 from harness.llm.request import Reply, Request
 from harness.runner import config_hash, layout, reuse
 from harness.runner.evaluation import of_each, progress
 from harness.runner.method import Method
 from harness.runner.plan import Plan
+from harness.runner.results import read_rows
 from harness.runner.setup import endpoints_of, is_simulated, runtime_of, spending_of
-from harness.runner.simulation import simulated_endpoint
 from harness.sandbox import Sandbox
-from harness.simulator.parameters import EngineParameters
+from harness.simulator import parameters
 
 logger = logging.getLogger(__name__)
 
@@ -46,8 +47,7 @@ FILE = "timing.json"
 # Questions in flight, for all methods. With far fewer, servers have nothing to batch; with far more, a test set of some
 # hundred questions takes as long as its longest one.
 CONCURRENCY = 32
-# Requests at once for each modelled server.
-_EACH = 64
+_SPEEDS = ("prefill_tokens_per_s_1b", "decode_tokens_per_s_1b")
 
 
 async def run(plan: Plan) -> dict[str, Any]:
@@ -59,9 +59,55 @@ async def run(plan: Plan) -> dict[str, Any]:
     """
     cell = reuse.identity(plan)
     in_flight = min(plan.preset.in_flight or CONCURRENCY, CONCURRENCY)
+    calls, measured = modelled(plan, in_flight) if plan.preset.simulated else await timed(plan, cell, in_flight)
+    timing = {
+        "schema": SCHEMA_VERSION,
+        "preset": plan.preset.name,
+        **dataclasses.asdict(plan.cell),
+        "cell": {name: cell.get(name) for name in ("run_id", "config_hash", "code", "checkpoint")},
+        "n": len(plan.test),
+        "seconds_per_query": measured["seconds"] / len(plan.test),
+        "concurrency": in_flight,
+        "calls": len(calls),
+        "failed_calls": sum(call["error"] is not None for call in calls),
+        "prompt_tokens": sum(call["prompt_tokens"] for call in calls),
+        "completion_tokens": sum(call["completion_tokens"] for call in calls),
+        "host": {"node": platform.node(), "platform": platform.platform(), "processors": os.cpu_count()},
+        **measured,
+    }
+    path = layout.timing(plan.preset.name, plan.cell) / FILE
+    write_atomically(path, orjson.dumps(timing, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
+    made_of = layout.made_of(plan.preset.name, layout.timing_name(plan.cell))
+    config_hash.note_made_of(made_of, config_hash.made_of_timing(plan.preset, plan.cell))
+    logger.info("%s: %.1f s, %.2f s a question", plan.cell, timing["seconds"], timing["seconds_per_query"])
+    return timing
+
+
+def modelled(plan: Plan, in_flight: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the calls of a finished cell on simulated backbones, and what servers of modelled speed need for them.
+
+    So many questions are answered at a time, the calls of each one after another; nothing waits for that long.
+    """
+    engine = {name: getattr(parameters.load(), name) for name in _SPEEDS}
+    columns = ["item_id", "backbone", "prompt_tokens", "completion_tokens", "error"]
+    calls = list(read_rows(plan.folder / "calls.parquet", columns))
+    seconds = Counter[str]()
+    for call in calls:
+        prefill, decode = (call[name] / speed for name, speed in zip(columns[2:4], engine.values(), strict=True))
+        seconds[call["item_id"]] += plan.backbones[call["backbone"]].parameters_b * (prefill + decode)
+    free_at = [0.0] * in_flight
+    for item in plan.test:
+        heapq.heapreplace(free_at, free_at[0] + seconds[item.id])
+    return calls, {"simulated": True, "seconds": max(free_at), "engine": engine}
+
+
+async def timed(plan: Plan, cell: Mapping[str, Any], in_flight: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Answer all test questions once more; return the calls, and the seconds by the clock."""
+    if plan.preset.recorded:
+        raise UserError(f"{plan.cell} was not timed when the run was recorded, and no server is asked here")
+    servers = endpoints_of(plan)
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="gmr-timing-")))
-        servers, engine = await stack.enter_async_context(servers_of(plan))
         log = stack.enter_context(CallLog(folder / layout.CALL_LOG))
         attempts = stack.enter_context(AttemptLog(folder / ATTEMPT_LOG))
         cache = stack.enter_context(Cache(folder / "cache.sqlite"))
@@ -75,30 +121,8 @@ async def run(plan: Plan) -> dict[str, Any]:
         started = time.perf_counter()
         trajectories = await answer_all(method, plan.test, runtime, in_flight, str(plan.cell))
         seconds = time.perf_counter() - started
-    calls = [call for trajectory in trajectories for call in trajectory.calls]
-    timing = {
-        "schema": SCHEMA_VERSION,
-        "preset": plan.preset.name,
-        **dataclasses.asdict(plan.cell),
-        "simulated": is_simulated(plan, served),
-        "cell": {name: cell.get(name) for name in ("run_id", "config_hash", "code", "checkpoint")},
-        "n": len(trajectories),
-        "seconds": seconds,
-        "seconds_per_query": seconds / len(trajectories),
-        "concurrency": in_flight,
-        "calls": len(calls),
-        "failed_calls": sum(call.error is not None for call in calls),
-        "prompt_tokens": sum(call.prompt_tokens for call in calls),
-        "completion_tokens": sum(call.completion_tokens for call in calls),
-        "engine": None if engine is None else engine.model_dump(),
-        "host": {"node": platform.node(), "platform": platform.platform(), "processors": os.cpu_count()},
-    }
-    path = layout.timing(plan.preset.name, plan.cell) / FILE
-    write_atomically(path, orjson.dumps(timing, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
-    made_of = layout.made_of(plan.preset.name, layout.timing_name(plan.cell))
-    config_hash.note_made_of(made_of, config_hash.made_of_timing(plan.preset, plan.cell))
-    logger.info("%s: %.1f s, %.2f s a question", plan.cell, seconds, timing["seconds_per_query"])
-    return timing
+    calls = [dataclasses.asdict(call) for trajectory in trajectories for call in trajectory.calls]
+    return calls, {"simulated": is_simulated(plan, served), "seconds": seconds, "engine": None}
 
 
 async def answer_all(
@@ -125,27 +149,3 @@ class AskingAlways(ChatClient):
 
     async def _reply(self, backbone: str, request: Request) -> Reply:
         return await self._ask(backbone, request)
-
-
-@asynccontextmanager
-async def servers_of(plan: Plan) -> AsyncIterator[tuple[Mapping[str, Endpoint], EngineParameters | None]]:
-    """Open the endpoints of a plan; for simulated backbones, a modelled server on a free port, with its speed."""
-    if plan.preset.recorded:
-        raise UserError(f"{plan.cell} was not timed when the run was recorded, and no server is asked here")
-    if not plan.preset.simulated:
-        yield endpoints_of(plan), None
-        return
-    from aiohttp import web
-
-    from harness.simulator.server import ServerBehaviour, application
-
-    endpoint = simulated_endpoint(plan.preset)
-    engine = endpoint.calibration.engine
-    runner = web.AppRunner(application(endpoint, ServerBehaviour(engine)), access_log=None)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-        yield dict.fromkeys(plan.backbones, Endpoint(url=url, max_in_flight=_EACH)), engine
-    finally:
-        await runner.cleanup()

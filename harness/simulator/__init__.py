@@ -1,6 +1,1 @@
-"""Simulated backbones (docs/simulator.md): a run on them is a rehearsal, never evidence."""
-
-from harness.simulator.calibration import Calibration
-from harness.simulator.endpoint import SimulatedEndpoint
-
-__all__ = ["Calibration", "SimulatedEndpoint"]
+"""Simulated backbones (docs/simulator.md): they imitate no model, and what a run on them measures says nothing."""

@@ -60,8 +60,7 @@ def run_record(
         "benchmark_title": TITLES.get(benchmark, benchmark),
         "backbone": backbone,
         "seed": seed,
-        "simulated": True,
-        "calibrated": False,
+        "simulated": False,
         "notes": [],
         "data": {
             "source": "embedded",

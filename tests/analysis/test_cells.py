@@ -36,11 +36,10 @@ def flip_a_bit(path: Path) -> None:
 def test_a_cell_comes_back_as_written_in_the_order_of_the_items(write_cell):
     folder = write_cell(
         "cot", "qwen-2.5-32B", "math", seed=2, correct=[True, False], status=["graded", "unparsable"],
-        also=[[("math_verify", True)], []], notes=["limit: 2\ntest items"], calibrated=True,
+        also=[[("math_verify", True)], []], notes=["limit: 2\ntest items"],
     )  # fmt: skip
     cell = read(folder)
     assert (cell.run.method, cell.run.backbone, cell.run.benchmark, cell.run.seed) == ("cot", "qwen-2.5-32B", "math", 2)
-    assert cell.run.calibrated
     assert cell.run.notes == ("limit: 2 test items",)
     assert cell.run.data.n_test == 2
     assert list(cell.items["correct"]) == [True, False]
@@ -83,7 +82,7 @@ def test_a_damaged_cell_is_refused(write_cell, damage, named):
 
 def served(**changes):
     """Return the identity of a simulated backbone."""
-    known = {"model": "org/A", "served_by": "simulated", "revision": "r1", "calibration": "w1"}
+    known = {"model": "org/A", "served_by": "simulated", "revision": "r1"}
     return {"backbones": {"a": {**known, "revision_confirmed": True, **changes}}}
 
 
@@ -93,11 +92,11 @@ OTHER_DATA = {"source": "x", "splits": "y", "checksum": "other", "split_checksum
 @pytest.mark.parametrize(
     ("first", "second", "named"),
     [
-        ({}, {"simulated": False}, "kinds of backbones"),
+        ({}, {"simulated": True}, "kinds of backbones"),
         ({}, {"data": OTHER_DATA}, "data checksums of gsm_hard"),
         ({}, {"correct": [True] * 3}, "test items of gsm_hard"),
         ({}, {"rule_version": "2"}, "grading rules of gsm_hard"),
-        (served(calibration="first"), served(calibration="second"), "different calibrations of the simulator"),
+        (served(revision="simulated-1"), served(revision="simulated-2"), "different simulators"),
     ],
 )
 def test_cells_that_cannot_be_compared(write_cell, first, second, named):

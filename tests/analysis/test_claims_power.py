@@ -44,7 +44,7 @@ def run_of(correct: Mapping[Place, Any], cost: Mapping[Place, Any], seeds: Seeds
     """Return the frames of a run by right answers and costs of each cell's questions."""
     states = dict.fromkeys(("cell", "run_id", "config_hash", "code", "data_checksum", "backbones"), "")
     index = pd.MultiIndex.from_tuples(correct, names=CELL)
-    cells = pd.DataFrame({**states, "calibrated": False, "simulated": False, "seconds": math.nan}, index)
+    cells = pd.DataFrame({**states, "simulated": False, "seconds": math.nan}, index)
     columns = {
         place: {"accuracy": 100.0 * np.array(right), "cost": cost.get(place, 0.0)} for place, right in correct.items()
     }

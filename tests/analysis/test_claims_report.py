@@ -30,9 +30,8 @@ def some(write_cell: Any) -> Some:
     cells = []
     for place, (method, backbone) in enumerate(ROWS):
         right = [item % 7 < place % 5 + 2 for item in range(40)]
-        calibrated = method in ("single", "cot", "complex_cot")
         cost = [1e-4 * (place + item) for item in range(1, 41)]
-        cells.append(write_cell(method, backbone, "gsm_hard", correct=right, cost=cost, calibrated=calibrated))
+        cells.append(write_cell(method, backbone, "gsm_hard", correct=right, cost=cost))
     return cells, tuple(chosen.values())
 
 
@@ -49,34 +48,34 @@ def test_the_paper_alone() -> None:
     assert report.frame[["measured", "cells", "simulated"]].isna().all(axis=None)
 
 
-def test_a_simulated_run_says_so_everywhere(some: Some) -> None:
-    report = made(some)
+def test_a_simulated_run_is_not_judged_and_its_power_is_said(some: Some, write_cell: Any) -> None:
+    cells = [write_cell(method, backbone, "gsm_hard", simulated=True) for method, backbone in ROWS]
+    report = made((cells, some[1]))
     assert SIMULATED_WARNING in report.contents()["md"].partition("\n")[0]
     paper, run = report.summary
     assert (
         paper
         == "In the paper: 3 consistent, 2 partly, 1 not checkable. Of those that its numbers contradict: 2 stated."
     )
-    counts = "2 about the paper only, 2 not run, 2 simulated. The simulated ones: 2 does not hold."
-    assert run == f"In this run: {counts} After correction 2 of 2 secondary verdicts stand."
+    assert run == "In this run: 4 not judged: simulated, 2 about the paper only."
+    assert report.frame[["measured", "low", "agrees_with_published", "missing"]].isna().all(axis=None)
+    chances = report.frame.set_index("claim")["chance"].dropna().groupby("claim").first()
+    assert {"best_on_four", "gsm_same_pattern"} <= set(chances.index)
 
 
 def test_records_carry_numbers_and_provenance(some: Some, tmp_path: Path) -> None:
     written = write(made(some), tmp_path / "out", "claims")
     assert sorted(path.name for path in written) == ["claims.csv", "claims.md"]
-    comment, text = (tmp_path / "out" / "claims.csv").read_text(encoding="utf-8").split("\n", 1)
-    assert comment == f"# {SIMULATED_WARNING}"
+    text = (tmp_path / "out" / "claims.csv").read_text(encoding="utf-8")
     found = list(csv.DictReader(io.StringIO(text)))
     measured = [row for row in found if row["measured"]]
     assert {row["claim"] for row in measured} == {"best_on_four", "gsm_same_pattern"}
     for row in measured:
         assert all(row[name] for name in ("run_id", "seeds", "config_hash", "code", "data_checksum", "backbones"))
-        assert row["simulated"] == "true"
+        assert row["simulated"] == "false"
         assert bool(row["measured_all_calls"]) == (row["claim"] == "gsm_same_pattern")
         assert float(row["low"]) <= float(row["measured"]) <= float(row["high"])
-        # Whether a simulation agrees with the paper is not said.
-        assert row["agrees_with_published"] == ""
-    assert {row["calibrated"] for row in measured} == {"true", "false"}
+        assert row["agrees_with_published"] in ("True", "False")
     pattern = next(row for row in found if row["claim"] == "gsm_same_pattern")
     assert pattern["cells"] == "gmr/gsm_hard/pool/0 puppeteer/gsm_hard/qwen-2.5-32B/0"
     assert (pattern["paper_verdict"], pattern["claim_paper_verdict"]) == ("inconsistent", "partly")

@@ -7,7 +7,7 @@ import pytest
 
 from analysis.published import load
 from analysis.statistics import wilson
-from analysis.table import DAGGER, NOT_RUN, Entry
+from analysis.table import NOT_RUN, Entry
 from tests.analysis.by_hand import crossed
 from tests.analysis.cells import verdicts
 from tests.analysis.reading import Read as Table
@@ -37,14 +37,13 @@ def test_all_published_rows_stand_there_and_only_the_columns_of_the_run(write_ce
     assert len(printed) == 21
 
 
-def test_a_calibrated_place_has_a_dagger_and_no_difference(write_cell):
-    cells = [write_cell("single", calibrated=True), write_cell("cot")]
-    table = main_table(*cells)
-    fitted, free = (place(table, "GSM-Hard", title, "qwen-2.5-14B") for title in ("Single LLM", "CoT"))
-    assert [(fitted.sign, fitted.beside), (free.sign, free.beside)] == [(DAGGER, ""), ("", "+7.48")]
-    assert any(note.startswith(DAGGER) for note in table.notes)
-    assert table.record(method="single", backbone="qwen-2.5-14B")["difference"] == ""
-    assert not any(note.startswith(DAGGER) for note in main_table(*cells[1:]).notes)
+def test_a_simulated_run_is_compared_with_nothing(write_cell):
+    for simulated, beside in ((False, "+7.48"), (True, "")):
+        table = main_table(write_cell("cot", simulated=simulated))
+        entry = place(table, "GSM-Hard", "CoT", "qwen-2.5-14B")
+        assert (entry.text, entry.beside) == ("75.00", beside)
+        assert bool(table.record(method="cot", backbone="qwen-2.5-14B")["difference"]) is not simulated
+        assert any("minus published" in note for note in table.notes) is not simulated
 
 
 def test_the_average_needs_all_five_and_weighs_benchmarks_not_items(write_cell):

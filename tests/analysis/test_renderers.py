@@ -108,7 +108,7 @@ def compiled(fragment: str, folder: Path) -> str:
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 def test_the_full_table_fits_its_page_and_whatever_stands_in_a_label_compiles(tmp_path, write_cell):
     places = [(row, benchmark) for row in load().rows for benchmark in row.accuracies]
-    cells = [write_cell(row.method, row.backbone, key, calibrated=row.method == "single") for row, key in places]
+    cells = [write_cell(row.method, row.backbone, key) for row, key in places]
     log = compiled(latex(main_table(*cells).made), tmp_path)
     assert "(1 page" in log
     # By how many points boxes stick out; a few are not seen.

@@ -20,11 +20,10 @@ from typer.main import get_command
 from cli import main
 from cli.main import app
 from harness.errors import UserError
-from harness.files import ROOT, read
+from harness.files import ROOT
 from harness.llm.budget import BudgetError
 from harness.runner import layout
 from harness.runner.config import Cell
-from harness.simulator.server import Faults, ServerBehaviour
 from tests.command import gmr
 from tests.planning import checkout
 
@@ -182,25 +181,16 @@ def test_another_checkout_and_an_installation_without_one_are_refused(tmp_path: 
     assert "pip install -e ." in error(installed)
 
 
-FAULTS = ROOT / "config" / "faults.yaml"
-
-
-def test_a_server_is_quick_and_faultless_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_server_is_local_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     served: list[Any] = []
-    engine: Any = object()
-    endpoint = SimpleNamespace(models=lambda: {"data": []}, calibration=SimpleNamespace(engine=engine))
+    endpoint = SimpleNamespace(models=lambda: {"data": []})
     monkeypatch.setattr("harness.runner.simulation.simulated_endpoint", lambda preset: endpoint)
     monkeypatch.setattr("harness.simulator.server.serve", lambda *given: served.append(given[1:]))
 
     simulate = partial(gmr, "simulate", "--preset")
     simulate("smoke")
-    simulate("smoke", "--engine", "--faults", str(FAULTS), "--latency", "0.5", "--port", "81", "--host", "::1")
-    assert served == [
-        ("127.0.0.1", 8000, ServerBehaviour(None, None, 0.0)),
-        ("::1", 81, ServerBehaviour(engine, read(FAULTS, Faults), 0.5)),
-    ]
+    simulate("smoke", "--port", "81", "--host", "::1")
+    assert served == [("127.0.0.1", 8000), ("::1", 81)]
     assert "65535" in simulate("smoke", "--port", "99999999").output
     with pytest.raises(UserError, match="preset paper asks real servers"):
         simulate("paper")
-    with pytest.raises(UserError, match=r"faults\.yaml: cannot be read"):
-        simulate("smoke", "--faults", str(tmp_path / "faults.yaml"))

@@ -58,11 +58,10 @@ def start(folder: Path, *given: str, program: str = "cli.main", **more: object) 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Prepare questions and calibration of one mini-benchmark."""
+    """Prepare the questions of one mini-benchmark."""
     folder = tmp_path_factory.mktemp("prepared")
     (folder / "results").mkdir()
     run(folder, "data", "--benchmark", "gsm_hard", *settings(*SETTINGS))
-    run(folder, "calibration", *settings(*SETTINGS))
     return folder
 
 

@@ -10,8 +10,8 @@ import yaml
 
 from analysis.registry import all_cells, artefacts
 from harness.files import ROOT
-from harness.runner import config, layout, simulation
-from harness.simulator.endpoint import _CODE
+from harness.runner import config, layout
+from harness.simulator.endpoint import CODE
 from tests.planning import checkout, plans
 
 EMBEDDED = config.preset("embedded")
@@ -21,7 +21,7 @@ LINK = {"link": 1}
 PLANS: Mapping[str, tuple[list[str], dict[str, int]]] = {
     "main table": (
         ["reports/main_table.tex"],
-        {"data": 5, "calibration": 1, "cell": 75, "learned_cell": 30, "table": 1, **LINK},
+        {"data": 5, "cell": 75, "learned_cell": 30, "table": 1, **LINK},
     ),
     "real main table": (
         ["reports/paper/main_table.tex"],
@@ -29,19 +29,19 @@ PLANS: Mapping[str, tuple[list[str], dict[str, int]]] = {
     ),
     "another folder": (
         ["--directory", "elsewhere", "reports/smoke/main_table.tex", "--config", "preset=smoke", "methods=[cot]"],
-        {"data": 2, "calibration": 1, "cell": 4, "table": 1},
+        {"data": 2, "cell": 4, "table": 1},
     ),
     "one ablation": (
         ["reports/ablation/no_write_gate.tex", "--config", "preset=smoke"],
-        {"data": 2, "calibration": 1, "learned_cell": 4, "table": 1, **LINK},
+        {"data": 2, "learned_cell": 4, "table": 1, **LINK},
     ),
     "a cell that meets the cost of another": (
         ["results/smoke/cells/self_consistency/gsm_hard/pool/seed0/run.json"],
-        {"data": 2, "calibration": 1, "learned_cell": 2},
+        {"data": 2, "learned_cell": 2},
     ),
     "a checkpoint": (
         ["results/smoke/cells/gmr/gsm_hard/pool/seed0/trained.safetensors"],
-        {"data": 2, "calibration": 1, "learned_cell": 1},
+        {"data": 2, "learned_cell": 1},
     ),
 }
 WHOLE = {"embedded": [], "slice": SLICE}
@@ -94,8 +94,8 @@ def test_everything_is_every_artefact_with_the_claims(said: dict[str, tuple[int,
 def test_a_forecast_is_measured_on_every_cell_with_the_seeds_of_the_run(said: dict[str, tuple[int, str]]) -> None:
     numbers = jobs(said["slice"])
     cells = [cell for cell in all_cells(config.preset("rehearsal")) if cell.seed == 0]
-    assert numbers.pop("cell") + numbers.pop("learned_cell") == len(cells) == 205
-    assert numbers == {"cells": 1, "data": 5, "calibration": 1}
+    assert numbers.pop("cell") + numbers.pop("learned_cell") == len(cells) == 131
+    assert numbers == {"cells": 1, "data": 5}
 
 
 @pytest.mark.parametrize("message", REFUSED)
@@ -107,19 +107,17 @@ def test_a_mistake_is_one_line(said: dict[str, tuple[int, str]], message: str) -
     assert "Traceback" not in text
 
 
-# Imports of the simulator that change no calibration: requests, how many run at once, declarations, paths, errors.
+# Imports of the simulator that change no reply: requests, how many run at once, declarations, paths, errors.
 NO_SOURCE = {"agents", "concurrency", "errors", "files", "fingerprint", "llm", "runner"}
 
 
-def test_what_a_simulated_reply_is_made_of_makes_a_new_calibration_and_a_new_revision() -> None:
+def test_what_a_simulated_reply_is_made_of_makes_a_new_revision() -> None:
     text = "".join(path.read_text() for path in (ROOT / "harness" / "simulator").glob("*.py"))
     modules = {f"agents/{name}" for name in re.findall(r"from harness\.agents import (\w+)", text)}
     made_of = {*re.findall(r"from harness\.(\w+)", text), *modules} - NO_SOURCE
     assert {"simulator", "benchmarks", "agents/rng"} <= made_of
     for part in made_of:
-        assert {f"harness/{part}", f"harness/{part}.py"} & {*simulation.CODE}, part
-        # The sandbox tries programs when the calibration is made.
-        assert part in (*_CODE, "sandbox") or f"{part}.py" in _CODE, part
+        assert part in CODE or f"{part}.py" in CODE, part
 
 
 def test_profiles_name_options_and_rules_that_exist_and_slurm_gets_no_rule_that_wants_all_cores() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from analysis import registry
 from cli import audit as audits
 from cli import replay as replays
 from cli.bundle import pack
@@ -50,7 +51,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("socket.socket.connect", "harness.runner.setup.simulated_endpoint"):
         monkeypatch.setattr(name, closed)
     monkeypatch.setattr(FakeEncoder, "encode", closed)
-    monkeypatch.setattr("cli.reports.artefacts_of", lambda preset: ["main_table", "leak_report"])
+    monkeypatch.setattr(registry, "of_run", lambda preset: [*map(registry.artefact, ["main_table", "leak_report"])])
     (tmp_path / "results").mkdir()
     monkeypatch.chdir(tmp_path)
     return tmp_path

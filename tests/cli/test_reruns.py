@@ -27,7 +27,7 @@ import os, signal, sys
 from pathlib import Path
 import orjson
 from harness.files import read_yaml, write_atomically
-from harness.runner import config, config_hash, layout, simulation
+from harness.runner import config, config_hash, layout
 from harness.runner.config import Cell
 from cli import reports
 
@@ -48,9 +48,6 @@ if command == "data":
     benchmark = given["--benchmark"]
     make(layout.manifest(name, benchmark), layout.items(name, benchmark))
     config_hash.note_made_of(layout.made_of(name, "data/" + benchmark), config_hash.made_of_data(preset))
-elif command == "calibration":
-    make(layout.calibration(name))
-    config_hash.note_made_of(layout.made_of(name, "calibration"), simulation.made_of())
 elif command == "health":
     make(layout.served(name, given["--benchmark"]))
 elif command == "report":
@@ -111,7 +108,7 @@ def made(house: Path) -> str:
         f"  cell single humaneval qwen-2.5-14B seed 0 ({log})\n  error: no server\n    start one"
     )
     (house / "fails").unlink()
-    (house / "dies").write_text("calibration")
+    (house / "dies").write_text("cell")
     snakemake(house, status=-signal.SIGKILL)
     locked = snakemake(house, status=1)
     assert locked.endswith("since it was killed, release its lock by `snakemake --unlock`")
@@ -122,12 +119,12 @@ def made(house: Path) -> str:
 
 def test_a_run_says_what_is_to_do_what_is_done_and_where_it_is(made: str) -> None:
     first, *jobs, done, files, following = made.splitlines()
-    assert first == "to do: 7 cells (6 of them trained first) and 4 other jobs"
+    assert first == "to do: 7 cells (6 of them trained first) and 3 other jobs"
     line = r"\[(\d+ of \d+ (?:cells|jobs))(?:, about \d+ s left)?\] \w+.*, \d+ s"
     progress = [match[1] for job in jobs if (match := re.fullmatch(line, job))]
-    assert len(progress) == len(jobs) == 11
+    assert len(progress) == len(jobs) == 10
     assert {f"{number} of 7 cells" for number in range(7)} < set(progress)
-    assert progress[-1] == "11 of 11 jobs"
+    assert progress[-1] == "10 of 10 jobs"
     # Once a cell of each kind that is to come has ended: one that learns, and the one that does not.
     cells = [job for job in jobs if "] cell " in job]
     (alone,) = (number for number, job in enumerate(cells) if "single" in job)
@@ -240,12 +237,6 @@ def test_a_title_makes_its_cells_again_and_a_published_number_none(house: Path, 
         assert reruns() == {"table ablation/no_write_gate", *cells}
     with changed(house / "config" / "published.yaml", "# The numbers", "# All numbers"):
         assert reruns() == {"table he_cost", "table ablation/no_halting", "table ablation/no_write_gate"}
-    # But for those that the simulated backbones are calibrated to.
-    with changed(house / "config" / "published.yaml", "{accuracy: 62.79,", "{accuracy: 62.78,"):
-        assert "calibration" in reruns()
-    # Prices turn published costs into lengths of replies.
-    with changed(house / "harness" / "llm" / "backbones.py", "PRICE_IN_PER_B = ", "PRICE_IN_PER_B = 2 * "):
-        assert "calibration" in reruns()
 
 
 def test_a_report_of_the_preset_is_a_link_and_never_takes_the_place_of_a_file(house: Path, made: str) -> None:

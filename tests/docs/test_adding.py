@@ -47,7 +47,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cells = [f"cell --method {name} --benchmark gsm_hard --backbone {row}" for name, row in where.items()]
     few = {"benchmarks": "[gsm_hard]", "limit": "{train: 4, test: 6}", "extra": "my/methods.yaml"}
     methods = f"[single, {', '.join(additions.METHODS)}]"
-    commands = ["data --benchmark gsm_hard", "calibration", *cells]
+    commands = ["data --benchmark gsm_hard", *cells]
     gmr(suite, "smoke", commands, backbones=f"[qwen-2.5-14B, {BACKBONE}]", methods=methods, **few)
     gmr(suite, "smoke", ["report main_table"], backbones=f"[{BACKBONE}]", methods="[single]", **few)
     return suite
@@ -91,7 +91,7 @@ def test_a_benchmark_goes_from_its_file_to_its_column(tmp_path: Path) -> None:
     }
     assert "Weekdays" in python(suite, "-m", "cli.main", "validate", "--data", "real", "--benchmark", "weekdays")
     cell = "cell --method cot --benchmark weekdays --backbone qwen-2.5-14B"
-    commands = ["data --benchmark weekdays", "calibration", cell, "report main_table"]
+    commands = ["data --benchmark weekdays", cell, "report main_table"]
     gmr(suite, "weekdays", commands, methods="[cot]", backbones="[qwen-2.5-14B]", limit="{test: 10}")
     items = pq.read_table(suite / "results/weekdays/cells/cot/weekdays/qwen-2.5-14B/seed0/items.parquet").to_pylist()
     assert len(items) == 10

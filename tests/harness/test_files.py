@@ -97,15 +97,15 @@ def test_digests_of_syntax_trees_are_kept_for_other_processes(tmp_path: Path, mo
     monkeypatch.chdir(tmp_path)
     (tmp_path / "results" / "cache").mkdir(parents=True)
     (tmp_path / "a.py").write_text(SOURCE)
-    fingerprint._syntax_digests.cache_clear()
+    fingerprint._known_digests.cache_clear()
     before = fingerprint.fingerprint([tmp_path / "a.py"])
-    fingerprint._syntax_digests.cache_clear()
+    fingerprint._known_digests.cache_clear()
     monkeypatch.setattr(fingerprint.ast, "parse", lambda source: pytest.fail("parsed again"))
     assert fingerprint.fingerprint([tmp_path / "a.py"]) == before
     (tmp_path / "results" / "cache" / "syntax.json").write_text("{")
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
-    fingerprint._syntax_digests.cache_clear()
+    fingerprint._known_digests.cache_clear()
     assert fingerprint.fingerprint([tmp_path / "a.py"]) == before
 
 

@@ -83,18 +83,19 @@ def count_repeats(folder: Path) -> Callable[[], int]:
 
 
 @contextmanager
-def simulated(folder: Path, *words: str) -> Iterator[str]:
-    """Serve the calibration of a folder by ``gmr simulate`` while the block runs; yield the base URL."""
+def simulated(folder: Path, latency_s: float, faulty: float = 0.0) -> Iterator[str]:
+    """Serve the questions of a folder with a mean latency and a share of faults while the block runs; yield the URL."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     process = subprocess.Popen(
-        [sys.executable, "-m", "cli.main", "simulate", "--preset", "smoke", "--port", str(port), *words],
+        [sys.executable, "-m", "tests.faults", "smoke", str(port), str(latency_s), str(faulty)],
         cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         stderr=subprocess.DEVNULL,
     )
     try:
-        _wait_for(f"http://127.0.0.1:{port}/health")
+        _wait_for(f"http://127.0.0.1:{port}/v1/models")
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         process.terminate()

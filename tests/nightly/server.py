@@ -6,12 +6,13 @@ from its request alone: some words, and a number of tokens that decides how long
 
 import asyncio
 import hashlib
+import heapq
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import orjson
@@ -19,12 +20,9 @@ from aiohttp import web
 
 from harness.files import ROOT
 from harness.llm.backbones import load
-from harness.simulator.parameters import EngineParameters
-from harness.simulator.server import ServerBehaviour, application
 
 MODELS = {key: one.model for key, one in load(ROOT / "config" / "backbones.yaml").items()}
 MEAN_TOKENS = 100
-ALL = SimpleNamespace(key="all", parameters_b=1.0)
 _WORDS = [f"word{number}" for number in range(16)]
 
 
@@ -58,7 +56,7 @@ def served(model: Model) -> Iterator[str]:
 def report(url: str) -> dict[str, Any]:
     """Return the server's record of itself: requests, busy sequence-seconds, span, utilisation."""
     with urllib.request.urlopen(url.removesuffix("/v1") + "/engine") as answer:
-        record: dict[str, Any] = orjson.loads(answer.read())[ALL.key]
+        record: dict[str, Any] = orjson.loads(answer.read())
     return record
 
 
@@ -67,43 +65,54 @@ def seconds_of(completion_tokens: int, model: Model) -> float:
     return completion_tokens * model.seconds / MEAN_TOKENS
 
 
-class Endpoint:
-    """Stands where a simulated endpoint does; all models share the places of one engine."""
+class Server:
+    """All models share K places, first come first served; a reply takes its time in one of them."""
 
-    calibration = SimpleNamespace(backbones=[ALL])
+    def __init__(self, model: Model) -> None:
+        self._model, self._free_at = model, [float("-inf")] * model.places
+        self._requests, self._busy_s, self._first, self._last = 0, 0.0, float("inf"), float("-inf")
 
-    def __init__(self, spread: float) -> None:
-        self._spread = spread
-
-    def backbone(self, body: dict[str, Any]) -> SimpleNamespace:
-        return ALL
-
-    def models(self) -> dict[str, Any]:
+    async def models(self, _: web.Request) -> web.Response:
         listed = [{"id": name, "object": "model", "created": 0, "owned_by": "simulated"} for name in MODELS.values()]
-        return {"object": "list", "data": listed}
+        return web.json_response({"object": "list", "data": listed})
 
-    def chat(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    async def chat(self, request: web.Request) -> web.Response:
+        body = orjson.loads(await request.read())
         content = orjson.dumps([body["model"], body["messages"]])
         digest = hashlib.sha256(content + str(body["seed"]).encode()).hexdigest()
         text = " ".join([f"({digest[:8]})", *(_WORDS[int(one, 16)] for one in digest), "The answer is 42."])
         share = int(hashlib.sha256(content).hexdigest()[:8], 16) / 0xFFFFFFFF
-        tokens = round(MEAN_TOKENS * (1 - self._spread + 2 * self._spread * share))
+        tokens = round(MEAN_TOKENS * (1 - self._model.spread + 2 * self._model.spread * share))
+        await self._occupy(seconds_of(tokens, self._model))
         usage = {"prompt_tokens": len(content) // 4, "completion_tokens": tokens}
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-        return 200, {
-            "id": "x",
-            "object": "chat.completion",
-            "model": body["model"],
-            "choices": [choice],
-            "usage": usage,
-        }
+        reply = {"id": "x", "object": "chat.completion", "model": body["model"], "choices": [choice], "usage": usage}
+        return web.json_response(reply)
+
+    async def _occupy(self, seconds: float) -> None:
+        now = time.monotonic()
+        end = max(now, self._free_at[0]) + seconds
+        heapq.heapreplace(self._free_at, end)
+        self._first = min(self._first, now)
+        await asyncio.sleep(end - now)
+        self._last = max(self._last, end)
+        self._busy_s += seconds
+        self._requests += 1
+
+    async def report(self, _: web.Request) -> web.Response:
+        """Return finished requests, seconds from the first arrival to the last end, and the share of places in use."""
+        span = max(0.0, self._last - self._first)
+        utilisation = self._busy_s / (self._model.places * span) if span else 0.0
+        record = {"requests": self._requests, "busy_sequence_s": self._busy_s, "span_s": span}
+        return web.json_response({**record, "utilisation": utilisation})
 
 
 async def _serve(model: Model) -> None:
-    speeds = {"prefill_tokens_per_s_1b": 1e12, "decode_tokens_per_s_1b": MEAN_TOKENS / model.seconds}
-    engine: Any = EngineParameters(concurrent_sequences=model.places, **speeds)
-    endpoint: Any = Endpoint(model.spread)
-    runner = web.AppRunner(application(endpoint, ServerBehaviour(engine)), access_log=None)
+    server, app = Server(model), web.Application(client_max_size=2**24)
+    app.router.add_get("/v1/models", server.models)
+    app.router.add_post("/v1/chat/completions", server.chat)
+    app.router.add_get("/engine", server.report)
+    runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, backlog=2048).start()
     print(f"http://127.0.0.1:{runner.addresses[0][1]}/v1", flush=True)

@@ -36,7 +36,7 @@ def disturbed(tmp_path: Path) -> Iterator[Path]:
 
 def test_kills_lose_nothing_ask_nothing_twice_and_end_in_the_same_bytes(calm: Path, disturbed: Path) -> None:
     moments, kills, again = random.Random(0), 0, 0
-    with runs.simulated(calm, "--latency", "0.3") as url:
+    with runs.simulated(calm, 0.3) as url:
         while kills < KILLS:
             repeats = runs.count_repeats(disturbed)
             if killed(disturbed, url, moments.uniform(SOONEST_S, LATEST_S)):
@@ -78,7 +78,7 @@ def forget_a_cell(folder: Path) -> None:
 
 
 def test_a_server_that_fails_often_changes_nothing(calm: Path, disturbed: Path) -> None:
-    with runs.simulated(calm, "--faults", str(runs.ROOT / "config" / "faults.yaml")) as url:
+    with runs.simulated(calm, 0.0, faulty=0.3) as url:
         # Cells that wait for faults to pass need no core of their own.
         runs.run(disturbed, "--cores", "8", environment={"GMR_SIMULATED_URL": url})
     assert runs.differences(calm, disturbed) == []
@@ -91,7 +91,7 @@ def test_latency_questions_in_flight_cores_and_caches_change_nothing(calm: Path,
     in_flight, cores = (1, 8) if number == 1 else (round(256 ** chance.random()), chance.randint(1, 8))
     if chance.random() < 0.75:
         shutil.copytree(calm / runs.CACHE, disturbed / runs.CACHE)
-    with runs.simulated(calm, "--latency", f"{chance.uniform(0, 0.2):.3f}") as url:
+    with runs.simulated(calm, chance.uniform(0, 0.2)) as url:
         words = ("--cores", str(cores), "--config", f"in_flight={in_flight}")
         runs.run(disturbed, *words, environment={"GMR_SIMULATED_URL": url})
     assert runs.differences(calm, disturbed) == []

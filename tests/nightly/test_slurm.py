@@ -44,7 +44,7 @@ PartitionName=test Nodes={host} Default=YES MaxTime=INFINITE State=UP
 _ETC = Path("/etc/slurm/slurm.conf")
 _VICTIM = "gmr/humaneval/pool/seed0"
 _CALLS_BEFORE_ITS_DEATH = 100
-_LATENCY_S = "0.2"
+_LATENCY_S = 0.2
 
 
 @contextmanager
@@ -77,7 +77,7 @@ def cluster(folder: Path) -> Iterator[None]:
 def test_a_job_that_dies_is_submitted_again_and_changes_nothing(tmp_path: Path) -> None:
     here, there = (runs.checkout(tmp_path / one) for one in ("here", "there"))
     runs.run(here)
-    with runs.simulated(here, "--latency", _LATENCY_S) as url, cluster(tmp_path / "cluster"):
+    with runs.simulated(here, _LATENCY_S) as url, cluster(tmp_path / "cluster"):
         process = subprocess.Popen(
             runs.command(
                 *("--workflow-profile", "profiles/slurm", "--slurm-no-account", "--slurm-status-command", "squeue"),

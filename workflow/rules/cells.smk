@@ -47,7 +47,7 @@ rule timing:
         "results/{preset}/logs/timings/{method}/{benchmark}/{backbone}/seed{seed}.log",
     conda:
         "../envs/jobs.yml"
-    # All cores there are, so that nothing else runs while a method is timed; with simulated backbones it mostly sleeps.
+    # All cores there are, so that nothing else runs while a method is timed; of simulated backbones, seconds are computed.
     threads: lambda wildcards: 1 if is_simulated(wildcards) else 1024
     shell:
         "gmr --log {log} timing --preset {wildcards.preset} --method {wildcards.method}"

@@ -22,23 +22,6 @@ rule questions:
         ),
 
 
-rule calibration:
-    input:
-        inputs_of("calibration"),
-    output:
-        "results/{preset}/calibration.json",
-        "results/{preset}/made_of/calibration.sha256",
-    log:
-        "results/{preset}/logs/calibration.log",
-    conda:
-        "../envs/jobs.yml"
-    # All cores there are; asking for workflow.cores would make `snakemake --unlock` insist on --cores.
-    threads: 1024
-    shell:
-        "gmr --log {log} calibration --preset {wildcards.preset}"
-        " --set @results/{wildcards.preset}/config.yaml"
-
-
 # One a benchmark: with the questions of all for input, a benchmark more would run it again, and all finished cells.
 rule health:
     input:

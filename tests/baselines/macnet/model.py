@@ -11,7 +11,7 @@ from harness.agents.trajectory import Trajectory
 from harness.benchmarks.items import Item
 from harness.llm.request import Reply, Request
 from harness.runner.method import build
-from harness.simulator.contributions import records
+from harness.simulator.reading import records
 from tests import scripted
 from tests.fixtures import Client
 

@@ -17,6 +17,7 @@ from harness.benchmarks import Tools, benchmark, keys
 from harness.benchmarks.extraction import after_answer_is, boxes_from_last, fenced_blocks, last_box
 from harness.benchmarks.items import Item, Status
 from harness.benchmarks.programs import LONGEST_SALVAGED, salvage
+from harness.simulator.answers import present, wrong_answers
 from tests.harness.benchmarks.samples import item_of
 
 HOSTILE = st.text(alphabet="\\boxed{}` \n~pyanswer is:$(A)1,.-", max_size=200)
@@ -241,7 +242,8 @@ def test_a_reply_that_goes_on_to_another_question_answers_the_first(
 ) -> None:
     """What states no answer before a question asks its own, or divides it."""
     subject, item = benchmark(key), item_of(key)
-    answer, wrong = (subject.present(item, content) for content in (item.gold, subject.wrong_answers(item)[other]))
+    contents = (item.gold, wrong_answers(subject, item)[other])
+    answer, wrong = (present(subject, item, content) for content in contents)
     expected = subject.extract(item, answer)
     assert subject.extract(item, f"{answer}{gap}{following}\n{wrong}", cut_off) == expected
     assert subject.extract(item, f"Let us see.{gap}{following}\n{answer}\n", cut_off) == expected
@@ -263,7 +265,7 @@ def test_a_fraction_is_read_as_one(over: int, under: int, form: str) -> None:
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_any_number_comes_back_from_plain_digits(value: float) -> None:
     subject, item = benchmark("gsm_hard"), item_of("gsm_hard")
-    text = subject.present(item, repr(value))
+    text = present(subject, item, repr(value))
     assert re.fullmatch(r"The answer is -?\d+(\.\d+)?", text)
     assert float(str(subject.extract(item, text))) == value
 
@@ -272,7 +274,7 @@ def test_any_number_comes_back_from_plain_digits(value: float) -> None:
 def test_presented_programs_survive_backticks(noise: str) -> None:
     subject, item = benchmark("mbpp"), item_of("mbpp")
     program = f"def twice(n):\n    return {noise!r}\n"
-    assert subject.extract(item, subject.present(item, program)) == program
+    assert subject.extract(item, present(subject, item, program)) == program
 
 
 async def test_a_program_that_is_cut_off_is_graded_by_its_complete_part(tools: Tools) -> None:

@@ -1,6 +1,5 @@
 """The five benchmarks: how records become questions, and how answers are graded, presented and made wrong."""
 
-import ast
 import re
 from dataclasses import replace
 
@@ -9,7 +8,6 @@ import pytest
 from harness.benchmarks import Tools, benchmark, catalogue, keys
 from harness.benchmarks.items import CodeTask, Item, Status
 from harness.benchmarks.mbpp import _entry_point
-from harness.benchmarks.mutants import MOST_MUTANTS, mutants
 from harness.benchmarks.programs import without_trials
 from harness.benchmarks.validate import EXAMPLES, GOLD, WRONG, validate_items
 from harness.errors import UserError
@@ -54,10 +52,6 @@ async def test_math_gold_stratum_and_second_column(tools: Tools) -> None:
     with pytest.raises(ValueError, match=r"no \\boxed answer"):
         benchmark("math").normalise([{**ALL["math"][0], "solution": "two"}])
 
-    wrong = {gold: benchmark("math").wrong_answers(Item("x", "math", "", gold)) for gold in ("40_{9}", "0", "4")}
-    # Bases come last, and zero has no sign.
-    assert (wrong["40_{9}"][0], "-0" in wrong["0"], "-4" in wrong["4"]) == ("41_{9}", False, True)
-
 
 async def test_gsm_hard_gold_and_tolerance(tools: Tools) -> None:
     assert [item_of("gsm_hard", n).gold for n in range(3)] == ["200.0", "-2.5", "9300000000000.5"]
@@ -71,9 +65,6 @@ def test_mmlu_pro_shows_lettered_options_and_trusts_the_letter() -> None:
     assert (item.id, item.stratum, item_of("mmlu_pro", 1).gold) == ("70", "math", "B")
     with pytest.raises(ValueError, match="4 options and the answer 'J'"):
         benchmark("mmlu_pro").normalise([{**ALL["mmlu_pro"][0], "answer": "J"}])
-    many = [{**ALL["mmlu_pro"][0], "options": list("abcdefghij"), "question_id": number} for number in range(400)]
-    firsts = [benchmark("mmlu_pro").wrong_answers(item)[0] for item in benchmark("mmlu_pro").normalise(many)]
-    assert all(firsts.count(letter) > 20 for letter in "ABDEFGHIJ"), "not biased to the front"
 
 
 async def test_humaneval_runs_the_prompt_s_helpers_and_calls_check(tools: Tools) -> None:
@@ -224,25 +215,6 @@ def test_same_ignores_layout_comments_and_docstrings() -> None:
     assert subject.same(item, "not a program", " not a program\n")
 
 
-LOOP = """
-def collatz(n):
-    steps = 0
-    while n != 1 and steps < 1000:
-        n = n // 2 if n % 2 == 0 else 3 * n + 1
-        steps += 1
-    return steps
-"""
-
-
-def test_mutants_parse_are_distinct_bounded_and_grow_nothing_without_bound() -> None:
-    programs = {"f": "def f():\n    pass", "collatz": LOOP, "g": "def g(x):\n    return x * x - x % 7 + (x >> 2)\n"}
-    for name, source in programs.items():
-        variants = mutants(source, name)
-        assert 2 <= len(variants) <= MOST_MUTANTS
-        assert len({ast.dump(ast.parse(mutant)) for mutant in (*variants, source)}) == len(variants) + 1
-        assert not any("<<" in mutant or "**" in mutant.replace("**kwargs", "") for mutant in variants)
-
-
 async def test_gold_answers_that_fail_and_tests_that_accept_everything_are_listed(tools: Tools) -> None:
     items = benchmark("mbpp").normalise(ALL["mbpp"])
     broken = replace(items[0], gold="def twice(n):\n    return n\n")
@@ -256,8 +228,8 @@ async def test_gold_answers_that_fail_and_tests_that_accept_everything_are_liste
     assert (report.passed, report.exceptions(WRONG)) == (False, [item.id])
 
 
-async def test_an_equivalent_mutant_is_passed_over(tools: Tools) -> None:
-    source = "def twice(n):\n    unused = n - 1\n    return n + n\n"
+async def test_a_wrong_program_that_is_right_is_passed_over(tools: Tools) -> None:
+    source = "def twice(n):\n    if True:\n        return n + n\n    return n\n"
     assert (await validate_items(benchmark("mbpp"), [replace(item_of("mbpp"), gold=source)], "real", tools)).passed
 
 

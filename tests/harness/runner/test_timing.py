@@ -4,13 +4,15 @@ import asyncio
 import dataclasses
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pyarrow.parquet as pq
 import pytest
+from aiohttp.test_utils import TestServer
 from typer.testing import CliRunner
 
 from cli.main import app
@@ -18,40 +20,32 @@ from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.backbones import load as load_backbones
 from harness.llm.call_log import AttemptLog, CallLog, CallLogReader
-from harness.llm.endpoints import load as load_endpoints
-from harness.llm.endpoints import simulated
+from harness.llm.endpoints import Endpoint, simulated
 from harness.llm.request import Message, Request
 from harness.runner import layout, timing
-from harness.runner.config import Cell, Preset
+from harness.runner.config import Cell
 from harness.runner.plan import plan
+from harness.runner.simulation import simulated_endpoint
 from harness.runner.timing import AskingAlways
-from harness.simulator.parameters import EngineParameters
+from harness.simulator.server import application
 from tests.cli.backbones import Backbones
 from tests.fake_encoder import FakeEncoder
 from tests.fixtures import content
 from tests.small_run import GMR, SINGLE, smoke
 
-# A hundred times as fast as the modelled servers are, so that tests need not wait for them.
-FAST = EngineParameters(concurrent_sequences=64, prefill_tokens_per_s_1b=6e6, decode_tokens_per_s_1b=6e4)
-
 
 @pytest.fixture
 def place(finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the same cells in the working folder, behind fast servers; temporary files go to ``throw_away``."""
+    """Return the same cells in the working folder; temporary files go to ``throw_away``."""
     shutil.copytree(finished_run, tmp_path / "run")
     (tmp_path / "throw_away").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "throw_away"))
     monkeypatch.chdir(tmp_path / "run")
     monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
-    real = timing.simulated_endpoint
-
-    def fast(preset: Preset) -> Any:
-        endpoint = real(preset)
-        endpoint.calibration.engine = FAST
-        return endpoint
-
-    monkeypatch.setattr("harness.runner.timing.simulated_endpoint", fast)
     return tmp_path
+
+
+SPEEDS = [("prompt", "prefill"), ("completion", "decode")]
 
 
 def document(of: Cell) -> dict[str, Any]:
@@ -59,7 +53,21 @@ def document(of: Cell) -> dict[str, Any]:
     return found
 
 
-def test_a_pass_makes_the_calls_of_the_cell_again_and_says_whose_time_it_is(place: Path) -> None:
+@asynccontextmanager
+async def behind_a_socket(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Serve the backbones of the cells as real servers are asked."""
+    async with TestServer(application(simulated_endpoint(smoke()))) as server:
+        endpoint = Endpoint(url=str(server.make_url("/v1")))
+        monkeypatch.setattr(timing, "endpoints_of", lambda plan: dict.fromkeys(plan.backbones, endpoint))
+        yield
+
+
+def run_of(cell: Cell) -> dict[str, Any]:
+    run: dict[str, Any] = orjson.loads((layout.cell("smoke", cell) / "run.json").read_bytes())
+    return run
+
+
+def test_seconds_of_simulated_backbones_follow_from_the_calls_of_the_cell(place: Path) -> None:
     before = content(place)
     found = asyncio.run(timing.run(plan(smoke(), GMR)))
     after = content(place)
@@ -73,29 +81,38 @@ def test_a_pass_makes_the_calls_of_the_cell_again_and_says_whose_time_it_is(plac
     assert found["prompt_tokens"] == calls["prompt_tokens"].sum()
     assert found["completion_tokens"] == calls["completion_tokens"].sum()
     assert found["seconds_per_query"] == pytest.approx(found["seconds"] / 6)
-    run = orjson.loads((layout.cell("smoke", GMR) / "run.json").read_bytes())
-    assert found["cell"] == {name: run[name] for name in ("run_id", "config_hash", "code", "checkpoint")}
+    assert found["cell"] == {name: run_of(GMR)[name] for name in ("run_id", "config_hash", "code", "checkpoint")}
     assert {name: found[name] for name in dataclasses.asdict(GMR)} == dataclasses.asdict(GMR)
-    assert (found["preset"], found["simulated"], found["engine"]) == ("smoke", True, FAST.model_dump())
-    assert found["concurrency"] == timing.CONCURRENCY
+    assert (found["preset"], found["simulated"], found["concurrency"]) == ("smoke", True, timing.CONCURRENCY)
 
 
-def test_the_modelled_servers_take_their_time(place: Path) -> None:
-    """All six questions run at once, each one call of a model of three billion parameters."""
+def test_the_longest_question_or_all_of_them_take_the_modelled_time(place: Path) -> None:
+    """All six questions run at once, each one call of a model of three billion parameters; then one at a time."""
     cell = ["--method", "single", "--benchmark", "gsm_hard", "--backbone", "llama-3.2-3B"]
     limits = ["--set", "benchmarks=[gsm_hard]", "--set", "limit={train: 1, test: 6, epochs: 1}"]
     assert CliRunner().invoke(app, ["timing", "--preset", "smoke", *cell, *limits]).exit_code == 0
     calls = pq.read_table(layout.cell("smoke", SINGLE) / "calls.parquet").to_pylist()
-    each = [3 * (call["prompt_tokens"] / 6e6 + call["completion_tokens"] / 6e4) for call in calls]
-    assert document(SINGLE)["seconds"] > max(each)
-    one_by_one = asyncio.run(timing.run(plan(smoke(in_flight=1), SINGLE)))
-    assert one_by_one["seconds"] > sum(each)
+    speed = document(SINGLE)["engine"]
+    each = [
+        3 * sum(call[f"{name}_tokens"] / speed[f"{kind}_tokens_per_s_1b"] for name, kind in SPEEDS) for call in calls
+    ]
+    assert document(SINGLE)["seconds"] == pytest.approx(max(each))
+    assert asyncio.run(timing.run(plan(smoke(in_flight=1), SINGLE)))["seconds"] == pytest.approx(sum(each))
     assert document(SINGLE)["concurrency"] == 1
 
 
-def test_an_interrupted_pass_leaves_nothing_and_starts_over(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_real_servers_answer_once_more_and_the_clock_counts(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = content(place)
-    monkeypatch.setattr("harness.runner.timing.CONCURRENCY", 1)
+    async with behind_a_socket(monkeypatch):
+        calls, measured = await timing.timed(plan(smoke(), GMR), run_of(GMR), 32)
+    recorded = pq.read_table(layout.cell("smoke", GMR) / "calls.parquet").to_pandas()
+    assert sorted(call["key"] for call in calls) == sorted(recorded["key"])
+    assert (measured["engine"], measured["seconds"] > 0) == (None, True)
+    assert content(place) == before
+
+
+async def test_an_interrupted_pass_leaves_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = content(place)
 
     def two_calls_are_finished() -> bool:
         for log in (place / "throw_away").rglob(layout.CALL_LOG):
@@ -103,18 +120,25 @@ def test_an_interrupted_pass_leaves_nothing_and_starts_over(place: Path, monkeyp
                 return sum(calls for _, calls, *_ in reader.paid()) >= 2
         return False
 
-    async def interrupted() -> None:
-        task = asyncio.create_task(timing.run(plan(smoke(), SINGLE)))
+    async with behind_a_socket(monkeypatch):
+        task = asyncio.create_task(timing.timed(plan(smoke(), SINGLE), run_of(SINGLE), 1))
         while not (task.done() or two_calls_are_finished()):
             await asyncio.sleep(0)
         task.cancel()
-        await task
-
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(interrupted())
+        with pytest.raises(asyncio.CancelledError):
+            await task
     assert content(place) == before
     assert not list((place / "throw_away").iterdir())
-    assert asyncio.run(timing.run(plan(smoke(), SINGLE)))["calls"] == 6
+
+
+async def test_other_weights_and_another_checkpoint_are_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with behind_a_socket(monkeypatch):
+        run = run_of(GMR)
+        with pytest.raises(UserError, match="is not what the cell answered with"):
+            await timing.timed(plan(smoke(), GMR), {**run, "checkpoint": "other"}, 32)
+        run["backbones"]["qwen-2.5-14B"]["revision"] = "other"
+        with pytest.raises(UserError, match=r"qwen-2\.5-14B is now .* of revision"):
+            await timing.timed(plan(smoke(), GMR), run, 32)
 
 
 @pytest.mark.parametrize(
@@ -122,8 +146,6 @@ def test_an_interrupted_pass_leaves_nothing_and_starts_over(place: Path, monkeyp
     [
         (lambda run: run.update(code="other"), "its code is not that of this suite"),
         (lambda run: run["data"].update(split_checksum="other"), "its questions is not that"),
-        (lambda run: run["backbones"]["qwen-2.5-14B"].update(revision="other"), "qwen-2.5-14B is now .* of revision"),
-        (lambda run: run.update(checkpoint="other"), "is not what the cell answered with"),
     ],
 )
 def test_a_cell_that_is_not_of_this_suite_as_it_stands_is_refused(
@@ -154,8 +176,3 @@ async def test_the_same_call_is_made_as_often_as_it_is_asked(tmp_path: Path) -> 
             await client.complete("llama-3.2-3B", request)
     attempts.close()
     assert answering.asked == 3
-
-
-async def test_real_servers_are_asked_where_they_are(place: Path) -> None:
-    async with timing.servers_of(plan(smoke(endpoints="served"), SINGLE)) as servers:
-        assert servers == (load_endpoints(ROOT / "config" / "endpoints.yaml", ["llama-3.2-3B"]), None)

@@ -1,21 +1,15 @@
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from harness.agents.prompts import question_prompt
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import load_items
+from harness.files import ROOT
+from harness.llm.backbones import load
+from harness.llm.request import Message
 
-
-@dataclass(frozen=True)
-class Questions:
-    """Stands in for prepared data: everything is a test question."""
-
-    pool: list[Item]
-
-    @property
-    def test(self) -> list[Item]:
-        return self.pool
+MODELS = load(ROOT / "config" / "backbones.yaml")
 
 
 def word_problems(count: int) -> list[Item]:
@@ -53,5 +47,9 @@ def mini(key: str, count: int) -> list[Item]:
 
 def request_for(item: Item, backbone: str = "qwen-2.5-14B", style: str = "direct", **fields: Any) -> dict[str, Any]:
     prompt = question_prompt("", benchmark(item.benchmark).output_rules, item)
-    asked = {"model": backbone, "messages": [message._asdict() for message in prompt], "metadata": {"style": style}}
-    return {**asked, "temperature": 0.0, "max_tokens": 4096, "seed": 0, **fields}
+    return {**asked(prompt, backbone, style=style), "temperature": 0.0, "seed": 0, **fields}
+
+
+def asked(messages: Sequence[Message], backbone: str = "qwen-2.5-14B", **turn: str) -> dict[str, Any]:
+    shown = [message._asdict() for message in messages]
+    return {"model": MODELS[backbone].model, "messages": shown, "max_tokens": 4096, "metadata": turn}

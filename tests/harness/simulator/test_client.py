@@ -1,4 +1,4 @@
-"""A cell gets the same bytes from simulated backbones in process and over HTTP, whatever the server's behaviour."""
+"""A cell gets the same bytes from simulated backbones in process and over HTTP, whatever the server does."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -13,7 +13,6 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from harness.errors import UserError
-from harness.files import ROOT, read
 from harness.llm import served_backbone
 from harness.llm.endpoints import ENDPOINTS, SIMULATED_URL
 from harness.runner import cell, layout
@@ -21,9 +20,11 @@ from harness.runner.plan import plan
 from harness.runner.results import SIMULATED_WARNING, TABLES
 from harness.runner.setup import endpoints_of
 from harness.runner.simulation import simulated_endpoint
-from harness.simulator import SimulatedEndpoint
-from harness.simulator.server import Faults, ServerBehaviour, application
+from harness.simulator.endpoint import SimulatedEndpoint
+from harness.simulator.server import application
 from tests.fake_encoder import FakeEncoder
+from tests.faults import Faults
+from tests.harness.llm import logged
 from tests.small_run import GMR, SINGLE, smoke
 
 CLOCKS = {"timing.json", "attempts.jsonl", "calls.sqlite", "calls.lock"}
@@ -37,7 +38,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def serving(
-    endpoint: SimulatedEndpoint, behaviour: ServerBehaviour, without: Sequence[str] = ()
+    endpoint: SimulatedEndpoint, faults: Faults | None = None, without: Sequence[str] = ()
 ) -> AsyncIterator[str]:
     """Serve the simulation behind a socket, or behind a gateway that leaves some fields out of what a server lists."""
 
@@ -50,7 +51,8 @@ async def serving(
         kept = [{name: value for name, value in one.items() if name not in without} for one in body["data"]]
         return web.json_response({**body, "data": kept})
 
-    app = application(endpoint, behaviour)
+    app = application(endpoint)
+    app.middlewares.append((faults or Faults()).middleware())
     app.middlewares.append(gateway)
     async with TestServer(app) as server:
         yield str(server.make_url("/v1"))
@@ -58,10 +60,9 @@ async def serving(
 
 @pytest.fixture
 def place(finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Questions and calibration of the finished run, nothing else."""
+    """Questions of the finished run, nothing else."""
     (tmp_path / "results" / "smoke").mkdir(parents=True)
-    for name in ("data", "calibration.json"):
-        (tmp_path / "results" / "smoke" / name).symlink_to(finished_run / "results" / "smoke" / name)
+    (tmp_path / "results" / "smoke" / "data").symlink_to(finished_run / "results" / "smoke" / "data")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
     return tmp_path
@@ -70,15 +71,14 @@ def place(finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def content(folder: Path) -> dict[str, bytes]:
     of = folder / layout.cell("smoke", GMR)
     paths = (path for path in of.rglob("*") if path.is_file() and path.name not in CLOCKS)
-    return {str(path.relative_to(of)): path.read_bytes() for path in paths}
+    return {str(path.relative_to(of)): logged.content(path) for path in paths}
 
 
 @pytest.mark.usefixtures("impatient")
 async def test_a_cell_has_the_same_bytes_through_delays_and_faults(
     place: Path, finished_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    faults = read(ROOT / "config" / "faults.yaml", Faults).model_copy(update={"hang_s": 0.2, "retry_after_s": 0})
-    async with serving(simulated_endpoint(smoke()), ServerBehaviour(faults=faults, latency_s=0.01)) as url:
+    async with serving(simulated_endpoint(smoke()), Faults(share=0.3, latency_s=0.01, hang_s=0.2)) as url:
         monkeypatch.setenv(SIMULATED_URL, url)
         await cell.run(plan(smoke(), GMR))
     assert content(place) == content(finished_run)
@@ -88,8 +88,8 @@ async def test_a_cell_has_the_same_bytes_through_delays_and_faults(
 
 
 @pytest.mark.usefixtures("place")
-async def test_another_calibration_and_what_is_no_url_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with serving(simulated_endpoint(smoke(length_scale=0.5)), ServerBehaviour()) as url:
+async def test_another_simulator_and_what_is_no_url_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(simulated_endpoint(smoke(length_scale=0.5))) as url:
         monkeypatch.setenv(SIMULATED_URL, url)
         with pytest.raises(UserError, match=rf"{url}, named by GMR_SIMULATED_URL, does not serve .*gmr simulate"):
             await cell.run(plan(smoke(), GMR))
@@ -110,7 +110,7 @@ async def test_whatever_names_a_simulation_or_stands_in_for_a_model_marks_a_run(
     asked = plan(smoke(endpoints="served", weights=weights), SINGLE)
     monkeypatch.setattr(simulation, "revision", revision or simulation.revision)
     monkeypatch.setenv(ENDPOINTS, str(place / "endpoints.yaml"))
-    async with serving(simulation, ServerBehaviour(), left_out) as url:
+    async with serving(simulation, without=left_out) as url:
         (place / "endpoints.yaml").write_text(f"{SINGLE.backbone}: {{url: {url!r}, served_name: {original}}}")
         if "revision" in left_out:
             with pytest.raises(UserError, match=rf"{url} simulates {original}, as its replies say"):
@@ -118,7 +118,6 @@ async def test_whatever_names_a_simulation_or_stands_in_for_a_model_marks_a_run(
             assert not list(asked.folder.glob("*.parquet"))
             return
         made = await cell.run(asked)
-    # Numbers were fitted to those of the paper only in the simulation.
-    assert (made["simulated"], made["calibrated"]) == (True, weights is None)
+    assert made["simulated"]
     for name in TABLES:
         assert pq.read_schema(asked.folder / f"{name}.parquet").metadata[b"simulated"].decode() == SIMULATED_WARNING

@@ -1,0 +1,117 @@
+"""Right and wrong answers to a question, by kind: number, letter, program, other text.
+
+A benchmark may define ``wrong_answers(item)`` and ``present(item, answer)`` of its own. Wrong programs are not tried:
+they differ from the gold program in what its function returns at last, which ends no loop, or return a constant.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from harness.benchmarks import Benchmark, benchmark
+from harness.benchmarks.extraction import fenced
+from harness.benchmarks.items import Item
+from harness.benchmarks.programs import canonical
+
+_POOL_SIZE = 4
+_LETTERS = "ABCDEFGHIJ"
+NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
+# No operator becomes one whose result can be far larger.
+_OPERATORS = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.Div: ast.Sub,
+    ast.Mod: ast.Sub,
+    ast.Pow: ast.Add,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Answers to a question."""
+
+    item: Item
+    benchmark: Benchmark
+    right: str  # as replies give it
+    wrong: Sequence[str]  # one to four, likeliest first
+
+    @functools.cache  # noqa: B019 - as many as questions, each as long as the process
+    def stated_in(self, text: str) -> str | None:
+        """Return the answer that a text states, by its spelling here if it is one of these; None without one."""
+        answer = self.benchmark.extract(self.item, text)
+        # Any word is a program, but none that defines the function.
+        if answer is None or (self.item.code is not None and self.item.code.entry_point not in answer):
+            return None
+        known = (self.right, *self.wrong)
+        return next((each for each in known if self.benchmark.same(self.item, answer, each)), answer)
+
+
+@functools.cache
+def answers_to(item: Item) -> Answers:
+    """Return the answers to a question."""
+    its = benchmark(item.benchmark)
+    return Answers(item, its, item.gold if item.code is None else canonical(item.gold), wrong_answers(its, item))
+
+
+def present(its: Benchmark, item: Item, answer: str) -> str:
+    """Write an answer as the output rules of its benchmark demand."""
+    if own := getattr(its, "present", None):
+        return str(own(item, answer))
+    if item.code is not None:
+        return fenced(answer)
+    if NUMBER.fullmatch(answer):
+        return f"The answer is {format(Decimal(answer), 'f').removesuffix('.0')}"
+    return f"The answer is \\boxed{{{answer}}}"
+
+
+def wrong_answers(its: Benchmark, item: Item) -> list[str]:
+    """Return up to four plausible wrong answers, all different, likeliest first."""
+    wrong: list[str] = []
+    for candidate in _candidates(its, item):
+        if len(wrong) < _POOL_SIZE and not any(its.same(item, candidate, other) for other in (item.gold, *wrong)):
+            wrong.append(candidate)
+    return wrong
+
+
+def _candidates(its: Benchmark, item: Item) -> Sequence[str]:
+    if own := getattr(its, "wrong_answers", None):
+        return tuple(own(item))
+    if item.code is not None:
+        return wrong_programs(item.gold, item.code.entry_point)
+    if item.options:
+        others = set(_LETTERS[: len(item.options)]) - {item.gold}
+        return sorted(others, key=lambda letter: hashlib.sha256(f"{item.id}/{letter}".encode()).digest())
+    if NUMBER.fullmatch(item.gold):
+        gold = Decimal(item.gold)
+        return [format(value, "f") for value in (gold + 1, gold * 2, gold - 1, gold * 10, gold + 10, gold - 2)]
+    # Other text: one of its numbers is larger by one or two.
+    numbers = [(step, match) for step in (1, 2) for match in re.finditer(r"\d{1,15}", item.gold)]
+    changed = [f"{item.gold[: at.start()]}{int(at[0]) + step}{item.gold[at.end() :]}" for step, at in numbers]
+    return [*changed, "0", "1", "2", "3"]
+
+
+def wrong_programs(source: str, entry_point: str) -> list[str]:
+    """Return variants of a program with another result in its last line, or with a function that returns a constant."""
+    tree = ast.parse(canonical(source))
+    constants = [f"{ast.unparse(tree)}\n\ndef {entry_point}(*_):\n    return {value}" for value in ("None", "-1", "''")]
+    calls_itself = any(isinstance(node, ast.Name) and node.id == entry_point for node in ast.walk(tree))
+    function = next(
+        (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == entry_point), None
+    )
+    last = function.body[-1] if function is not None and not calls_itself else None
+    if not isinstance(last, ast.Return) or last.value is None:
+        return constants
+    changed: list[ast.expr] = [ast.UnaryOp(ast.Not(), last.value)]
+    if isinstance(last.value, ast.BinOp) and (operator := _OPERATORS.get(type(last.value.op))):
+        changed.insert(0, ast.BinOp(last.value.left, operator(), last.value.right))
+    variants: list[str] = []
+    for last.value in changed:
+        variants.append(ast.unparse(tree))
+    return [*variants, *constants]
