@@ -37,7 +37,7 @@ class Jobs:
         config.check_benchmark(self.preset, benchmark)
         record = layout.made_of(self.preset.name, f"data/{benchmark}")
         outputs = self.questions([benchmark])
-        return Inputs([], config_hash.is_made_of(record, config_hash.made_of_data(self.preset), outputs))
+        return Inputs([], config_hash.is_made_of(record, config_hash.made_of_data(self.preset, benchmark), outputs))
 
     def health(self, benchmark: str) -> Inputs:
         """Return the inputs of a check of servers, which must take the longest question."""

@@ -52,7 +52,7 @@ def finish(folder: Path, names: Sequence[str] = REPORTS, **changes: object) -> P
         settled_preset = settled()
         prepare_questions("smoke", BENCHMARK)
         made_of = layout.made_of("smoke", f"data/{BENCHMARK}")
-        config_hash.note_made_of(made_of, config_hash.made_of_data(settled_preset))
+        config_hash.note_made_of(made_of, config_hash.made_of_data(settled_preset, BENCHMARK))
         for each_cell in cells(settled_preset):
             asyncio.run(cell.run(plan(settled_preset, each_cell)))
         for name in names:

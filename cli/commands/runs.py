@@ -218,7 +218,7 @@ def data(name: PresetName, benchmark: BenchmarkKey, overrides: Overrides = None)
     preset = preset_of(name, overrides)
     config.check_benchmark(preset, benchmark)
     prepare(benchmark, preset.data, preset.splits, layout.items(name, benchmark), layout.manifest(name, benchmark))
-    config_hash.note_made_of(layout.made_of(name, f"data/{benchmark}"), config_hash.made_of_data(preset))
+    config_hash.note_made_of(layout.made_of(name, f"data/{benchmark}"), config_hash.made_of_data(preset, benchmark))
 
 
 @app.command(hidden=True)

@@ -54,10 +54,11 @@ def prepare(benchmark_key: str, data: str, splits: str, out_items: Path, out_man
     split = split_items(benchmark_key, data, loaded.items, splits)
     members = {*split.train, *split.test}
     pool = [item for item in loaded.items if item.id in members]
-    title = entry(benchmark_key).title
+    declaration = entry(benchmark_key)
+    is_mini = data == "embedded" and declaration.questions is None
     manifest = {
         "benchmark": benchmark_key,
-        "title": f"mini-{title}" if data == "embedded" else title,
+        "title": f"mini-{declaration.title}" if is_mini else declaration.title,
         "data": data,
         "source": loaded.source,
         "splits": splits,
@@ -122,13 +123,13 @@ def load_items(key: str, data: str) -> LoadedItems:
         raise UserError(f"{records.place}: {error}; {upstream}") from error
     if repeated := len(items) - len({item.id for item in items}):
         raise UserError(f"{records.place}: {repeated} ids repeat; {upstream}")
-    digest, expected = checksum(items), declaration.expected
-    if data == "real" and (len(items), digest) != (expected.count, expected.checksum):
-        hub = f"{declaration.hub.repo} at {declaration.hub.revision or 'an earlier revision'}"
+    digest, expected, hub = checksum(items), declaration.expected, declaration.hub
+    if data == "real" and expected and hub and (len(items), digest) != (expected.count, expected.checksum):
+        copy = f"{hub.repo} at {hub.revision or 'an earlier revision'}"
         raise UserError(
             f"{records.place} gives {len(items)} {declaration.title} questions with checksum {digest[:12]}; expected "
             f"{expected.count} with {expected.checksum[:12]}. It is cut off, altered or not the right file: use "
-            f"upstream's unchanged file {declaration.mirror}, or {hub}"
+            f"upstream's unchanged file {declaration.mirror}, or {copy}"
         )
     return LoadedItems(items, records.source, digest)
 
@@ -137,9 +138,9 @@ def split_items(key: str, data: str, items: list[Item], kind: str) -> Split:
     """Divide items; raise UserError if the kind does not fit the data, or real ids are not those expected."""
     if data == "embedded" and kind != "official":
         raise UserError(f"splits: {kind!r} does not fit data 'embedded', which has its own sizes; use 'official'")
-    split = benchmark(key).split(items, kind)
-    expected = entry(key).expected.splits.get(kind)
-    if data == "real" and split.checksum != expected:
+    split, declared = benchmark(key).split(items, kind), entry(key).expected
+    expected = declared and declared.splits.get(kind)
+    if data == "real" and declared and split.checksum != expected:
         raise UserError(
             f"{entry(key).title}: the {kind} split has checksum {split.checksum[:12]}; config/benchmarks.yaml expects "
             f"{str(expected)[:12]}. Restore that entry, or put the new checksum there if the split was meant to change"
@@ -155,7 +156,10 @@ def load(declaration: BenchmarkEntry, data: str) -> UpstreamRecords:
     if data not in ("embedded", "real"):
         raise UserError(f"data: {data!r} is unknown; choose 'embedded' or 'real'")
     folder = os.environ.get(DATA_DIR)
-    if data == "embedded":
+    if declaration.questions is not None:
+        path = Path(declaration.questions)
+        source, cure = f"file {path.name}", "put it there, or correct `questions` of its entry"
+    elif data == "embedded":
         path, source = EMBEDDED / f"{declaration.key}.jsonl", "embedded"
         cure = "put records in upstream's form there, one JSON object a line, or choose data 'real'"
     elif folder:
@@ -194,6 +198,8 @@ def _load_from_hub(declaration: BenchmarkEntry) -> UpstreamRecords:
 
     disable_progress_bars()
     hub = declaration.hub
+    if hub is None:  # that of a file of questions has none, and is read before
+        raise UserError(f"{declaration.title} has no copy on the hub")
     address = f"{hub.repo}@{hub.revision or 'newest'}"
     try:
         parts = [load_dataset(hub.repo, config, revision=hub.revision, split=hub.split) for config in hub.configs]

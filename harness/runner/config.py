@@ -136,16 +136,21 @@ class Cell:
 def methods(extra: str | None = None) -> Mapping[str, MethodEntry]:
     """Return all methods by key: the project's, then those of a preset's ``extra`` file, whose modules lie beside it.
 
-    Raises UserError if a file is not valid, or names what does not exist.
+    Under the key ``benchmarks``, such a file declares further benchmarks, too. Raises UserError if a file is not valid,
+    or names what does not exist.
     """
     shared = {} if extra is None else methods()
     path, name = (FOLDER / "methods.yaml", "config/methods.yaml") if extra is None else (Path(extra), extra)
-    stated = check(read_yaml(path), dict[str, _Stated], path)
+    document = check(read_yaml(path), dict[str, Any], path)
+    further_benchmarks = document.pop("benchmarks", None) if extra is not None else None
+    stated = check(document, dict[str, _Stated], path)
     if clashes := shared.keys() & stated:
         raise UserError(f"{name}: {min(clashes)} is in config/methods.yaml already; rename it")
     if extra is not None and (folder := str(path.resolve().parent)) not in sys.path:
         sys.path.append(folder)  # Last, so that its files take the place of no other module.
-    new = check_entries(_extended(stated, shared, name), MethodEntry, path)
+    if further_benchmarks is not None:
+        catalogue.declare(further_benchmarks, path)
+    new = check_entries(_extended(stated, shared, name), MethodEntry, path) if stated or extra is None else {}
     entries = {**shared, **new}
     for key, entry in new.items():
         check_names("method", entry.answers_from, entries, f"config/methods.yaml; named by {key}")

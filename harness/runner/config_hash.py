@@ -12,17 +12,23 @@ from typing import Any
 import orjson
 import yaml
 
+from harness.benchmarks import catalogue
 from harness.files import digest, read_yaml, write_atomically
-from harness.fingerprint import code_of, fingerprint_of
+from harness.fingerprint import code_of, fingerprint, fingerprint_of, source_of
 from harness.llm.backbones import ABOUT
 from harness.runner import config, layout
 
 _HEAD = "# The settings of the last run of this preset, overrides included; its jobs read them.\n"
 
 
-def of_data(preset: config.Preset) -> dict[str, Any]:
-    """Return the part of a preset that decides its questions."""
-    return {"data": preset.data, "splits": preset.splits}
+def of_data(preset: config.Preset, benchmark: str) -> dict[str, Any]:
+    """Return the part of a preset that decides the questions of a benchmark, with the code of one of a user's file."""
+    decides = {"data": preset.data, "splits": preset.splits}
+    if not catalogue.is_further(benchmark):
+        return decides
+    entry = catalogue.entry(benchmark)
+    files = [path for path in (source_of(entry.module), Path(entry.questions or "")) if path and path.is_file()]
+    return {**decides, "benchmark": [entry.title, fingerprint(files)]}
 
 
 def of_cell(preset: config.Preset, cell: config.Cell) -> dict[str, Any]:
@@ -47,7 +53,7 @@ def of_cell(preset: config.Preset, cell: config.Cell) -> dict[str, Any]:
         "backbones": {key: backbones[key].model_dump(exclude={"key", *ABOUT}, exclude_unset=True) for key in pool},
         # In order, which decides which of them a draw hits, and which a dictionary does not compare.
         "pool": list(pool),
-        "preset": {**of_data(preset), "limit": limit, **served},
+        "preset": {**of_data(preset, cell.benchmark), "limit": limit, **served},
         **learning,
         **({"matched": declared(preset, matched)} if matched else {}),
     }
@@ -93,9 +99,9 @@ def write_settings(preset: config.Preset) -> None:
         write_atomically(path, text)
 
 
-def made_of_data(preset: config.Preset) -> str:
+def made_of_data(preset: config.Preset, benchmark: str) -> str:
     """Return the digest of all that decides the prepared questions of a benchmark."""
-    return digest([of_data(preset), fingerprint_of("harness/benchmarks", "config/benchmarks.yaml")])
+    return digest([of_data(preset, benchmark), fingerprint_of("harness/benchmarks", "config/benchmarks.yaml")])
 
 
 def made_of_timing(preset: config.Preset, cell: config.Cell) -> str:

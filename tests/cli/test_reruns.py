@@ -47,7 +47,7 @@ def says(file, text):
 if command == "data":
     benchmark = given["--benchmark"]
     make(layout.manifest(name, benchmark), layout.items(name, benchmark))
-    config_hash.note_made_of(layout.made_of(name, "data/" + benchmark), config_hash.made_of_data(preset))
+    config_hash.note_made_of(layout.made_of(name, "data/" + benchmark), config_hash.made_of_data(preset, benchmark))
 elif command == "health":
     make(layout.served(name, given["--benchmark"]))
 elif command == "report":

@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 
 from analysis.published import load
 from cli import inputs
+from harness.benchmarks import Tools, catalogue
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm import backbones
 from harness.runner import config, config_hash, layout
 from harness.runner.config import Cell, Limit, methods
 from harness.runner.method import build
+from tests.harness.benchmarks.test_prepare import prepared
 from tests.scripted import setting
 
 
@@ -141,6 +143,55 @@ def test_a_file_of_further_methods_joins_those_of_the_project(
     edit(tmp_path, "my/methods.yaml", gmr=further["deep"])
     with pytest.raises(UserError, match=r"gmr is in config/methods\.yaml already; rename it"):
         config.preset("smoke", {"extra": str(extra)})
+
+
+COLOURS = """
+from harness.benchmarks.base import Benchmark
+from harness.benchmarks.items import Item
+
+class BENCHMARK(Benchmark):
+    rule_version, role_domain, output_rules = "1", "Commonsense", "End with a colour."
+
+    def normalise(self, records):
+        return [Item(one["id"], self.key, one["question"], one["colour"]) for one in records]
+
+    def read(self, item, text, stated_only):
+        return text.split()[-1] if text.split() else None
+"""
+
+
+async def test_a_file_of_further_entries_has_benchmarks_anywhere(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(catalogue, "_further", {})
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my").mkdir()
+    (tmp_path / "my" / "colours_of_things.py").write_text(COLOURS)
+    records = [{"id": f"c{at}", "question": f"Of what colour is {at}?", "colour": "red"} for at in range(10)]
+    (tmp_path / "my" / "colours.jsonl").write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in records))
+    entry = {"module": "colours_of_things", "title": "Colours", "questions": "colours.jsonl"}
+    extra = tmp_path / "my" / "entries.yaml"
+    extra.write_text(yaml.safe_dump({"benchmarks": {"colours": entry}}))
+    preset = config.preset("smoke", {"extra": str(extra), "benchmarks": ["colours"]})
+    assert preset.methods == config.preset("smoke").methods
+    found = prepared("colours", tmp_path, data="embedded")
+    assert (found.title, found.source, len(found.train), len(found.test)) == ("Colours", "file colours.jsonl", 2, 8)
+    verdict = await catalogue.benchmark("colours").grade(found.test[0], "It is red", Tools(Any, Any))
+    assert verdict.correct
+    cell = Cell("single", "colours", "qwen-2.5-14B", 0)
+    before = config_hash.of_cell(preset, cell), config_hash.made_of_data(preset, "colours")
+    (tmp_path / "my" / "colours.jsonl").write_bytes(orjson.dumps(records[0]))
+    after = config_hash.of_cell(preset, cell), config_hash.made_of_data(preset, "colours")
+    assert all(one != other for one, other in zip(before, after, strict=True)), "its questions count"
+    for key, slip in {
+        "math": {**entry, "title": "Mine"},
+        "colour": {"module": "colours_of_things", "title": "Colours"},
+    }.items():
+        extra.write_text(yaml.safe_dump({"benchmarks": {key: slip}}))
+        config.methods.cache_clear()
+        with pytest.raises(UserError, match=r"the benchmark math is declared already|needs either questions"):
+            config.preset("smoke", {"extra": str(extra)})
 
 
 def test_flags_of_the_papers_methods_are_the_papers() -> None:
