@@ -8,7 +8,7 @@ from __future__ import annotations
 from pydantic import PositiveFloat
 
 from harness.agents.prompts import question_prompt
-from harness.agents.trajectory import Context
+from harness.agents.runtime import Context
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.files import Declaration

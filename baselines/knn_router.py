@@ -6,7 +6,8 @@ import numpy as np
 from pydantic import NonNegativeFloat, PositiveInt
 from sklearn.neighbors import NearestNeighbors
 
-from harness.agents.trajectory import Answered, Context, Decision
+from harness.agents.runtime import Context
+from harness.agents.trajectory import Answered, Decision
 from harness.benchmarks.items import Item
 from harness.files import Declaration
 from harness.runner.method import Setting

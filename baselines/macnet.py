@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import PositiveInt
 
 from harness.agents.prompts import Record, team_prompt
-from harness.agents.trajectory import Context
+from harness.agents.runtime import Context
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import check_names

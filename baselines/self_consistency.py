@@ -9,7 +9,8 @@ import numpy as np
 from pydantic import PositiveFloat
 
 from harness.agents.prompts import question_prompt
-from harness.agents.trajectory import Answered, Context
+from harness.agents.runtime import Context
+from harness.agents.trajectory import Answered
 from harness.benchmarks.items import Item
 from harness.files import Declaration
 from harness.runner.method import Setting

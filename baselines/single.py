@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.agents.prompts import question_prompt
-from harness.agents.trajectory import Context
+from harness.agents.runtime import Context
 from harness.benchmarks.items import Item
 from harness.files import Declaration
 from harness.runner.method import Setting

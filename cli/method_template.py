@@ -1,7 +1,7 @@
 """A router, to be changed: it sends long questions to the last backbone of the pool, the others to the first."""
 
 from harness.agents.prompts import question_prompt
-from harness.agents.trajectory import Context
+from harness.agents.runtime import Context
 from harness.benchmarks.items import Item
 from harness.files import Declaration
 from harness.runner.method import Setting

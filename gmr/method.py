@@ -14,7 +14,8 @@ from gmr.policy import Snapshot, Trace
 from gmr.rollout import GatedRollout
 from gmr.router import Router
 from gmr.training import learn, utility
-from harness.agents.trajectory import DRAWN_DECIMALS, Answered, Context
+from harness.agents.runtime import Context
+from harness.agents.trajectory import DRAWN_DECIMALS, Answered
 from harness.benchmarks.items import Item
 from harness.runner.method import Setting
 from harness.training.learning import Choices, Learning, PolicyGradient

@@ -11,7 +11,8 @@ from gmr.policy import Snapshot, Step, Trace
 from gmr.router import Chance, Draw
 from harness.agents.activation import act, most_frequent
 from harness.agents.prompts import Record, team_prompt
-from harness.agents.trajectory import Context, Decision
+from harness.agents.runtime import Context
+from harness.agents.trajectory import Decision
 from harness.benchmarks.items import Item
 from harness.llm.request import Turn
 

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from harness.agents.runtime import ErrorShare, Runtime
-from harness.agents.trajectory import Answered, Call, Context, Episode, Trajectory
+from harness.agents.runtime import Context, ErrorShare, Runtime
+from harness.agents.trajectory import Answered, Call, Episode, Trajectory
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.encoder import Encoded

@@ -3,7 +3,8 @@
 from types import SimpleNamespace
 from typing import Any
 
-from harness.agents.trajectory import TEST, Context
+from harness.agents.runtime import Context
+from harness.agents.trajectory import TEST
 from harness.benchmarks.items import Item
 from harness.llm.backbones import Backbone, Generation
 from harness.llm.request import Reply, Request, Sampling

@@ -23,7 +23,8 @@ from baselines.aflow.optimizer import (
 from baselines.aflow.search import Failure, Round
 from baselines.aflow.workflow import InvalidWorkflowError, check, start
 from harness.agents import rng
-from harness.agents.trajectory import Answered, Context, Episode, sample
+from harness.agents.runtime import Context
+from harness.agents.trajectory import Answered, Episode, sample
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import UserError

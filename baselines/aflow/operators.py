@@ -11,7 +11,8 @@ from baselines.aflow.workflow import MOST_REPEATS, Status, Workflow
 from harness.agents.activation import appended
 from harness.agents.code_tools import NO_PROGRAM, computing, programs
 from harness.agents.prompts import Record, question_prompt, team_prompt
-from harness.agents.trajectory import Context, Decision
+from harness.agents.runtime import Context
+from harness.agents.trajectory import Decision
 from harness.benchmarks.extraction import fenced
 from harness.concurrency import gather
 from harness.llm.request import Kind, Message, Reply, Turn

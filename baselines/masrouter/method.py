@@ -16,7 +16,8 @@ from baselines.masrouter.router import Chance, ChoiceEmbeddings, Embeddings, Rou
 from baselines.masrouter.team import MODES, Agent, Team, final_prompt, profile, profiles, with_all_tests, work
 from harness.agents.activation import most_frequent
 from harness.agents.roles import DOMAINS, Role, by_domain
-from harness.agents.trajectory import Answered, Context, Decision
+from harness.agents.runtime import Context
+from harness.agents.trajectory import Answered, Decision
 from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.files import Declaration

@@ -12,7 +12,8 @@ from typing import Literal, NamedTuple
 from harness.agents.activation import Formats, act
 from harness.agents.prompts import Record, team_prompt
 from harness.agents.roles import DOMAINS, Output, Role
-from harness.agents.trajectory import Context, Decision
+from harness.agents.runtime import Context
+from harness.agents.trajectory import Decision
 from harness.benchmarks.items import Item
 from harness.benchmarks.programs import parse
 from harness.concurrency import gather

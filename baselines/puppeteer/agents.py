@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from harness.agents.activation import appended
 from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, programs
 from harness.agents.prompts import RECORDS_HEADER, Record, render_records, team_prompt
-from harness.agents.trajectory import Context
+from harness.agents.runtime import Context
 from harness.benchmarks.extraction import after_answer_is, last_box
 from harness.benchmarks.items import CodeTask, Item
 from harness.benchmarks.programs import outline

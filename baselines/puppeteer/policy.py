@@ -13,7 +13,8 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 from torch import Tensor, nn
 
 from baselines.puppeteer.agents import ACTIONS, KEYS, TEMPERATURE, TERMINATE, Path, act, final, with_preamble
-from harness.agents.trajectory import Context, Decision, sample
+from harness.agents.runtime import Context
+from harness.agents.trajectory import Decision, sample
 from harness.benchmarks.extraction import fenced
 from harness.benchmarks.items import Item
 from harness.files import Declaration

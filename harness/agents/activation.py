@@ -15,7 +15,7 @@ from typing import NamedTuple
 from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools, programs
 from harness.agents.prompts import HINTS_HEADER, RECORDS_HEADER, Record, team_prompt
 from harness.agents.roles import Output, Role
-from harness.agents.trajectory import Context
+from harness.agents.runtime import Context
 from harness.benchmarks.extraction import after_answer_is, fenced_blocks, last_box
 from harness.benchmarks.items import Item
 from harness.concurrency import gather

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypeVar
 
 from pydantic import AfterValidator
 
-from harness.agents.trajectory import Context
+from harness.agents.runtime import Context
 from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.files import check

@@ -13,7 +13,8 @@ from torch import nn
 from torch.optim.adam import adam
 
 from harness.agents import rng
-from harness.agents.trajectory import Answered, Context, Episode
+from harness.agents.runtime import Context
+from harness.agents.trajectory import Answered, Episode
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import UserError

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import pyarrow as pa
 from tqdm import tqdm
 
-from harness.agents.runtime import Runtime, Solve
-from harness.agents.trajectory import Answered, Context, Episode, Trajectory, rounded
+from harness.agents.runtime import Context, Runtime, Solve
+from harness.agents.trajectory import Answered, Episode, Trajectory, rounded
 from harness.benchmarks.items import Item
 from harness.concurrency import LongestFirstSemaphore
 from harness.files import write_atomically

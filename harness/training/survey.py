@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.agents.prompts import question_prompt
-from harness.agents.trajectory import Context, Episode
+from harness.agents.runtime import Context
+from harness.agents.trajectory import Episode
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import UserError

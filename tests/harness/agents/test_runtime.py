@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from harness.agents.runtime import ErrorShare
-from harness.agents.trajectory import TEST, Call, Context, Episode
+from harness.agents.runtime import Context, ErrorShare
+from harness.agents.trajectory import TEST, Call, Episode
 from harness.benchmarks.items import Item, Status
 from harness.errors import UserError
 from harness.llm.request import Message, Reply

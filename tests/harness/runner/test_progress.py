@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.agents.trajectory import Context
+from harness.agents.runtime import Context
 from harness.benchmarks.items import Item
 from harness.llm.request import Message
 from harness.runner.evaluation import evaluate, progress

@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from harness.agents.trajectory import Context, Decision, Episode
+from harness.agents.runtime import Context
+from harness.agents.trajectory import Decision, Episode
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import UserError
