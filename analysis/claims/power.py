@@ -53,6 +53,13 @@ class Design(NamedTuple):
     several: Seeds
     trained: frozenset[Row]  # rows whose trainings differ
 
+    def covers(self, claim: Claim) -> bool:
+        """Return whether the design has every row and benchmark that a claim is about."""
+        return all(
+            asked[2] in self.questions and asked[:2] in (self.several if asked[3] == "seed_mean" else self.seeds)
+            for asked in asked_by([claim])
+        )
+
 
 class Chance(NamedTuple):
     """The shares of samples in which a claim is reproduced, and contradicted."""
@@ -154,11 +161,11 @@ def _comparisons(value: Value) -> int:
 def chances(
     claims: Iterable[Claim], design: Design, *, primary_tail: float, samples: int = SAMPLES
 ) -> dict[str, Chance]:
-    """Return the chances by claim, of those of which something is known, for one run of a design.
+    """Return the chances by claim, of those whose rows the design has and of which something is known, for one run.
 
     A primary endpoint is decided at ``primary_tail``, every other claim by itself at 5 %.
     """
-    known = [claim for claim in claims if not why_unknown(claim)]
+    known = [claim for claim in claims if design.covers(claim) and not why_unknown(claim)]
     outcomes: dict[str, list[str]] = {claim.key: [] for claim in known}
     for start in range(0, samples, _BLOCK):
         drawn = draw(known, design, min(_BLOCK, samples - start), block=start)

@@ -258,7 +258,8 @@ def test_the_identity_of_a_cell_holds_what_can_change_it_and_nothing_else() -> N
             patch.setattr(config, "methods", lambda extra=None, changed=changed: changed)
             assert config_hash.of_cell(config.preset("embedded"), place) == greedy
     others = [{"benchmarks": ["math"]}, {"in_flight": 3}, {"methods": ["cot"]}, {"max_error_share": 0.5}]
-    for overrides in (*others, {"limit": {"train": 3}}, {"budget": {"calls": 3, "cost": 0.5}}):
+    limit = {**config.preset("embedded").limit.model_dump(), "train": 3}
+    for overrides in (*others, {"limit": limit}, {"budget": {"calls": 3, "cost": 0.5}}):
         assert config_hash.of_cell(config.preset("embedded", overrides), cell) == base
 
 
