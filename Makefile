@@ -3,7 +3,7 @@
 # make replay    set up .venv and check the recorded runs of evidence/ again, without a server (3 min)
 # make docs      set up .venv and write the documentation as a site to site/
 # make picture   take the picture of the README from the run of preset embedded, which it finishes first
-# make nightly   long measurements and batteries (docs/performance.md), hours
+# make nightly   long measurements and batteries (docs/architecture.md), hours
 PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
