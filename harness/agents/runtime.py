@@ -188,8 +188,10 @@ class Context:
         """Return the trajectory, whose answer is given."""
         calls = sorted(self._calls, key=lambda call: (not call.is_step, call.step, call.slot, call.purpose, call.key))
         decisions = sorted(self._decisions, key=lambda decision: (decision.step, decision.slot, decision.name))
-        counts = self._embedded, self._truncated
-        return Trajectory(self.item, answer, tuple(calls), tuple(decisions), *counts, answer.strip() in self._cut_off)
+        is_cut_off = answer.strip() in self._cut_off
+        return Trajectory(
+            self.item, answer, tuple(calls), tuple(decisions), self._embedded, self._truncated, is_cut_off
+        )
 
 
 Solve = Callable[[Item, Context], Awaitable[str]]

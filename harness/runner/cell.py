@@ -64,8 +64,16 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
         seconds: dict[str, float] = {}
         if plan.method.trained:
             facts = _training_facts(plan, runtime, served)
-            place = plan.folder, facts, str(plan.cell), log.__contains__, in_flight
-            training = Training(plan.train, runtime, *place, plan.preset.epoch_checkpoints)
+            training = Training(
+                plan.train,
+                runtime,
+                folder=plan.folder,
+                facts=facts,
+                label=str(plan.cell),
+                has_call=log.__contains__,
+                in_flight=in_flight,
+                keep_epochs=plan.preset.epoch_checkpoints,
+            )
             with progress(runtime.client, training.so_far):
                 await method.fit(training)
             training.finish()
