@@ -12,7 +12,7 @@ from harness.files import ROOT
 from tests.planning import copied_suite
 
 METHODS = ("majority", "best_backbone")
-_FRAGMENT = re.compile(r"```yaml\n# (config/\S+)\n(.*?)```", re.DOTALL)
+_FRAGMENT = re.compile(r"```yaml\n# (\S+/\S+)\n(.*?)```", re.DOTALL)
 
 
 def section(name: str) -> str:
@@ -27,7 +27,7 @@ def programs(name: str) -> list[str]:
 
 
 def fragments(name: str) -> list[tuple[str, dict[str, Any]]]:
-    """Return what a section adds to files of the configuration, by file."""
+    """Return what a section adds to files of entries, by file."""
     return [(path, yaml.safe_load(text)) for path, text in _FRAGMENT.findall(section(name))]
 
 
@@ -41,7 +41,7 @@ def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def add(folder: Path, path: str, new: Mapping[str, Any]) -> None:
-    """Put a fragment into a file of the configuration; one that does not exist is made of it."""
+    """Put a fragment into a file of entries; one that does not exist is made of it."""
     file = folder / path
     old = yaml.safe_load(file.read_text()) if file.exists() else {}
     file.write_text(yaml.safe_dump(merged(old, new), sort_keys=False))
@@ -67,5 +67,5 @@ def suite(folder: Path, *sections: str) -> Path:
     (folder / "config" / "presets" / "mine.yaml").write_text(page.split("```yaml\n")[1].split("```")[0])
     for path, new in (one for name in sections for one in fragments(name)):
         add(folder, path, new)
-    (folder / "harness" / "benchmarks" / "weekdays.py").write_text(programs("A benchmark")[1])
+    (folder / "my" / "weekdays.py").write_text(programs("A benchmark")[1])
     return folder

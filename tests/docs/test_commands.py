@@ -60,7 +60,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Configure what the pages add, but for methods, whose modules this process cannot import."""
     shutil.copytree(ROOT / "config", tmp_path / "config")
-    for path, new in (*additions.fragments("A backbone"), *additions.fragments("A benchmark")):
+    for path, new in additions.fragments("A backbone"):
         additions.add(tmp_path, path, new)
     monkeypatch.setattr(config, "FOLDER", tmp_path / "config")
     monkeypatch.setattr(config.catalogue, "CONFIG", tmp_path / "config" / "benchmarks.yaml")
