@@ -1,6 +1,5 @@
 """What the README and the page on GMR show works as shown, and is what the configuration says."""
 
-import importlib.util
 import re
 from pathlib import Path
 
@@ -49,15 +48,6 @@ def test_the_entries_it_suggests_are_valid_and_new() -> None:
         assert key not in methods()
         assert entry["extends"] == base.key
         assert Config(**{**base.config, **entry["config"]}) != Config(**base.config)
-
-
-def test_the_table_of_variants_is_that_of_the_configuration() -> None:
-    spec = importlib.util.spec_from_file_location("variants", ROOT / "docs" / "site" / "variants.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    page = module.PAGE.read_text("utf-8")
-    assert "| `gmr_no_halting` |" in page
-    assert module.with_table(page) == page, "run: python docs/site/variants.py"
 
 
 def test_its_picture_is_in_full_colour_and_shows_the_published_values_of_every_row() -> None:
