@@ -57,7 +57,7 @@ def finish(cell: Cell, items: Sequence[Item], stories: Sequence[Story]) -> None:
     """Write a finished cell below the working folder, a story a question; utility is the length of the answer."""
     folder = layout.cell(PRESET, cell)
     answered = asyncio.run(_walk(cell, items, stories))
-    record = run_record(cell.method, cell.backbone, cell.benchmark, cell.seed, len(items))
+    record = run_record(cell.method, cell.backbone, cell.benchmark, cell.seed, len(items), simulated=True)
     identity = {name: value for name, value in record.items() if name not in ("schema", "run_id")}
     results.write(folder, answered, identity, lambda one: float(len(one.trajectory.answer)))
 

@@ -28,7 +28,7 @@ from tests.small_run import prepare_questions
 COT = Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)
 LARGE = Cell("cot", "gsm_hard", "qwen-2.5-32B", 0)
 GMR = Cell("gmr", "gsm_hard", "pool", 0)
-SOURCE = config.preset("embedded", {"benchmarks": ["gsm_hard"]})
+SOURCE = config.preset("embedded", {"benchmarks": ["gsm_hard"], "limit": {}})
 Ids = tuple[list[str], list[str]]
 Call = dict[str, object]
 
@@ -63,7 +63,7 @@ def finished(
 
 
 def of(cell: Cell, **changes: object) -> pd.Series[float]:
-    preset = config.preset("embedded", {"benchmarks": ["gsm_hard"], **changes})
+    preset = config.preset("embedded", {"benchmarks": ["gsm_hard"], "limit": {}, **changes})
     amounts, unlike = forecast(preset, [cell], SOURCE)
     assert not unlike
     return amounts.sum()
@@ -124,7 +124,7 @@ def own(**changes: object) -> config.Preset:
     }
     servers = {key: {"url": f"http://localhost:{port}/v1"} for port, key in enumerate(POOL, 8001)}
     keys = {"backbones": list(POOL), "large": ["large"], "pool": pool, "servers": servers, "endpoints": "served"}
-    return config.preset("embedded", {"benchmarks": ["gsm_hard"], **keys, **changes})
+    return config.preset("embedded", {"benchmarks": ["gsm_hard"], "limit": {}, **keys, **changes})
 
 
 def measured_by_health(preset: config.Preset, **speeds: float) -> None:

@@ -175,7 +175,7 @@ def test_the_answer_of_a_reply(key: str, text: str, cut_off: bool, answer: Any) 
 @pytest.mark.parametrize("key", keys())
 async def test_thinking_is_no_answer(key: str, tools: Tools) -> None:
     subject, item = benchmark(key), item_of(key)
-    answer, other = (subject.present(item, content) for content in (item.gold, subject.wrong_answers(item)[0]))
+    answer, other = (present(subject, item, content) for content in (item.gold, wrong_answers(subject, item)[0]))
     for thinking in (f"<think>\n{other}\n</think>\n", f"{other}\n</think>"):
         assert subject.extract(item, f"{thinking}{answer}<|im_end|>") == subject.extract(item, answer)
     cut_off = await subject.grade(item, f"<think>\n{answer}\nHmm", tools, cut_off=True)
@@ -226,7 +226,7 @@ FURTHER = [
 @pytest.mark.parametrize("key", keys())
 def test_a_critique_does_not_end_a_reply(key: str) -> None:
     subject, item = benchmark(key), item_of(key)
-    answer, draft = (subject.present(item, content) for content in (item.gold, subject.wrong_answers(item)[0]))
+    answer, draft = (present(subject, item, content) for content in (item.gold, wrong_answers(subject, item)[0]))
     expected = subject.extract(item, answer)
     critiques = [text.format(question=item.question) for text in CRITIQUES]
     revised = {text: subject.extract(item, f"{draft}\n{text}\n\n{answer}") for text in critiques}
