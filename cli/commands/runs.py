@@ -172,7 +172,7 @@ def validate(
     source: Annotated[str, typer.Option("--data", help="embedded or real (GMR_DATA_DIR, else the hub).")] = "embedded",
     benchmark: Annotated[list[str] | None, typer.Option(help="Only these benchmarks.")] = None,
 ) -> None:
-    """Prove that every gold answer is graded right and a mutated one wrong.
+    """Prove that every gold answer is graded right and every wrong one wrong.
 
     Status 1: a verdict is not as it should be.
     """
