@@ -23,7 +23,7 @@ ALL_CALLS = "All calls"
 YES, NO = "●", "○"
 BEST, SECOND = "best", "second"
 # Most columns beside one another, and letters of a line of an entry or label that is too long for one.
-_COLUMNS, _LINE = 12, 28
+_COLUMNS, _LINE = 16, 28
 # What is printed of the provenance: all of it, which the comments of a LaTeX fragment have, is longer than the table.
 _PRINTED = ("run", "preset", "cells", "seeds")
 #: A format such as ``"{:.2f}"``, or a function from a number to text.
@@ -94,9 +94,9 @@ class Table(Exhibit):
     notes: tuple[str, ...]  # legend and footnotes, one sentence or two each
 
     def parts(self) -> list[pd.DataFrame]:
-        """Return the printed form cut between groups of columns: with labels twelve at most, unless a group has more.
+        """Return the printed form cut between groups of columns: with labels sixteen at most, unless a group has more.
 
-        A column with texts of several lines counts twice.
+        The main table has sixteen. A column with texts of several lines counts twice.
         """
         counts = self.shown.map(lambda entry: min(line_count(entry.text), 2)).max()
         labels = self.shown.index.droplevel(0).to_frame().map(lambda label: min(line_count(label), 2)).max().sum()

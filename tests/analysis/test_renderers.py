@@ -40,11 +40,11 @@ def tiny(text: str = "text", simulated: bool = True) -> Table:
 
 def test_wide_tables_come_in_parts_between_groups_and_long_texts_are_broken() -> None:
     words = "many words of one label " * 5
-    groups = {("A heading", str(number)): {title: [Entry("1")] for title in "abcde"} for number in range(3)}
+    groups = {("A heading", str(number)): {title: [Entry("1")] for title in "abcdefgh"} for number in range(3)}
     groups["Texts", ""] = {title: [Entry(words)] for title in "abc"}
     table = dataclasses.replace(tiny(), shown=lay_out([("one", words, words.replace(" ", "_"))], ("a", "b"), groups))
     # A column of long texts counts twice.
-    assert [part.shape[1] for part in table.parts()] == [5, 5, 5, 3]
+    assert [part.shape[1] for part in table.parts()] == [8, 8, 8, 3]
     text = latex(table)
     assert text.count(r"\parbox[t]{16em}") == 4 + 3
     page = str(page_templates().get_template("table.html.j2").module.exhibit(table, _table_parts(table)))
