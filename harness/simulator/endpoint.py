@@ -27,7 +27,15 @@ _GENERIC_TOKENS = 60  # length of a reply to a prompt that holds no known questi
 # Of the chat template, for a prompt and for each of its messages.
 _PROMPT_TOKENS, _MESSAGE_TOKENS = 10, 4
 # Paths below harness/ that can change a reply.
-CODE = ("simulator", "benchmarks", "agents/roles.py", "agents/roles.yaml", "agents/prompts.py", "agents/rng.py")
+CODE = (
+    "simulator",
+    "benchmarks",
+    "thinking.py",
+    "agents/roles.py",
+    "agents/roles.yaml",
+    "agents/prompts.py",
+    "agents/rng.py",
+)
 
 
 class RefusedError(Exception):
