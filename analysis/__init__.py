@@ -1,1 +1,1 @@
-"""The paper as data, and everything rendered from results: nothing here calls a model."""
+"""Render tables, figures and claims from results and from the paper's numbers; nothing here calls a model."""

@@ -63,7 +63,7 @@ class Data(Declaration, extra="ignore"):
 
 
 class RunInfo(Declaration, extra="ignore"):
-    """What ``run.json`` says of a cell, as far as a report needs it."""
+    """Content of ``run.json`` that reports need."""
 
     version: Literal[1] = Field(alias="schema")
     preset: Text

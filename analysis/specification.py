@@ -1,4 +1,4 @@
-"""The headline conclusions of the paper, each under every reading of what the paper leaves open that has a switch.
+"""Headline conclusions of the paper, each under every reading of what the paper leaves open that has a switch.
 
 A conclusion is declared and judged as a claim is (:mod:`analysis.claims`); a reading puts cells in the place of others.
 """

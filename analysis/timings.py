@@ -21,7 +21,7 @@ _TOKENS = ["prompt_tokens", "completion_tokens"]
 
 
 class Timing(Declaration, extra="ignore"):
-    """What ``timing.json`` says, as far as a report needs it."""
+    """Content of ``timing.json`` that reports need."""
 
     version: Literal[1] = Field(alias="schema")
     method: Text

@@ -37,7 +37,7 @@ _SHOWN = 60
 
 
 class Replay(NamedTuple):
-    """What a replay found."""
+    """Result of a replay."""
 
     crate: Crate  # of the bundle, whose files are whole
     cells: dict[Cell, str]  # how the results of each cell that was answered again differ; empty if they do not

@@ -57,7 +57,7 @@ class Snapshot:
 
     @cached_property
     def greedy(self) -> Snapshot:
-        """The same router, which takes the most probable option everywhere."""
+        """Return the same router, which takes the most probable option everywhere."""
         return Snapshot(self._router, greedy=True)
 
     @torch.inference_mode()

@@ -35,7 +35,7 @@ class Latents(NamedTuple):
 
 
 class Chance(NamedTuple):
-    """What decisions of one step follow: uniform numbers that they are drawn with, or in an update recorded indices."""
+    """Source of decisions of one step: uniform numbers that they are drawn with, or in an update recorded indices."""
 
     role: Tensor  # shape (rows,)
     backbone: Tensor  # shape (rows,)

@@ -1,1 +1,1 @@
-"""What all methods run on: benchmarks, backbones, agents, training, the sandbox, the simulator and the runner."""
+"""Ground of all methods: benchmarks, backbones, agents, training, the sandbox, the simulator and the runner."""

@@ -1,4 +1,4 @@
-"""What a reply says: its text without the thinking that some models write before it, and without marks of a template.
+"""Text of a reply without the thinking that some models write before it, and without marks of a template.
 
 Servers that know a model keep its thinking apart (vLLM's ``--reasoning-parser``); others leave it in the text, by the
 marks of the model's template. Qwen, DeepSeek and most others write ``<think>``, whose template often writes the first

@@ -1,4 +1,4 @@
-"""What claims read of a run: two frames, and values of them with each question and training left out."""
+"""Measurements of a run that claims read: two frames, and values with each question and training left out."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ Measurements: TypeAlias = Mapping[Asked, Measurement]
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What claims are compared with: two frames by method, backbone, benchmark and seed, and the seeds of every row."""
+    """Results that claims are compared with: two frames by method, backbone, benchmark and seed, and seeds by row."""
 
     cells: pd.DataFrame = field(default_factory=pd.DataFrame)  # a row a cell: what identifies it, and its training
     questions: pd.DataFrame = field(default_factory=pd.DataFrame)  # a row a question: a column a measure, and OF

@@ -1,4 +1,4 @@
-"""What a run can decide: how probable each verdict on a claim is if the paper is exactly true.
+"""Power of a run: how probable each verdict on a claim is if the paper is exactly true.
 
 Samples of runs are drawn in which every number of the paper is the truth, and judged as a run is. A method answers a
 question right where a latent normal variable is below a threshold; log costs are normal (docs/report.md).

@@ -1,4 +1,4 @@
-"""What a larger budget of steps buys on MATH: accuracy and cost of a question by the maximum depth φ."""
+"""Accuracy and cost of a question on MATH by the maximum depth φ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How sure the gates and the two choices of the router become in training: their entropies, update by update."""
+"""Entropies of the gates and of the two choices of the router in training, update by update."""
 
 from __future__ import annotations
 

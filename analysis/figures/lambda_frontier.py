@@ -1,4 +1,4 @@
-"""The trade that the cost weight λ_c makes: accuracy against cost of a question, and the frontier of the sweep."""
+"""Accuracy against cost of a question for every cost weight λ_c, and the frontier of the sweep."""
 
 from __future__ import annotations
 

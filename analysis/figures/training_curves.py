@@ -1,4 +1,4 @@
-"""What every policy gained in training: its own utility by epoch, a row of panels a method, a panel a benchmark."""
+"""Utility of every policy by epoch of its training: a row of panels a method, a panel a benchmark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run can decide: the chances of every claim, with some numbers of seeds, if the paper is exactly true."""
+"""Power of a run: the chances of every claim, with some numbers of seeds, if the paper is exactly true."""
 
 from __future__ import annotations
 

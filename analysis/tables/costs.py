@@ -1,4 +1,4 @@
-"""What a question costs: calls, tokens and cost of every method, with the published cost where there is one."""
+"""Cost of a question: calls, tokens and cost of every method, with the published cost where there is one."""
 
 from __future__ import annotations
 

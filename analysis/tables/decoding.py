@@ -1,4 +1,4 @@
-"""How far accuracies and their ranking change where every reply is greedy, on the same questions (D-GEN-2)."""
+"""Change of accuracies and their ranking where every reply is greedy, on the same questions (D-GEN-2)."""
 
 from __future__ import annotations
 

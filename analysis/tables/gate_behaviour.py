@@ -1,4 +1,4 @@
-"""What the gates do on the test questions: depth, write rate, retrieved fraction by step, empty memories."""
+"""Behaviour of the gates on the test questions: depth, write rate, retrieved fraction by step, empty memories."""
 
 from __future__ import annotations
 

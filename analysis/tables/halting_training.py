@@ -1,4 +1,4 @@
-"""What halting saves in training: depth and executed steps of the rollouts, with and without it."""
+"""Savings of halting in training: depth and executed steps of the rollouts, with and without it."""
 
 from __future__ import annotations
 

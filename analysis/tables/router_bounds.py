@@ -1,4 +1,4 @@
-"""What a pool of backbones bounds, what cheap baselines reach, and where the routers stand between both."""
+"""Bounds that a pool of backbones sets, what cheap baselines reach, and where the routers stand between both."""
 
 from __future__ import annotations
 

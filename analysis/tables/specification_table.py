@@ -1,4 +1,4 @@
-"""How many readings support each headline conclusion, leave it open or contradict it, and which ones."""
+"""Readings that support each headline conclusion, leave it open or contradict it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every learner learned from: questions, trajectories, updates, calls and cost of its training, side by side."""
+"""Training budget of every learner: questions, trajectories, updates, calls and cost of its training, side by side."""
 
 from __future__ import annotations
 

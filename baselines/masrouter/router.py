@@ -141,7 +141,7 @@ class NumberOfAgents(nn.Module):
 
 
 class Chance(NamedTuple):
-    """What decisions on n questions follow: uniform numbers that they are drawn with, or recorded indices."""
+    """Source of the decisions on n questions: uniform numbers that they are drawn with, or recorded indices."""
 
     mode: Tensor  # shape (n,)
     roles: Tensor  # shape (n, max_agents); what is beyond a team is ignored

@@ -25,7 +25,7 @@ class Tools:
 
 
 class Benchmark(abc.ABC):
-    """How the questions of one benchmark are read, divided, asked, answered and graded, alike for all methods."""
+    """Rules by which questions of a benchmark are read, divided, asked, answered and graded, alike for all methods."""
 
     rule_version: ClassVar[str]  # changes whenever extraction or grading can give another verdict on the same text
     output_rules: ClassVar[str]  # the answer format as it is told to a model

@@ -50,7 +50,7 @@ def checksum(items: Iterable[Item]) -> str:
 
 
 class Status(enum.StrEnum):
-    """How a verdict came about; only ``graded`` and ``unparsable`` say something about the answer."""
+    """Origin of a verdict; only ``graded`` and ``unparsable`` say something about the answer."""
 
     GRADED = "graded"
     UNPARSABLE = "unparsable"

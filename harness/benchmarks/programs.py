@@ -33,7 +33,7 @@ _SUPPRESS = "with __import__('contextlib').suppress(BaseException): "
 
 
 class Outline(NamedTuple):
-    """What a text is as a program."""
+    """Syntax of a text as a program."""
 
     error_line: int  # 0 for a program; of a text that is none the line of the error, 1 if there is no telling
     has_statement: bool = False

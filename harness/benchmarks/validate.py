@@ -23,7 +23,7 @@ GOLD, WRONG, EXAMPLES = "gold answer right", "a wrong answer graded wrong", "vis
 
 @dataclass(frozen=True, slots=True)
 class ValidationReport:
-    """Which checks hold, by question id; a secondary rule should agree with the headline."""
+    """Results of the checks, by question id; a secondary rule should agree with the headline."""
 
     title: str
     checks: Mapping[str, Mapping[str, bool]]

@@ -20,7 +20,7 @@ from harness.database import Cache
 
 
 class Scope(enum.Enum):
-    """Who may reuse a verdict: nobody, this process, or all cells of the machine."""
+    """Reuse of a verdict: by nobody, this process, or all cells of the machine."""
 
     NONE, PROCESS, MACHINE = range(3)
 
