@@ -25,17 +25,18 @@ _SUFFIXES = {".py", ".yaml", ".j2", ".jsonl"}
 
 def fingerprint(paths: Iterable[Path]) -> str:
     """Return the SHA-256 of source files and of those in folders; of Python, the syntax tree without docstrings."""
-    known = _known_digests()
-    before = len(known)
     hasher = hashlib.sha256()
     for path in paths:
         for file in sources(path):
             # Wherever a checkout, or a folder of further methods, is.
             hasher.update(f"{file.relative_to(path.parent)}\0{_digest(file)}\0".encode())
-    if len(known) > before and _CACHE.parent.is_dir():
-        with suppress(UserError):  # A folder that cannot be written costs time alone.
-            write_atomically(_CACHE, orjson.dumps(known))
     return hasher.hexdigest()
+
+
+def keep_digests() -> None:
+    """Write the digests of this process, for the jobs of the run that begins; a plan alone writes nothing."""
+    with suppress(UserError):  # A folder that cannot be written costs time alone.
+        write_atomically(_CACHE, orjson.dumps(_known_digests()))
 
 
 @functools.cache

@@ -99,6 +99,7 @@ def test_digests_of_syntax_trees_are_kept_for_other_processes(tmp_path: Path, mo
     (tmp_path / "a.py").write_text(SOURCE)
     fingerprint._known_digests.cache_clear()
     before = fingerprint.fingerprint([tmp_path / "a.py"])
+    fingerprint.keep_digests()
     fingerprint._known_digests.cache_clear()
     monkeypatch.setattr(fingerprint.ast, "parse", lambda source: pytest.fail("parsed again"))
     assert fingerprint.fingerprint([tmp_path / "a.py"]) == before

@@ -8,7 +8,7 @@ from snakemake.io import ancient
 
 from analysis import registry
 from cli import inputs, parent, reports
-from harness import files
+from harness import files, fingerprint
 from harness.errors import UserError
 from harness.runner import config as suite
 from harness.runner import config_hash, layout
@@ -52,6 +52,7 @@ onstart:
     try:
         for jobs in JOBS.values():
             config_hash.write_settings(jobs.preset)
+        fingerprint.keep_digests()
     except UserError as error:
         raise WorkflowError(str(error)) from None
 
