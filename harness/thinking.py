@@ -10,6 +10,7 @@ mark itself, so that only the last is left; Seed, MiniMax and LongCat name it ot
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 
 _NAME = r"(?:\w{1,20}[:_])?(?:think(?:ing)?|thoughts?|reason(?:ing)?|scratchpad)(?:[:_]\w{1,20})?"
 _FIRST = rf"""
@@ -17,7 +18,7 @@ _FIRST = rf"""
     | <\|channel>\s*thought | <\|open\|>think<\|sep\|> | (?:<\|start\|>assistant)?<\|channel\|>(?!\s*final\b)
 """
 # At the beginning of a reply: gpt-oss's first channel without its marks, and Granite's.
-_HEAD = r"""(?-i:analysis(?=["'A-Z(\d\\])) | here(?:\ is|'s)\ my\ thought\ process:"""
+_HEAD = r"""(?-i:analysis(?=["'A-Z])) | here(?:\ is|'s)\ my\ thought\ process:"""
 # The final channel also stands without its marks, where a server leaves out special tokens.
 _LAST = rf"""
     <\s?/\s?{_NAME}\s?> | \[/THINK\] | ◁/think▷ | <\|(?:/|end_of_|end_){_NAME}\|> | <\|{_NAME}_end\|>
@@ -33,6 +34,9 @@ _MARK = re.compile(
     rf"(?P<last>{_LAST}) | (?P<first>{_FIRST}) | (?P<answer>{_ANSWER}) | ^[ \t]*(?P<head>{_HEAD})",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
+# Other names end thinking only where a mark has begun it: programs and markup have elements such as <reason>.
+_NEEDS_FIRST = re.compile(r"<\s?/\s?(?!\S*(?:think|reasoning))", re.IGNORECASE)
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 # A mark between quotation marks or backticks is spoken of.
 _QUOTES = "`'\"“”"
 # At the end of a reply: "<|im_end|>", "</s>", DeepSeek's "<｜end▁of▁sentence｜>", Gemma's "<end_of_turn>".
@@ -48,8 +52,12 @@ def without_thinking(text: str) -> str:
     A reply that is cut off inside its thinking says nothing. Text without any such mark is returned as it is.
     """
     begin, opened = 0, None
+    fences = [fence.start() for fence in _FENCE.finditer(text)]
     for match in _MARK.finditer(text):
-        if _is_quoted(text, match):
+        before, behind = bisect_left(fences, match.start()), bisect_left(fences, match.end())
+        # A program in a fence may well read or write such marks.
+        is_in_program = (before - bisect_left(fences, begin)) % 2 and (len(fences) - behind) % 2
+        if _is_quoted(text, match) or (opened is None and (is_in_program or _NEEDS_FIRST.match(match[0]))):
             continue
         if match["last"]:
             begin, opened = match.end(), None

@@ -10,6 +10,7 @@ from harness.thinking import without_thinking
 SAID = [
     ("<think>\n17?\n</think>\n\n42", "42"), ("17?\n</think>\n\n42", "42"), ("<think>\n\n</think>\n\n42", "42"),
     ("<think>a <think>b</think> c</think> 42", "42"), ("<think>a</think>17<think>b</think>42", "42"),
+    ("```\n17\n```\n</think>```\n42\n```", "```\n42\n```"), ("```\n17\n</think>\n```\n42\n```", "```\n42\n```"),
     ("<thinking>\n17\n</thinking>42", "42"), ("<Reasoning>17</Reasoning>\n<answer>42</answer>", "<answer>42</answer>"),
     ("<reasoning>17\n<answer>42</answer>", "<answer>42</answer>"), ("<thought>17</thought>42", "42"),
     ("<seed:think>17</seed:think>42", "42"), ("<mm:think>17</mm:think>42", "42"),
@@ -33,7 +34,9 @@ SAID = [
 ]
 PLAIN = [
     "42\n", "The tag <think> begins it.", "Close it by `</think>` here.", "text.split('</think>')", "a < b / think > c",
-    "Analysis: 42", "analysis of 42", "I thought so.", "[Reasoning]\n42", "<b>42</b>", "x <|im",
+    "```python\ns = re.sub(r'<think>.*?</think>', '', s)\n```", "```\ns = '''\n<think>\n'''\n```\n42",
+    "<a><reason>x</reason></a>",
+    "analysis(2) = 5", "Analysis: 42", "analysis of 42", "I thought so.", "[Reasoning]\n42", "<b>42</b>", "x <|im",
 ]
 # fmt: on
 
