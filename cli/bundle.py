@@ -38,7 +38,7 @@ SETTINGS = Path("config", "config.yaml")
 _CRATE = "https://w3id.org/ro/crate/1.2"
 # Settings that change no result: how fast and how far a run may go, what it keeps, and where its servers are.
 _NO_SETTINGS = {"in_flight", "budget", "epoch_checkpoints", "recorded", "servers"}
-_NO_RESULTS = {"config", "endpoints", "endpoints.hosted.example", "faults", "licences"}
+_NO_RESULTS = {"config", "endpoints", "endpoints.hosted.example", "licences"}
 
 # The entities of an RO-Crate by ``@id``; ``./`` describes the whole.
 Crate = dict[str, dict[str, Any]]
@@ -61,6 +61,8 @@ def pack(name: str, out: Path, *, questions: bool, checkpoints: bool = False) ->
     if not checkpoints:
         files = {path for path in files if path.name != layout.CHECKPOINT}
     crate = {entity["@id"]: entity for entity in _about(preset, cells, questions=questions)}
+    with writing(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
     with writing(out), TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
         # What Snakemake reads in the folder that it is unpacked to.
         defaults, vectors = Path(folder) / "config.yaml", Path(folder) / layout.VECTORS

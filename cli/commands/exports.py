@@ -46,7 +46,9 @@ def bundle(
 
 @app.command()
 def replay(
-    files: Annotated[list[Path], typer.Argument(help="Bundles, such as evidence/open/open.zip.", show_default=False)],
+    files: Annotated[
+        list[Path], typer.Argument(help="Bundles, such as evidence/open_single/open_single.zip.", show_default=False)
+    ],
 ) -> None:
     """Check recorded runs without a server: their files, and whether today's code makes the same of their replies.
 

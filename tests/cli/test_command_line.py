@@ -88,7 +88,7 @@ def test_a_mistake_is_one_line(words: list[str], message: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("words", [["bundle", "x.tar.zst"], ["retry"]])
+@pytest.mark.parametrize("words", [["bundle", "x.zip"], ["retry"]])
 def test_a_run_that_was_never_begun_is_begun_by_a_command(words: list[str]) -> None:
     cure = "preset paper has not been run here; make it with `snakemake --cores all all --config preset=paper`"
     with pytest.raises(UserError, match=f"^{cure}$"):
