@@ -112,7 +112,9 @@ def _judge(program: Channel, order: dict[str, Any], checks: _Checks) -> dict[str
             return {**report, "outcome": protocol.FAILURE, "detail": reason}
         program.send(marshal.dumps((order["setup"], order["source"], names, order["show"])))
         match peer.receive_reply():
-            case [dict(values), (str() | None) as shown] if len(shown or "") <= protocol.LONGEST_SHOWN:
+            case [dict(values), shown] if shown is None or (
+                type(shown) is str and len(shown) <= protocol.LONGEST_SHOWN
+            ):
                 namespace.update((name, values[name]) for name in names if name in values)
                 report |= {"shown": shown, "is_loaded": True}
             case _:
@@ -212,7 +214,10 @@ class _Instrumenter(ast.NodeTransformer):
         self.assertions += 1
         return [_call_at(node, _BEGIN), self._visit_children(node), _call_at(node, _HELD)]
 
-    def visit_Expr(self, node: ast.Expr) -> list[ast.stmt]:
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt | list[ast.stmt]:
+        if not isinstance(node.value, ast.Call):
+            statement: ast.stmt = self._visit_children(node)
+            return statement
         return [_call_at(node, _BEGIN), self._visit_children(node), _call_at(node, _END)]
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:

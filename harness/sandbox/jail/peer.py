@@ -15,7 +15,7 @@ _ASKED = "getattr setattr getitem setitem delitem len bool iter str repr neg pos
 _REFUSED = """
     lt le gt ge add radd sub rsub mul rmul matmul rmatmul truediv rtruediv floordiv rfloordiv mod rmod divmod rdivmod
     pow rpow lshift rlshift rshift rrshift and rand or ror xor rxor round index int float complex enter exit
-    await aiter reduce_ex"""
+    await aiter delattr reduce_ex"""
 
 
 class ProgramError(Exception):
@@ -45,9 +45,9 @@ class Peer:
     def ask(self, operation: str, *operands: Any) -> Any:
         """Have the program do something; raise what it raised, or what ends the connection (see ``failure``)."""
         request = values.pack([operation, *operands], _refer)
-        if len(request) > LONGEST:
-            raise TooLongError(f"{len(request)} bytes of arguments")
         try:
+            if len(request) > LONGEST:
+                raise TooLongError(f"{len(request)} bytes of arguments")
             self._channel.send(request)
             return self.receive_reply()
         except (EOFError, OSError, TooLongError, UnreadableError) as error:
@@ -62,7 +62,14 @@ class Peer:
                 return value
             case [protocol.TOO_LONG, str(reason)]:
                 raise TooLongError(reason)
-            case [protocol.RAISED | protocol.UNREADABLE as word, kind, list(arguments), dict(attributes), str(text)]:
+            # Of exactly this type: a text that a class extends could not be reported.
+            case [
+                protocol.RAISED | protocol.UNREADABLE as word,
+                kind,
+                list(arguments),
+                dict(attributes),
+                text,
+            ] if type(text) is str:
                 raise _exception(word, kind, arguments, attributes, text)
             case _:
                 raise UnreadableError("a reply of no known form")
@@ -71,8 +78,13 @@ class Peer:
         """Call a function of the program with copies of the arguments, and note what it changes in them."""
         match self.ask("call", function, [*arguments], keywords):
             case [result, list(changes)]:
-                passed = [*arguments, *keywords.values()]
-                self._changes += [(passed[index], changed) for index, changed in changes]
+                passed = dict(enumerate([*arguments, *keywords.values()]))
+                for change in changes:
+                    match change:
+                        case [int(index), changed] if index in passed:
+                            self._changes.append((passed[index], changed))
+                        case _:
+                            raise UnreadableError("a change of no argument")
                 return result
             case _:
                 raise UnreadableError("a reply of no known form")
@@ -83,7 +95,8 @@ class Peer:
 
     def end_statement(self) -> None:
         """Change the lists and the like that the program has changed: only now, so that no comparison is of these."""
-        for argument, changed in self._changes:
+        changes, self._changes = self._changes, []  # Statements of a called function end before the one that calls it.
+        for argument, changed in changes:
             if type(argument) is type(changed) and isinstance(argument, values.MUTABLE):
                 argument.clear()
                 (argument.update if isinstance(argument, dict | set) else argument.extend)(changed)
@@ -106,7 +119,7 @@ class Peer:
             if key == protocol.EXCEPTION_CLASS:
                 self._references[number] = type(name, tuple(map(_raisable, detail)), {"_number": number})
             elif key == protocol.REFERENCE:
-                self._references[number] = Reference(self, number, name, detail)
+                self._references[number] = Reference(self, number, name, None if detail is None else int(detail))
         return self._references[number]
 
 
@@ -122,8 +135,9 @@ class Reference:
     _name: str
     _class: int | None  # number of its class if this defines equality
 
-    def __init__(self, *values: object) -> None:
-        for slot, value in zip(("_peer", "_number", "_name", "_class"), values, strict=True):
+    def __init__(self, peer: Peer, number: int, name: str, class_number: int | None) -> None:
+        # ``setattr`` of a reference is asked of the program.
+        for slot, value in (("_peer", peer), ("_number", number), ("_name", name), ("_class", class_number)):
             object.__setattr__(self, slot, value)
 
     def __call__(self, *arguments: object, **keywords: object) -> Any:  # noqa: D102
@@ -144,7 +158,8 @@ class Reference:
         return is_equal
 
     def __hash__(self) -> int:
-        return hash(self._number if self._class is None else self._class)
+        # None of a number, which it would be compared with in a set or a dictionary of both.
+        return hash(("object", self._number if self._class is None else self._class))
 
 
 def _asking(operation: str) -> Any:

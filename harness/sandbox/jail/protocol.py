@@ -46,7 +46,7 @@ class TooLongError(Exception):
 
 
 class NotPlainError(BaseException):
-    """An object is used as a value, but is no plain one; no check may take it for an error of the program."""
+    """An object is used as a value, but is no plain one; ``except Exception`` of a check does not catch it."""
 
 
 class Channel:

@@ -141,7 +141,10 @@ def _read_named(parts: list[Any]) -> object:
     name, fields, *elements = parts
     if any(type(text) is not str for text in [name, *_require(list, fields)]) or len(fields) > _MOST_FIELDS:
         raise TypeError("names that are no text")
-    return tuple(elements) if {"count", "index"} & {*fields} else _named(name, *fields)._make(elements)
+    # A function of the program must not stand where the methods of a tuple do.
+    if any(callable(element) for field, element in zip(fields, elements, strict=True) if field in ("count", "index")):
+        return tuple(elements)
+    return _named(name, *fields)._make(elements)
 
 
 @functools.lru_cache(maxsize=64)
