@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -29,10 +30,11 @@ class Jobs:
 
     def __init__(self, preset: Preset) -> None:
         self.preset = preset
-        self._cells: dict[Cell, Inputs] = {}
-        self._artefacts: dict[str, Inputs] = {}
+        # Many jobs wait for the same ones.
+        self.data, self.cell = functools.cache(self._data), functools.cache(self._cell)
+        self.timing, self.artefact = functools.cache(self._timing), functools.cache(self._artefact)
 
-    def data(self, benchmark: str) -> Inputs:
+    def _data(self, benchmark: str) -> Inputs:
         """Return the inputs of the prepared questions of a benchmark: none."""
         config.check_benchmark(self.preset, benchmark)
         record = layout.made_of(self.preset.name, f"data/{benchmark}")
@@ -46,13 +48,8 @@ class Jobs:
         is_current = self._checked(benchmark).exists() and self.data(benchmark).is_current
         return Inputs(self.questions([benchmark]), is_current)
 
-    def cell(self, cell: Cell) -> Inputs:
+    def _cell(self, cell: Cell) -> Inputs:
         """Return the inputs of a cell: questions, the check of servers, further cells that it depends on."""
-        if cell not in self._cells:
-            self._cells[cell] = self._inputs_of_cell(cell)
-        return self._cells[cell]
-
-    def _inputs_of_cell(self, cell: Cell) -> Inputs:
         config.check_cell(self.preset, cell)
         # Simulated backbones know the questions of all benchmarks.
         known = self.preset.benchmarks if self.preset.simulated else [cell.benchmark]
@@ -66,23 +63,21 @@ class Jobs:
         is_current = config_hash.is_current(self.preset, cell) and all(inputs.is_current for inputs in before)
         return Inputs([*files, *self.runs(others)], is_current)
 
-    def timing(self, cell: Cell) -> Inputs:
+    def _timing(self, cell: Cell) -> Inputs:
         """Return the inputs of the timing of a method: its finished cell."""
         record = layout.made_of(self.preset.name, layout.timing_name(cell))
         path = layout.timing(self.preset.name, cell) / "timing.json"
         is_made = config_hash.is_made_of(record, config_hash.made_of_timing(self.preset, cell), [path])
         return Inputs(self.runs([cell]), is_made and self.cell(cell).is_current)
 
-    def artefact(self, key: str) -> Inputs:
+    def _artefact(self, key: str) -> Inputs:
         """Return the inputs of a table or figure of ``config/artefacts.yaml``."""
-        if key not in self._artefacts:
-            entry = registry.artefact(key)
-            entry.check(self.preset)
-            cells, timings = entry.cells_of(self.preset), entry.timings_of(self.preset)
-            before = [*map(self.cell, cells), *map(self.timing, timings)]
-            before += map(self.data, self.preset.benchmarks if entry.data else ())
-            self._artefacts[key] = self._report(key, before, entry.files)
-        return self._artefacts[key]
+        entry = registry.artefact(key)
+        entry.check(self.preset)
+        cells, timings = entry.cells_of(self.preset), entry.timings_of(self.preset)
+        before = [*map(self.cell, cells), *map(self.timing, timings)]
+        before += map(self.data, self.preset.benchmarks if entry.data else ())
+        return self._report(key, before, entry.files)
 
     def page(self) -> Inputs:
         """Return the inputs of the page: every other report."""

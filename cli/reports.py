@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import logging
 from pathlib import Path
 from typing import Any
 
 from analysis import registry
-from harness.files import digest
+from harness.files import digest, sha256
 from harness.runner import config, config_hash, layout
 from harness.runner.config import Preset
 
@@ -52,7 +51,7 @@ def made_of(name: str, preset: Preset) -> str:
 @functools.cache
 def _content(path: Path) -> str | None:
     """Return the SHA-256 of a file, read once a process; None if it is missing, as cells of a partial report are."""
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+    return sha256(path) if path.is_file() else None
 
 
 def note_made(name: str, preset: Preset) -> None:

@@ -85,6 +85,12 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             UNFINISHED.discard(unfinished)
 
 
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, which is not read into memory as a whole."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def write_atomically(path: Path, content: bytes | str) -> None:
     """Write a file whole or not at all, as :func:`whole_file`."""
     with whole_file(path) as file:

@@ -160,9 +160,8 @@ class Context:
         # So that results hold no part of a question, and a bundle can leave questions out.
         for number, example in enumerate(self.item.code.visible if self.item.code else (), 1):
             output = output.replace(" ".join(example.split()), f"no. {number}")
-        # Calls with one key may share a reply; each of them gets its output.
-        place = next(at for at, other in enumerate(self._replies) if other is reply and not self._calls[at].tool)
-        self._calls[place] = replace(self._calls[place], tool=output)
+        index = next(index for index, other in enumerate(self._replies) if other is reply)
+        self._calls[index] = replace(self._calls[index], tool=output)
 
     async def embed(self, text: str) -> NDArray[np.float32]:
         """Return the sentence embedding of a text, shape (384,), of unit length."""

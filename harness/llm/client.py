@@ -138,10 +138,10 @@ class _InProcessBackbone:
         pass
 
 
-def note_served(folder: Path, served: Iterable[Served], encoder: str) -> None:
-    """Write ``servers.json`` of a cell: the descriptions of served models, and the encoder, on which calls depend."""
+def note_served(folder: Path, served: Iterable[Served]) -> None:
+    """Write ``servers.json`` of a cell: the descriptions of served models, on which calls depend."""
     models = {model.model: {name: value for name, value in asdict(model).items() if name != "root"} for model in served}
-    write_atomically(folder / SERVERS, orjson.dumps({"encoder": encoder, "served": models}, option=orjson.OPT_INDENT_2))
+    write_atomically(folder / SERVERS, orjson.dumps({"served": models}, option=orjson.OPT_INDENT_2))
 
 
 class Recorded:

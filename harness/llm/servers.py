@@ -25,7 +25,6 @@ TRIES = 3
 REFUSES_ALL = (401, 403, 404)
 _CONNECT_S = 10.0
 _LISTING_S = 60.0
-_PROPERTIES_S = 10.0
 # Open files besides connections: tables, logs, pipes to workers.
 _OTHER_FILES = 256
 _ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
@@ -117,9 +116,13 @@ class Server:
         It may say more than the messages do: that of Qwen2.5 adds a system message where there is none.
         """
         try:
-            answer = await self._http.get(urljoin(self.endpoint.url, "/props"), timeout=_PROPERTIES_S)
+            answer = await self._http.get(urljoin(self.endpoint.url, "/props"), timeout=_LISTING_S)
+        except (httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
+            # Not taken for a server without: the same run would have another identity.
+            raise self.unreachable(error) from error
+        try:
             template = answer.json()["chat_template"] if answer.is_success else None
-        except (httpx2.HTTPError, aiohttp.ClientError, OSError, ValueError, LookupError, TypeError):
+        except (ValueError, LookupError, TypeError):
             return None
         return template if isinstance(template, str) else None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import platform
 import time
@@ -16,7 +15,7 @@ import orjson
 
 from harness.agents.runtime import Runtime
 from harness.errors import StoppedError
-from harness.files import digest, write_atomically
+from harness.files import digest, sha256, write_atomically
 from harness.fingerprint import code_of
 from harness.llm.call_log import ATTEMPT_LOG, AttemptLog, CallLog
 from harness.llm.client import note_served
@@ -56,7 +55,7 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
         attempts = stack.enter_context(AttemptLog(plan.folder / ATTEMPT_LOG))
         runtime, served = await open_runtime(plan, log, attempts, stack)
         if not plan.preset.recorded:
-            note_served(plan.folder, served.values(), runtime.embeddings.encoder.identity)
+            note_served(plan.folder, served.values())
         method = build(plan.method.module, plan.setting, plan.method.config, trained=plan.method.trained)
         servers = endpoints_of(plan)
         in_flight = plan.preset.in_flight or questions_in_flight(servers.values())
@@ -77,7 +76,7 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
             with progress(runtime.client, training.so_far):
                 await method.fit(training)
             training.finish()
-            checkpoint = hashlib.sha256((plan.folder / CHECKPOINT).read_bytes()).hexdigest()
+            checkpoint = sha256(plan.folder / CHECKPOINT)
             identity |= {"encoder": facts["encoder"], "checkpoint": checkpoint}
             seconds = training.seconds
         answered = await evaluate(method, plan.test, runtime, str(plan.cell), in_flight=in_flight)

@@ -76,7 +76,7 @@ def declared(preset: config.Preset, cell: config.Cell) -> dict[str, Any]:
 
 
 def is_current(preset: config.Preset, cell: config.Cell) -> bool:
-    """Return whether all files of a cell exist and match the present settings and code."""
+    """Return whether all files of a cell exist and match the present settings, code and questions."""
     folder = layout.cell(preset.name, cell)
     needed = {*layout.cell_files(learned=config.methods(preset.extra)[cell.method].trained)}
     if preset.recorded:
@@ -85,10 +85,13 @@ def is_current(preset: config.Preset, cell: config.Cell) -> bool:
         if not needed <= {*os.listdir(folder)}:
             return False
         run = orjson.loads((folder / "run.json").read_bytes())
-    except (OSError, orjson.JSONDecodeError):
+        data = orjson.loads(layout.manifest(preset.name, cell.benchmark).read_bytes())
+        has_questions = all(run["data"][name] == data[name] for name in ("checksum", "split_checksum"))
+    except (OSError, orjson.JSONDecodeError, KeyError):
         return False
     # Without digests of its tables, a cell was written by an earlier version.
-    return "tables" in run and all(run.get(name) == value for name, value in declared(preset, cell).items())
+    is_declared = all(run.get(name) == value for name, value in declared(preset, cell).items())
+    return has_questions and "tables" in run and is_declared
 
 
 def write_settings(preset: config.Preset) -> None:
@@ -105,8 +108,13 @@ def made_of_data(preset: config.Preset, benchmark: str) -> str:
 
 
 def made_of_timing(preset: config.Preset, cell: config.Cell) -> str:
-    """Return the digest of all that decides a timing besides the cell."""
-    return digest([preset.in_flight, preset.endpoints, code_of(config.methods(preset.extra)[cell.method].module)])
+    """Return the digest of all that decides the timing of a finished cell."""
+    try:
+        run = orjson.loads((layout.cell(preset.name, cell) / "run.json").read_bytes()).get("run_id")
+    except (OSError, orjson.JSONDecodeError):
+        run = None
+    code = code_of(config.methods(preset.extra)[cell.method].module)
+    return digest([preset.in_flight, preset.endpoints, code, run])
 
 
 def note_made_of(path: Path, made_of: str) -> None:

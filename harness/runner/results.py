@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from harness.agents.trajectory import Answered, Call, Decision, Trajectory
 from harness.errors import UserError, making
-from harness.files import whole_file, write_atomically
+from harness.files import sha256, whole_file, write_atomically
 
 SCHEMA_VERSION = 1
 #: Written on everything that comes of simulated backbones.
@@ -109,15 +109,15 @@ def write(
 
 def digests(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of every table of a cell, by file name."""
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("*.parquet"))}
+    return {path.name: sha256(path) for path in sorted(folder.glob("*.parquet"))}
 
 
 def check_tables(folder: Path, recorded: Mapping[str, str]) -> None:
     """Raise a UserError if a table of a cell is missing, or has another SHA-256 than its ``run.json`` recorded."""
-    found = digests(folder)
     for name, digest in recorded.items():
-        if found.get(name) != digest:
-            what = "is damaged: its SHA-256 is not the one in run.json" if name in found else "is missing"
+        is_there = (folder / name).is_file()
+        if not is_there or sha256(folder / name) != digest:
+            what = "is damaged: its SHA-256 is not the one in run.json" if is_there else "is missing"
             cure = f"delete {folder / 'run.json'} and {making(folder / 'run.json')} (calls stay in its log)"
             raise UserError(f"{folder / name} {what}", cure)
 

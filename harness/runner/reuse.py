@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any, cast
 
 import orjson
 
 from harness.errors import UserError, making
-from harness.files import digest
+from harness.files import digest, sha256
 from harness.fingerprint import code_of
 from harness.llm.backbones import Backbone
 from harness.runner import config_hash
@@ -62,7 +61,7 @@ def trained_method(plan: Plan, cell: Mapping[str, Any]) -> Method:
     if plan.method.trained:
         path = plan.folder / CHECKPOINT
         trained = checkpoint.load(path)
-        if hashlib.sha256(path.read_bytes()).hexdigest() != cell["checkpoint"]:
+        if sha256(path) != cell["checkpoint"]:
             raise UserError(f"{path} is not what the cell answered with", making(plan.folder / "run.json"))
         method.load(trained)
     return cast(Method, method)

@@ -31,6 +31,7 @@ from harness.runner import config, config_hash, layout
 from harness.runner.config import Cell
 from cli import reports
 
+DATA = {"checksum": "1", "split_checksum": "2"}
 _, log, command, *words = sys.argv[1:]
 shown = words.pop(0) if command == "report" else ""
 given = dict(zip(words[::2], words[1::2]))
@@ -46,7 +47,8 @@ def says(file, text):
 
 if command == "data":
     benchmark = given["--benchmark"]
-    make(layout.manifest(name, benchmark), layout.items(name, benchmark))
+    make(layout.items(name, benchmark))
+    write_atomically(layout.manifest(name, benchmark), orjson.dumps(DATA))
     config_hash.note_made_of(layout.made_of(name, "data/" + benchmark), config_hash.made_of_data(preset, benchmark))
 elif command == "health":
     make(layout.served(name, given["--benchmark"]))
@@ -60,7 +62,8 @@ else:
     cell = Cell(given["--method"], given["--benchmark"], given["--backbone"], int(given["--seed"]))
     folder = layout.cell(name, cell)
     make(*(folder / file for file in [*layout.cell_files(learned=True), "timing.json"]))
-    write_atomically(folder / "run.json", orjson.dumps({**config_hash.declared(preset, cell), "tables": {}}))
+    run = {**config_hash.declared(preset, cell), "tables": {}, "data": DATA}
+    write_atomically(folder / "run.json", orjson.dumps(run))
 if says("dies", command):
     Path("dies").unlink()
     os.kill(int(os.environ["GMR_PARENT"].rpartition(":")[2]), signal.SIGKILL)
@@ -217,6 +220,13 @@ def test_settings_of_the_run_count_and_its_pace_does_not(house: Path, reruns: Re
     assert sum(job.startswith("cell ") for job in everything) == 7
     # Nothing of it is left behind where the setting is taken back.
     assert reruns() == set()
+
+
+def test_other_questions_make_their_cells_again(house: Path, reruns: Reruns) -> None:
+    with changed(house / "results/smoke/data/humaneval.json", '"1"', '"3"'):
+        cells = {job for job in reruns() if job.startswith("cell ")}
+    assert cells
+    assert all("humaneval" in cell for cell in cells)
 
 
 def test_deleted_files_are_made_again_with_what_was_made_from_them(house: Path, reruns: Reruns) -> None:

@@ -36,14 +36,14 @@ def load_preset(name):
 try:
     METHODS = suite.methods(load_preset(config["preset"]).extra)
     ARTEFACTS = registry.artefacts()
-    parent.prepare_jobs()
 except UserError as error:
     raise WorkflowError(str(error)) from None
+parent.prepare_jobs()
 
 
 # Newer than every output, since it was made after them: an input of the jobs that are to run again. In the folder for
 # temporary files, because a dry run writes nothing.
-PLANNED = tempfile.NamedTemporaryFile(prefix="gmr-planned-")
+NEWER = tempfile.NamedTemporaryFile(prefix="gmr-newer-")
 
 
 # Jobs read the settings of their preset from a file. It is written here and not by a rule, since as an input of cells any
@@ -87,7 +87,7 @@ def inputs_of(job, *names):
 
 def current_or_stale(files, is_current):
     """Return inputs that make nothing run if the outputs of a job are current, else one more that is newer than them."""
-    return [ancient(file) for file in files] if is_current else [*files, PLANNED.name]
+    return [ancient(file) for file in files] if is_current else [*files, NEWER.name]
 
 
 def link_target(name):
