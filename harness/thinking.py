@@ -49,9 +49,11 @@ _LONGEST_MARK = 50
 def without_thinking(text: str) -> str:
     """Return what a reply says: nothing up to the last mark that ends thinking, nor from one that begins it on.
 
-    A reply that is cut off inside its thinking says nothing. Text without any such mark is returned as it is.
+    A reply that is cut off inside its thinking says nothing; one that ends with its reasons, what stands before them.
+    Text without any such mark is returned as it is.
     """
     begin, opened = 0, None
+    last = len(text[: _before_end_of_turn(text, 0, len(text))].rstrip())
     fences = [fence.start() for fence in _FENCE.finditer(text)]
     for match in _MARK.finditer(text):
         before, behind = bisect_left(fences, match.start()), bisect_left(fences, match.end())
@@ -59,6 +61,8 @@ def without_thinking(text: str) -> str:
         is_in_program = (before - bisect_left(fences, begin)) % 2 and (len(fences) - behind) % 2
         if _is_quoted(text, match) or (opened is None and (is_in_program or _NEEDS_FIRST.match(match[0]))):
             continue
+        if match["last"] and opened is not None and match.end() >= last and text[begin:opened].strip():
+            break  # Reasons behind the answer.
         if match["last"]:
             begin, opened = match.end(), None
         elif match["first"] or match["head"]:

@@ -56,6 +56,7 @@ _OF_REPLIES = re.compile(
     re.IGNORECASE,
 )
 _FEW_WORDS = 12
+# "Problem: Find the sum of all." asks; "Compute it again" is a critic's.
 _TASK = re.compile(
     r"""
     (?:^|[.!:]\s+|\n) [\s*_]*
@@ -65,10 +66,11 @@ _TASK = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+# "A: Two." or "**Answer:** 4" under a question of the text.
 _ITS_ANSWER = re.compile(
     r"^[ \t*_>#]*(?:a|(?:(?:correct|final)\s)?answer|solution|response)[*_]*[ \t]*:", re.IGNORECASE | re.MULTILINE
 )
-_OPTIONS = re.compile(r"\n\s*\(?A[.):] [^\n]*\n\s*\(?B[.):]")
+_OPTIONS = re.compile(r"\n[ \t]*\(?A[.):][^\n]*\n\s*\(?B[.):]")
 _FEW_LETTERS = 8
 _LONGEST_QUESTION = 2000  # characters
 # Commands that set their argument in another font.

@@ -35,7 +35,7 @@ _FRACTION = re.compile(r"\\[dt]?frac\s*(?:\{\s*(-?[\d,.]+)\s*\}|(\d))\s*(?:\{\s*
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|(?<=\d[.!?])\s")
 # What may explain a number by an equation: "42 (x = 6)", "42 dollars, as 1 ticket = 6 dollars", "42 for x = 6".
 _REMARK = re.compile(
-    r"\s*[(\[{]|[,;:]\s|\s(?:[—→|]|-+(?=\s+[A-Za-z]))\s|\s(?:as|since|because|where|when|if|so|which|given|assuming|using|while|but"
+    r"[(\[{]|[,;:]\s|\s(?:[—→|]|-+(?=\s+[A-Za-z]))\s|\s(?:as|since|because|where|when|if|so|which|given|assuming|using|while|but"
     r"|hence|thus|then|therefore|meaning|that)\b|\s(?:for|with|at|by|in|from|on|and|or)\s+(?:the\s+)?[A-Za-z\\]\w*\s*="
 )
 _MOST_REMARKS = 20

@@ -30,7 +30,7 @@ _SET_OPTION = re.compile(rf"{FONT}\{{\s*(\([A-Z]\))\s*\}}")
 _ORDINAL = re.compile(rf"(\d+)\^?\{{?(?:{FONT}\{{)?(?:st|nd|rd|th)\}}{{0,2}}(?:(?:[\s~]|\\ )*(?<=[\s~}}]){_WORDS})?")
 # "23, we will see", "7, which is odd": told by the word behind the comma. "23 because" needs none.
 _CLAUSE = re.compile(
-    r"(?:,\s+(?:as|because|but|hence|it|since|so|that|the|then|therefore|this|thus|we|where|which)|\s+because)\s+[A-Za-z]"
+    r"(?:,\s+(?:as|because|but|hence|it|since|so|that|the|then|therefore|this|thus|we|where|which)|(?<!\s)\s+because)\s+[A-Za-z]"
 )
 # "12 + 12 - 7" in front of "= 17": a calculation has an operation on a number, and no letter but in commands.
 _OPERATION = re.compile(r"\d\s*[-+*/×^]|\\(?:cdot|times|div)\b")

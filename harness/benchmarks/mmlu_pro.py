@@ -19,19 +19,21 @@ _BARE = r"(?:[B-HJ](?![\w'])|[AI](?![\w'])(?!\s+[a-z]))"
 # Two options are no choice: "A and C", "(B), (D)".
 _ALONE = rf"(?!\)?\s*(?:,|/|&|\band\b|\bor\b)\s*(?:\([A-J](?![\w'])|{_BARE}))"
 _NOUN = r"(?i:(?:option|choice|letter)\s+)?"
-_BOXED_LETTER = re.compile(rf"{_NOUN}\(?([A-J]){_ALONE}\)?(?:[.:)]?\s.*|[.:)].*)?|\(?([a-j])[.)]*", re.DOTALL)
+_BOXED_LETTER = re.compile(rf"{_NOUN}\(?([A-J]){_ALONE}\)?(?:[.:)\s].*)?|\(?([a-j])[.)]*", re.DOTALL)
 _WRAPPED = re.compile(FONT + r"\{([^{}]*)\}")
 _LEAD = (
     r"(?i:\b(?:the\s+)?(?:(?:final|correct)\s+)?(?:answer|correct\s+(?:option|choice))(?:\s+is\b|\s*:)|<answer>"
     r"|^[ \t>#]*(?:the\s+)?(?:(?:final|correct)\s+)?(?:answer|choice|option)[ \t#]*\n)[\s:]*"
 )
+# "neither A nor B is right", "if B is right" and "why B is right" choose nothing.
+_SUBJECT = r"(?<!or\s)(?<!and\s)(?<![Ii]f\s)(?<!why\s)(?<![\w(])\(?([A-J])\)?\s+"
 _RIGHT = r"is\s+(?:\w+ly\s+)?(?:the\s+)?(?:most\s+|only\s+|single\s+)?(?:correct|right|best|accurate|appropriate)"
 # The letter behind "the answer is" and the like, or in front of "is the correct answer". Answer lines on consecutive
 # lines are a list, and the later ones no correction.
 _ANSWER_LETTER = re.compile(
     rf"{_LEAD}{_NOUN}(?:\(\s*([A-J])(?![\w'])|({_BARE})){_ALONE}"
     rf"(?:[.)]{{0,2}}[ \t]*\n\s*{_LEAD}{_NOUN}\(?[A-J](?![\w']))*"
-    rf"|(?<!nor\s)(?<!or\s)(?<!and\s)(?<![Ii]f\s)(?<!why\s)(?<![\w(])\(?([A-J])\)?\s+{_RIGHT}\s+(?i:answer|choice|option|one)\b",
+    rf"|{_SUBJECT}{_RIGHT}\s+(?i:answer|choice|option|one)\b",
     re.MULTILINE,
 )
 # "C", "(C) seven", "Option C: seven"; and the end of "The most likely one is C." or "Hence option C is correct."
@@ -39,7 +41,7 @@ _ANSWER_LETTER = re.compile(
 _CHOICE = re.compile(rf"{_NOUN}\(?([A-J]|II)(?![\w'])(?:[.:)]+\s*(.*))?")
 _CONCLUSION = re.compile(
     rf"\b(?:is|be|choose|pick|select)\s*:?\s+{_NOUN}(?:\(([A-J])\){_ALONE}|([A-J])[.!]?$)"
-    rf"|(?<!nor\s)(?<!or\s)(?<!and\s)(?<![Ii]f\s)(?<![\w(])\(?([A-J])\)?\s+{_RIGHT}\b"
+    rf"|{_SUBJECT}{_RIGHT}\b"
 )
 # "(B) is wrong because", "B. no" and their like reject an option.
 _REJECTED = re.compile(r"[\W_]*(?:is|are|was|were|not?|n[o']t|wrong|incorrect|false)\b", re.IGNORECASE)
@@ -49,8 +51,10 @@ _SMALL = re.compile(
     r"|(?:(?<=is\s)|(?<=answer:\s)|(?<=option\s)|(?<=choice\s)|(?<=letter\s)|^)[a-j](?=[.)]?[ \t]*$)",
     re.IGNORECASE | re.MULTILINE,
 )
+# "The answer is:\nA. four\nB. six" lists the options.
 _OPTION_BELOW = re.compile(r"[^\n]{0,400}\n(\s*)\(?B[.):]+[ \t]*([^\n]*)")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+# "A. four B. six C. seven" on one line does, too.
 _LISTED = re.compile(r"(?<!\w)\(?[A-J][.)]\s")
 # Words of a line that gives an option in other words than the question: "E. coli is found in ..." is a sentence.
 _MOST_WORDS = 3

@@ -10,6 +10,7 @@ import ast
 import functools
 import hashlib
 import re
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -20,7 +21,6 @@ from harness.benchmarks.items import Item
 from harness.benchmarks.programs import canonical
 
 _POOL_SIZE = 4
-_LETTERS = "ABCDEFGHIJ"
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 # No operator becomes one whose result can be far larger.
 _OPERATORS = {
@@ -42,7 +42,7 @@ class Answers:
     right: str  # as replies give it
     wrong: Sequence[str]  # one to four, likeliest first
 
-    @functools.cache  # noqa: B019 - as many as questions, each as long as the process
+    @functools.lru_cache(maxsize=4096)  # noqa: B019 - answers live as long as the process
     def stated_in(self, text: str) -> str | None:
         """Return the answer that a text states, by its spelling here if it is one of these; None without one."""
         answer = self.benchmark.extract(self.item, text)
@@ -86,7 +86,7 @@ def _candidates(its: Benchmark, item: Item) -> Sequence[str]:
     if item.code is not None:
         return wrong_programs(item.gold, item.code.entry_point)
     if item.options:
-        others = set(_LETTERS[: len(item.options)]) - {item.gold}
+        others = set(string.ascii_uppercase[: len(item.options)]) - {item.gold}
         return sorted(others, key=lambda letter: hashlib.sha256(f"{item.id}/{letter}".encode()).digest())
     if NUMBER.fullmatch(item.gold):
         gold = Decimal(item.gold)

@@ -25,6 +25,8 @@ SAID = [
     ("<|open|>think<|sep|>17<|close|>think<|sep|><|open|>response<|sep|>42<|close|>response<|sep|>", "42"),
     ("<|think|>17<|end|><|begin|>assistant<|content|>42<|end|>", "42"),
     ("Here is my thought process:\n17\nHere is my response:\n42", "42"),
+    ("The answer is 5.\n\n<reasoning>3 + 2</reasoning>\n", "The answer is 5."),
+    ("42\n<think>so</think><|im_end|>", "42"),
     # Cut off inside.
     *((text, "") for text in ("<think>17", "\n <think>\n17", "[THINK]17", "<|channel|>analysis<|message|>17")),
     ("analysisIs it 17", ""),
