@@ -7,20 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pandas as pd
 
 from analysis import notes
+from analysis.exhibit import ALL_CALLS, NOT_RUN, Entry, Form, entries, format_cost, format_series, marks, signed
 from analysis.frames import UNIT, Results
-from analysis.table import (
-    ALL_CALLS,
-    NOT_RUN,
-    Entry,
-    Form,
-    Table,
-    entries,
-    format_cost,
-    format_series,
-    lay_out,
-    marks,
-    signed,
-)
+from analysis.table import Table, lay_out
 
 #: By heading and the smaller line below it, the columns by title.
 Groups = Mapping[tuple[str, str], Mapping[str, Sequence[Entry]]]
@@ -45,7 +34,7 @@ def accuracies(frame: pd.DataFrame) -> dict[str, list[Entry]]:
 
 def costs(frame: pd.DataFrame, far: str = "") -> dict[str, list[Entry]]:
     """Return costs of a question in 1e-4; ``far`` is the sign on ratios that need an explanation."""
-    return compared(
+    return side_by_side(
         frame,
         "cost_per_query",
         format_cost,
@@ -92,7 +81,7 @@ def interval_of(frame: pd.DataFrame, name: str, form: Form, between: str = "–"
     return text + ("; seed 0: " + alone).where(alone != "", "")
 
 
-def compared(
+def side_by_side(
     frame: pd.DataFrame,
     name: str,
     printed: Form,

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from analysis.exhibit import Exhibit, csv, provenance_text
 from analysis.latex import latex_caption, latex_comments
-from analysis.table import Exhibit, csv, provenance_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -210,9 +210,9 @@ class Results:
         """Return a comparison with published values; of a simulated run, which is compared with nothing, none."""
         return values * math.nan if self.simulated else values
 
-    def _with_difference(self, frame: pd.DataFrame, sign_of_a_run: str = "n") -> pd.DataFrame:
+    def _with_difference(self, frame: pd.DataFrame, known_if_run: str = "n") -> pd.DataFrame:
         difference = self.compared((frame["measured"] - frame["published"]).astype(float))
-        return frame.assign(ran=frame[sign_of_a_run].notna(), difference=difference.round(2))
+        return frame.assign(ran=frame[known_if_run].notna(), difference=difference.round(2))
 
     def _average(self, method: str, backbone: str) -> dict[str, Any]:
         keys = [key for item in self.published.benchmarks if (key := (method, backbone, item)) in self.cells_by_row]

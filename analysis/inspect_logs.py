@@ -17,8 +17,8 @@ from inspect_ai import model as models
 from inspect_ai.scorer import CORRECT, INCORRECT, Score
 
 from analysis import finished_cells
+from analysis.exhibit import md_escape as escape
 from analysis.finished_cells import RunInfo
-from analysis.table import md_escape as escape
 from analysis.trajectories import CallRecord, Step, TrajectoryRecord, records
 from harness.benchmarks.items import Item
 from harness.files import whole_file

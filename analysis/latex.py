@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import groupby, pairwise
 
 import pandas as pd
 
-from analysis.table import BEST, SECOND, Entry, Exhibit, Table, line_count, provenance_text, section_starts
+from analysis.exhibit import BEST, SECOND, Entry, Exhibit, line_count, provenance_text, section_starts
 
 # Lines of text that the rows of a page take, at most.
 _LINES = 46
 
 
-def latex(table: Table) -> str:
-    """Return a LaTeX fragment: a ``table*`` for each part, no wider than the text, the last with the notes."""
-    parts = [part[page] for page in _pages(table.shown) for part in table.parts()]
-    has_all_columns = parts[0].shape[1] == table.shown.shape[1]
-    notes = [*table.notes, f"Provenance: {provenance_text(table)}."]
+def latex(table: Exhibit, shown: pd.DataFrame, columns: Sequence[pd.DataFrame], notes: Sequence[str]) -> str:
+    """Return a LaTeX fragment of a table: a ``table*`` for each part, no wider than the text, the last with the notes.
+
+    ``columns`` are the parts of ``shown`` that stand beside one another.
+    """
+    parts = [part[page] for page in _pages(shown) for part in columns]
+    has_all_columns = len(columns) == 1
+    notes = [*notes, f"Provenance: {provenance_text(table)}."]
     # An entry above a smaller figure, deep enough to touch nothing.
     entry = r"\providecommand{\entry}[2]{\vtop{\hbox{\strut#1}\kern1.5pt\hbox{\tiny\vrule width 0pt depth 3pt#2}}}"
     lines = [*latex_comments(table, "booktabs,multirow,adjustbox"), entry]

@@ -8,11 +8,11 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.exhibit import ALL_CALLS, FAR, NOT_RUN, signed
 from analysis.finished_cells import FinishedCell, answered
 from analysis.frames import Key, Results
 from analysis.provenance import provenance
 from analysis.source import describe_unfinished
-from analysis.table import ALL_CALLS, FAR, NOT_RUN, signed
 
 # A caption names so many rows; of more it says how many cells they are.
 _FEW = 3

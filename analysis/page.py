@@ -16,12 +16,13 @@ from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
 from analysis import finished_cells, registry
+from analysis.exhibit import Exhibit, csv, format_cost, line_count, section_starts
 from analysis.figure import Figure
 from analysis.finished_cells import FinishedCell, short
 from analysis.provenance import audited, identity, provenance, served
 from analysis.published import load
 from analysis.registry import Artefact
-from analysis.table import Exhibit, Table, csv, format_cost, line_count, section_starts
+from analysis.table import Table
 from harness.errors import UserError, making
 from harness.files import ROOT, read_yaml, write_atomically
 from harness.runner import config, layout
@@ -130,7 +131,7 @@ def write(preset: Preset, names: Sequence[str]) -> list[str]:
         first=[shown[key] for key in _FIRST if key in shown],
         sections=sections,
         claims=shown.get(_CLAIMS),
-        of_paper=not any(backbone in preset.pool for backbone in preset.backbones),
+        of_paper=registry.artefact(_CLAIMS).applies_to(preset),
         deviations=_deviations(cells),
         tables={"Calls, tokens, cost": _spent(cells), **_licensed(cells)},
         not_made=lacking,

@@ -21,7 +21,7 @@ from harness.runner import config, layout
 from harness.runner.config import Cell, Preset
 
 if TYPE_CHECKING:
-    from analysis.table import Exhibit
+    from analysis.exhibit import Exhibit
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class Artefact(Declaration):
         return [cell for cell in cells if cell == first[replace(cell, seed=0)]]
 
     def applies_to(self, preset: Preset) -> bool:
-        """Return whether the artefact reads no cells or the preset has some; one of the paper, its models, too."""
+        """Return whether the artefact reads no cells or the preset has some, and is of its models."""
         return not (self.of_paper and preset.pool) and (not self.cells or bool(self.cells_of(preset)))
 
     def check(self, preset: Preset) -> None:

@@ -14,7 +14,7 @@ import pandas as pd
 from pydantic import NonNegativeFloat
 
 from analysis.claims.declaration import Claim, Region, claim
-from analysis.claims.judge import FAILS, HOLDS, UNDECIDED, judge
+from analysis.claims.judge import FAILS, HOLDS, NOT_JUDGED, UNDECIDED, judge
 from analysis.claims.measured import Run, by_row
 from analysis.claims.numbers import (
     GMR,
@@ -156,18 +156,18 @@ class Reading(Declaration):
         return replace(cell, items=items.assign(correct=rewards, cost=items[self.costs]))
 
 
-class CurveOptions(Declaration):
-    """Options of the curve and its table in ``config/artefacts.yaml``."""
+class SpecificationOptions(Declaration):
+    """Options of the specification table in ``config/artefacts.yaml``."""
 
     readings: Mapping[str, Reading]
 
 
 @dataclass(frozen=True)
-class Curve:
+class Specification:
     """Every conclusion under every reading that concerns it, one row each, in :data:`COLUMNS`."""
 
     results: Results
-    points: pd.DataFrame  # ``outcome`` is one of :data:`OUTCOMES`, or missing where there is no interval
+    points: pd.DataFrame  # ``outcome`` is of :data:`OUTCOMES`, NOT_JUDGED if simulated, missing without an interval
 
     @cached_property
     def shown(self) -> dict[str, pd.DataFrame]:
@@ -188,10 +188,10 @@ class Curve:
             yield f"Left out, for want of cells or of an interval (the CSV says which and where): {', '.join(names)}."
 
 
-def read_curve(source: Source) -> Curve:
+def read_specification(source: Source) -> Specification:
     """Judge every conclusion under every reading that concerns it; raises UserError for a slip in the options."""
-    options: CurveOptions = check(
-        dict(source.options), CurveOptions, "the options of the specification curve, config/artefacts.yaml"
+    options: SpecificationOptions = check(
+        dict(source.options), SpecificationOptions, "the options of the specification table, config/artefacts.yaml"
     )
     results = source.results()
     readings = {TAKEN: Reading(of=tuple(CONCLUSIONS)), **options.readings}
@@ -205,9 +205,15 @@ def read_curve(source: Source) -> Curve:
             if key not in CONCLUSIONS:
                 raise unknown("conclusion", key, CONCLUSIONS, f"config/artefacts.yaml; named by the reading {name}")
             [[part]] = judge([CONCLUSIONS[key]], run)
-            # Nothing is published of another pool than the paper's.
-            printed = {"published": None} if results.other_pool else {}
+            # Nothing is published of another pool than the paper's, and a simulated run is compared with nothing.
+            printed = {"published": None} if results.other_pool or results.simulated else {}
             names = {"conclusion": key, "reading": name, "missing": "; ".join(part.get("missing", ()))}
             records.append({**part, **printed, **names})
     points = pd.DataFrame(records, columns=COLUMNS)
-    return Curve(results, points.assign(outcome=points["outcome"].map(OUTCOMES).where(points["low"].notna())))
+    has_interval = points["low"].notna()
+    if results.simulated:
+        points.loc[has_interval, "reason"] = None
+        outcomes = pd.Series(NOT_JUDGED, points.index)
+    else:
+        outcomes = points["outcome"].map(OUTCOMES)
+    return Specification(results, points.assign(outcome=outcomes.where(has_interval)))

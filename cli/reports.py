@@ -77,8 +77,8 @@ def write(name: str, preset: Preset) -> list[Path]:
         if lacking := page.write(preset, [artefact.key for artefact in registry.of_run(preset)]):
             logging.info("%d further tables and figures can be made: snakemake --cores all %s", len(lacking), *files)
     else:
-        from analysis import table
+        from analysis import exhibit
 
-        files = table.write(registry.artefact(name).build(preset), folder, name)
+        files = exhibit.write(registry.artefact(name).build(preset), folder, name)
     note_made(name, preset)
     return files

@@ -53,7 +53,7 @@ def not_judged(claims: Sequence[Claim]) -> list[list[Part]]:
     """Return the parts of each claim for a simulated run, which is compared with nothing: those of the paper alone."""
     judged = judge(claims, Run())
     for part in (part for parts in judged for part in parts if part["claim_outcome"] == NOT_RUN):
-        del part["missing"]
+        part.pop("missing", None)
         part |= {"outcome": NOT_JUDGED, "claim_outcome": NOT_JUDGED, "verdict": NOT_JUDGED}
     return judged
 

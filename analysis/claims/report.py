@@ -27,12 +27,12 @@ from analysis.claims.judge import (
 from analysis.claims.measured import Run, Seeds, seeds_of
 from analysis.claims.power import HOPELESS, chances, design_of, published_questions
 from analysis.claims.statements import CLAIMS
+from analysis.exhibit import NOT_RUN, Exhibit, csv, grid, number, provenance_text
+from analysis.exhibit import md_escape as escape
 from analysis.notes import settings
 from analysis.provenance import provenance
 from analysis.source import Source
 from analysis.statistics import CONFIDENCE
-from analysis.table import NOT_RUN, Exhibit, csv, grid, number, provenance_text
-from analysis.table import md_escape as escape
 from analysis.timings import read_timings
 
 _NUMBERS = ["published", "published_low", "published_high", "stated", "measured", "low", "high", "measured_all_calls"]

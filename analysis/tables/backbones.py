@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import pandas as pd
 
 from analysis.columns import entries, format_series, labels
+from analysis.exhibit import FAR as OFF
+from analysis.exhibit import NOT_RUN, Entry
 from analysis.finished_cells import short
 from analysis.published import load
 from analysis.source import Source
-from analysis.table import FAR as OFF
-from analysis.table import NOT_RUN, Entry, Table, lay_out
+from analysis.table import Table, lay_out
 from harness.files import digest
 from harness.llm.backbones import PRICE_IN_PER_B, PRICE_OUT_PER_B
 from harness.runner import config

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from analysis import columns, notes
+from analysis.exhibit import FAR
 from analysis.frames import COST, IDENTITY, KEY, MEASURED, with_costs
 from analysis.source import Source
-from analysis.table import FAR, Table
+from analysis.table import Table
 
 
 def build(source: Source) -> Table:

@@ -13,8 +13,9 @@ from analysis.claims.measured import Run
 from analysis.claims.power import Design
 from analysis.claims.statements import CLAIMS
 from analysis.columns import labels
+from analysis.exhibit import NOT_RUN, entries
 from analysis.source import Source
-from analysis.table import NOT_RUN, Table, entries, lay_out
+from analysis.table import Table, lay_out
 
 #: The usual aim of a plan.
 POWER = 0.8

@@ -9,10 +9,11 @@ import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import by_benchmark, entries, format_series
+from analysis.exhibit import FAR, NOT_RUN, Entry
 from analysis.finished_cells import FinishedCell, read_table
 from analysis.frames import COST, IDENTITY, KEY, Results, with_costs
 from analysis.source import Source
-from analysis.table import FAR, NOT_RUN, Entry, Table
+from analysis.table import Table
 
 _PER_QUESTION = ["calls", "prompt_tokens", "completion_tokens"]
 _COLUMNS = [

@@ -9,10 +9,11 @@ import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import by_benchmark, entries, interval_of
+from analysis.exhibit import NOT_RUN, signed
 from analysis.frames import IDENTITY, KEY, Key, Results
 from analysis.paired_tests import ENDS, comparisons, holm
 from analysis.source import Source
-from analysis.table import NOT_RUN, Table, signed
+from analysis.table import Table
 from harness.files import Declaration, check
 
 _RESAMPLES = 1000

@@ -8,11 +8,12 @@ import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import by_benchmark, entries, format_series
+from analysis.exhibit import NOT_RUN, Entry
 from analysis.finished_cells import FinishedCell
 from analysis.frames import IDENTITY, KEY, WITHOUT_VERDICT
 from analysis.notes import WITHOUT_VERDICT as NAMES
 from analysis.source import Source
-from analysis.table import NOT_RUN, Entry, Table
+from analysis.table import Table
 from harness.benchmarks.items import Status
 from harness.sandbox.model import Outcome
 

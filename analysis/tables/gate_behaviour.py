@@ -6,12 +6,13 @@ import pandas as pd
 
 from analysis import columns, notes, traces
 from analysis.columns import entries, labels
+from analysis.exhibit import NOT_RUN, Entry, signed
 from analysis.finished_cells import FinishedCell
 from analysis.frames import IDENTITY, Results
 from analysis.provenance import identity
 from analysis.source import Source
 from analysis.statistics import estimates
-from analysis.table import NOT_RUN, Entry, Table, signed
+from analysis.table import Table
 from harness.runner.config import POOL
 
 _WHOLE, _EARLIER = "Trajectories", "Retrieved of earlier steps"

@@ -8,10 +8,11 @@ import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import entries, format_series, stack_benchmarks
+from analysis.exhibit import NOT_RUN, Entry, signed
 from analysis.finished_cells import FinishedCell, updates
 from analysis.frames import IDENTITY, Results
 from analysis.source import Source
-from analysis.table import NOT_RUN, Entry, Table, signed
+from analysis.table import Table
 from harness.errors import UserError
 
 HALTING, NONE = "gmr", "gmr_no_halting"
@@ -100,8 +101,8 @@ def _columns(results: Results, part: pd.DataFrame) -> dict[str, list[Entry]]:
     for measure, rows in part.groupby("measure"):
         are_totals = measure == "steps" and not is_ratio
         form, unit = ("{:.1f}", 1e-3) if are_totals else ("{:.2f}", 1.0)
-        published = results.compared(rows["published"])
-        ratio, difference = rows["measured"] / published, rows["measured"] - published
+        ratio = results.compared(rows["measured"] / rows["published"])
+        difference = results.compared(rows["measured"] - rows["published"])
         beside = format_series(ratio, "×{:.2f}") if are_totals else format_series(difference, signed)
         below = format_series(unit * rows["sd"], f"sd {form}")
         below += format_series(unit * rows["seed0"].where(rows["sd"].notna()), f"; seed 0: {form}")

@@ -8,10 +8,11 @@ from typing import Any
 import pandas as pd
 
 from analysis import columns, notes
-from analysis.columns import compared, format_series, interval_of
+from analysis.columns import format_series, interval_of, side_by_side
+from analysis.exhibit import NOT_RUN, Entry
 from analysis.frames import IDENTITY, KEY, Results, mean_with_interval
 from analysis.source import Source
-from analysis.table import NOT_RUN, Entry, Table
+from analysis.table import Table
 from analysis.timings import Timing, pflops, read_timings
 
 _TIMED = [
@@ -49,8 +50,10 @@ def build(source: Source) -> Table:
         places, n = frame.xs(key, level="benchmark"), results.questions(key)
         ratios = [format_series(places[name], "×{:.2f}") for name in ("pflops_ratio", "seconds_ratio")]
         below = interval_of(places, "pflops", "{:.3f}")
-        seconds = compared(places, "seconds", "{:.1f}", "{:.2f}", beside=ratios[1])
-        groups[f"{title}, PFLOPs", n] = compared(places, "pflops", "{:.3f}", "{:.3f}", beside=ratios[0], below=below)
+        seconds = side_by_side(places, "seconds", "{:.1f}", "{:.2f}", beside=ratios[1])
+        groups[f"{title}, PFLOPs", n] = side_by_side(
+            places, "pflops", "{:.3f}", "{:.3f}", beside=ratios[0], below=below
+        )
         groups[f"{title}, seconds", f"{n}, {kind}"] = {"Publ.": seconds["Publ."], kind.capitalize(): seconds["Meas."]}
     return columns.table(
         results,

@@ -12,12 +12,13 @@ import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import by_benchmark, entries, interval_of, stack_benchmarks
+from analysis.exhibit import NO, NOT_RUN, YES, Entry
 from analysis.figure import on_frontier
 from analysis.finished_cells import TRAINING, FinishedCell, mean_of_updates, updates
 from analysis.frames import COST, IDENTITY, MEASURED, QUESTIONS, Results, with_costs
 from analysis.source import Source
 from analysis.statistics import mean
-from analysis.table import NO, NOT_RUN, YES, Entry, Table
+from analysis.table import Table
 from harness.errors import UserError
 
 COST_WEIGHTS = ("gmr_lambda_10", "gmr", "gmr_lambda_50")  # λ_c

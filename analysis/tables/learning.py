@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from pydantic import NonNegativeFloat, PositiveFloat
 
-from analysis import columns, learning_measures, table
+from analysis import columns, exhibit, learning_measures
+from analysis.exhibit import DAGGER, NOT_RUN, Entry
 from analysis.figures.training_curves import row_title
 from analysis.finished_cells import TRAINING
 from analysis.frames import Results
@@ -20,7 +21,7 @@ from analysis.learning_measures import MEASURES, Measure
 from analysis.provenance import table_run_id
 from analysis.source import Source
 from analysis.statistics import t_quantile
-from analysis.table import DAGGER, NOT_RUN, Entry, Table
+from analysis.table import Table
 from harness.errors import UserError, making
 from harness.files import Declaration, Distinct, Text, check
 
@@ -192,7 +193,7 @@ def t_interval(values: pd.Series) -> tuple[float, float, float]:
 
 def number(value: float, measure: Measure, sign: str = "") -> str:
     """Return a value in the unit and with the digits of its measure; "never" for an event that did not come."""
-    return "never" if math.isinf(value) else table.number(value * measure.factor, measure.digits, sign)
+    return "never" if math.isinf(value) else exhibit.number(value * measure.factor, measure.digits, sign)
 
 
 def seed_entry(values: pd.Series, seed: int, measure: Measure, sign: str = "") -> Entry:

@@ -9,10 +9,11 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
+from analysis.exhibit import Entry
 from analysis.learning_measures import MEASURES
 from analysis.source import Source
 from analysis.statistics import CONFIDENCE
-from analysis.table import Entry, Table
+from analysis.table import Table
 from analysis.tables.learning import SINGLE, Line, Study, mean_difference, read_study, seed_entry, t_interval
 from harness.runner.config import POOL
 

@@ -8,9 +8,10 @@ import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import accuracies, by_benchmark
+from analysis.exhibit import NO, YES
 from analysis.frames import AVERAGE, IDENTITY, KEY, MEASURED, Results
 from analysis.source import Source
-from analysis.table import NO, YES, Table
+from analysis.table import Table
 
 _COLUMNS = [
     *(*KEY, "benchmark_title", "published", "published_fit", "published_counts"),

@@ -9,11 +9,12 @@ import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import by_benchmark, entries, format_series, interval_of
+from analysis.exhibit import BEST, NOT_RUN, Entry, signed
 from analysis.frames import AVERAGE, IDENTITY, KEY, Results, with_costs
 from analysis.paired_tests import ALPHA, ENDS, comparisons, holm, power_after_holm
 from analysis.source import Source
 from analysis.statistics import Estimate, macro_average
-from analysis.table import BEST, NOT_RUN, Entry, Table, signed
+from analysis.table import Table
 
 REFERENCE = "gmr"
 _COST, _PUBLISHED_COST, _WHOLE = "Cost ×", "Publ. cost ×", "All calls ×"

@@ -10,10 +10,11 @@ import pandas as pd
 from analysis import bounds, columns, notes
 from analysis.bounds import BEST, ORACLE, REFERENCE, SINGLE, TITLES, BoundOptions, Bounds
 from analysis.columns import entries, format_series, interval_of
+from analysis.exhibit import ALL_CALLS, format_cost, signed
 from analysis.frames import IDENTITY, KEY, UNIT, Results, percent
 from analysis.provenance import identity
 from analysis.source import Source
-from analysis.table import ALL_CALLS, Table, format_cost, signed
+from analysis.table import Table
 from harness.errors import UserError
 from harness.files import check
 from harness.runner.config import POOL

@@ -7,10 +7,11 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.exhibit import BEST, NOT_RUN, Entry, format_cost
 from analysis.finished_cells import FinishedCell
 from analysis.notes import describe_run
 from analysis.source import Source
-from analysis.table import BEST, NOT_RUN, Entry, Table, format_cost
+from analysis.table import Table
 from harness.errors import UserError
 from harness.training.checkpoint import load as load_checkpoint
 from harness.training.loop import CHECKPOINT

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import pandas as pd
 
 from analysis import columns, notes
-from analysis.columns import accuracies, compared, entries, format_series
+from analysis.columns import accuracies, entries, format_series, side_by_side
+from analysis.exhibit import NOT_RUN, Entry, signed
 from analysis.frames import AVERAGE, IDENTITY, KEY, Results
 from analysis.source import Source
-from analysis.table import NOT_RUN, Entry, Table, signed
+from analysis.table import Table
 from harness.errors import UserError
 
 OVERALL = "overall"
@@ -94,7 +95,7 @@ def _group(results: Results, frame: pd.DataFrame, seeds: pd.DataFrame, key: str)
     sd_difference = results.compared(values["sd"].round(2) - values["published_sd"])
     means, deviations = (
         accuracies(values),
-        compared(values, "sd", "{:.2f}", "{:.2f}", beside=format_series(sd_difference, signed)),
+        side_by_side(values, "sd", "{:.2f}", "{:.2f}", beside=format_series(sd_difference, signed)),
     )
     by_seed = [entries(_several(seeds.loc[row])[key], "{:.2f}") for row in rows]
     blank = [[Entry()] * len(trainings) for trainings in by_seed]

@@ -1,4 +1,4 @@
-"""Readings that support each headline conclusion, leave it open or contradict it."""
+"""Estimates of each headline conclusion under every reading, and what they support."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pandas as pd
 
 from analysis import columns, notes
+from analysis.exhibit import NOT_RUN, Entry, signed
 from analysis.source import Source
-from analysis.specification import CONCLUSIONS, OUTCOMES, TAKEN, Curve, read_curve
-from analysis.table import NOT_RUN, Entry, Table, signed
+from analysis.specification import CONCLUSIONS, OUTCOMES, TAKEN, Specification, read_specification
+from analysis.table import Table
 
 _TITLES = {
     ("Estimate", ""): ("Paper", TAKEN, "Lowest", "Highest"),
@@ -31,26 +32,27 @@ _LIMITS = (
 
 def build(source: Source) -> Table:
     """Return a row a conclusion: estimates, counts by outcome, and the readings that contradict or differ."""
-    curve = read_curve(source)
-    entries = [_entries(curve, key) for key in CONCLUSIONS]
+    specification = read_specification(source)
+    titles = dict(list(_TITLES.items())[:1]) if specification.results.simulated else _TITLES
+    entries = [_entries(specification, key) for key in CONCLUSIONS]
     by_column = iter(zip(*entries, strict=True))
     return columns.table(
-        curve.results,
+        specification.results,
         label="specification-table",
-        caption="Every headline conclusion, and the readings that support it, leave it open or contradict it.",
+        caption="Every headline conclusion under every reading that concerns it: estimates, and what they support.",
         rows=[("", conclusion.says.removesuffix("."), conclusion.unit) for conclusion in CONCLUSIONS.values()],
         heads=("Conclusion", "Unit"),
-        groups={group: {title: list(next(by_column)) for title in titles} for group, titles in _TITLES.items()},
-        legend=_legend(curve),
-        frame=curve.points,
+        groups={group: {title: list(next(by_column)) for title in parts} for group, parts in titles.items()},
+        legend=_legend(specification),
+        frame=specification.points,
     )
 
 
-def _entries(curve: Curve, key: str) -> list[Entry]:
+def _entries(specification: Specification, key: str) -> list[Entry]:
     """Return the entries of a conclusion in the order of the columns."""
-    published = curve.points.loc[curve.points["conclusion"] == key, "published"].dropna()
+    published = specification.points.loc[specification.points["conclusion"] == key, "published"].dropna()
     paper = Entry(signed(published.iloc[0]) if len(published) else "")
-    points = curve.shown.get(key, pd.DataFrame())
+    points = specification.shown.get(key, pd.DataFrame())
     if points.empty:
         return [paper, *[Entry(NOT_RUN)] * (sum(map(len, _TITLES.values())) - 1)]
     [taken] = points[points["reading"] == TAKEN].itertuples()
@@ -67,7 +69,7 @@ def _entries(curve: Curve, key: str) -> list[Entry]:
     ]
 
 
-def _legend(curve: Curve) -> Iterator[str]:
-    yield from (_MEANING, _LIMITS)
-    yield from curve.left_out()
-    yield from notes.seeds(curve.results)
+def _legend(specification: Specification) -> Iterator[str]:
+    yield from (_LIMITS,) if specification.results.simulated else (_MEANING, _LIMITS)
+    yield from specification.left_out()
+    yield from notes.seeds(specification.results)

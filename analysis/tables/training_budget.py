@@ -10,10 +10,11 @@ import pandas as pd
 
 from analysis import columns
 from analysis.columns import entries
+from analysis.exhibit import NOT_RUN, format_cost
 from analysis.finished_cells import FinishedCell, read_table, updates
 from analysis.frames import IDENTITY, KEY, Results
 from analysis.source import Source
-from analysis.table import NOT_RUN, Table, format_cost
+from analysis.table import Table
 
 CALLS = "training_calls.parquet"
 #: What a policy chooses among several, by name in the table of decisions.

@@ -9,10 +9,11 @@ import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import by_benchmark, entries, format_series, interval_of, stack_benchmarks
+from analysis.exhibit import NOT_RUN, Form, signed
 from analysis.frames import COST, IDENTITY, KEY, MEASURED, QUESTIONS, Results, with_costs
 from analysis.paired_tests import ENDS, comparisons
 from analysis.source import Source
-from analysis.table import NOT_RUN, Form, Table, signed
+from analysis.table import Table
 from harness.files import Declaration, Distinct, Many, Text, check
 from harness.runner.config import POOL
 

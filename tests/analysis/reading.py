@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from matplotlib.figure import Figure as Picture
 from matplotlib.text import Text
 
+from analysis.exhibit import Entry
+from analysis.exhibit import csv as tidy
 from analysis.registry import artefact
 from analysis.source import Source
-from analysis.table import Entry
-from analysis.table import csv as tidy
 from harness.runner.config import Preset
 
 

@@ -13,8 +13,8 @@ from analysis.claims.declaration import Claim, claim
 from analysis.claims.numbers import ROWS, Numbers, Value
 from analysis.claims.report import ClaimsReport, build
 from analysis.claims.statements import CLAIMS
+from analysis.exhibit import md_escape, write
 from analysis.source import Source
-from analysis.table import md_escape, write
 from harness.runner import config
 from harness.runner.results import SIMULATED_WARNING
 

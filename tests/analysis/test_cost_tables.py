@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from analysis.exhibit import FAR
 from analysis.finished_cells import read
 from analysis.frames import UNIT
 from analysis.published import load
-from analysis.table import FAR
 from analysis.timings import pflops
 from harness.errors import UserError
 from harness.runner.results import digests

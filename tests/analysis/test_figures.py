@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure as Picture
 from matplotlib.legend import Legend
 
+from analysis import exhibit
 from analysis import figure as drawing
-from analysis import table
 from analysis.figure import Figure, on_frontier
 from analysis.source import Source
 from harness.errors import UserError
@@ -46,14 +46,14 @@ def figure() -> Figure:
 
 
 def test_every_format_says_that_it_is_simulated(figure: Figure, tmp_path: Path) -> None:
-    written = table.write(figure, tmp_path, "sub/tiny")
+    written = exhibit.write(figure, tmp_path, "sub/tiny")
     assert sorted(path.suffix for path in written) == [".csv", ".pdf", ".png", ".svg", ".tex", ".txt"]
     for path in written:
         assert b"SIMULATED" in path.read_bytes()
     assert words(drawing.picture(figure)) == f"across {SIMULATED_WARNING.partition(';')[0]}"
     assert all(figure.caption in path.read_text() for path in written if path.suffix in (".tex", ".txt"))
     real = dataclasses.replace(figure, simulated=False)
-    assert not any(b"SIMULATED" in path.read_bytes() for path in table.write(real, tmp_path, "real"))
+    assert not any(b"SIMULATED" in path.read_bytes() for path in exhibit.write(real, tmp_path, "real"))
     assert "SIMULATED" not in words(drawing.picture(real))
 
 
@@ -71,7 +71,7 @@ def files(module: str, folders: Iterable[Path]) -> bytes:
     """Return every file of a figure, one after the other."""
     figure = import_module(module).build(Source(tuple(folders)))
     made = drawing.pictures(figure)
-    return made["png"] + made["pdf"] + made["svg"] + table.csv(figure.frame, figure.warning).encode()
+    return made["png"] + made["pdf"] + made["svg"] + exhibit.csv(figure.frame, figure.warning).encode()
 
 
 def test_the_same_bytes_elsewhere_and_whatever_the_order_of_cells(make: Callable[..., Path]) -> None:

@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
+from analysis.exhibit import NOT_RUN, Entry
 from analysis.published import load
 from analysis.statistics import wilson
-from analysis.table import NOT_RUN, Entry
 from tests.analysis.by_hand import crossed
 from tests.analysis.cells import verdicts
 from tests.analysis.reading import Read as Table

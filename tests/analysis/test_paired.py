@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from analysis import statistics as intervals
+from analysis.exhibit import BEST, NOT_RUN, Entry
 from analysis.finished_cells import FinishedCell
 from analysis.paired_tests import ENDS, compare, detectable, holm, power_after_holm
-from analysis.table import BEST, NOT_RUN, Entry
 from tests.analysis.by_hand import crossed, mcnemar
 from tests.analysis.reading import Read as Table
 from tests.analysis.reading import paired

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from analysis.table import NOT_RUN, Entry
+from analysis.exhibit import NOT_RUN, Entry
 from harness.benchmarks.items import Item
 from harness.benchmarks.leaks import NEAR
 from harness.errors import UserError

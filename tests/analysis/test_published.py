@@ -1,4 +1,4 @@
-"""The published numbers: consistent in themselves, read strictly, and what simulated backbones are fitted to."""
+"""Published numbers: consistent in themselves, and read strictly."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from analysis.exhibit import BEST, SECOND, marks
 from analysis.published import PATH, Count, load
-from analysis.table import BEST, SECOND, marks
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.backbones import load as load_backbones

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.latex import latex, latex_escape
+from analysis.exhibit import BEST, NOT_RUN, Entry, md_escape, number, write
+from analysis.latex import latex_escape
 from analysis.page import _table_parts
 from analysis.page import _templates as page_templates
 from analysis.published import load
-from analysis.table import BEST, NOT_RUN, Entry, Table, lay_out, md_escape, number, write
+from analysis.table import Table, lay_out
 from harness.files import ROOT
 from tests.analysis.reading import Html, main_table
 
@@ -45,7 +46,7 @@ def test_wide_tables_come_in_parts_between_groups_and_long_texts_are_broken() ->
     table = dataclasses.replace(tiny(), shown=lay_out([("one", words, words.replace(" ", "_"))], ("a", "b"), groups))
     # A column of long texts counts twice.
     assert [part.shape[1] for part in table.parts()] == [8, 8, 8, 3]
-    text = latex(table)
+    text = table.contents()["tex"]
     assert text.count(r"\parbox[t]{16em}") == 4 + 3
     page = str(page_templates().get_template("table.html.j2").module.exhibit(table, _table_parts(table)))
     assert page.count("<table>") == 4
@@ -109,7 +110,7 @@ def compiled(fragment: str, folder: Path) -> str:
 def test_the_full_table_fits_its_page_and_whatever_stands_in_a_label_compiles(tmp_path, write_cell):
     places = [(row, benchmark) for row in load().rows for benchmark in row.accuracies]
     cells = [write_cell(row.method, row.backbone, key) for row, key in places]
-    log = compiled(latex(main_table(*cells).made), tmp_path)
+    log = compiled(main_table(*cells).made.contents()["tex"], tmp_path)
     assert "(1 page" in log
     # By how many points boxes stick out; a few are not seen.
     assert all(float(points) < 5 for points in re.findall(r"Overfull \\hbox \(([\d.]+)pt", log))
@@ -117,4 +118,4 @@ def test_the_full_table_fits_its_page_and_whatever_stands_in_a_label_compiles(tm
     for start in ("".join(map(chr, range(32, 127))), "[1pt]", "*", "--- '' `` ● ○ − † é 中 \N{GRINNING FACE}"):
         made = tiny(start)
         made = dataclasses.replace(made, shown=made.shown.rename(index={"z": start}, level="Method"))
-        assert "Missing character" not in compiled(latex(made), tmp_path)
+        assert "Missing character" not in compiled(made.contents()["tex"], tmp_path)

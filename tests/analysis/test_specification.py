@@ -8,24 +8,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis import figure as drawing
 from analysis.claims.numbers import ROWS
+from analysis.exhibit import NOT_RUN
 from analysis.registry import artefact
-from analysis.specification import CONCLUSIONS, TAKEN, CurveOptions
+from analysis.specification import CONCLUSIONS, TAKEN, SpecificationOptions
 from analysis.statistics import paired
-from analysis.table import NOT_RUN
 from analysis.tables.decoding import agreement
 from harness.errors import UserError
 from harness.runner import config
 from tests.analysis.by_hand import mcnemar
-from tests.analysis.reading import Artefact, Read, words
+from tests.analysis.reading import Artefact, Read
 
 WriteCell = Callable[..., Path]
 N = 40
 BOTH = ("gsm_hard", "humaneval")
-DECLARED = CurveOptions(**artefact("specification_curve").options).readings
+DECLARED = SpecificationOptions(**artefact("specification_table").options).readings
 table = Artefact("analysis.tables.specification_table")
-curve = Artefact("analysis.figures.specification_curve")
 decoding = Artefact("analysis.tables.decoding", greedy={"puppeteer": "puppeteer_greedy"})
 
 
@@ -143,28 +141,24 @@ def test_what_lacks_a_cell_or_a_seed_is_left_out_and_said(cells: list[Path], wri
         table(*cells, **readings(typo={"of": ["masroutr"]}))
 
 
-def test_panels_are_sorted_and_their_dots_stand_below_the_estimates(cells: list[Path]) -> None:
-    swap = {"of": ["masrouter", "cheaper"], "rows": {"gmr": "gmr_dot"}}
-    made = curve(*cells, **readings(dot=swap, total={"of": ["cheaper"], "costs": "cost_total"}))
-    picture = drawing.picture(made.made)
-    _, _, first, above, below = picture.axes
-    estimates = [
-        line.get_ydata()[0] for line in above.lines if len(line.get_ydata()) == 1 and line.get_marker() in "oD"
+def test_estimates_of_a_simulated_run_are_judged_by_nothing(write_cell: WriteCell) -> None:
+    cells = [
+        write_cell(method, "pool", key, correct=[place < right for place in range(N)], simulated=True)
+        for method, right in {"gmr": 30, "masrouter": 10}.items()
+        for key in BOTH
     ]
-    assert estimates == pytest.approx([-100, -50, 50])
-    assert [label.get_text() for label in first.get_yticklabels()] == [TAKEN, "dot", "total"]
-    assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in below.lines] == [(0, 2), (1, 1), (2, 0)]
-    assert "GMR costs less than MASRouter on HumanEval (%)" in words(picture)
-    # Nothing finished that a conclusion is about is no error: a run under way has its other figures.
-    empty = curve(cells[-1], **readings())
-    assert not drawing.picture(empty.made).axes
+    made = table(*cells, **readings(total={"of": ["cheaper"], "costs": "cost_total"}))
+    record = point(made, TAKEN)
+    assert (float(record["measured"]), record["published"], record["outcome"]) == (50, "", "not judged: simulated")
+    row = made.row("GMR is ahead of MASRouter, mean of GSM-Hard and HumanEval")
+    assert [entry.text for entry in row.entries] == ["", "+50.00", "+50.00", "+50.00"]
+    assert not any("upports" in note or "ontradict" in note for note in made.notes)
 
 
 @pytest.mark.parametrize("name", ["embedded", "paper"])
 def test_every_row_that_a_reading_names_is_run_where_it_is_read(name: str) -> None:
     preset = config.preset(name)
-    made = {(cell.method, cell.benchmark) for cell in artefact("specification_curve").cells_of(preset)}
-    assert made == {(cell.method, cell.benchmark) for cell in artefact("specification_table").cells_of(preset)}
+    made = {(cell.method, cell.benchmark) for cell in artefact("specification_table").cells_of(preset)}
     for reading in DECLARED.values():
         assert set(reading.of) <= set(CONCLUSIONS)
         for other in reading.rows.values():

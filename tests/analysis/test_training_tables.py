@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from analysis import traces
+from analysis.exhibit import BEST, NOT_RUN, Entry, signed
 from analysis.finished_cells import read, read_all, updates
 from analysis.frames import Results
 from analysis.published import load
 from analysis.statistics import Ratio, estimates, mean_of, wilson
-from analysis.table import BEST, NOT_RUN, Entry, signed
 from analysis.tables.halting_training import HALTING, NONE
 from analysis.tables.training_budget import BUDGET, CHOICES, training_summaries
 from harness.errors import UserError

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from analysis import figure as drawing
+from analysis.exhibit import NO, YES
 from analysis.figures.depth import DEPTHS
 from analysis.finished_cells import read_all
 from analysis.frames import Results
-from analysis.table import NO, YES
 from analysis.tables.lambda_sweep import COST_WEIGHTS, sweep
 from harness.errors import UserError
 from tests.analysis.cells import title, verdicts

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.table import md_escape
+from analysis.exhibit import md_escape
 from analysis.trajectories import Step, records
 from cli.trajectory_printer import visible
 from harness.agents.prompts import EXAMPLES_RUN

@@ -22,7 +22,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.table import grid
+from analysis.exhibit import grid
 from harness import files
 from harness.benchmarks import Tools, benchmark
 from harness.benchmarks.code_grading import task_of

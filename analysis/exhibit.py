@@ -1,0 +1,145 @@
+"""Exhibits, which are the tables and figures: what stands around each, their entries and numbers, and their files."""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import pandas as pd
+
+from harness.files import write_atomically
+from harness.runner.results import SIMULATED_WARNING
+
+NOT_RUN = "–"
+DAGGER = "†"
+FAR = "‡"
+ALL_CALLS = "All calls"
+YES, NO = "●", "○"
+BEST, SECOND = "best", "second"
+# Letters of a line of an entry or label that is too long for one.
+_LINE = 28
+# What is printed of the provenance: all of it, which the comments of a LaTeX fragment have, is longer than the table.
+_PRINTED = ("run", "preset", "cells", "seeds")
+#: A format such as ``"{:.2f}"``, or a function from a number to text.
+Form: TypeAlias = str | Callable[[float], str]
+
+
+class Entry(NamedTuple):
+    """One number as printed."""
+
+    text: str = ""  # the number itself, or NOT_RUN; empty where there is no number
+    mark: str = ""  # BEST in bold, SECOND underlined
+    sign: str = ""  # a footnote sign such as DAGGER
+    beside: str = ""  # a smaller figure next to it, such as a difference
+    below: str = ""  # a smaller figure on a second line, such as an interval
+
+
+def format_series(values: pd.Series, form: Form) -> pd.Series:
+    """Return numbers as text, by a format such as ``"{:.2f}"`` or a function; empty for a missing number."""
+    write = form.format if isinstance(form, str) else form
+    return pd.Series(["" if pd.isna(value) else write(value) for value in values], values.index, dtype=object)
+
+
+def entries(values: pd.Series, form: Form | None = None, missing: str = "", **parts: pd.Series | str) -> list[Entry]:
+    """Return a column of entries: values in a format, or texts if there is none, with further parts of :class:`Entry`.
+
+    An entry without a value shows ``missing`` and no further part.
+    """
+    text = values if form is None else format_series(values, form)
+    frame = pd.DataFrame({"text": text.to_numpy()}, dtype=object)
+    for name, part in parts.items():
+        frame[name] = part if isinstance(part, str) else part.to_numpy()
+    return [Entry(**row) if row["text"] else Entry(missing) for row in frame.to_dict("records")]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Exhibit(ABC):
+    """A table or figure with everything that must stand around it."""
+
+    label: str  # short ASCII name for cross references
+    caption: str  # what it shows, without the warning of a simulated run
+    simulated: bool  # any number is from simulated backbones; every file says so, and no argument silences it
+    provenance: Mapping[str, str]  # name and value of whatever identifies the run
+    frame: pd.DataFrame  # the tidy form of the same numbers
+
+    @property
+    def warning(self) -> str:
+        """Return the sentence about simulated backbones, or nothing for a run on real ones."""
+        return SIMULATED_WARNING if self.simulated else ""
+
+    @abstractmethod
+    def contents(self) -> Mapping[str, str | bytes]:
+        """Return the contents of its files by their endings."""
+
+
+def write(exhibit: Exhibit, folder: Path, name: str) -> list[Path]:
+    """Write a table or figure in every format, each file whole or not at all, and return the files."""
+    paths = {folder / f"{name}.{ending}": content for ending, content in exhibit.contents().items()}
+    for path, content in paths.items():
+        write_atomically(path, content)
+    return list(paths)
+
+
+def line_count(text: str) -> int:
+    """Return about how many lines a text takes; without a space it cannot be broken."""
+    return max(1, math.ceil(len(text) / _LINE)) if " " in text else 1
+
+
+def section_starts(shown: pd.DataFrame) -> list[int]:
+    """Return the indices of the rows that begin a section, but for the first; a rule stands before each."""
+    sections = shown.index.get_level_values(0)
+    return [place for place in range(1, len(sections)) if sections[place] != sections[place - 1]]
+
+
+def marks(values: Iterable[float | None]) -> pd.Series:
+    """Return marks of the best and second best of a column, shared by equal values; none where all values are equal."""
+    column = pd.Series(values, dtype=float)
+    names = {1: BEST, 2: SECOND} if column.nunique() > 1 else {}
+    ranks = column.rank(method="dense", ascending=False)
+    return pd.Series([names.get(rank, "") for rank in ranks], column.index, dtype=object)
+
+
+def number(value: float, digits: int, sign: str = "") -> str:
+    """Return a number with a true minus, with ``"+"`` for every sign, and no sign on what prints as zero."""
+    text = f"{value:{sign}.{digits}f}"
+    return (text if float(text) else text.lstrip("+-")).replace("-", "−")
+
+
+def format_cost(value: float, decimals: int = 2) -> str:
+    """Format a cost with at least ``decimals`` decimals, and more if needed for two significant digits."""
+    digits = 1 - math.floor(math.log10(abs(value))) if value else 0
+    return f"{value:.{max(decimals, digits)}f}"
+
+
+def signed(points: float, digits: int = 2) -> str:
+    """Return percentage points with their sign, such as ``"+1.20"``."""
+    return number(points, digits, "+")
+
+
+def csv(frame: pd.DataFrame, warning: str) -> str:
+    """Return a tidy CSV, after a comment line with the warning, which readers skip with ``comment="#"``."""
+    flags = [name for name, column in frame.items() if set(map(type, column.dropna())) == {bool}]
+    words = {name: frame[name].map({True: "true", False: "false"}) for name in flags}
+    text: str = frame.assign(**words).to_csv(index=False, float_format="%.10g", lineterminator="\n")
+    return f"# {warning}\n{text}" if warning else text
+
+
+def md_escape(text: str) -> str:
+    """Return a text that no Markdown reader takes for markup."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~&$])", r"\\\1", text)
+
+
+def grid(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> list[str]:
+    """Return the lines of a pipe table and an empty one, its fields as given, the first columns flush left."""
+    rule = ["---"] * left + ["--:"] * (len(heads) - left)
+    return [*(f"| {' | '.join(line)} |" for line in ([md_escape(head) for head in heads], rule, *rows)), ""]
+
+
+def provenance_text(exhibit: Exhibit, full: bool = False) -> str:
+    """Return what identifies the run in one line, in full or as far as a reader of print needs it."""
+    return "; ".join(f"{name}: {value}" for name, value in exhibit.provenance.items() if full or name in _PRINTED)
