@@ -9,9 +9,9 @@ from typer.testing import CliRunner, Result
 from cli.main import app
 
 
-def gmr(*words: str, given: str | None = None, **environment: str) -> Result:
+def gmr(*words: str, **environment: str) -> Result:
     """Run a command here; its exceptions are raised."""
-    return CliRunner().invoke(app, words, input=given, catch_exceptions=False, env=environment)
+    return CliRunner().invoke(app, words, catch_exceptions=False, env=environment)
 
 
 def gmr_process(*words: str, folder: Path | None = None) -> str:
