@@ -11,7 +11,7 @@ import yaml
 from harness.files import ROOT
 from tests.planning import copied_suite
 
-METHODS = ("majority", "best_backbone")
+METHODS = ("best_backbone",)
 _FRAGMENT = re.compile(r"```yaml\n# (\S+/\S+)\n(.*?)```", re.DOTALL)
 
 
