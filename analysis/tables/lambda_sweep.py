@@ -31,9 +31,12 @@ _COLUMNS = [
 def build(source: Source) -> Table:
     """Return a row a weight and benchmark, ascending; the utility of a training without its log is missing."""
     results = source.results()
-    frame = by_weight(results).rename(columns={"on_frontier": "frontier"})
+    frame = sweep(results, COST_WEIGHTS, "lambda_c")
+    best = [on_frontier(rows["cost_per_query"], rows["fraction"]) for _, rows in frame.groupby("benchmark")]
     sizes = pd.Series([QUESTIONS.get(key) for *_, key in frame.index], frame.index, dtype=float)
-    frame = frame.assign(published_questions=sizes, total_scaled=frame["cost_per_query"] * sizes)
+    frame = frame.assign(
+        frontier=pd.concat(best), published_questions=sizes, total_scaled=frame["cost_per_query"] * sizes
+    )
     frame = frame.join(results.per_row(_steps_and_utility))
     scaled = columns.scaled_to(frame)
     return columns.table(
@@ -66,13 +69,6 @@ def sweep(results: Results, names: Sequence[str], setting: str) -> pd.DataFrame:
     frame[setting] = [settings[method] for method, *_ in frame.index]
     frame = frame.sort_values(setting)
     return pd.concat([frame.xs(key, level="benchmark", drop_level=False) for key in results.benchmarks])
-
-
-def by_weight(results: Results) -> pd.DataFrame:
-    """Return the :func:`sweep` of λ_c, and which of its weights are ``on_frontier`` of their benchmark."""
-    frame = sweep(results, COST_WEIGHTS, "lambda_c")
-    best = [on_frontier(rows["cost_per_query"], rows["fraction"]) for _, rows in frame.groupby("benchmark")]
-    return frame.assign(on_frontier=pd.concat(best))
 
 
 def _steps_and_utility(cells: Sequence[FinishedCell]) -> dict[str, float]:

@@ -1,23 +1,20 @@
-"""Measures of every learned row, seed by seed, beside the single backbones of the same run."""
+"""Whether training changes a router: trained rows against untrained, random and single ones, seed by seed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from pydantic import NonNegativeFloat, PositiveFloat
+from pydantic import NonNegativeFloat
 
-from analysis import columns, exhibit, learning_measures
-from analysis.exhibit import DAGGER, NOT_RUN, Entry
+from analysis import columns, traces
+from analysis.exhibit import NOT_RUN, Entry, number
 from analysis.figures.training_curves import row_title
-from analysis.finished_cells import TRAINING
-from analysis.frames import Results
-from analysis.learning_measures import MEASURES, Measure
+from analysis.finished_cells import TRAINING, FinishedCell, read_table, updates
+from analysis.frames import KEY, Results
 from analysis.provenance import table_run_id
 from analysis.source import Source
 from analysis.statistics import t_quantile
@@ -25,9 +22,37 @@ from analysis.table import Table
 from harness.errors import UserError, making
 from harness.files import Declaration, Distinct, Text, check
 
-PLACE = ["benchmark", "method", "backbone", "seed"]
-SINGLE = ["accuracy", "cost_total", "utility"]
-_SHARE = "share_"
+BEST_SINGLE = "best_single"  # the most accurate single backbone on the same test questions
+RANDOM = "random_same_depth"  # the random routers, interpolated at the mean depth that each seed shows
+_OTHERS = {BEST_SINGLE: "the best single backbone", RANDOM: "random routers of the same depth"}
+_SIDES = ["value", "other", "difference"]
+_CONTRAST = ["contrast", "asks", "method", "against", "backbone", "benchmark", "measure"]
+#: The share of the updates, from the last one back, over which final values of a training are means.
+LAST_SHARE = 0.25
+
+
+class Measure(NamedTuple):
+    """Title and unit of a measure, its decimals as printed, and the factor from the unit of the data to it."""
+
+    title: str
+    digits: int = 1
+    factor: float = 1.0
+
+    def text(self, value: float, sign: str = "") -> str:
+        """Return a value as printed."""
+        return number(value * self.factor, self.digits, sign)
+
+
+#: What a contrast may be about; the CSV has further measures (:func:`measures_of`).
+MEASURES: Mapping[str, Measure] = {
+    "accuracy": Measure("accuracy (%)"),
+    "utility": Measure("utility (points)"),
+    "own_utility": Measure("own utility", 3),
+    "cost_total": Measure("cost a question (1e-4)", 2, 1e4),
+    "depth": Measure("depth", 2),
+    "final_entropy_backbone": Measure("entropy: backbone (nats)", 2),
+    "final_entropy_role": Measure("entropy: role (nats)", 2),
+}
 
 
 class Contrast(Declaration):
@@ -35,181 +60,171 @@ class Contrast(Declaration):
 
     asks: Text
     a: str
-    b: str  # a method, or ``best_single`` or ``random_same_depth`` (:mod:`analysis.tables.learning_contrasts`)
+    b: str  # a method, :data:`BEST_SINGLE` or :data:`RANDOM`
     measures: Distinct[str]
 
 
 class LearningOptions(Declaration):
-    """Options of both learning tables in ``config/artefacts.yaml``."""
+    """Options of the table in ``config/artefacts.yaml``."""
 
     cost_weight: NonNegativeFloat  # λ_c of the utility in every row, so that rows can be compared
     own_utility: Text  # what the methods maximise, in words
-    collapsed_entropy: PositiveFloat  # in nats; below it the choice of a backbone counts as settled
     single: str  # the method whose cells are the single backbones
     random: Distinct[str]  # routers that choose uniformly, each with a fixed depth
     contrasts: Mapping[str, Contrast]
 
 
-#: Section and labels of a row, and its entries: first of all seeds together, then one a seed.
-Line = tuple[tuple[str, ...], list[Entry]]
-
-
-@dataclass(frozen=True)
-class Study:
-    """Measures of the learned rows and the single backbones of a run, one row of ``values`` a cell and measure."""
-
-    options: LearningOptions
-    results: Results
-    values: pd.DataFrame
-
-    @cached_property
-    def learned(self) -> pd.DataFrame:
-        """Return the measures of the learned rows by :data:`PLACE`, one column a measure."""
-        rows = self.values[self.values["method"] != self.options.single]
-        return rows.pivot(index=PLACE, columns="measure", values="value")
-
-    @cached_property
-    def singles(self) -> pd.DataFrame:
-        """Return the single backbones by benchmark, best first; ``dominated`` names a cheaper one that is no worse."""
-        rows = self.values[self.values["method"] == self.options.single]
-        frame = rows.pivot(index=["benchmark", "backbone"], columns="measure", values="value").reindex(columns=SINGLE)
-        frame = frame.sort_values(["accuracy", "cost_total", "backbone"], ascending=[False, True, True])
-        pairs = frame.reset_index().merge(frame.reset_index(), on="benchmark", suffixes=("", "_other"))
-        better = (pairs["accuracy_other"] >= pairs["accuracy"]) & (pairs["cost_total_other"] < pairs["cost_total"])
-        best = pairs[better].groupby(["benchmark", "backbone"])["backbone_other"].first()
-        return frame.assign(dominated=best.reindex(frame.index).fillna(""))
-
-    @cached_property
-    def titles(self) -> dict[tuple[str, str], str]:
-        """Return the title of each method and backbone."""
-        return {(cell.run.method, cell.run.backbone): row_title(cell.run) for cell in self.results.cells}
-
-    @cached_property
-    def seeds(self) -> list[int]:
-        """Return every training seed of any learned cell, ascending."""
-        return sorted(set(self.learned.index.get_level_values("seed")))
-
-    def table(self, summary: Sequence[str], lines: Sequence[Line], frame: pd.DataFrame, **texts: Any) -> Table:
-        """Return a table of ``lines`` (:func:`columns.table`), whose columns over all seeds are titled ``summary``."""
-        labels, rows = zip(*lines, strict=True)
-        entries = list(zip(*rows, strict=True))
-        groups: columns.Groups = {
-            ("Over seeds", ""): dict(zip(summary, entries, strict=False)),
-            ("Seed", ""): dict(zip(map(str, self.seeds), entries[len(summary) :], strict=True)),
-        }
-        frame = frame.assign(run=table_run_id(cell.run.run_id for cell in self.results.cells))
-        return columns.table(self.results, rows=labels, groups=groups, frame=frame, **texts)
-
-
-def read_study(source: Source) -> Study:
-    """Return the measures of finished cells; raises UserError for a slip in options, a damaged table or no learner."""
-    options: LearningOptions = check(
-        dict(source.options), LearningOptions, "the options of the learning tables, config/artefacts.yaml"
-    )
+def build(source: Source) -> Table:
+    """Return a row a contrast, backbone, benchmark and measure; raises UserError where nothing learned."""
+    where = "the options of the table of learning, config/artefacts.yaml"
+    options: LearningOptions = check(dict(source.options), LearningOptions, where)
     results = source.results()
-    rows: list[tuple[object, ...]] = []
-    for cell in sorted(results.cells, key=lambda cell: source.cells.index(cell.folder)):
-        run = cell.run
-        seed: int | str = run.seed
-        if run.method == options.single:
-            seed, measures = "", learning_measures.of_items(cell.items, options.cost_weight)
-        elif (cell.folder / TRAINING).is_file():
-            measures = learning_measures.of_learner(cell, options.cost_weight, options.collapsed_entropy)
-        else:
-            continue
-        rows += [(run.benchmark, run.method, run.backbone, seed, *measure) for measure in measures.items()]
-    values = pd.DataFrame(rows, columns=[*PLACE, "measure", "value"])
-    values["is_single"] = values["method"] == options.single
-    if values["is_single"].all():
+    measured = measure_cells(results, options)
+    pairs = differences(measured, options)
+    seeds = measured.drop(index=options.single, level="method", errors="ignore").index.unique("seed").sort_values()
+    titles = {(cell.run.method, cell.run.backbone): row_title(cell.run) for cell in results.cells}
+    rows, lines = [], []
+    for (name, asks, method, against, backbone, benchmark, key), part in pairs.groupby(_CONTRAST, sort=False):
+        other = _OTHERS.get(against) or titles[against, backbone]
+        sides = f"{titles[method, backbone]} minus {other}"
+        rows.append((name, asks, sides, results.benchmarks[benchmark], MEASURES[key].title))
+        lines.append(_line(part.set_index("seed"), MEASURES[key], seeds))
+    entries = iter(zip(*lines, strict=True) if lines else [[Entry()]] * (4 + len(seeds)))
+    heads = {"Mean, sd": ["first", "second"], "Difference": ["mean", "n"], "Difference by seed": seeds.map(str)}
+    groups = {(group, ""): {title: next(entries) for title in under} for group, under in heads.items()}
+    tidy = measured.rename_axis(columns="measure").stack().rename("value").dropna().reset_index()
+    return columns.table(
+        results,
+        label="learning",
+        caption="What training changed, on test questions that no training saw.",
+        rows=rows or [("", "none can be answered", "", "", "")],
+        heads=("Question", "Sides", "Benchmark", "Measure"),
+        groups=groups,
+        legend=_legend(measured, pairs, options),
+        frame=pd.concat([pairs, tidy]).assign(run=table_run_id(cell.run.run_id for cell in results.cells)),
+    )
+
+
+def measure_cells(results: Results, options: LearningOptions) -> pd.DataFrame:
+    """Return :func:`measures_of` the single backbones and of whatever learns, by key and seed."""
+    measured = {
+        (*key, cell.run.seed): measures_of(cell, options.cost_weight)
+        for key, cells in results.cells_by_row.items()
+        for cell in cells
+        if cell.run.method == options.single or (cell.folder / TRAINING).is_file()
+    }
+    if all(method == options.single for method, *_ in measured):
         raise UserError(
             "no cell of a method that learns is finished; name such a method under `methods`, and "
             + making(f"reports/{results.cells[0].run.preset}/learning.md")
         )
-    # By benchmark, the single backbones last.
-    values = values.sort_values(["benchmark", "is_single"], kind="stable").drop(columns="is_single")
-    return Study(options, results, values)
+    return pd.DataFrame(list(measured.values()), pd.MultiIndex.from_tuples(measured, names=[*KEY, "seed"]))
 
 
-def build(source: Source) -> Table:
-    """Return a row a measure, method and backbone, benchmark by benchmark; raises UserError where nothing learned."""
-    study = read_study(source)
-    single, dominated = study.options.single, study.singles["dominated"]
-    names = [*MEASURES, *sorted(name for name in study.learned if name.startswith(_SHARE))]
-    lines: list[Line] = []
-    by_row = study.values.groupby(["benchmark", "measure", "method", "backbone"], sort=False)
-    for row, frame in sorted(by_row, key=lambda group: (group[0][0], names.index(group[0][1]))):
-        (benchmark, key, method, backbone), values = row, frame.set_index("seed")["value"]
-        measure = MEASURES.get(key) or Measure(f"share of {key.removeprefix(_SHARE)} (%)")
-        better = dominated.get((benchmark, backbone)) if method == single else ""
-        title = study.titles[method, backbone] + (f", dominated by {better}" if better else "")
-        seeds = [Entry() if method == single else seed_entry(values, seed, measure) for seed in study.seeds]
-        labels = (benchmark, study.results.benchmarks[benchmark], measure.title, title)
-        lines.append((labels, [Entry(_mean(values, measure)), *seeds]))
-    # Of equals the first by name.
-    used = study.learned.filter(regex=f"^{_SHARE}").dropna(how="all").idxmax(axis=1).str.removeprefix(_SHARE)
-    for (benchmark, method, backbone), most_used in used.groupby(level=PLACE[:3], sort=False):
-        by_seed = most_used.droplevel(PLACE[:3]).reindex(study.seeds, fill_value=NOT_RUN)
-        seeds = [Entry(name, sign=DAGGER if dominated.get((benchmark, name)) else "") for name in by_seed]
-        share = f"{sum(bool(entry.sign) for entry in seeds)} of {len(most_used)} dominated" if len(dominated) else ""
-        benchmark_title, title = study.results.benchmarks[benchmark], study.titles[method, backbone]
-        lines.append(((f"{benchmark}, used", benchmark_title, "most used backbone", title), [Entry(share), *seeds]))
-    seeds_text = ", ".join(map(str, study.seeds))
-    caption = f"Methods that learn, on test questions that no training saw, training seeds {seeds_text}."
-    texts = {"label": "learning", "caption": caption, "heads": ("Benchmark", "Measure", "Method")}
-    return study.table(("mean ± sd",), lines, study.values, **texts, legend=_notes(study))
+def measures_of(cell: FinishedCell, cost_weight: float) -> dict[str, float]:
+    """Return the measures of a cell by name; one that it does not have is absent, never zero.
+
+    Accuracy and rates are in percent, utility, R - λ_c · cost of steps (paper, Optimization), is in points.
+    Raises UserError for a damaged table.
+    """
+    accuracy, items = float(cell.items["correct"].mean()), cell.items
+    measures = {
+        "accuracy": 100 * accuracy,
+        "utility": 100 * (accuracy - cost_weight * float(items["cost_steps"].mean())),
+        "cost_total": float(items["cost_total"].mean()),
+        # What the method itself maximises, in its own unit; null where that is nothing.
+        "own_utility": float(read_table(cell.folder / "items.parquet", ("utility",))["utility"].mean(skipna=False)),
+    }
+    if (cell.folder / TRAINING).is_file():
+        rates = {name: ratio.value for name, ratio in traces.of_gates(cell).items()}
+        measures |= {name: value if name == "depth" else 100 * value for name, value in rates.items()}
+        log = updates(cell)
+        last = log.filter(regex="^entropy|_groups$").tail(math.ceil(LAST_SHARE * len(log))).mean()
+        measures |= {f"final_{name}": value for name, value in last.items()}
+    return {name: value for name, value in measures.items() if pd.notna(value)}
 
 
-def _notes(study: Study) -> Iterator[str]:
-    options = study.options
+def differences(measured: pd.DataFrame, options: LearningOptions) -> pd.DataFrame:
+    """Return the differences that answer the contrasts, one row a seed: both sides answered the same questions."""
+    frames = []
+    for name, contrast in options.contrasts.items():
+        first = _rows_of(measured, contrast.a)
+        second = _other_side(measured, contrast.b, first, options)
+        sides = [side.reindex(columns=contrast.measures).stack(future_stack=True) for side in (first, second)]
+        both = pd.concat(sides, axis=1, keys=["value", "other"]).rename_axis([*first.index.names, "measure"]).dropna()
+        told = {"contrast": name, "asks": contrast.asks, "method": contrast.a, "against": contrast.b}
+        frames.append(both.assign(**told, difference=both["value"] - both["other"]).reset_index())
+    return pd.concat(frames)[[*_CONTRAST, "seed", *_SIDES]]
+
+
+def _rows_of(measured: pd.DataFrame, method: str) -> pd.DataFrame:
+    return measured[measured.index.get_level_values("method") == method].droplevel("method")
+
+
+def _other_side(measured: pd.DataFrame, side: str, first: pd.DataFrame, options: LearningOptions) -> pd.DataFrame:
+    """Return side ``b`` of a contrast in the rows of side ``a``."""
+    if side == RANDOM:
+        routers = pd.concat([_rows_of(measured, method) for method in options.random])
+        random = dict(list(routers.groupby(first.index.names)))
+        rows = [_at_depth(random.get(key, first.head(0)), depth) for key, depth in first["depth"].items()]
+        return pd.DataFrame(rows, first.index)
+    if side == BEST_SINGLE:
+        # Of equals the cheaper one.
+        ranked = _rows_of(measured, options.single).sort_values(
+            ["accuracy", "cost_total", "backbone"], ascending=[False, True, True]
+        )
+        best = ranked.groupby(level="benchmark").head(1).droplevel(["backbone", "seed"])
+        return best.reindex(first.index.get_level_values("benchmark")).set_axis(first.index)
+    return _rows_of(measured, side).reindex(first.index)
+
+
+def _at_depth(routers: pd.DataFrame, depth: float) -> dict[str, float]:
+    """Return every measure at a depth, on the straight line between neighbouring routers; none outside of them."""
+    ordered = routers.sort_values("depth")
+    return {
+        str(name): float(np.interp(depth, ordered["depth"], values, left=math.nan, right=math.nan))
+        for name, values in ordered.items()
+        if len(values)
+    }
+
+
+def _line(part: pd.DataFrame, measure: Measure, seeds: pd.Index) -> list[Entry]:
+    """Return the entries of a row: both sides, the mean difference with its t interval, and each seed."""
+    values, count = part["difference"], len(part)
+    mean, sd = part[_SIDES].mean(), part[_SIDES].std()
+    below = {"difference": "one seed, no interval"}
+    if count > 1:
+        reach = t_quantile(count - 1) * sd["difference"] / math.sqrt(count)
+        ends = (measure.text(end, "+") for end in (mean["difference"] - reach, mean["difference"] + reach))
+        below = {name: f"± {measure.text(sd[name])}" for name in _SIDES} | {"difference": " to ".join(ends)}
+    signs = {"difference": "+"}
+    means = [Entry(measure.text(mean[name], signs.get(name, "")), below=below.get(name, "")) for name in _SIDES]
+    by_seed = [Entry(measure.text(values[seed], "+") if seed in values else NOT_RUN) for seed in seeds]
+    return [*means, Entry(str(count)), *by_seed]
+
+
+def _legend(measured: pd.DataFrame, pairs: pd.DataFrame, options: LearningOptions) -> Iterator[str]:
     yield (
-        "The standard deviation is that of the sample of seeds. Trainings tend to end at one of few places; then no "
-        "run is near the mean, and only the values tell."
-    )
-    yield f"{NOT_RUN}: no such cell, or nothing to measure with this seed. Measures that no seed has are left out."
-    yield (
-        f"Utility is R − {options.cost_weight:g} · cost of the steps, in points, with this weight in every row, "
-        "also where it was trained with another. Cost is that of all calls, aggregation included, in the paper's unit."
+        "Differences are paired: both sides answered the same questions with the same seed. The 95 % t intervals are "
+        "over training seeds on one set of questions; they say nothing about other questions or other models, and are "
+        "not corrected for the number of contrasts. An interval without width means that the seeds agree, not that the "
+        "value is certain."
     )
     yield (
-        "Own utility is what a method itself maximises, on the test questions or in training, in its own unit: compare "
-        f"it with nothing but itself. {options.own_utility}"
+        f"Utility is R − {options.cost_weight:g} · cost of the steps, in points, with this weight in every row, also "
+        "where it was trained with another. Cost is that of all calls, aggregation included, in the paper's unit. Own "
+        "utility is what a method itself maximises, in its own unit: compare it with nothing but itself. "
+        f"{options.own_utility} Entropies are means over the last quarter of the updates."
     )
-    yield (
-        "Retrieved is Σ retrieved / Σ available over steps with stored records; steps are counted from 0. First "
-        "updates: the first three. Last: the last quarter, over which entropies are averaged, too. Parts are fifths of "
-        "the updates; last minus first has a 95 % t interval over seeds."
-    )
-    yield f"The choice of a backbone counts as settled when its entropy is below {options.collapsed_entropy:g} nats."
-    if len(study.singles):
-        yield f"Dominated, {DAGGER}: another single backbone is at least as accurate on these questions, and cheaper."
-
-
-def t_interval(values: pd.Series) -> tuple[float, float, float]:
-    """Return the mean and the ends of its 95 % t interval, which are not a number for fewer than two values."""
-    mean = float(values.mean())
-    margin = t_quantile(len(values) - 1) * float(values.sem()) if len(values) > 1 else math.nan
-    return mean, mean - margin, mean + margin
-
-
-def number(value: float, measure: Measure, sign: str = "") -> str:
-    """Return a value in the unit and with the digits of its measure; "never" for an event that did not come."""
-    return "never" if math.isinf(value) else exhibit.number(value * measure.factor, measure.digits, sign)
-
-
-def seed_entry(values: pd.Series, seed: int, measure: Measure, sign: str = "") -> Entry:
-    """Return the entry of one seed."""
-    return Entry(number(values[seed], measure, sign) if seed in values else NOT_RUN)
-
-
-def _mean(values: pd.Series, measure: Measure) -> str:
-    if measure.is_difference:
-        return mean_difference(values, measure)
-    if np.isinf(values).any():
-        return ""
-    return number(values.mean(), measure) + (f" ± {number(values.std(), measure)}" if len(values) > 1 else "")
-
-
-def mean_difference(differences: pd.Series, measure: Measure) -> str:
-    """Return the mean of paired differences as text, with its t interval over seeds."""
-    mean, low, high = (number(value, measure, "+") for value in t_interval(differences))
-    return f"{mean} [{low}, {high}]" if len(differences) > 1 else f"{mean} (one seed, no interval)"
+    if options.single in measured.index.unique("method"):
+        yield (
+            "The best single backbone was chosen on the very test questions it is compared on, which favours it. A "
+            "single backbone has no seed; its utility bears its only call, a router's does not bear the aggregation."
+        )
+    if (pairs["against"] == RANDOM).any():
+        yield "Random routers are interpolated linearly at the mean test depth of each seed."
+    yield "The CSV has every measure of every cell, of gates and last updates, too, and both sides of each difference."
+    answered = set(pairs["contrast"])
+    asked = [name for name, contrast in options.contrasts.items() if contrast.a in measured.index.unique("method")]
+    if lacking := [name for name in asked if name not in answered]:
+        yield f"Not answered, for want of cells: {', '.join(lacking)}."

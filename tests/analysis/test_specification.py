@@ -1,7 +1,6 @@
-"""Conclusions under readings, and the ranking under greedy decoding, against numbers computed by hand."""
+"""Conclusions under readings, against numbers computed by hand."""
 
 from collections.abc import Callable
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,8 @@ from analysis.exhibit import NOT_RUN
 from analysis.registry import artefact
 from analysis.specification import CONCLUSIONS, TAKEN, SpecificationOptions
 from analysis.statistics import paired
-from analysis.tables.decoding import agreement
 from harness.errors import UserError
 from harness.runner import config
-from tests.analysis.by_hand import mcnemar
 from tests.analysis.reading import Artefact, Read
 
 WriteCell = Callable[..., Path]
@@ -24,7 +21,6 @@ N = 40
 BOTH = ("gsm_hard", "humaneval")
 DECLARED = SpecificationOptions(**artefact("specification_table").options).readings
 table = Artefact("analysis.tables.specification_table")
-decoding = Artefact("analysis.tables.decoding", greedy={"puppeteer": "puppeteer_greedy"})
 
 
 def readings(**given: dict[str, Any]) -> dict[str, Any]:
@@ -164,41 +160,3 @@ def test_every_row_that_a_reading_names_is_run_where_it_is_read(name: str) -> No
         for other in reading.rows.values():
             keys = reading.benchmarks or BOTH
             assert {(other, key) for key in keys} <= made
-
-
-def test_greedy_rows_are_compared_with_the_released_ones_on_the_same_questions(write_cell: WriteCell) -> None:
-    right = {"puppeteer": [30, 20], "puppeteer_greedy": [22, 20], "masrouter": [24], "cot": [24]}
-    cells = [
-        write_cell(method, backbone, correct=[(place + 3 * (method == "cot")) % N < count for place in range(N)])
-        for method, counts in right.items()
-        for backbone, count in zip(
-            ["pool"] if method == "masrouter" else ["qwen-2.5-14B", "qwen-2.5-32B"], counts, strict=False
-        )
-    ]
-    made = decoding(*cells)
-    rows = [(record["method"], record["backbone"], record["rank"], record["greedy_rank"]) for record in made.records]
-    assert rows == [
-        ("cot", "qwen-2.5-14B", "2", "1"),
-        ("puppeteer", "qwen-2.5-14B", "1", "3"),
-        ("puppeteer", "qwen-2.5-32B", "4", "4"),
-        ("masrouter", "pool", "2", "1"),
-    ]
-    changed = made.record(method="puppeteer", backbone="qwen-2.5-14B")
-    assert float(changed["difference"]) == pytest.approx(-20)
-    assert float(changed["p_holm"]) == pytest.approx(2 * mcnemar(0, 8))
-    assert made.record(method="cot")["difference"] == ""
-
-
-def test_the_agreement_of_rankings_is_kendall_s_tau_b() -> None:
-    rng = np.random.default_rng(1)
-    correct = (rng.random((6, 2, 50)) < np.linspace(0.3, 0.7, 6)[:, None, None]).astype(float)
-    correct[1] = correct[0]
-    released, greedy = correct.mean(axis=-1).T
-    signs = np.array(
-        [[np.sign(side[i] - side[j]) for side in (released, greedy)] for i, j in combinations(range(6), 2)]
-    )
-    tau = (signs[:, 0] * signs[:, 1]).sum() / np.sqrt(np.abs(signs[:, 0]).sum() * np.abs(signs[:, 1]).sum())
-    text = agreement(correct)
-    tied = sum(list(released).count(value) > 1 for value in released)
-    assert f"{tied} tied as released, is {tau:.2f} " in text
-    assert agreement(correct) == text

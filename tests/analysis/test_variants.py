@@ -15,7 +15,7 @@ from analysis.frames import Results
 from analysis.tables.lambda_sweep import COST_WEIGHTS, sweep
 from harness.errors import UserError
 from tests.analysis.cells import title, verdicts
-from tests.analysis.reading import ablation, depth, lambda_frontier, lambda_sweep, paradigm, roles
+from tests.analysis.reading import ablation, depth, lambda_sweep, paradigm, roles
 
 WriteCell = Callable[..., Path]
 ACCURACY, COST, TOTAL = "Accuracy (%)", "Cost of a question (1e-4)", "Total cost"
@@ -114,19 +114,6 @@ def test_utility_is_that_of_the_last_epoch_by_rollout(make: Any) -> None:
     assert [(entry.text, entry.mark) for entry in utilities] == [("0.4000", ""), ("0.6000", "")]
     assert [float(record["training_utility"]) for record in table.records] == pytest.approx([0.4, 0.6])
     assert [record["seeds"] for record in table.records] == ["0", "0 1"]
-
-
-def test_the_frontier_of_weights_leaves_out_what_is_beaten(make: Any) -> None:
-    """λ_c = 20 costs more than 10 and is right less often."""
-    rows = (("gmr_lambda_10", 0.002, 3), ("gmr", 0.003, 2), ("gmr_lambda_50", 0.001, 1))
-    cells = [make(method, cost_steps=cost, correct=verdicts(right, 4)) for method, cost, right in rows]
-    figure = lambda_frontier(*cells)
-    on = [(record["lambda_c"], record["on_frontier"]) for record in figure.records]
-    assert on == [("10", "true"), ("20", "false"), ("50", "true")]
-    [panel] = drawing.picture(figure.made).axes
-    [line] = [line for line in panel.lines if len(line.get_xdata()) > 1]
-    assert (line.get_drawstyle(), list(line.get_ydata())) == ("steps-post", [25, 75, 75])
-    assert list(line.get_xdata()) == pytest.approx([10, 20, panel.get_xlim()[1]])
 
 
 def test_accuracy_above_and_cost_below_by_depth(make: Any) -> None:
