@@ -16,7 +16,7 @@ from harness.database import Cache
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.fingerprint import fingerprint
-from harness.sandbox.cache import Scope, VerdictCache
+from harness.sandbox.cache import VerdictCache
 from harness.sandbox.process import Child
 
 WORKER = (sys.executable, "-m", "harness.benchmarks.math_worker")
@@ -56,7 +56,7 @@ class MathVerifier:
         await self._verdicts.close()
         self._end()
 
-    async def _decide(self, gold: str, answer: str) -> tuple[bool | None, Scope]:
+    async def _decide(self, gold: str, answer: str) -> tuple[bool | None, bool]:
         async with self._lock:
             reply = b""
             try:
@@ -71,7 +71,7 @@ class MathVerifier:
             logger.warning("the Math-Verify worker gave no verdict on %.80r and was replaced", answer)
         verdict: bool | None = json.loads(reply or b"null")
         # Another machine may decide a pair that this one did not.
-        return verdict, Scope.PROCESS if verdict is None else Scope.MACHINE
+        return verdict, verdict is not None
 
     def _end(self) -> None:
         worker, self._worker = self._worker, None

