@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -101,6 +101,29 @@ def detectable(differences: Array, trainings: float = 0.0, df: float | None = No
     needed = _effect(df + 1) * math.sqrt(df + 1) * error if n > 1 else math.inf
     # At this rate no mean can exceed the mean absolute difference.
     return needed if 0 < needed <= np.abs(differences).mean() else math.inf
+
+
+def detectable_note(points: pd.Series, benchmarks: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence with the range of :func:`detectable` over the rows of each benchmark, given by title."""
+    ranges = []
+    for key, title in benchmarks.items():
+        known = points[points.index.get_level_values("benchmark") == key].dropna().astype(float)
+        finite = known[np.isfinite(known)]
+        limits = [f"{finite.min():.1f}–{finite.max():.1f}"] if len(finite) else []
+        if len(finite) < len(known):
+            limits.append(f"none for {len(known) - len(finite)} of {len(known)} rows")
+        if limits:
+            ranges.append(f"{title} {', '.join(limits)}")
+    if ranges:
+        yield (
+            "Smallest true difference, in points, that these questions show with 80 % power at an unadjusted 5 %, at "
+            f"the rate at which the rows differ here, by row (the CSV has each): {'; '.join(ranges)}."
+        )
+
+
+def p_value(p: float) -> str:
+    """Return a p value as tables print it."""
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def power_after_holm(n: int, tests: int) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analysis import columns, notes
 from analysis.exhibit import FAR
-from analysis.frames import COST, IDENTITY, KEY, MEASURED, with_costs
+from analysis.frames import with_costs
 from analysis.source import Source
 from analysis.table import Table
 
@@ -31,5 +31,5 @@ def build(source: Source) -> Table:
             "Behind each published row stands the number of questions that explains its accuracy, or comes closest.",
             notes.TEST_ALONE,
         ],
-        frame=frame.reset_index()[[*KEY, "benchmark_title", "published", *COST, *MEASURED, "difference", *IDENTITY]],
+        frame=frame.reset_index(),
     )

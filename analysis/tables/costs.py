@@ -11,15 +11,11 @@ from analysis import columns, notes
 from analysis.columns import by_benchmark, entries, format_series
 from analysis.exhibit import FAR, NOT_RUN, Entry
 from analysis.finished_cells import FinishedCell, read_table
-from analysis.frames import COST, IDENTITY, KEY, Results, with_costs
+from analysis.frames import Results, with_costs
 from analysis.source import Source
 from analysis.table import Table
 
 _PER_QUESTION = ["calls", "prompt_tokens", "completion_tokens"]
-_COLUMNS = [
-    *(*KEY, "n", "copies", *_PER_QUESTION, "cost_per_query", "cost_per_query_all_calls", *COST),
-    *IDENTITY,
-]
 
 
 def build(source: Source) -> Table:
@@ -37,7 +33,7 @@ def build(source: Source) -> Table:
             for key, title, n, rows in by_benchmark(results, frame)
         },
         legend=_legend(results, frame),
-        frame=frame.reset_index()[_COLUMNS],
+        frame=frame.reset_index(),
     )
 
 

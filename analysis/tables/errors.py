@@ -10,7 +10,6 @@ from analysis import columns, notes
 from analysis.columns import by_benchmark, entries, format_series
 from analysis.exhibit import NOT_RUN, Entry
 from analysis.finished_cells import FinishedCell
-from analysis.frames import IDENTITY, KEY, WITHOUT_VERDICT
 from analysis.notes import WITHOUT_VERDICT as NAMES
 from analysis.source import Source
 from analysis.table import Table
@@ -20,15 +19,12 @@ from harness.sandbox.model import Outcome
 # Without the sandbox's own failure, which is a status and not an end.
 _ENDS = [outcome.value for outcome in Outcome if outcome is not Outcome.SANDBOX_ERROR]
 _STOPPED = ["cpu_limit", "wall_limit", "memory_limit", "output_limit", "killed"]
-_COLUMNS = [*KEY, "benchmark_title", "n", "measured", "measured_of_graded", "graded", *WITHOUT_VERDICT, "cut_off"]
 
 
 def build(source: Source) -> Table:
     """Return the rows that were run."""
     results = source.results()
     frame = results.frame[results.frame["was_run"]].join(results.per_row(_ends))
-    undecided = [f"{rule}_undecided" for rule in results.rules]
-    shown = [*_COLUMNS, *undecided, *(_ENDS if _has_programs(frame) else []), *IDENTITY]
     return columns.table(
         results,
         label="errors",
@@ -36,7 +32,7 @@ def build(source: Source) -> Table:
         rows=columns.labels(results.ran),
         groups={(title, n): _group(rows) for _, title, n, rows in by_benchmark(results, frame)},
         legend=_legend(frame),
-        frame=frame[frame["ran"]].reset_index()[shown],
+        frame=frame[frame["ran"]].reset_index(),
     )
 
 

@@ -9,14 +9,9 @@ import pandas as pd
 from analysis import columns, notes
 from analysis.columns import accuracies, by_benchmark
 from analysis.exhibit import NO, YES
-from analysis.frames import AVERAGE, IDENTITY, KEY, MEASURED, Results
+from analysis.frames import AVERAGE, Results
 from analysis.source import Source
 from analysis.table import Table
-
-_COLUMNS = [
-    *(*KEY, "benchmark_title", "published", "published_fit", "published_counts"),
-    *(*MEASURED, "difference", *IDENTITY),
-]
 
 
 def build(source: Source) -> Table:
@@ -41,7 +36,7 @@ def build(source: Source) -> Table:
         heads=("Method", "LLM", "Mul.", "Rout."),
         groups=groups,
         legend=_legend(results),
-        frame=frame.reset_index()[[*_COLUMNS, *results.rules]],
+        frame=frame.reset_index(),
     )
 
 

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import by_benchmark, entries, format_series, interval_of
 from analysis.exhibit import BEST, NOT_RUN, Entry, signed
 from analysis.frames import AVERAGE, IDENTITY, KEY, Results, with_costs
-from analysis.paired_tests import ALPHA, ENDS, comparisons, holm, power_after_holm
+from analysis.paired_tests import ALPHA, ENDS, comparisons, detectable_note, holm, p_value, power_after_holm
 from analysis.source import Source
 from analysis.statistics import Estimate, macro_average
 from analysis.table import Table
 
 REFERENCE = "gmr"
 _COST, _PUBLISHED_COST, _WHOLE = "Cost ×", "Publ. cost ×", "All calls ×"
-_COLUMNS = [
-    *("reference", *KEY, "published_difference", "published_cost_ratio", "n", "reference_accuracy", "accuracy"),
-    *("reference_without_verdict", "without_verdict", *(f"difference{end}" for end in ENDS)),
-    *("reference_right_alone", "row_right_alone", "p", "p_holm", "odds_ratio"),
-    *("cohens_g", "detectable_difference", *(f"cost_difference{end}" for end in ENDS)),
-    *(f"{name}{end}" for name in ("cost_ratio", "cost_ratio_all_calls") for end in ENDS),
-    *(*IDENTITY, *(f"reference_{name}" for name in IDENTITY)),
-]
 _SIDE = ["published", "published_cost_per_query", "measured", "graded", *IDENTITY]
 _NAMES = {
     "first_alone": "reference_right_alone",
@@ -43,7 +34,7 @@ def build(source: Source) -> Table:
     groups = {(title, n): _group(results, rows) for _, title, n, rows in by_benchmark(results, frame)}
     if results.has_average:
         rows = frame.xs(AVERAGE, level="benchmark")
-        test = entries(rows["p"], _probability, NOT_RUN, mark=_bold(rows["p"]))
+        test = entries(rows["p"], p_value, NOT_RUN, mark=_bold(rows["p"]))
         groups["Avg.", ""] = {**_differences(rows), "p": test}
     return columns.table(
         results,
@@ -53,7 +44,7 @@ def build(source: Source) -> Table:
         heads=("Against", "LLM"),
         groups=groups,
         legend=_legend(results, frame, name),
-        frame=frame.reset_index()[_COLUMNS],
+        frame=frame.reset_index(),
     )
 
 
@@ -102,10 +93,10 @@ def _mean_differences(results: Results, index: pd.MultiIndex, tests: pd.DataFram
 
 def _group(results: Results, rows: pd.DataFrame) -> dict[str, list[Entry]]:
     printed = rows.index[0][2] in results.published.costs
-    unadjusted = format_series(rows["p"], _probability)
+    unadjusted = format_series(rows["p"], p_value)
     return {
         **_differences(rows),
-        "p": entries(rows["p_holm"], _probability, NOT_RUN, mark=_bold(rows["p_holm"]), below=unadjusted),
+        "p": entries(rows["p_holm"], p_value, NOT_RUN, mark=_bold(rows["p_holm"]), below=unadjusted),
         **({_PUBLISHED_COST: entries(rows["published_cost_ratio"], _ratio)} if printed else {}),
         **{
             title: entries(rows[name], _ratio, NOT_RUN, below=interval_of(rows, name, _ratio))
@@ -124,10 +115,6 @@ def _differences(rows: pd.DataFrame) -> dict[str, list[Entry]]:
 
 def _bold(p_values: pd.Series) -> pd.Series:
     return p_values.lt(ALPHA).map({True: BEST, False: ""})
-
-
-def _probability(p: float) -> str:
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _ratio(value: float) -> str:
@@ -150,27 +137,11 @@ def _legend(results: Results, frame: pd.DataFrame, name: str) -> Iterator[str]:
         f"{notes.COUNTED}"
     )
     yield f"Publ. diff. and {_PUBLISHED_COST}: the same of the published values, costs by question."
-    shown = rows["detectable_difference"].dropna().astype(float).groupby("benchmark").agg(_range)
-    if len(shown):
-        ranges = "; ".join(f"{title} {shown[key]}" for key, title in results.benchmarks.items() if key in shown)
-        yield (
-            "Smallest true difference, in points, that these questions show with 80 % power at an unadjusted 5 %, at "
-            f"the rate at which the rows differ here, by row (the CSV has each): {ranges}. {_after_holm(rows)}"
-        )
+    yield from detectable_note(rows["detectable_difference"], results.benchmarks)
+    tests = rows["p"].notna().groupby(level=KEY[:2]).sum().max()
+    if tests > 1:
+        power = 100 * power_after_holm(int(rows["n"].max()), int(tests))
+        yield f"Where Holm's first threshold decides, {ALPHA} over {tests}, the power for it is {power:.0f} %."
     if rows["n"].isna().any():
         yield f"{NOT_RUN}: not both were run."
     yield from notes.seeds(results)
-
-
-def _after_holm(rows: pd.DataFrame) -> str:
-    tests = int(rows["p"].notna().groupby(level=KEY[:2]).sum().max())
-    power = 100 * power_after_holm(int(rows["n"].max()), tests)
-    threshold = f"Where Holm's first threshold decides, {ALPHA} over {tests}, the power for such a difference is"
-    return f"{threshold} {power:.0f} %." if tests > 1 else ""
-
-
-def _range(points: pd.Series) -> str:
-    finite = points[np.isfinite(points)]
-    few = f"none for {len(points) - len(finite)} of {len(points)} rows"
-    limits = f"{finite.min():.1f}–{finite.max():.1f}" if len(finite) else ""
-    return ", ".join(part for part in (limits, few if len(finite) < len(points) else "") if part)

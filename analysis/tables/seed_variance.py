@@ -9,16 +9,12 @@ import pandas as pd
 from analysis import columns, notes
 from analysis.columns import accuracies, entries, format_series, side_by_side
 from analysis.exhibit import NOT_RUN, Entry, signed
-from analysis.frames import AVERAGE, IDENTITY, KEY, Results
+from analysis.frames import AVERAGE, KEY, Results
 from analysis.source import Source
 from analysis.table import Table
 from harness.errors import UserError
 
 OVERALL = "overall"
-_COLUMNS = [
-    *(*KEY, "published_mean", "published_sd", "mean", "sd", "by_seed", "n", "low", "high", "difference"),
-    *IDENTITY,
-]
 
 
 def build(source: Source) -> Table:
@@ -45,7 +41,7 @@ def build(source: Source) -> Table:
         heads=("Method", "LLM", ""),
         groups=groups,
         legend=_legend(results, frame, seeds, printed),
-        frame=frame.reset_index()[_COLUMNS],
+        frame=frame.reset_index(),
     )
 
 

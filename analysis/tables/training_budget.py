@@ -49,7 +49,7 @@ def build(source: Source) -> Table:
         heads=("Benchmark", "Method", "LLM"),
         groups=groups,
         legend=_legend(results),
-        frame=tidy[[*KEY, "benchmark_title", *summaries.columns, *IDENTITY]],
+        frame=tidy,
     )
 
 

@@ -10,15 +10,14 @@ import pandas as pd
 from analysis import columns, notes
 from analysis.columns import by_benchmark, entries, format_series, interval_of, stack_benchmarks
 from analysis.exhibit import NOT_RUN, Form, signed
-from analysis.frames import COST, IDENTITY, KEY, MEASURED, QUESTIONS, Results, with_costs
-from analysis.paired_tests import ENDS, comparisons
+from analysis.frames import KEY, QUESTIONS, Results, with_costs
+from analysis.paired_tests import ENDS, comparisons, detectable_note, p_value
 from analysis.source import Source
 from analysis.table import Table
 from harness.files import Declaration, Distinct, Many, Text, check
 from harness.runner.config import POOL
 
 REFERENCE = "gmr"
-_SMALL_P = 0.001
 _NAMES = {
     "first_alone": "only_this",
     "second_alone": "only_reference",
@@ -26,10 +25,6 @@ _NAMES = {
     **{name: name for name in ("p", "odds_ratio", "cohens_g", "detectable")},
     **{f"cost_ratio{end}": f"cost_factor{end}" for end in ENDS},
 }
-_COLUMNS = [
-    *(*KEY, "benchmark_title", "reference", "published_gain", "published_cost_factor", "published", *COST, *MEASURED),
-    *("difference", *IDENTITY, *_NAMES.values()),
-]
 
 
 class VariantOptions(Declaration):
@@ -50,9 +45,10 @@ def build(source: Source) -> Table:
     results = source.results()
     titles = {REFERENCE: REFERENCE} | {cell.run.method: cell.run.method_title for cell in results.cells}
     frame = _frame(options, results)
-    scaled = columns.scaled_to(frame)
     variants = sorted(titles.keys() - {REFERENCE})
-    groups = [_groups(options, rows, titles[REFERENCE], scaled) for *_, rows in by_benchmark(results, frame)]
+    parts = [
+        _groups(options, rows, titles[REFERENCE], columns.scaled_to(frame)) for *_, rows in by_benchmark(results, frame)
+    ]
     return columns.table(
         results,
         # A table of a single variant may stand in one document with the table of all of them.
@@ -63,9 +59,9 @@ def build(source: Source) -> Table:
             for (method, _, key), seeds in frame["seeds"].fillna("").items()
         ],
         heads=("Benchmark", "Configuration", "Seeds"),
-        groups=stack_benchmarks(groups),
+        groups=stack_benchmarks(parts),
         legend=_legend(options, results, frame, titles),
-        frame=frame.reset_index()[_COLUMNS],
+        frame=frame.reset_index(),
     )
 
 
@@ -105,7 +101,7 @@ def _groups(options: VariantOptions, rows: pd.DataFrame, reference: str, scaled:
         (f"Accuracy against {reference}", "points, paired"): {
             "Publ.": entries(rows["published_gain"], signed),
             "Meas.": entries(gains.mask(is_lacking, NOT_RUN), below=interval_of(rows, "gain", signed, " to ")),
-            "p": entries(rows["p"], lambda p: f"{p:.3f}" if p >= _SMALL_P else f"< {_SMALL_P}"),
+            "p": entries(rows["p"], p_value),
         },
         (f"{'Cost against' if options.base else 'Saved (%) by'} {reference}", "paired"): {
             "Publ.": entries(rows["published_cost_factor"], change),
@@ -127,33 +123,11 @@ def _legend(options: VariantOptions, results: Results, frame: pd.DataFrame, titl
         f"95 % interval and its p ({notes.paired_test(frame)}), not adjusted for the number of rows. "
         f"{f'Cost: that of a question as a multiple of {options.base}.' if options.base else saved}"
     )
-    yield from _power(frame["detectable"].dropna())
-    seeds = frame["seeds"]
-    others = [
-        f"{titles[method]} on {results.benchmarks[key]}"
-        for method, _, key in sorted(frame.index[frame["gain"].notna()])
-        if seeds[method, POOL, key] != seeds[REFERENCE, POOL, key]
-    ]
-    if others:
-        yield f"Run with other seeds than the row they are compared with: {', '.join(others)}."
+    yield from detectable_note(frame["detectable"], results.benchmarks)
+    yield from notes.seeds(results)
     yield options.note
     if options.twins:
         yield from _twins(options.twins, results, frame, titles)
-
-
-def _power(detectable: pd.Series) -> Iterator[str]:
-    finite = detectable[detectable < 100]
-    if len(finite):
-        limits = dict.fromkeys(f"{end:.1f}" for end in (finite.min(), finite.max()))
-        yield (
-            "The smallest difference that so many questions show with 80 % power, at the rate at which these verdicts "
-            f"differ: {' to '.join(limits)} points, by row and benchmark (the CSV has each)."
-        )
-    if len(finite) < len(detectable):
-        yield (
-            f"In {len(detectable) - len(finite)} of {len(detectable)} comparisons the verdicts differ on so few "
-            "questions that at this rate no difference would be shown."
-        )
 
 
 def _twins(twins: Sequence[str], results: Results, frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[str]:

@@ -147,10 +147,15 @@ def test_a_timing_that_does_not_go_with_its_cell_is_refused(write_cell: WriteCel
         *("ablation", "paradigm", "roles"),
     ],
 )
-def test_a_simulated_run_is_compared_with_nothing(make: WriteCell, name: str) -> None:
+def test_a_simulated_run_is_compared_with_nothing(make: WriteCell, tmp_path: Path, name: str) -> None:
     """In every table that compares a real one with the paper; differences between rows of a run stay."""
-    folder = make(calls=[{**one, "key": "k"} for one in CALLS], updates=[{"steps": 2.0}], simulated=True)
-    table = getattr(reading, name)(folder)
-    assert table.warning
-    marks = [entry.beside + entry.sign for row in table.rows for entry in row.entries]
-    assert not any(marks)
+    for simulated in (False, True):
+        calls = [{**call, "key": "k"} for call in CALLS]
+        folder = make(benchmark="humaneval", calls=calls, updates=[{"steps": 2.0}], simulated=simulated)
+        timings = (timing(folder, tmp_path / f"{simulated}"),) if name == "hw_cost" else ()
+        table = getattr(reading, name)(folder, timings=timings)
+        assert bool(table.warning) is simulated
+        marks = [entry.beside + entry.sign for row in table.rows for entry in row.entries]
+        assert any(marks) is not simulated
+        compared = {"difference", "cost_ratio", "pflops_ratio", "seconds_ratio"} & set(table.frame)
+        assert not (simulated and table.frame[sorted(compared)].notna().any(axis=None))

@@ -10,8 +10,8 @@ import pytest
 from analysis.claims.numbers import ROWS
 from analysis.exhibit import NOT_RUN
 from analysis.registry import artefact
-from analysis.specification import CONCLUSIONS, TAKEN, SpecificationOptions
 from analysis.statistics import paired
+from analysis.tables.specification_table import CONCLUSIONS, TAKEN, SpecificationOptions
 from harness.errors import UserError
 from harness.runner import config
 from tests.analysis.reading import Artefact, Read
