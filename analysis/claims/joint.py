@@ -26,12 +26,12 @@ def spreads(value: Value, measure: Measure) -> Ordered | Spread:
     """Return a value with the spread of each of its numbers in place of the number; scores as best score minus each."""
     if not isinstance(value, Ordered):
         return measure(np.atleast_1d(value))
-    parts = tuple(spreads(part, measure) for part in value.values)
+    values = tuple(spreads(each, measure) for each in value.values)
     if not isinstance(value, Leading):
-        return replace(value, values=parts)
+        return replace(value, values=values)
     scores = np.stack(np.broadcast_arrays(*map(np.atleast_1d, value.scores)))
     best = np.take_along_axis(scores, scores[..., :1].argmax(axis=0)[np.newaxis], axis=0)[0]
-    return replace(value, values=parts, scores=tuple(measure(best - score) for score in scores))
+    return replace(value, values=values, scores=tuple(measure(best - score) for score in scores))
 
 
 def interval(spread: Ordered | Spread, tail: float = TAIL) -> tuple[End, End]:
@@ -43,14 +43,12 @@ def _end(spread: Ordered | Spread, is_high: bool, tail: float) -> End:
     """Return one end of an interval; infinite where nothing is known of the spread.
 
     The largest of n is surely above a border where one of them is at ``tail / n``, and below it where each is at
-    ``tail``. In general (Benjamini and Heller, Biometrics 64, 2008, after Bonferroni) the one in place k is above where
+    ``tail``. In general (Benjamini and Heller, Biometrics 64, 2008, after Bonferroni) the one of rank k is above where
     k are at ``tail / (n + 1 - k)``, and below where n + 1 - k are at ``tail / k``.
     """
     infinite = math.inf if is_high else -math.inf
     if isinstance(spread, Spread):
-        if spread.counts or spread.share_of:
-            return End(spread.ends(tail)[is_high])
-        is_known = (spread.variance > 0) & (spread.variance < math.inf)
+        is_known = (spread.variance > 0) & (spread.variance < math.inf) | bool(spread.counts or spread.share_of)
         return End(np.where(is_known, spread.ends(tail)[is_high], infinite)[()])
     size = len(spread.values)
     if isinstance(spread, Leading):
@@ -60,20 +58,19 @@ def _end(spread: Ordered | Spread, is_high: bool, tail: float) -> End:
             candidate._replace(at=np.where(_end(gap, False, share).at <= 0, candidate.at, -infinite)[()])
             for gap, candidate in zip(spread.scores, _ends(spread, is_high, tail / 2), strict=True)
         ]
-        return _in_place(ends, 1 if is_high else size)
-    several = spread.place if is_high else size + 1 - spread.place
-    return _in_place(_ends(spread, is_high, tail / several), spread.place)
+        return _ranked(ends, 1 if is_high else size)
+    return _ranked(_ends(spread, is_high, tail / (spread.rank if is_high else size + 1 - spread.rank)), spread.rank)
 
 
 def _ends(spread: Ordered, is_high: bool, tail: float) -> list[End]:
     names = spread.names or ("",) * len(spread.values)
-    ends = [_end(part, is_high, tail) for part in spread.values]
-    return [End(part.at, part.name or name) for part, name in zip(ends, names, strict=True)]
+    ends = [_end(each, is_high, tail) for each in spread.values]
+    return [End(end.at, end.name or name) for end, name in zip(ends, names, strict=True)]
 
 
-def _in_place(ends: Sequence[End], place: int) -> End:
-    """Return the end in a place, from 1 for the largest; of many samples that of each, without a name."""
-    by_name = sorted(ends, key=lambda each: each.name, reverse=True)
-    at = np.stack([each.at for each in by_name])
-    order = np.argsort(-at, axis=0, kind="stable")[place - 1]
-    return End(np.take_along_axis(at, order[np.newaxis], axis=0)[0]) if order.ndim else by_name[int(order)]
+def _ranked(ends: Sequence[End], rank: int) -> End:
+    """Return the end of a rank, from 1 for the largest; of many samples that of each, without a name."""
+    by_name = sorted(ends, key=lambda end: end.name, reverse=True)
+    at = np.stack([end.at for end in by_name])
+    order = np.argsort(-at, axis=0, kind="stable")[rank - 1]
+    return End(np.take_along_axis(at, order[np.newaxis], axis=0)[0], "" if order.ndim else by_name[int(order)].name)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from analysis.claims.declaration import ROUNDING, Claim, Region
 from analysis.claims.joint import End, interval, spreads
-from analysis.claims.measured import Group, Measured, Measurements, Run
+from analysis.claims.measured import Asked, Group, Measured, Measurement, Run, asked_by_part
 from analysis.claims.numbers import PAPER, AbsentError, Ordered, Printed, Value, compute, resolve
 from analysis.provenance import table_run_id
 from analysis.statistics import TAIL, Spread
@@ -45,6 +45,7 @@ COLUMNS = (
 Part: TypeAlias = dict[str, Any]
 #: What a part of a claim requires, and the spread of its value.
 Evidence: TypeAlias = tuple[Region, Ordered | Spread]
+Measure: TypeAlias = Callable[[Asked], Measurement]
 # Sums of decimal fractions differ from what is printed by less than this, however they are added up.
 _FUZZ = 1e-9
 
@@ -64,9 +65,9 @@ def judge(claims: Sequence[Claim], run: Run) -> list[list[Part]]:
     Primary endpoints have a risk of 5 % together (Bonferroni), the other statements a false discovery rate of 5 %
     (Benjamini and Hochberg).
     """
-    known, tail = run.measurements(claims), primary_tail(claims)
-    judged = [_judge(claim, run, known, tail if claim.primary else TAIL) for claim in claims]
-    secondary = [parts for parts in judged if not parts[0]["primary"] and _is_measured(parts)]
+    measure, tail = cache(run.measure), primary_tail(claims)
+    judged = [_judge(claim, run, measure, tail if claim.primary else TAIL) for claim in claims]
+    secondary = [parts for parts in judged if not parts[0]["primary"] and is_measured(parts)]
     ranks = [_rank(parts, len(secondary)) for parts in secondary]
     largest = max((rank for rank in ranks if sum(other <= rank for other in ranks) >= rank), default=0)
     for parts, rank in zip(secondary, ranks, strict=True):
@@ -80,7 +81,7 @@ def primary_tail(claims: Sequence[Claim]) -> float:
     return TAIL / max(1, sum(claim.primary for claim in claims))
 
 
-def _is_measured(parts: Sequence[Part]) -> bool:
+def is_measured(parts: Sequence[Part]) -> bool:
     """Return whether every part of a claim has an interval."""
     return all("evidence" in part for part in parts)
 
@@ -94,9 +95,9 @@ def _rank(parts: Sequence[Part], tests: int) -> int:
     )
 
 
-def _judge(claim: Claim, run: Run, known: Measurements, tail: float) -> list[Part]:
+def _judge(claim: Claim, run: Run, measure: Measure, tail: float) -> list[Part]:
     """Return the judged parts of a claim, each with the verdict of the whole claim."""
-    parts = [_judge_part(claim, arguments, run, known, tail) for arguments in claim.parts()]
+    parts = [_judge_part(claim, arguments, run, measure, tail) for arguments in claim.parts()]
     in_paper = {part["paper_verdict"] for part in parts}
     outcomes = {part.get("jointly", part["outcome"]) for part in parts}
     outcome = next(outcome for outcome in VERDICTS if outcome in outcomes)
@@ -108,7 +109,7 @@ def _judge(claim: Claim, run: Run, known: Measurements, tail: float) -> list[Par
     return [part | whole for part in parts]
 
 
-def _judge_part(claim: Claim, arguments: tuple[Any, ...], run: Run, known: Measurements, tail: float) -> Part:
+def _judge_part(claim: Claim, arguments: tuple[Any, ...], run: Run, measure: Measure, tail: float) -> Part:
     """Return what the paper's numbers and a run say of a part of a claim, and the cells behind it."""
     region = of_part(claim.holds, arguments)
     names = ("section", "place", "says", "implied", "primary", "unit", "note")
@@ -119,29 +120,34 @@ def _judge_part(claim: Claim, arguments: tuple[Any, ...], run: Run, known: Measu
     part["holds"] = str(region)
     if run.cells.empty:
         return part | {"outcome": NOT_RUN, "missing": ("any cell",)}
-    n = Measured(known)
-    value = _number(claim.quantity(n, *arguments))
+    n = measured(claim, arguments, measure)
+    value = claim.quantity(n, *arguments)
     if n.missing:
-        return part | {"outcome": NOT_RUN, "missing": n.missing}
+        return part | {"outcome": NOT_RUN, "missing": tuple(n.missing)}
     part |= _identity(run, n.groups)
     if n.unknown:
         return part | {"outcome": UNDECIDED, "reason": f"nothing was drawn for {'; '.join(n.unknown)}"}
-    part["measured"] = value
+    part["measured"] = _number(value)
     if "cost" in n.measures:
-        part["measured_all_calls"] = _number(claim.quantity(Measured(known, all_calls=True), *arguments))
+        totals = measured(claim, arguments, lambda asked: measure((*asked[:3], asked[3].replace("cost", "cost_total"))))
+        part["measured_all_calls"] = _number(claim.quantity(totals, *arguments))
     # Nothing that is sampled could be required to have a single value.
     if region.low == region.high:
-        return part | {"outcome": BY_CONSTRUCTION if value in region else FAILS}
+        return part | {"outcome": BY_CONSTRUCTION if part["measured"] in region else FAILS}
     if not n.of_items:
         return part | {"outcome": UNDECIDED, "reason": "no interval: from a log or a timing job, not from questions"}
-    sampled = claim.quantity(Measured(known, n.jackknife), *arguments)
     spread = partial(n.jackknife.spread, are_points=True, is_share=claim.is_share)
-    part |= _decide_part(claim, arguments, region, spreads(sampled, spread), tail)
+    part |= _decide_part(claim, arguments, region, spreads(value, spread), tail)
     printed = part.get("stated", part.get("published"))
     if "low" in part and printed is not None:
-        low, high = interval(spreads(sampled, partial(spread, published=n.published_sizes)))
+        low, high = interval(spreads(value, partial(spread, published=n.published_sizes)))
         part["agrees_with_published"] = low.at <= printed <= high.at
     return part
+
+
+def measured(claim: Claim, arguments: Sequence[Any], measure: Measure) -> Measured:
+    """Return the measured numbers that a part of a claim asks."""
+    return Measured({asked: measure(asked) for asked in asked_by_part(claim, arguments)})
 
 
 def _decide_part(
@@ -208,17 +214,16 @@ def _number(value: Value) -> float:
 
 def _identity(run: Run, groups: Sequence[Group]) -> Part:
     """Return the columns that identify the cells behind a statement; none if there is no cell."""
-    places = [(*group[:3], seed) for group in groups for seed in group.seeds]
-    if not places:
+    if not groups:
         return {}
-    cells = run.cells.loc[places]
+    cells = run.cells.loc[[cell for group in groups for cell in group.cells]]
     ids = list(cells["run_id"])
     backbones = {backbone for each in cells["backbones"] for backbone in each.split("; ")}
     return {
         "simulated": bool(cells["simulated"].any()),
         "cells": " ".join(cells["cell"]),
         "run_id": ids[0] if len(ids) == 1 else table_run_id(ids),
-        "seeds": " ".join(map(str, sorted({place[-1] for place in places}))),
+        "seeds": " ".join(map(str, sorted({seed for group in groups for seed in group.seeds}))),
         **{name: " ".join(sorted(set(cells[name]))) for name in ("config_hash", "code", "data_checksum")},
         "backbones": "; ".join(sorted(backbones)),
     }

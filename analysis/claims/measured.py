@@ -1,4 +1,4 @@
-"""Measurements of a run that claims read: two frames, and values with each question and training left out."""
+"""Measurements of a run that claims read: from two frames, values with each question and training left out."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from scipy.stats import rankdata
 from analysis import traces
 from analysis.claims.declaration import Claim
 from analysis.claims.numbers import (
+    LARGE,
     OVERALL,
     PAPER,
     SINGLE_CALLS,
@@ -44,7 +45,7 @@ Asked: TypeAlias = tuple[str, str, str, str]
 CELL = [*KEY, "seed"]
 #: Joined to the name of a ratio in the frame of questions: the column of its denominators.
 OF = " of"
-# Values of single seeds, each of the accuracies that ``seed_mean`` averages.
+# Of the averages of single seeds, each of the accuracies that ``seed_mean`` averages.
 _OF_SEEDS: Mapping[str, Callable[..., Any]] = {
     "seeds": lambda *seeds: seeds,
     "seed_lowest": least,
@@ -52,23 +53,17 @@ _OF_SEEDS: Mapping[str, Callable[..., Any]] = {
 }
 _OF_TRAININGS = ("training_", "entropy_")
 _BY_DIFFICULTY = ("depth_by_difficulty", "hard_accuracy")
+_ENTROPIES = ["entropy_write", "entropy_retrieval"]
 # A question is hard that so many percent of the single-call rows get wrong.
 _HARD = 50
-# Measures that are ratios, by the beginning of their names.
-_RATIOS: Mapping[str, Callable[[FinishedCell], Mapping[str, Ratio]]] = {
-    **dict.fromkeys(("later_prompt", "calls_"), traces.of_calls),
-    "redundancy_": traces.redundancy,
-    **dict.fromkeys(("write_rate", "retrieved_"), traces.of_gates),
+# Measures that are ratios, by the function that reads them.
+_RATIOS: Mapping[Callable[[FinishedCell], Mapping[str, Ratio]], tuple[str, ...]] = {
+    traces.of_calls: ("later_prompt", f"calls_{LARGE}"),
+    traces.redundancy: ("redundancy_stored", "redundancy_refused"),
+    traces.of_gates: ("write_rate", *(f"retrieved_{step}" for step in traces.STEPS)),
 }
-# The columns of the frame of cells: what identifies a cell, what its training adds up to, and its timing.
-_OF_CELLS = [
-    *("cell", "simulated", "run_id", "config_hash", "code", "data_checksum", "backbones"),
-    *("entropy_write", "entropy_retrieval", "training_steps", "trajectories", "seconds"),
-]
-_AS_MEASURED = Jackknife({}, {})
-# Of these the paper prints a mean over some trainings, of everything else one training.
-_SEVERAL, _PUBLISHED_SEEDS = {"seed_mean"}, 3
-_NO_VALUES: Array = np.empty((0, 0))
+# Of ``seed_mean`` the paper prints a mean over so many trainings, of everything else one training.
+_PUBLISHED_SEEDS = 3
 
 
 def seeds_of(preset: config.Preset) -> tuple[Seeds, Seeds]:
@@ -87,25 +82,26 @@ def by_row(seeds: Iterable[tuple[Row, int]]) -> Seeds:
 
 
 class Group(NamedTuple):
-    """Some seeds of one method with one backbone on one benchmark, ascending, and the number of its questions."""
+    """Some seeds of one method with one backbone on one benchmark, ascending."""
 
     method: str
     backbone: str
     benchmark: str
     seeds: tuple[int, ...]
-    questions: int
+
+    @property
+    def cells(self) -> list[tuple[Any, ...]]:
+        """Return the entries of its cells in the index of the frames."""
+        return [(*self[:3], seed) for seed in self.seeds]
 
 
 class Measurement(NamedTuple):
     """A measure of a row on a benchmark, of a run or of each of many samples."""
 
-    whole: Array = _NO_VALUES  # of each training, shape (..., trainings)
-    without: Array = _NO_VALUES  # the same without each question, shape (..., trainings, questions); else empty
+    whole: Array = np.empty(0)  # of each training, shape (..., trainings)
+    without: Array = np.empty((0, 0))  # the same without each question, shape (..., trainings, questions); else empty
     groups: tuple[Group, ...] = ()  # that were read, that of the row first
     missing: tuple[str, ...] = ()  # what was not run, in words
-
-
-Measurements: TypeAlias = Mapping[Asked, Measurement]
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,19 +124,17 @@ class Run:
         several: Seeds = MappingProxyType({}),
     ) -> Run:
         """Return what claims ask of finished cells and of timings."""
-        asked: defaultdict[Key, set[str]] = defaultdict(set)
-        for *row, measure in asked_by(claims):
-            asked[row[0], row[1], row[2]].add(measure)
         cells = {(*row, cell.run.seed): cell for row, group in rows.items() for cell in group}
         if not cells:
             return cls(seeds=seeds, several=several)
+        asked: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
+        for *row, measure in asked_by(claims):
+            asked[*row,].add(measure)
         seconds = {(*row, timing.seed): timing.per_query for row, timing in timings.items()}
-        records = [
-            {**_identity(cell), **_training(cell), "seconds": seconds.get(place)} for place, cell in cells.items()
-        ]
-        questions = {place: _questions(cell, asked[place[:3]]) for place, cell in cells.items()}
+        records = [_identity(cell) | _training(cell) | {"seconds": seconds.get(key)} for key, cell in cells.items()]
+        questions = {key: _questions(cell, asked[key[:3]]) for key, cell in cells.items()}
         return cls(
-            pd.DataFrame(records, pd.MultiIndex.from_tuples(cells, names=CELL), _OF_CELLS),
+            pd.DataFrame(records, pd.MultiIndex.from_tuples(cells, names=CELL)),
             pd.concat(questions, names=CELL).droplevel(-1),
             seeds,
             several,
@@ -154,30 +148,26 @@ class Run:
     @property
     def sizes(self) -> dict[str, int]:
         """Return the number of questions of each benchmark."""
-        return {place[2]: len(questions) for place, questions in self._by_cell.items()}
+        return {cell[2]: len(questions) for cell, questions in self._by_cell.items()}
 
     @cached_property
     def _by_cell(self) -> dict[tuple[Any, ...], pd.DataFrame]:
         return {} if self.questions.empty else dict(list(self.questions.groupby(level=CELL)))
 
-    def measurements(self, claims: Iterable[Claim]) -> Measurements:
-        """Return a measurement of every number that claims ask of a run; none of a run without a cell."""
-        asked = [] if self.cells.empty else asked_by(claims)
-        return {entry: self._measure(entry[-1], entry[:2], entry[2]) for entry in asked}
-
-    def _measure(self, measure: str, row: Row, benchmark: str) -> Measurement:
+    def measure(self, asked: Asked) -> Measurement:
         """Return the measurement of a row on a benchmark, or what is missing for it."""
+        method, backbone, benchmark, measure = asked
+        rows = [(method, backbone), *(SINGLE_CALLS if measure in _BY_DIFFICULTY else ())]
         seeds = self.several if measure == "seed_mean" else self.seeds
         if measure == "seconds":
             timed = self.cells["seconds"].dropna().index
-            if not (of_row := tuple(place[3] for place in timed if place[:3] == (*row, benchmark))):
-                return Measurement(missing=(f"a timing job of {' '.join(row)} on {benchmark}",))
-            seeds = {row: of_row}
-        rows = [row, *(SINGLE_CALLS if measure in _BY_DIFFICULTY else ())]
-        taken = [self._take(needed, benchmark, seeds) for needed in rows]
-        if missing := tuple(words for words in taken if isinstance(words, str)):
+            seeds = {row: tuple(cell[3] for cell in timed if cell[:3] == (*row, benchmark)) for row in rows}
+            if not seeds[rows[0]]:
+                return Measurement(missing=(f"a timing job of {method} {backbone} on {benchmark}",))
+        groups = tuple(Group(*row, benchmark, seeds.get(row, ())) for row in rows)
+        if missing := tuple(text for group in groups if (text := self._lacking(group))):
             return Measurement(missing=missing)
-        group, *singles = groups = tuple(each for each in taken if isinstance(each, Group))
+        group, *singles = groups
         if measure == "seconds" or measure.startswith(_OF_TRAININGS):
             return Measurement(np.array([self._of_cells(group, measure)]), groups=groups)
         if measure == "depth_by_difficulty":
@@ -188,18 +178,17 @@ class Run:
             tops = tops * bottoms
         return Measurement(*leave_one_out(tops, bottoms), groups)
 
-    def _take(self, row: Row, benchmark: str, seeds: Seeds) -> Group | str:
-        """Return the group of a row with the wanted seeds; if any is missing, the missing ones in words."""
-        wanted = seeds.get(row, ())
-        absent = [str(seed) for seed in wanted if (*row, benchmark, seed) not in self._by_cell]
-        if wanted and not absent:
-            return Group(*row, benchmark, wanted, len(self._by_cell[*row, benchmark, wanted[0]]))
+    def _lacking(self, group: Group) -> str:
+        """Return in words which cells of a group were not run; empty if none."""
+        absent = [str(cell[-1]) for cell in group.cells if cell not in self._by_cell]
+        if group.seeds and not absent:
+            return ""
         lost = f"seed {'/'.join(absent)}" if absent else "which the preset does not have"
-        return f"{' '.join(row)} on {benchmark}, {lost}"
+        return f"{group.method} {group.backbone} on {group.benchmark}, {lost}"
 
     def _sums(self, group: Group, measure: str) -> tuple[Array, Array]:
         """Return numerators and denominators of a measure, shape (trainings, n); zeros for a training without."""
-        frames = [self._by_cell[*group[:3], seed] for seed in group.seeds]
+        frames = [self._by_cell[cell] for cell in group.cells]
         tops = np.array([frame[measure] for frame in frames], dtype=float)
         if measure + OF not in self.questions:
             return tops, np.ones_like(tops)
@@ -214,11 +203,11 @@ class Run:
 
         Of an entropy the lowest; of the depth of trainings their steps over their trajectories; else the mean.
         """
-        values = self.cells.loc[[(*group[:3], seed) for seed in group.seeds]]
+        cells = self.cells.loc[group.cells]
         if measure == "training_depth":
-            return float(values["training_steps"].sum(skipna=False) / values["trajectories"].sum(skipna=False))
-        whole = values[measure].astype(float)
-        return float(whole.min(skipna=False) if measure.startswith("entropy_") else whole.mean(skipna=False))
+            return float(cells["training_steps"].sum(skipna=False) / cells["trajectories"].sum(skipna=False))
+        values = cells[measure].astype(float)
+        return float(values.min(skipna=False) if measure.startswith("entropy_") else values.mean(skipna=False))
 
 
 def _identity(cell: FinishedCell) -> dict[str, Any]:
@@ -237,82 +226,68 @@ def _identity(cell: FinishedCell) -> dict[str, Any]:
 
 
 def _training(cell: FinishedCell) -> dict[str, float]:
-    """Return what the training log of a cell adds up to; nothing without one."""
-    if not (cell.folder / TRAINING).is_file():
-        return {}
-    log = updates(cell).reindex(columns=["entropy_write", "entropy_retrieval", "steps", "trajectories"])
+    """Return what the training log of a cell adds up to; not a number without one."""
+    has_log = (cell.folder / TRAINING).is_file()
+    log = (updates(cell) if has_log else pd.DataFrame()).reindex(columns=["steps", "trajectories", *_ENTROPIES])
     sums = log[["steps", "trajectories"]].sum(min_count=1)
-    lowest = log[["entropy_write", "entropy_retrieval"]].min()
-    return {**lowest, "training_steps": sums["steps"], "trajectories": sums["trajectories"]}
+    return {**log[_ENTROPIES].min(), "training_steps": sums["steps"], "trajectories": sums["trajectories"]}
 
 
 def _questions(cell: FinishedCell, asked: set[str]) -> pd.DataFrame:
     """Return a row a question with the measures that are asked of a cell, besides those that its items have."""
     items = cell.items
-    depth = items["depth"].to_numpy(dtype=float)
     columns: dict[str, Any] = {
         "accuracy": 100.0 * items["correct"].to_numpy(),
         "cost": items["cost"].to_numpy(),
         "cost_total": items["cost_total"].to_numpy(),
-        "depth": depth,
-        "six_steps": 100.0 * (depth == 6),
+        "depth": items["depth"].to_numpy(dtype=float),
+        "six_steps": 100.0 * (items["depth"].to_numpy() == 6),
     }
     if "flops" in asked:
         columns["flops"] = pflops(cell).to_numpy()
-    readers = {
-        measure: read_ratios
-        for prefix, read_ratios in _RATIOS.items()
-        for measure in sorted(asked)
-        if measure.startswith(prefix)
-    }
-    ratios = {name: ratio for read_ratios in set(readers.values()) for name, ratio in read_ratios(cell).items()}
-    nothing = np.zeros(len(items))
-    for measure in readers:
-        ratio = ratios.get(measure, Ratio(nothing, nothing))
-        columns[measure] = (100 if ratio.is_share else 1) * ratio.numerators
-        columns[measure + OF] = ratio.denominators
+    nothing = Ratio(np.zeros(len(items)), np.zeros(len(items)))
+    for read_ratios, names in _RATIOS.items():
+        ratios = read_ratios(cell) if asked.intersection(names) else {}
+        for name in asked.intersection(names):
+            ratio = ratios.get(name, nothing)
+            columns[name] = (100 if ratio.is_share else 1) * ratio.numerators
+            columns[name + OF] = ratio.denominators
     return pd.DataFrame(columns)
 
 
 class Measured(Numbers):
-    """Numbers of a run; with a ``jackknife`` also those without each question and training (:class:`Jackknife`)."""
+    """Numbers of a run, each an array: as measured, then without each question and training (:class:`Jackknife`)."""
 
-    def __init__(self, known: Measurements, jackknife: Jackknife = _AS_MEASURED, *, all_calls: bool = False) -> None:
-        self._known, self._jackknife = known, jackknife
-        self._cost = "cost_total" if all_calls else "cost"
-        #: What was asked for and the entries read for it, in order; what was run and yet says nothing.
-        self.measures: dict[str, None] = {}
-        self.entries: list[Measurement] = []
-        self.unknown: dict[str, None] = {}
-
-    @property
-    def groups(self) -> list[Group]:
-        """Return the groups of cells that were read."""
-        return list(dict.fromkeys(group for entry in self.entries for group in entry.groups))
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Return what was not run, in words."""
-        return tuple(dict.fromkeys(text for entry in self.entries for text in entry.missing))
+    def __init__(self, measurements: Mapping[Asked, Measurement]) -> None:
+        self._measurements = measurements
+        known = list(measurements.values())
+        self.groups = list(dict.fromkeys(group for each in known for group in each.groups))
+        #: What was not run, in words.
+        self.missing = list(dict.fromkeys(text for each in known for text in each.missing))
+        #: Whether all measures are computed from questions, so that the jackknife gives an interval.
+        self.of_items = all(each.without.size for each in known)
+        self.jackknife = Jackknife({}, {})
+        if self.of_items:
+            sizes: dict[Hashable, int] = {each.groups[0].benchmark: each.without.shape[-1] for each in known}
+            self.jackknife = Jackknife(sizes, {group: len(group.seeds) for group in self.groups})
+        #: The measures that were asked for.
+        self.measures: set[str] = set()
 
     @property
-    def of_items(self) -> bool:
-        """Return whether all measures are computed from questions, so that the jackknife gives an interval."""
-        return all(entry.without.size for entry in self.entries)
-
-    @property
-    def jackknife(self) -> Jackknife:
-        """Return a jackknife over the questions and trainings that were read."""
-        questions: dict[Hashable, int] = {group.benchmark: group.questions for group in self.groups}
-        return Jackknife(questions, {group: len(group.seeds) for group in self.groups})
+    def unknown(self) -> list[str]:
+        """Return in words what was run and yet has no value."""
+        return [
+            f"{measure} {'in the training of' if measure.startswith(_OF_TRAININGS) else 'of'} {method} on {benchmark}"
+            for (method, _, benchmark, measure), each in self._measurements.items()
+            if np.isnan(each.whole).all()
+        ]
 
     @property
     def published_sizes(self) -> dict[Any, int]:
         """Return the sample sizes of the published values: questions by test set, trainings by group of cells."""
         rows = {(group.method, group.backbone) for group in self.groups}
         printed = [row for row in PAPER.rows if (row.method, row.backbone) in rows] or PAPER.rows
-        trainings = 1 if _SEVERAL.isdisjoint(self.measures) else _PUBLISHED_SEEDS
-        sizes: dict[Any, int] = dict.fromkeys(self.groups, trainings)
+        sizes: dict[Any, int] = dict.fromkeys(self.groups, _PUBLISHED_SEEDS if "seed_mean" in self.measures else 1)
         for key in {group.benchmark for group in self.groups}:
             accuracies = [row.accuracies[key] for row in printed]
             counts = [count for accuracy in accuracies for count in (*accuracy.counts, accuracy.near) if count]
@@ -321,51 +296,40 @@ class Measured(Numbers):
 
     def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Any:
         """Return the value that the run measured; ``table``, which names one of the paper, makes no difference."""
-        self.measures[measure] = None
+        self.measures.add(measure)
         if measure in _OF_SEEDS:
             return _OF_SEEDS[measure](*self._by_seed(row))
         if benchmark in (AVERAGE, OVERALL):
             return mean(*[self._value(measure, row, key, table) for key in PAPER.benchmarks])
-        entry = self._entry(self._cost if measure == "cost" else measure, row, benchmark)
-        if entry.missing:
-            return np.nan
-        value = self._jackknife.mean(entry.whole, entry.without, benchmark, entry.groups[0])
-        if np.isnan(value).all():
-            of = "in the training of" if measure.startswith(_OF_TRAININGS) else "of"
-            self.unknown[f"{measure} {of} {row[0]} on {benchmark}"] = None
-        return value
+        each = self._measurements[*row, benchmark, measure]
+        return self.jackknife.mean(each.whole, each.without, benchmark, next(iter(each.groups), None))
+
+    def _by_seed(self, row: Row) -> Iterator[Value]:
+        """Iterate over the averages over the benchmarks of each seed."""
+        known = {key: self._measurements[*row, key, "seed_mean"] for key in PAPER.benchmarks}
+        for index in range(min(each.whole.shape[-1] for each in known.values())):
+            alone = [(each.whole[..., [index]], each.without[..., [index], :], key) for key, each in known.items()]
+            yield mean(*[self.jackknife.mean(*values) for values in alone])
 
     def seed_lead(self, row: Row, other: Row) -> Ordered:
         """Return the smallest lead of a row over another with the same seed, which both must have."""
         lead = super().seed_lead(row, other)
-        sides = (self._entry("seed_mean", side, next(iter(PAPER.benchmarks))) for side in (row, other))
-        if len({group.seeds for side in sides for group in side.groups}) > 1:
-            self.entries.append(Measurement(missing=(f"the same seeds of {row[0]} and {other[0]}",)))
+        groups = {group for group in self.groups if (group.method, group.backbone) in (row, other)}
+        if not self.missing and len({group.seeds for group in groups}) > 1:
+            self.missing.append(f"the same seeds of {row[0]} and {other[0]}")
         return lead
-
-    def _by_seed(self, row: Row) -> Iterator[Value]:
-        """Iterate over the averages over the benchmarks of each seed."""
-        entries = {key: self._entry("seed_mean", row, key) for key in PAPER.benchmarks}
-        if any(entry.missing for entry in entries.values()):
-            yield np.nan
-            return
-        for index in range(next(iter(entries.values())).whole.shape[-1]):
-            alone = [(entry.whole[..., [index]], entry.without[..., [index], :], key) for key, entry in entries.items()]
-            yield mean(*(self._jackknife.mean(*values) for values in alone))
-
-    def _entry(self, measure: str, row: Row, benchmark: str) -> Measurement:
-        entry = self._known[*row, benchmark, measure]
-        self.entries.append(entry)
-        return entry
 
 
 def asked_by(claims: Iterable[Claim]) -> list[Asked]:
     """Return method, backbone, benchmark and measure of every number that claims ask of a run, each once."""
-    asked: defaultdict[Asked, Measurement] = defaultdict(lambda: Measurement(missing=("not run",)))
-    for claim in claims:
-        for arguments in claim.parts() if claim.holds else ():
-            for all_calls in (False, True):
-                claim.quantity(Measured(asked, all_calls=all_calls), *arguments)
+    parts = ((claim, arguments) for claim in claims if claim.holds for arguments in claim.parts())
+    return list(dict.fromkeys(asked for claim, arguments in parts for asked in asked_by_part(claim, arguments)))
+
+
+def asked_by_part(claim: Claim, arguments: Sequence[Any]) -> list[Asked]:
+    """Return what a part of a claim asks, as :func:`asked_by`."""
+    asked: defaultdict[Asked, Measurement] = defaultdict(Measurement)
+    claim.quantity(Measured(asked), *arguments)
     return list(asked)
 
 

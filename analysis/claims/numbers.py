@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.frames import Key
 from analysis.published import load, row_of
 from harness.runner.config import POOL
 
@@ -75,21 +74,21 @@ class AbsentError(Exception):
 
 @dataclass(frozen=True)
 class Ordered:
-    """The value in a place among several, from 1 for the largest; which one that is, is as uncertain as they are.
+    """The value of a rank among several, from 1 for the largest; which one that is, is as uncertain as they are.
 
     That a row is ahead of the best of others is said of each of them, not of the one that was best in this sample: so
-    arithmetic is done with every value, and the place is taken last.
+    arithmetic is done with every value, and the rank is taken last.
     """
 
     values: tuple[Any, ...]  # each a Value, or what analysis.claims.joint makes of one
-    place: int
+    rank: int
     names: tuple[str, ...] = ()  # of rows, where a reader wants to know which decides
 
     # Arrays leave arithmetic with this to the methods below.
     __array_ufunc__ = None
 
     def __neg__(self) -> Ordered:
-        return replace(self, values=tuple(-value for value in self.values), place=len(self.values) + 1 - self.place)
+        return replace(self, values=tuple(-value for value in self.values), rank=len(self.values) + 1 - self.rank)
 
     def __add__(self, other: Value) -> Ordered:
         return replace(self, values=tuple(value + other for value in self.values))
@@ -128,7 +127,7 @@ def mean(*values: Number) -> Number:
 def resolve(value: Value) -> Number:
     """Return the array of an ordered value; a plain number as it is.
 
-    Element by element, it is the value at its place, or of a :class:`Leading` the one of the highest score.
+    Element by element, it is the value of its rank, or of a :class:`Leading` the one of the highest score.
     """
     if not isinstance(value, Ordered):
         return value
@@ -136,8 +135,8 @@ def resolve(value: Value) -> Number:
     if isinstance(value, Leading):
         best = np.stack(np.broadcast_arrays(values[0], *value.scores))[1:].argmax(axis=0)
         return np.take_along_axis(values, best[np.newaxis], axis=0)[0]
-    placed: Array = np.sort(values, axis=0)[-value.place]
-    return placed
+    ranked: Array = np.sort(values, axis=0)[-value.rank]
+    return ranked
 
 
 class Numbers(ABC):
@@ -189,21 +188,16 @@ class Numbers(ABC):
         scores = tuple(self.accuracy(row, benchmark) for row in rows)
         return Leading(tuple(map(quantity, rows)), 1, tuple(map(name_of, rows)), scores)
 
-    def at(self, place: int, rows: Sequence[Row], benchmark: str) -> Ordered:
-        """Return the accuracy in a place among some rows, from 1."""
-        return Ordered(tuple(self.accuracy(row, benchmark) for row in rows), place, tuple(map(name_of, rows)))
+    def at(self, rank: int, rows: Sequence[Row], benchmark: str) -> Ordered:
+        """Return the accuracy of a rank among some rows, from 1 for the highest."""
+        return Ordered(tuple(self.accuracy(row, benchmark) for row in rows), rank, tuple(map(name_of, rows)))
 
 
 @cache
-def published() -> Mapping[tuple[str, str], Mapping[Key, float]]:
-    """Return the paper's numbers by measure and table, then by method, backbone and benchmark."""
-    tables = {name: PAPER.table(name) for name in ("main", "costs", *PAPER.further)}
-    return {
-        (measure, table): tables[table][name].dropna().to_dict()
-        for measure, (_, printed_in, name, _) in MEASURES.items()
-        for table in printed_in
-        if name in tables[table]
-    }
+def _table(name: str) -> Mapping[tuple[str, ...], float]:
+    """Return a table of the paper by method, backbone, benchmark and name of the measure."""
+    values: dict[tuple[str, ...], float] = PAPER.table(name).stack(future_stack=True).dropna().to_dict()
+    return values
 
 
 class Printed(Numbers):
@@ -215,9 +209,9 @@ class Printed(Numbers):
         self.read: dict[tuple[str, ...], tuple[float, float]] = {}
 
     def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Number:
-        words, tables, _, half = MEASURES[measure]
-        columns = [published().get((measure, name), {}) for name in ([table] if table else tables)]
-        value = next((float(column[*row, benchmark]) for column in columns if (*row, benchmark) in column), None)
+        words, tables, name, half = MEASURES[measure]
+        key = (*row, benchmark, name)
+        value = next((_table(each)[key] for each in ([table] if table else tables) if key in _table(each)), None)
         if value is None:
             what = f"{measure} of {' '.join(row)}" if tables else f"{words}, of {row[0]}"
             raise AbsentError(f"{what} on {benchmark}")

@@ -14,12 +14,13 @@ from statistics import mode
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.special import ndtr, ndtri
 
 from analysis.claims.declaration import Claim
 from analysis.claims.joint import spreads
-from analysis.claims.judge import FAILS, HOLDS, Evidence, of_part, outcome_of
-from analysis.claims.measured import Asked, Group, Measured, Measurement, Measurements, Seeds, asked_by, seeds_of
+from analysis.claims.judge import FAILS, HOLDS, Evidence, Measure, measured, of_part, outcome_of
+from analysis.claims.measured import Asked, Group, Measurement, Seeds, asked_by, seeds_of
 from analysis.claims.numbers import PAPER, AbsentError, Array, Ordered, Printed, Row, Value
 from analysis.statistics import TAIL, leave_one_out
 from harness.runner.config import Preset
@@ -61,13 +62,6 @@ class Design(NamedTuple):
         )
 
 
-class Chance(NamedTuple):
-    """The shares of samples in which a claim is reproduced, and contradicted."""
-
-    reproduced: float
-    contradicted: float
-
-
 @cache
 def published_questions() -> Mapping[str, int]:
     """Return the number of questions of each benchmark that most accuracies of the paper's main table imply."""
@@ -84,38 +78,33 @@ def training_variances() -> Mapping[str, float]:
     return dict((deviations**2).groupby(level="benchmark").mean())
 
 
-def draw(claims: Iterable[Claim], design: Design, samples: int, block: int) -> Measurements:
-    """Return a measurement of every number that claims ask, as :meth:`Run.measurements`, of many samples.
+def draw(asked: Asked, design: Design, samples: int, block: int) -> Measurement:
+    """Return a measurement as :meth:`Run.measure`, of many samples; without each question, where enough, of their mean.
 
-    Every entry is drawn by a key of its own, so that a claim has the same samples whatever else is asked; ``block``
-    tells draws of the same numbers apart. Raises AbsentError where the paper does not print one of the numbers.
+    Everything is drawn by a key of its own, so that a claim has the same samples whatever else is asked; ``block``
+    tells draws of the same numbers apart. Raises AbsentError where the paper does not print the number.
     """
-    return {asked: _draw(asked, design, samples, str(block)) for asked in asked_by(claims) if asked[-1] != "cost_total"}
-
-
-def _draw(asked: Asked, design: Design, samples: int, block: str) -> Measurement:
-    """Return the value of each training and, without each question, of each or where that is enough their mean."""
-    # Not by measure: the accuracy of a row and its mean over the table of seeds are about the same questions.
-    row, place, benchmark, measure = asked[:2], asked[:3], asked[2], asked[3]
+    method, backbone, benchmark, measure = asked
+    row, is_cost = (method, backbone), measure == "cost"
     seeds = (design.several if measure == "seed_mean" else design.seeds)[row]
     shape = samples, len(seeds), design.questions[benchmark]
+    # Not by measure: the accuracy of a row and its mean over the table of seeds are about the same questions.
+    name, correlation = ("cost", COST_CORRELATION) if is_cost else ("right", CORRELATION)
+    of_question = _normal((samples, 1, shape[-1]), name, benchmark, block)
+    of_answer = _normal(shape, name, "alone", *asked[:3], block)
+    latent = math.sqrt(correlation) * of_question + math.sqrt(1 - correlation) * of_answer
+    differs = row in design.trained
+    of_training = differs * _normal((*shape[:2], 1), "training cost" if is_cost else "training", *asked[:3], block)
     truth = float(Printed().of(measure, row, benchmark))
-    kind = "cost" if measure == "cost" else "right"
-    correlation = COST_CORRELATION if measure == "cost" else CORRELATION
-    common = _random(kind, benchmark, block).standard_normal((samples, 1, shape[-1]))
-    alone = _random(kind, "alone", *place, block).standard_normal(shape)
-    latent = math.sqrt(correlation) * common + math.sqrt(1 - correlation) * alone
-    moves = _random("training cost" if measure == "cost" else "training", *place, block)
-    moved = moves.standard_normal((*shape[:2], 1)) * (row in design.trained)
-    if measure == "cost":
-        variance = COST_DEVIATION**2 + COST_OF_TRAININGS**2 * (row in design.trained)
-        logs = COST_DEVIATION * latent + COST_OF_TRAININGS * moved - variance / 2
+    if is_cost:
+        variance = COST_DEVIATION**2 + COST_OF_TRAININGS**2 * differs
+        logs = COST_DEVIATION * latent + COST_OF_TRAININGS * of_training - variance / 2
         values: Array = truth / published_questions()[benchmark] * np.exp(logs)
     else:
-        thresholds = ndtri(np.clip(truth / 100 + _deviation(truth / 100, benchmark) * moved, *_EXTREMES))
-        values = np.where(latent < thresholds, 100.0, 0.0)
+        shares = truth / 100 + _deviation(truth / 100, benchmark) * of_training
+        values = np.where(latent < ndtri(np.clip(shares, *_EXTREMES)), 100.0, 0.0)
     kept = values if measure == "seed_mean" else values.mean(axis=1, keepdims=True)
-    return Measurement(values.mean(axis=2), leave_one_out(kept)[1], (Group(*place, seeds, shape[-1]),))
+    return Measurement(values.mean(axis=2), leave_one_out(kept)[1], (Group(*asked[:3], seeds),))
 
 
 def _deviation(accuracy: float, benchmark: str) -> float:
@@ -125,8 +114,9 @@ def _deviation(accuracy: float, benchmark: str) -> float:
     return math.sqrt(max(0.0, training_variances()[benchmark] / 100**2 - explained))
 
 
-def _random(*key: str) -> np.random.Generator:
-    return np.random.default_rng(zlib.crc32("\0".join(key).encode()))
+def _normal(shape: tuple[int, ...], *key: object) -> Array:
+    """Draw standard normal numbers that depend on a key and a shape alone."""
+    return np.random.default_rng(zlib.crc32("\0".join(map(str, key)).encode())).standard_normal(shape)
 
 
 def design_of(preset: Preset, seeds: Sequence[int], questions: Mapping[str, int] | None = None) -> Design:
@@ -158,28 +148,26 @@ def _comparisons(value: Value) -> int:
     return sum(map(_comparisons, value.values)) if isinstance(value, Ordered) else 1
 
 
-def chances(
-    claims: Iterable[Claim], design: Design, *, primary_tail: float, samples: int = SAMPLES
-) -> dict[str, Chance]:
-    """Return the chances by claim, of those whose rows the design has and of which something is known, for one run.
+def chances(claims: Iterable[Claim], design: Design, *, primary_tail: float, samples: int = SAMPLES) -> pd.DataFrame:
+    """Return the shares of samples in which a claim is ``reproduced`` and ``contradicted``, by its key, for one run.
 
-    A primary endpoint is decided at ``primary_tail``, every other claim by itself at 5 %.
+    Only of claims whose rows the design has and of which something is known. A primary endpoint is decided at
+    ``primary_tail``, every other claim by itself at 5 %.
     """
     known = [claim for claim in claims if design.covers(claim) and not why_unknown(claim)]
     outcomes: dict[str, list[str]] = {claim.key: [] for claim in known}
     for start in range(0, samples, _BLOCK):
-        drawn = draw(known, design, min(_BLOCK, samples - start), block=start)
+        measure = cache(partial(draw, design=design, samples=min(_BLOCK, samples - start), block=start))
         for claim in known:
             tail = primary_tail if claim.primary else TAIL
-            outcomes[claim.key] += outcome_of(list(_evidence(claim, drawn)), tail).tolist()
-    return {key: Chance(*(each.count(name) / samples for name in (HOLDS, FAILS))) for key, each in outcomes.items()}
+            outcomes[claim.key] += outcome_of(list(_evidence(claim, measure)), tail).tolist()
+    by_sample = pd.DataFrame(outcomes, dtype=object)
+    return pd.DataFrame({"reproduced": by_sample.eq(HOLDS).mean(), "contradicted": by_sample.eq(FAILS).mean()})
 
 
-def _evidence(claim: Claim, drawn: Measurements) -> Iterator[Evidence]:
+def _evidence(claim: Claim, measure: Measure) -> Iterator[Evidence]:
     """Yield what each part of a claim requires, with the spread of its value in every sample."""
     for arguments in claim.parts():
-        plain = Measured(drawn)
-        claim.quantity(plain, *arguments)
-        jackknife = plain.jackknife
-        value = claim.quantity(Measured(drawn, jackknife), *arguments)
-        yield of_part(claim.holds, arguments), spreads(value, partial(jackknife.spread, are_points=True))
+        n = measured(claim, arguments, measure)
+        value = claim.quantity(n, *arguments)
+        yield of_part(claim.holds, arguments), spreads(value, partial(n.jackknife.spread, are_points=True))

@@ -20,6 +20,7 @@ from analysis.claims.judge import (
     PARTLY,
     UNDECIDED,
     Part,
+    is_measured,
     judge,
     not_judged,
     primary_tail,
@@ -41,7 +42,8 @@ _USUAL = 100 * CONFIDENCE
 _SHOWN_PARTS = 6
 # In units of the last digit: what rounding leaves open is shown from here.
 _SHOWN_WIDTH = 4
-_SHOWN_MISSING = 160
+# A claim about the whole main table may miss a hundred cells.
+_SHOWN_MISSING = 4
 _DIGITS = {"price": 5, "nats": 3, "cosine": 3, "roles": 0}
 _WORDS = {"%": " %", "points": " points", "steps": " steps", "nats": " nats"}
 _LEGEND = f"""\
@@ -59,6 +61,8 @@ show otherwise, and it is in no count.
 Primary endpoints stand first and share a risk of 5 %. Of secondary statements it is said where a verdict does not stand
 at a false discovery rate of 5 %. Chance: how probable it is that a run with these questions and seeds reproduces the
 claim if the paper is exactly true; below {100 * HOPELESS:.0f} % that is said of what is undecided (docs/report.md)."""
+# What begins a paragraph that says nothing of a simulated run, which is compared with nothing.
+_OF_REAL_RUNS = ("Measured", "Reproduced")
 _PRIMARY = "Primary endpoints"
 
 
@@ -118,6 +122,8 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
     judged = not_judged(claims) if run.simulated else judge(claims, run)
     _add_chances(judged, claims, run, source)
     legend = [" ".join(paragraph.split()) for paragraph in _LEGEND.split("\n\n")]
+    if run.simulated:
+        legend = [paragraph for paragraph in legend if not paragraph.startswith(_OF_REAL_RUNS)]
     seeds_note = f"Seeds: {_seeds(*seeds)}. A statement that lacks one of its seeds is not run."
     notes = [*legend, seeds_note, changed]
     return ClaimsReport(
@@ -133,19 +139,17 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
 
 def _add_chances(judged: Sequence[Sequence[Part]], claims: Sequence[Claim], run: Run, source: Source) -> None:
     """Add to each claim that was measured, or simulated, how probable it was to be reproduced by a run of this size."""
-    by_key = {
-        parts[0]["claim"]: parts
-        for parts in judged
-        if parts[0]["claim_outcome"] == NOT_JUDGED or all("evidence" in part for part in parts)
+    concerned = {
+        parts[0]["claim"]: parts for parts in judged if parts[0]["claim_outcome"] == NOT_JUDGED or is_measured(parts)
     }
-    measured = [claim for claim in claims if claim.key in by_key]
-    if not measured:
+    if not concerned:
         return
     sizes = {**published_questions(), **run.sizes} if run.simulated else run.sizes
     design = design_of(source.run, source.run.seeds, sizes)
-    for key, chance in chances(measured, design, primary_tail=primary_tail(claims)).items():
-        for part in by_key[key]:
-            part["chance"] = chance.reproduced
+    known = chances([claim for claim in claims if claim.key in concerned], design, primary_tail=primary_tail(claims))
+    for key, chance in known["reproduced"].items():
+        for part in concerned[key]:
+            part["chance"] = chance
 
 
 def _frame(records: Sequence[Part]) -> pd.DataFrame:
@@ -219,12 +223,9 @@ def _in_run(parts: Sequence[Part]) -> Iterator[str]:
         yield "little chance of being reproduced even if true"
     if not parts[0].get("stands", True):
         yield "does not stand after correction for the secondary statements"
-    missing = dict.fromkeys(what for part in parts for what in part.get("missing", ()))
-    if missing:
-        text = f"missing: {'; '.join(missing)}"
-        # A claim about the whole main table may miss a hundred cells.
-        is_short = len(text) <= _SHOWN_MISSING
-        yield text if is_short else f"{text[:_SHOWN_MISSING].rsplit(';', 1)[0]}; the CSV has all"
+    if missing := list(dict.fromkeys(text for part in parts for text in part.get("missing", ()))):
+        more = ["the CSV has all"] if len(missing) > _SHOWN_MISSING else []
+        yield f"missing: {'; '.join(missing[:_SHOWN_MISSING] + more)}"
 
 
 def _measured(part: Part) -> str:

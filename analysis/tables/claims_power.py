@@ -62,9 +62,8 @@ def chances_by_seeds(claims: Sequence[Claim], designs: Mapping[int, Design], sam
     )
     tail = primary_tail(claims)
     for count, design in designs.items():
-        by_claim = power.chances(claims, design, primary_tail=tail, samples=samples)
-        for place, name in enumerate(("reproduced", "contradicted")):
-            frame[f"{name}_{count}"] = frame["claim"].map({key: chance[place] for key, chance in by_claim.items()})
+        chances = power.chances(claims, design, primary_tail=tail, samples=samples)
+        frame = frame.join(chances.add_suffix(f"_{count}"), on="claim")
     # With one seed an interval leaves out how far trainings differ, so that three may have less power than one.
     falling = {count: frame[f"reproduced_{count}"] >= POWER for count in list(designs)[::-1]}
     enough = pd.DataFrame(falling).cummin(axis=1).iloc[:, ::-1]
@@ -85,9 +84,9 @@ def _legend(frame: pd.DataFrame, design: Design, samples: int, tail: float) -> I
     )
     yield (
         f"Stated, not measured: latent correlation of two methods or trainings on a question {power.CORRELATION}; log "
-        f"cost of a question ± {power.COST_DEVIATION}, correlated by {power.COST_CORRELATION}. Trainings differ as the "
-        "paper's table of seeds says, less what questions explain of it, and by "
-        f"{100 * power.COST_OF_TRAININGS:.0f} % in cost (stated)."
+        f"cost of a question ± {power.COST_DEVIATION}, correlated by {power.COST_CORRELATION}; trainings differ by "
+        f"{100 * power.COST_OF_TRAININGS:.0f} % in cost. In accuracy they differ as the paper's table of seeds says, "
+        "less what questions explain of it."
     )
     yield (
         f"A primary endpoint is decided by an interval of {100 * (1 - 2 * tail):.0f} %, every other claim by one of "

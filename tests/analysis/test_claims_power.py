@@ -96,7 +96,7 @@ def test_chances_are_those_of_runs_judged_one_by_one(key: str, seeds: int) -> No
     """Joint and single statements about accuracy, and one about cost; 200 of ours against as many by hand."""
     random, chosen = np.random.default_rng(seeds), [replace(BY_KEY[key], primary=False)]
     design = design_of(EMBEDDED, range(seeds))
-    chance = chances(chosen, design, primary_tail=TAIL)[key]
+    chance = chances(chosen, design, primary_tail=TAIL).loc[key]
     runs = [judge(chosen, made_run(chosen, design, random))[0][0]["claim_outcome"] for _ in range(200)]
     for ours, outcome in ((chance.reproduced, HOLDS), (chance.contradicted, FAILS)):
         theirs = runs.count(outcome) / len(runs)
@@ -107,19 +107,18 @@ def test_chances_are_those_of_runs_judged_one_by_one(key: str, seeds: int) -> No
 
 def test_samples_have_the_paper_s_means_and_variances() -> None:
     design = design_of(EMBEDDED, range(3))._replace(questions={"gsm_hard": 4000, "humaneval": 4000})
-    rows = [BY_KEY["gsm_cheaper_than_full_history"], BY_KEY["on_the_frontier"]]
-    drawn = power.draw(rows, design, 20, block=0)
-    for (method, backbone, benchmark, measure), measurement in drawn.items():
-        truth = Printed().of(measure, (method, backbone), benchmark)
+    for asked in asked_by([BY_KEY["gsm_cheaper_than_full_history"], BY_KEY["on_the_frontier"]]):
+        measurement = power.draw(asked, design, 20, block=0)
+        *row, benchmark, measure = asked
+        truth = Printed().of(measure, tuple(row), benchmark)
         truth /= power.published_questions()[benchmark] if measure == "cost" else 1
         # Twenty samples of questions and of up to three trainings.
         assert measurement.whole.mean() == pytest.approx(truth, rel=0.06)
         assert measurement.without.mean() == pytest.approx(measurement.whole.mean())
-    assert drawn
     # At the paper's number of questions, what trainings and questions do together is what it prints.
-    both = power.draw([BY_KEY["humaneval_more_accurate_than_both"]], design_of(EMBEDDED, range(5)), 100, block=0)
     for row in (GMR, MASROUTER):
-        variance = both[*row, "humaneval", "accuracy"].whole.var(axis=1, ddof=1).mean()
+        drawn = power.draw((*row, "humaneval", "accuracy"), design_of(EMBEDDED, range(5)), 100, block=0)
+        variance = drawn.whole.var(axis=1, ddof=1).mean()
         assert variance == pytest.approx(power.training_variances()["humaneval"], rel=0.25)
 
 
