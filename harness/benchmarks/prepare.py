@@ -99,7 +99,6 @@ class UpstreamRecords(NamedTuple):
 
     rows: list[dict[str, Any]]
     source: str  # where they came from, in words that are the same on every machine
-    place: str  # where they came from, as a user finds it: a file, or an address on the hub
 
 
 class LoadedItems(NamedTuple):
@@ -113,25 +112,23 @@ class LoadedItems(NamedTuple):
 def load_items(key: str, data: str) -> LoadedItems:
     """Read and normalise a benchmark; raise UserError without its data or if count or checksum is not as expected."""
     declaration = entry(key)
-    records = load(declaration, data)
-    upstream = "expected upstream's schema, use upstream's file"
+    records, source = load(declaration, data)
     try:
-        items = benchmark(key).normalise(records.rows)
-    except KeyError as error:
-        raise UserError(f"{records.place}: a record lacks the field {error}; {upstream}") from error
-    except (TypeError, ValueError, AttributeError) as error:
-        raise UserError(f"{records.place}: {error}; {upstream}") from error
-    if repeated := len(items) - len({item.id for item in items}):
-        raise UserError(f"{records.place}: {repeated} ids repeat; {upstream}")
+        items = benchmark(key).normalise(records)
+        if repeated := len(items) - len({item.id for item in items}):
+            raise ValueError(f"{repeated} ids repeat")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        reason = f"a record lacks the field {error}" if isinstance(error, KeyError) else error
+        raise UserError(f"{source}: {reason}; expected upstream's schema, use upstream's file") from error
     digest, expected, hub = checksum(items), declaration.expected, declaration.hub
     if data == "real" and expected and hub and (len(items), digest) != (expected.count, expected.checksum):
         copy = f"{hub.repo} at {hub.revision or 'an earlier revision'}"
         raise UserError(
-            f"{records.place} gives {len(items)} {declaration.title} questions with checksum {digest[:12]}; expected "
+            f"{source} gives {len(items)} {declaration.title} questions with checksum {digest[:12]}; expected "
             f"{expected.count} with {expected.checksum[:12]}. It is cut off, altered or not the right file: use "
             f"upstream's unchanged file {declaration.mirror}, or {copy}"
         )
-    return LoadedItems(items, records.source, digest)
+    return LoadedItems(items, source, digest)
 
 
 def split_items(key: str, data: str, items: list[Item], kind: str) -> Split:
@@ -175,7 +172,7 @@ def load(declaration: BenchmarkEntry, data: str) -> UpstreamRecords:
         return _load_from_hub(declaration)
     if not path.is_file():
         raise UserError(f"{path} does not exist; expected the questions of {declaration.title} there: {cure}")
-    return UpstreamRecords(_read_file(path), source, str(path))
+    return UpstreamRecords(_read_file(path), source)
 
 
 def _read_file(path: Path) -> list[dict[str, Any]]:
@@ -188,8 +185,8 @@ def _read_file(path: Path) -> list[dict[str, Any]]:
         return [orjson.loads(line) for line in content.splitlines()]
     # What a damaged file raises: JSONDecodeError and ArrowInvalid are ValueErrors, BadGzipFile is an OSError.
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        reason = f"{path} cannot be read ({_one_line(error)})"
-        raise UserError(f"{reason}; it is damaged or cut off: fetch the file again") from error
+        reason = f"{path} cannot be read ({_one_line(error)}); it is damaged or cut off: fetch the file again"
+        raise UserError(reason) from error
 
 
 def _load_from_hub(declaration: BenchmarkEntry) -> UpstreamRecords:
@@ -204,12 +201,11 @@ def _load_from_hub(declaration: BenchmarkEntry) -> UpstreamRecords:
     try:
         parts = [load_dataset(hub.repo, config, revision=hub.revision, split=hub.split) for config in hub.configs]
     except Exception as error:  # the hub's client lets the exceptions of half a dozen libraries through
-        reason = (
-            f"{declaration.title} cannot be loaded from the hub, {address} ({type(error).__name__}: {_one_line(error)})"
-        )
-        cure = f"connect to the network, or set {DATA_DIR} to a folder that holds {declaration.mirror}"
-        raise UserError(f"{reason}; {cure}") from error
-    return UpstreamRecords(concatenate_datasets(parts).to_list(), f"hub {address}", f"{address} on the hub")
+        raise UserError(
+            f"{declaration.title} cannot be loaded from the hub, {address} ({type(error).__name__}: {_one_line(error)}); "
+            f"connect to the network, or set {DATA_DIR} to a folder that holds {declaration.mirror}"
+        ) from error
+    return UpstreamRecords(concatenate_datasets(parts).to_list(), f"hub {address}")
 
 
 def _one_line(error: Exception) -> str:

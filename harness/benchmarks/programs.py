@@ -236,16 +236,11 @@ def canonical(source: str) -> str:
     tree = parse(source)
     if tree is None:
         return source.strip()
-    try:
-        return ast.unparse(_DocstringRemover().visit(tree))
-    except RecursionError:
-        return source.strip()
-
-
-class _DocstringRemover(ast.NodeTransformer):
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        super().generic_visit(node)
-        holders = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    holders = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    for node in ast.walk(tree):
         if isinstance(node, holders) and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:] or [ast.Pass()]
-        return node
+    try:
+        return ast.unparse(tree)
+    except RecursionError:
+        return source.strip()

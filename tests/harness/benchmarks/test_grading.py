@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -123,75 +124,16 @@ def test_mbpp_entry_point(example: str, gold: str, name: str) -> None:
         _entry_point("assert 1 == 1", gold)
 
 
-NORM = "def norm(a, b):\n    return (a * a + b * b) ** 0.5\n"
-# What a program does at its top level so that its function is right.
-PREPARED = [
-    (
-        "squares = {}\nalias = squares\nfor n in range(9): alias[n] = n * n\n"
-        "def norm(a, b): return (squares[a] + squares[b]) ** 0.5"
-    ),
-    "from decimal import *\ncontext = getcontext()\ncontext.prec = 9\ndef norm(a, b): return getcontext().prec - 4.0",
-    (
-        "import random\nrandom.seed(42)\nR = random.random()\nrandom.seed(42)\n"
-        "def norm(a, b): return 5.0 * (random.random() == R)"
-    ),
-    "def norm(a, b): return norm.squares[a, b] ** 0.5\nsetattr(norm, 'squares', {(3, 4): 25, (0, 0): 0})",
-    "known = []\ndef norm(a, b): return (known and 5.0) or known.append(1)\nnorm(3, 4)",
-]
-# What it may try out besides, wrongly.
-TRIALS = [
-    "assert norm(3, 4) == 6",
-    "print(norm('a'))",
-    "import sys\nsys.exit(1)",
-    "def test():\n    assert norm(1, 1) == 2\ntest()",
-    "if __name__ == '__main__':\n    norm(int(input()))",
-    "def main():\n    while True: pass\nmain()",
-    "import time\ntime.sleep(60)",
-    # Prose that is Python, and ends of scripts.
-    "Done",
-    "Complexity: O(n)",
-    "Example.output, result",
-    "norm(x, y) == 3",
-    "[norm(n) for n in range(3)]",
-    "raise SystemExit(norm())",
-    "Done\ndef main():\n    while True: pass\nmain()",
-]
-# What a program sets up stays also where a trial of it fails.
-SET_UP = """\
-import sys
-sys.setrecursionlimit(20_000)
-memo, known = {}, {}
-memo.update({0: 5.0})
-def register(function):
-    known[function.__name__] = function
-    return function
-@register
-def deep(n): return memo[n] if n in memo else deep(n - 1)
-def norm(a, b): return known["deep"](9_000)
-"""
-# Without these it is another program, so they are part of the answer.
-PARTS = ["import no_such_module", "n = int(input())", "for n in (1, 2): assert norm(n, n) == n", "while True: pass"]
-CODE = CodeTask("norm", "", "assert norm(3, 4) == 5.0\n", ())
-
-
-@pytest.mark.parametrize(
-    ("answers", "correct"),
-    [
-        (PREPARED, True),
-        ([f"{word}\n\n{NORM}" for word in ("Python", "Solution")] + [NORM + trial for trial in TRIALS], True),
-        ([SET_UP, *(f"{SET_UP}{trial}\n" for trial in ("norm('a')", "assert deep(1) == 7", "Done", "O: n"))], True),
-        ([NORM + part for part in PARTS], False),
-    ],
-)
-async def test_a_program_counts_whole_or_without_what_tries_it_out(
-    tools: Tools, answers: list[str], correct: bool
-) -> None:
-    item = Item("x", "mbpp", "", "", code=CODE)
+async def test_a_program_counts_whole_or_without_what_tries_it_out(tools: Tools) -> None:
+    _, *blocks = Path(__file__).with_name("norms.txt").read_text().split("\n## ")
+    *rows, (_, _, norm), (_, _, set_up) = [block.partition("\n") for block in blocks]
+    expected = {text.replace("@ norm", norm).replace("@ set-up", set_up): word == "right" for word, _, text in rows}
+    item = Item("x", "mbpp", "", "", code=CodeTask("norm", "", "assert norm(3, 4) == 5.0\n", ()))
     async with Sandbox(Limits(cpu_s=1, wall_s=2.0)) as sandbox:
         small = replace(tools, sandbox=sandbox)
-        verdicts = {answer: await benchmark("mbpp").judge(item, answer, small) for answer in answers}
-    assert {answer: verdict for answer, verdict in verdicts.items() if verdict.correct is not correct} == {}
-    assert [verdict.answer for verdict in verdicts.values()] == answers
+        verdicts = {answer: await benchmark("mbpp").judge(item, answer, small) for answer in expected}
+    assert {answer: verdict.correct for answer, verdict in verdicts.items()} == expected
+    assert [verdict.answer for verdict in verdicts.values()] == [*expected]
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,29 @@ from tests.harness.sandbox.conftest import need
 SMALL = Limits(cpu_s=1, wall_s=20.0, memory_mib=256)
 RIGHT = Program("def f(x):\n    return x + 1", checks="assert f(1) == 2")
 PASSED = Execution(Outcome.PASSED, "")
+End = Exception | Execution
 
 
 @pytest.fixture(autouse=True)
 def levels_are_known() -> None:
     """Try the levels before a test changes what tries them: their state is kept for the process."""
     pool.best_level()
+
+
+@pytest.fixture
+def ends(monkeypatch: pytest.MonkeyPatch) -> list[End]:
+    """Return a list whose members take the place of the next executions."""
+    members: list[End] = []
+    genuine = Worker.run
+
+    async def run(self: Worker, program: Program) -> Execution:
+        end = members.pop() if members else await genuine(self, program)
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+    monkeypatch.setattr(Worker, "run", run)
+    return members
 
 
 async def test_slow_ones_are_tried_alone_and_no_more_than_workers_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,16 +96,8 @@ async def test_one_that_waits_is_not_tried_again(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("failures", [1, 2])
-async def test_a_failure_of_the_sandbox_is_tried_once_more(monkeypatch: pytest.MonkeyPatch, failures: int) -> None:
-    broken = [OSError("no memory")] * failures
-    genuine = Worker.run
-
-    async def unreliable(self: Worker, program: Program) -> Execution:
-        if broken:
-            raise broken.pop()
-        return await genuine(self, program)
-
-    monkeypatch.setattr(Worker, "run", unreliable)
+async def test_a_failure_of_the_sandbox_is_tried_once_more(ends: list[End], failures: int) -> None:
+    ends += [OSError("no memory")] * failures
     async with Sandbox(SMALL, 1) as sandbox:
         execution = await sandbox.run(RIGHT)
     assert execution == (PASSED if failures == 1 else Execution(Outcome.SANDBOX_ERROR, "OSError: no memory"))
@@ -112,30 +121,17 @@ async def test_a_worker_that_cannot_start_or_fails_says_why(monkeypatch: pytest.
     assert reason == execution.detail.removeprefix("OSError: ")
 
 
+STARVED = Execution(Outcome.WALL_LIMIT, "more than 120 s of wall time")
+SHORT_OF_PROCESSES = OSError(f"OSError: [Errno 11] {os.strerror(11)}")
+
+
 @pytest.mark.parametrize("trials", [1, 3])
-@pytest.mark.parametrize("end", ["killed", "silent", "starved", "short of processes"])
+@pytest.mark.parametrize("end", [worker.WorkerLostError("killed"), TimeoutError(), STARVED, SHORT_OF_PROCESSES])
 def test_a_trial_that_is_cut_short_never_lowers_the_level(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, end: str, trials: int
+    ends: list[End], end: End, trials: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     need("full")
-    left, genuine, boot = [end] * trials, Worker.run, worker._BOOT
-
-    def started(level: str, limits: Limits) -> Worker:
-        monkeypatch.setattr(worker, "_BOOT", "import os; os.kill(os.getpid(), 9)" if "killed" in left else boot)
-        return Worker(level, limits)
-
-    async def run(self: Worker, program: Program) -> Execution:
-        match left.pop() if left else "":
-            case "silent":
-                raise TimeoutError
-            case "starved":
-                return Execution(Outcome.WALL_LIMIT, "more than 120 s of wall time")
-            case "short of processes":
-                raise OSError(f"OSError: [Errno 11] {os.strerror(11)}")
-        return await genuine(self, program)
-
-    monkeypatch.setattr(pool, "Worker", started)
-    monkeypatch.setattr(Worker, "run", run)
+    ends += [end] * trials
     if trials == 1:
         assert pool.refusal.__wrapped__("full") == ""
         assert "sandbox level 'full': 1 of 3 trials failed: " in caplog.text
@@ -144,11 +140,14 @@ def test_a_trial_that_is_cut_short_never_lowers_the_level(
             pool.refusal.__wrapped__("full")
 
 
-async def test_a_worker_killed_meanwhile_is_replaced(level: str) -> None:
+async def test_a_worker_killed_meanwhile_is_replaced(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with Sandbox(SMALL, workers=1, level=level) as sandbox:
         assert await sandbox.run(RIGHT) == PASSED
         os.kill(sandbox._idle[0].child.process.pid, signal.SIGKILL)
         assert await sandbox.run(RIGHT) == PASSED
+    monkeypatch.setattr(worker, "_BOOT", "import os; os.kill(os.getpid(), 9)")
+    with pytest.raises(worker.WorkerLostError, match="it may have been killed"):
+        await Worker(level, SMALL).run(RIGHT)
 
 
 async def test_a_worker_is_kept_until_files_are_left_or_it_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,8 +165,8 @@ async def test_a_worker_is_kept_until_files_are_left_or_it_is_old(monkeypatch: p
 async def test_a_cancelled_execution_leaves_nothing(level: str, descendants: Callable[[], set[int]]) -> None:
     async with Sandbox(SMALL, level=level) as sandbox:
         task = asyncio.create_task(sandbox.run(Program("import time\ntime.sleep(60)")))
-        await asyncio.sleep(0.3)
-        assert descendants()
+        while not descendants():
+            await asyncio.sleep(0.1)
         task.cancel()
         cancelled = time.monotonic()
         with pytest.raises(asyncio.CancelledError):
