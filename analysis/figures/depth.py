@@ -12,10 +12,10 @@ from matplotlib.figure import Figure as Picture
 from analysis import notes
 from analysis.exhibit import format_series, signed
 from analysis.figure import COLUMN, Figure, bars, looks
-from analysis.frames import COST, IDENTITY, MEASURED, UNIT
+from analysis.frames import UNIT, with_costs
 from analysis.source import Source
 from analysis.statistics import mean
-from analysis.tables.lambda_sweep import sweep
+from harness.errors import UserError
 
 _CAPTION = (
     "Accuracy (above) and cost of a question in 1e-4 of the paper's unit, without the aggregation (below), by the "
@@ -25,7 +25,6 @@ _CAPTION = (
 )
 #: By the most steps φ of a trajectory in the paper's figure.
 DEPTHS = {2: "gmr_depth_2", 4: "gmr_depth_4", 6: "gmr", 8: "gmr_depth_8", 10: "gmr_depth_10"}
-_COLUMNS = ["method", "benchmark", "max_depth", "published", *MEASURED, *COST, "mean_depth", *IDENTITY]
 
 
 def build(source: Source) -> Figure:
@@ -33,7 +32,14 @@ def build(source: Source) -> Figure:
     results = source.results()
     _, title = results.only_benchmark()
     depths = results.per_row(lambda cells: {"mean_depth": mean([cell.items["depth"] for cell in cells]).mean})
-    frame = sweep(results, tuple(DEPTHS.values()), "max_depth").join(depths)
+    if foreign := sorted(set(results.methods) - set(DEPTHS.values())):
+        raise UserError(f"the figure of depth was given the method {foreign[0]}; expected {', '.join(DEPTHS.values())}")
+    # The paper prints no number of the figure.
+    blank = dict.fromkeys(("published", "published_total", "published_questions"), float("nan"))
+    frame = with_costs(results.with_measured(pd.DataFrame(blank, index=results.measured.index)), results)
+    # Of the run, whatever the configuration says by now.
+    limits = {cell.run.method: cell.run.config["max_depth"] for cell in results.cells}
+    frame = frame.join(depths).assign(max_depth=[limits[method] for method, *_ in frame.index]).sort_values("max_depth")
     # The published sentence about φ = 6 and 10 as measured, of a real run, and what was not run.
     fractions = frame.set_index("max_depth")["fraction"]
     has_change = not results.simulated and {6, 10} <= set(fractions.index)
@@ -44,7 +50,7 @@ def build(source: Source) -> Figure:
         **notes.describe_run(results, _CAPTION + change + (f" Not run: φ = {lacking}." if lacking else "")),
         draw=functools.partial(_draw, title, frame),
         inches=(COLUMN, 3.4),
-        frame=frame.reset_index()[_COLUMNS],
+        frame=frame.reset_index(),
     )
 
 

@@ -1,4 +1,4 @@
-"""GMR and its variants (paper, Ablation Study, Routing-Paradigm Comparison, Role Pool)."""
+"""GMR and its variants (paper, Ablation Study, Routing-Paradigm Comparison, Role Pool, weights of cost)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import by_benchmark, entries, format_series, interval_of, stack_benchmarks
-from analysis.exhibit import NOT_RUN, Form, signed
-from analysis.frames import KEY, QUESTIONS, Results, with_costs
+from analysis.exhibit import NO, NOT_RUN, YES, Entry, Form, signed
+from analysis.figure import on_frontier
+from analysis.frames import KEY, QUESTIONS, Results, mean_with_interval, with_costs
 from analysis.paired_tests import ENDS, comparisons, detectable_note, p_value
 from analysis.source import Source
 from analysis.table import Table
@@ -32,10 +33,11 @@ class VariantOptions(Declaration):
 
     design: Text  # the label of the table
     caption: Text
-    printed: Distinct[str]  # names of the paper's further tables, of which the first that has a number counts
+    printed: Distinct[str] = ()  # names of the paper's further tables, of which the first that has a number counts
     note: Text
     base: Text = ""  # what costs are multiples of; without it they are shown as what the reference saves
     twins: Many[str] = ()  # one configuration trained twice
+    is_sweep: bool = False  # of one setting: steps and the frontier of accuracy and cost are shown, too
 
 
 def build(source: Source) -> Table:
@@ -66,14 +68,15 @@ def build(source: Source) -> Table:
 
 
 def _frame(options: VariantOptions, results: Results) -> pd.DataFrame:
-    printed = pd.concat([results.printed(name) for name in options.printed]).groupby(level=KEY, sort=False).first()
-    run = sorted({method for method, *_ in results.cells_by_row})
-    methods = dict.fromkeys([*(method for method in printed.index.unique("method") if method in run), *run])
+    tables = [results.printed(name) for name in options.printed] or [results.printed("ablation").head(0)]
+    printed = pd.concat(tables).groupby(level=KEY, sort=False).first()
+    methods = [method for method in printed.index.unique("method") if method in results.methods]
+    methods = list(dict.fromkeys([*methods, *results.methods]))
     index = pd.MultiIndex.from_tuples([(name, POOL, key) for key in results.benchmarks for name in methods], names=KEY)
     frame = printed.reindex(index).rename(columns={"accuracy": "published", "cost": "published_total"})
     is_reference = index.get_level_values("method") == REFERENCE
-    base = printed.xs((REFERENCE, POOL)).reindex(index.get_level_values("benchmark")).set_axis(index)
-    base[is_reference] = float("nan")
+    base = printed.reindex([(REFERENCE, POOL, key) for *_, key in index]).set_axis(index)
+    base[is_reference] = math.nan
     frame = frame.assign(
         reference=REFERENCE,
         published_questions=[QUESTIONS.get(key) for *_, key in index],
@@ -82,7 +85,10 @@ def _frame(options: VariantOptions, results: Results) -> pd.DataFrame:
     )
     pairs = {key: (key, (REFERENCE, POOL, key[2])) for key in index[~is_reference]}
     compared = comparisons(results, pairs)[list(_NAMES)].rename(columns=_NAMES)
-    return with_costs(results.with_measured(frame), results).join(compared)
+    steps = results.per_row(lambda cells: mean_with_interval(cells, "depth", lambda cell: cell.items["depth"]))
+    frame = with_costs(results.with_measured(frame), results).join([compared, steps])
+    best = [on_frontier(rows["cost_per_query"], rows["fraction"]) for _, rows in frame.groupby("benchmark")]
+    return frame.assign(frontier=pd.concat(best))
 
 
 def _groups(options: VariantOptions, rows: pd.DataFrame, reference: str, scaled: str) -> columns.Groups:
@@ -94,9 +100,14 @@ def _groups(options: VariantOptions, rows: pd.DataFrame, reference: str, scaled:
     is_lacking = rows["gain"].isna() & (rows.index.get_level_values("method") != REFERENCE)
     gains, ratios = format_series(rows["gain"], signed), format_series(factors["cost_factor"], change)
     between = interval_of(factors, "cost_factor", change, " to ")
-    return {
+    steps = {
+        "Steps": entries(rows["depth"], "{:.2f}", NOT_RUN, below=interval_of(rows, "depth", "{:.2f}")),
+        "Frontier": entries(rows["frontier"].map({True: YES, False: NO}).fillna(""), missing=NOT_RUN),
+    }
+    groups: dict[tuple[str, str], dict[str, list[Entry]]] = {
         ("Accuracy (%)", ""): columns.accuracies(rows),
         ("Cost of a question (1e-4)", ""): {**columns.costs(rows), **columns.all_calls(rows)},
+        **({("Test questions", ""): steps} if options.is_sweep else {}),
         ("Total cost", scaled): columns.totals(rows),
         (f"Accuracy against {reference}", "points, paired"): {
             "Publ.": entries(rows["published_gain"], signed),
@@ -108,6 +119,8 @@ def _groups(options: VariantOptions, rows: pd.DataFrame, reference: str, scaled:
             "Meas.": entries(ratios.mask(is_lacking, NOT_RUN), below=between),
         },
     }
+    hidden = () if options.printed else ("Publ.",)
+    return {head: {title: part[title] for title in part if title not in hidden} for head, part in groups.items()}
 
 
 def _saving(ratio: float) -> str:
@@ -125,6 +138,11 @@ def _legend(options: VariantOptions, results: Results, frame: pd.DataFrame, titl
     )
     yield from detectable_note(frame["detectable"], results.benchmarks)
     yield from notes.seeds(results)
+    if options.is_sweep:
+        yield (
+            f"Steps: mean depth of a trajectory. Frontier: {YES} no other row is at least as accurate and as cheap and "
+            f"better in one; {NO} one is."
+        )
     yield options.note
     if options.twins:
         yield from _twins(options.twins, results, frame, titles)

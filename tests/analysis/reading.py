@@ -146,8 +146,9 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(name)
 
 
-ablation, paradigm, roles = (
-    Artefact("analysis.tables.variants", **artefact(key).options) for key in ("ablation", "paradigm", "roles13")
+ablation, paradigm, roles, lambda_sweep = (
+    Artefact("analysis.tables.variants", **artefact(key).options)
+    for key in ("ablation", "paradigm", "roles13", "lambda_sweep")
 )
 
 

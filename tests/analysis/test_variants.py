@@ -8,11 +8,8 @@ from typing import Any
 import pytest
 
 from analysis import figure as drawing
-from analysis.exhibit import NO, YES
+from analysis.exhibit import NO, NOT_RUN, YES
 from analysis.figures.depth import DEPTHS
-from analysis.finished_cells import read_all
-from analysis.frames import Results
-from analysis.tables.lambda_sweep import COST_WEIGHTS, sweep
 from harness.errors import UserError
 from tests.analysis.cells import title, verdicts
 from tests.analysis.reading import ablation, depth, lambda_sweep, paradigm, roles
@@ -70,50 +67,21 @@ def test_measured_savings_are_of_the_cost_of_a_question(write_cell: WriteCell) -
     assert float(table.record(method="masrouter")["cost_factor"]) == pytest.approx(4)
 
 
-@pytest.mark.parametrize(
-    ("names", "setting", "expected"),
-    [(COST_WEIGHTS, "lambda_c", [10, 20, 50]), (tuple(DEPTHS.values()), "max_depth", [2, 4, 6, 8, 10])],
-)
-def test_the_values_of_a_sweep_are_those_of_the_run(make: Any, names: Any, setting: str, expected: Any) -> None:
-    as_declared = Results(read_all([make(name) for name in names]))
-    assert list(sweep(as_declared, names, setting)[setting]) == expected
-    # Whatever the configuration says by now.
-    other = Results(read_all([make(names[0], seed=1, config={setting: 7})]))
-    assert list(sweep(other, names, setting)[setting]) == [7]
-
-
-def weighed(utilities: Any) -> dict[str, Any]:
-    """Return a training of two epochs of two updates, the second update half as large."""
-    updates = [{"utility": one, "trajectories": size} for one, size in zip(utilities, [96.0, 48.0] * 2, strict=True)]
-    return {"updates": updates, "per_epoch": 2}
-
-
 def test_weights_of_cost_benchmark_by_benchmark_each_with_its_frontier(make: Any) -> None:
-    usual = {"correct": verdicts(1, 4), "cost": 5e-4, **weighed([0] * 4)}
-    large = make("gmr_lambda_50", **{**usual, "correct": verdicts(3, 4), "cost": 2e-4, "depth": [3, 3, 3, 5]})
+    usual = {"correct": verdicts(1, 4), "cost": 5e-4}
+    large = make("gmr_lambda_50", correct=verdicts(3, 4), cost=2e-4, depth=[3, 3, 3, 5])
     table = lambda_sweep(make(**usual), large, make(benchmark="humaneval", **usual))
-    labels = [("GSM-Hard, n = 4", "20", "0"), ("GSM-Hard, n = 4", "50", "0"), ("HumanEval, n = 4", "20", "0")]
-    assert [row.labels for row in table.rows] == labels
-    assert [entry.text for entry in table.entries("Test questions", "Frontier")] == [NO, YES, YES]
-    names = ("Accuracy (%)", "Cost (1e-4)", "Steps")
-    found = [table.entries("Test questions", name)[1] for name in names]
-    assert [entry.text for entry in found] == ["75.00", "2.00", "3.50"]
-    assert found[2].below.startswith("0.00–9.85")
-    assert table.entries("Total cost", "")[1].text == f"{2e-4 * 1056:.3f}"
-
-
-def test_utility_is_that_of_the_last_epoch_by_rollout(make: Any) -> None:
-    """The last epoch has updates of 96 and 48 rollouts: their mean is weighted 2 to 1. Utilities are not ranked."""
-    folders = [
-        make("gmr_lambda_10", **weighed([9, 9, 0.3, 0.6])),
-        make("gmr", **weighed([9, 9, 0.7, 1.0])),
-        make("gmr", 1, **weighed([9, 9, 0.3, 0.6])),
-    ]
-    table = lambda_sweep(*folders)
-    utilities = table.entries("Training", "Utility")
-    assert [(entry.text, entry.mark) for entry in utilities] == [("0.4000", ""), ("0.6000", "")]
-    assert [float(record["training_utility"]) for record in table.records] == pytest.approx([0.4, 0.6])
-    assert [record["seeds"] for record in table.records] == ["0", "0 1"]
+    rows = [("GSM-Hard, n = 4", "GMR"), ("GSM-Hard, n = 4", "GMR, λ_c = 50"), ("HumanEval, n = 4", "GMR")]
+    assert [row.labels[:2] for row in table.rows if row.labels[2]] == rows
+    assert [entry.text for entry in table.entries("Test questions", "Frontier")] == [NO, YES, YES, NOT_RUN]
+    row = ("GMR, λ_c = 50", "GSM-Hard, n = 4")
+    accuracy, cost, steps, total = (
+        table.entry(*column, *row)
+        for column in ((ACCURACY, "Meas."), (COST, "Meas."), ("Test questions", "Steps"), (TOTAL, "Meas."))
+    )
+    assert [accuracy.text, cost.text, steps.text, total.text] == ["75.00", "2.00", "3.50", f"{2e-4 * 1056:.3f}"]
+    assert steps.below == "0.00–9.85"
+    assert "Publ." not in [column for group in table.groups for column in group.columns]
 
 
 def test_accuracy_above_and_cost_below_by_depth(make: Any) -> None:
@@ -127,7 +95,9 @@ def test_accuracy_above_and_cost_below_by_depth(make: Any) -> None:
     assert lower.lines[0].get_ydata() == pytest.approx([200, 400, 600, 800, 1000])
     assert list(upper.lines[0].get_xdata()) == [2, 4, 6, 8, 10]
     assert [label.get_text() for label in lower.get_xticklabels()] == [f"{phi}\n(1.50)" for phi in (2, 4, 6, 8, 10)]
-    with pytest.raises(UserError, match="was given the method gmr_greedy; expected only gmr_depth_2"):
+    own = drawing.picture(depth(make("gmr", seed=1, benchmark="math", config={"max_depth": 7})).made)
+    assert list(own.axes[0].lines[0].get_xdata()) == [7], "whatever the configuration says by now"
+    with pytest.raises(UserError, match="was given the method gmr_greedy; expected gmr_depth_2"):
         depth(make("gmr_greedy"))
     with pytest.raises(UserError, match="expected those of one benchmark"):
         depth(cells[2], make(benchmark="gsm_hard"))
