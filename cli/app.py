@@ -45,7 +45,6 @@ BenchmarkKey = Annotated[str, typer.Option("--benchmark", help="A key of config/
 MethodKey = Annotated[str, typer.Option("--method", help="A key of config/methods.yaml.")]
 BackboneRow = Annotated[str, typer.Option("--backbone", help="A key of config/backbones.yaml, or pool.")]
 Seed = Annotated[int, typer.Option("--seed", help="Training seed.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 def _version(is_given: bool) -> None:

@@ -1,4 +1,4 @@
-"""Bundle: the results of a preset as one zip file, which unpacks to a folder where every report is made again.
+"""Bundle: the results of a preset as one zip file, in whose folder, once unzipped, every report is made again.
 
 It is an RO-Crate (1.2): ``ro-crate-metadata.json`` says what was run, when, by which code and under which licences, and
 lists every file with its size and SHA-256. The same run makes the same bytes.
@@ -7,13 +7,12 @@ lists every file with its size and SHA-256. The same run makes the same bytes.
 from __future__ import annotations
 
 import hashlib
-import shutil
 import subprocess
 import zlib
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory, mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 
@@ -21,10 +20,9 @@ import orjson
 import yaml
 
 from cli.app import last_run
-from harness.benchmarks.prepare import prepare
 from harness.errors import UserError, making
 from harness.files import ROOT, read_yaml, whole_file, writing
-from harness.fingerprint import fingerprint, sources
+from harness.fingerprint import sources
 from harness.llm import call_log
 from harness.llm.backbones import ABOUT
 from harness.llm.client import SERVERS
@@ -38,17 +36,19 @@ SETTINGS = Path("config", "config.yaml")
 _CRATE = "https://w3id.org/ro/crate/1.2"
 # Settings that change no result: how fast and how far a run may go, what it keeps, and where its servers are.
 _NO_SETTINGS = {"in_flight", "budget", "epoch_checkpoints", "recorded", "servers"}
-_NO_RESULTS = {"config", "endpoints", "endpoints.hosted.example", "licences"}
+# What decides results, as git's patterns of paths.
+_CODE = ("harness", "baselines", "gmr", "analysis", ":(glob)config/*.yaml")
+_NO_CODE = (":!config/config.yaml", ":!config/endpoints*", ":!config/licences.yaml")
 
 # The entities of an RO-Crate by ``@id``; ``./`` describes the whole.
 Crate = dict[str, dict[str, Any]]
 
 
-def pack(name: str, out: Path, *, questions: bool, checkpoints: bool = False) -> tuple[Crate, list[str]]:
+def pack(name: str, out: Path, *, questions: bool) -> tuple[Crate, list[str]]:
     """Write what the reports and a replay of a preset read into one file.
 
-    Without ``questions`` it has no questions and prompts: calls have only their key (a hash) and their reply. Trained
-    routers, which a replay trains again, are in it with ``checkpoints``.
+    Without ``questions`` it has no questions and prompts: calls have only their key (a hash) and their reply. It has no
+    trained routers, which a replay trains again.
 
     Returns the entities of its manifest, and why cells were left out. Raises UserError if nothing is finished, or the
     folder was itself unpacked.
@@ -58,8 +58,6 @@ def pack(name: str, out: Path, *, questions: bool, checkpoints: bool = False) ->
         raise UserError("this folder was unpacked from a bundle; pass that file on instead")
     settings = {key: value for key, value in config.settings(preset).items() if key not in _NO_SETTINGS}
     files, cells, unfinished = _finished(preset)
-    if not checkpoints:
-        files = {path for path in files if path.name != layout.CHECKPOINT}
     crate = {entity["@id"]: entity for entity in _about(preset, cells, questions=questions)}
     with writing(out):
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -88,32 +86,6 @@ def pack(name: str, out: Path, *, questions: bool, checkpoints: bool = False) ->
     return crate, unfinished
 
 
-def unpack(path: Path, folder: Path) -> Crate:
-    """Unpack a bundle into a new folder, check every file, prepare questions that it lacks; return its manifest.
-
-    Raises UserError as :func:`extract`, and if the bundle is of other code, or the questions cannot be had or are
-    others.
-    """
-    if folder.exists():
-        raise UserError(f"{folder} exists; name a new folder")
-    with writing(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        part = Path(mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-        try:
-            crate = extract(path, part)
-            recorded, code = crate["#code"], _code()
-            if recorded["identifier"] != code["identifier"]:
-                raise UserError(f"{path} was made by other code: {recorded['version']}; check that out, or replay it")
-            name = read_yaml(part / SETTINGS)["preset"]
-            for manifest in sorted((part / layout.RESULTS / name / "data").glob("*.json")):
-                prepare_questions(part, manifest.stem)
-            part.chmod(0o755)
-            part.rename(folder)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
-    return crate
-
-
 def extract(path: Path, folder: Path) -> Crate:
     """Extract a bundle into a folder, check every file against the manifest, and return that.
 
@@ -137,27 +109,6 @@ def extract(path: Path, folder: Path) -> Crate:
     return crate
 
 
-def prepare_questions(folder: Path, benchmark: str) -> None:
-    """Prepare the questions of a benchmark that an unpacked bundle was made without.
-
-    Raises UserError if they cannot be had, or are others than the recorded ones.
-    """
-    settings = read_yaml(folder / SETTINGS)
-    items, manifest = (folder / path(settings["preset"], benchmark) for path in (layout.items, layout.manifest))
-    if items.exists():
-        return
-    content = manifest.read_bytes()
-    recorded = orjson.loads(content)
-    try:
-        prepare(benchmark, settings["data"], settings["splits"], items, manifest)
-        prepared = orjson.loads(manifest.read_bytes())
-    finally:
-        manifest.write_bytes(content)
-    if others := [name for name in recorded if recorded[name] != prepared.get(name) and name != "source"]:
-        items.unlink()
-        raise UserError(f"the questions of {benchmark} are not those of the recorded run: {others[0]} differs")
-
-
 def _about(preset: Preset, cells: Mapping[Path, Mapping[str, Any]], *, questions: bool) -> list[dict[str, Any]]:
     """Return the entities of a crate that describe the run, its code and the licences of what others made."""
     logs = [path for cell in cells if (path := cell / call_log.ATTEMPT_LOG).exists()]
@@ -165,11 +116,11 @@ def _about(preset: Preset, cells: Mapping[Path, Mapping[str, Any]], *, questions
     asked = [(attempt["started"], attempt["latency_s"]) for attempt in map(orjson.loads, lines)]
     started = min((started for started, _ in asked), default=0)
     ended = max((started + latency for started, latency in asked), default=0)
-    licences, programs = _licences(preset), _further_methods(preset)
+    licences, programs, code = _licences(preset), _further_methods(preset), _code()
     simulated = any(run["simulated"] for run in cells.values())
     description = (
         f"{'SIMULATED BACKBONES. ' if simulated else ''}Preset {preset.name}, {len(cells)} finished cells"
-        f"{'' if questions else ', no questions'}, by {(code := _code())['version']}"
+        f"{'' if questions else ', no questions'}, by {code}"
         f"{'; programs of its maker: ' if programs else ''}{', '.join(programs)}"
     )
     action = {"startTime": _iso(started), "endTime": _iso(ended), "instrument": {"@id": "#code"}}
@@ -186,7 +137,7 @@ def _about(preset: Preset, cells: Mapping[Path, Mapping[str, Any]], *, questions
             "hasPart": [],
         },
         {"@id": "#run", "@type": "CreateAction", "name": preset.description, **action, "result": {"@id": "./"}},
-        {"@id": "#code", "@type": "SoftwareApplication", "name": "GMR suite", **code},
+        {"@id": "#code", "@type": "SoftwareApplication", "name": "GMR suite", "version": code},
         *({"@id": f"#{name}", "@type": "CreativeWork", **terms} for name, terms in licences.items()),
     ]
 
@@ -208,8 +159,8 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[Path, dict[str, Any]], li
         except UserError as error:
             unfinished.append(str(error))
         else:
-            names = (*layout.cell_files(learned=cell_plan.method.trained), call_log.CALL_LOG, SERVERS)
-            files |= {cell_plan.folder / name for name in names}
+            names = {*layout.cell_files(learned=cell_plan.method.trained), call_log.CALL_LOG, SERVERS}
+            files |= {cell_plan.folder / name for name in names - {layout.CHECKPOINT}}
     for pattern in ("data/[!.]*", "audit.json", "timings/*/*/*/seed*/timing.json"):
         files |= {*results.glob(pattern)}
     for pattern in ("data/*", "timings/*/*/*/seed*"):
@@ -232,14 +183,11 @@ def _checksum(content: bytes) -> dict[str, str]:
     return {"contentSize": str(len(content)), "sha256": hashlib.sha256(content).hexdigest()}
 
 
-def _code() -> dict[str, str]:
-    """Return in words the commit of the code that decides results, and its digest."""
-    files = sorted(file for file in (ROOT / "config").glob("*.yaml") if file.stem not in _NO_RESULTS)
-    parts = [*(ROOT / folder for folder in ("harness", "baselines", "gmr", "analysis")), *files]
-    changes = _git("status", "--porcelain", "--", *map(str, parts))
-    commit = _git("rev-parse", "HEAD")
+def _code() -> str:
+    """Return in words the commit of the code that decides results."""
+    commit, changes = _git("rev-parse", "HEAD"), _git("status", "--porcelain", "--", *_CODE, *_NO_CODE)
     version = f"commit {commit}{' with changes that are in no commit' if changes else ''}"
-    return {"version": version if commit else "code of no known commit", "identifier": fingerprint(parts)}
+    return version if commit else "code of no known commit"
 
 
 def _git(*words: str) -> str | None:

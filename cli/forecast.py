@@ -1,17 +1,17 @@
-"""Forecast of a run: calls and tokens per question of a finished slice, times the questions of the run.
+"""Forecast of a run: the distinct calls of a finished slice, scaled to the questions of the run.
 
-Test questions cost what the measured ones cost on average, and so do training questions over all passes that were
+Test questions take what the measured ones took on average, and so do training questions over all passes that were
 measured and that the run makes. Calls about no question, such as the proposals of AFlow's search, stay as they were.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 from functools import cache
-from pathlib import Path
 
+import numpy as np
 import orjson
 import pandas as pd
 
@@ -22,13 +22,13 @@ from harness.llm.endpoints import Endpoint
 from harness.runner import config, layout
 from harness.runner.config import POOL, Cell, Preset
 
-_USED, _ASKED = ["used", "used_prompt", "used_completion"], ["asked", "prompt", "completion"]
+_TOKENS = ["prompt", "completion"]
 # Questions do not change while a forecast is made.
 _read = cache(read)
 
 
 def lines(preset: Preset, cells: Sequence[Cell], source: Preset) -> Iterator[str]:
-    """Yield the lines of a forecast: calls, tokens, cost; charges of priced endpoints; hours of the servers.
+    """Yield the lines of a forecast: calls and tokens; charges of priced endpoints; hours of timed servers.
 
     Raises UserError if nothing like the cells was measured, or some endpoints have a price and others none.
     """
@@ -38,44 +38,38 @@ def lines(preset: Preset, cells: Sequence[Cell], source: Preset) -> Iterator[str
     if unlike:
         yield f"{len(unlike)} cells are like none of it: {', '.join(sorted({cell.method for cell in unlike}))}."
     for level in ("method", "backbone"):
-        table = amounts.groupby(level=level, sort=False).sum()[["used", *_ASKED, "cost"]]
+        table = amounts.groupby(level=level, sort=False).sum()
         table.loc["all"] = table.sum()
         yield table.to_string(float_format=lambda value: f"{value:,.0f}" if value >= 100 else f"{value:.3g}")
     if preset.simulated:
         return
-    tokens = amounts.groupby(level="backbone", sort=False)[["prompt", "completion"]].sum()
+    tokens = amounts.groupby(level="backbone", sort=False)[_TOKENS].sum()
     is_named = preset.servers or endpoints.named_file()
     costs = charges(tokens, config.servers(preset, tokens.index) if is_named else {})
-    for currency, cost in costs.items():
-        text = ", ".join(f"{key} {value:.3g}" for key, value in cost.dropna().items())
-        yield f"Asked calls at the prices of the endpoints: {text}, all {cost.sum():.3g} {currency}."
+    for currency, charged in costs.groupby("currency")["cost"]:
+        text = ", ".join(f"{key} {cost:.3g}" for key, cost in charged.items())
+        yield f"At the prices of the endpoints: {text}, all {charged.sum():.3g} {currency}."
     rates = speeds(preset)
-    untimed = [str(key) for key in tokens.index if key not in rates]
-    if not untimed:
-        hours = server_hours(tokens, rates)
-        text = ", ".join(f"{key} {value:.2g}" for key, value in hours.items())
-        yield (
-            f"Hours of the servers, kept full, at the speeds of `gmr health`: {text}; {hours.max():.2g} where each "
-            f"backbone has a machine of its own, {hours.sum():.2g} where they share one."
-        )
-    elif costs.empty:
-        yield f"No hours: `gmr health --preset {preset.name}` times servers, and has not timed {', '.join(untimed)}."
+    if untimed := ", ".join(str(key) for key in tokens.index if key not in rates):
+        if costs.empty:
+            yield f"No hours: `gmr health --preset {preset.name}` times servers, and has not timed {untimed}."
+        return
+    hours = (tokens / np.array([rates[str(key)] for key in tokens.index])).sum(axis=1) / 3600
+    text = ", ".join(f"{key} {value:.2g}" for key, value in hours.items())
+    yield f"Hours of servers kept full, by the speeds of `gmr health`: {text}; {hours.sum():.2g} where they share one."
 
 
 def forecast(preset: Preset, cells: Sequence[Cell], source: Preset) -> tuple[pd.DataFrame, list[Cell]]:
-    """Return calls, tokens and cost of a run by method and backbone, and the cells like which none was measured."""
+    """Return calls and tokens of a run by method and backbone, and the cells like which none was measured."""
     measured = _finished(source.name)
     pairs = [(cell, most_like(cell, measured, preset.extra)) for cell in cells]
     # The seed of a cell does not show in what is forecast.
     scaled = cache(lambda cell, like: _scaled(preset, cell, source, like))
     parts = [scaled(replace(cell, seed=0), like).assign(method=cell.method) for cell, like in pairs if like]
     if not parts:
-        presets = sorted(path.name for path in layout.RESULTS.glob("*"))
-        others = [name for name in presets if name != source.name and _finished(name)]
         raise UserError(
-            f"preset {source.name} has finished no cell like these; measure a slice first: snakemake --cores all cells "
-            f"--config preset={source.name} limit='{{share: 0.05}}' seeds='[0]'"
-            + (f"; or take finished cells of another preset: --from {' or '.join(others)}" if others else "")
+            f"preset {source.name} has finished no cell like these; name one that has by --from, or measure a slice: "
+            f"snakemake --cores all cells --config preset={source.name} limit='{{share: 0.05}}' seeds='[0]'"
         )
     amounts = pd.concat(parts).groupby(["method", "backbone"], sort=False).sum()
     return amounts, [cell for cell, like in pairs if not like]
@@ -108,22 +102,16 @@ def speeds(preset: Preset) -> dict[str, tuple[float, float]]:
     }
 
 
-def server_hours(tokens: pd.DataFrame, rates: Mapping[str, tuple[float, float]]) -> pd.Series[float]:
-    """Return the hours by backbone that servers take which, kept full, read and write so many tokens a second."""
-    by_backbone = pd.DataFrame([rates[key] for key in tokens.index], tokens.index, tokens.columns)
-    return (tokens / by_backbone).sum(axis=1) / 3600
-
-
 def charges(tokens: pd.DataFrame, servers: Mapping[str, Endpoint]) -> pd.DataFrame:
-    """Return what tokens cost at the endpoints that state a price, by backbone; columns are currencies."""
+    """Return currency and cost of tokens at the endpoints that state a price, by backbone."""
     prices = {key: server.price for key, server in servers.items() if server.price is not None}
     if prices and (lacking := [key for key in tokens.index if key not in prices]):
         raise UserError(f"the endpoint of {next(iter(prices))} has a price and that of {lacking[0]} has none; add it")
-    costs: dict[str, dict[str | None, float]] = {}
-    for key, price in prices.items():
-        cost = tokens["prompt"][key] * price.input + tokens["completion"][key] * price.output
-        costs[key] = {servers[key].currency: cost / 1e6}
-    return pd.DataFrame.from_dict(costs, orient="index")
+    costs = {
+        key: (servers[key].currency, tokens.loc[key] @ [price.input, price.output] / 1e6)
+        for key, price in prices.items()
+    }
+    return pd.DataFrame.from_dict(costs, orient="index", columns=["currency", "cost"])
 
 
 def _finished(name: str) -> list[Cell]:
@@ -131,38 +119,34 @@ def _finished(name: str) -> list[Cell]:
 
 
 def _scaled(preset: Preset, cell: Cell, source: Preset, like: Cell) -> pd.DataFrame:
-    """Return calls, tokens and cost of a cell by backbone, from those of a measured one."""
+    """Return calls and tokens of a cell by backbone, from those of a measured one."""
     declared, backbones = config.backbones(preset), config.backbones_of(preset, cell)
+    limit, longest = preset.limit, max(declared[key].max_tokens for key in backbones)
     is_prepared = layout.manifest(preset.name, cell.benchmark).exists() or preset.data != source.data
-    questions = _questions(preset if is_prepared else source, cell.benchmark)
-    splits = {"train": (questions.train, preset.limit.train), "test": (questions.test, preset.limit.test)}
-    wanted = {phase: preset.limit.used_questions(len(items), most) for phase, (items, most) in splits.items()}
-    longest = max(declared[key].max_tokens for key in backbones)
-    training_ids = {item.id for item in _questions(source, like.benchmark).train}
-    uses = _uses(layout.cell(source.name, like), training_ids, preset.limit.epochs)
-    uses[["used_completion", "completion"]] = uses[["used_completion", "completion"]].clip(upper=longest)
-    measured = uses.groupby("phase")["item_id"].nunique()
-    factors = {"neither": 1.0, **{phase: wanted[phase] / measured[phase] for phase in wanted if phase in measured}}
-    total = uses[[*_USED, *_ASKED]].mul(uses["phase"].map(factors), axis=0).groupby(uses["backbone"]).sum()
+    run, measured = _questions(preset if is_prepared else source, cell.benchmark), _questions(source, like.benchmark)
+    parts = []
+    for table, items, most, known in (
+        ("training_calls", run.train, limit.train, measured.train),
+        ("calls", run.test, limit.test, measured.test),
+    ):
+        path = layout.cell(source.name, like) / f"{table}.parquet"
+        if not path.exists():
+            continue
+        calls = pd.read_parquet(path)
+        if "epoch" in calls and limit.epochs is not None:
+            calls = calls[calls["epoch"] <= limit.epochs]
+        is_of_question = calls["item_id"].isin({item.id for item in known})
+        factor = limit.used_questions(len(items), most) / max(calls["item_id"][is_of_question].nunique(), 1)
+        amounts = calls[["prompt_tokens", "completion_tokens"]].clip(upper=[math.inf, longest], axis=1)
+        amounts = amounts.set_axis(_TOKENS, axis=1).assign(calls=1)[["calls", *_TOKENS]]
+        amounts = amounts.mul(is_of_question.map({True: factor, False: 1.0}), axis=0)
+        # What has the same key was asked once.
+        parts.append(amounts.assign(backbone=calls["backbone"])[~calls["key"].duplicated()])
+    total = pd.concat(parts).groupby("backbone").sum()
     if not set(total.index) <= set(backbones):
         # Measured on other backbones: nothing says which of these would be asked how often.
         total = pd.DataFrame([total.sum() / len(backbones)] * len(backbones), pd.Index(backbones, name="backbone"))
-    costs = [declared[key].cost(row["used_prompt"], row["used_completion"]) for key, row in total.iterrows()]
-    return total.assign(cost=costs).reset_index()
-
-
-def _uses(folder: Path, training_ids: Iterable[str], epochs: int | None) -> pd.DataFrame:
-    """Return the uses of calls of a cell: phase, calls and tokens used, and those asked (0 where one is repeated)."""
-    columns = ["item_id", "backbone", "key", "prompt_tokens", "completion_tokens"]
-    uses = pd.read_parquet(folder / "calls.parquet", columns=columns).assign(phase="test")
-    if (path := folder / "training_calls.parquet").exists():
-        passes = pd.read_parquet(path, columns=[*columns, "epoch"])
-        passes = passes[passes["epoch"] <= (math.inf if epochs is None else epochs)].drop(columns="epoch")
-        phases = passes["item_id"].isin(training_ids).map({True: "train", False: "neither"})
-        uses = pd.concat([passes.assign(phase=phases), uses], ignore_index=True)
-    uses = uses.rename(columns={"prompt_tokens": "used_prompt", "completion_tokens": "used_completion"}).assign(used=1)
-    is_first = ~uses["key"].duplicated()
-    return uses.assign(**{asked: uses[used] * is_first for asked, used in zip(_ASKED, _USED, strict=True)})
+    return total.reset_index()
 
 
 def _questions(preset: Preset, benchmark: str) -> Prepared:

@@ -15,7 +15,7 @@ import httpx2
 import orjson
 from filelock import AsyncFileLock
 
-from cli.parent import PARENT, PLANNED
+from cli.parent import PLANNED
 from cli.speed import AT_ONCE, complete, measure, short_request
 from harness.benchmarks.prepare import read
 from harness.concurrency import gather
@@ -50,7 +50,7 @@ async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
     if preset.simulated:
         raise UserError(f"preset {preset.name} has simulated backbones, which need no server and no health check")
     backbones = backbones_of(preset)
-    places = config.servers(preset, backbones)
+    endpoints = config.servers(preset, backbones)
     needed = {key: needs(preset, key) for key in benchmarks}
     # Snakemake runs a check for each benchmark, and they would measure each other.
     lock = layout.served(preset.name, "any").with_name(".lock")
@@ -58,21 +58,20 @@ async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
         lock.parent.mkdir(parents=True, exist_ok=True)
         held = await AsyncFileLock(lock).acquire()
     async with held:
-        record = _record_of_this_run(preset, places)
+        record = _record_of_this_run(preset, endpoints)
         if record is None:
             record = {
                 "preset": preset.name,
                 "asked": datetime.now(UTC).isoformat(timespec="seconds"),
                 "weights": preset.weights,
-                "backbones": await _ask(preset, backbones, places, needed),
+                "backbones": await _ask(preset, backbones, endpoints, needed),
             }
         else:
             _refuse(preset, [*_too_short(backbones, record["backbones"], needed)])
-        paths = {key: layout.served(preset.name, key) for key in needed}
-        for key, path in paths.items():
-            content = {**record, "tokens_needed": needed[key]}
-            write_atomically(path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
-    return list(paths.values())
+        for key, tokens in needed.items():
+            content = orjson.dumps({**record, "tokens_needed": tokens}, option=orjson.OPT_INDENT_2)
+            write_atomically(layout.served(preset.name, key), content)
+    return [layout.served(preset.name, key) for key in needed]
 
 
 def backbones_of(preset: Preset) -> dict[str, Backbone]:
@@ -89,25 +88,24 @@ def needs(preset: Preset, benchmark: str) -> int:
     return math.ceil(longest / _BYTES_A_TOKEN) + _INSTRUCTIONS + reply
 
 
-def _record_of_this_run(preset: Preset, places: Mapping[str, Endpoint]) -> dict[str, Any] | None:
+def _record_of_this_run(preset: Preset, endpoints: Mapping[str, Endpoint]) -> dict[str, Any] | None:
     """Return what another job of the same run of Snakemake wrote of the same servers, or None; by hand None."""
-    if PARENT not in os.environ:
-        return None
-    urls = {key: place.url for key, place in places.items()}
+    planned_ns = float(os.environ.get(PLANNED, math.inf))
+    urls = {key: endpoint.url for key, endpoint in endpoints.items()}
     for path in sorted(layout.served(preset.name, "any").parent.glob("*.json")):
-        if path.stat().st_mtime_ns >= int(os.environ[PLANNED]):
+        if path.stat().st_mtime_ns >= planned_ns:
             record: dict[str, Any] = orjson.loads(path.read_bytes())
-            if {key: entry.get("url") for key, entry in record["backbones"].items()} == urls:
+            if {key: entry["url"] for key, entry in record["backbones"].items()} == urls:
                 return record
     return None
 
 
 async def _ask(
-    preset: Preset, backbones: Mapping[str, Backbone], places: Mapping[str, Endpoint], needed: Mapping[str, int]
+    preset: Preset, backbones: Mapping[str, Backbone], endpoints: Mapping[str, Endpoint], needed: Mapping[str, int]
 ) -> dict[str, Any]:
     """Return what is written down of each backbone; UserError with everything that is wrong with any."""
-    async with http_client(AT_ONCE + len(places)) as http:
-        servers = {key: Server(key, places[key], http) for key in backbones}
+    async with http_client(AT_ONCE + len(endpoints)) as http:
+        servers = {key: Server(key, endpoints[key], http) for key in backbones}
         answers = await gather(_describe(backbones[key], servers[key], http) for key in backbones)
         entries = {key: entry for key, entry in zip(backbones, answers, strict=True) if isinstance(entry, dict)}
         problems = [answer for answer in answers if isinstance(answer, UserError)]

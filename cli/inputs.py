@@ -77,16 +77,16 @@ class Jobs:
         cells, timings = entry.cells_of(self.preset), entry.timings_of(self.preset)
         before = [*map(self.cell, cells), *map(self.timing, timings)]
         before += map(self.data, self.preset.benchmarks if entry.data else ())
-        return self._report(key, before, entry.files)
+        return self._report(key, before)
 
     def page(self) -> Inputs:
         """Return the inputs of the page: every other report."""
         before = (self.artefact(artefact.key) for artefact in registry.of_run(self.preset))
-        return self._report("page", before, ["index.html", "cells.csv"])
+        return self._report("page", before)
 
     def inspect_logs(self) -> Inputs:
         """Return the inputs of the logs for Inspect: the cells of the main table."""
-        return self._report("inspect", map(self.cell, config.cells(self.preset)), ["inspect"])
+        return self._report("inspect", map(self.cell, config.cells(self.preset)))
 
     def cells(self) -> list[Path]:
         """Return the files of the cells behind any artefact, with the seeds of the preset."""
@@ -111,9 +111,8 @@ class Jobs:
     def _checked(self, benchmark: str) -> Path:
         return layout.served(self.preset.name, benchmark).with_suffix(".checked")
 
-    def _report(self, name: str, before: Iterable[Inputs], outputs: Iterable[str]) -> Inputs:
-        paths = [layout.report(self.preset.name, output) for output in outputs]
-        record = layout.made_of(self.preset.name, f"reports/{name}")
+    def _report(self, name: str, before: Iterable[Inputs]) -> Inputs:
+        report, record = reports.report(name, self.preset), layout.made_of(self.preset.name, f"reports/{name}")
+        outputs = [layout.report(self.preset.name, file) for file in report.files]
         is_current = all(inputs.is_current for inputs in before)
-        is_current = is_current and config_hash.is_made_of(record, reports.made_of(name, self.preset), paths)
-        return Inputs(reports.inputs_of(name, self.preset), is_current)
+        return Inputs(report.inputs, is_current and config_hash.is_made_of(record, report.made_of(), outputs))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -20,7 +20,8 @@ import pandas as pd
 from analysis import registry
 from analysis.provenance import audited
 from cli import reports, signals
-from cli.bundle import SETTINGS, Crate, extract, prepare_questions
+from cli.bundle import SETTINGS, Crate, extract
+from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
 from harness.files import read_yaml
 from harness.runner import cell as cells
@@ -49,13 +50,10 @@ class Replay(NamedTuple):
 def replay(
     path: Path,
     *,
-    methods: Collection[str] | None = None,
-    benchmarks: Collection[str] | None = None,
+    is_wanted: Callable[[Cell], bool] = lambda cell: True,
     make_reports: bool = True,
 ) -> Replay:
-    """Check a bundle, answer its cells again, all or those of some methods or benchmarks, and make its reports.
-
-    They are written to ``REPLAYED``.
+    """Check a bundle, answer its cells again, all or those that are wanted, and make its reports in ``REPLAYED``.
 
     Raises UserError as :func:`cli.bundle.extract`, or if its preset is not one of today's.
     """
@@ -63,12 +61,11 @@ def replay(
     with _unpacked(path) as (crate, preset):
         recorded = layout.cells(preset.name)
         audit = audited(preset.name, [layout.cell(preset.name, cell) for cell in recorded])
-        wanted = [cell for cell in recorded if cell.method in (methods or [cell.method])]
-        wanted = [cell for cell in wanted if cell.benchmark in (benchmarks or [cell.benchmark])]
+        wanted = [*filter(is_wanted, recorded)]
         ungraded: dict[str, str] = {}
         for benchmark in dict.fromkeys(cell.benchmark for cell in wanted):
             try:
-                prepare_questions(Path(), benchmark)
+                _prepare_questions(preset, benchmark)
             except UserError as error:
                 ungraded[benchmark] = str(error)
         differences: dict[Cell, str] = {}
@@ -94,6 +91,26 @@ def _unpacked(path: Path) -> Iterator[tuple[Crate, Preset]]:
         crate = extract(source, Path())
         settings = read_yaml(SETTINGS)
         yield crate, config.preset(settings.pop("preset"), settings)
+
+
+def _prepare_questions(preset: Preset, benchmark: str) -> None:
+    """Prepare the questions of a benchmark that the bundle was made without.
+
+    Raises UserError if they cannot be had, or are others than the recorded ones.
+    """
+    items, manifest = layout.items(preset.name, benchmark), layout.manifest(preset.name, benchmark)
+    if items.exists():
+        return
+    content = manifest.read_bytes()
+    recorded = orjson.loads(content)
+    try:
+        prepare(benchmark, preset.data, preset.splits, items, manifest)
+        prepared = orjson.loads(manifest.read_bytes())
+    finally:
+        manifest.write_bytes(content)
+    if others := [name for name in recorded if recorded[name] != prepared.get(name) and name != "source"]:
+        items.unlink()
+        raise UserError(f"the questions of {benchmark} are not those of the recorded run: {others[0]} differs")
 
 
 def _make_reports(preset: Preset) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from analysis import registry
 from harness.files import digest, sha256
@@ -20,32 +20,33 @@ def all_files() -> list[str]:
     return [*files, *(f"{artefact.key}.pdf" for artefact in artefacts if artefact.kind == "table")]
 
 
-def inputs_of(name: str, preset: Preset) -> list[Path]:
-    """Return the files that a report is made from."""
-    match name:
-        case "inspect":
-            return [layout.cell(preset.name, cell) / "run.json" for cell in config.cells(preset)]
-        case "page":
-            artefacts = registry.of_run(preset)
-            return [layout.report(preset.name, file) for artefact in artefacts for file in artefact.files]
-        case _:
-            return registry.artefact(name).inputs(preset)
+class Report(NamedTuple):
+    """The files of a report, those it is made from, and what else decides what it shows: settings and code."""
 
-
-def made_of(name: str, preset: Preset) -> str:
-    """Return the digest of what decides what a report shows: settings, code, the content of its inputs."""
+    files: list[str]  # below the folder of a preset
+    inputs: list[Path]
     settings: Any
-    match name:
-        case "inspect":
-            settings, code = list(map(str, config.cells(preset))), registry.code_of_report()
-        case "page":
-            artefacts = registry.of_run(preset)
-            choices = [[artefact.deciding_settings(preset), artefact.title, artefact.section] for artefact in artefacts]
-            settings = [preset.description, choices]
-            code = registry.code_of_report("docs/deviations.md", "config/licences.yaml")
-        case _:
-            settings, code = registry.artefact(name).deciding_settings(preset), registry.artefact(name).code()
-    return digest([settings, code, list(map(_content, inputs_of(name, preset)))])
+    code: str
+
+    def made_of(self) -> str:
+        """Return the digest of settings, code and content of the inputs."""
+        return digest([self.settings, self.code, list(map(_content, self.inputs))])
+
+
+def report(name: str, preset: Preset) -> Report:
+    """Return a report: ``page``, ``inspect``, or a key of ``config/artefacts.yaml``; UserError for any other."""
+    if name == "inspect":
+        cells = config.cells(preset)
+        runs = [layout.cell(preset.name, cell) / "run.json" for cell in cells]
+        return Report([name], runs, list(map(str, cells)), registry.code_of_report())
+    if name == "page":
+        artefacts = registry.of_run(preset)
+        shown = [layout.report(preset.name, file) for artefact in artefacts for file in artefact.files]
+        choices = [[artefact.deciding_settings(preset), artefact.title, artefact.section] for artefact in artefacts]
+        code = registry.code_of_report("docs/deviations.md", "config/licences.yaml")
+        return Report(["index.html", "cells.csv"], shown, [preset.description, choices], code)
+    artefact = registry.artefact(name)
+    return Report(artefact.files, artefact.inputs(preset), artefact.deciding_settings(preset), artefact.code())
 
 
 @functools.cache
@@ -56,18 +57,13 @@ def _content(path: Path) -> str | None:
 
 def note_made(name: str, preset: Preset) -> None:
     """Write what a report is made of, once its files are there."""
-    config_hash.note_made_of(layout.made_of(preset.name, f"reports/{name}"), made_of(name, preset))
+    config_hash.note_made_of(layout.made_of(preset.name, f"reports/{name}"), report(name, preset).made_of())
 
 
 def write(name: str, preset: Preset) -> list[Path]:
-    """Make a report from whatever cells are finished, and return its files.
+    """Make ``page`` or an artefact from whatever cells are finished, and return its files.
 
-    Args:
-        name: ``page``, or a key of ``config/artefacts.yaml``.
-        preset: The preset whose report it is.
-
-    Raises:
-        UserError: if the name is unknown, or a table or figure lacks cells.
+    Raises UserError if the name is unknown, or a table or figure lacks cells.
     """
     folder = layout.REPORTS / preset.name
     if name == "page":

@@ -7,7 +7,6 @@ gives Snakemake's own terminal; its log in ``.snakemake/log`` is complete either
 from __future__ import annotations
 
 import logging
-import re
 import sys
 import time
 from collections import Counter, defaultdict
@@ -217,12 +216,9 @@ def _error(text: str, exception: str) -> str:
                 "since it was killed, release its lock by `snakemake --unlock`"
             )
         case "PermissionError" | "OSError" | "NotADirectoryError" | "FileExistsError":
-            reason = text.strip().splitlines()[-1]
-            named = re.search("'(/[^']*)'$", reason)
-            if named and not Path(named[1]).is_relative_to(Path.cwd()):
-                # Snakemake's own cache is in the user's home.
-                return f"error: {reason}; name a folder that can be written by XDG_CACHE_HOME, and try again"
-            return f"error: {reason}; make {Path.cwd()} writable, or free space, and try again"
+            # Snakemake's own cache is in the user's home.
+            cures = f"make {Path.cwd()} writable, free space, or name another folder for caches by XDG_CACHE_HOME"
+            return f"error: {text.strip().splitlines()[-1]}; {cures}"
         case "MissingRuleException":
             from cli.reports import all_files
 

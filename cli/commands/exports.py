@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from cli.app import Overrides, PresetName, app, preset_of
-from harness.errors import UserError, check_names, making
+from harness.errors import UserError, making
 
 
 @app.command()
@@ -20,28 +20,14 @@ def bundle(
     without_questions: Annotated[
         bool, typer.Option("--without-questions", help="Leave out questions and prompts; who unpacks needs the data.")
     ] = False,
-    checkpoints: Annotated[
-        bool,
-        typer.Option("--checkpoints", help="Add the trained routers, which a replay trains again."),
-    ] = False,
-    unpacking: Annotated[bool, typer.Option("--unpack", help="Unpack FILE, and check every byte of it.")] = False,
-    into: Annotated[
-        Path | None, typer.Option(help="The new folder to unpack to; the name of FILE without endings unless given.")
-    ] = None,
 ) -> None:
-    """Pack the results of a preset into one file, or unpack one, to make its reports without a server."""
-    from cli.bundle import pack, unpack
+    """Pack the results of a preset into one zip file, from which others make its reports without a server."""
+    from cli.bundle import pack
 
-    if unpacking:
-        folder = into or Path(file.name.partition(".")[0])
-        crate = unpack(file, folder)
-        typer.echo(f"{folder}: {crate['./']['description']}")
-        typer.echo(f"Make its reports by `snakemake --directory {folder} --cores all reports/NAME`.")
-    else:
-        crate, unfinished = pack(name, file, questions=not without_questions, checkpoints=checkpoints)
-        for line in unfinished:
-            logging.warning("left out: %s", line)
-        typer.echo(f"{file}: {crate['./']['description']}, {file.stat().st_size / 1e6:.1f} MB")
+    crate, unfinished = pack(name, file, questions=not without_questions)
+    for line in unfinished:
+        logging.warning("left out: %s", line)
+    typer.echo(f"{file}: {crate['./']['description']}, {file.stat().st_size / 1e6:.1f} MB")
 
 
 @app.command()
@@ -96,19 +82,10 @@ def audit(name: PresetName) -> None:
 
 
 @app.command()
-def export(
-    name: PresetName,
-    method: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Instead every finished cell of this method, such as an ablation; may be repeated.", show_default=False
-        ),
-    ] = None,
-    overrides: Overrides = None,
-) -> None:
-    """Write trajectories as logs of Inspect, for `inspect view`: reports/PRESET/inspect.
+def export(name: PresetName, overrides: Overrides = None) -> None:
+    """Write trajectories of finished cells as logs of Inspect, for `inspect view`: reports/PRESET/inspect.
 
-    Without --method those of the preset's own cells that are finished. Needs the extra `inspect` of the package.
+    Those of the preset's methods, of others by --set 'methods=[NAME]'. Needs the extra `inspect` of the package.
     """
     if importlib.util.find_spec("inspect_ai") is None:
         raise UserError("inspect_ai is not installed; pip install -e '.[inspect]' adds it")
@@ -119,22 +96,18 @@ def export(
     from harness.runner import config, layout
 
     preset = preset_of(name, overrides)
-    cells = config.cells(preset) if method is None else [cell for cell in layout.cells(name) if cell.method in method]
-    known = {*config.methods(preset.extra), *(cell.method for cell in cells)}
-    check_names("method", method or (), known, "config/methods.yaml")
+    cells = config.cells(preset)
     finished = [cell for cell in cells if (layout.cell(name, cell) / "run.json").exists()]
-    methods = method or preset.methods
-    lacking = [key for key in methods if key not in {cell.method for cell in finished}]
-    if lacking and (method or not finished):
-        target = f"{layout.report(name, 'main_table.md')} --config methods='[{', '.join(methods)}]'"
-        raise UserError(f"nothing of {lacking[0]} is finished in preset {name}", making(target))
-    if method is None and len(finished) < len(cells):
+    if not finished:
+        methods = ", ".join(preset.methods)
+        target = f"{layout.report(name, 'main_table.md')} --config methods='[{methods}]'"
+        raise UserError(f"nothing of {methods} is finished in preset {name}", making(target))
+    if len(finished) < len(cells):
         unfinished = [layout.cell(name, cell) for cell in cells if cell not in finished]
         logging.warning("left out: %s", describe_unfinished(unfinished, len(finished)))
     logs = layout.report(name, "inspect")
     prepared = {key: questions(name, key) for key in dict.fromkeys(cell.benchmark for cell in finished)}
     for cell in finished:
         logging.info("%s: %s", cell, write_cell(name, cell, logs, prepared[cell.benchmark]))
-    if method is None:
-        reports.note_made("inspect", preset)
+    reports.note_made("inspect", preset)
     logging.info("inspect view --log-dir %s", logs)

@@ -187,6 +187,20 @@ def validate(
 
 
 @app.command()
+def sandbox() -> None:
+    """Say which levels of confinement work on this machine, and why one does not.
+
+    Status 0: programs of real models can be run here. 1: they would be refused.
+    """
+    from harness.sandbox.pool import LEVELS, refusal
+
+    for level in LEVELS:
+        reason = refusal(level)
+        typer.echo(f"{level:<10}{f'does not work: {reason}' if reason else 'works'}")
+    raise typer.Exit(int(bool(refusal(LEVELS[0]))))
+
+
+@app.command()
 def simulate(
     name: PresetName,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.app import Json, Overrides, PresetName, app, preset_of
+from cli.app import Overrides, PresetName, app, preset_of
 from harness.errors import UserError, making
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ def show(
     wrong: Annotated[bool, typer.Option("--wrong", help="List only what was answered wrong.")] = False,
     errors: Annotated[bool, typer.Option("--errors", help="List only where a server or the sandbox failed.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Show long texts whole, and the prompts.")] = False,
-    as_json: Json = False,
     overrides: Overrides = None,
 ) -> None:
     """Show what a method did on a question, step by step: choices, memory, replies, answer, verdict, cost.
@@ -51,10 +50,10 @@ def show(
     preset = preset_of(name, overrides or ([f"extra={extra}"] if extra else None))
     cell = _cell_of(preset, method, benchmark, backbone, seed)
     outcomes = [outcome for outcome, is_listed in (("wrong", wrong), ("error", errors)) if is_listed]
-    typer.echo(_table(preset, cell, outcomes, as_json) if item is None else _text(preset, cell, item, full, as_json))
+    typer.echo(_table(preset, cell, outcomes) if item is None else _text(preset, cell, item, full))
 
 
-def _text(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> str:
+def _text(preset: Preset, cell: Cell, item: str, full: bool) -> str:
     """Return the trajectory of one question; UserError, with the nearest id that exists, if there is none."""
     from analysis.finished_cells import read
     from analysis.trajectories import questions, records
@@ -68,23 +67,20 @@ def _text(preset: Preset, cell: Cell, item: str, full: bool, as_json: bool) -> s
         raise UserError(f"{cell} has no question {item!r} among its {len(known)}; one that it has is {near[0]!r}")
     prepared = questions(preset.name, cell.benchmark)
     record = next(record for record in records(preset.name, cell, prepared) if record.item.id == item)
-    if as_json:
-        return _json({"preset": preset.name, "simulated": run.simulated, "cell": cell, "record": record})
     warning = [f"{SIMULATED_WARNING}.", ""] if run.simulated else []
     title = f"{run.method_title} on {run.benchmark_title}, {cell}, preset {preset.name}"
     return "\n".join([*warning, title, "", *record_lines(record, full=full)])
 
 
-def _table(preset: Preset, cell: Cell, outcomes: Sequence[str], as_json: bool) -> str:
+def _table(preset: Preset, cell: Cell, outcomes: Sequence[str]) -> str:
     """Return a line for each question of a cell, or for those with the given outcomes."""
     from analysis.finished_cells import outcome, read
     from cli.trajectory_printer import visible
     from harness.runner.results import SIMULATED_WARNING
 
     results = read(_folder(preset, cell))
-    items, simulated = results.items, results.run.simulated
-    kept = items[["item_id", "correct", "status", "detail", "calls", "cost_total"]]
-    rows = kept.rename(columns={"item_id": "id", "cost_total": "cost"}).assign(
+    items = results.items
+    rows = items.assign(
         tokens=items["prompt_tokens"] + items["completion_tokens"],
         outcome=list(map(outcome, items["status"], items["correct"])),
     )
@@ -92,30 +88,20 @@ def _table(preset: Preset, cell: Cell, outcomes: Sequence[str], as_json: bool) -
     head = f"{cell}, preset {preset.name}: {right} of {len(rows)} right, {failed} in error."
     if outcomes:
         rows = rows[rows["outcome"].isin(outcomes)]
-    rows = rows.sort_values("id", key=_in_order)
-    if as_json:
-        records = rows.drop(columns="outcome").to_dict("records")
-        return _json({"preset": preset.name, "simulated": simulated, "cell": cell, "items": records})
-    width = max(map(len, rows["id"]), default=0)
+    rows = rows.sort_values("item_id", key=_in_order)
+    width = max(map(len, rows["item_id"]), default=0)
     lines = [
-        f"{visible(row.id):<{width}}  {row.outcome}  {row.calls:>3} calls  "
-        f"{row.tokens:>7,} tokens  cost {row.cost:.2e}  {visible(': '.join(filter(None, (row.status, row.detail))))}"
+        f"{visible(row.item_id):<{width}}  {row.outcome}  {row.calls:>3} calls  {row.tokens:>7,} tokens  "
+        f"cost {row.cost_total:.2e}  {visible(': '.join(filter(None, (row.status, row.detail))))}"
         for row in rows.itertuples()
     ]
     shown = f"Shown: {len(rows) if outcomes else 'all'}."
-    return "\n".join([*([f"{SIMULATED_WARNING}."] if simulated else []), head, shown, "", *lines])
+    return "\n".join([*([f"{SIMULATED_WARNING}."] if results.run.simulated else []), head, shown, "", *lines])
 
 
 def _in_order(ids: pd.Series) -> pd.Series:
     """Return keys that sort ids as people do, with the numbers in them as numbers: 9 before 10."""
     return ids.map(lambda id_: tuple(int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", id_)))
-
-
-def _json(document: Mapping[str, Any]) -> str:
-    """Return one JSON document, complete; named tuples become objects."""
-    import orjson
-
-    return orjson.dumps(document, default=lambda record: record._asdict(), option=orjson.OPT_INDENT_2).decode()
 
 
 def _cell_of(preset: Preset, method: str, benchmark: str, backbone: str | None, seed: int | None) -> Cell:

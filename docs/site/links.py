@@ -60,7 +60,7 @@ def _moved(link: re.Match[str], uri: str) -> str:
 
 
 def _title(page: Path) -> str:
-    """What a reader of the site knows a page by: its heading, not the name of its file."""
+    """Return the heading of a page, by which a reader of the site knows it."""
     heading = _HEADING.search(_text(page))
     return heading[1] if heading else page.name
 
@@ -73,13 +73,13 @@ def _linked(uri: str, text: str) -> Iterator[Path]:
 
 
 def _target(uri: str, link: str) -> Path:
-    """The file of the checkout that a link on a page means."""
+    """Return the file of the checkout that a link on a page means."""
     folder = ROOT if uri == "index.md" else (DOCS / uri).parent
     return Path(os.path.normpath(folder / link))
 
 
 def _uri(path: Path) -> str:
-    """Where the site has a file of the checkout."""
+    """Return the address on the site of a file of the checkout."""
     if path == ROOT / "README.md":
         return "index.md"
     return str(path.relative_to(DOCS)) if path.is_relative_to(DOCS) else f"{SHOWN}/{path.relative_to(ROOT)}.md"

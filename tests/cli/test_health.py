@@ -281,7 +281,6 @@ async def test_the_jobs_of_one_run_ask_once_and_a_check_by_hand_always(
     async with served_at(models=listing(*NAMES.values(), max_model_len=8192), chat=chat) as url:
         point({"url": url}, {"url": url})
         monkeypatch.setenv("GMR_PLANNED", str(time.time_ns()))
-        monkeypatch.setenv("GMR_PARENT", "host:1")
         await asyncio.gather(health.check(both, ["math"]), health.check(both, ["gsm_hard"]))
         once = asked
         records = [orjson.loads(layout.served(both.name, key).read_bytes()) for key in both.benchmarks]
@@ -292,7 +291,7 @@ async def test_the_jobs_of_one_run_ask_once_and_a_check_by_hand_always(
         monkeypatch.setenv("GMR_PLANNED", str(2**32 * 10**9))
         await health.check(both, ["math"])
         assert asked == 2 * once
-        monkeypatch.delenv("GMR_PARENT")
+        monkeypatch.delenv("GMR_PLANNED")
         await health.check(both, ["math", "gsm_hard"])
         assert asked == 3 * once
 

@@ -8,15 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from cli.bundle import pack, unpack
+from cli.bundle import extract, pack
 from harness.errors import UserError
 from harness.runner import config
 from tests.command import gmr
-from tests.planning import checkout, plans
+from tests.planning import Plans, checkout, planner
 
 TABLE = "reports/smoke/main_table.md"
 RUN = ["extra=my/methods.yaml", "methods=[second, first]", "benchmarks=[gsm_hard]", "limit={test: 3}"]
 WORDS = [TABLE, "--config", *RUN]
+
+
+@pytest.fixture(scope="module")
+def plan(place: Path) -> Iterator[Plans]:
+    """Return a function that plans runs in that folder."""
+    with planner(place) as plan:
+        yield plan
 
 
 @pytest.fixture(scope="module")
@@ -42,25 +49,25 @@ def test_its_rows_have_flags_and_the_order_of_the_run(place: Path) -> None:
     assert [row[:4] for row in rows[2:]] == [[f"| {name}", "LLM Pool", "○", "●"] for name in ("second", "first")]
 
 
-def test_it_is_run_again_where_its_code_changed_and_only_then(place: Path) -> None:
+def test_it_is_run_again_where_its_code_changed_and_only_then(place: Path, plan: Plans) -> None:
     module = place / "my" / "first.py"
     text = module.read_text()
     module.write_text(text.replace("> self.words", ">= self.words"))
-    ((_, changed),) = plans(place, [WORDS])
+    ((_, changed),) = plan([WORDS])
     module.write_text(text)
-    ((_, unchanged),) = plans(place, [WORDS])
+    ((_, unchanged),) = plan([WORDS])
     assert [line for line in changed.splitlines() if " seed " in line] == [
         "cell first gsm_hard pool seed 0: Updated input files"
     ]
     assert "Nothing to be done" in unchanged
 
 
-def test_a_bundle_has_its_program_and_needs_no_other(place: Path, tmp_path: Path) -> None:
+def test_a_bundle_has_its_program_and_needs_no_other(place: Path, plan: Plans, tmp_path: Path) -> None:
     with contextlib.chdir(place):
         assert "of 3 right" in gmr("show", "first", "gsm_hard", "--preset", "smoke").output
         pack("smoke", tmp_path / "run.zip", questions=True)
-    crate = unpack(tmp_path / "run.zip", tmp_path / "unpacked")
+    crate = extract(tmp_path / "run.zip", tmp_path / "unpacked")
     assert "programs of its maker: my/first.py, my/methods.yaml, my/second.py" in crate["./"]["description"]
     (place / "my").rename(tmp_path / "gone")
-    ((_, planned),) = plans(place, [["--directory", str(tmp_path / "unpacked"), TABLE]])
+    ((_, planned),) = plan([["--directory", str(tmp_path / "unpacked"), TABLE]])
     assert "to do: 1 job" in planned, planned

@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 import yaml
@@ -12,7 +11,7 @@ from analysis.registry import all_cells, artefacts
 from harness.files import ROOT
 from harness.runner import config, layout
 from harness.simulator.endpoint import CODE
-from tests.planning import checkout, plans
+from tests.planning import plans
 
 EMBEDDED = config.preset("embedded")
 SLICE = ["cells", "--config", "preset=rehearsal", "limit={share: 0.05}", "seeds=[0]"]
@@ -55,12 +54,13 @@ REFUSED: Mapping[str, list[str]] = {
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
-    """Return status and output of every plan, all of them from one process."""
+    """Return status and output of every plan, all of them from one process, in a folder that is no checkout."""
     commands = {**{name: words for name, (words, _) in PLANS.items()}, **WHOLE, **REFUSED}
-    folder = checkout(tmp_path_factory.mktemp("plans"))
+    folder = tmp_path_factory.mktemp("plans")
     (folder / "broken").mkdir()
     (folder / "broken" / "results").touch()
-    return dict(zip(commands, plans(folder, [*commands.values()]), strict=True))
+    planned = plans(folder, [["-s", str(ROOT / "Snakefile"), *words] for words in commands.values()])
+    return dict(zip(commands, planned, strict=True))
 
 
 def jobs(outcome: tuple[int, str]) -> dict[str, int]:
@@ -75,11 +75,6 @@ def jobs(outcome: tuple[int, str]) -> dict[str, int]:
 @pytest.mark.parametrize("name", PLANS)
 def test_a_target_runs_what_it_is_made_from_and_nothing_else(said: dict[str, tuple[int, str]], name: str) -> None:
     assert jobs(said[name]) == PLANS[name][1]
-
-
-def test_any_folder_is_one_to_run_in(tmp_path: Path) -> None:
-    words = ["-s", str(ROOT / "Snakefile"), "results/smoke/data/gsm_hard.json"]
-    assert [jobs(outcome) for outcome in plans(tmp_path, [words])] == [{"data": 1}]
 
 
 def test_everything_is_every_artefact_with_the_claims(said: dict[str, tuple[int, str]]) -> None:

@@ -8,16 +8,19 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
 from analysis import registry
+from analysis.provenance import audited
 from cli import audit as audits
 from cli import replay as replays
 from cli.bundle import pack
 from cli.replay import REPLAYED, replay
 from harness.benchmarks.items import Status, Verdict
+from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.runner import layout
@@ -29,6 +32,7 @@ from tests.finished import BENCHMARK
 
 SINGLE, GMR = Cell("single", BENCHMARK, "qwen-2.5-14B", 0), Cell("gmr", BENCHMARK, "pool", 0)
 METHODS = ("single", "gmr")
+AGAIN = ("main_table", "costs", "gate_entropy", "leak_report")
 
 
 @pytest.fixture(scope="module")
@@ -52,18 +56,19 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("socket.socket.connect", "harness.runner.setup.simulated_endpoint"):
         monkeypatch.setattr(name, closed)
     monkeypatch.setattr(FakeEncoder, "encode", closed)
-    monkeypatch.setattr(registry, "of_run", lambda preset: [*map(registry.artefact, ["main_table", "leak_report"])])
+    monkeypatch.setattr(registry, "of_run", lambda preset: [*map(registry.artefact, AGAIN)])
     (tmp_path / "results").mkdir()
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def test_cells_and_reports_come_out_again(bare: Path, finished: Path, place: Path) -> None:
-    found = replay(bare, methods=METHODS)
+    found = replay(bare, is_wanted=lambda cell: cell.method in METHODS)
     assert found.cells == {GMR: "", SINGLE: ""}
     assert (found.other_code, found.ungraded, found.audit) == ([], {}, "not checked")
-    table = Path("reports/smoke/main_table.md")
-    assert (REPLAYED / "smoke/main_table.md").read_bytes() == (finished / table).read_bytes()
+    files = [path for path in (REPLAYED / "smoke").rglob("*.*") if path.name != "index.html"]
+    assert {path.stem for path in files} > {*AGAIN}
+    assert [path for path in files if path.read_bytes() != (finished / "reports/smoke" / path.name).read_bytes()] == []
     assert sorted(path.name for path in place.iterdir()) == ["reports", "results"]
 
 
@@ -72,7 +77,8 @@ def test_other_vector_instructions_make_the_same_of_it(bare: Path, tmp_path: Pat
         "import sys; from pathlib import Path; from harness.runner import setup;"
         "from tests.fake_encoder import FakeEncoder;"
         "FakeEncoder.encode = None; setup.SentenceEncoder = FakeEncoder; from cli.replay import replay;"
-        "print(replay(Path(sys.argv[1]), methods=['gmr', 'masrouter', 'puppeteer'], make_reports=False).cells.values())"
+        "is_learned = lambda cell: cell.method in ('gmr', 'masrouter', 'puppeteer');"
+        "print(replay(Path(sys.argv[1]), is_wanted=is_learned, make_reports=False).cells.values())"
     )
     switches = {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE", "ONEDNN_MAX_CPU_ISA": "SSE41"}
     (tmp_path / "results").mkdir()
@@ -92,7 +98,7 @@ def test_what_comes_out_otherwise_is_named_by_cell_and_question(
         return Verdict(False, "never", Status.GRADED)
 
     monkeypatch.setattr("harness.agents.runtime.grade", wrong)
-    found = replay(bare, methods=["single"], make_reports=False)
+    found = replay(bare, is_wanted=SINGLE.__eq__, make_reports=False)
     assert found.other_code == [SINGLE]
     assert "of 3 rows of items differ, the first of " in found.cells[SINGLE]
     assert re.search(r"mini/\d+: (correct|answer|detail) was '", found.cells[SINGLE])
@@ -120,16 +126,28 @@ def test_a_call_that_was_not_recorded_names_cell_and_prompt_and_tables_are_made_
     assert (REPLAYED / "smoke/main_table.md").exists()
 
 
-def test_without_its_questions_tables_are_made_and_that_is_said(
-    bare: Path, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def absent(*_: object) -> None:
-        raise UserError("no questions here")
+def absent(*_: object) -> None:
+    raise UserError("no questions here")
 
-    monkeypatch.setattr("cli.bundle.prepare", absent)
+
+def other(key: str, *words: Any) -> None:
+    prepare("mbpp", *words)
+
+
+@pytest.mark.parametrize(
+    ("questions", "why"),
+    [
+        (absent, "no questions here"),
+        (other, f"the questions of {BENCHMARK} are not those of the recorded run: benchmark differs"),
+    ],
+)
+def test_without_its_questions_tables_are_made_and_that_is_said(
+    questions: Any, why: str, bare: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.replay.prepare", questions)
     replayed = gmr("replay", str(bare))
     assert replayed.exit_code == 0
-    assert f"nothing of {BENCHMARK} was graded again: no questions here" in replayed.output
+    assert f"nothing of {BENCHMARK} was graded again: {why}" in replayed.output
     assert (REPLAYED / "smoke/main_table.md").exists()
     assert not (REPLAYED / "smoke/leak_report.md").exists()
 
@@ -156,17 +174,15 @@ def run(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def test_an_audit_is_a_line_of_the_page_and_of_the_bundle_until_a_cell_changes(run: Path) -> None:
-    audited = gmr("audit", "--preset", "smoke")
-    assert (audited.exit_code, "test questions asked in 1 trainings: none" in audited.output) == (0, True)
+    found = gmr("audit", "--preset", "smoke")
+    assert (found.exit_code, "test questions asked in 1 trainings: none" in found.output) == (0, True)
     pack("smoke", run / "b.zip", questions=True)
-    assert "asked in 1 trainings: none" in replay(run / "b.zip", methods=["none"], make_reports=False).audit
+    assert "asked in 1 trainings: none" in replay(run / "b.zip", is_wanted=lambda cell: False, make_reports=False).audit
     gmr("report", "page", "--preset", "smoke", "--set", "@results/smoke/config.yaml")
-    page = Path("reports/smoke/index.html")
-    assert "asked in 1 trainings: none" in page.read_text()
+    assert "asked in 1 trainings: none" in Path("reports/smoke/index.html").read_text()
     path = layout.cell("smoke", GMR) / "run.json"
     path.write_bytes(orjson.dumps({**orjson.loads(path.read_bytes()), "run_id": "another"}))
-    gmr("report", "page", "--preset", "smoke", "--set", "@results/smoke/config.yaml")
-    assert "not checked" in page.read_text()
+    assert audited("smoke", [path.parent]) == "not checked"
 
 
 def test_a_test_question_in_a_training_fails_the_audit(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

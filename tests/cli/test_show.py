@@ -1,8 +1,8 @@
 """Trajectories of cells made by hand: printed by ``gmr show``, and as logs that Inspect itself reads."""
 
 import importlib.util
-import json
 import math
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -73,10 +73,6 @@ def show(*words: str) -> str:
     return gmr("show", *words, COLUMNS="100").stdout
 
 
-def document(*words: str) -> dict[str, Any]:
-    return json.loads(show(*words, "--json"))  # type: ignore[no-any-return]
-
-
 def test_decisions_prompts_purposes_and_failures_are_shown(run: Path) -> None:
     whole = show("gmr", "gsm_hard", "q0", "--full")
     assert whole.startswith("SIMULATED BACKBONES")
@@ -94,16 +90,6 @@ def test_decisions_prompts_purposes_and_failures_are_shown(run: Path) -> None:
     assert "memory" not in failed
 
 
-def test_a_document_has_decisions_and_texts_by_step_with_no_number_rounded(run: Path) -> None:
-    steps = document("gmr", "gsm_hard", "q0")["record"]["steps"]
-    assert [(step["number"], step["memory"]) for step in steps] == [(1, []), (2, [1]), (None, [1])]
-    assert [use["reply"] for step in steps for use in step["calls"]] == ["Three", "Four", "The answer is 7"]
-    role = {"step": 1, "name": "role", "slot": 0, "choice": "Math/R1", "options": 4, "log_prob": -1.386294}
-    assert role in steps[0]["decisions"]
-    (step,) = document("cot", "gsm_hard", "q1", "--backbone", "qwen-2.5-14B")["record"]["steps"]
-    assert step["memory"] is None
-
-
 @given(st.text())
 def test_only_line_breaks_and_tabs_are_left_of_what_steers(text: str) -> None:
     shown = visible(text)
@@ -116,10 +102,16 @@ def test_the_list_has_every_question_and_can_be_narrowed(run: Path) -> None:
     assert "2 of 3 right, 0 in error." in text
     assert [line.split()[:2] for line in text.splitlines()[4:]] == [["q0", "right"], ["q1", "right"], ["q2", "wrong"]]
     row = ("cot", "gsm_hard", "--backbone", "qwen-2.5-14B")
-    assert [one["id"] for one in document(*row, "--errors", "--wrong")["items"]] == ["q0", "q1"]
-    (failed,) = document(*row, "--errors")["items"]
-    asked = {"calls": 1, "tokens": 0, "cost": 0.0, "detail": "no room left", "status": "call_failed"}
-    assert failed == {"id": "q1", "correct": False, **asked}
+    assert [line.split()[0] for line in show(*row, "--errors", "--wrong").splitlines()[4:]] == ["q0", "q1"]
+    (failed,) = show(*row, "--errors").splitlines()[4:]
+    assert re.split("  +", failed) == [
+        "q1",
+        "error",
+        "1 calls",
+        "0 tokens",
+        "cost 0.00e+00",
+        "call_failed: no room left",
+    ]
 
 
 def steps_of(method: str, backbone: str, story: Story) -> tuple[Step, ...]:
@@ -266,10 +258,11 @@ def test_without_a_method_the_finished_cells_of_the_preset_are_exported_and_no_o
     export()
     names.add("gsm_hard/cot_qwen-2.5-14B_seed0")
     assert set(read_logs()) == names
-    export("--method", ablation.method)
+    export("--set", f"methods=[{ablation.method}]")
     assert set(read_logs()) == {*names, "gsm_hard/gmr_no_write_gate_pool_seed0"}
-    with pytest.raises(UserError, match=r"nothing of gmr_dot .* --config methods='\[gmr_dot\]'`"):
-        export(*settings, "methods=[gmr_dot]")
+    for method in ("gmr_dot", "masrouter"):
+        with pytest.raises(UserError, match=rf"nothing of {method} .* --config methods='\[{method}\]'`"):
+            export(*settings, f"methods=[{method}]")
 
 
 def test_hostile_texts_come_back_as_they_are_and_equal_results_make_equal_bytes(read_logs: Logs) -> None:
@@ -277,9 +270,9 @@ def test_hostile_texts_come_back_as_they_are_and_equal_results_make_equal_bytes(
     item = Item("a/b #&%../c", "math", hostile, hostile)
     prepare([item])
     finish(Cell("gmr", "math", "pool", 0), [item], [Story([Ask(hostile, [("user", hostile)])], answer=hostile)])
-    export("--method", "gmr")
+    export()
     written = {path: path.read_bytes() for path in Path(LOGS).rglob("*.eval")}
-    export("--method", "gmr")
+    export()
     assert written == {path: path.read_bytes() for path in Path(LOGS).rglob("*.eval")}
     (sample,) = read_logs()["math/gmr_pool_seed0"].samples
     assert (sample.id, sample.input, sample.output.completion) == (item.id, hostile, hostile)
@@ -288,10 +281,8 @@ def test_hostile_texts_come_back_as_they_are_and_equal_results_make_equal_bytes(
 
 
 def test_what_cannot_be_exported_is_one_line(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UserError, match="nothing of masrouter is finished in preset embedded"):
-        export("--method", "masrouter")
     with pytest.raises(UserError, match=r"unknown method 'gmrr'; did you mean 'gmr'\?"):
-        export("--method", "gmrr")
+        export("--set", "methods=[gmrr]")
     find = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "inspect_ai" else find(name))
     with pytest.raises(UserError, match=r"inspect_ai is not installed; pip install -e '\.\[inspect\]' adds it"):
@@ -303,9 +294,8 @@ def test_the_list_counts_the_numbers_of_ids(run: Path) -> None:
     items = [Item(one, "math", "?", "7") for one in ids]
     prepare(items)
     finish(Cell("gmr", "math", "pool", 0), items, [asked("n", RIGHT)] * len(items))
-    expected = ["math/2", "math/2/9", "math/2/10", "math/10/1", "other"]
-    assert [one["id"] for one in document("gmr", "math")["items"]] == expected
-    assert [line.split()[0] for line in show("gmr", "math").splitlines()[4:]] == expected
+    shown = [line.split()[0] for line in show("gmr", "math").splitlines()[4:]]
+    assert shown == ["math/2", "math/2/9", "math/2/10", "math/10/1", "other"]
 
 
 def test_the_outcome_of_a_program_is_shown_at_its_agent(read_logs: Logs) -> None:
@@ -315,7 +305,7 @@ def test_the_outcome_of_a_program_is_shown_at_its_agent(read_logs: Logs) -> None
         [Ask(program, how={"turn": Turn(role="Code/ProgrammingExpert")}, tool=outcome), Ask("1", how={"step": 2})]
     )
     finish(Cell("masrouter", "gsm_hard", "pool", 0), ITEMS[:1], [story])
-    export("--method", "masrouter")
+    export("--set", "methods=[masrouter]")
     (sample,) = read_logs()["gsm_hard/masrouter_pool_seed0"].samples
     tools = [event.data for event in sample.events if event.event == "info" and event.source == "tool"]
     assert tools == [md_escape(outcome)]

@@ -1,7 +1,7 @@
 """A modelled inference server in a process of its own: K places, and calls that take a stated time.
 
-It computes as little as a server can, so that on a small machine the clients are measured and not it. A reply follows
-from its request alone: some words, and a number of tokens that decides how long the reply takes.
+It computes as little as a server can, so that on a small machine the clients are measured and not it. The words of a
+reply follow from its request alone.
 """
 
 import asyncio
@@ -22,22 +22,15 @@ from harness.files import ROOT
 from harness.llm.backbones import load
 
 MODELS = {key: one.model for key, one in load(ROOT / "config" / "backbones.yaml").items()}
-MEAN_TOKENS = 100
+_TOKENS = 100
 _WORDS = [f"word{number}" for number in range(16)]
 
 
 class Model(NamedTuple):
-    """What a server models.
+    """What a server models."""
 
-    Attributes:
-        places: Sequences it works on at the same time, K.
-        seconds: Mean time of a call.
-        spread: Calls take between ``1 - spread`` and ``1 + spread`` times the mean, evenly.
-    """
-
-    places: int
-    seconds: float
-    spread: float = 0.0
+    places: int  # sequences it works on at the same time, K
+    seconds: float  # that a call takes
 
 
 @contextmanager
@@ -60,11 +53,6 @@ def report(url: str) -> dict[str, Any]:
     return record
 
 
-def seconds_of(completion_tokens: int, model: Model) -> float:
-    """Return how long the server took for a reply of so many tokens."""
-    return completion_tokens * model.seconds / MEAN_TOKENS
-
-
 class Server:
     """All models share K places, first come first served; a reply takes its time in one of them."""
 
@@ -81,10 +69,8 @@ class Server:
         content = orjson.dumps([body["model"], body["messages"]])
         digest = hashlib.sha256(content + str(body["seed"]).encode()).hexdigest()
         text = " ".join([f"({digest[:8]})", *(_WORDS[int(one, 16)] for one in digest), "The answer is 42."])
-        share = int(hashlib.sha256(content).hexdigest()[:8], 16) / 0xFFFFFFFF
-        tokens = round(MEAN_TOKENS * (1 - self._model.spread + 2 * self._model.spread * share))
-        await self._occupy(seconds_of(tokens, self._model))
-        usage = {"prompt_tokens": len(content) // 4, "completion_tokens": tokens}
+        await self._occupy(self._model.seconds)
+        usage = {"prompt_tokens": len(content) // 4, "completion_tokens": _TOKENS}
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
         reply = {"id": "x", "object": "chat.completion", "model": body["model"], "choices": [choice], "usage": usage}
         return web.json_response(reply)
@@ -120,5 +106,5 @@ async def _serve(model: Model) -> None:
 
 
 if __name__ == "__main__":
-    places, seconds, spread = sys.argv[1:]
-    asyncio.run(_serve(Model(int(places), float(seconds), float(spread))))
+    places, seconds = sys.argv[1:]
+    asyncio.run(_serve(Model(int(places), float(seconds))))
