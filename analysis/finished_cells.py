@@ -106,18 +106,23 @@ class FinishedCell:
 
 
 def read(folder: Path) -> FinishedCell:
-    """Load one cell; raises UserError if it is incomplete, unreadable or of another version of the suite."""
+    """Load one cell; raises UserError if it is incomplete, damaged or of another version of the suite."""
     if missing := [name for name in _FILES if not (folder / name).is_file()]:
         raise UserError(f"{folder}: {', '.join(missing)} missing; run the cell again or leave it out")
-    run: RunInfo = read_json(folder / "run.json", RunInfo, "run the cell again")
+    run = read_run(folder)
     check_tables(folder, run.tables)
     items = read_table(folder / "items.parquet", _COLUMNS).sort_values("item_id", ignore_index=True)
     also = pd.DataFrame(map(dict, items.pop("also")), dtype=object)
     rules = tuple(sorted(map(str, also.columns)))
-    # White space in the notes cannot break a line of a table.
-    notes = tuple(" ".join(note.split()) for note in run.notes)
     items = items.assign(cost=items[f"cost_{run.compared_cost}"], **{rule: also[rule] for rule in rules})
-    return FinishedCell(folder, run.model_copy(update={"notes": notes}), items, rules)
+    return FinishedCell(folder, run, items, rules)
+
+
+def read_run(folder: Path) -> RunInfo:
+    """Load ``run.json`` of a cell, whose tables are not checked."""
+    run: RunInfo = read_json(folder / "run.json", RunInfo, "run the cell again")
+    # White space in the notes cannot break a line of a table.
+    return run.model_copy(update={"notes": tuple(" ".join(note.split()) for note in run.notes)})
 
 
 def read_json(path: Path, form: type[Declaration], cure: str) -> Any:
@@ -170,18 +175,8 @@ def by_place(cells: Iterable[FinishedCell]) -> dict[tuple[str, str, str], tuple[
 
 def read_table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     """Load some columns of a Parquet file of a cell; raises UserError if the file or a column is missing or damaged."""
-    return _load(path, columns).to_pandas()[list(columns)]
-
-
-def read_records(path: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
-    """Load some columns of a Parquet file of a cell row by row; raises UserError as :func:`read_table`."""
-    rows: list[dict[str, Any]] = _load(path, columns).to_pylist()
-    return rows
-
-
-def _load(path: Path, columns: Sequence[str]) -> pa.Table:
     try:
-        return pq.read_table(path, columns=list(columns)).select(list(columns))
+        return pq.read_table(path, columns=list(columns)).to_pandas()[list(columns)]
     except (pa.ArrowException, OSError, KeyError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(

@@ -71,7 +71,7 @@ class Results:
         return any(pool.keys() != self.published.prices.keys() for pool in pools)
 
     @property
-    def of_paper(self) -> dict[Key, tuple[FinishedCell, ...]]:
+    def cells_to_judge(self) -> dict[Key, tuple[FinishedCell, ...]]:
         """Return the cells by row that statements of the paper are compared with: all but those of another pool."""
         return {key: cells for key, cells in self.cells_by_row.items() if not (self.other_pool and key[1] == POOL)}
 
@@ -231,7 +231,7 @@ class Results:
             "high": percent(estimate.high),
             "fraction": estimate.mean,
             "several": bool(rows["several"].any()),
-            **identity([cell for key in keys for cell in self.cells_by_row[key]]),
+            **identity([cell.run for key in keys for cell in self.cells_by_row[key]]),
         }
 
 
@@ -265,7 +265,7 @@ def measure(cells: Sequence[FinishedCell]) -> dict[str, Any]:
         "cost_per_query_all_calls": float(sums["cost_total"]) / n,
         "several": seeds > 1,
         "learned": seeds > 1 or (cells[0].folder / TRAINING).is_file(),
-        **identity(cells),
+        **identity([cell.run for cell in cells]),
     }
 
 

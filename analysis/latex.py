@@ -1,34 +1,28 @@
-"""LaTeX of tables and captions: fragments for a paper, in parts that fit its pages, and what needs an escape there."""
+"""LaTeX of tables and captions: fragments for a paper, and what needs an escape there."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 
 import pandas as pd
 
 from analysis.exhibit import BEST, SECOND, Entry, Exhibit, line_count, provenance_text, section_starts
 
-# Lines of text that the rows of a page take, at most.
-_LINES = 46
+# Most columns beside one another.
+_COLUMNS = 16
 
 
-def latex(table: Exhibit, shown: pd.DataFrame, columns: Sequence[pd.DataFrame], notes: Sequence[str]) -> str:
-    """Return a LaTeX fragment of a table: a ``table*`` for each part, no wider than the text, the last with the notes.
-
-    ``columns`` are the parts of ``shown`` that stand beside one another.
-    """
-    parts = [part[page] for page in _pages(shown) for part in columns]
-    has_all_columns = len(columns) == 1
+def latex(table: Exhibit, shown: pd.DataFrame, notes: Sequence[str]) -> str:
+    """Return a LaTeX fragment of a table: a ``table*`` for each part, as large as a page at most, and notes."""
+    parts = _parts(shown)
     notes = [*notes, f"Provenance: {provenance_text(table)}."]
     # An entry above a smaller figure, deep enough to touch nothing.
     entry = r"\providecommand{\entry}[2]{\vtop{\hbox{\strut#1}\kern1.5pt\hbox{\tiny\vrule width 0pt depth 3pt#2}}}"
     lines = [*latex_comments(table, "booktabs,multirow,adjustbox"), entry]
     for number, part in enumerate(parts, start=1):
-        titles = ", ".join(dict.fromkeys(group for group, *_ in part.columns if group and not has_all_columns))
-        of_these = f" with {latex_escape(titles)}" if titles else ""
-        continued = [r"\addtocounter{table}{-1}", rf"\caption{{Continued{of_these}.}}"]
+        continued = [r"\addtocounter{table}{-1}", r"\caption{Continued.}"]
         end = [r"\par\smallskip\parbox{\textwidth}{\scriptsize", *(rf"{latex_escape(note)}\par" for note in notes), "}"]
         lines += [
             r"\begin{table*}[t]",
@@ -41,6 +35,22 @@ def latex(table: Exhibit, shown: pd.DataFrame, columns: Sequence[pd.DataFrame], 
             r"\end{table*}",
         ]
     return "\n".join([*lines, ""])
+
+
+def _parts(shown: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return a table cut between groups of columns: with labels sixteen at most, unless a group has more.
+
+    The main table has sixteen. A column with texts of several lines counts twice.
+    """
+    counts = shown.map(lambda entry: min(line_count(entry.text), 2)).max()
+    labels = shown.index.droplevel(0).to_frame().map(lambda label: min(line_count(label), 2)).max().sum()
+    parts: list[list[tuple[str, str, str]]] = [[]]
+    for _, group in groupby(shown.columns, lambda column: column[:2]):
+        columns = list(group)
+        if parts[-1] and labels + counts[parts[-1] + columns].sum() > _COLUMNS:
+            parts.append([])
+        parts[-1] += columns
+    return [shown[columns] for columns in parts]
 
 
 def _tabular(part: pd.DataFrame) -> list[str]:
@@ -142,16 +152,3 @@ def _latex_entry(entry: Entry) -> str:
     if not entry.below:
         return first
     return rf"\entry{{{first}}}{{{latex_escape(entry.below)}}}"
-
-
-def _pages(shown: pd.DataFrame) -> list[slice]:
-    """Return which rows fit on a page together, cut where a section ends."""
-    lines = []
-    for (_, *labels), row in zip(shown.index, shown.to_numpy(), strict=True):
-        longest = max(map(line_count, [*labels, *(entry.text for entry in row)]))
-        lines.append(max(longest, 2 if any(entry.below for entry in row) else 1))
-    pages, starts = [0], [*section_starts(shown), len(shown)]
-    for start, end in pairwise(starts):
-        if sum(lines[pages[-1] : end]) > _LINES:
-            pages.append(start)
-    return [slice(start, end) for start, end in zip(pages, [*pages[1:], len(shown)], strict=True)]

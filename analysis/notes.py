@@ -60,7 +60,11 @@ def settings(results: Results) -> str:
 def describe_run(results: Results, caption: str) -> dict[str, Any]:
     """Return caption with settings, whether the run was simulated, and what identifies it."""
     caption += settings(results)
-    return {"caption": caption, "simulated": results.simulated, "provenance": provenance(results.cells)}
+    return {
+        "caption": caption,
+        "simulated": results.simulated,
+        "provenance": provenance([cell.run for cell in results.cells]),
+    }
 
 
 def legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:

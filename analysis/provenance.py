@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import orjson
 
-from analysis.finished_cells import FinishedCell, RunInfo, answered, revision, short
+from analysis.finished_cells import RunInfo, answered, revision, short
 from harness.runner import layout
 
 
@@ -31,9 +30,8 @@ def table_run_id(run_ids: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(sorted(run_ids)).encode()).hexdigest()
 
 
-def provenance(cells: Sequence[FinishedCell]) -> dict[str, str]:
+def provenance(runs: Sequence[RunInfo]) -> dict[str, str]:
     """Return name and value of each setting that tells one run from another, short enough for a line."""
-    runs = [cell.run for cell in cells]
     return {
         "run": short(table_run_id(run.run_id for run in runs)),
         "preset": _listed(run.preset for run in runs),
@@ -48,32 +46,29 @@ def provenance(cells: Sequence[FinishedCell]) -> dict[str, str]:
     }
 
 
-def audited(preset: str, cells: Iterable[Path]) -> str:
-    """Return what the audit of cells, given by their folders, found; ``not checked`` if it was of other results."""
+def audited(preset: str, run_ids: Mapping[str, str]) -> str:
+    """Return what the audit of cells, given by folder and run id, found; ``not checked`` if it was of other results."""
     path = layout.audit(preset)
     if not path.exists():
         return "not checked"
     stored = orjson.loads(path.read_bytes())
-    run_ids = {str(cell): orjson.loads((cell / "run.json").read_bytes())["run_id"] for cell in cells}
     return str(stored["summary"]) if run_ids.items() <= stored["cells"].items() else "not checked"
 
 
-def identity(cells: Sequence[FinishedCell]) -> dict[str, str]:
-    """Return what identifies runs as columns of a tidy table; values that differ are in the order of the cells."""
+def identity(runs: Sequence[RunInfo]) -> dict[str, str]:
+    """Return what identifies runs as columns of a tidy table; values that differ are in the order of the runs."""
 
     def joined(value_of: Callable[[RunInfo], str]) -> str:
-        values = [value_of(cell.run) for cell in cells]
+        values = list(map(value_of, runs))
         return values[0] if len(set(values)) == 1 else " ".join(values)
 
     return {
-        "seeds": " ".join(map(str, sorted({cell.run.seed for cell in cells}))),
+        "seeds": " ".join(map(str, sorted({run.seed for run in runs}))),
         "run_id": joined(lambda run: run.run_id),
         "config_hash": joined(lambda run: run.config_hash),
         "code": joined(lambda run: run.code),
         "data_checksum": joined(lambda run: run.data.checksum),
-        "backbones": _listed(
-            f"{key}={served(backbone)}" for cell in cells for key, backbone in cell.run.backbones.items()
-        ),
+        "backbones": _listed(f"{key}={served(backbone)}" for run in runs for key, backbone in run.backbones.items()),
     }
 
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ENDINGS: Mapping[str, tuple[str, ...]] = {
-    "table": ("tex", "csv", "md"),
+    "table": ("tex", "csv", "md", "html"),
     "figure": ("png", "pdf", "svg", "csv", "txt", "tex"),
-    "report": ("md", "csv"),
+    "report": ("md", "csv", "html"),
 }
 
 

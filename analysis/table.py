@@ -1,4 +1,4 @@
-"""A table as a reader sees it, and its files: LaTeX, CSV and Markdown, the same bytes for the same table."""
+"""A table as a reader sees it, and its files: LaTeX, CSV, Markdown and HTML, the same bytes for the same table."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from itertools import groupby
 import pandas as pd
 
 from analysis.exhibit import BEST, SECOND, Entry, Exhibit, csv, grid, line_count, md_escape, provenance_text
+from analysis.html import render
 from analysis.latex import latex
 
-# Most columns beside one another.
-_COLUMNS = 16
+# In HTML this label stands below the one before it, so that a narrow screen has room for numbers.
+_SECOND_LINE = "LLM"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -22,25 +23,10 @@ class Table(Exhibit):
     shown: pd.DataFrame  # index: section (a rule between two), labels; columns: heading, smaller line below it, title
     notes: tuple[str, ...]  # legend and footnotes, one sentence or two each
 
-    def parts(self) -> list[pd.DataFrame]:
-        """Return the printed form cut between groups of columns: with labels sixteen at most, unless a group has more.
-
-        The main table has sixteen. A column with texts of several lines counts twice.
-        """
-        counts = self.shown.map(lambda entry: min(line_count(entry.text), 2)).max()
-        labels = self.shown.index.droplevel(0).to_frame().map(lambda label: min(line_count(label), 2)).max().sum()
-        parts: list[list[tuple[str, str, str]]] = [[]]
-        for _, group in groupby(self.shown.columns, lambda column: column[:2]):
-            columns = list(group)
-            if parts[-1] and labels + counts[parts[-1] + columns].sum() > _COLUMNS:
-                parts.append([])
-            parts[-1] += columns
-        return [self.shown[columns] for columns in parts]
-
     def contents(self) -> Mapping[str, str]:
-        """Return LaTeX, CSV and Markdown by file ending."""
-        tex = latex(self, self.shown, self.parts(), self.notes)
-        return {"tex": tex, "csv": csv(self.frame, self.warning), "md": markdown(self)}
+        """Return LaTeX, CSV, Markdown and HTML by file ending."""
+        tex = latex(self, self.shown, self.notes)
+        return {"tex": tex, "csv": csv(self.frame, self.warning), "md": markdown(self), "html": html(self)}
 
 
 def lay_out(
@@ -53,6 +39,30 @@ def lay_out(
     frame = pd.DataFrame(list(zip(*columns.values(), strict=True)), dtype=object)
     frame.index = pd.MultiIndex.from_tuples(rows, names=["section", *heads])
     return frame.set_axis(pd.MultiIndex.from_tuples(columns), axis=1)
+
+
+def html(table: Table) -> str:
+    """Return a fragment of HTML with the table, its notes and its provenance."""
+    shown = table.shown
+    names = list(shown.index.names[1:])
+    below = names.index(_SECOND_LINE) if _SECOND_LINE in names[1:] else 0
+    return render(
+        "table.html.j2",
+        table=table,
+        heads=_join_label(names, below),
+        groups=[(*head, len(list(group))) for head, group in groupby(shown.columns, lambda column: column[:2])],
+        rows=[
+            (section, _join_label(labels, below), entries)
+            for (section, *labels), entries in zip(shown.index, shown.to_numpy(), strict=True)
+        ],
+        line_count=line_count,
+    )
+
+
+def _join_label(labels: Sequence[str], below: int) -> list[tuple[str, str]]:
+    """Return labels with a smaller second line, which is the label at an index; 0 for none."""
+    small = {below - 1: labels[below]} if below else {}
+    return [(label, small.get(number, "")) for number, label in enumerate(labels) if not below or number != below]
 
 
 def markdown(table: Table) -> str:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from analysis.finished_cells import read as read_cell
-from analysis.finished_cells import read_records
 from harness.agents.trajectory import Call, Decision
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.benchmarks.prepare import read
@@ -20,7 +19,7 @@ from harness.llm.call_log import CallLogReader
 from harness.llm.request import Message
 from harness.runner import layout
 from harness.runner.config import Cell
-from harness.runner.results import TABLES
+from harness.runner.results import read_rows
 
 # Recorded with log-probability 0 though no policy drew them: counted, computed, found by a rule, or said by a model.
 _UNDRAWN = frozenset({"agents", "short_cut", "ensemble", "redundancy"})
@@ -122,8 +121,7 @@ def records(preset: str, cell: Cell, items: Mapping[str, Item]) -> Iterator[Traj
     """Iterate over the trajectories of a finished cell in test order; raises UserError for other questions."""
     folder = layout.cell(preset, cell)
     has_memory = read_cell(folder).run.module == _MEMORY
-    columns = ("item_id", "text", "correct", "answer", "status", "detail", "also", *_TOTALS)
-    rows = read_records(folder / "items.parquet", columns)
+    rows = list(read_rows(folder / "items.parquet"))
     if strangers := [row["item_id"] for row in rows if row["item_id"] not in items]:
         raise UserError(f"{folder}: its question {strangers[0]!r} is none of the prepared ones; run the cell again")
     calls, decisions = _by_question(folder, "calls"), _by_question(folder, "decisions")
@@ -146,7 +144,7 @@ def records(preset: str, cell: Cell, items: Mapping[str, Item]) -> Iterator[Traj
 
 def _by_question(folder: Path, name: str) -> defaultdict[str, list[dict[str, Any]]]:
     rows: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in read_records(folder / f"{name}.parquet", TABLES[name].names):
+    for row in read_rows(folder / f"{name}.parquet"):
         rows[row.pop("item_id")].append(row)
     return rows
 

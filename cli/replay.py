@@ -60,7 +60,9 @@ def replay(
     target = Path.cwd() / REPLAYED
     with _unpacked(path) as (crate, preset):
         recorded = layout.cells(preset.name)
-        audit = audited(preset.name, [layout.cell(preset.name, cell) for cell in recorded])
+        folders = [layout.cell(preset.name, cell) for cell in recorded]
+        run_ids = {str(folder): orjson.loads((folder / "run.json").read_bytes())["run_id"] for folder in folders}
+        audit = audited(preset.name, run_ids)
         wanted = [*filter(is_wanted, recorded)]
         ungraded: dict[str, str] = {}
         for benchmark in dict.fromkeys(cell.benchmark for cell in wanted):

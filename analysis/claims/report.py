@@ -1,4 +1,4 @@
-"""The report on all claims, as Markdown and CSV files; the same bytes for the same claims and cells."""
+"""The report on all claims, as Markdown, CSV and HTML files; the same bytes for the same claims and cells."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from analysis.claims.power import HOPELESS, chances, design_of, published_questi
 from analysis.claims.statements import CLAIMS
 from analysis.exhibit import NOT_RUN, Exhibit, csv, grid, number, provenance_text
 from analysis.exhibit import md_escape as escape
+from analysis.html import render
 from analysis.notes import settings
 from analysis.provenance import provenance
 from analysis.source import Source
@@ -106,8 +107,9 @@ class ClaimsReport(Exhibit):
         return {name: lines[name] for name in sorted(lines, key=lambda name: name != _PRIMARY)}
 
     def contents(self) -> Mapping[str, str]:
-        """Return Markdown and CSV by file ending."""
-        return {"md": _markdown(self), "csv": csv(self.frame, self.warning)}
+        """Return Markdown, CSV and HTML by file ending."""
+        html = render("claims/report.html.j2", report=self)
+        return {"md": _markdown(self), "csv": csv(self.frame, self.warning), "html": html}
 
 
 def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
@@ -116,9 +118,9 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
     if source.cells:
         results = source.results()
         timings = read_timings(source.timings, results.cells)
-        run = Run.of(claims, results.of_paper, timings, seeds=seeds[0], several=seeds[1])
+        run = Run.of(claims, results.cells_to_judge, timings, seeds=seeds[0], several=seeds[1])
         changed = settings(results).strip()
-        origin = {**provenance(results.cells), "timings": str(len(timings))}
+        origin = {**provenance([cell.run for cell in results.cells]), "timings": str(len(timings))}
     judged = not_judged(claims) if run.simulated else judge(claims, run)
     _add_chances(judged, claims, run, source)
     legend = [" ".join(paragraph.split()) for paragraph in _LEGEND.split("\n\n")]

@@ -48,7 +48,7 @@ def build(source: Source) -> Figure:
         for cell, log in zip(cells, logs[benchmark], strict=True):
             # An update without a decision has no row.
             tidy = log.reset_index().melt(["update", "epoch"], [name for name in _MEASURES if name in log], "measure")
-            columns = {"method": cell.run.method, "benchmark": benchmark, **identity([cell])}
+            columns = {"method": cell.run.method, "benchmark": benchmark, **identity([cell.run])}
             frames.append(tidy.dropna().assign(**columns)[_COLUMNS])
     frame = pd.concat(frames)
     if frame.empty:

@@ -83,7 +83,7 @@ def _frame(results: Results, benchmark: str, cells: tuple[FinishedCell, ...]) ->
     table = results.printed("gate_behaviour")
     printed = table.loc[place].to_dict() if (place := (method, POOL, benchmark)) in table.index else {}
     return _MEASURES.join(estimated.mul(unit, axis=0)).assign(
-        **identity(cells),
+        **identity([cell.run for cell in cells]),
         method=method,
         benchmark=benchmark,
         published=_MEASURES["printed"].map(printed),

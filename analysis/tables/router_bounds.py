@@ -82,7 +82,7 @@ def _frame(results: Results, options: BoundOptions, benchmark: str, of_pool: Bou
             "regret_accuracy": percent(float((oracle.correct - row.correct).mean())),
             "regret_cost": float((row.cost - oracle.cost).mean()),
             **{f"share_of_{kind}_{key}": 100 * share for (kind, key), share in row.shares.unstack().items()},
-            **identity(cells),
+            **identity([cell.run for cell in cells]),
         }
         for (method, backbone, _), (row, cells, section) in rows.items()
         for items in [pd.concat([cell.items for cell in cells])]

@@ -65,7 +65,7 @@ def test_a_simulated_run_is_not_judged_and_its_power_is_said(some: Some, write_c
 
 def test_records_carry_numbers_and_provenance(some: Some, tmp_path: Path) -> None:
     written = write(made(some), tmp_path / "out", "claims")
-    assert sorted(path.name for path in written) == ["claims.csv", "claims.md"]
+    assert sorted(path.name for path in written) == ["claims.csv", "claims.html", "claims.md"]
     text = (tmp_path / "out" / "claims.csv").read_text(encoding="utf-8")
     found = list(csv.DictReader(io.StringIO(text)))
     measured = [row for row in found if row["measured"]]
