@@ -15,11 +15,8 @@ LATENT = 128
 CONTEXT = 2 * LATENT
 _VAE_HIDDEN = 256
 _HEADS = 4
-_FEED_FORWARD = 256
-_LAYERS = 2
 _HALTING_HIDDEN = 64
-_INITIAL_SCALE = 5.0
-_INITIAL_SHARPNESS = 5.0
+_INITIAL_SHARPNESS = 5.0  # of cosine scores and of both gates
 
 
 class ProfileVAE(nn.Module):
@@ -36,10 +33,11 @@ class ProfileVAE(nn.Module):
         """Return the posterior means, shape (pool, 128), of profiles of shape (pool, 384)."""
         return self.mu(self.encoder(profiles))
 
-    def loss(self, profiles: Tensor, noise: Tensor, kl: VaeKL) -> Tensor:
-        """Return reconstruction error plus KL from N(0, I), mean over the pool (D-GMR-12), for noise (pool, 128)."""
+    def loss(self, profiles: Tensor, generator: torch.Generator, kl: VaeKL) -> Tensor:
+        """Return reconstruction error plus KL from N(0, I), mean over the pool (D-GMR-12)."""
         hidden = self.encoder(profiles)
         mu, logvar = self.mu(hidden), self.logvar(hidden)
+        noise = torch.randn(mu.shape, generator=generator, dtype=mu.dtype)
         reconstruction = self.decoder(mu + torch.exp(0.5 * logvar) * noise)
         divergence = 0.5 * (mu**2 + logvar.exp() - 1 - logvar)
         per_profile = divergence.sum(dim=1) if kl == "sum" else divergence.mean(dim=1)
@@ -56,9 +54,9 @@ class StateEncoder(nn.Module):
         self.position = nn.Parameter(nn.init.normal_(torch.empty(max_depth, LATENT), std=0.02))
         self.layers = nn.ModuleList(
             nn.TransformerEncoderLayer(
-                LATENT, _HEADS, dim_feedforward=_FEED_FORWARD, dropout=0.0, batch_first=True, norm_first=True
+                LATENT, _HEADS, dim_feedforward=256, dropout=0.0, batch_first=True, norm_first=True
             )
-            for _ in range(_LAYERS)
+            for _ in range(2)
         )
         self.attention = nn.MultiheadAttention(LATENT, _HEADS, batch_first=True)
         self.h_empty = nn.Parameter(torch.zeros(LATENT))
@@ -94,7 +92,7 @@ class PoolSoftmax(nn.Module):
 
     def __init__(self, score: Score) -> None:
         super().__init__()
-        self.scale = nn.Parameter(torch.tensor(_INITIAL_SCALE)) if score == "cosine" else None
+        self.scale = nn.Parameter(torch.tensor(_INITIAL_SHARPNESS)) if score == "cosine" else None
 
     def forward(self, query: Tensor, pool: Tensor) -> Tensor:
         """Return log-probabilities, shape (rows, pool), for queries (rows, 128) and latents (pool, 128)."""

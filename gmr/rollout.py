@@ -7,8 +7,8 @@ import math
 import torch
 
 from gmr.config import Config, Pool
-from gmr.policy import Snapshot, Step, Trace
-from gmr.router import Chance, Draw
+from gmr.router import Draw, Router, Uniforms
+from gmr.training import Step, Trace, stack
 from harness.agents.activation import act, most_frequent
 from harness.agents.prompts import Record, team_prompt
 from harness.agents.runtime import Context
@@ -24,31 +24,34 @@ NOTHING_STORED = "No stored records: none of your colleagues' contributions was 
 
 
 class GatedRollout:
-    """One question through Algorithm 1."""
+    """One question through Algorithm 1, decided by a router as it is now."""
 
-    def __init__(self, policy: Snapshot, pool: Pool, config: Config) -> None:
-        self._policy = policy
+    def __init__(self, router: Router, pool: Pool, config: Config, *, greedy: bool = False) -> None:
+        self._router = router
         self._pool = pool
         self._config = config
+        self._greedy = greedy
         self.trace: Trace
 
     async def solve(self, item: Item, context: Context) -> str:
         """Run steps until halted or φ are done, aggregate the stored records, and return the answer (D-GMR-4)."""
-        config, pool = self._config, self._pool
+        config, pool, router = self._config, self._pool, self._router
         temperature = None if config.sampling == "published" else 0.0
         steps: list[Step] = []
         memory: list[Record] = []
         log_prob, halted = 0.0, False
         question = await context.embed(item.question)
-        state = self._policy.begin(question)
+        with torch.inference_mode():
+            latents, state = router.latents(), router.begin(stack([question]))
         while not halted and len(steps) < config.max_depth:
             step = len(steps) + 1
-            chance = _chance(context, step, slots=state.tokens.shape[1])
+            uniforms = _uniforms(context, step, slots=state.tokens.shape[1])
             # Role ~ softmax, backbone ~ softmax, and for every record in memory whether it is seen ~ Bernoulli.
-            state, agent = await self._policy.assign(state, chance)
-            role_index, backbone_index = int(agent.role.choice), int(agent.backbone.choice)
+            with torch.inference_mode():
+                state, agent = router.assign(state, latents, uniforms, self._greedy)
+            role_index, backbone_index = int(agent["role"].choice), int(agent["backbone"].choice)
             role, backbone = pool.roles[role_index], pool.backbones[backbone_index]
-            retrieved = tuple(agent.retrieve.choice[0, : len(memory)].bool().tolist())
+            retrieved = tuple(agent["retrieve"].choice[0, : len(memory)].bool().tolist())
             seen = [record for record, is_seen in zip(memory, retrieved, strict=True) if is_seen]
             text = await act(role, backbone.key, item, seen, context, step=step, temperature=temperature)
             response = await context.embed(text)
@@ -57,14 +60,14 @@ class GatedRollout:
                 nearest = max(float(response @ earlier.response) for earlier in steps if earlier.written)
                 context.decide(Decision(step, "redundancy", 0, f"{nearest:.4f}", 1, 0.0))
             # Written ~ Bernoulli, halted ~ Bernoulli.
-            state, end = await self._policy.end_step(state, response, chance)
-            written, halted = bool(end.write.choice), bool(end.halt.choice)
+            with torch.inference_mode():
+                state, end = router.end_step(state, latents, agent, stack([response]), uniforms, self._greedy)
+            written, halted = bool(end["write"].choice), bool(end["halt"].choice)
             if written:
                 memory.append(Record(role.name, text))
-            halting = halted if end.halt.drawn else None
+            halting = halted if end["halt"].drawn else None
             steps.append(Step(role_index, backbone_index, retrieved, response, written, halting))
-            draws = {**agent._asdict(), **end._asdict()}
-            log_prob += sum(self._record(context, step, name, draw) for name, draw in draws.items())
+            log_prob += sum(self._record(context, step, name, draw) for name, draw in {**agent, **end}.items())
         self.trace = Trace(question, tuple(steps), log_prob)
         closing = "" if memory else NOTHING_STORED
         reply = await context.ask(
@@ -80,10 +83,8 @@ class GatedRollout:
 
     def _record(self, context: Context, step: int, name: str, draw: Draw) -> float:
         """Record one decision of a step, by slot for retrieval; return its log-probability under the policy."""
-        keys = {
-            "role": [role.key for role in self._pool.roles],
-            "backbone": [backbone.key for backbone in self._pool.backbones],
-        }
+        roles, backbones = self._pool
+        keys = {"role": [role.key for role in roles], "backbone": [backbone.key for backbone in backbones]}
         options = keys.get(name, ["no", "yes"])
         indices, log_probs = (values.flatten().tolist() for values in (draw.choice, draw.log_prob()))
         for slot, (index, log_prob) in enumerate(zip(indices, log_probs, strict=True)):
@@ -94,9 +95,9 @@ class GatedRollout:
         return math.fsum(log_probs)
 
 
-def _chance(context: Context, step: int, slots: int) -> Chance:
-    """Return the uniform numbers of one step, each fixed by seed, question, episode, step, decision and memory slot."""
-    numbers = {name: [context.uniform(step, name)] for name in ("role", "backbone", "write", "halt")}
-    retrieve = [[context.uniform(step, "retrieve", slot) for slot in range(slots)]]
-    tensors = {name: torch.tensor(values, dtype=torch.float64) for name, values in numbers.items()}
-    return Chance(**tensors, retrieve=torch.tensor(retrieve, dtype=torch.float64))
+def _uniforms(context: Context, step: int, slots: int) -> Uniforms:
+    """Return the numbers of one step, each fixed by seed, question, episode, step, decision and memory slot."""
+    role, backbone, write, halt = (context.uniform(step, name) for name in ("role", "backbone", "write", "halt"))
+    retrieve = [context.uniform(step, "retrieve", slot) for slot in range(slots)]
+    numbers = ([number] for number in (role, backbone, retrieve, write, halt))
+    return Uniforms(*(torch.tensor(row, dtype=torch.float64) for row in numbers))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple, TypeVar
 
 import torch
@@ -34,8 +35,8 @@ class Latents(NamedTuple):
     backbones: Tensor
 
 
-class Chance(NamedTuple):
-    """Source of decisions of one step: uniform numbers that they are drawn with, or in an update recorded indices."""
+class Uniforms(NamedTuple):
+    """Uniform numbers that one step is drawn with, or in an update the recorded indices, which are repeated."""
 
     role: Tensor  # shape (rows,)
     backbone: Tensor  # shape (rows,)
@@ -58,6 +59,10 @@ class Draw(NamedTuple):
         return torch.where(self.drawn, self.log_probs.gather(-1, self.choice.unsqueeze(-1)).squeeze(-1), 0.0)
 
 
+# By name: role, backbone and retrieve before the response, write and halt on it.
+Draws = Mapping[str, Draw]
+
+
 class State(NamedTuple):
     """Trajectories between two steps, one a row; memories are padded to φ records."""
 
@@ -68,8 +73,6 @@ class State(NamedTuple):
     projected: Tensor  # P_y y_j of the write gate, shape (rows, φ, 128)
     size: Tensor  # number of records, shape (rows,)
     context: Tensor  # c_t of the present step, shape (rows, 256)
-    role: Tensor  # index of the present step's role, shape (rows,)
-    backbone: Tensor  # index of the present step's backbone, shape (rows,)
     halting: Tensor  # h_t of the halting controller, shape (rows, 128)
     steps: Tensor  # number of finished steps, shape (rows,)
 
@@ -81,21 +84,6 @@ class State(NamedTuple):
     def first(self, count: int) -> State:
         """Return the first ``count`` trajectories."""
         return State(*(tensor[:count] for tensor in self))
-
-
-class Assignment(NamedTuple):
-    """Decisions before the response: who acts and sees which records; without its gate an agent sees all."""
-
-    role: Draw
-    backbone: Draw
-    retrieve: Draw
-
-
-class StepEnd(NamedTuple):
-    """Decisions on the response: whether it is stored and the trajectory halts; without its gate it is stored."""
-
-    write: Draw
-    halt: Draw
 
 
 class Router(nn.Module):
@@ -124,11 +112,10 @@ class Router(nn.Module):
         """Return the latents of all roles and backbones; they change with the parameters only."""
         return Latents(self.role_vae(self.role_profiles), self.backbone_vae(self.backbone_profiles))
 
-    def vae_loss(self, noise_roles: Tensor, noise_backbones: Tensor) -> Tensor:
-        """Return L_VAE, the sum over both pools, for standard normal noise of shapes (R, 128) and (M, 128)."""
-        kl = self.config.vae_kl
-        roles = self.role_vae.loss(self.role_profiles, noise_roles, kl)
-        return roles + self.backbone_vae.loss(self.backbone_profiles, noise_backbones, kl)
+    def vae_loss(self, generator: torch.Generator) -> Tensor:
+        """Return L_VAE, the sum over both pools, with the noise of a generator."""
+        roles = self.role_vae.loss(self.role_profiles, generator, self.config.vae_kl)
+        return roles + self.backbone_vae.loss(self.backbone_profiles, generator, self.config.vae_kl)
 
     def begin(self, question: Tensor) -> State:
         """Return trajectories before their first step, for question embeddings (rows, 384)."""
@@ -142,33 +129,36 @@ class Router(nn.Module):
             projected=memory,
             size=zeros,
             context=question.new_zeros(len(question), CONTEXT),
-            role=zeros,
-            backbone=zeros,
             halting=question.new_zeros(len(question), LATENT),
             steps=zeros,
         )
 
-    def assign(self, state: State, latents: Latents, chance: Chance, greedy: bool = False) -> tuple[State, Assignment]:
-        """Encode c_t, then role ~ softmax, backbone ~ softmax, z_j ~ Bernoulli for every stored record."""
+    def assign(self, state: State, latents: Latents, uniforms: Uniforms, greedy: bool = False) -> tuple[State, Draws]:
+        """Encode c_t, then role ~ softmax, backbone ~ softmax, z_j ~ Bernoulli for every stored record.
+
+        Without its module, role or backbone is uniform; without its gate, an agent sees all records.
+        """
         context = self.encoder(state.q_hat, state.tokens, state.stored)
         log_probs = None if self.role_allocator is None else self.role_allocator(context, latents.roles)
-        role = _softmax(log_probs, len(latents.roles), chance.role, greedy)
+        role = _softmax(log_probs, len(latents.roles), uniforms.role, greedy)
         r = latents.roles[role.choice]
         log_probs = None if self.llm_router is None else self.llm_router(context, r, latents.backbones)
-        backbone = _softmax(log_probs, len(latents.backbones), chance.backbone, greedy)
+        backbone = _softmax(log_probs, len(latents.backbones), uniforms.backbone, greedy)
         retrieve = _always(state.stored)
         if self.retrieval_gate is not None:
             m = latents.backbones[backbone.choice]
             log_probs = self.retrieval_gate(state.question, r, m, state.retrieval_keys)
-            retrieve = _bernoulli(log_probs, state.stored, chance.retrieve, greedy)
-        state = state._replace(context=context, role=role.choice, backbone=backbone.choice)
-        return state, Assignment(role, backbone, retrieve)
+            retrieve = _bernoulli(log_probs, state.stored, uniforms.retrieve, greedy)
+        return state._replace(context=context), {"role": role, "backbone": backbone, "retrieve": retrieve}
 
     def end_step(
-        self, state: State, latents: Latents, response: Tensor, chance: Chance, greedy: bool = False
-    ) -> tuple[State, StepEnd]:
-        """Store responses (rows, 384) by w ~ Bernoulli, then h ~ Bernoulli, which is not drawn at φ (D-GMR-3)."""
-        r, m = latents.roles[state.role], latents.backbones[state.backbone]
+        self, state: State, latents: Latents, agent: Draws, response: Tensor, uniforms: Uniforms, greedy: bool = False
+    ) -> tuple[State, Draws]:
+        """Store responses (rows, 384) by w ~ Bernoulli, then h ~ Bernoulli, which is not drawn at φ (D-GMR-3).
+
+        Without its gate, every response is stored.
+        """
+        r, m = latents.roles[agent["role"].choice], latents.backbones[agent["backbone"].choice]
         everyone = torch.ones_like(state.steps, dtype=torch.bool)
         new = {"tokens": self.encoder.token(r, m, response)}
         if self.retrieval_gate is not None:
@@ -177,7 +167,7 @@ class Router(nn.Module):
         if self.write_gate is not None:
             new["projected"] = projected = self.write_gate.P_y(response)
             log_probs = self.write_gate(state.context, projected, state.projected, state.stored)
-            write = _bernoulli(log_probs, everyone, chance.write, greedy)
+            write = _bernoulli(log_probs, everyone, uniforms.write, greedy)
         rows = write.choice.nonzero()[:, 0]
         slots = rows, state.size[rows]
         memory = {name: getattr(state, name).index_put(slots, values[rows]) for name, values in new.items()}
@@ -186,26 +176,25 @@ class Router(nn.Module):
         if self.halting is not None:
             state = state._replace(halting=self.halting.gru(pool(state.tokens, state.stored), state.halting))
             before_last = state.steps < self.config.max_depth
-            halt = _bernoulli(self.halting(state.halting), before_last, chance.halt, greedy)
-        return state, StepEnd(write, halt)
+            halt = _bernoulli(self.halting(state.halting), before_last, uniforms.halt, greedy)
+        return state, {"write": write, "halt": halt}
 
 
 def _if_on(switch: bool, module: Module) -> Module | None:
     return module if switch else None
 
 
-def _softmax(log_probs: Tensor | None, options: int, numbers: Tensor, greedy: bool) -> Draw:
-    """Choose an option for each row; uniformly, the greedy policy too, if no module decides."""
-    everyone = torch.ones_like(numbers, dtype=torch.bool)
+def _softmax(log_probs: Tensor | None, options: int, uniforms: Tensor, greedy: bool) -> Draw:
+    everyone = torch.ones_like(uniforms, dtype=torch.bool)
     if log_probs is None:
-        uniform = torch.full((len(numbers), options), -math.log(options), dtype=torch.float64)
-        return Draw(choose(uniform, numbers), everyone)
-    return Draw(choose(log_probs, numbers, greedy=greedy), everyone, log_probs)
+        uniform = torch.full((len(uniforms), options), -math.log(options), dtype=torch.float64)
+        return Draw(choose(uniform, uniforms), everyone)
+    return Draw(choose(log_probs, uniforms, greedy=greedy), everyone, log_probs)
 
 
-def _bernoulli(log_probs: Tensor, drawn: Tensor, numbers: Tensor, greedy: bool) -> Draw:
+def _bernoulli(log_probs: Tensor, drawn: Tensor, uniforms: Tensor, greedy: bool) -> Draw:
     """Draw gates where the mask says so; the others stay closed."""
-    return Draw(open_gates(log_probs, numbers, greedy=greedy) * drawn, drawn, log_probs)
+    return Draw(open_gates(log_probs, uniforms, greedy=greedy) * drawn, drawn, log_probs)
 
 
 def _always(is_open: Tensor) -> Draw:

@@ -1,27 +1,103 @@
-"""One update: utility, group-relative advantage, loss and training log (paper, Optimization)."""
+"""Update of the router: log-probabilities of finished trajectories, advantages, loss, log (paper, Optimization)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from gmr.config import Advantage, Config
-from gmr.policy import Evaluation, Trace, evaluate
-from gmr.router import Router
-from harness.agents.trajectory import Answered
-from harness.training.learning import Learning, check_on_policy, seed_of
+from gmr.router import Router, Uniforms
 
 Array = NDArray[np.float64]
+Vector = NDArray[np.float32]
+# Decisions whose entropies are in H̄; of retrieval that of every record.
+_ROUTING = ("role", "backbone", "halt")
 
 
-def utility(answered: Answered, config: Config) -> float:
-    """Return u = R - λ_c · Cost(τ), with R in {0, 1} and the cost of the ``charged`` calls (D-GMR-7)."""
-    trajectory = answered.trajectory
-    cost = trajectory.cost_steps if config.charged == "steps" else trajectory.cost_total
-    return float(answered.verdict.correct) - config.lambda_c * cost
+class Step(NamedTuple):
+    """Decisions of one step of Algorithm 1."""
+
+    role: int  # index in the router's pool
+    backbone: int  # index in the router's pool
+    retrieved: tuple[bool, ...]  # z_{t,j} of each record of S_{t-1}, in memory order
+    response: Vector  # embedding y_t of the response, shape (384,)
+    written: bool  # w_t
+    halted: bool | None  # h_t; None if no draw is made (t = φ, or halting switched off)
+
+
+class Trace(NamedTuple):
+    """Decisions of one trajectory."""
+
+    question: Vector  # embedding q of the question, shape (384,)
+    steps: tuple[Step, ...]  # 1 to φ
+    log_prob: float  # log π as sampled
+
+
+class Evaluation(NamedTuple):
+    """Terms of the loss for n trajectories, and what the training log reports of them."""
+
+    log_prob: Tensor  # log π_i, shape (n,), with gradient
+    mean_entropy: Tensor  # H̄, mean over all steps of the entropies that ``entropy_of`` counts, with gradient
+    entropies: Mapping[str, float]  # mean of a draw in nats, by decision (retrieve: a draw a record)
+    top: Mapping[str, float]  # mean over the steps of the largest probability of role and backbone, where on
+
+
+def stack(vectors: Sequence[Vector]) -> Tensor:
+    """Return embeddings as rows in float64."""
+    return torch.from_numpy(np.stack(vectors).astype(np.float64))
+
+
+def evaluate(router: Router, traces: Sequence[Trace]) -> Evaluation:
+    """Compute log π and entropies of finished trajectories under the present parameters, with gradient."""
+    latents = router.latents()
+    # The longest first, so that the trajectories with a further step are always the first rows.
+    order = sorted(range(len(traces)), key=lambda index: -len(traces[index].steps))
+    state = router.begin(stack([traces[index].question for index in order]))
+    log_prob = state.question.new_zeros(len(order))
+    entropies: dict[str, Tensor] = {}
+    draws, top = Counter[str](), defaultdict[str, float](float)
+    for number in range(len(traces[order[0]].steps)):
+        steps = [traces[index].steps[number] for index in order if len(traces[index].steps) > number]
+        recorded = _recorded(steps, router.config.max_depth)
+        state, agent = router.assign(state.first(len(steps)), latents, recorded)
+        state, end = router.end_step(state, latents, agent, stack([step.response for step in steps]), recorded)
+        of_step = log_prob[: len(steps)]
+        for name, draw in {**agent, **end}.items():
+            if draw.log_probs is None:
+                continue
+            probs = draw.log_probs.exp()
+            entropy = torch.where(draw.drawn, -(probs * draw.log_probs).sum(dim=-1), 0.0).sum()
+            entropies[name] = entropies.get(name, 0.0) + entropy
+            draws[name] += int(draw.drawn.sum())
+            if name in ("role", "backbone"):
+                top[name] += probs.detach().amax(dim=-1).sum().item()
+            of_step = of_step + draw.log_prob().reshape(len(steps), -1).sum(dim=1)
+        log_prob = torch.cat([of_step, log_prob[len(steps) :]])
+    count = sum(len(trace.steps) for trace in traces)
+    counted = _ROUTING if router.config.entropy_of == "routing" else (*_ROUTING, "retrieve", "write")
+    policy = [entropies[name] for name in counted if name in entropies]
+    return Evaluation(
+        log_prob=log_prob[torch.tensor(order).argsort()],
+        mean_entropy=sum(policy, start=log_prob.new_zeros(())) / count,
+        entropies={name: entropies[name].item() / number for name, number in draws.items() if number},
+        top={name: total / count for name, total in top.items()},
+    )
+
+
+def _recorded(steps: Sequence[Step], max_depth: int) -> Uniforms:
+    """Return the decisions of one step of several trajectories as indices, one trajectory a row."""
+    retrieved = torch.zeros(len(steps), max_depth, dtype=torch.int64)
+    for row, step in enumerate(steps):
+        retrieved[row, : len(step.retrieved)] = torch.tensor(step.retrieved)
+    columns = ((step.role, step.backbone, int(step.written), int(step.halted or 0)) for step in steps)
+    role, backbone, write, halt = torch.tensor(list(columns)).T
+    return Uniforms(role, backbone, retrieved, write, halt)
 
 
 def advantages(utilities: Array, kind: Advantage = "centred") -> Array:
@@ -37,7 +113,7 @@ def advantages(utilities: Array, kind: Advantage = "centred") -> Array:
     return np.where(equal, 0.0, centred)
 
 
-def loss(evaluation: Evaluation, advantage: Array, vae: torch.Tensor, config: Config) -> torch.Tensor:
+def loss(evaluation: Evaluation, advantage: Array, vae: Tensor, config: Config) -> Tensor:
     """Return ℒ = -mean(log π_i A_i) + α L_VAE - c_H H̄, the mean over all B · G trajectories."""
     policy = -(evaluation.log_prob * torch.from_numpy(advantage)).mean()
     return policy + config.vae_weight * vae - config.entropy_weight * evaluation.mean_entropy
@@ -59,38 +135,6 @@ def training_log(
     }
     if retrieved:
         log["retrieved"] = float(np.mean(retrieved))
-    log |= {f"entropy_{name}": value for name, value in evaluation.entropies.items()}
+    names = {"retrieve": "retrieval"}
+    log |= {f"entropy_{names.get(name, name)}": value for name, value in evaluation.entropies.items()}
     return log | {f"max_probability_{name}": value for name, value in evaluation.top.items()}
-
-
-def vae_noise(router: Router, seed: int, update: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the standard normal noise of one update for both autoencoders, shapes (R, 128) and (M, 128)."""
-    generator = torch.Generator().manual_seed(seed_of("vae", seed, update))
-    shapes = [latents.shape for latents in router.latents()]
-    roles, backbones = (torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes)
-    return roles, backbones
-
-
-def learn(
-    learning: Learning[Router],
-    answered: Sequence[Answered],
-    traces: Sequence[Trace],
-    config: Config,
-    seed: int,
-    update: int,
-) -> dict[str, float]:
-    """Take one step of the optimiser and return the training log; the noise of L_VAE is fixed by seed and update.
-
-    Raises:
-        RuntimeError: if the rollouts were sampled by another policy.
-    """
-    utilities = np.array([utility(rollout, config) for rollout in answered]).reshape(-1, config.group)
-    rewards = np.array([float(rollout.verdict.correct) for rollout in answered]).reshape(-1, config.group)
-    advantage = advantages(utilities, config.advantage)
-    evaluation = evaluate(learning.network, traces)
-    check_on_policy(evaluation.log_prob.detach().numpy(), [trace.log_prob for trace in traces])
-    vae = learning.network.vae_loss(*vae_noise(learning.network, seed, update))
-    total = loss(evaluation, advantage.ravel(), vae, config)
-    learning.step(total)
-    log = training_log(utilities, rewards, advantage, traces, evaluation)
-    return {**log, "loss": total.item(), "vae_loss": vae.item()}

@@ -1,18 +1,16 @@
-"""Coroutines run together: gathered, shared, batched, so many at a time."""
+"""Coroutines run together: gathered, shared, so many at a time."""
 
 from __future__ import annotations
 
 import asyncio
 import heapq
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
-Value = TypeVar("Value")
-Result = TypeVar("Result")
 
 
 def processors() -> int:
@@ -63,40 +61,6 @@ class InFlight(Generic[T]):
         del self._tasks[key]
         if not task.cancelled():
             task.exception()  # marks it as seen: every caller may have given up
-
-
-class Batcher(Generic[Value, Result]):
-    """Computes together the values submitted in one turn of the loop; a result may depend on its value only."""
-
-    def __init__(self, compute: Callable[[Sequence[Value]], Sequence[Result]], most: int) -> None:
-        self._compute = compute
-        self._most = most
-        self._waiting: list[tuple[Value, asyncio.Future[Result]]] = []
-
-    async def submit(self, value: Value) -> Result:
-        """Return the result for a value, computed together with all that wait; an error reaches all of its batch."""
-        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._waiting.append((value, future))
-        if len(self._waiting) == 1:
-            future.get_loop().call_soon(self._turn)
-        return await future
-
-    def _turn(self) -> None:
-        batch, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
-        if self._waiting:
-            self._waiting[0][1].get_loop().call_soon(self._turn)
-        wanted = [(value, future) for value, future in batch if not future.cancelled()]
-        if not wanted:
-            return
-        try:
-            results = self._compute([value for value, _ in wanted])
-            pairs = list(zip(wanted, results, strict=True))
-        except Exception as error:
-            for _, future in wanted:
-                future.set_exception(error)
-            return
-        for (_, future), result in pairs:
-            future.set_result(result)
 
 
 class LongestFirstSemaphore:

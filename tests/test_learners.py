@@ -18,7 +18,7 @@ from tests.baselines import test_cheap as cheap
 from tests.baselines.aflow import fixtures as aflow
 from tests.baselines.masrouter import fixtures as masrouter
 from tests.baselines.puppeteer import fixtures as puppeteer
-from tests.fixtures import FAILED, ITEMS, Client, answered_by, content, questions, right_if, runtime, trained
+from tests.fixtures import FAILED, ITEMS, Client, answered_by, content, questions, right_if, trained
 from tests.gmr import fixtures as gmr
 
 
@@ -188,9 +188,3 @@ async def test_rollouts_of_an_earlier_policy_are_refused_and_change_nothing(
 
     monkeypatch.setattr(method, "learn", learn_twice)
     await trained(method, tmp_path, Client(LEARNERS[name].answering), code_tools=LEARNERS[name].code_tools)
-
-
-@pytest.mark.parametrize("name", ["gmr", "masrouter", "puppeteer"])
-async def test_a_method_without_weights_does_not_answer(name: str) -> None:
-    with pytest.raises(RuntimeError, match="call fit or load first"):
-        await LEARNERS[name].make().solve(ITEMS[0], runtime(Client()).context(ITEMS[0]))

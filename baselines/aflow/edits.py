@@ -1,14 +1,17 @@
-"""Edits of one node of a workflow: their form, their application, and a JSON schema for one parent (D-AF-3)."""
+"""Edits of one node of a workflow: how a proposal is read and applied, and a JSON schema for one parent (D-AF-3)."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, count
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field
+import orjson
+from pydantic import AfterValidator, Field, ValidationError
 
+from baselines.aflow.search import Round
 from baselines.aflow.workflow import (
     MOST_INPUTS,
     MOST_NODES,
@@ -23,6 +26,7 @@ from baselines.aflow.workflow import (
     check,
     offered,
 )
+from harness.benchmarks.extraction import fenced_blocks
 from harness.files import Declaration
 
 
@@ -52,6 +56,30 @@ class Remove(Declaration):
 Edit = Annotated[Add | Replace | Remove, Field(discriminator="kind")]
 
 
+class Proposal(Declaration):
+    """Proposal of the optimizer."""
+
+    modification: Annotated[
+        str, AfterValidator(lambda text: " ".join(text.split())), Field(min_length=1, max_length=500)
+    ]
+    edit: Edit
+
+
+def parse_proposal(text: str) -> Proposal:
+    """Return the proposal of a reply, alone, fenced or within sentences; InvalidWorkflowError if there is none."""
+    for source in [text, *(block.source for block in fenced_blocks(text)), text[text.find("{") : text.rfind("}") + 1]]:
+        with suppress(orjson.JSONDecodeError):
+            if isinstance(document := orjson.loads(source), dict):
+                break
+    else:
+        raise InvalidWorkflowError("the reply is no JSON object")
+    try:
+        return Proposal.model_validate(document)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InvalidWorkflowError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
 def apply(edit: Edit, parent: Workflow, domain: str) -> Workflow:
     """Return the workflow after an edit.
 
@@ -65,19 +93,16 @@ def apply(edit: Edit, parent: Workflow, domain: str) -> Workflow:
         if edit.at < len(nodes):
             nodes[edit.at] = _reading(nodes[edit.at], [*nodes[edit.at].inputs, edit.node.id])
         nodes.insert(edit.at, edit.node)
-    else:
-        if edit.id not in parent.ids:
-            raise InvalidWorkflowError(f"there is no node {edit.id!r}; there are {', '.join(parent.ids)}")
-        at = parent.ids.index(edit.id)
-        if isinstance(edit, Replace):
-            nodes[at] = edit.node.model_copy(update={"id": edit.id})
-        else:
-            old = nodes.pop(at)
-            for index, node in enumerate(nodes):
-                inputs = [old.inputs if name == old.id else (name,) for name in node.inputs]
-                nodes[index] = _reading(node, chain.from_iterable(inputs))
-    if not nodes:
+    elif edit.id not in parent.ids:
+        raise InvalidWorkflowError(f"there is no node {edit.id!r}; there are {', '.join(parent.ids)}")
+    elif isinstance(edit, Replace):
+        nodes[parent.ids.index(edit.id)] = edit.node.model_copy(update={"id": edit.id})
+    elif len(nodes) == 1:
         raise InvalidWorkflowError("the last node cannot be removed")
+    else:
+        removed = nodes.pop(parent.ids.index(edit.id))
+        instead = {name: (name,) for name in (QUESTION, *parent.ids)} | {removed.id: removed.inputs}
+        nodes = [_reading(node, chain.from_iterable(instead[name] for name in node.inputs)) for node in nodes]
     nodes[-1] = nodes[-1].model_copy(update={"repeat": 1})
     needed = Workflow(tuple(nodes)).needed()
     child = Workflow(tuple(node for node in nodes if node.id in needed))
@@ -98,11 +123,26 @@ def in_short(edit: Edit, child: Workflow) -> str:
     return f"add {new} at {edit.at}" if isinstance(edit, Add) else f"replace {edit.id} by {new}"
 
 
+def repetition(proposal: Proposal, child: Workflow, parent: Round, children: Sequence[Round]) -> str:
+    """Return why the edit is no new one for its parent, empty if it is new."""
+
+    def plain(text: str) -> str:
+        return " ".join(text.casefold().split()).rstrip(".! ")
+
+    if child.canonical() == parent.tried.canonical():
+        return "the edit changes nothing"
+    for earlier in children:
+        if plain(earlier.modification) == plain(proposal.modification):
+            return f"round {earlier.round} tried an edit of this description"
+        if earlier.tried.canonical() == child.canonical():
+            return f"round {earlier.round} tried the workflow that results"
+    return ""
+
+
 def schema(parent: Workflow, domain: str) -> dict[str, Any]:
     """Return a JSON schema of proposals for a parent; a few of its instances are invalid all the same."""
     # Every position has a branch, because a schema without conditions cannot say "earlier" otherwise.
-    nodes, operators = parent.nodes, offered(domain).values()
-    edits = []
+    nodes, operators, edits = parent.nodes, offered(domain).values(), []
     if len(nodes) < MOST_NODES:
         new_id = next(name for number in count(1) if (name := f"node_{number}") not in parent.ids)
         for at in range(len(nodes) + 1):
@@ -133,30 +173,20 @@ def _nodes(id_: str, earlier: Sequence[Node], operators: Iterable[Operator]) -> 
     if with_status:
         condition = _object({"node": {"enum": with_status}, "is": {"enum": list(get_args(Status))}})
         when = {"anyOf": [when, condition]}
-    by_fields: dict[tuple[bool, bool], list[str]] = {}
+    by_fields: defaultdict[tuple[bool, bool], list[str]] = defaultdict(list)
     for operator in operators:
-        by_fields.setdefault((operator.takes_instruction, operator.needs_result), []).append(operator.name)
+        by_fields[operator.takes_instruction, operator.needs_result].append(operator.name)
     for (takes_instruction, needs_result), names in by_fields.items():
         inputs = ids if needs_result else [QUESTION, *ids]
         if not inputs:
             continue
-        max_items = min(len(inputs), MOST_INPUTS)
-        properties = {
-            "id": {"const": id_},
-            "operator": {"enum": names},
-            "inputs": {"type": "array", "items": {"enum": inputs}, "minItems": 1, "maxItems": max_items},
-        }
+        read = {"type": "array", "items": {"enum": inputs}, "minItems": 1, "maxItems": min(len(inputs), MOST_INPUTS)}
+        properties = {"id": {"const": id_}, "operator": {"enum": names}, "inputs": read}
         if takes_instruction:
             properties["instruction"] = {"type": "string"}
-        yield _object(
-            {**properties, "repeat": {"type": "integer", "minimum": 1, "maximum": MOST_REPEATS}, "when": when}
-        )
+        properties["repeat"] = {"type": "integer", "minimum": 1, "maximum": MOST_REPEATS}
+        yield _object({**properties, "when": when})
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}

@@ -5,30 +5,22 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import partial
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, ValidationError
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from baselines.aflow import search
-from baselines.aflow.edits import apply, in_short, schema
+from baselines.aflow.edits import apply, in_short, parse_proposal, repetition, schema
 from baselines.aflow.operators import run_workflow
-from baselines.aflow.optimizer import (
-    Situation,
-    clipped,
-    optimizer_prompt,
-    parse_proposal,
-    repetition,
-    response_format_of,
-)
+from baselines.aflow.optimizer import Situation, clipped, optimizer_prompt, response_format_of
 from baselines.aflow.search import Failure, Round
-from baselines.aflow.workflow import InvalidWorkflowError, check, start
+from baselines.aflow.workflow import InvalidWorkflowError, Workflow, start
 from harness.agents import rng
 from harness.agents.runtime import Context
 from harness.agents.trajectory import Answered, Episode, sample
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import UserError
-from harness.files import Declaration, Share, first_error
+from harness.files import Declaration, Share
 from harness.llm.request import Reply
 from harness.runner.method import Setting
 from harness.training.checkpoint import Checkpoint
@@ -56,8 +48,7 @@ MOST_UNUSABLE = 2
 PURPOSE = "optimizer"
 FAILED = "the optimizer's call failed, with a response format and without one"
 TEMPERATURE = 0.7
-_OUTPUT_LENGTH = 2000
-_LOGGED = 200
+_STORED = 2000  # characters of an answer that a round keeps
 
 
 class AFlow:
@@ -87,17 +78,8 @@ class AFlow:
         return float(answered.verdict.correct)
 
     def load(self, checkpoint: Checkpoint) -> None:
-        """Load the best workflow of a search, or the start workflow; UserError if it is for another domain."""
-        try:
-            best = search.best(_rounds(checkpoint))
-            workflow = start(self._setting.domain) if best is None else best.tried
-            check(workflow, self._setting.domain)
-        except (KeyError, ValueError) as error:
-            reason = first_error(error) if isinstance(error, ValidationError) else error
-            raise UserError(
-                f"the checkpoint holds no workflow for {self._setting.benchmark} ({reason}); train the method again"
-            ) from error
-        self.workflow = workflow
+        """Load the best workflow of a search, or the start workflow."""
+        self._choose(_rounds(checkpoint))
 
     async def fit(self, training: Training) -> None:
         """Search until the best rounds no longer change or the limit of rounds is reached (D-AF-6)."""
@@ -114,16 +96,15 @@ class AFlow:
                     entry = await self.propose(rounds, training)
             else:
                 entry = Round(round=1, parent=None, status="scored", workflow=start(self._setting.domain))
-            if entry.workflow is None:
-                name, number = self._setting.benchmark, entry.round
-                logger.warning("%s, round %d: nothing to try: %s", name, number, entry.reason)
-            else:
-                entry = await self._score(entry, rounds, training)
+            if entry.workflow is not None:
+                entry = await self._score(entry.workflow, entry, rounds, training)
             rounds.append(entry)
             self._save(training, rounds)
+        self._choose(rounds)
+
+    def _choose(self, rounds: Sequence[Round]) -> None:
         best = search.best(rounds)
-        if best is not None:
-            self.workflow = best.tried
+        self.workflow = start(self._setting.domain) if best is None else best.tried
 
     def _converged(self, rounds: Sequence[Round]) -> bool:
         return search.converged(search.scores(rounds), self._config.patience)
@@ -147,7 +128,7 @@ class AFlow:
         replies: list[Reply] = []
         # The next prompt for the same parent says why a proposal was refused.
         refused: defaultdict[int, list[str]] = defaultdict(list)
-        reason, unusable, attempt = "", 0, 0
+        unusable, attempt = 0, 0
         while attempt < MOST_ASKS and unusable < MOST_UNUSABLE:
             episode = Episode(len(rounds) + 1, attempt)
             situation = self._situation(rounds, episode, training)
@@ -160,30 +141,30 @@ class AFlow:
                 status="no_proposal",
                 proposals=len(replies),
                 proposal_cost=sum(self._optimizer.cost(r.prompt_tokens, r.completion_tokens) for r in replies),
+                reason=FAILED,
             )
             if replies[-1].error is not None:
-                reason, unusable = FAILED, unusable + 1
+                unusable += 1
                 continue
             try:
                 proposal = parse_proposal(replies[-1].text)
                 child = apply(proposal.edit, parent.tried, self._setting.domain)
+                reason = repetition(proposal, child, parent, situation.children)
             except InvalidWorkflowError as error:
                 reason, unusable = str(error), unusable + 1
-            else:
-                reason = repetition(proposal, child, situation)
-                if not reason:
-                    edit, modification = in_short(proposal.edit, child), proposal.modification
-                    found = {"status": "scored", "edit": edit, "modification": modification, "workflow": child}
-                    return entry.model_copy(update=found)
+            if not reason:
+                edit, modification = in_short(proposal.edit, child), proposal.modification
+                found = {"status": "scored", "edit": edit, "modification": modification, "workflow": child}
+                return entry.model_copy(update={**found, "reason": ""})
             refused[parent.round].append(reason)
-        return entry.model_copy(update={"reason": reason})
+            entry = entry.model_copy(update={"reason": reason})
+        return entry
 
     def _situation(self, rounds: Sequence[Round], episode: Episode, training: Training) -> Situation:
         """Draw parent and failures of one attempt of a round; every attempt has its own draw, as upstream (D-AF-3)."""
         key = (str(training.seed), *map(str, episode))
-        candidates = search.candidates(rounds, self._config.sample)
-        scores = search.scores(candidates)
-        probabilities = search.probabilities(scores, self._config.uniform_share, self._config.sharpness)
+        config, candidates = self._config, search.candidates(rounds, self._config.sample)
+        probabilities = search.probabilities(search.scores(candidates), config.uniform_share, config.sharpness)
         parent = candidates[int(sample(probabilities, rng.uniform("parent", *key)))]
         items = {item.id: item for item in training.items}
         failures = _shuffled(parent.failures, "failures shown", *key)[:SHOWN_FAILURES]
@@ -192,35 +173,36 @@ class AFlow:
 
     async def _ask(
         self, situation: Situation, refused: Sequence[str], episode: Episode, training: Training
-    ) -> Sequence[Reply]:
+    ) -> list[Reply]:
         """Make a call with a response format and, if it fails, one without (D-AF-2, D-AF-3); return the replies."""
-        fits, backbone = schema(situation.parent.tried, self._setting.domain), self._optimizer.key
-        draw = rng.index(1 << 31, PURPOSE, str(training.seed), *map(str, episode))
-
-        async def ask(context: Context) -> list[Reply]:
-            prompt = optimizer_prompt(situation, fits, self._setting.domain, context.rules, refused)
-            call = partial(context.ask, backbone, prompt, purpose="propose", temperature=TEMPERATURE, draw=draw)
-            replies: list[Reply] = []
-            for slot, form in enumerate((response_format_of(fits), None)):
-                replies.append(await call(slot=slot, response_format=form))
-                if replies[-1].error is None:
+        domain, replies = self._setting.domain, list[Reply]()
+        fits = schema(situation.parent.tried, domain)
+        with training.consult(PURPOSE, episode) as context:
+            prompt = optimizer_prompt(situation, fits, domain, context.rules, refused)
+            for slot, response_format in enumerate((response_format_of(fits), None)):
+                reply = await context.ask(
+                    self._optimizer.key,
+                    prompt,
+                    purpose="propose",
+                    slot=slot,
+                    temperature=TEMPERATURE,
+                    draw=rng.index(1 << 31, PURPOSE, str(training.seed), *map(str, episode)),
+                    response_format=response_format,
+                )
+                replies.append(reply)
+                if reply.error is None:
                     break
-                # Errors may differ from run to run, so no round stores them.
-                error, how = " ".join(replies[-1].error.split())[:_LOGGED], "without" if slot else "with"
-                logger.warning("optimizer %s: the call %s a response format failed: %s", backbone, how, error)
-            return replies
+        return replies
 
-        return await training.consult(PURPOSE, episode, ask)
-
-    async def _score(self, entry: Round, rounds: Sequence[Round], training: Training) -> Round:
+    async def _score(self, workflow: Workflow, entry: Round, rounds: Sequence[Round], training: Training) -> Round:
         """Run a workflow once on every training question (D-AF-6); return the round with its score and failures."""
 
         async def solve(item: Item, context: Context) -> str:
-            return await run_workflow(entry.tried, self._executor, context)
+            return await run_workflow(workflow, self._executor, context)
 
-        episode = Episode(entry.round, 0)
         training.plan(len(training.items))
         with training.timed("validation"):
+            episode = Episode(entry.round, 0)
             attempts = await gather(training.attempt(solve, item, episode) for item in training.items)
         answered = [attempt.answered for attempt in attempts]
         score = 100 * sum(verdict.correct for _, verdict in answered) / len(answered)
@@ -228,13 +210,15 @@ class AFlow:
         failures = [
             Failure(
                 item=trajectory.item.id,
-                output=clipped(trajectory.answer, _OUTPUT_LENGTH),
-                extracted=None if verdict.answer is None else clipped(verdict.answer, _OUTPUT_LENGTH),
+                output=clipped(trajectory.answer, _STORED),
+                extracted=None if verdict.answer is None else clipped(verdict.answer, _STORED),
             )
             for trajectory, verdict in answered
             if not verdict.correct
         ]
         kept = _shuffled(failures, "failures kept", str(training.seed), str(entry.round))[:KEPT_FAILURES]
+        measures = {"score": score, "parent": entry.parent or 0, "best": max([*search.scores(rounds), score])}
+        training.note(TrainingStep(entry.round, entry.round, self._rounds), measures, attempts)
         found = {
             "score": score,
             "success": None if before is None else score > before,
@@ -242,8 +226,6 @@ class AFlow:
             "cost": sum(trajectory.cost_total for trajectory, _ in answered),
             "failures": tuple(kept),
         }
-        measures = {"score": score, "parent": entry.parent or 0, "best": max([*search.scores(rounds), score])}
-        training.note(TrainingStep(entry.round, entry.round, self._rounds), measures, attempts)
         return entry.model_copy(update=found)
 
 

@@ -1,19 +1,15 @@
-"""Proposals of the optimizer: its prompt, and what is read from its reply (D-AF-3)."""
+"""Prompt of the optimizer (D-AF-3)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
-from pydantic import AfterValidator, Field, ValidationError
 
-from baselines.aflow.edits import Edit
 from baselines.aflow.search import Failure, Round
-from baselines.aflow.workflow import MOST_NODES, MOST_REPEATS, InvalidWorkflowError, Operator, Workflow, offered
-from harness.benchmarks.extraction import fenced_blocks
+from baselines.aflow.workflow import MOST_NODES, MOST_REPEATS, Operator, offered
 from harness.benchmarks.items import Item
-from harness.files import Declaration
 from harness.llm.request import Message
 
 _TASKS: Mapping[str, str] = {
@@ -126,48 +122,3 @@ def response_format_of(fits: Mapping[str, Any]) -> str:
     """Return the response format that asks a server for a proposal that fits a schema."""
     proposal = {"name": "proposal", "strict": True, "schema": fits}
     return orjson.dumps({"type": "json_schema", "json_schema": proposal}).decode()
-
-
-class Proposal(Declaration):
-    """Proposal of the optimizer."""
-
-    modification: Annotated[
-        str, AfterValidator(lambda text: " ".join(text.split())), Field(min_length=1, max_length=500)
-    ]
-    edit: Edit
-
-
-def parse_proposal(text: str) -> Proposal:
-    """Return the proposal of a reply; InvalidWorkflowError if there is none."""
-    try:
-        return Proposal.model_validate(_parse_object(text))
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise InvalidWorkflowError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-
-
-def _parse_object(text: str) -> dict[str, Any]:
-    for source in [text, *(block.source for block in fenced_blocks(text)), text[text.find("{") : text.rfind("}") + 1]]:
-        try:
-            document = orjson.loads(source)
-        except orjson.JSONDecodeError:
-            continue
-        if isinstance(document, dict):
-            return document
-    raise InvalidWorkflowError("the reply is no JSON object")
-
-
-def repetition(proposal: Proposal, child: Workflow, situation: Situation) -> str:
-    """Return why the edit is no new one for its parent, empty if it is new."""
-    if child.canonical() == situation.parent.tried.canonical():
-        return "the edit changes nothing"
-    for earlier in situation.children:
-        if _plain(earlier.modification) == _plain(proposal.modification):
-            return f"round {earlier.round} tried an edit of this description"
-        if earlier.tried.canonical() == child.canonical():
-            return f"round {earlier.round} tried the workflow that results"
-    return ""
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().split()).rstrip(".! ")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple, NoReturn
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, RootModel, StringConstraints
 
@@ -58,7 +58,6 @@ OFFERED: Mapping[str, tuple[str, ...]] = {
     "Math": ("Custom", "ScEnsemble", "Programmer"),
     "Commonsense": ("Custom", "AnswerGenerate", "ScEnsemble"),
 }
-START: Mapping[str, str] = {"Code": "CustomCodeGenerate", "Math": "Custom", "Commonsense": "Custom"}
 
 
 def offered(domain: str) -> dict[str, Operator]:
@@ -148,7 +147,7 @@ class Workflow(RootModel[Many[Node]], frozen=True):
 
 def start(domain: str) -> Workflow:
     """Return the workflow of round 1: one call with the question."""
-    return Workflow((Node(id="node_1", operator=START[domain]),))
+    return Workflow((Node(id="node_1", operator="CustomCodeGenerate" if domain == "Code" else "Custom"),))
 
 
 def check(workflow: Workflow, domain: str) -> None:
@@ -159,7 +158,8 @@ def check(workflow: Workflow, domain: str) -> None:
     for node in workflow.nodes:
         if node.id in {QUESTION, *earlier}:
             raise InvalidWorkflowError(f"the name {node.id} is taken")
-        _check_node(node, earlier, offered(domain))
+        if fault := _fault(node, earlier, offered(domain)):
+            raise InvalidWorkflowError(f"{node.id}: {fault}")
         earlier[node.id] = node
     if node.repeat > 1:
         raise InvalidWorkflowError(f"{node.id}: the last node runs once")
@@ -168,23 +168,22 @@ def check(workflow: Workflow, domain: str) -> None:
         raise InvalidWorkflowError(f"{unread[0]}: no later node reads it")
 
 
-def _check_node(node: Node, earlier: Mapping[str, Node], operators: Mapping[str, Operator]) -> None:
-    def refuse(reason: str) -> NoReturn:
-        raise InvalidWorkflowError(f"{node.id}: {reason}")
-
+def _fault(node: Node, earlier: Mapping[str, Node], operators: Mapping[str, Operator]) -> str:
+    """Return why a node could not run behind earlier ones; empty if it could."""
     if node.operator not in operators:
-        refuse(f"no operator {node.operator!r}; there are {', '.join(operators)}")
+        return f"no operator {node.operator!r}; there are {', '.join(operators)}"
     operator = operators[node.operator]
     if node.instruction and not operator.takes_instruction:
-        refuse(f"{node.operator} takes no instruction")
+        return f"{node.operator} takes no instruction"
     if not 1 <= len(node.inputs) <= MOST_INPUTS:
-        refuse(f"a node has 1 to {MOST_INPUTS} inputs")
+        return f"a node has 1 to {MOST_INPUTS} inputs"
     if operator.needs_result and not node.sources:
-        refuse(f"{node.operator} needs an earlier node among its inputs")
+        return f"{node.operator} needs an earlier node among its inputs"
     for name in node.sources:
         if name not in earlier:
-            refuse(f"its input {name!r} is no earlier node")
+            return f"its input {name!r} is no earlier node"
     if node.when is not None:
         watched = earlier.get(node.when.node)
         if watched is None or not operators[watched.operator].has_status:
-            refuse(f"{node.when.node!r} is no earlier node that ends with a status")
+            return f"{node.when.node!r} is no earlier node that ends with a status"
+    return ""

@@ -5,28 +5,25 @@ from __future__ import annotations
 import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from baselines.masrouter.router import Chance, ChoiceEmbeddings, Embeddings, Router, TeamPlan, Trace, draw_noise
-from baselines.masrouter.team import MODES, Agent, Team, final_prompt, profile, profiles, with_all_tests, work
+from baselines.masrouter.router import Embeddings, Router, TeamPlan, Trace, Uniforms, draw_noise
+from baselines.masrouter.team import MODES, TASKS, Agent, final_prompt, profile, with_all_tests, work
 from harness.agents.activation import most_frequent
 from harness.agents.roles import DOMAINS, Role, by_domain
 from harness.agents.runtime import Context
 from harness.agents.trajectory import Answered, Decision
 from harness.benchmarks.items import Item
-from harness.errors import UserError
 from harness.files import Declaration
 from harness.llm.backbones import Backbone
 from harness.llm.request import Turn
 from harness.runner.method import ByBenchmark, Setting
-from harness.training.checkpoint import Checkpoint
-from harness.training.learning import Choices as ChoicesOf
-from harness.training.learning import Learning, PolicyGradient, check_on_policy
+from harness.training.learning import Choices, Learning, PolicyGradient, check_on_policy
 from harness.training.loop import TrainingStep
 
 # Agents are told apart by letters.
@@ -78,7 +75,7 @@ class TeamRollout:
         question = await context.embed(item.question)
         noise = draw_noise(context.uniform(PLANNING, "noise"), len(MODES), len(pool.roles), len(pool.backbones))
         with torch.inference_mode():
-            plan = self._router.decide([question], [noise], _chance(context, config.max_agents))
+            plan = self._router.decide([question], [noise], _uniforms(context, config.max_agents))
         [choices] = plan.choices
         self.trace = Trace(question, noise, choices, plan.log_prob.item())
         self._record(plan, context)
@@ -86,13 +83,13 @@ class TeamRollout:
             Agent(pool.roles[role], pool.backbones[backbone].key)
             for role, backbone in zip(choices.roles, choices.backbones, strict=True)
         )
-        team = Team(MODES[choices.mode], agents)
-        texts = await work(team, with_all_tests(item) if config.visible_tests == "all" else item, context)
+        mode = MODES[choices.mode]
+        texts = await work(mode, agents, with_all_tests(item) if config.visible_tests == "all" else item, context)
         reply = await context.ask(
             most_frequent([agent.backbone for agent in agents]),
             final_prompt(pool.domain, context.rules, item, texts),
             Turn("aggregate"),
-            step=team.mode.rounds + 1,
+            step=mode.rounds + 1,
             purpose="aggregate",
             is_step=False,
             temperature=None,
@@ -116,20 +113,15 @@ class TeamRollout:
         context.decide(Decision(PLANNING, "agents", 0, size, self._config.max_agents, 0.0))
 
 
-def _chance(context: Context, max_agents: int) -> Chance:
+def _uniforms(context: Context, max_agents: int) -> Uniforms:
     """Return the uniform numbers of one plan; agents are counted from 1."""
     agents = range(1, max_agents + 1)
     roles, backbones = ([context.uniform(PLANNING, name, agent) for agent in agents] for name in ("role", "backbone"))
-    return Chance(
+    return Uniforms(
         mode=torch.tensor([context.uniform(PLANNING, "mode")], dtype=torch.float64),
         roles=torch.tensor([roles], dtype=torch.float64),
         backbones=torch.tensor([backbones], dtype=torch.float64),
     )
-
-
-def utility(answered: Answered, kappa: float) -> float:
-    """Return u = correct - κ · cost, with the cost of all calls, the final one included, in the paper's unit."""
-    return float(answered.verdict.correct) - kappa * answered.trajectory.cost_total
 
 
 def _measures(plan: TeamPlan, pool: Pool) -> dict[str, float]:
@@ -149,7 +141,7 @@ def _mean_entropy(rows: Tensor) -> float:
     return -(rows.exp() * rows).sum(dim=1).mean().item()
 
 
-class MASRouter(PolicyGradient[Router, Router, Trace]):
+class MASRouter(PolicyGradient[Router, Trace]):
     """Router of teams, trained by REINFORCE without a baseline and sampled at the test as well (D-MR-6)."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
@@ -159,36 +151,25 @@ class MASRouter(PolicyGradient[Router, Router, Trace]):
         self._kappa = setting.of_benchmark(config.kappa)
 
     def utility(self, answered: Answered) -> float:
-        """Return correct - κ · cost of one trajectory, in the paper's unit (D-MR-5)."""
-        return utility(answered, self._kappa)
+        """Return u = correct - κ · cost, with the cost of all calls in the paper's unit (D-MR-5)."""
+        return float(answered.verdict.correct) - self._kappa * answered.trajectory.cost_total
 
     def build(self, profiles: Mapping[str, Embeddings]) -> Router:
         """Return a router over the embedded texts of tasks, modes, roles and backbones, shape (choices, 384) each."""
-        return Router(ChoiceEmbeddings(**profiles), self.config.max_agents)
+        return Router(profiles, self.config.max_agents)
 
-    def restored(self, checkpoint: Checkpoint) -> Learning[Router]:
-        """Return the router of a checkpoint; UserError, too, if it was trained with another ``max_agents``."""
-        now, trained = self.config.max_agents, checkpoint.facts["max_agents"]
-        if trained != now:
-            raise UserError(f"the checkpoint was trained with max_agents {trained} and is given {now}; train it again")
-        return super().restored(checkpoint)
-
-    def choices(self) -> ChoicesOf:
+    def choices(self) -> Choices:
         """Return name and profile of tasks, modes, roles and backbones."""
         return {
-            "tasks": [[domain, profile] for domain, profile in profiles().items()],
+            "tasks": [[domain, text] for domain, text in TASKS.items()],
             "modes": [[mode.name, mode.profile] for mode in MODES],
             "roles": [[role.key, profile(role)] for role in self.pool.roles],
             "backbones": [[backbone.key, backbone.profile] for backbone in self.pool.backbones],
         }
 
-    def facts(self) -> Mapping[str, Any]:
-        """Return the choices and the size of the largest team, which both bind the weights."""
-        return {**self.choices(), "max_agents": self.config.max_agents}
-
-    def rollout(self, policy: Router) -> TeamRollout:
+    def rollout(self, network: Router) -> TeamRollout:
         """Return a rollout with sampled decisions."""
-        return TeamRollout(policy, self.pool, self.config)
+        return TeamRollout(network, self.pool, self.config)
 
     def learn(
         self, learning: Learning[Router], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep

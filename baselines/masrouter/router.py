@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -140,21 +140,12 @@ class NumberOfAgents(nn.Module):
         return self.max_agents * torch.sigmoid(self.head(self.vae.direction(question, noise)).flatten())
 
 
-class Chance(NamedTuple):
-    """Source of the decisions on n questions: uniform numbers that they are drawn with, or recorded indices."""
+class Uniforms(NamedTuple):
+    """Uniform numbers that the decisions on n questions are drawn with, or recorded indices, which are repeated."""
 
     mode: Tensor  # shape (n,)
     roles: Tensor  # shape (n, max_agents); what is beyond a team is ignored
     backbones: Tensor  # shape (n, max_agents)
-
-
-class ChoiceEmbeddings(NamedTuple):
-    """Embeddings of the router's choices, shape (rows, 384) each."""
-
-    tasks: Embeddings
-    modes: Embeddings
-    roles: Embeddings
-    backbones: Embeddings
 
 
 class TeamPlan(NamedTuple):
@@ -177,10 +168,10 @@ class Router(nn.Module):
     role_texts: Tensor
     backbone_texts: Tensor
 
-    def __init__(self, texts: ChoiceEmbeddings, max_agents: int) -> None:
+    def __init__(self, profiles: Mapping[str, Embeddings], max_agents: int) -> None:
         super().__init__()
-        for name, embeddings in zip(("task", "mode", "role", "backbone"), texts, strict=True):
-            self.register_buffer(f"{name}_texts", torch.tensor(embeddings))
+        for kind in ("task", "mode", "role", "backbone"):
+            self.register_buffer(f"{kind}_texts", torch.tensor(profiles[f"{kind}s"]))
         self.max_agents = max_agents
         self.classifier = TaskClassifier()
         self.mode_vae = VAE()
@@ -192,7 +183,7 @@ class Router(nn.Module):
         self.backbone_matching = Matching(BACKBONE_TEMPERATURE)
         self.double()
 
-    def decide(self, questions: Sequence[Vector], noises: Sequence[Noise], chance: Chance) -> TeamPlan:
+    def decide(self, questions: Sequence[Vector], noises: Sequence[Noise], uniforms: Uniforms) -> TeamPlan:
         """Decide on n questions, shape (384,): mode ~ softmax, team size, roles ~ softmax, backbones ~ softmax."""
         q, noise = _stack(questions, noises)
         projected = self.classifier.project(q)
@@ -203,7 +194,7 @@ class Router(nn.Module):
         mode_directions = self.mode_vae.direction(self.mode_texts[None], noise.modes)
         query = self.question_vae.direction(q.unsqueeze(1), noise.question).squeeze(1)
         log_modes = log_softmax(query, mode_directions, MODE_TEMPERATURE)
-        mode = choose(log_modes, chance.mode)
+        mode = choose(log_modes, uniforms.mode)
         context = torch.cat([projected, _pick(mode_directions, mode)], dim=1)
 
         # Agents beyond the team of a question are decided on, too, and ignored.
@@ -216,13 +207,13 @@ class Router(nn.Module):
             # The history never has the last role, as released (D-MR-6).
             history = torch.where(in_team[:, agent, None], F.layer_norm(history + latest, (HIDDEN,)), history)
             log_roles.append(self.role_matching(torch.cat([context, history], dim=1), role_directions))
-            roles.append(choose(log_roles[-1], chance.roles[:, agent]))
+            roles.append(choose(log_roles[-1], uniforms.roles[:, agent]))
             log_role = log_role + torch.where(in_team[:, agent], _pick(log_roles[-1], roles[-1]), 0.0)
             latest = _pick(role_directions, roles[-1])
 
         backbone_directions = self.backbone_vae.direction(self.backbone_texts[None], noise.backbones)
         log_backbones = self.backbone_matching(torch.cat([context, history], dim=1), backbone_directions)
-        backbones = choose(log_backbones.unsqueeze(1), chance.backbones[:, :largest])
+        backbones = choose(log_backbones.unsqueeze(1), uniforms.backbones[:, :largest])
         counts = torch.zeros_like(log_backbones).scatter_add(1, backbones, in_team.to(log_backbones.dtype))
         teams = zip(mode.tolist(), agents.tolist(), torch.stack(roles, dim=1).tolist(), backbones.tolist(), strict=True)
         return TeamPlan(
@@ -238,7 +229,7 @@ class Router(nn.Module):
     def evaluate(self, traces: Sequence[Trace]) -> TeamPlan:
         """Repeat sampled decisions, with the same noise and the same choices, and with gradient."""
         # The choices of a team of another size than was sampled differ from those of the trace.
-        recorded = Chance(
+        recorded = Uniforms(
             torch.tensor([trace.choices.mode for trace in traces]),
             torch.tensor([self._padded(trace.choices.roles) for trace in traces]),
             torch.tensor([self._padded(trace.choices.backbones) for trace in traces]),

@@ -24,12 +24,8 @@ _DESCRIPTIONS = {
     "Commonsense": "Pick the right one of several options with knowledge of the world, of science and of society.",
     "Math": "Find a number or a formula by calculation, derivation or proof from what a problem states.",
 }
-
-
-def profiles() -> dict[str, str]:
-    """Return the text of each task for its embedding, by domain in the order of the indices."""
-    return {domain: f"{domain} : {_DESCRIPTIONS[domain]}" for domain in DOMAINS}
-
+# Text of each task for its embedding, in the order of the indices.
+TASKS = {domain: f"{domain} : {_DESCRIPTIONS[domain]}" for domain in DOMAINS}
 
 _ANSWER = (
     "Close with a line that states the result alone, without a unit and without further words: The answer is <result>. "
@@ -91,7 +87,7 @@ class Mode(NamedTuple):
     name: str
     description: str  # for the embedding
     rounds: int = 1  # how often each agent speaks
-    edges: Literal["none", "chain", "complete"] = "none"  # which earlier agents it sees in the first round
+    edges: Literal["none", "chain", "complete"] = "none"  # which earlier agents one sees in the first round
     note: str = ""  # instruction of every agent beside its role
     style: Style | None = None  # how explicitly every agent is to reason; ``None``: as its role does
     second_call: str | None = None  # instruction of a second call for roles without one
@@ -101,8 +97,10 @@ class Mode(NamedTuple):
         """Text of the mode for its embedding, ``name : description``."""
         return f"{self.name} : {self.description}"
 
-    def predecessors(self, slot: int) -> range:
-        """Return the slots, counted from 0, that a slot sees in the first round."""
+    def visible(self, number: int, slot: int, agents: int) -> Collection[int]:
+        """Return the slots that a slot sees: in the first round earlier ones, later all others of the round before."""
+        if number > 1:
+            return {*range(agents)} - {slot}
         first = {"none": slot, "chain": max(slot - 1, 0), "complete": 0}[self.edges]
         return range(first, slot)
 
@@ -156,13 +154,6 @@ class Agent(NamedTuple):
     backbone: str
 
 
-class Team(NamedTuple):
-    """Team that the router decided on."""
-
-    mode: Mode
-    agents: tuple[Agent, ...]
-
-
 def letter(slot: int) -> str:
     """Return the letter that names an agent in prompts, for slots counted from 0."""
     return string.ascii_uppercase[slot]
@@ -173,38 +164,37 @@ def speakers(texts: Sequence[str]) -> Iterator[int]:
     return (slot for slot, text in enumerate(texts) if text.strip())
 
 
-async def work(team: Team, item: Item, context: Context) -> list[str]:
-    """Run all rounds of a team's mode and return the last text of each agent, empty if it stayed silent."""
-    slots, texts = range(len(team.agents)), [""] * len(team.agents)
-    for number in range(1, team.mode.rounds + 1):
-        previous, texts = texts, [""] * len(slots)
-        for layer in team.mode.layers(len(slots)):
-            if number == 1:
-                visible = [_records(team, texts, team.mode.predecessors(slot)) for slot in layer]
-            else:
-                visible = [_records(team, previous, {*slots} - {slot}) for slot in layer]
-            turns = zip(layer, visible, strict=True)
-            replies = await gather(_turn(team, item, context, number, slot, records) for slot, records in turns)
+async def work(mode: Mode, agents: Sequence[Agent], item: Item, context: Context) -> list[str]:
+    """Run all rounds of a mode and return the last text of each agent, empty if it stayed silent."""
+    texts = [""] * len(agents)
+    for number in range(1, mode.rounds + 1):
+        previous, texts = texts, [""] * len(agents)
+        shown = texts if number == 1 else previous
+        for layer in mode.layers(len(agents)):
+            records = [_records(agents, shown, mode.visible(number, slot, len(agents))) for slot in layer]
+            turns = zip(layer, records, strict=True)
+            replies = await gather(_turn(mode, agents[slot], slot, number, seen, item, context) for slot, seen in turns)
             for slot, reply in zip(layer, replies, strict=True):
                 texts[slot] = reply
     return texts
 
 
-def _records(team: Team, texts: Sequence[str], visible: Collection[int]) -> dict[int, Record]:
-    names = [f"Agent {letter(slot)}, {agent.role.name}" for slot, agent in enumerate(team.agents)]
+def _records(agents: Sequence[Agent], texts: Sequence[str], visible: Collection[int]) -> dict[int, Record]:
+    names = [f"Agent {letter(slot)}, {agent.role.name}" for slot, agent in enumerate(agents)]
     return {slot: Record(names[slot], texts[slot]) for slot in speakers(texts) if slot in visible}
 
 
-async def _turn(team: Team, item: Item, context: Context, number: int, slot: int, records: Mapping[int, Record]) -> str:
-    """Return the text of an agent: the first visible solution that passes the tests, else its reply."""
+async def _turn(
+    mode: Mode, agent: Agent, slot: int, number: int, records: Mapping[int, Record], item: Item, context: Context
+) -> str:
+    """Return the text of an agent in a round: the first visible solution that passes the tests, else its reply."""
     for other, record in records.items():
         if await context.code_tools.passes(item, record.text):
             context.decide(Decision(number, "short_cut", slot + 1, f"Agent {letter(other)}", len(records), 0.0))
             return record.text
-    (role, backbone), mode = team.agents[slot], team.mode
     return await act(
-        role,
-        backbone,
+        agent.role,
+        agent.backbone,
         item,
         list(records.values()),
         context,
@@ -213,7 +203,7 @@ async def _turn(team: Team, item: Item, context: Context, number: int, slot: int
         note=mode.note,
         header=THIS_ROUND if number == 1 else PREVIOUS_ROUND,
         second_call=mode.second_call,
-        formats=formats_of(role),
+        formats=formats_of(agent.role),
         style=mode.style,
         temperature=None,
     )

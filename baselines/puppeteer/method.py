@@ -80,7 +80,7 @@ def _measures(traces: Sequence[Trace], config: Config) -> dict[str, float]:
     }
 
 
-class Puppeteer(PolicyGradient[Policy, Policy, Trace]):
+class Puppeteer(PolicyGradient[Policy, Trace]):
     """Ten agents on one backbone, and a policy that chooses the next one, sampled at the test as well (D-PUP-4)."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
@@ -105,9 +105,9 @@ class Puppeteer(PolicyGradient[Policy, Policy, Trace]):
         """Return key and profile of the ten actions."""
         return {"actions": [[action.key, action.profile] for action in ACTIONS]}
 
-    def rollout(self, policy: Policy) -> PuppeteerRollout:
+    def rollout(self, network: Policy) -> PuppeteerRollout:
         """Return a rollout with sampled actions."""
-        return PuppeteerRollout(policy, self._backbone, self.config)
+        return PuppeteerRollout(network, self._backbone, self.config)
 
     def learn(
         self, learning: Learning[Policy], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep

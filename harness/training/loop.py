@@ -10,10 +10,10 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 from tqdm import tqdm
@@ -35,10 +35,7 @@ if TYPE_CHECKING:
     Tensors = Mapping[str, NDArray[np.generic]]
 
 logger = logging.getLogger(__name__)
-T = TypeVar("T")
 
-# Mean entropy of a decision in nats below which its policy has settled on one option.
-COLLAPSED_ENTROPY = 0.1
 _CHECKPOINTS = "checkpoints"
 _OPTIMISER = ".optimiser"
 UPDATES = pa.schema([("epoch", pa.int64()), ("update", pa.int64()), ("measure", pa.string()), ("value", pa.float64())])
@@ -113,19 +110,19 @@ class Training:
         self._ended += 1
         return Attempt(episode, answered)
 
-    async def consult(self, purpose: str, episode: Episode, work: Callable[[Context], Awaitable[T]]) -> T:
-        """Let the method call models for something that is no attempt at a question; return the result of ``work``.
+    @contextmanager
+    def consult(self, purpose: str, episode: Episode) -> Iterator[Context]:
+        """Give a context for calls that are no attempt at a question.
 
-        The calls are in the tables of the training, with ``purpose``, such as ``optimizer``, as id of the question.
-        Together they count as one attempt, which has failed if the last call (by step, then slot) has.
+        They are in the tables of the training, with ``purpose``, such as ``optimizer``, as id of the question. Together
+        they count as one attempt, which has failed if the last call (by step, then slot) has.
         """
         item = Item(id=purpose, benchmark=self._runtime.benchmark.key, question="", gold="")
         context = self._runtime.context(item, episode)
-        result = await work(context)
+        yield context
         trajectory = context.close("")
         self._trajectories.append((episode, trajectory))
         self._runtime.errors.count_attempt(trajectory.failed_call)
-        return result
 
     def resume(self) -> Checkpoint | None:
         """Return the checkpoint to resume from, None to begin; delete those of another training or with lost files."""

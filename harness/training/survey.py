@@ -12,7 +12,6 @@ from harness.agents.runtime import Context
 from harness.agents.trajectory import Episode
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
-from harness.errors import UserError
 from harness.llm.encoder import EMBEDDING
 from harness.runner.method import Setting
 from harness.training.checkpoint import Checkpoint
@@ -49,9 +48,7 @@ class Survey:
             self._save(training, 1)
 
     def load(self, checkpoint: Checkpoint) -> None:
-        """Load a survey; UserError if it is one of another pool."""
-        if tuple(checkpoint.facts["pool"]) != self.pool:
-            raise UserError(f"the checkpoint is of the pool {', '.join(checkpoint.facts['pool'])}; train it again")
+        """Load a survey."""
         self.embeddings, self.correct, self.costs = (checkpoint.tensors[name] for name in _TENSORS)
 
     async def _ask_all(self, training: Training) -> None:

@@ -14,8 +14,6 @@ from harness.agents.prompts import question_prompt
 from harness.errors import UserError
 from harness.llm.request import Reply, Request
 from harness.runner.method import Matched, build
-from harness.training.checkpoint import Checkpoint
-from harness.training.loop import CHECKPOINT, checkpoint
 from tests.baselines.aflow.fixtures import CODE, Bench, fenced
 from tests.fixtures import FAILED, ITEMS, RULES, Client, embedding, questions, right_if, runtime, trained
 from tests.scripted import backbones, setting
@@ -42,9 +40,6 @@ async def test_a_survey_asks_every_backbone_every_training_question_once_as_sing
     assert method.costs[0].tolist() == [one.cost(100, 10) for one in backbones().values()]
     log = pq.read_table(tmp_path / "training.parquet").to_pylist()
     assert [row["value"] for row in log if row["measure"] == "accuracy"] == [0, 1]
-    saved = checkpoint.load(tmp_path / CHECKPOINT)
-    with pytest.raises(UserError, match="of the pool large, small; train it again"):
-        knn().load(Checkpoint(saved.tensors, {**saved.facts, "pool": ["large", "small"]}))
 
 
 async def test_samples_of_the_best_backbone_are_added_until_they_cost_what_is_to_be_met(tmp_path: Path) -> None:

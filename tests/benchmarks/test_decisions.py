@@ -1,15 +1,13 @@
 """Decisions of the router per second, and updates per second by the number of questions."""
 
-import asyncio
-
 import numpy as np
 import pytest
 import torch
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from gmr.config import Config
-from gmr.policy import Snapshot, evaluate
-from gmr.router import Chance, Router
+from gmr.router import Router, Uniforms
+from gmr.training import evaluate, stack
 from harness.training.learning import Learning
 from tests.benchmarks.conftest import FEW, Measure
 from tests.gmr.fixtures import new_router, trace, units
@@ -29,32 +27,22 @@ def router() -> Router:
 
 # Numbers that open every gate and never halt.
 ONE = torch.ones(1, dtype=torch.float64)
-CHANCE = Chance(role=ONE / 2, backbone=ONE / 2, retrieve=torch.zeros(1, STEPS).double(), write=0 * ONE, halt=ONE)
+UNIFORMS = Uniforms(role=ONE / 2, backbone=ONE / 2, retrieve=torch.zeros(1, STEPS).double(), write=0 * ONE, halt=ONE)
 
 
-async def walk(policy: Snapshot, number: int) -> None:
+@torch.inference_mode()
+def walk(network: Router, number: int) -> None:
     """Walk a trajectory that stores everything and runs to the last step."""
     question, *responses = units(np.random.default_rng(number), 1 + STEPS)
-    state = policy.begin(question)
+    latents, state = network.latents(), network.begin(stack([question]))
     for response in responses:
-        state, _ = await policy.assign(state, CHANCE)
-        state, _ = await policy.end_step(state, response, CHANCE)
+        state, agent = network.assign(state, latents, UNIFORMS)
+        state, _ = network.end_step(state, latents, agent, stack([response]), UNIFORMS)
 
 
-@pytest.mark.parametrize("in_flight", [1, 16, 64, 256])
-def test_decisions(in_flight: int, benchmark: BenchmarkFixture, measure: Measure) -> None:
-    policy, count = Snapshot(router()), TRAJECTORIES if benchmark.enabled else FEW
-
-    async def all_of_them() -> None:
-        slots = asyncio.Semaphore(in_flight)
-
-        async def one(number: int) -> None:
-            async with slots:
-                await walk(policy, number)
-
-        await asyncio.gather(*map(one, range(count)))
-
-    measure(benchmark, lambda _: asyncio.run(all_of_them()), count * DRAWS)
+def test_decisions(benchmark: BenchmarkFixture, measure: Measure) -> None:
+    network, count = router(), TRAJECTORIES if benchmark.enabled else FEW
+    measure(benchmark, lambda _: [walk(network, number) for number in range(count)], count * DRAWS)
 
 
 @pytest.mark.parametrize("questions", [8, 16, 32, 64])
@@ -66,8 +54,8 @@ def test_updates(questions: int, benchmark: BenchmarkFixture, measure: Measure) 
 
     def step() -> None:
         evaluation = evaluate(learning.network, traces)
-        noise = torch.zeros(ROLES, 128).double(), torch.zeros(BACKBONES, 128).double()
-        learning.step(evaluation.log_prob.mean() - evaluation.mean_entropy + learning.network.vae_loss(*noise))
+        vae = learning.network.vae_loss(torch.Generator())
+        learning.step(evaluation.log_prob.mean() - evaluation.mean_entropy + vae)
 
     step()
     measure(benchmark, lambda _: step(), 1)

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from gmr.config import Config, Pool
 from gmr.method import GMR
-from gmr.policy import Snapshot, Step, Trace
 from gmr.rollout import GatedRollout
 from gmr.router import Router
+from gmr.training import Step, Trace
 from harness.agents.roles import by_key
 from harness.agents.trajectory import TEST, Episode, Trajectory
 from harness.benchmarks.items import Item
@@ -26,19 +26,18 @@ SMALL, LARGE = 0, 1
 CRITIC, HISTORIAN, REFLECTOR, INSPECTOR = range(4)
 KEYS = ("Commonsense/Critic", "Commonsense/Historian", "Commonsense/Reflector", "Math/Inspector")
 POOL = Pool(tuple(by_key()[key] for key in KEYS), tuple(backbones().values()))
-PROFILES = [np.stack([embedding(member.profile) for member in part]) for part in (POOL.roles, POOL.backbones)]
-# The switches of the configuration, and the names of their draws in an evaluation and in the recorded decisions.
+PROFILES = [np.stack([embedding(member.profile) for member in members]) for members in (POOL.roles, POOL.backbones)]
+# The switches of the configuration, and the names of their draws.
 MODULES = {
-    "role_allocator": ("role", "role"),
-    "llm_router": ("backbone", "backbone"),
-    "retrieval_gate": ("retrieval", "retrieve"),
-    "write_gate": ("write", "write"),
-    "halting": ("halt", "halt"),
+    "role_allocator": "role",
+    "llm_router": "backbone",
+    "retrieval_gate": "retrieve",
+    "write_gate": "write",
+    "halting": "halt",
 }
 
 
 def config(**changes: Any) -> Config:
-    """Return a configuration with a pool of roles that need no tool."""
     return Config(**{"epochs": {"default": 1}, "role_subset": {"Commonsense": 2}, **changes})
 
 
@@ -61,20 +60,15 @@ def new_router(settings: Config, roles: Any, backbones: Any) -> Router:
     return seeded(lambda: Router(settings, roles, backbones), "initial weights", 0)
 
 
-def router(seed: int = 0, *, moved: float = 0.05, profiles: Any = None, **settings: Any) -> Router:
+def router(profiles: Any = None, **settings: Any) -> Router:
     """A router whose every parameter is moved at random, so that nothing is zero or one by initialisation alone."""
-    rng = default_rng(seed)
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
-        torch.manual_seed(seed)
-        network = Router(config(**settings), *(profiles or (units(rng, ROLES), units(rng, BACKBONES))))
+    rng = default_rng(0)
+    network = new_router(config(**settings), *(profiles or (units(rng, ROLES), units(rng, BACKBONES))))
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
         for parameter in network.parameters():
-            parameter += moved * torch.randn(parameter.shape, dtype=torch.float64)
+            parameter += 0.05 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
     return network
-
-
-def snapshot(seed: int = 0, **settings: Any) -> Snapshot:
-    """Return the decisions of a router off its starting point, over :data:`POOL`."""
-    return Snapshot(router(seed, profiles=PROFILES, **settings))
 
 
 def trace(rng: Generator, depth: int, *, written: float = 0.5, most: int = 6) -> Trace:
@@ -90,14 +84,6 @@ def trace(rng: Generator, depth: int, *, written: float = 0.5, most: int = 6) ->
 
 
 async def walk(
-    policy: Any,
-    settings: Config,
-    client: Any,
-    item: Item = ITEMS[0],
-    *,
-    seed: int = 0,
-    episode: Episode = TEST,
-    greedy: bool = False,
+    network: Router, client: Any, item: Item = ITEMS[0], seed: int = 0, episode: Episode = TEST, greedy: bool = False
 ) -> tuple[Trajectory, Trace]:
-    rollout = GatedRollout(policy.greedy if greedy else policy, POOL, settings)
-    return await walked(rollout, client, item, seed, episode)
+    return await walked(GatedRollout(network, POOL, network.config, greedy=greedy), client, item, seed, episode)

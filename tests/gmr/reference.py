@@ -1,9 +1,7 @@
 """The paper's equations (docs/gmr.md) once more: one trajectory, one record and one step at a time, without padding."""
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity, softplus
 
-from gmr.policy import Trace
 from gmr.router import Router
+from gmr.training import Trace
 
 
 class Record(NamedTuple):
@@ -21,29 +19,22 @@ class Record(NamedTuple):
     response: Tensor
 
 
-def floats() -> defaultdict[str, float]:
-    return defaultdict(float)
+class Draw(NamedTuple):
+    """A decision that a module made, with the probabilities of its options."""
 
+    step: int
+    name: str
+    slot: int
+    probabilities: np.ndarray
+    outcome: int
 
-@dataclass
-class Walk:
-    """What one trajectory adds up to, by module: log-probability, entropy, and the number of its draws.
+    @property
+    def log_prob(self) -> float:
+        return math.log(self.probabilities[self.outcome])
 
-    Each draw is kept with its step and slot, the probabilities of its options, and its outcome.
-    """
-
-    log_prob: defaultdict[str, float] = field(default_factory=floats)
-    entropy: defaultdict[str, float] = field(default_factory=floats)
-    draws: defaultdict[str, float] = field(default_factory=floats)
-    top: defaultdict[str, float] = field(default_factory=floats)
-    outcomes: list[tuple[int, str, int, np.ndarray, int]] = field(default_factory=list)
-
-    def add(self, module: str, probs: Tensor, outcome: int, step: int, slot: int = 0) -> None:
-        self.outcomes.append((step, module, slot, probs.numpy(), int(outcome)))
-        self.log_prob[module] += math.log(probs[int(outcome)])
-        self.entropy[module] -= sum(p * math.log(p) for p in probs.tolist())
-        self.draws[module] += 1
-        self.top[module] += float(probs.max())
+    @property
+    def entropy(self) -> float:
+        return -sum(p * math.log(p) for p in self.probabilities.tolist())
 
 
 class Reference:
@@ -103,36 +94,34 @@ class Reference:
     def halt(self, state: Tensor) -> Tensor:
         return sigmoid(self.router.halting.mlp(state)[0])
 
-    @torch.no_grad()
-    def walk(self, trace: Trace) -> Walk:
-        """One trajectory, through the modules that the configuration switches on."""
-        walk, memory, state = Walk(), list[Record](), torch.zeros(128).double()
+    def walk(self, trace: Trace) -> list[Draw]:
+        """Return the draws of one trajectory, by the modules that the configuration switches on."""
+        with torch.no_grad():
+            draws = list(self._draws(trace))
+        return [Draw(step, name, slot, p.numpy(), int(outcome)) for step, name, slot, p, outcome in draws]
+
+    def _draws(self, trace: Trace) -> Iterator[tuple[int, str, int, Tensor, int | bool]]:
+        config, memory, state = self.config, list[Record](), torch.zeros(128).double()
         question = torch.tensor(trace.question).double()
         for number, step in enumerate(trace.steps, 1):
             context, response = self.context(question, memory), torch.tensor(step.response).double()
-            if self.config.role_allocator:
-                walk.add("role", self.roles(context), step.role, number)
-            if self.config.llm_router:
-                walk.add("backbone", self.backbones(context, step.role), step.backbone, number)
-            if self.config.retrieval_gate:
+            if config.role_allocator:
+                yield number, "role", 0, self.roles(context), step.role
+            if config.llm_router:
+                yield number, "backbone", 0, self.backbones(context, step.role), step.backbone
+            if config.retrieval_gate:
                 for slot, (record, seen) in enumerate(zip(memory, step.retrieved, strict=True)):
-                    walk.add(
-                        "retrieval", self.retrieval(question, step.role, step.backbone, record), seen, number, slot
-                    )
-            if self.config.write_gate:
-                walk.add("write", self.write(context, response, memory), step.written, number)
+                    probabilities = self.retrieval(question, step.role, step.backbone, record)
+                    yield number, "retrieve", slot, probabilities, seen
+            if config.write_gate:
+                yield number, "write", 0, self.write(context, response, memory), step.written
             if step.written:
                 memory = [*memory, Record(step.role, step.backbone, response)]
-            if self.config.halting:
+            if config.halting:
                 pooled = torch.stack([self.token(record) for record in memory]).mean(dim=0) if memory else state * 0
                 state = self.router.halting.gru(pooled, state)
                 if step.halted is not None:
-                    walk.add("halt", self.halt(state), step.halted, number)
-        return walk
-
-
-def total(parts: Iterable[Mapping[str, float]], module: str) -> float:
-    return sum(part.get(module, 0) for part in parts)
+                    yield number, "halt", 0, self.halt(state), step.halted
 
 
 def sigmoid(logit: Tensor) -> Tensor:

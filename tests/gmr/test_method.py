@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-import gmr.method
 from gmr.config import Config
 from gmr.method import GMR
 from harness.agents import rng
 from harness.errors import UserError
 from harness.runner.config import methods
 from harness.runner.method import Matched, settings_of
-from harness.training.loop import checkpoint
+from harness.training.loop import TrainingStep, checkpoint
 from tests.fixtures import ITEMS, Client, answered_by, content, questions, right_if, runtime, trained
 from tests.gmr.fixtures import MODULES, method
 from tests.scripted import backbones, setting
@@ -32,18 +31,18 @@ async def test_an_epoch_of_humaneval_is_a_tenth_of_the_published_budget(
     """32 questions x 6 rollouts x 6 steps in 2 updates of 96 trajectories; 10 epochs are 11,520 steps (D-GMR-10)."""
     updates = []
 
-    def no_learning(learning: Any, answered: Any, traces: Any, config: Config, *noise: int) -> Any:
-        updates.append((len(traces), sum(len(trace.steps) for trace in traces), noise))
+    def no_learning(self: GMR, learning: Any, answered: Any, traces: Any, step: TrainingStep) -> Any:
+        updates.append((len(traces), sum(len(trace.steps) for trace in traces), step.update))
         return {}
 
     async def act(*arguments: Any, **options: Any) -> str:
         return "text"
 
-    monkeypatch.setattr(gmr.method, "learn", no_learning)
+    monkeypatch.setattr(GMR, "learn", no_learning)
     monkeypatch.setattr("gmr.rollout.act", act)
     client = Client()
     await trained(method(halting=False), tmp_path, client, questions(32, "t"))
-    assert updates == [(96, 576, (0, 1)), (96, 576, (0, 2))]
+    assert updates == [(96, 576, 1), (96, 576, 2)]
     assert len(client.asked) == 192
 
 
@@ -66,14 +65,19 @@ async def test_a_backbone_that_is_always_wrong_and_dearer_is_given_up(tmp_path: 
 
 
 async def test_the_greedy_switch_rules_the_test_and_not_the_training(tmp_path: Path) -> None:
-    by_decoding = {way: await fitted(tmp_path / way, Client(), 2, decode=way) for way in ("sample", "greedy")}
-    sampled, greedy = (content(tmp_path / way) for way in by_decoding)
-    assert sampled["training_decisions.parquet"] == greedy["training_decisions.parquet"]
-    context = runtime(Client()).context(ITEMS[0])
-    trajectory = context.close(await by_decoding["greedy"].solve(ITEMS[0], context))
-    drawn = {decision for decision in trajectory.decisions if decision.name in ("write", "halt", "backbone")}
-    assert drawn
-    assert all(decision.log_prob >= math.log(0.5) for decision in drawn)
+    """Of one question, greedy decisions are the same whatever the seed of the draws, and each the most probable."""
+    decided, tables = {}, []
+    for decode in ("sample", "greedy"):
+        gmr = await fitted(tmp_path / decode, Client(), 2, decode=decode)
+        tables.append(content(tmp_path / decode)["training_decisions.parquet"])
+        contexts = [runtime(Client(), seed).context(ITEMS[0]) for seed in range(8)]
+        decided[decode] = {context.close(await gmr.solve(ITEMS[0], context)).decisions for context in contexts}
+    assert tables[0] == tables[1]
+    assert len(decided["greedy"]) == 1 < len(decided["sample"])
+    [greedy] = decided["greedy"]
+    gates = [decision for decision in greedy if decision.options == 2]
+    assert {decision.name for decision in gates} >= {"backbone", "write", "halt"}
+    assert all(decision.log_prob >= math.log(0.5) for decision in gates)
 
 
 ENTRIES = {key: entry for key, entry in methods().items() if entry.module == "gmr"}

@@ -9,27 +9,29 @@ import torch
 from torch.distributions import Independent, Normal, kl_divergence
 
 from gmr.networks import Halting, PoolSoftmax, RetrievalGate, StateEncoder
-from gmr.policy import BATCH, Snapshot, Trace, evaluate
 from gmr.router import Router
-from harness.agents.trajectory import Episode, Trajectory
+from gmr.training import Trace, evaluate
+from harness.agents.trajectory import Episode
 from tests.fixtures import ITEMS, Client
-from tests.gmr.fixtures import BACKBONES, MODULES, PROFILES, ROLES, config, router, trace, units, walk
-from tests.gmr.reference import Reference, total
+from tests.gmr.fixtures import MODULES, PROFILES, config, router, trace, units, walk
+from tests.gmr.reference import Reference
 
 
 @pytest.mark.parametrize("kl", ["sum", "mean"])
 def test_the_loss_is_reconstruction_plus_divergence_from_the_prior(kl: str) -> None:
-    network = router(vae_kl=kl)
-    noise = {"role": torch.randn(7, 128).double(), "backbone": torch.randn(5, 128).double()}
+    network, noise = router(vae_kl=kl), torch.Generator().manual_seed(1)
     expected, prior = 0.0, Independent(Normal(torch.zeros(128).double(), torch.ones(128).double()), 1)
-    for kind, draws in noise.items():
-        vae, profiles = getattr(network, f"{kind}_vae"), getattr(network, f"{kind}_profiles")
+    for vae, profiles in (
+        (network.role_vae, network.role_profiles),
+        (network.backbone_vae, network.backbone_profiles),
+    ):
         hidden = vae.encoder(profiles)
         posterior = Independent(Normal(vae.mu(hidden), torch.exp(vae.logvar(hidden) / 2)), 1)
+        draws = torch.randn(len(profiles), 128, generator=noise, dtype=torch.float64)
         rebuilt = vae.decoder(posterior.mean + posterior.stddev * draws)
         divergence = kl_divergence(posterior, prior).mean() / (1 if kl == "sum" else 128)
         expected += ((rebuilt - profiles) ** 2).mean().item() + divergence.item()
-    loss = network.vae_loss(noise["role"], noise["backbone"])
+    loss = network.vae_loss(torch.Generator().manual_seed(1))
     assert loss.item() == pytest.approx(expected, rel=1e-12)
     loss.backward()
     learning = {name for name, parameter in network.named_parameters() if parameter.grad is not None}
@@ -53,22 +55,17 @@ def test_what_the_networks_start_from() -> None:
 
 def compare(network: Router, traces: list[Trace]) -> None:
     """Compare an evaluation of trajectories with the reference, in everything it reports."""
-    evaluation, reference = evaluate(network, traces), Reference(network)
-    walks = [reference.walk(rollout) for rollout in traces]
-    expected = [sum(walk.log_prob.values()) for walk in walks]
+    evaluation, walks = evaluate(network, traces), [Reference(network).walk(rollout) for rollout in traces]
+    expected = [sum(draw.log_prob for draw in walk) for walk in walks]
     assert evaluation.log_prob.detach().numpy() == pytest.approx(np.array(expected), abs=1e-9)
-    steps = sum(len(rollout.steps) for rollout in traces)
-    on = {name for switch, (name, _) in MODULES.items() if getattr(network.config, switch)}
-    draws = {name: total((walk.draws for walk in walks), name) for name in on}
-    assert set(evaluation.entropies) == {name for name in on if draws[name]}
-    for name, entropy in evaluation.entropies.items():
-        assert entropy * draws[name] == pytest.approx(total((walk.entropy for walk in walks), name), abs=1e-9)
-    counted = ("role", "backbone", "halt") if network.config.entropy_of == "routing" else on
-    policy = sum(total((walk.entropy for walk in walks), name) for name in counted)
-    assert evaluation.mean_entropy.item() == pytest.approx(policy / steps, abs=1e-9)
-    assert set(evaluation.top) == {"role", "backbone"} & set(evaluation.entropies)
-    for name, top in evaluation.top.items():
-        assert top == pytest.approx(total((walk.top for walk in walks), name) / steps)
+    steps, draws = sum(len(rollout.steps) for rollout in traces), [draw for walk in walks for draw in walk]
+    entropies = {name: [draw.entropy for draw in draws if draw.name == name] for name in MODULES.values()}
+    assert evaluation.entropies == pytest.approx({name: np.mean(of) for name, of in entropies.items() if of}, abs=1e-9)
+    counted = ("role", "backbone", "halt") if network.config.entropy_of == "routing" else MODULES.values()
+    mean_entropy = sum(sum(entropies[name]) for name in counted) / steps
+    assert evaluation.mean_entropy.item() == pytest.approx(mean_entropy, abs=1e-9)
+    top = {name: [draw.probabilities.max() for draw in draws if draw.name == name] for name in ("role", "backbone")}
+    assert evaluation.top == pytest.approx({name: sum(of) / steps for name, of in top.items() if of})
 
 
 @pytest.mark.parametrize("reading", [{"score": "dot"}, {"score": "cosine"}, {"entropy_of": "all"}], ids=str)
@@ -90,9 +87,8 @@ def test_a_module_that_is_off_adds_neither_log_probability_nor_entropy(off: tupl
 
 
 def gradients(network: Router, traces: list[Trace]) -> dict[str, torch.Tensor]:
-    evaluation = evaluate(network, traces)
-    noise = torch.ones(ROLES, 128).double(), torch.ones(BACKBONES, 128).double()
-    (evaluation.log_prob.sum() + evaluation.mean_entropy + network.vae_loss(*noise)).backward()
+    evaluation, vae = evaluate(network, traces), network.vae_loss(torch.Generator().manual_seed(0))
+    (evaluation.log_prob.sum() + evaluation.mean_entropy + vae).backward()
     return {name: value.grad for name, value in network.named_parameters() if value.grad is not None}
 
 
@@ -133,22 +129,17 @@ def test_weights_follow_the_seed_and_ablations_share_them() -> None:
         {"role_allocator": False, "llm_router": False, "halting": False},
     ],
 )
-def test_trajectories_are_alike_in_any_batch_and_evaluated_again(settings: dict[str, Any]) -> None:
-    network = router(profiles=PROFILES, halting_bias=-3.0, **settings)
+def test_a_trajectory_alone_and_among_others_is_one_and_is_evaluated_as_sampled(settings: dict[str, Any]) -> None:
+    network = router(PROFILES, halting_bias=-3.0, **settings)
 
-    async def together(*numbers: int) -> list[tuple[Trajectory, Trace]]:
-        policy, variant = Snapshot(network), config(**settings)
-        walks = (walk(policy, variant, Client(), ITEMS[n % 8], episode=Episode(1, n)) for n in numbers)
+    async def together(*numbers: int) -> list[Any]:
+        walks = (walk(network, Client(), ITEMS[n % 8], episode=Episode(1, n)) for n in numbers)
         return await asyncio.gather(*walks)
 
-    alone = [asyncio.run(together(number))[0] for number in range(24)]
-    rng = np.random.default_rng(0)
-    for numbers in (range(24), [5] * BATCH, rng.integers(0, 24, 2 * BATCH + 3).tolist(), rng.permutation(24).tolist()):
-        for number, (trajectory, walked) in zip(numbers, asyncio.run(together(*numbers)), strict=True):
-            assert trajectory == alone[number][0]
-            assert walked.log_prob == pytest.approx(alone[number][1].log_prob, abs=1e-12)
-    traces = [walked for _, walked in alone]
-    evaluation = evaluate(network, traces)
-    assert evaluation.log_prob.tolist() == pytest.approx([rollout.log_prob for rollout in traces], abs=1e-12)
+    walks = asyncio.run(together(*range(24)))
+    assert [trajectory for trajectory, _ in walks[3:5]] == [asyncio.run(together(n))[0][0] for n in (3, 4)]
+    sampled = [rollout.log_prob for _, rollout in walks]
+    evaluation = evaluate(network, [rollout for _, rollout in walks])
+    assert evaluation.log_prob.tolist() == pytest.approx(sampled, abs=1e-12)
     assert evaluation.log_prob.requires_grad
-    assert len({rollout.log_prob for rollout in traces}) == 24
+    assert len(set(sampled)) == 24

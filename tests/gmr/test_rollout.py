@@ -1,16 +1,16 @@
 """Algorithm 1 on a scripted client: what is drawn and recorded, what is asked, who sees what, when it ends."""
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 import torch
 
-from gmr.policy import Snapshot, Trace
 from gmr.rollout import NOTHING_STORED, GatedRollout
-from gmr.router import Chance, State
+from gmr.router import Uniforms
+from gmr.training import Trace
 from harness.agents import rng
 from harness.agents.prompts import RECORDS_HEADER
 from harness.agents.trajectory import Episode, Trajectory, sample
@@ -28,7 +28,6 @@ from tests.gmr.fixtures import (
     SMALL,
     config,
     router,
-    snapshot,
     walk,
 )
 from tests.gmr.reference import Reference
@@ -38,33 +37,31 @@ from tests.scripted import backbones, sampling
 @pytest.mark.parametrize(("score", "greedy"), [("dot", False), ("cosine", False), ("dot", True)])
 async def test_every_decision_follows_its_draw_and_the_probability_of_the_reference(score: str, greedy: bool) -> None:
     """Greedy takes the most probable instead, and opens gates above one half."""
-    network = router(profiles=PROFILES, score=score)
-    names = dict(MODULES.values()) | {"retrieval": "retrieve"}
+    network = router(PROFILES, score=score)
     options = {"role": [role.key for role in POOL.roles], "backbone": [llm.key for llm in POOL.backbones]}
     for item in ITEMS[:4]:
-        walking = walk(Snapshot(network), config(), Client(), item, seed=3, episode=Episode(2, 5), greedy=greedy)
-        trajectory, trace = await walking
-        walked = Reference(network).walk(trace)
+        trajectory, trace = await walk(network, Client(), item, 3, Episode(2, 5), greedy)
+        draws = Reference(network).walk(trace)
         drawn = (decision for decision in trajectory.decisions if decision.name != "redundancy")
         decisions = {(decision.step, decision.name, decision.slot): decision for decision in drawn}
-        assert len(decisions) == len(walked.outcomes)
-        for step, module, slot, probabilities, outcome in walked.outcomes:
-            name = names[module]
-            uniform = rng.uniform("3", "2", "5", "toy", item.id, str(step), name, str(slot))
-            sampled = sample(probabilities, uniform) if name in options else uniform < round(probabilities[1], 9)
-            assert outcome == (probabilities.argmax() if greedy else sampled)
-            decision, keys = decisions[step, name, slot], options.get(name, ["no", "yes"])
-            assert (decision.choice, decision.options) == (keys[outcome], len(keys))
-            assert decision.log_prob == round(math.log(probabilities[outcome]), 6)
-        assert trace.log_prob == pytest.approx(sum(walked.log_prob.values()), abs=1e-12)
+        assert len(decisions) == len(draws)
+        for draw in draws:
+            uniform = rng.uniform("3", "2", "5", "toy", item.id, str(draw.step), draw.name, str(draw.slot))
+            is_choice, p = draw.name in options, draw.probabilities
+            sampled = sample(p, uniform) if is_choice else uniform < round(p[1], 9)
+            assert draw.outcome == (p.argmax() if greedy else sampled)
+            decision, keys = decisions[draw[:3]], options.get(draw.name, ["no", "yes"])
+            assert (decision.choice, decision.options) == (keys[draw.outcome], len(keys))
+            assert decision.log_prob == round(draw.log_prob, 6)
+        assert trace.log_prob == pytest.approx(sum(draw.log_prob for draw in draws), abs=1e-12)
 
 
-@pytest.mark.parametrize("off", MODULES)
-async def test_a_module_that_is_off_adds_no_log_probability_and_a_gate_that_is_off_draws_nothing(off: str) -> None:
-    changed, (_, name) = config(**{off: False}), MODULES[off]
-    policy = snapshot(**{off: False})
+@pytest.mark.parametrize(("off", "name"), MODULES.items())
+async def test_a_module_that_is_off_adds_no_log_probability_and_a_gate_that_is_off_draws_nothing(
+    off: str, name: str
+) -> None:
     for item in ITEMS[:4]:
-        trajectory, trace = await walk(policy, changed, Client(), item)
+        trajectory, trace = await walk(router(PROFILES, **{off: False}), Client(), item)
         of_module = {decision.log_prob for decision in trajectory.decisions if decision.name == name}
         counted = sum(decision.log_prob for decision in trajectory.decisions if decision.name != name)
         assert trace.log_prob == pytest.approx(counted, abs=1e-4)
@@ -73,14 +70,13 @@ async def test_a_module_that_is_off_adds_no_log_probability_and_a_gate_that_is_o
         assert of_module == uniform.get(name, set())
         assert off != "retrieval_gate" or all(all(step.retrieved) for step in trace.steps)
         assert off != "write_gate" or all(step.written for step in trace.steps)
-        assert off != "halting" or len(trace.steps) == changed.max_depth
+        assert off != "halting" or len(trace.steps) == 6
 
 
 async def test_how_near_a_contribution_is_to_what_is_stored_is_written_down() -> None:
-    policy, settings = snapshot(halting=False), config(halting=False)
     seen = 0
     for item in ITEMS[:4]:
-        trajectory, trace = await walk(policy, settings, Client(), item)
+        trajectory, trace = await walk(router(PROFILES, halting=False), Client(), item)
         redundancy = (decision for decision in trajectory.decisions if decision.name == "redundancy")
         nearest = {decision.step: float(decision.choice) for decision in redundancy}
         for number, step in enumerate(trace.steps, 1):
@@ -94,8 +90,8 @@ async def test_how_near_a_contribution_is_to_what_is_stored_is_written_down() ->
 
 
 async def test_a_greedy_policy_leaves_the_choice_it_does_not_make_to_chance() -> None:
-    policy, settings = snapshot(llm_router=False, max_depth=2), config(llm_router=False, max_depth=2)
-    walks = [await walk(policy, settings, Client(), greedy=True, episode=Episode(0, rollout)) for rollout in range(20)]
+    network = router(PROFILES, llm_router=False, max_depth=1)
+    walks = [await walk(network, Client(), episode=Episode(0, rollout), greedy=True) for rollout in range(20)]
     assert len({trace.steps[0].role for _, trace in walks}) == 1
     assert {trace.steps[0].backbone for _, trace in walks} == {SMALL, LARGE}
 
@@ -110,33 +106,22 @@ class Plan(NamedTuple):
     halt: bool = False
 
 
-class AsPlanned(Snapshot):
-    """Policy whose decisions are settled beforehand."""
-
-    def __init__(self, plans: Sequence[Plan]) -> None:
-        super().__init__(router(profiles=PROFILES))
-        self.plans = plans
-
-    def chance(self, state: State) -> Chance:
-        plan = self.plans[int(state.steps)]
-        retrieve = [*map(int, plan.retrieve), *[0] * (6 - len(plan.retrieve))]
-        indices = [plan.role], [plan.backbone], [retrieve], [int(plan.write)], [int(plan.halt)]
-        return Chance(*map(torch.tensor, indices))
-
-    async def assign(self, state: State, chance: Chance) -> Any:
-        return await super().assign(state, self.chance(state))
-
-    async def end_step(self, state: State, response: Any, chance: Chance) -> Any:
-        return await super().end_step(state, response, self.chance(state))
-
-
 async def planned(*plans: Plan, answering: Answering | None = None) -> tuple[Trajectory, Client, Trace]:
     """Return a trajectory that goes as planned; unless told otherwise, the n-th reply is ``text n``."""
     client = Client()
     client.answering = answering or (lambda backbone, request: f"text {len(client.asked)}")
     context = runtime(client).context(ITEMS[0])
-    rollout = GatedRollout(AsPlanned(plans), POOL, config())
-    return context.close(await rollout.solve(ITEMS[0], context)), client, rollout.trace
+    rollout = GatedRollout(router(PROFILES), POOL, config())
+
+    def recorded(context: Any, step: int, slots: int) -> Uniforms:
+        plan = plans[step - 1]
+        retrieve = [*map(int, plan.retrieve), *[0] * (slots - len(plan.retrieve))]
+        return Uniforms(
+            *map(torch.tensor, ([plan.role], [plan.backbone], [retrieve], [plan.write * 1], [plan.halt * 1]))
+        )
+
+    with patch("gmr.rollout._uniforms", recorded):
+        return context.close(await rollout.solve(ITEMS[0], context)), client, rollout.trace
 
 
 async def test_agents_act_in_order_and_see_retrieved_records_only() -> None:
@@ -168,9 +153,9 @@ async def test_agents_act_in_order_and_see_retrieved_records_only() -> None:
 
 
 async def test_replies_sampled_as_published_are_samples_of_their_own_in_every_rollout() -> None:
-    settings, client = config(sampling="published", halting=False, max_depth=2), Client()
+    network, client = router(PROFILES, sampling="published", halting=False, max_depth=2), Client()
     for rollout in range(2):
-        await walk(snapshot(halting=False, max_depth=2), settings, client, episode=Episode(1, rollout))
+        await walk(network, client, episode=Episode(1, rollout))
     assert all(sampling(request) == backbones()[name].sampling != GREEDY for name, request in client.asked)
     assert len({request.draw for request in client.requests}) == len(client.requests) == 2 * 3
 
@@ -225,13 +210,12 @@ async def test_every_step_has_a_voice_in_who_aggregates(choices: list[int], clos
 
 @pytest.mark.parametrize("max_depth", [1, 2, 6])
 async def test_the_depth_stays_within_its_limit_and_the_last_draw_is_not_made(max_depth: int) -> None:
-    settings = config(max_depth=max_depth)
-    never, at_once = (snapshot(halting_bias=bias, max_depth=max_depth) for bias in (-50, 50))
-    trajectory, trace = await walk(never, settings, Client())
+    never, at_once = (router(PROFILES, halting_bias=bias, max_depth=max_depth) for bias in (-50, 50))
+    trajectory, trace = await walk(never, Client())
     assert trajectory.depth == len(trace.steps) == max_depth
     halts = [decision for decision in trajectory.decisions if decision.name == "halt"]
     assert [(decision.step, decision.choice) for decision in halts] == [(step, "no") for step in range(1, max_depth)]
     assert [step.halted for step in trace.steps] == [False] * (max_depth - 1) + [None]
-    trajectory, trace = await walk(at_once, settings, Client())
+    trajectory, trace = await walk(at_once, Client())
     assert trajectory.depth == 1
     assert trace.steps[0].halted is (None if max_depth == 1 else True)

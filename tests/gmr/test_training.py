@@ -1,6 +1,5 @@
-"""Objective, advantage, log and update against the paper's equations; what a checkpoint keeps of a router."""
+"""Objective, advantage, log and update against the paper's equations."""
 
-import math
 import statistics
 from typing import Any
 
@@ -11,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from gmr.policy import Evaluation, Snapshot, Step, Trace
-from gmr.training import advantages, learn, loss, training_log, utility
+from gmr.training import Evaluation, Step, Trace, advantages, loss, training_log
 from harness.agents.trajectory import Episode
 from harness.training.learning import Learning
+from harness.training.loop import TrainingStep
 from tests.fixtures import ITEMS, Client, attempt, graded_rollouts
-from tests.gmr.fixtures import PROFILES, config, new_router, units, walk
+from tests.gmr.fixtures import PROFILES, config, method, new_router, units, walk
 
 
 def test_the_utility_charges_the_steps_and_the_aggregation_only_if_told() -> None:
@@ -24,8 +23,8 @@ def test_the_utility_charges_the_steps_and_the_aggregation_only_if_told() -> Non
         rollout = attempt(correct, (0.001, True), (0.002, True), (0.004, False))
         for weight in (0, 20, 50):
             for charged, cost in (("steps", 0.003), ("total", 0.007)):
-                settings = config(lambda_c=weight, charged=charged)
-                assert utility(rollout, settings) == pytest.approx(correct - weight * cost)
+                gmr = method(lambda_c=weight, charged=charged)
+                assert gmr.utility(rollout) == pytest.approx(correct - weight * cost)
 
 
 UTILITIES = st.sampled_from([-1.5, -0.02, 0.0, 0.1, 0.97, 1.0])
@@ -59,22 +58,21 @@ def test_the_loss_is_that_of_the_paper_and_every_term_pulls_the_right_way() -> N
     assert (entropy.grad, vae.grad) == (-0.2, 0.3)
 
 
-RNG = np.random.default_rng(0)
-
-
-def step(written: bool, *retrieved: bool) -> Step:
-    return Step(0, 0, retrieved, units(RNG), written, None)
-
-
 def test_the_training_log_utilities_memories_and_entropies() -> None:
+    rng = np.random.default_rng(0)
+
+    def trace(*steps: tuple[bool, ...]) -> Trace:
+        """Return a trajectory of steps: whether it is written, and of each record whether it is seen."""
+        return Trace(units(rng), tuple(Step(0, 0, seen, units(rng), written, None) for written, *seen in steps), 0.0)  # type: ignore[arg-type]
+
     rewards = np.array([[1.0, 1.0], [0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
     utilities = rewards - np.array([[0.1, 0.1], [0.1, 0.2], [0.1, 0.1], [0.2, 0.2]])
     traces = [
-        Trace(units(RNG), (step(True), step(False, True), step(True, False)), 0.0),
-        Trace(units(RNG), (step(False), step(False)), 0.0),
-        Trace(units(RNG), (step(True), step(True, True), step(True, True, False)), 0.0),
+        trace((True,), (False, True), (True, False)),
+        trace((False,), (False,)),
+        trace((True,), (True, True), (True, True, False)),
     ]
-    evaluation = Evaluation(torch.zeros(2), torch.tensor(0.0), {"role": 1.5}, {"role": 0.75})
+    evaluation = Evaluation(torch.zeros(2), torch.tensor(0.0), {"role": 1.5, "retrieve": 0.5}, {"role": 0.75})
     measures = training_log(utilities, rewards, utilities - utilities.mean(axis=1, keepdims=True), traces, evaluation)
     assert measures == {
         "utility": pytest.approx(utilities.sum() / 8),
@@ -85,6 +83,7 @@ def test_the_training_log_utilities_memories_and_entropies() -> None:
         "empty_memory": pytest.approx(1 / 3),
         "retrieved": 3 / 5,
         "entropy_role": 1.5,
+        "entropy_retrieval": 0.5,
         "max_probability_role": 0.75,
     }
     # No share of nothing.
@@ -92,17 +91,16 @@ def test_the_training_log_utilities_memories_and_entropies() -> None:
 
 
 async def test_the_noise_of_the_autoencoders_follows_seed_and_update_and_the_log_agrees_with_the_rollouts() -> None:
-    settings, losses = config(), set()
-    router = new_router(settings, *PROFILES)
-    policy, rollouts = Snapshot(router), [(item, number) for item in ITEMS[:2] for number in range(settings.group)]
-    walks = [walk(policy, settings, Client(), item, episode=Episode(1, number)) for item, number in rollouts]
+    gmr, losses = method(), set()
+    router = new_router(gmr.config, *PROFILES)
+    rollouts = [(item, number) for item in ITEMS[:2] for number in range(gmr.config.group)]
+    walks = [walk(router, Client(), item, episode=Episode(1, number)) for item, number in rollouts]
     answered, traces = await graded_rollouts(walks)
-    for noise in ((0, 1), (1, 1), (0, 2)):
-        learning = Learning(new_router(settings, *PROFILES), settings.lr)
-        log = learn(learning, answered, traces, settings, *noise)
+    for seed, update in ((0, 1), (1, 1), (0, 2)):
+        learning = Learning(new_router(gmr.config, *PROFILES), gmr.config.lr)
+        log = method(seed).learn(learning, answered, traces, TrainingStep(1, update, 2))
         losses.add(log["vae_loss"])
     assert len(losses) == 3
-    utilities = [rollout.verdict.correct - settings.lambda_c * rollout.trajectory.cost_steps for rollout in answered]
-    assert log["utility"] == pytest.approx(sum(utilities) / len(utilities))
+    assert log["utility"] == pytest.approx(np.mean([gmr.utility(rollout) for rollout in answered]))
     assert log["steps"] == sum(rollout.trajectory.depth for rollout in answered)
-    assert all(math.isfinite(value) for value in log.values())
+    assert np.isfinite(list(log.values())).all()

@@ -1,13 +1,12 @@
 """Coroutines run together: results in order, failures told to everybody, turns taken and given back."""
 
 import asyncio
-from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.concurrency import Batcher, LongestFirstSemaphore, gather
+from harness.concurrency import LongestFirstSemaphore, gather
 
 
 class Crew:
@@ -49,39 +48,6 @@ async def test_when_the_caller_is_cancelled_nobody_is_left_at_work() -> None:
         await task
     assert (crew.cancelled, crew.finished) == (2, 0)
     assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-class Doubling:
-    """Doubles numbers, remembers its batches, and fails on a number it is told to."""
-
-    def __init__(self, bad: int | None = None) -> None:
-        self.batches: list[list[int]] = []
-        self.bad = bad
-
-    def __call__(self, numbers: Sequence[int]) -> list[int]:
-        self.batches.append(list(numbers))
-        if self.bad in numbers:
-            raise ArithmeticError(f"{self.bad} cannot be doubled")
-        return [2 * number for number in numbers]
-
-
-async def test_a_failure_reaches_everyone_of_its_batch_and_nobody_else() -> None:
-    batcher = Batcher(Doubling(bad=2), most=3)
-    results = await asyncio.gather(*map(batcher.submit, range(5)), return_exceptions=True)
-    assert [str(one) for one in results[:3]] == ["2 cannot be doubled"] * 3
-    assert results[3:] == [6, 8]
-    assert await batcher.submit(1) == 2
-
-
-async def test_one_who_gave_up_is_left_out_and_takes_nothing_from_the_others() -> None:
-    doubling = Doubling(bad=1)
-    batcher = Batcher(doubling, most=10)
-    tasks = [asyncio.create_task(batcher.submit(number)) for number in range(3)]
-    await asyncio.sleep(0)
-    tasks[1].cancel()
-    assert await asyncio.gather(tasks[0], tasks[2]) == [0, 4]
-    assert doubling.batches == [[0, 2]]
-    assert tasks[1].cancelled()
 
 
 class Work:

@@ -15,7 +15,6 @@ from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.llm.request import Reply, Request
 from harness.training import checkpoint
-from harness.training.checkpoint import Checkpoint
 from tests.baselines.aflow.fixtures import Bench, is_proposal, text_of, told
 from tests.fixtures import Client, trained
 from tests.scripted import setting
@@ -141,15 +140,6 @@ async def test_a_round_without_a_proposal_is_shown_and_an_equal_score_is_no_succ
     assert (scored["status"], scored["parent"], scored["score"], scored["success"]) == ("scored", 1, 25.0, False)
     # The earliest of equals answers.
     assert (saved["best"], method.workflow.nodes[0].instruction) == (1, "")
-
-
-LAST = {"round": 1, "parent": None, "status": "scored", "score": 1.0}
-
-
-def test_a_checkpoint_of_something_else_is_one_line() -> None:
-    saved = {"search": [{**LAST, "workflow": [{"id": "a", "operator": "Test"}]}]}
-    with pytest.raises(UserError, match=r"holds no workflow for gsm_hard .*no operator.*train the method again"):
-        AFlow(setting(), Config()).load(Checkpoint({}, saved))
 
 
 async def test_another_backbone_may_be_the_optimizer(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
+from baselines.aflow.edits import parse_proposal
 from baselines.aflow.method import AFlow, Config
-from baselines.aflow.optimizer import parse_proposal
 from baselines.aflow.search import Failure, Round
 from baselines.aflow.workflow import InvalidWorkflowError, start
 from harness.benchmarks.items import Item

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from baselines.masrouter.method import Config, MASRouter, Pool, TeamRollout
-from baselines.masrouter.router import ChoiceEmbeddings, Choices, Router, TeamPlan, Trace
+from baselines.masrouter.router import Choices, Router, TeamPlan, Trace
 from baselines.masrouter.team import MODES
 from harness.agents.code_tools import CodeTools
 from harness.agents.roles import by_domain, catalogue
@@ -38,10 +38,8 @@ def method(seed: int = 0, max_epochs: int | None = None, domain: str = "Commonse
 
 def router(seed: int = 0, domain: str = "Commonsense", moved: float = 0.0) -> Router:
     """Return a router as initialised, or moved off its starting point at random."""
-    choices = method(domain=domain).choices()
-    texts = ChoiceEmbeddings(
-        *(np.stack([embedding(profile) for _, profile in choices[kind]]) for kind in ChoiceEmbeddings._fields)
-    )
+    choices = method(domain=domain).choices().items()
+    texts = {kind: np.stack([embedding(profile) for _, profile in pairs]) for kind, pairs in choices}
     network = seeded(lambda: Router(texts, 6), "initial weights", seed)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -60,7 +58,7 @@ class Planned:
             MODE_NAMES.index(mode), tuple(map(names.index, roles)), tuple(keys.index(key) for key in llms)
         )
 
-    def decide(self, question: Any, noise: Any, chance: Any) -> TeamPlan:
+    def decide(self, question: Any, noise: Any, uniforms: Any) -> TeamPlan:
         zero, roles = torch.zeros(1), torch.zeros(1, 6, 12)
         return TeamPlan((self.choices,), zero, torch.zeros(1, 3), zero, torch.zeros(1, 6), roles, torch.zeros(1, 2))
 

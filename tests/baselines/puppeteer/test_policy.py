@@ -204,7 +204,7 @@ async def test_the_agent_that_brings_right_answers_is_preferred(tmp_path: Path) 
     conclude = KEYS.index("conclude")
     share = [
         np.mean(
-            [np.exp(puppeteer.policy.log_probs(state_of(embedding(item.question), [])))[conclude] for item in ITEMS]
+            [np.exp(puppeteer.network.log_probs(state_of(embedding(item.question), [])))[conclude] for item in ITEMS]
         )
         for puppeteer in (untrained, learned)
     ]

@@ -3,14 +3,12 @@
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from harness.errors import UserError
 from harness.files import ROOT
-from harness.training.learning import Learning, check_on_policy, network_of, refuse_other_choices, seeded
+from harness.training.learning import Learning, check_on_policy, seeded
 
 
 def network(*key: object) -> nn.Linear:
@@ -67,27 +65,6 @@ def test_learning_does_not_load_the_compiler_of_torch() -> None:
         "learning.restore({**learning.learned(), **learning.moments()}); print('torch._dynamo' in sys.modules)"
     )
     assert subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True) == "False\n"
-
-
-def test_tensors_of_another_shape_or_without_a_network_are_refused() -> None:
-    learning = Learning(network(), 0.1)
-    other = Learning(nn.Linear(3, 1), 0.1)
-    with pytest.raises(UserError, match="other modules or sizes"):
-        learning.restore(other.learned())
-    with pytest.raises(UserError, match=r"name one without \.optimiser"):
-        network_of({"adam.weight.step": np.zeros(1)})
-
-
-def test_other_choices_are_refused_by_the_first_difference() -> None:
-    trained = {"actions": [["plan", "Plans."], ["stop", "Stops."]]}
-    refuse_other_choices(trained, {"actions": [["plan", "Plans."], ["stop", "Stops."]]})
-    for now, message in (
-        ([["stop", "Stops."], ["plan", "Plans."]], "'plan' where its actions now have 'stop'"),
-        ([["plan", "Plans."], ["stop", "Halts."]], "the profile of 'stop' is not the one"),
-        ([["plan", "Plans."]], "trained with 2 actions and is given 1"),
-    ):
-        with pytest.raises(UserError, match=message):
-            refuse_other_choices(trained, {"actions": now})
 
 
 @pytest.mark.parametrize("log_prob", [-1.0 + 2e-5, float("nan")])

@@ -106,14 +106,17 @@ async def test_checkpoints_of_earlier_epochs_stay_where_they_are_asked_for_and_o
     assert names == {f"epoch-0{epoch}.safetensors" for epoch in epochs} | {"epoch-03.optimiser.safetensors"}
 
 
+async def consult(cell: Training, episode: Episode, calls: int = 1) -> None:
+    with cell.consult("optimizer", episode) as context:
+        context.decide(Decision(1, "draw", 0, str(context.uniform(1, "draw")), 2, 0.0))
+        for slot in range(calls):
+            await context.ask("small", (Message("user", "What next?"),), slot=slot, purpose="propose")
+
+
 async def test_what_a_method_asks_beside_attempts_stands_in_the_ledger(tmp_path: Path) -> None:
     cell = training(tmp_path, right(), ITEMS)
-
-    async def propose(context: Context) -> str:
-        context.decide(Decision(1, "draw", 0, str(context.uniform(1, "draw")), 2, 0.0))
-        return (await context.ask("small", (Message("user", "What next?"),), purpose="propose")).text
-
-    assert [await cell.consult("optimizer", Episode(1, attempt), propose) for attempt in (0, 1)] == ["right"] * 2
+    for attempt in (0, 1):
+        await consult(cell, Episode(1, attempt))
     cell.save(0, {}, {}, {})
     cell.finish()
     calls, drawn = (pq.read_table(tmp_path / f"training_{name}.parquet").to_pylist() for name in ("calls", "decisions"))
@@ -125,20 +128,14 @@ async def test_what_a_method_asks_beside_attempts_stands_in_the_ledger(tmp_path:
     assert checkpoint.load(tmp_path / CHECKPOINT).tensors == {}
 
 
-async def asking_thrice(context: Context) -> None:
-    for slot in range(3):
-        await context.ask("small", (Message("user", "What next?"),), slot=slot)
-
-
 async def test_consultations_that_fail_stop_the_cell_as_questions_do(tmp_path: Path) -> None:
     """A consultation is one attempt, which has failed where its last call did."""
     cell = training(tmp_path, ScriptedClient("right", "right", FAILED, FAILED, "right", FAILED), ITEMS, limit=0.1)
     await cell.attempt(Counter().solve, ITEMS[0], Episode(1, 0))
-    await cell.consult("optimizer", Episode(1, 0), asking_thrice)
-    for attempt in range(2):
-        await cell.consult("optimizer", Episode(2, attempt), asking_thrice)
+    for attempt in range(3):
+        await consult(cell, Episode(1, attempt), 3)
     with pytest.raises(UserError, match=r"3 of 5 attempts failed \(limit 10%\).*gmr retry"):
-        await cell.consult("optimizer", Episode(2, 2), asking_thrice)
+        await consult(cell, Episode(1, 3), 3)
 
 
 @pytest.mark.parametrize("last", ["epoch-02.optimiser.safetensors", "epoch-02.training_calls.parquet"])
