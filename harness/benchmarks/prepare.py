@@ -202,11 +202,11 @@ def _load_from_hub(declaration: BenchmarkEntry) -> UpstreamRecords:
         parts = [load_dataset(hub.repo, config, revision=hub.revision, split=hub.split) for config in hub.configs]
     except Exception as error:  # the hub's client lets the exceptions of half a dozen libraries through
         raise UserError(
-            f"{declaration.title} cannot be loaded from the hub, {address} ({type(error).__name__}: {_one_line(error)}); "
+            f"{declaration.title} cannot be loaded from the hub, {address} ({_one_line(error)}); "
             f"connect to the network, or set {DATA_DIR} to a folder that holds {declaration.mirror}"
         ) from error
     return UpstreamRecords(concatenate_datasets(parts).to_list(), f"hub {address}")
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:160]
+    return " ".join(f"{type(error).__name__}: {error}".split())[:160]

@@ -47,11 +47,11 @@ class Grader:
         confine_checks(policy, rules)
 
     def grade(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Execute an order, the fields of a :class:`harness.sandbox.Program`; return a report, or its ``failure``."""
-        try:
-            checks = compile_checks(order["setup"], order["checks"], order["entry_point"])
-        except (SyntaxError, ValueError) as error:
-            return {"failure": f"setup or checks are no Python: {error}"}
+        """Execute an order, the fields of a :class:`harness.sandbox.Program`, and return a report.
+
+        Raises SyntaxError or ValueError if set-up or checks are no Python, OSError if the sandbox fails.
+        """
+        checks = compile_checks(order["setup"], order["checks"], order["entry_point"])
         # Some checks change it, and the next ones run in the same process.
         sys.setrecursionlimit(_RECURSION_LIMIT)
         # Checks have as much processor time as the program.

@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -108,45 +109,8 @@ async def test_thinking_is_no_answer(key: str, tools: Tools) -> None:
     assert (cut_off.status, cut_off.answer) == (Status.TRUNCATED, None)
 
 
-# fmt: off
-NEXT = [
-    "Question: Which?", "Next question: Which?", "\n**Question 2:** Which?\n", "### Question 2\n", "Q: Which?",
-    "q3. Which?", "Problem:\nWhich?",
-    "User: And now?", "<|im_start|>user\nWhich?<|im_end|>", "The following are multiple choice questions.",
-    "Which is odd?\nA. one\nB. two", "Which is odd?\n\n**Options:**\n(A) one\n\n(B) two",
-]
-# fmt: on
-
-
-# What critics, revisers and aggregators write between a draft and the answer.
-CRITIQUES = [
-    "Problem: the last part was left out.",
-    "**Problem:** it is twice that.",
-    "### Problem\nThe second step is wrong.",
-    "Problem 1: a part is missing.\nProblem 2: the sum, too.",
-    "Problem.\nIt is too small.",
-    "Problem: 5 * 3 is 15.",
-    "Q: Is that right? A: No, the last counts too.",
-    "Q: Is that right?\nA: No.",
-    "Question: why? Because a part is missing.",
-    "Q1. Is the reading right? Yes.\nQ2. Does the sum hold? No.",
-    "Question: What was forgotten? The last.",
-    "## Question 1: Are the units right?\nYes.",
-    "Q: How many are left? A: Two.",
-    "Q: How many are left?\nA: Two.",
-    "Question: what did agent 2 leave out?\nThe last.",
-    "Good. Question: does it count the last? No.",
-    "Problem: {question}",
-    "Question: {question}\nLet us see.",
-]
-FURTHER = [
-    "Problem: Find the sum of all.",
-    "## Problem 2\nA shop sells 3 pens. How much do 12 cost?",
-    "Q: There are 15 trees. After they plant there are 21. How many are new?\nA: There were 15.\nSo",
-    "Question: Its capital is\nA. one\nB. two",
-    "Done.<|endoftext|>Human: How many?",
-    "Problem 2.\nWrite a function that adds.",
-]
+# By their kind, which the file says.
+QUESTIONS: dict[str, list[str]] = yaml.safe_load(Path(__file__).with_name("questions.yaml").read_text())
 
 
 @pytest.mark.parametrize("key", keys())
@@ -154,15 +118,15 @@ def test_a_critique_does_not_end_a_reply(key: str) -> None:
     subject, item = benchmark(key), item_of(key)
     answer, draft = (present(subject, item, content) for content in (item.gold, wrong_answers(subject, item)[0]))
     expected = subject.extract(item, answer)
-    critiques = [text.format(question=item.question) for text in CRITIQUES]
+    critiques = [text.format(question=item.question) for text in QUESTIONS["critiques"]]
     revised = {text: subject.extract(item, f"{draft}\n{text}\n\n{answer}") for text in critiques}
     assert {text for text, found in revised.items() if found != expected} == set()
-    followed = {text: subject.extract(item, f"{answer}\n{text}\n{draft}") for text in FURTHER}
+    followed = {text: subject.extract(item, f"{answer}\n{text}\n{draft}") for text in QUESTIONS["further"]}
     assert {text for text, found in followed.items() if found != expected} == set()
 
 
 @pytest.mark.parametrize("key", keys())
-@given(st.sampled_from(NEXT), st.sampled_from(["\n", "\n\n"]), st.booleans(), st.integers(0, 1))
+@given(st.sampled_from(QUESTIONS["next"]), st.sampled_from(["\n", "\n\n"]), st.booleans(), st.integers(0, 1))
 def test_a_reply_that_goes_on_to_another_question_answers_the_first(
     key: str, following: str, gap: str, cut_off: bool, other: int
 ) -> None:

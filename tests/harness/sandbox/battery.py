@@ -10,6 +10,7 @@ best level only), ``daily`` (a part of every run), an architecture, and ``rlimit
 
 import os
 import re
+import sysconfig
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,7 +59,7 @@ def probe(actions: dict[str, str]) -> str:
 
 def _source(text: str) -> str:
     if text.startswith("= "):
-        value: str = eval(text[2:], {"ROOT": ROOT, "probe": probe})  # noqa: S307  our own expressions
+        value: str = eval(text[2:], {"ROOT": ROOT, "Path": Path, "probe": probe, "sysconfig": sysconfig})  # noqa: S307  our own expressions
         return value
     if text.startswith("@ calls"):
         calls = [call.split() for call in text.removeprefix("@ calls").split(",")]
