@@ -43,19 +43,9 @@ def impostor(reply_limit_s: float = 0.5, cache: Cache | None = None) -> MathVeri
 
 
 async def test_symbolic_equality() -> None:
-    pairs = {
-        (r"\frac{1}{2}", "0.5"): True,
-        ("0.25", r"\frac{1}{4}"): True,
-        ("(x+1)^2", "x^2+2x+1"): True,
-        (r"\frac{1}{2}", "0.6"): False,
-        ("5", "-5"): False,
-        ("5", ""): False,
-        ("5", "{{{{}}"): False,
-        ("5", "__import__('os').system('true')"): False,
-        ("5", "\x00"): False,
-        ("5", "\ud800"): False,
-        ("5", "٥"): False,
-    }
+    equal = [(r"\frac{1}{2}", "0.5"), ("0.25", r"\frac{1}{4}"), ("(x+1)^2", "x^2+2x+1")]
+    others = ["-5", "", "{{{{}}", "__import__('os').system('true')", "\x00", "\ud800", "٥"]
+    pairs = dict.fromkeys(equal, True) | dict.fromkeys([(r"\frac{1}{2}", "0.6"), *(("5", n) for n in others)], False)
     async with MathVerifier() as verifier:
         assert {pair: await verifier.equal(*pair) for pair in pairs} == pairs
 

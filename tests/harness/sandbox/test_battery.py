@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from harness.sandbox import Execution, Outcome, Program, Sandbox
@@ -59,16 +60,12 @@ def traces(home: Path, name: str = battery.NAME, port: int = battery.PORT) -> se
     places = [*home.glob("*"), *Path("/dev/shm").glob(f"*{name}*"), *Path("/dev/mqueue").glob(f"*{name}*")]  # noqa: S108
     traces_left |= {f"file {path}" for path in places}
     key = int.from_bytes(name.encode()[:4], "big")
-    for table in ("shm", "msg", "sem"):
-        traces_left |= {f"{table} {line}" for line in lines(f"/proc/sysvipc/{table}") if line.split()[0] == str(key)}
-    traces_left |= {f"socket {line}" for line in lines("/proc/net/unix") if name in line}
-    for table in ("tcp", "tcp6", "udp", "udp6"):
-        traces_left |= {f"{table} {line}" for line in lines(f"/proc/net/{table}") if f":{port:04X}" in line[:48]}
+    for table in Path("/proc/sysvipc").glob("*"):
+        traces_left |= {f"{table} {line}" for line in table.read_text().splitlines() if line.split()[0] == str(key)}
+    for connection in psutil.net_connections("all"):
+        if name in str(connection.laddr) or getattr(connection.laddr, "port", None) == port:
+            traces_left.add(f"socket {connection.laddr}")
     return traces_left
-
-
-def lines(table: str) -> list[str]:
-    return Path(table).read_text().splitlines()[1:] if Path(table).exists() else []
 
 
 @BY_LEVEL

@@ -1,7 +1,7 @@
 """Programs that are executed once for all cells: what is remembered, for whom, and what damage does."""
 
 import asyncio
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -15,85 +15,75 @@ PROGRAMS = [Program(f"x = {number}") for number in range(3)]
 FOR_GOOD = {*(Outcome.PASSED, Outcome.WRONG_ANSWER, Outcome.EXCEPTION, Outcome.NOT_PLAIN)}
 FOR_GOOD |= {Outcome.NOT_EXECUTABLE, Outcome.OUTPUT_LIMIT}
 
-
-@dataclass
-class Executor:
-    """Stands where programs are executed: notes them, and answers with what tells them apart."""
-
-    outcome: Outcome = Outcome.EXCEPTION
-    given: list[Program] = field(default_factory=list)
-
-    def expected(self, program: Program) -> Execution:
-        return Execution(self.outcome, f"ended: {program.source}", f"shown by {program.source} 数")
-
-    async def run(self, sandbox: Sandbox, program: Program) -> Execution:
-        self.given.append(program)
-        await asyncio.sleep(0)
-        return self.expected(program)
-
-
-@pytest.fixture
-def executor(monkeypatch: pytest.MonkeyPatch) -> Executor:
-    executor = Executor()
-    monkeypatch.setattr(Sandbox, "_execute", lambda sandbox, program: executor.run(sandbox, program))
-    return executor
+RunCell = Callable[..., Awaitable[list[Program]]]
 
 
 def cached(folder: Path, limits: Limits = SMALL) -> Sandbox:
     return Sandbox(limits, cache=Cache(folder / "cache.sqlite"))
 
 
-async def fill(folder: Path, programs: list[Program], executor: Executor, limits: Limits = SMALL) -> list[Program]:
-    """Run programs as one cell; which of them had to be executed."""
-    executor.given.clear()
-    async with cached(folder, limits) as sandbox:
-        for program in programs:
-            assert await sandbox.run(program) == executor.expected(program)
-    return list(executor.given)
+@pytest.fixture
+def run_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunCell:
+    """Return a function that runs programs as one cell and returns those that had to be executed."""
+
+    async def run(
+        programs: list[Program], outcome: Outcome = Outcome.EXCEPTION, limits: Limits = SMALL
+    ) -> list[Program]:
+        ends = {program: Execution(outcome, f"ended: {program.source}", "shown 数") for program in programs}
+        executed: list[Program] = []
+
+        async def execute(_: Sandbox, program: Program) -> Execution:
+            executed.append(program)
+            await asyncio.sleep(0)
+            return ends[program]
+
+        monkeypatch.setattr(Sandbox, "_execute", execute)
+        async with cached(tmp_path, limits) as sandbox:
+            assert [await sandbox.run(program) for program in programs] == [ends[program] for program in programs]
+        return executed
+
+    return run
 
 
-async def test_a_program_is_executed_once_for_all_cells(tmp_path: Path, executor: Executor) -> None:
+async def test_a_program_is_executed_once_for_all_cells(run_cell: RunCell) -> None:
     first, second, third = PROGRAMS
-    assert await fill(tmp_path, [first, second, first], executor) == [first, second]
-    assert await fill(tmp_path, [second, first, third], executor) == [third]
-    assert await fill(tmp_path, PROGRAMS, executor) == []
+    assert await run_cell([first, second, first]) == [first, second]
+    assert await run_cell([second, first, third]) == [third]
+    assert await run_cell(PROGRAMS) == []
 
 
 @pytest.mark.parametrize("outcome", Outcome)
-async def test_what_a_machine_decides_stays_here(tmp_path: Path, executor: Executor, outcome: Outcome) -> None:
-    executor.outcome = outcome
-    assert await fill(tmp_path, PROGRAMS[:1] * 2, executor) == PROGRAMS[:1]
-    assert (await fill(tmp_path, PROGRAMS[:1], executor) == []) is (outcome in FOR_GOOD)
+async def test_what_a_machine_decides_stays_here(run_cell: RunCell, outcome: Outcome) -> None:
+    assert await run_cell(PROGRAMS[:1] * 2, outcome) == PROGRAMS[:1]
+    assert (await run_cell(PROGRAMS[:1], outcome) == []) is (outcome in FOR_GOOD)
 
 
-async def test_chance_clock_and_machine_are_not_remembered_for_others(tmp_path: Path, executor: Executor) -> None:
+async def test_chance_clock_and_machine_are_not_remembered_for_others(run_cell: RunCell) -> None:
     sources = ["import random\nx = random.random()", "from time import time as now", "__import__('os')", "x = id(1)"]
     dependent = [*map(Program, sources), Program("", setup="import datetime"), Program("", checks="import random")]
     # Words that only look like it are no reason.
     others = [Program(source) for source in ("candidate = 1", "times = timer = oslo = []", "identity(1)", "reopen(1)")]
-    assert await fill(tmp_path, [*dependent, *others, *dependent, *others], executor) == [*dependent, *others]
-    assert await fill(tmp_path, [*dependent, *others], executor) == dependent
+    assert await run_cell([*dependent, *others, *dependent, *others]) == [*dependent, *others]
+    assert await run_cell([*dependent, *others]) == dependent
 
 
-async def test_all_that_decides_is_in_the_key(
-    tmp_path: Path, executor: Executor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = Program("ab", "c", "d")
-    others = [Program("a", "bc", "d"), Program("abc", "", "d"), Program("ab", "cd"), Program("a'", "'", "d")]
-    assert await fill(tmp_path, [program, *others], executor) == [program, *others]
+async def test_all_that_decides_is_in_the_key(run_cell: RunCell, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [("ab", "c", "d"), ("a", "bc", "d"), ("abc", "", "d"), ("ab", "cd"), ("a'", "'", "d")]
+    programs = [Program(*text) for text in texts]
+    assert await run_cell(programs) == programs
     for limits in (Limits(cpu_s=2), Limits(wall_s=7.0), Limits(memory_mib=300), Limits(threads=3)):
-        assert await fill(tmp_path, [program], executor, limits) == [program]
+        assert await run_cell(programs[:1], limits=limits) == programs[:1]
     hashed: list[Path] = []
-    for place, other in (
+    for name, other in (
         ("harness.sandbox.pool.fingerprint", lambda paths: hashed.extend(paths) or "other code"),
         ("sys.version", "4.0"),
         ("harness.sandbox.pool.best_level", lambda: "other"),
     ):
         with monkeypatch.context() as patch:
-            patch.setattr(place, other)
-            assert await fill(tmp_path, [program], executor) == [program]
+            patch.setattr(name, other)
+            assert await run_cell(programs[:1]) == programs[:1]
     assert hashed == [ROOT / "harness" / "sandbox"]
-    assert await fill(tmp_path, [program], executor) == []
+    assert await run_cell(programs[:1]) == []
 
 
 async def test_executions_are_the_same_with_and_without_the_cache(tmp_path: Path) -> None:
