@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.claims.judge import judge
+from analysis.claims.judge import VERDICTS, judge
 from analysis.claims.measured import Run, by_row
 from analysis.claims.statements import CLAIMS
 
@@ -19,32 +19,24 @@ COLUMNS = ["claim", "part", *NUMBERS, "agrees_with_published", "outcome", "reaso
 OF_SEEDS = {("gmr", "pool"), ("masrouter", "pool"), ("puppeteer", "qwen-2.5-32B")}
 
 
-def frozen_run() -> Run:
-    """Return the frames as of real backbones, with seed 0 of every row and all seeds of the three routers."""
+def verdicts() -> pd.DataFrame:
+    """Judge the frames as of real backbones, with seed 0 of every row and all seeds of the three routers."""
     cells, questions = (pd.read_parquet(FROZEN / f"{name}.parquet") for name in ("cells", "questions"))
     every = by_row(((method, backbone), seed) for method, backbone, _, seed in cells.index)
     several = {row: seeds for row, seeds in every.items() if row in OF_SEEDS}
-    return Run(cells.assign(simulated=False), questions, dict.fromkeys(every, (0,)), several)
-
-
-def verdicts() -> pd.DataFrame:
-    """Return the columns of every part of every claim."""
-    return pd.DataFrame([part for parts in judge(CLAIMS, frozen_run()) for part in parts]).reindex(columns=COLUMNS)
+    run = Run(cells.assign(simulated=False), questions, dict.fromkeys(every, (0,)), several)
+    return pd.DataFrame([part for parts in judge(CLAIMS, run) for part in parts]).reindex(columns=COLUMNS)
 
 
 def test_verdicts_are_those_that_are_recorded() -> None:
-    recorded = pd.read_csv(FROZEN / "verdicts.csv", keep_default_na=False)
-    now = verdicts()
+    recorded, now = pd.read_csv(FROZEN / "verdicts.csv", keep_default_na=False), verdicts()
     for column in NUMBERS:
         numbers = pd.to_numeric(recorded[column], errors="coerce")
         assert now[column].astype(float).tolist() == pytest.approx(numbers.tolist(), nan_ok=True, rel=1e-9, abs=1e-9)
     texts = now.drop(columns=NUMBERS).astype(object).map(lambda value: "" if pd.isna(value) else str(value))
     assert texts.to_dict("records") == recorded.drop(columns=NUMBERS).to_dict("records")
-
-
-def test_every_verdict_is_among_them() -> None:
-    said = {"reproduced", "contradicted", "undecided", "not run", "about the paper only", "true by construction"}
-    assert set(verdicts()["verdict"]) == said
+    # Every verdict is among them.
+    assert set(now["verdict"]) == set(VERDICTS.values())
 
 
 if __name__ == "__main__":

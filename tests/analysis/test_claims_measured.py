@@ -1,7 +1,8 @@
 """The side of a run: each number against numpy, intervals against those by hand, and every verdict."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ from scipy.stats import spearmanr, t
 from statsmodels.stats.proportion import proportion_confint
 
 from analysis import statistics, traces
-from analysis.claims.declaration import Claim, Region, claim
+from analysis.claims.declaration import Region, claim
 from analysis.claims.joint import End
 from analysis.claims.judge import BY_CONSTRUCTION, FAILS, HOLDS, NOT_RUN, UNDECIDED, Part, decide, judge
 from analysis.claims.measured import Run, seeds_of
@@ -24,10 +25,12 @@ from harness.agents.roles import catalogue
 from harness.runner import config
 from tests.analysis.cells import decision, trajectory
 from tests.analysis.cells import verdicts as first
+from tests.analysis.runs import run_of
 
 BENCHMARKS = tuple(PAPER.benchmarks)
 ONE, TWO, THREE = (seeds_of(config.preset("embedded", {"seeds": seeds})) for seeds in ([0], [0, 1], [0, 1, 2]))
 BY_KEY = {one.key: one for one in CLAIMS}
+HALTING, CHAIN, TREE = ("gmr_no_halting", "pool"), ("macnet_chain", LARGE), ("macnet_tree", LARGE)
 Quantity = Callable[[Numbers], Value]
 
 
@@ -36,197 +39,190 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(5)
 
 
-def judged(declared: Claim, cells: Sequence[Path], seeds: Any = ONE, timings: Any = None) -> list[Part]:
-    rows = Results(read_all(cells)).cells_by_row
-    return judge([declared], Run.of([declared], rows, timings or {}, seeds=seeds[0], several=seeds[1]))[0]
-
-
-def part(quantity: Quantity, cells: Sequence[Path], seeds: Any = ONE, timings: Any = None, **declared: Any) -> Part:
-    """Return the only part of a claim, judged against some cells."""
-    (found,) = judged(claim("a", "b", "points", **declared)(quantity), cells, seeds, timings)
+def part(quantity: Quantity, run: Run, **declared: Any) -> Part:
+    """Return the only part of a claim."""
+    [[found]] = judge([claim("a", "b", "points", **declared)(quantity)], run)
     return found
 
 
-def asked(measure: str) -> Quantity:
-    return lambda n: n.of(measure, "gmr", "mbpp")
+def asked(measure: str, method: str = "gmr", benchmark: str = "mbpp") -> Quantity:
+    return lambda n: n.of(measure, method, benchmark)
 
 
-def test_a_difference_and_its_interval(write_cell: Any, rng: np.random.Generator) -> None:
+def lead(benchmark: str = "mbpp", measure: str = "accuracy") -> Quantity:
+    return lambda n: n.lead(GMR, MASROUTER, benchmark, measure)
+
+
+def pair(ours: Any, theirs: Any, benchmark: str = "mbpp", other: Any = MASROUTER) -> dict[Any, Any]:
+    """Return the answers of GMR and another row."""
+    return {(*GMR, benchmark, 0): ours, (*other, benchmark, 0): theirs}
+
+
+def of_cells(quantity: Quantity, *cells: Path, seeds: Any = ONE, timings: Any = None, **declared: Any) -> Part:
+    """Return the only part of a claim, judged by cells that are read."""
+    chosen = claim("a", "b", "points", **declared)(quantity)
+    rows = Results(read_all(cells)).cells_by_row
+    return part(quantity, Run.of([chosen], rows, timings or {}, seeds=seeds[0], several=seeds[1]), **declared)
+
+
+def test_a_difference_and_its_interval(rng: np.random.Generator) -> None:
     ours, theirs = rng.random((2, 200)) < [[0.8], [0.6]]
-    cells = [write_cell(key, "pool", "mbpp", correct=of.tolist()) for key, of in (("gmr", ours), ("masrouter", theirs))]
-    found = part(lambda n: n.lead(GMR, MASROUTER, "mbpp"), cells)
-    paired = 100 * (ours.astype(float) - theirs)
-    assert found["measured"] == pytest.approx(paired.mean())
+    found = part(lead(), run_of(pair(ours, theirs)))
+    assert found["measured"] == pytest.approx(100 * (ours.mean() - theirs.mean()))
     ends = statistics.paired(int((ours > theirs).sum()), int((ours < theirs).sum()), 200)
     assert (found["low"], found["high"]) == pytest.approx([100 * end for end in ends])
 
 
-def test_methods_share_the_items_that_are_drawn(write_cell: Any, rng: np.random.Generator) -> None:
+def test_methods_share_the_items_that_are_drawn(rng: np.random.Generator) -> None:
     """Paired: a constant ratio has no spread, however much the costs themselves vary."""
     costs = rng.random(100) + 0.1
-    ours = write_cell("gmr", "pool", "mbpp", correct=[True] * 100, cost=costs)
-    theirs = write_cell("masrouter", "pool", "mbpp", correct=[True] * 100, cost=2 * costs)
-    alone = part(asked("cost"), [ours, theirs])
+    run = run_of(pair([True] * 100, [True] * 100), cost=pair(costs, 2 * costs))
+    alone = part(asked("cost"), run)
     assert alone["high"] - alone["low"] > 0.05
-    ratio = part(lambda n: n.ratio("gmr", "masrouter", "mbpp", "cost"), [ours, theirs])
+    ratio = part(lambda n: n.ratio(GMR, MASROUTER, "mbpp", "cost"), run)
     assert ratio["measured"] == pytest.approx(0.5)
     assert ratio.get("high", 0) - ratio.get("low", 0) < 1e-9
 
 
-def test_averages_and_seeds_of_all_benchmarks(write_cell: Any, rng: np.random.Generator) -> None:
-    right = {(seed, name): rng.random(30) < 0.3 + 0.1 * seed for seed in (0, 1, 2) for name in BENCHMARKS}
-    cells = [write_cell("gmr", "pool", name, seed=seed, correct=one.tolist()) for (seed, name), one in right.items()]
-    by_seed = [100 * np.mean([np.mean(right[seed, name]) for name in BENCHMARKS]) for seed in (0, 1, 2)]
+def test_averages_and_seeds_of_all_benchmarks(rng: np.random.Generator) -> None:
+    right = {(*GMR, name, seed): rng.random(30) < 0.3 + 0.1 * seed for seed in (0, 1, 2) for name in BENCHMARKS}
+    by_seed = [100 * np.mean([right[*GMR, name, seed] for name in BENCHMARKS]) for seed in (0, 1, 2)]
     expected: list[tuple[Quantity, Any, int]] = [
-        (lambda n: n.accuracy("gmr", "average"), np.mean(by_seed), 15),
-        (lambda n: n.of("seed_mean", "gmr", "overall"), np.mean(by_seed), 15),
-        (asked("seed_mean"), 100 * np.mean([right[seed, "mbpp"] for seed in (0, 1, 2)]), 3),
-        (lambda n: n.of("seed_lowest", "gmr", "overall"), min(by_seed), 15),
-        (lambda n: n.of("seed_highest", "gmr", "overall"), max(by_seed), 15),
+        (asked("accuracy", benchmark="average"), np.mean(by_seed), 15),
+        (asked("seed_mean", benchmark="overall"), np.mean(by_seed), 15),
+        (asked("seed_mean"), 100 * np.mean([right[*GMR, "mbpp", seed] for seed in (0, 1, 2)]), 3),
+        (asked("seed_lowest", benchmark="overall"), min(by_seed), 15),
+        (asked("seed_highest", benchmark="overall"), max(by_seed), 15),
     ]
     for quantity, value, count in expected:
-        found = part(quantity, cells, THREE)
+        found = part(quantity, run_of(right))
         assert found["measured"] == pytest.approx(value)
         assert found["low"] <= value <= found["high"]
         assert len(found["cells"].split()) == count
 
 
-def test_a_missing_seed_is_never_averaged_away(write_cell: Any) -> None:
+def test_a_missing_seed_is_never_averaged_away() -> None:
     """Gone from every benchmark, so that what is left looks complete."""
-    cells = {
-        (row, seed, name): write_cell(row, "pool", name, seed=seed, correct=first(5, 9))
-        for row in ("gmr", "masrouter")
-        for name in BENCHMARKS
-        for seed in (0, 1, 2)
-    }
-    left = [cell for (row, seed, _), cell in cells.items() if (row, seed) != ("gmr", 2)]
-    lost = tuple(f"gmr pool on {name}, seed 2" for name in BENCHMARKS)
-    quantities: list[tuple[Quantity, Any]] = [
-        (lambda n: n.lead("gmr", "masrouter", "overall", "seed_mean"), ONE),
-        (lambda n: n.accuracy("gmr", "average"), THREE),
-        (lambda n: n.of("seed_highest", "gmr", "overall"), ONE),
-    ]
-    for quantity, seeds in quantities:
-        assert part(quantity, list(cells.values()), seeds)["outcome"] != NOT_RUN
-        found = part(quantity, left, seeds)
+    cells = {(*row, name, seed): first(5, 9) for row in (GMR, MASROUTER) for name in BENCHMARKS for seed in (0, 1, 2)}
+    left = {cell: right for cell, right in cells.items() if (cell[0], cell[-1]) != ("gmr", 2)}
+    average = asked("accuracy", benchmark="average")
+    cases = [(lead("overall", "seed_mean"), ONE), (average, THREE), (asked("seed_highest", benchmark="overall"), ONE)]
+    for quantity, seeds in cases:
+        assert part(quantity, run_of(cells, seeds))["outcome"] != NOT_RUN
+        found = part(quantity, run_of(left, seeds))
+        lost = tuple(f"gmr pool on {name}, seed 2" for name in BENCHMARKS)
         assert (found["outcome"], found["missing"], "measured" in found) == (NOT_RUN, lost, False)
-    assert part(lambda n: n.accuracy("gmr", "average"), left)["outcome"] != NOT_RUN
+    assert part(average, run_of(left, ONE))["outcome"] != NOT_RUN
 
 
-def test_which_seeds_a_statement_reads(write_cell: Any) -> None:
+def test_which_seeds_a_statement_reads() -> None:
     """An ablation has the seed of the preset, and so has what it is compared with; one about seeds has several."""
-    cells = [
-        write_cell("gmr", "pool", "mbpp", seed=seed, correct=first(of, 20)) for seed, of in enumerate((10, 14, 18))
-    ]
-    cells.append(write_cell("gmr_no_halting", "pool", "mbpp", correct=first(8, 20)))
-    cells.append(write_cell("cot", LARGE, "mbpp", correct=first(8, 20)))
-    lost = part(lambda n: n.lead(GMR, "gmr_no_halting", "mbpp"), cells)
+    cells = {(*GMR, "mbpp", seed): first(right, 20) for seed, right in enumerate((10, 14, 18))}
+    cells |= {(*HALTING, "mbpp", 0): first(8, 20), ("cot", LARGE, "mbpp", 0): first(8, 20)}
+    run, cot = run_of(cells, ONE), lambda n: n.accuracy(("cot", LARGE), "mbpp")
+    lost = part(lambda n: n.lead(GMR, HALTING, "mbpp"), run)
     assert (lost["measured"], lost["cells"]) == (pytest.approx(10), "gmr/mbpp/pool/0 gmr_no_halting/mbpp/pool/0")
-    both = part(lambda n: n.of("seed_mean", "gmr", "mbpp") - n.accuracy("gmr", "mbpp"), cells)
+    both = part(lambda n: n.of("seed_mean", GMR, "mbpp") - n.accuracy(GMR, "mbpp"), run)
     assert (both["measured"], both["seeds"], len(both["cells"].split())) == (pytest.approx(20), "0 1 2", 4)
-    cot: Quantity = lambda n: n.accuracy(("cot", LARGE), "mbpp")  # noqa: E731
-    assert part(cot, cells, THREE)["seeds"] == "0"
+    assert part(cot, run_of(cells, THREE))["seeds"] == "0"
     small = seeds_of(config.preset("embedded", {"backbones": ["qwen-2.5-14B"]}))
-    assert part(cot, cells, small)["missing"] == (f"cot {LARGE} on mbpp, which the preset does not have",)
-    timed = part(asked("seconds"), cells, timings={(*GMR, "mbpp"): SimpleNamespace(per_query=1.5, seed=0)})
+    assert part(cot, run_of(cells, small))["missing"] == (f"cot {LARGE} on mbpp, which the preset does not have",)
+    timed = part(asked("seconds"), replace(run, cells=run.cells.assign(seconds=[1.5, *[math.nan] * 4])))
     assert (timed["measured"], timed["seeds"], "low" in timed) == (1.5, "0", False)
-    assert part(asked("seconds"), cells)["missing"] == ("a timing job of gmr pool on mbpp",)
+    assert part(asked("seconds"), run)["missing"] == ("a timing job of gmr pool on mbpp",)
 
 
-def test_a_seed_is_ranked_against_the_same_seed(write_cell: Any) -> None:
+def test_a_seed_is_ranked_against_the_same_seed() -> None:
     """The best seed of the lower row is above the worst of the higher one, and yet each seed ranks them alike."""
-    cells = [
-        write_cell(row, "pool", name, seed=seed, correct=first(share, 20))
-        for row, by_seed in {"gmr": (14, 6, 18), "masrouter": (11, 4, 12)}.items()
-        for seed, share in enumerate(by_seed)
+    by_seed = {GMR: (14, 6, 18), MASROUTER: (11, 4, 12)}
+    cells = {
+        (*row, name, seed): first(share, 20)
+        for row, shares in by_seed.items()
+        for seed, share in enumerate(shares)
         for name in BENCHMARKS
-    ]
-    spread = part(lambda n: n.of("seed_lowest", GMR, "overall") - n.of("seed_highest", MASROUTER, "overall"), cells)
+    }
+    run = run_of(cells)
+    spread = part(lambda n: n.of("seed_lowest", GMR, "overall") - n.of("seed_highest", MASROUTER, "overall"), run)
     assert spread["measured"] == pytest.approx(-30)
-    assert part(lambda n: n.seed_lead(GMR, MASROUTER), cells)["measured"] == pytest.approx(10)
-    uneven = (ONE[0], {GMR: (0, 1), MASROUTER: (1, 2)})
-    found = part(lambda n: n.seed_lead(GMR, MASROUTER), cells, uneven)
-    assert found["missing"] == ("the same seeds of gmr and masrouter",)
+    assert part(lambda n: n.seed_lead(GMR, MASROUTER), run)["measured"] == pytest.approx(10)
+    uneven = part(lambda n: n.seed_lead(GMR, MASROUTER), replace(run, several={GMR: (0, 1), MASROUTER: (1, 2)}))
+    assert uneven["missing"] == ("the same seeds of gmr and masrouter",)
 
 
-def test_rows_by_place_against_brute_force(write_cell: Any) -> None:
-    folders = []
-    for place, (method, backbone) in enumerate(ROWS):
-        # Every row has an accuracy of its own.
-        right = first(10 + place * 8 % 23, 40)
-        its = {"correct": right, "cost": 1e-4 * (place + 1)}
-        folders.append(write_cell(method, backbone, "humaneval", **its))
-    cells = read_all(folders)
-    right = {(cell.run.method, cell.run.backbone): 100 * np.mean(cell.items["correct"]) for cell in cells}
-    spent = {(cell.run.method, cell.run.backbone): np.mean(cell.items["cost_total"]) for cell in cells}
-    others = {row: value for row, value in right.items() if row != GMR}
-    found = part(lambda n: n.rival(GMR, "humaneval"), folders)
-    assert found["measured"] == pytest.approx(max(others.values()))
+def test_rows_by_rank_against_brute_force() -> None:
+    # Every row has an accuracy of its own.
+    right = {row: first(10 + number * 8 % 23, 40) for number, row in enumerate(ROWS)}
+    spent = {row: number + 1.0 for number, row in enumerate(ROWS)}
+    run = run_of(
+        {(*row, "humaneval", 0): verdicts for row, verdicts in right.items()},
+        cost={(*row, "humaneval", 0): cost for row, cost in spent.items()},
+    )
+    shares = {row: 100 * np.mean(verdicts) for row, verdicts in right.items()}
+    found = part(lambda n: n.rival(GMR, "humaneval"), run)
+    ranked = sorted((row for row in ROWS if row != GMR), key=lambda row: -shares[row])
+    assert found["measured"] == pytest.approx(shares[ranked[0]])
     assert len(found["cells"].split()) == 20
-    ranked = sorted(others, key=lambda row: -others[row])
-    assert part(lambda n: n.rival(ranked[0], "humaneval", ranked[1]), folders)["measured"] == right[ranked[2]]
-    assert part(lambda n: n.at(4, ranked[::-1], "humaneval"), folders)["measured"] == right[ranked[3]]
+    assert part(lambda n: n.rival(ranked[0], "humaneval", ranked[1]), run)["measured"] == shares[ranked[2]]
+    assert part(lambda n: n.at(4, ranked[::-1], "humaneval"), run)["measured"] == shares[ranked[3]]
     strongest = next(row for row in ranked if row not in SINGLE_CALLS)
-    caption = judged(BY_KEY["humaneval_caption_cost"], folders)[0]["measured"]
-    assert caption == pytest.approx(100 * (1 - spent[GMR] / min(spent[strongest], spent[MASROUTER])))
-    margins = [max(right[GMR] - right[row], 100 * (spent[row] / spent[GMR] - 1)) for row in others]
-    assert judged(BY_KEY["on_the_frontier"], folders)[0]["measured"] == pytest.approx(min(margins))
+    [caption], [frontier, _] = judge([BY_KEY["humaneval_caption_cost"], BY_KEY["on_the_frontier"]], run)
+    assert caption["measured"] == pytest.approx(100 * (1 - spent[GMR] / min(spent[strongest], spent[MASROUTER])))
+    margins = [max(shares[GMR] - shares[row], 100 * (spent[row] / spent[GMR] - 1)) for row in ranked]
+    assert frontier["measured"] == pytest.approx(min(margins))
 
 
-def test_gates_and_calls(make: Any) -> None:
+def test_gates_calls_and_seconds(make: Any) -> None:
     drawn = [*trajectory(0, ([], True)), *trajectory(1, ([], True), ([True], False))]
     drawn += trajectory(2, ([], True), ([False], False), ([True], True))
     tokens = {"backbone": "qwen-2.5-14B", "completion_tokens": 10}
     calls = [{"item_id": f"item-{item:04d}", "prompt_tokens": 100 + item, **tokens} for item in range(4)]
     folder = make(benchmark="mbpp", depth=(1, 2, 6, 1), decisions=drawn, calls=calls)
     expected = {"six_steps": 25, "write_rate": 100 * 4 / 6, "retrieved_1": 50, "retrieved_2": 100}
-    for measure, value in {**expected, "flops": 2 * 14e9 * 111.5 / 1e15}.items():
-        assert part(asked(measure), [folder])["measured"] == pytest.approx(value)
-    never = part(asked("retrieved_3"), [folder])
+    timings = {(*GMR, "mbpp"): SimpleNamespace(per_query=1.5, seed=0)}
+    for measure, value in {**expected, "flops": 2 * 14e9 * 111.5 / 1e15, "seconds": 1.5}.items():
+        assert of_cells(asked(measure), folder, timings=timings)["measured"] == pytest.approx(value)
+    never = of_cells(asked("retrieved_3"), folder)
     assert (never["outcome"], never["reason"]) == (UNDECIDED, "nothing was drawn for retrieved_3 of gmr on mbpp")
 
 
-def test_depth_by_difficulty_against_scipy(write_cell: Any, rng: np.random.Generator) -> None:
-    wrong = rng.integers(0, 10, 80)
-    depths = [np.clip(wrong // 2 + rng.integers(0, 3, 80), 1, 6) for _ in range(3)]
-    # Of the nine single-call rows as many are wrong about a question as its difficulty says.
-    cells = [write_cell(*row, "mbpp", correct=(place >= wrong).tolist()) for place, row in enumerate(SINGLE_CALLS)]
-    right = [True] * 80
-    cells += [
-        write_cell("gmr", "pool", "mbpp", seed=seed, correct=right, depth=depth) for seed, depth in enumerate(depths)
-    ]
-    found = part(asked("depth_by_difficulty"), cells, THREE)
-    assert found["measured"] == pytest.approx(np.mean([spearmanr(wrong, depth).statistic for depth in depths]))
+def singles(wrong: np.ndarray) -> dict[Any, Any]:
+    """Return answers of the nine single-call rows, of which as many are wrong about a question as its difficulty."""
+    return {(*row, "mbpp", 0): number >= wrong for number, row in enumerate(SINGLE_CALLS)}
+
+
+def test_depth_by_difficulty_against_scipy(rng: np.random.Generator) -> None:
+    wrong, right = rng.integers(0, 10, 80), [True] * 80
+    depths = {(*GMR, "mbpp", seed): np.clip(wrong // 2 + rng.integers(0, 3, 80), 1, 6) for seed in range(3)}
+    cells = singles(wrong) | dict.fromkeys(depths, right)
+    found = part(asked("depth_by_difficulty"), run_of(cells, THREE, depth=depths))
+    by_seed = [spearmanr(wrong, depth).statistic for depth in depths.values()]
+    assert found["measured"] == pytest.approx(np.mean(by_seed))
     # Of one seed, about two standard errors of a bootstrap over the questions either way.
-    single = part(asked("depth_by_difficulty"), cells)
-    chosen = rng.integers(80, size=(500, 80))
-    by_hand = [spearmanr(wrong[one], depths[0][one]).statistic for one in chosen]
+    single = part(asked("depth_by_difficulty"), run_of(cells, ONE, depth=depths))
+    by_hand = [
+        spearmanr(wrong[one], depths[*GMR, "mbpp", 0][one]).statistic for one in rng.integers(80, size=(500, 80))
+    ]
     assert (single["high"] - single["low"]) / 4 == pytest.approx(np.std(by_hand), rel=0.25)
     # Nothing that is missing hides another.
-    alone = part(asked("depth_by_difficulty"), cells[1:9])
+    alone = part(asked("depth_by_difficulty"), run_of(dict(list(singles(wrong).items())[1:]), ONE, depth={}))
     assert alone["missing"] == ("gmr pool on mbpp, seed 0", "single llama-3.2-3B on mbpp, seed 0")
     for depth, value in ((wrong, 1), (9 - wrong, -1), (4, 0)):
-        write_cell("gmr", "pool", "mbpp", correct=right, depth=depth)
-        assert part(asked("depth_by_difficulty"), cells)["measured"] == pytest.approx(value)
+        run = run_of(cells, ONE, depth={(*GMR, "mbpp", 0): depth})
+        assert part(asked("depth_by_difficulty"), run)["measured"] == pytest.approx(value)
 
 
-def test_hard_questions_are_those_that_half_of_the_single_calls_get_wrong(
-    write_cell: Any, rng: np.random.Generator
-) -> None:
+def test_hard_questions_are_those_that_half_of_the_single_calls_get_wrong(rng: np.random.Generator) -> None:
     wrong = rng.integers(0, 10, 80)
     ours, theirs = rng.random((2, 80)) < [[0.7], [0.4]]
-    cells = [write_cell(*row, "mbpp", correct=(place >= wrong).tolist()) for place, row in enumerate(SINGLE_CALLS)]
-    for row, right in (("gmr", ours), ("gmr_depth_2", theirs)):
-        cells.append(write_cell(row, "pool", "mbpp", correct=right.tolist()))
-    found = part(lambda n: n.lead(GMR, "gmr_depth_2", "mbpp", "hard_accuracy"), cells)
-    hard = [place for place in range(80) if 2 * wrong[place] >= 9]
-    apart = 100 * (ours.astype(float) - theirs)
-    assert found["measured"] == pytest.approx(np.mean(apart[hard]))
+    found = part(lead(measure="hard_accuracy"), run_of(singles(wrong) | pair(ours, theirs)))
+    hard = 2 * wrong >= 9
+    apart = 100 * (ours.astype(float) - theirs)[hard]
+    assert found["measured"] == pytest.approx(np.mean(apart))
     # Leaving a hard question out moves the mean by as much; another has no part in it.
-    moves = (apart[hard] - np.mean(apart[hard])) / (len(hard) - 1)
+    moves = (apart - np.mean(apart)) / (len(apart) - 1)
     degrees = np.sum(moves**2) ** 2 / np.sum(moves**4) - 1
     reach = t.ppf(0.975, degrees) * math.sqrt(79 / 80 * np.sum(moves**2))
-    assert (found["low"], found["high"]) == pytest.approx((np.mean(apart[hard]) - reach, np.mean(apart[hard]) + reach))
+    assert (found["low"], found["high"]) == pytest.approx((np.mean(apart) - reach, np.mean(apart) + reach))
 
 
 def test_prompts_and_backbones_of_steps(make: Any, rng: np.random.Generator) -> None:
@@ -243,12 +239,11 @@ def test_prompts_and_backbones_of_steps(make: Any, rng: np.random.Generator) -> 
     folder = make(benchmark="mbpp", calls=calls, backbones=backbones)
     kept = [call for call in calls if call["is_step"] and call["error"] is None]
     later = [call["prompt_tokens"] for call in kept if call["step"] > 1]
-    assert part(asked("later_prompt"), [folder])["measured"] == pytest.approx(sum(later) / len(later))
-    for backbone in backbones:
-        share = sum(call["backbone"] == backbone for call in kept) / len(kept)
-        assert traces.of_calls(read(folder))[f"calls_{backbone}"].value == pytest.approx(share)
-        if backbone == LARGE:
-            assert part(asked(f"calls_{LARGE}"), [folder])["measured"] == pytest.approx(100 * share)
+    shares = {key: sum(call["backbone"] == key for call in kept) / len(kept) for key in backbones}
+    assert of_cells(asked("later_prompt"), folder)["measured"] == pytest.approx(np.mean(later))
+    assert of_cells(asked(f"calls_{LARGE}"), folder)["measured"] == pytest.approx(100 * shares[LARGE])
+    ratios = traces.of_calls(read(folder))
+    assert {key: ratios[f"calls_{key}"].value for key in backbones} == pytest.approx(shares)
 
 
 def test_redundancy_of_what_is_stored_and_what_is_refused(make: Any, rng: np.random.Generator) -> None:
@@ -258,16 +253,16 @@ def test_redundancy_of_what_is_stored_and_what_is_refused(make: Any, rng: np.ran
         choice = "yes" if rng.random() < 0.5 else "no"
         drawn.append(decision("write", choice, item=item, step=step))
         if step > 1:
-            nearest = float(f"{rng.random():.4f}")
-            drawn.append(decision("redundancy", f"{nearest:.4f}", 1.0, item=item, step=step, options=1))
-            by_choice[choice].append(nearest)
+            nearest = f"{rng.random():.4f}"
+            drawn.append(decision("redundancy", nearest, 1.0, item=item, step=step, options=1))
+            by_choice[choice].append(float(nearest))
     folder = make(benchmark="mbpp", decisions=drawn)
     for name, choice in (("stored", "yes"), ("refused", "no")):
-        found = part(asked(f"redundancy_{name}"), [folder])
+        found = of_cells(asked(f"redundancy_{name}"), folder)
         assert found["measured"] == pytest.approx(np.mean(by_choice[choice]))
         assert found["low"] < found["measured"] < found["high"]
     for none in ([], [decision("write", "yes")]):
-        found = part(asked("redundancy_stored"), [make(benchmark="mbpp", decisions=none)])
+        found = of_cells(asked("redundancy_stored"), make(benchmark="mbpp", decisions=none))
         assert (found["outcome"], "nothing was drawn" in found["reason"]) == (UNDECIDED, True)
 
 
@@ -275,78 +270,71 @@ def test_training_logs(write_cell: Any, make: Any) -> None:
     """The second update never asked the retrieval gate."""
     one = {"steps": 30.0, "trajectories": 10.0, "entropy_write": 0.6, "entropy_retrieval": 0.4}
     two = {"steps": 50.0, "trajectories": 10.0, "entropy_write": 0.2}
-    cells = [
-        make(seed=seed, benchmark="mbpp", updates=updates)
-        for seed, updates in enumerate(([one, two], [{**two, "entropy_retrieval": 0.3}, two]))
-    ]
+    logs = [one, two], [{**two, "entropy_retrieval": 0.3}, two]
+    cells = [make(seed=seed, benchmark="mbpp", updates=updates) for seed, updates in enumerate(logs)]
     expected = {"training_steps": 90, "training_depth": 4.5, "entropy_write": 0.2, "entropy_retrieval": 0.3}
     for measure, value in expected.items():
-        found = part(asked(measure), cells, TWO)
+        found = of_cells(asked(measure), *cells, seeds=TWO)
         assert (found["measured"], found["outcome"], "low" in found) == (pytest.approx(value), UNDECIDED, False)
     for holds, outcome in ((Region(4.5, 4.5), BY_CONSTRUCTION), (Region(5, 5), FAILS)):
-        assert part(asked("training_depth"), cells, TWO, holds=holds)["outcome"] == outcome
-    never_asked = make(benchmark="math", updates=[two])
-    cases: list[tuple[Quantity, Path]] = [
-        (lambda n: n.of("entropy_retrieval", "gmr", "math"), never_asked),
-        (lambda n: n.of("training_steps", "masrouter", "mbpp"), write_cell("masrouter", "pool", "mbpp")),
-    ]
-    for quantity, folder in cases:
-        found = part(quantity, [folder])
+        assert of_cells(asked("training_depth"), *cells, seeds=TWO, holds=holds)["outcome"] == outcome
+    cases = {
+        asked("entropy_retrieval", benchmark="math"): make(benchmark="math", updates=[two]),
+        asked("training_steps", "masrouter"): write_cell("masrouter", "pool", "mbpp"),
+    }
+    for quantity, folder in cases.items():
+        found = of_cells(quantity, folder)
         assert (found["outcome"], "in the training of" in found["reason"]) == (UNDECIDED, True)
 
 
-def test_verdicts(write_cell: Any, rng: np.random.Generator) -> None:
+@pytest.mark.parametrize(
+    ("names", "verdict", "outcome"),
+    [
+        (["mbpp"], "reproduced", HOLDS),
+        (["mbpp", "math"], "undecided", UNDECIDED),
+        (["math", "humaneval"], "contradicted", FAILS),
+        (["humaneval", "gsm_hard"], "not run", NOT_RUN),
+    ],
+)
+def test_verdicts(names: list[str], verdict: str, outcome: str, rng: np.random.Generator) -> None:
     """A claim fails where any part surely does."""
     shares = {"mbpp": (0.9, 0.3), "math": (0.5, 0.5), "humaneval": (0.3, 0.9)}
-    cells = [
-        write_cell(row, "pool", name, correct=(rng.random(150) < share).tolist())
-        for name, both in shares.items()
-        for row, share in zip(("gmr", "masrouter"), both, strict=True)
-    ]
-    expected = {
-        ("mbpp",): ("reproduced", HOLDS),
-        ("mbpp", "math"): ("undecided", UNDECIDED),
-        ("math", "humaneval"): ("contradicted", FAILS),
-        ("humaneval", "gsm_hard"): ("not run", NOT_RUN),
-    }
-    for names, (verdict, outcome) in expected.items():
-
-        @claim("a", "b", "points", over=[names])
-        def ahead(n: Numbers, name: str) -> Value:
-            return n.lead(GMR, MASROUTER, name)
-
-        parts = judged(ahead, cells)
-        assert parts[-1]["outcome"] == outcome
-        assert {(part["verdict"], part["claim_outcome"]) for part in parts} == {(verdict, outcome)}
+    cells: dict[Any, Any] = {}
+    for name, (ours, theirs) in shares.items():
+        cells |= pair(rng.random(150) < ours, rng.random(150) < theirs, name)
+    ahead = claim("a", "b", "points", over=[names])(lambda n, name: n.lead(GMR, MASROUTER, name))
+    [parts] = judge([ahead], run_of(cells))
+    assert parts[-1]["outcome"] == outcome
+    assert {(part["verdict"], part["claim_outcome"]) for part in parts} == {(verdict, outcome)}
 
 
-def test_without_any_spread_nothing_is_decided(write_cell: Any) -> None:
+@pytest.mark.parametrize("n", [20, 1])
+def test_without_any_spread_nothing_is_decided(n: int) -> None:
     """Every answer right says something of an accuracy; every cost the same says nothing of a cost."""
-    for right in ([True] * 20, [True]):
-        cells = [write_cell("gmr", "pool", "mbpp", correct=right, **{f"n{len(right)}": 0})]
-        found = part(asked("accuracy"), cells)
-        assert found["outcome"] == (UNDECIDED if len(right) == 1 else HOLDS)
-        cost = part(asked("cost"), cells)
-        assert (cost["outcome"], cost["reason"]) == (UNDECIDED, "no interval: no question moves the value")
-        # What is not sampled needs no spread.
-        (roles,) = judged(BY_KEY["role_count"], cells)
-        assert (roles["verdict"], roles["measured"]) == ("true by construction", len(catalogue()))
+    run = run_of({(*GMR, "mbpp", 0): [True] * n}, cost={(*GMR, "mbpp", 0): 0.125})
+    assert part(asked("accuracy"), run)["outcome"] == (UNDECIDED if n == 1 else HOLDS)
+    cost = part(asked("cost"), run)
+    assert (cost["outcome"], cost["reason"]) == (UNDECIDED, "no interval: no question moves the value")
+    # What is not sampled needs no spread.
+    [[roles]] = judge([BY_KEY["role_count"]], run)
+    assert (roles["verdict"], roles["measured"]) == ("true by construction", len(catalogue()))
 
 
-def test_an_interval_of_a_share_ends_at_0_and_100_percent(make: Any) -> None:
+def test_an_interval_of_a_share_ends_at_0_and_100_percent() -> None:
     """Wilson's of one seed and at either end, otherwise of t."""
+
+    def share(*depths: list[int]) -> Part:
+        long = {(*GMR, "mbpp", seed): 100.0 * (np.array(depth) == 6) for seed, depth in enumerate(depths)}
+        right = dict.fromkeys(long, first(9, len(depths[0])))
+        return part(asked("six_steps"), run_of(right, six_steps=long), is_share=True)
+
     for long, total in ((0, 40), (1, 40), (40, 40), (39, 40)):
-        cells = [make(benchmark="mbpp", depth=[6] * long + [2] * (total - long), correct=first(9, total))]
-        share = part(asked("six_steps"), cells, is_share=True)
-        low, high = proportion_confint(long, total, method="wilson")
-        assert (share["measured"], share["low"], share["high"]) == pytest.approx(
-            (100 * long / total, 100 * low, 100 * high)
-        )
-        assert share["outcome"] == (HOLDS if long else UNDECIDED)
-    depths = [6, 2, *[2] * 8], [2, 6, *[2] * 8]
-    cells = [make(seed=seed, benchmark="mbpp", depth=of, correct=first(9, 10)) for seed, of in enumerate(depths)]
-    share = part(asked("six_steps"), cells, TWO, is_share=True)
-    assert 0 == share["low"] < share["measured"] == 10 < share["high"] < 100
+        found = share([6] * long + [2] * (total - long))
+        expected = 100 * np.array([long / total, *proportion_confint(long, total, method="wilson")])
+        assert (found["measured"], found["low"], found["high"]) == pytest.approx(tuple(expected))
+        assert found["outcome"] == (HOLDS if long else UNDECIDED)
+    found = share([6, 2, *[2] * 8], [2, 6, *[2] * 8])
+    assert 0 == found["low"] < found["measured"] == 10 < found["high"] < 100
 
 
 def test_regions() -> None:
@@ -361,96 +349,74 @@ def test_regions() -> None:
             assert decide(region, End(low), End(high)) == outcome, (region, low, high)
 
 
-def rivals(write_cell: Any, n: int, right: int, wins: dict[Any, int]) -> list[Path]:
-    """GMR right on the first questions of MATH; every other row, too, but for questions that only one of them gets."""
-    cells = []
+def rivals(wins: dict[Any, int]) -> Run:
+    """GMR right on half of 200 questions of MATH; every other row, too, but for those that only one of them gets."""
+    right = {}
     for row in ROWS:
-        verdicts = first(right, n)
-        lead = wins.get(row, 0)
-        verdicts[right : right + max(0, -lead)] = [True] * max(0, -lead)
+        lead, verdicts = wins.get(row, 0), first(100, 200)
+        verdicts[100 : 100 + max(0, -lead)] = [True] * max(0, -lead)
         verdicts[: max(0, lead)] = [False] * max(0, lead)
-        cells.append(write_cell(*row, "math", correct=verdicts, simulated=False))
-    return cells
+        right[*row, "math", 0] = verdicts
+    return run_of(right)
 
 
-def test_the_best_of_many_is_compared_with_each_of_them(write_cell: Any) -> None:
+@pytest.mark.parametrize(
+    ("wins", "outcome", "reason"),
+    [
+        (20, HOLDS, ""),
+        (5, UNDECIDED, "open because of"),
+        (-6, UNDECIDED, "open because of"),
+        (-14, FAILS, "decided by"),
+    ],
+)
+def test_the_best_of_many_is_compared_with_each_of_them(wins: int, outcome: str, reason: str) -> None:
     """Of twenty rivals one is ahead by so much that it is by itself, but not as the best of twenty."""
-    lead: Quantity = lambda n: n.gain(GMR, "math")  # noqa: E731
-    ahead, name = dict.fromkeys(ROWS, 20) | {GMR: 0}, "MacNet-Chain (qwen-2.5-32B)"
-    chain = ("macnet_chain", LARGE)
-    near, cases = "open because of", [(20, HOLDS, "")]
-    cases += [(5, UNDECIDED, near), (-6, UNDECIDED, near), (-14, FAILS, "decided by")]
-    for wins, outcome, reason in cases:
-        cells = rivals(write_cell, 200, 100, {**ahead, chain: wins})
-        found = part(lead, cells)
-        assert (found["outcome"], found["measured"]) == (outcome, wins / 2)
-        assert found.get("reason", "") == (f"{reason} {name}" if reason else "")
-        assert found["low"] < found["measured"] < found["high"]
-    pair = part(lambda n: n.lead(GMR, chain, "math"), rivals(write_cell, 200, 100, {**ahead, chain: -6}))
-    assert pair["outcome"] == FAILS
+    run = rivals(dict.fromkeys(ROWS, 20) | {GMR: 0, CHAIN: wins})
+    found = part(lambda n: n.gain(GMR, "math"), run)
+    assert (found["outcome"], found["measured"]) == (outcome, wins / 2)
+    assert found.get("reason", "") == (f"{reason} MacNet-Chain (qwen-2.5-32B)" if reason else "")
+    assert found["low"] < found["measured"] < found["high"]
+    if wins == -6:
+        assert part(lambda n: n.lead(GMR, CHAIN, "math"), run)["outcome"] == FAILS
 
 
-def test_the_strongest_baseline_is_whichever_may_be(write_cell: Any) -> None:
+@pytest.mark.parametrize(("right_of_tree", "outcome"), [(98, UNDECIDED), (70, FAILS)])
+def test_the_strongest_baseline_is_whichever_may_be(right_of_tree: int, outcome: str, rng: np.random.Generator) -> None:
     """It costs half of GMR; a second one, a little less accurate, costs twice as much."""
-    chain, tree = ("macnet_chain", LARGE), ("macnet_tree", LARGE)
-    random, base = np.random.default_rng(8), first(60, 200)
-
-    def strongest(n: Numbers) -> Value:
-        return n.of_strongest(lambda row: n.saving(GMR, row, "math"), "math")
-
-    costs = {GMR: 1.0, chain: 0.5, tree: 2.0}
-    for of_tree, outcome in ((98, UNDECIDED), (70, FAILS)):
-        right = {chain: first(100, 200), tree: first(of_tree, 200)}
-        cells = [
-            write_cell(
-                *row, "math", correct=right.get(row, base), cost=costs.get(row, 9) * random.uniform(0.9, 1.1, 200)
-            )
-            for row in ROWS
-        ]
-        found = part(strongest, cells)
-        assert (found["outcome"], found["measured"]) == (outcome, pytest.approx(-100, abs=5))
-        assert (found["high"] > 0) == (outcome == UNDECIDED)
+    right = dict.fromkeys(ROWS, first(60, 200)) | {CHAIN: first(100, 200), TREE: first(right_of_tree, 200)}
+    costs = dict.fromkeys(ROWS, 9.0) | {GMR: 1.0, CHAIN: 0.5, TREE: 2.0}
+    run = run_of(
+        {(*row, "math", 0): verdicts for row, verdicts in right.items()},
+        cost={(*row, "math", 0): cost * rng.uniform(0.9, 1.1, 200) for row, cost in costs.items()},
+    )
+    found = part(lambda n: n.of_strongest(lambda row: n.saving(GMR, row, "math"), "math"), run)
+    assert (found["outcome"], found["measured"]) == (outcome, pytest.approx(-100, abs=5))
+    assert (found["high"] > 0) == (outcome == UNDECIDED)
 
 
-def test_the_second_of_several_is_above_where_two_are(write_cell: Any) -> None:
+def test_the_second_of_several_is_above_where_two_are() -> None:
     macnet = [row for row in ROWS if row[0].startswith("macnet_")]
     for ahead, outcome in ((1, UNDECIDED), (2, HOLDS)):
-        wins = {row: -20 * (place < ahead) for place, row in enumerate(macnet)}
-        found = part(lambda n: n.at(2, macnet, "math") - n.accuracy(GMR, "math"), rivals(write_cell, 200, 100, wins))
-        assert found["outcome"] == outcome
+        run = rivals(dict.fromkeys(macnet[:ahead], -20))
+        assert part(lambda n: n.at(2, macnet, "math") - n.accuracy(GMR, "math"), run)["outcome"] == outcome
 
 
-def test_a_part_is_against_a_claim_after_correction_for_all_parts(write_cell: Any) -> None:
+@pytest.mark.parametrize(("wins", "verdict"), [(7, "undecided"), (12, "contradicted")])
+def test_a_part_is_against_a_claim_after_correction_for_all_parts(wins: int, verdict: str) -> None:
     """Seven against none is p = 0.016 by itself, and after five tries 0.08."""
-
-    @claim("a", "b", "points", over=[BENCHMARKS])
-    def ahead(n: Numbers, name: str) -> Value:
-        return n.lead(GMR, MASROUTER, name)
-
-    for wins, verdict in ((7, "undecided"), (12, "contradicted")):
-        cells = [
-            write_cell(
-                row,
-                "pool",
-                name,
-                correct=first(80 + wins * (row == "masrouter" and name == "math"), 100),
-                simulated=False,
-            )
-            for name in BENCHMARKS
-            for row in ("gmr", "masrouter")
-        ]
-        parts = {one["part"]: one for one in judged(ahead, cells)}
-        assert (parts["MATH"]["outcome"], parts["MATH"]["verdict"]) == (FAILS, verdict)
-        assert ("after correction for 5 parts" in parts["MATH"].get("reason", "")) == (wins == 7)
+    cells: dict[Any, Any] = {}
+    for name in BENCHMARKS:
+        cells |= pair(first(80, 100), first(80 + wins * (name == "math"), 100), name)
+    ahead = claim("a", "b", "points", over=[BENCHMARKS])(lambda n, name: n.lead(GMR, MASROUTER, name))
+    math_part = next(part for part in judge([ahead], run_of(cells))[0] if part["part"] == "MATH")
+    assert (math_part["outcome"], math_part["verdict"]) == (FAILS, verdict)
+    assert ("after correction for 5 parts" in math_part.get("reason", "")) == (wins == 7)
 
 
-def test_a_published_value_is_one_of_another_sample(write_cell: Any, rng: np.random.Generator) -> None:
+@pytest.mark.parametrize(("lost", "is_inside", "agrees"), [(24, False, True), (36, True, True), (-30, False, False)])
+def test_a_published_value_is_one_of_another_sample(lost: int, is_inside: bool, agrees: bool) -> None:
     """6.25 points are printed, of 128 questions; here 24 of 600 are lost, an interval that leaves 6.25 out."""
     without = ("gmr_no_memory_gates", "pool")
-    for lost, is_inside, agrees in ((24, False, True), (36, True, True), (-30, False, False)):
-        ours, theirs = first(400 + max(0, lost), 600), first(400 + max(0, -lost), 600)
-        cells = [
-            write_cell(*row, "humaneval", correct=of, simulated=False) for row, of in ((GMR, ours), (without, theirs))
-        ]
-        found = part(lambda n: n.lead(GMR, without, "humaneval"), cells, stated=6.25)
-        assert ((found["low"] <= 6.25 <= found["high"]), found["agrees_with_published"]) == (is_inside, agrees)
+    right = pair(first(400 + max(0, lost), 600), first(400 + max(0, -lost), 600), "humaneval", without)
+    found = part(lambda n: n.lead(GMR, without, "humaneval"), run_of(right), stated=6.25)
+    assert ((found["low"] <= 6.25 <= found["high"]), found["agrees_with_published"]) == (is_inside, agrees)

@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.stats import multivariate_normal, norm
 from statsmodels.stats.contingency_tables import mcnemar
@@ -16,40 +15,18 @@ from statsmodels.stats.multitest import multipletests
 from analysis.claims import power
 from analysis.claims.declaration import Claim, claim
 from analysis.claims.judge import FAILS, HOLDS, UNDECIDED, judge
-from analysis.claims.measured import CELL, Run, Seeds, asked_by
-from analysis.claims.numbers import GMR, MASROUTER, Numbers, Printed, Value
-from analysis.claims.power import (
-    CORRELATION,
-    COST_CORRELATION,
-    COST_DEVIATION,
-    COST_OF_TRAININGS,
-    Design,
-    chances,
-    design_of,
-    why_unknown,
-)
+from analysis.claims.measured import Run, asked_by
+from analysis.claims.numbers import GMR, MASROUTER, Printed
+from analysis.claims.power import CORRELATION, Design, chances, design_of, why_unknown
 from analysis.claims.statements import CLAIMS
 from analysis.source import Source
 from analysis.statistics import TAIL, paired
 from analysis.tables import claims_power
 from harness.runner import config
+from tests.analysis.runs import Cell, run_of
 
 EMBEDDED = config.preset("embedded")
 BY_KEY = {one.key: one for one in CLAIMS}
-Place = tuple[str, str, str, int]
-PRIMARY = [one for one in CLAIMS if one.primary]
-
-
-def run_of(correct: Mapping[Place, Any], cost: Mapping[Place, Any], seeds: Seeds, several: Seeds) -> Run:
-    """Return the frames of a run by right answers and costs of each cell's questions."""
-    states = dict.fromkeys(("cell", "run_id", "config_hash", "code", "data_checksum", "backbones"), "")
-    index = pd.MultiIndex.from_tuples(correct, names=CELL)
-    cells = pd.DataFrame({**states, "simulated": False, "seconds": math.nan}, index)
-    columns = {
-        place: {"accuracy": 100.0 * np.array(right), "cost": cost.get(place, 0.0)} for place, right in correct.items()
-    }
-    questions = pd.concat({place: pd.DataFrame(values) for place, values in columns.items()}, names=CELL).droplevel(-1)
-    return Run(cells, questions.assign(cost_total=questions["cost"]), seeds, several)
 
 
 @cache
@@ -65,8 +42,8 @@ def made_run(claims: Sequence[Claim], design: Design, random: np.random.Generato
     correct, costs = {}, {}
     asked = asked_by(claims)
     common = {key: random.normal(size=(2, n)) for key, n in design.questions.items()}
-    shares = np.array([CORRELATION, COST_CORRELATION])[:, np.newaxis, np.newaxis]
-    s = COST_DEVIATION
+    shares = np.array([CORRELATION, power.COST_CORRELATION])[:, np.newaxis, np.newaxis]
+    deviation, of_trainings = power.COST_DEVIATION, power.COST_OF_TRAININGS
     for method, backbone, benchmark in dict.fromkeys(entry[:3] for entry in asked):
         row, key = (method, backbone), (method, backbone, benchmark)
         seeds, n = design.seeds[row], design.questions[benchmark]
@@ -76,13 +53,13 @@ def made_run(claims: Sequence[Claim], design: Design, random: np.random.Generato
         alone = random.normal(size=(2, len(seeds), n))
         latent, logs = np.sqrt(shares) * common[benchmark][:, np.newaxis] + np.sqrt(1 - shares) * alone
         varies = row in design.trained
-        moves = varies * deviation_of_trainings(benchmark, right) * random.normal(size=len(seeds))
-        dearer = varies * COST_OF_TRAININGS * random.normal(size=len(seeds))
-        spread = s * logs + dearer[:, np.newaxis] - (s**2 + varies * COST_OF_TRAININGS**2) / 2
+        better = varies * deviation_of_trainings(benchmark, right) * random.normal(size=len(seeds))
+        dearer = varies * of_trainings * random.normal(size=(len(seeds), 1))
+        spread = deviation * logs + dearer - (deviation**2 + varies * of_trainings**2) / 2
         for index, seed in enumerate(seeds):
-            correct[*key, seed] = latent[index] < norm.ppf(right + moves[index])
+            correct[*key, seed] = latent[index] < norm.ppf(right + better[index])
             costs[*key, seed] = price * np.exp(spread[index])
-    return run_of(correct, costs, design.seeds, design.several)
+    return run_of(correct, (design.seeds, design.several), cost=costs)
 
 
 # What takes longest: joint statements.
@@ -123,67 +100,53 @@ def test_samples_have_the_paper_s_means_and_variances() -> None:
 
 
 def test_of_what_nothing_is_known() -> None:
-    reasons = {key: why_unknown(BY_KEY[key]).partition(":")[0] for key in ("row_averages", "role_count", "depth_cost")}
-    assert reasons == {
+    reasons = {
         "row_averages": "no result of a run",
         "role_count": "nothing is sampled",
-        "depth_cost": "not printed",
+        "depth_cost": "not printed: cost of gmr_depth_10 pool on math",
+        "lowest_flops": "no spread printed: flops",
+        "gains_most_on_two": "not sampled: 2400 comparisons",
     }
-    assert why_unknown(BY_KEY["lowest_flops"]) == "no spread printed: flops"
-    assert why_unknown(BY_KEY["gains_most_on_two"]) == "not sampled: 2400 comparisons"
-    assert not any(why_unknown(one) for one in PRIMARY)
-    assert len(PRIMARY) == 5
+    assert {key: why_unknown(BY_KEY[key]) for key in reasons} == reasons
+    assert [why_unknown(one) for one in CLAIMS if one.primary] == [""] * 5
 
 
 def leads(wins: Mapping[str, tuple[int, int]], primary: Sequence[str] = ()) -> tuple[list[Claim], Run]:
     """Return claims that a row is ahead of MASRouter on MBPP, with so many questions won and lost of 200."""
-    base = [True] * 100 + [False] * 100
-    correct: dict[Place, Any] = {(*MASROUTER, "mbpp", 0): base}
+    correct: dict[Cell, Any] = {(*MASROUTER, "mbpp", 0): [True] * 100 + [False] * 100}
     chosen = []
     for name, (won, lost) in wins.items():
-        right = [False] * lost + [True] * (100 - lost + won) + [False] * (100 - won)
-        correct[name, "pool", "mbpp", 0] = right
-
-        def ahead(n: Numbers, name: str = name) -> Value:
-            return n.lead(name, MASROUTER, "mbpp")
-
-        declared = claim("a", "b", "points", primary=name in primary)(ahead)
-        chosen.append(replace(declared, key=name, quantity=lambda n, name=name: n.lead(name, MASROUTER, "mbpp")))
-    seeds = {place[:2]: (0,) for place in correct}
-    return chosen, run_of(correct, {}, seeds, seeds)
+        correct[name, "pool", "mbpp", 0] = [False] * lost + [True] * (100 - lost + won) + [False] * (100 - won)
+        declared = claim("a", "b", "points", primary=name in primary)(
+            lambda n, name=name: n.lead(name, MASROUTER, "mbpp")
+        )
+        chosen.append(replace(declared, key=name))
+    return chosen, run_of(correct)
 
 
 def test_secondary_statements_stand_where_benjamini_and_hochberg_say() -> None:
-    counts = {
-        f"row_{place}": count for place, count in enumerate([(6, 0), (9, 1), (20, 2), (0, 8), (12, 8), (7, 1), (3, 0)])
-    }
-    chosen, run = leads(counts)
-    p = [mcnemar([[0, won], [lost, 0]], exact=True).pvalue for won, lost in counts.values()]
+    counts = [(6, 0), (9, 1), (20, 2), (0, 8), (12, 8), (7, 1), (3, 0)]
+    judged = [parts[0] for parts in judge(*leads({f"row_{number}": count for number, count in enumerate(counts)}))]
+    p = np.array([mcnemar([[0, won], [lost, 0]], exact=True).pvalue for won, lost in counts])
+    decided = [HOLDS if won > lost else FAILS for won, lost in counts]
     rejected = multipletests(p, 0.05, method="fdr_bh")[0]
-    judged = [parts[0] for parts in judge(chosen, run)]
-    assert [part["claim_outcome"] for part in judged] == [
-        UNDECIDED if value >= 0.05 else HOLDS if won > lost else FAILS
-        for value, (won, lost) in zip(p, counts.values(), strict=True)
-    ]
+    assert [part["claim_outcome"] for part in judged] == np.where(p < 0.05, decided, UNDECIDED).tolist()
     assert [part.get("stands", False) for part in judged] == rejected.tolist()
     # Some are decided by themselves and do not stand.
-    assert 0 < rejected.sum() < sum(value < 0.05 for value in p)
+    assert 0 < rejected.sum() < (p < 0.05).sum()
 
 
 def test_primary_endpoints_share_a_risk_of_five_percent() -> None:
     # p = 0.031 is enough of one endpoint and not of two; 0.004 of both.
-    alone, run = leads({"gmr": (6, 0)}, primary=["gmr"])
-    assert judge(alone, run)[0][0]["claim_outcome"] == HOLDS
-    both, run = leads({"gmr": (6, 0), "full_history": (9, 0), "cot": (6, 0)}, primary=["gmr", "full_history"])
-    judged = [parts[0] for parts in judge(both, run)]
-    assert (
-        [part["outcome"] for part in judged] == [part["claim_outcome"] for part in judged] == [UNDECIDED, HOLDS, HOLDS]
-    )
+    alone = judge(*leads({"gmr": (6, 0)}, primary=["gmr"]))
+    assert alone[0][0]["claim_outcome"] == HOLDS
+    both = judge(*leads({"gmr": (6, 0), "full_history": (9, 0), "cot": (6, 0)}, primary=["gmr", "full_history"]))
+    judged = [parts[0] for parts in both]
+    assert [part["outcome"] for part in judged] == [UNDECIDED, HOLDS, HOLDS]
     # What is printed is the interval that decides.
     assert [part["confidence"] for part in judged] == [97.5, 97.5, 95]
     for part, wins, tail in zip(judged, (6, 9, 6), (TAIL / 2, TAIL / 2, TAIL), strict=True):
         assert (part["low"], part["high"]) == pytest.approx([100 * end for end in paired(wins, 0, 200, tail)])
-    assert paired(6, 0, 200)[0] > 0 > paired(6, 0, 200, TAIL / 2)[0]
 
 
 def test_the_table_of_chances() -> None:

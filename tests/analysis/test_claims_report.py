@@ -1,7 +1,6 @@
 """The report on the claims: files, order, warning, provenance."""
 
 import csv
-import io
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,15 +27,15 @@ def some(write_cell: Any) -> Some:
     chosen = {one.key: one for one in CLAIMS if one.key in kept}
     chosen["best_on_four"] = replace(chosen["best_on_four"], over=[["gsm_hard"]])
     cells = []
-    for place, (method, backbone) in enumerate(ROWS):
-        right = [item % 7 < place % 5 + 2 for item in range(40)]
-        cost = [1e-4 * (place + item) for item in range(1, 41)]
-        cells.append(write_cell(method, backbone, "gsm_hard", correct=right, cost=cost))
+    for number, row in enumerate(ROWS):
+        right = [item % 7 < number % 5 + 2 for item in range(40)]
+        cost = [1e-4 * (number + item) for item in range(1, 41)]
+        cells.append(write_cell(*row, "gsm_hard", correct=right, cost=cost))
     return cells, tuple(chosen.values())
 
 
-def made(some: Some, *more: Path, **overrides: Any) -> ClaimsReport:
-    return build(Source((*some[0], *more), preset=config.preset("embedded", overrides)), some[1])
+def made(cells: Sequence[Path], claims: Sequence[Claim]) -> ClaimsReport:
+    return build(Source(tuple(cells), preset=config.preset("embedded")), claims)
 
 
 def test_the_paper_alone() -> None:
@@ -50,24 +49,22 @@ def test_the_paper_alone() -> None:
 
 def test_a_simulated_run_is_not_judged_and_its_power_is_said(some: Some, write_cell: Any) -> None:
     cells = [write_cell(method, backbone, "gsm_hard", simulated=True) for method, backbone in ROWS]
-    report = made((cells, some[1]))
-    assert SIMULATED_WARNING in report.contents()["md"].partition("\n")[0]
-    paper, run = report.summary
-    assert (
-        paper
-        == "In the paper: 3 consistent, 2 partly, 1 not checkable. Of those that its numbers contradict: 2 stated."
-    )
-    assert run == "In this run: 4 not judged: simulated, 2 about the paper only."
+    report = made(cells, some[1])
+    text = report.contents()["md"]
+    assert SIMULATED_WARNING in text.partition("\n")[0]
+    assert "\n- Its own numbers: " in text
+    assert "\n- Measured: " not in text
+    assert "\nIn the paper: 3 consistent, 2 partly, 1 not checkable. Of those" in text
+    assert "\nIn this run: 4 not judged: simulated, 2 about the paper only.\n" in text
     assert report.frame[["measured", "low", "agrees_with_published", "missing"]].isna().all(axis=None)
     chances = report.frame.set_index("claim")["chance"].dropna().groupby("claim").first()
     assert {"best_on_four", "gsm_same_pattern"} <= set(chances.index)
 
 
 def test_records_carry_numbers_and_provenance(some: Some, tmp_path: Path) -> None:
-    written = write(made(some), tmp_path / "out", "claims")
-    assert sorted(path.name for path in written) == ["claims.csv", "claims.html", "claims.md"]
-    text = (tmp_path / "out" / "claims.csv").read_text(encoding="utf-8")
-    found = list(csv.DictReader(io.StringIO(text)))
+    written = write(made(*some), tmp_path, "claims")
+    assert [path.name for path in written] == ["claims.md", "claims.csv", "claims.html"]
+    found = list(csv.DictReader(written[1].read_text(encoding="utf-8").splitlines()))
     measured = [row for row in found if row["measured"]]
     assert {row["claim"] for row in measured} == {"best_on_four", "gsm_same_pattern"}
     for row in measured:
@@ -91,6 +88,6 @@ def test_costs_are_the_paper_s_and_those_of_all_calls_are_said(write_cell: Any) 
     def cheaper(n: Numbers) -> Value:
         return n.saving("gmr", "masrouter", "gsm_hard")
 
-    report = made(([write_cell("gmr", "pool"), write_cell("masrouter", "pool")], [cheaper]))
+    report = made([write_cell("gmr", "pool"), write_cell("masrouter", "pool")], [cheaper])
     assert report.frame[["measured", "measured_all_calls"]].to_numpy().tolist() == [[50.0, 0.0]]
     assert "all calls: 0.00" in report.contents()["md"]
