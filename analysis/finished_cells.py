@@ -22,7 +22,7 @@ from harness.benchmarks.items import Status
 from harness.errors import UserError
 from harness.files import Declaration, Many, Text, check
 from harness.llm.request import is_simulated
-from harness.runner.results import check_tables
+from harness.runner.config_hash import check_tables
 
 #: The log that learning leaves in the folder of a cell.
 TRAINING = "training.parquet"

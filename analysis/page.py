@@ -22,8 +22,7 @@ from harness.errors import UserError, making
 from harness.files import ROOT, read_yaml, write_atomically
 from harness.runner import config, layout
 from harness.runner.config import Preset
-from harness.runner.ledger import ledger
-from harness.runner.results import SIMULATED_WARNING
+from harness.runner.results import SIMULATED_WARNING, ledger
 
 DEVIATIONS = ROOT / "docs" / "deviations.md"
 _CELLS, _CLAIMS = "cells.csv", "claims"

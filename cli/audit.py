@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,8 +16,8 @@ from harness.benchmarks.leaks import leaks
 from harness.benchmarks.prepare import Prepared
 from harness.files import write_atomically
 from harness.llm.call_log import CallLogReader
-from harness.runner import layout
-from harness.runner.plan import Plan, plan
+from harness.runner import config, layout
+from harness.runner.plan import questions
 from harness.runner.results import read_rows
 
 
@@ -33,22 +32,26 @@ def audit(name: str) -> dict[str, Any]:
         bundle = Path(folder) / "run.zip"
         pack(name, bundle, questions=True)
         found = replay(bundle, make_reports=False)
-    plans = [plan(preset, cell) for cell in found.cells]
-    trained = [cell_plan for cell_plan in plans if cell_plan.method.trained]
-    alike = [leak for cell_plan in trained for leak in leaks(_used(cell_plan))]
+    methods = config.methods(preset.extra)
+    trained = [cell for cell in found.cells if methods[cell.method].trained]
+    used = {key: questions(preset, key) for key in dict.fromkeys(cell.benchmark for cell in trained)}
+    alike = [leak for prepared in used.values() for leak in leaks(prepared)]
     exact, near = (sorted({leak.test for leak in alike if leak.kind == kind}) for kind in ("exact", "near"))
-    asked = sorted({id_ for cell_plan in trained for id_ in _asked(cell_plan)} | {*exact})
+    asked_ids = (_asked(layout.cell(name, cell), used[cell.benchmark]) for cell in trained)
+    asked = sorted({*exact}.union(*asked_ids))
+    folders = [layout.cell(name, cell) for cell in found.cells]
+    n = len(folders)
     differences = {str(cell): difference for cell, difference in found.cells.items() if difference}
     summary = [
         f"test questions asked in {len(trained)} trainings: {', '.join(asked) or 'none'}",
         f"test questions that are nearly a training question: {', '.join(near) or 'none'}",
-        f"cells whose verdicts and decisions follow from their logs: {len(plans) - len(differences)} of {len(plans)}",
+        f"cells whose verdicts and decisions follow from their logs: {n - len(differences)} of {n}",
         "not excluded: settings chosen on test results, a log that was made up",
     ]
     result = {
         "passed": not asked and not differences,
         "summary": "; ".join(summary),
-        "cells": {str(each.folder): orjson.loads((each.folder / "run.json").read_bytes())["run_id"] for each in plans},
+        "cells": {str(folder): orjson.loads((folder / "run.json").read_bytes())["run_id"] for folder in folders},
         "asked": asked,
         "near": near,
         "differences": differences,
@@ -57,18 +60,13 @@ def audit(name: str) -> dict[str, Any]:
     return result
 
 
-def _used(cell_plan: Plan) -> Prepared:
-    """Return the questions of a cell as far as the limits of its preset let it use them."""
-    return dataclasses.replace(cell_plan.data, train=cell_plan.train, test=cell_plan.test)
-
-
-def _asked(cell_plan: Plan) -> Iterator[str]:
+def _asked(folder: Path, used: Prepared) -> Iterator[str]:
     """Iterate over the ids of test questions that are in a prompt of a cell's training, but in no training question."""
-    train = [_text(item.question) for item in cell_plan.train]
-    test = {item.id: _text(item.question) for item in cell_plan.test}
+    train = [_text(item.question) for item in used.train]
+    test = {item.id: _text(item.question) for item in used.test}
     test = {id_: text for id_, text in test.items() if not any(text in question for question in train)}
-    keys = {row["key"] for row in read_rows(cell_plan.folder / "training_calls.parquet", ["key"])}
-    with CallLogReader(cell_plan.folder / layout.CALL_LOG) as log:
+    keys = {row["key"] for row in read_rows(folder / "training_calls.parquet", ["key"])}
+    with CallLogReader(folder / layout.CALL_LOG) as log:
         for key in sorted(keys):
             call = log.texts(key)
             prompt = _text(" ".join(message.content for message in call.messages)) if call else ""

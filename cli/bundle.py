@@ -27,9 +27,8 @@ from harness.llm import call_log
 from harness.llm.backbones import ABOUT
 from harness.llm.client import SERVERS
 from harness.llm.encoder import merge_vectors
-from harness.runner import config, layout, reuse
+from harness.runner import config, config_hash, layout
 from harness.runner.config import Preset
-from harness.runner.plan import plan
 
 METADATA = "ro-crate-metadata.json"
 SETTINGS = Path("config", "config.yaml")
@@ -153,14 +152,15 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[Path, dict[str, Any]], li
     unfinished: list[str] = []
     results = layout.RESULTS / preset.name
     for cell in layout.cells(preset.name):
+        folder = layout.cell(preset.name, cell)
         try:
-            cell_plan = plan(preset, cell)
-            cells[cell_plan.folder] = reuse.identity(cell_plan)
+            cells[folder] = config_hash.finished_run(preset, cell)
         except UserError as error:
             unfinished.append(str(error))
         else:
-            names = {*layout.cell_files(learned=cell_plan.method.trained), call_log.CALL_LOG, SERVERS}
-            files |= {cell_plan.folder / name for name in names - {layout.CHECKPOINT}}
+            is_trained = config.methods(preset.extra)[cell.method].trained
+            names = {*layout.cell_files(learned=is_trained), call_log.CALL_LOG, SERVERS} - {layout.CHECKPOINT}
+            files |= {folder / name for name in names}
     for pattern in ("data/[!.]*", "audit.json", "timings/*/*/*/seed*/timing.json"):
         files |= {*results.glob(pattern)}
     for pattern in ("data/*", "timings/*/*/*/seed*"):

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from harness.agents import rng
 from harness.runner import config
-from harness.runner.simulation import simulated_endpoint
+from harness.runner.plan import simulated_endpoint
 from harness.simulator.server import application
 
 KINDS = ("server_error", "rate_limit", "reset", "hang", "drip", "cut", "malformed", "no_usage", "wrong_model")

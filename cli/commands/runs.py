@@ -208,7 +208,7 @@ def simulate(
     overrides: Overrides = None,
 ) -> None:
     """Serve the simulated backbones of a preset as an OpenAI-compatible HTTP server."""
-    from harness.runner.simulation import simulated_endpoint
+    from harness.runner.plan import simulated_endpoint
     from harness.simulator.server import serve
 
     preset = preset_of(name, overrides)
@@ -247,6 +247,5 @@ def timing(
     """Time the method of a finished cell: all test questions once, nothing cached. Let nothing else run meanwhile."""
     from harness.runner import timing as timings
     from harness.runner.config import Cell
-    from harness.runner.plan import plan
 
-    signals.run(timings.run(plan(preset_of(name, overrides), Cell(method, benchmark, backbone, seed))))
+    signals.run(timings.run(preset_of(name, overrides), Cell(method, benchmark, backbone, seed)))

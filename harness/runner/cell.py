@@ -14,18 +14,19 @@ from typing import Any
 import orjson
 
 from harness.agents.runtime import Runtime
+from harness.database import Cache
 from harness.errors import StoppedError
 from harness.files import digest, sha256, write_atomically
-from harness.fingerprint import code_of
-from harness.llm.call_log import ATTEMPT_LOG, AttemptLog, CallLog
-from harness.llm.client import note_served
+from harness.llm.call_log import ATTEMPT_LOG, CALL_LOG, AttemptLog, CallLog, CallLogReader
+from harness.llm.client import ChatClient, note_served
 from harness.llm.request import NOT_SENT, Served
-from harness.runner import config_hash, layout
-from harness.runner.evaluation import evaluate, progress, questions_in_flight
-from harness.runner.method import build, settings_of
+from harness.runner import layout
+from harness.runner.evaluation import evaluate, progress
+from harness.runner.method import build
 from harness.runner.plan import Plan
 from harness.runner.results import write
-from harness.runner.setup import as_served, endpoints_of, is_simulated, open_runtime
+from harness.runner.setup import is_simulated, open_runtime, spending_of
+from harness.sandbox import Sandbox
 from harness.training.loop import CHECKPOINT, Training, delete_checkpoints
 
 logger = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ async def run(plan: Plan) -> dict[str, Any]:
         UserError: if its log is in use, an endpoint is gone, or the disk is full.
         StoppedError: if it is cancelled.
     """
-    with CallLog(layout.call_log(plan.preset.name, plan.cell)) as log:
+    with CallLog(plan.folder / CALL_LOG) as log:
         if len(log):
             logger.info("%s: %d finished calls in its log", plan.cell, len(log))
         try:
@@ -51,95 +52,102 @@ async def run(plan: Plan) -> dict[str, Any]:
 
 async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
     started, clock = time.time(), time.perf_counter()
+    method = build(plan.method.module, plan.setting, plan.config, trained=plan.method.trained)
     async with AsyncExitStack() as stack:
         attempts = stack.enter_context(AttemptLog(plan.folder / ATTEMPT_LOG))
-        runtime, served = await open_runtime(plan, log, attempts, stack)
+        shared = [stack.enter_context(CallLogReader(path)) for path in plan.shared_logs]
+        cache, vectors = (stack.enter_context(Cache(path)) for path in (layout.cache(), plan.vectors))
+        client = ChatClient(plan.endpoints, log, attempts, shared, plan.in_process, spending_of(plan, log.path))
+        runtime, served = await open_runtime(plan, client, Sandbox(cache=cache), cache, stack, vectors)
         if not plan.preset.recorded:
             note_served(plan.folder, served.values())
-        method = build(plan.method.module, plan.setting, plan.method.config, trained=plan.method.trained)
-        servers = endpoints_of(plan)
-        in_flight = plan.preset.in_flight or questions_in_flight(servers.values())
-        identity = _identity(plan, served, runtime.tools.sandbox.level)
         seconds: dict[str, float] = {}
         if plan.method.trained:
-            facts = _training_facts(plan, runtime, served)
             training = Training(
-                plan.train,
+                plan.questions.train,
                 runtime,
                 folder=plan.folder,
-                facts=facts,
+                facts=_training_facts(plan, runtime, served),
                 label=str(plan.cell),
                 has_call=log.__contains__,
-                in_flight=in_flight,
+                in_flight=plan.in_flight,
                 keep_epochs=plan.preset.epoch_checkpoints,
             )
-            with progress(runtime.client, training.so_far):
+            with progress(client, training.so_far):
                 await method.fit(training)
             training.finish()
-            checkpoint = sha256(plan.folder / CHECKPOINT)
-            identity |= {"encoder": facts["encoder"], "checkpoint": checkpoint}
             seconds = training.seconds
-        answered = await evaluate(method, plan.test, runtime, str(plan.cell), in_flight=in_flight)
+        answered = await evaluate(method, plan.questions.test, runtime, str(plan.cell), in_flight=plan.in_flight)
+        record = _record(plan, runtime, served)
         timing = {
             "started": started,
             "wall_s": time.perf_counter() - clock,
             "host": platform.node(),
             "platform": platform.platform(),
             "python": platform.python_version(),
-            "endpoints": {key: endpoint.url for key, endpoint in servers.items()},
+            "endpoints": {key: endpoint.url for key, endpoint in plan.endpoints.items()},
             "training_s": seconds,
-            "calls": {**asdict(runtime.client.counts), "failed_attempts": attempts.failed},
+            "calls": {**asdict(client.counts), "failed_attempts": attempts.failed},
         }
-    result = write(plan.folder, answered, identity, method.utility if plan.method.trained else None)
+    result = write(plan.folder, answered, record, method.utility if plan.method.trained else None)
     write_atomically(plan.folder / "timing.json", orjson.dumps(timing, option=orjson.OPT_INDENT_2))
     if not plan.preset.epoch_checkpoints:
         delete_checkpoints(plan.folder)
     return result
 
 
-def _identity(plan: Plan, served: Mapping[str, Served], sandbox: str) -> dict[str, Any]:
-    return {
-        **config_hash.declared(plan.preset, plan.cell),
-        "benchmark_title": plan.data.title,
+def _record(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dict[str, Any]:
+    """Return the content of ``run.json`` but for the hashes of tables: all that identifies the results."""
+    questions, trained = plan.questions, plan.method.trained
+    record = {
+        **plan.record,
+        "benchmark_title": questions.title,
         "simulated": is_simulated(plan, served),
         "notes": _notes(plan, served),
         "data": {
-            "source": plan.data.source,
-            "splits": plan.data.splits,
-            "checksum": plan.data.checksum,
-            "split_checksum": plan.data.split_checksum,
-            "n_test": len(plan.test),
-            "n_train": len(plan.train) if plan.method.trained else 0,
+            "source": questions.source,
+            "splits": questions.splits,
+            "checksum": questions.checksum,
+            "split_checksum": questions.split_checksum,
+            "n_test": len(questions.test),
+            "n_train": len(questions.train) if trained else 0,
         },
-        "config": settings_of(plan.method.module, plan.method.config).model_dump(mode="json"),
-        "backbones": {
-            key: {
-                "model": model.model,
-                "parameters_b": plan.backbones[key].parameters_b,
-                "prices": [plan.backbones[key].price_in, plan.backbones[key].price_out],
-                "served_by": model.owned_by,
-                **model.details,
-                **({"weights": plan.backbones[key].weights} if plan.backbones[key].weights else {}),
-                "revision": as_served(plan.backbones[key], model).revision,
-                "revision_confirmed": model.revision is not None,
-            }
-            for key, model in served.items()
-        },
-        "sandbox": sandbox,
+        "config": plan.config.model_dump(mode="json"),
+        "backbones": {key: _backbone_record(plan, runtime, key, model) for key, model in served.items()},
+        "sandbox": runtime.tools.sandbox.level,
         "rule_version": plan.benchmark.rule_version,
-        **({"matched": plan.matched._asdict()} if plan.matched else {}),
+    }
+    if plan.setting.matched is not None:
+        record["matched"] = plan.setting.matched._asdict()
+    if trained:
+        record["encoder"] = runtime.embeddings.encoder.identity
+        record["checkpoint"] = sha256(plan.folder / CHECKPOINT)
+    return record
+
+
+def _backbone_record(plan: Plan, runtime: Runtime, key: str, served: Served) -> dict[str, Any]:
+    backbone = runtime.backbones[key]
+    return {
+        "model": served.model,
+        "parameters_b": backbone.parameters_b,
+        "prices": [backbone.price_in, backbone.price_out],
+        "served_by": served.owned_by,
+        **served.details,
+        **({"weights": backbone.weights} if backbone.weights else {}),
+        "revision": backbone.revision,
+        "revision_confirmed": served.revision is not None,
     }
 
 
 def _training_facts(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dict[str, Any]:
     """Return the facts of a training in its checkpoints; ``identity`` covers all that can change the result."""
-    settings = config_hash.of_cell(plan.preset, plan.cell)
-    settings["preset"]["limit"].pop("test")
+    preset = plan.settings["preset"]
+    limit = {name: bound for name, bound in preset["limit"].items() if name != "test"}
     encoder = runtime.embeddings.encoder.identity
     inputs = {
-        "settings": settings,
-        "code": code_of(plan.method.module),
-        "data": [plan.data.checksum, plan.data.split_checksum],
+        "settings": {**plan.settings, "preset": {**preset, "limit": limit}},
+        "code": plan.record["code"],
+        "data": [plan.questions.checksum, plan.questions.split_checksum],
         "revisions": {key: backbone.revision for key, backbone in runtime.backbones.items()},
         "encoder": encoder,
         "sandbox": runtime.tools.sandbox.level,
@@ -151,7 +159,7 @@ def _training_facts(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) 
         **asdict(plan.cell),
         "module": plan.method.module,
         "config": dict(plan.method.config),
-        "training_seed": plan.seed,
+        "training_seed": plan.setting.seed,
         "encoder": encoder,
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ import orjson
 import yaml
 
 from harness.benchmarks import catalogue
-from harness.files import digest, read_yaml, write_atomically
+from harness.errors import UserError, making
+from harness.files import digest, read_yaml, sha256, write_atomically
 from harness.fingerprint import code_of, fingerprint, fingerprint_of, source_of
 from harness.llm.backbones import ABOUT
 from harness.runner import config, layout
@@ -75,23 +76,53 @@ def declared(preset: config.Preset, cell: config.Cell) -> dict[str, Any]:
     }
 
 
+def finished_run(preset: config.Preset, cell: config.Cell) -> dict[str, Any]:
+    """Read ``run.json`` of a finished cell; UserError unless settings, code, questions and tables are the same."""
+    config.check_cell(preset, cell)
+    run = _current_run(preset, cell)
+    check_tables(layout.cell(preset.name, cell), run["tables"])
+    return run
+
+
+def _current_run(preset: config.Preset, cell: config.Cell) -> dict[str, Any]:
+    path, manifest = layout.cell(preset.name, cell) / "run.json", layout.manifest(preset.name, cell.benchmark)
+    for file, problem in ((path, f"{cell} of {preset.name} is not finished"), (manifest, f"{manifest} is missing")):
+        if not file.exists():
+            raise UserError(problem, making(file))
+    try:
+        run: dict[str, Any] = orjson.loads(path.read_bytes())
+        data = orjson.loads(manifest.read_bytes())
+        has_questions = all(run["data"][name] == data[name] for name in ("checksum", "split_checksum"))
+        # Without digests of its tables, a cell was written by an earlier version.
+        recorded = {**run, "questions": has_questions, "tables": run["tables"]}
+    except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is not that of a finished cell ({error!r})", making(path)) from error
+    for name, value in {"questions": True, **declared(preset, cell)}.items():
+        if recorded.get(name) != value:
+            raise UserError(f"{path}: its {name} is not that of this suite as it stands", making(path))
+    return run
+
+
 def is_current(preset: config.Preset, cell: config.Cell) -> bool:
     """Return whether all files of a cell exist and match the present settings, code and questions."""
-    folder = layout.cell(preset.name, cell)
     needed = {*layout.cell_files(learned=config.methods(preset.extra)[cell.method].trained)}
     if preset.recorded:
         needed -= {layout.CHECKPOINT}  # of which a bundle has none unless asked
     try:
-        if not needed <= {*os.listdir(folder)}:
-            return False
-        run = orjson.loads((folder / "run.json").read_bytes())
-        data = orjson.loads(layout.manifest(preset.name, cell.benchmark).read_bytes())
-        has_questions = all(run["data"][name] == data[name] for name in ("checksum", "split_checksum"))
-    except (OSError, orjson.JSONDecodeError, KeyError):
+        _current_run(preset, cell)
+        return needed <= {*os.listdir(layout.cell(preset.name, cell))}
+    except UserError:
         return False
-    # Without digests of its tables, a cell was written by an earlier version.
-    is_declared = all(run.get(name) == value for name, value in declared(preset, cell).items())
-    return has_questions and "tables" in run and is_declared
+
+
+def check_tables(folder: Path, recorded: Mapping[str, str]) -> None:
+    """Raise a UserError if a table of a cell is missing, or has another SHA-256 than its ``run.json`` recorded."""
+    for name, expected in recorded.items():
+        is_there = (folder / name).is_file()
+        if not is_there or sha256(folder / name) != expected:
+            what = "is damaged: its SHA-256 is not the one in run.json" if is_there else "is missing"
+            cure = f"delete {folder / 'run.json'} and {making(folder / 'run.json')} (calls stay in its log)"
+            raise UserError(f"{folder / name} {what}", cure)
 
 
 def write_settings(preset: config.Preset) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -16,7 +16,6 @@ from harness.agents.trajectory import Answered
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.llm.client import ChatClient
-from harness.llm.endpoints import Endpoint
 from harness.runner.method import Method
 
 T = TypeVar("T")
@@ -61,22 +60,14 @@ async def of_each(items: Sequence[Item], work: Callable[[Item], Awaitable[T]], i
     result: chance depends on seed and question only.
     """
     results: dict[int, T] = {}
-    waiting = iter(sorted(range(len(items)), key=lambda position: -len(items[position].question)))
+    waiting = iter(sorted(range(len(items)), key=lambda index: -len(items[index].question)))
 
     async def worker() -> None:
-        for position in waiting:
-            results[position] = await work(items[position])
+        for index in waiting:
+            results[index] = await work(items[index])
 
     await gather(worker() for _ in range(min(in_flight, len(items))))
-    return [results[position] for position in range(len(items))]
-
-
-def questions_in_flight(endpoints: Iterable[Endpoint]) -> int:
-    """Return the default number of questions in flight: twice the calls that all servers take.
-
-    So that calls keep the servers full while other replies are graded or embedded.
-    """
-    return 2 * sum(endpoint.max_in_flight for endpoint in endpoints)
+    return [results[index] for index in range(len(items))]
 
 
 @contextmanager

@@ -101,12 +101,12 @@ class Learner(Method, Protocol):
         """Load what :meth:`fit` saved; UserError if it was trained for another setting."""
 
 
-def settings_of(module: str, config: Mapping[str, Any]) -> Any:
+def settings_of(module: str, config: Any) -> Any:
     """Return the ``Config`` of an entry with defaults; UserError for an unknown module or field."""
-    return check(dict(config), _imported(module).Config, f"config/methods.yaml, config of {module}")
+    return check(config, _imported(module).Config, f"config/methods.yaml, config of {module}")
 
 
-def build(module: str, setting: Setting, config: Mapping[str, Any], *, trained: bool = False) -> Any:
+def build(module: str, setting: Setting, config: Any, *, trained: bool = False) -> Any:
     """Build the :class:`Method` of a configuration entry, or the :class:`Learner` if it is ``trained``.
 
     The module provides ``Config``, a :class:`~harness.files.Declaration` of the entry's ``config``, and

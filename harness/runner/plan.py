@@ -1,93 +1,151 @@
-"""Plan of a cell: its preset, method, backbones and data."""
+"""Plan of a cell: all that it needs, resolved once, with every error that a user can make in a configuration."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import TYPE_CHECKING, Any
 
 import orjson
+import pyarrow.parquet as pq
 
 from harness.benchmarks import Benchmark, benchmark
-from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import Prepared, read
 from harness.errors import UserError, making
+from harness.llm import endpoints
 from harness.llm.backbones import Backbone
-from harness.runner import config, layout
+from harness.llm.backbones import load as load_backbones
+from harness.llm.client import InProcess, Recorded
+from harness.llm.endpoints import Endpoint
+from harness.runner import config, config_hash, layout
 from harness.runner.config import Cell, MethodEntry, Preset
-from harness.runner.method import Matched, Setting
-from harness.runner.results import check_tables, read_rows
+from harness.runner.method import Matched, Setting, settings_of
+
+if TYPE_CHECKING:
+    from harness.simulator.endpoint import SimulatedEndpoint
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Inputs of a cell."""
+    """All that a cell needs; what runs it opens no configuration."""
 
     preset: Preset
     cell: Cell
-    method: MethodEntry
-    backbones: Mapping[str, Backbone]  # that the cell may ask
-    benchmark: Benchmark
-    data: Prepared
     folder: Path
-    shared: tuple[Path, ...]
-
-    @property
-    def test(self) -> list[Item]:
-        """Return the test questions that the preset uses."""
-        return self.data.test[: self.preset.limit.used_questions(len(self.data.test), self.preset.limit.test)]
-
-    @property
-    def train(self) -> list[Item]:
-        """Return the training questions that the preset uses."""
-        return self.data.train[: self.preset.limit.used_questions(len(self.data.train), self.preset.limit.train)]
-
-    @property
-    def seed(self) -> int:
-        """Return the seed of all chance in the cell."""
-        return self.cell.seed + self.method.seed_offset
-
-    @property
-    def setting(self) -> Setting:
-        """Return the setting for the method."""
-        return Setting(
-            backbone=self.cell.backbone,
-            pool=self.backbones,
-            benchmark=self.cell.benchmark,
-            domain=self.benchmark.role_domain,
-            seed=self.seed,
-            max_epochs=self.preset.limit.epochs,
-            matched=self.matched,
-        )
-
-    @property
-    def matched(self) -> Matched | None:
-        """Return what the cell has to meet, None if nothing; UserError while the cell that says so is not finished."""
-        cell = config.matched(self.preset, self.cell)
-        if cell is None:
-            return None
-        entry, folder = config.methods(self.preset.extra)[cell.method], layout.cell(self.preset.name, cell)
-        if not (run := folder / "run.json").exists():
-            problem = f"{self.cell} has to meet the cost or the depth of {cell}, which is not finished"
-            raise UserError(problem, making(run))
-        check_tables(folder, orjson.loads(run.read_bytes())["tables"])
-        cost = f"cost_{entry.compared_cost}"
-        rows = list(read_rows(folder / "items.parquet", [cost, "depth"]))
-        return Matched(cell.method, fmean(row[cost] for row in rows), fmean(row["depth"] for row in rows))
+    method: MethodEntry
+    config: Any  # of the method, its module's ``Config``
+    setting: Setting  # for the method
+    benchmark: Benchmark
+    questions: Prepared  # those that the limits of the preset leave
+    backbones: Mapping[str, Backbone]  # that the cell may ask
+    endpoints: Mapping[str, Endpoint]  # of these backbones
+    in_process: InProcess | None  # backbones that reply in this process, None if servers reply
+    simulated_revision: str | None  # that servers of simulated backbones have to report
+    declared: Sequence[Backbone]  # of the whole preset, whose calls its budget counts
+    shared_logs: Sequence[Path]  # that may answer calls of the cell
+    vectors: Path  # file of the sentence embeddings that the cell uses
+    in_flight: int  # questions answered at the same time
+    greedy: bool  # every call has temperature 0
+    settings: Mapping[str, Any]  # that can change its results
+    record: Mapping[str, Any]  # part of ``run.json`` that follows from configuration and code
 
 
 def plan(preset: Preset, cell: Cell) -> Plan:
-    """Return the plan of a cell; UserError for a name that the preset lacks, or data missing or altered."""
+    """Return the plan of a cell.
+
+    Raises:
+        UserError: for a name or a setting that is not valid, questions that are missing or altered, a backbone without
+            a server or a stated skill, or a cell to be matched that is not finished.
+    """
     config.check_cell(preset, cell)
-    entry, backbones = config.methods(preset.extra)[cell.method], config.backbones(preset)
+    entry, declared = config.methods(preset.extra)[cell.method], config.backbones(preset)
+    backbones = {key: declared[key] for key in config.backbones_of(preset, cell)}
+    folder, loaded = layout.cell(preset.name, cell), benchmark(cell.benchmark)
+    in_process: InProcess | None = None
+    simulated_revision = None
+    if preset.recorded:
+        servers, in_process = dict.fromkeys(backbones, endpoints.IN_PROCESS), Recorded(folder)
+    elif preset.simulated:
+        servers, simulator = dict.fromkeys(backbones, endpoints.simulated()), simulated_endpoint(preset)
+        if endpoints.simulated_url() is None:
+            in_process = simulator
+        else:
+            simulated_revision = simulator.revision
+    else:
+        servers = config.servers(preset, backbones)
+    setting = Setting(
+        backbone=cell.backbone,
+        pool=backbones,
+        benchmark=cell.benchmark,
+        domain=loaded.role_domain,
+        seed=cell.seed + entry.seed_offset,
+        max_epochs=preset.limit.epochs,
+        matched=_matched(preset, cell),
+    )
     return Plan(
         preset=preset,
         cell=cell,
+        folder=folder,
         method=entry,
-        backbones={key: backbones[key] for key in config.backbones_of(preset, cell)},
-        benchmark=benchmark(cell.benchmark),
-        data=read(layout.manifest(preset.name, cell.benchmark), layout.items(preset.name, cell.benchmark)),
-        folder=layout.cell(preset.name, cell),
-        shared=tuple(layout.call_log(preset.name, other) for other in config.sharing(preset, cell)),
+        config=settings_of(entry.module, entry.config),
+        setting=setting,
+        benchmark=loaded,
+        questions=questions(preset, cell.benchmark),
+        backbones=backbones,
+        endpoints=servers,
+        in_process=in_process,
+        simulated_revision=simulated_revision,
+        declared=list(declared.values()),
+        shared_logs=[layout.call_log(preset.name, other) for other in config.sharing(preset, cell)],
+        vectors=(layout.RESULTS / preset.name if preset.recorded else folder) / layout.VECTORS,
+        # Twice the calls that all servers take keep them full while other replies are graded or embedded.
+        in_flight=preset.in_flight or 2 * sum(server.max_in_flight for server in servers.values()),
+        greedy=config.is_greedy(preset, entry),
+        settings=config_hash.of_cell(preset, cell),
+        record=config_hash.declared(preset, cell),
     )
+
+
+def questions(preset: Preset, benchmark_key: str) -> Prepared:
+    """Read the questions of a benchmark that the limits of a preset leave; UserError if they are missing or altered."""
+    whole, limit = _prepared(preset, benchmark_key), preset.limit
+    train = whole.train[: limit.used_questions(len(whole.train), limit.train)]
+    test = whole.test[: limit.used_questions(len(whole.test), limit.test)]
+    return dataclasses.replace(whole, train=train, test=test)
+
+
+def _prepared(preset: Preset, benchmark_key: str) -> Prepared:
+    return read(layout.manifest(preset.name, benchmark_key), layout.items(preset.name, benchmark_key))
+
+
+def _matched(preset: Preset, cell: Cell) -> Matched | None:
+    """Return what a cell has to meet, None if nothing; UserError while the cell that says so is not finished."""
+    other = config.matched(preset, cell)
+    if other is None:
+        return None
+    entry, folder = config.methods(preset.extra)[other.method], layout.cell(preset.name, other)
+    if not (run := folder / "run.json").exists():
+        problem = f"{cell} has to meet the cost or the depth of {other}, which is not finished"
+        raise UserError(problem, making(run))
+    config_hash.check_tables(folder, orjson.loads(run.read_bytes())["tables"])
+    cost = f"cost_{entry.compared_cost}"
+    columns = pq.read_table(folder / "items.parquet", columns=[cost, "depth"]).to_pydict()
+    return Matched(other.method, cost=fmean(columns[cost]), depth=fmean(columns["depth"]))
+
+
+def simulated_endpoint(preset: Preset) -> SimulatedEndpoint:
+    """Open the simulated backbones of a preset, for all its benchmarks; UserError if one has no stated skill."""
+    from harness.simulator import parameters
+    from harness.simulator.endpoint import SimulatedEndpoint
+
+    values = parameters.load()
+    for key in preset.backbones:
+        values.skill(key)
+    # All backbones of the project, so that their revision does not depend on those of the preset.
+    declared = load_backbones(config.FOLDER / "backbones.yaml")
+    backbones = [backbone for key, backbone in declared.items() if key in values.backbones]
+    pools = {key: _prepared(preset, key).pool for key in preset.benchmarks}
+    return SimulatedEndpoint(values, backbones, pools, preset.length_scale)

@@ -7,15 +7,18 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.agents.trajectory import Answered, Call, Decision, Trajectory
-from harness.errors import UserError, making
+from harness.errors import UserError
 from harness.files import sha256, whole_file, write_atomically
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCHEMA_VERSION = 1
 #: Written on everything that comes of simulated backbones.
@@ -56,7 +59,7 @@ def _schema(record: type[Call | Decision]) -> pa.Schema:
 
 CALLS, DECISIONS = _schema(Call), _schema(Decision)
 TABLES: Mapping[str, pa.Schema] = {"items": ITEMS, "calls": CALLS, "decisions": DECISIONS}
-
+_OF_LEDGER = ["item_id", "key", "prompt_tokens", "completion_tokens", "cost", "error"]
 
 Utility = Callable[[Answered], float]
 
@@ -112,16 +115,6 @@ def digests(folder: Path) -> dict[str, str]:
     return {path.name: sha256(path) for path in sorted(folder.glob("*.parquet"))}
 
 
-def check_tables(folder: Path, recorded: Mapping[str, str]) -> None:
-    """Raise a UserError if a table of a cell is missing, or has another SHA-256 than its ``run.json`` recorded."""
-    for name, digest in recorded.items():
-        is_there = (folder / name).is_file()
-        if not is_there or sha256(folder / name) != digest:
-            what = "is damaged: its SHA-256 is not the one in run.json" if is_there else "is missing"
-            cure = f"delete {folder / 'run.json'} and {making(folder / 'run.json')} (calls stay in its log)"
-            raise UserError(f"{folder / name} {what}", cure)
-
-
 def trajectory_rows(trajectory: Trajectory, kind: str) -> Iterator[dict[str, Any]]:
     """Iterate over the rows of ``"calls"`` or ``"decisions"`` of one question."""
     # dataclasses.asdict would copy each value, which takes many times as long.
@@ -150,3 +143,38 @@ def read_rows(path: Path, columns: list[str] | None = None) -> Iterator[dict[str
     with pq.ParquetFile(path) as file:
         for number in range(file.num_row_groups):
             yield from file.read_row_group(number, columns=columns).to_pylist()
+
+
+def ledger(cells: Sequence[Path]) -> pd.DataFrame:
+    """Return a row for each method, for its training (``NAME training``), and for ``all``, over finished cells.
+
+    Columns: ``uses`` (calls as charged), ``calls`` (distinct within a cell; one that training and test share counts for
+    the test), ``alike`` (asked by another cell, too), ``failed``, ``prompt_tokens``, ``completion_tokens`` and ``cost``
+    summed over uses. Raises UserError if no cell is finished.
+    """
+    import pandas as pd
+
+    frames = [
+        pd.read_parquet(cell / file, columns=_OF_LEDGER).assign(cell=str(cell), method=cell.parents[2].name + phase)
+        for cell in cells
+        if (cell / "run.json").exists()
+        for file, phase in (("calls.parquet", ""), ("training_calls.parquet", " training"))
+        if (cell / file).exists()
+    ]
+    if not frames:
+        raise UserError("no cell of this run is finished; run `snakemake --cores all` on one of its tables first")
+    uses = pd.concat(frames, ignore_index=True)
+    calls = uses.drop_duplicates(["cell", "key"])
+    shared = calls[calls.duplicated("key", keep=False)]
+    rows = uses.groupby("method", sort=False).agg(
+        uses=("key", "size"),
+        failed=("error", "count"),
+        prompt_tokens=("prompt_tokens", "sum"),
+        completion_tokens=("completion_tokens", "sum"),
+        cost=("cost", "sum"),
+    )
+    rows.insert(1, "calls", calls.groupby("method").size().reindex(rows.index, fill_value=0))
+    rows.insert(2, "alike", shared.groupby("method").size().reindex(rows.index, fill_value=0))
+    rows.loc["all"] = rows.sum()
+    whole = rows.columns.drop("cost")
+    return rows.astype(dict.fromkeys(whole, "int64"))

@@ -1,4 +1,4 @@
-"""Opening the runtime of a plan: endpoints, call log, sandbox and embeddings."""
+"""Opening the runtime of a planned cell: backbones, sandbox, verifier and embeddings."""
 
 from __future__ import annotations
 
@@ -13,16 +13,14 @@ from harness.benchmarks import Tools
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.database import Cache
 from harness.errors import UserError
-from harness.llm import endpoints
 from harness.llm.backbones import Backbone
 from harness.llm.budget import Spending
-from harness.llm.call_log import AttemptLog, CallLog, CallLogReader
-from harness.llm.client import ChatClient, InProcess, Recorded
+from harness.llm.client import ChatClient
 from harness.llm.encoder import Embeddings, SentenceEncoder
+from harness.llm.endpoints import SIMULATED_URL
 from harness.llm.request import Served
-from harness.runner import config, layout
+from harness.runner import layout
 from harness.runner.plan import Plan
-from harness.runner.simulation import check_simulator, simulated_endpoint
 from harness.sandbox import Sandbox
 from harness.sandbox.jail.confinement import FULL
 
@@ -30,39 +28,21 @@ logger = logging.getLogger(__name__)
 
 
 async def open_runtime(
-    plan: Plan, log: CallLog, attempts: AttemptLog, stack: AsyncExitStack
+    plan: Plan, client: ChatClient, sandbox: Sandbox, cache: Cache, stack: AsyncExitStack, vectors: Cache | None = None
 ) -> tuple[Runtime, Mapping[str, Served]]:
-    """Open :func:`runtime_of` a cell, with the logs that may answer it, its vectors and the cache of this machine."""
-    shared = [stack.enter_context(CallLogReader(path)) for path in plan.shared]
-    servers = endpoints_of(plan)
-    client = ChatClient(servers, log, attempts, shared, in_process(plan), spending_of(plan, log.path))
-    cache = stack.enter_context(Cache(layout.cache()))
-    folder = layout.RESULTS / plan.preset.name if plan.preset.recorded else plan.folder
-    recorded = stack.enter_context(Cache(folder / layout.VECTORS))
-    return await runtime_of(plan, client, servers, Sandbox(cache=cache), cache, stack, recorded)
+    """Open the runtime of a cell until the stack is closed; return it with the served models.
 
-
-async def runtime_of(
-    plan: Plan,
-    client: ChatClient,
-    servers: Mapping[str, endpoints.Endpoint],
-    sandbox: Sandbox,
-    cache: Cache,
-    stack: AsyncExitStack,
-    recorded: Cache | None = None,
-) -> tuple[Runtime, Mapping[str, Served]]:
-    """Open the runtime of a plan until the stack is closed; return it with the served models.
-
+    Sentence embeddings come from ``vectors``, the file that records them, if there is one, then from ``cache``.
     Raises UserError for an endpoint that does not reply or serves another model, or if programs cannot be confined.
     """
     await stack.enter_async_context(client)
     served = {key: await client.served(key, backbone.model) for key, backbone in plan.backbones.items()}
-    check_simulator(plan.preset, served)
+    _check_simulator(plan, served)
     await stack.enter_async_context(sandbox)
     check_confinement(sandbox.level, served)
     verifier = await stack.enter_async_context(MathVerifier(cache=cache))
-    embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), cache, recorded))
-    places = {backbone: endpoint.url for backbone, endpoint in servers.items()}
+    embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), cache, vectors))
+    urls = {key: endpoint.url for key, endpoint in plan.endpoints.items()}
     runtime = Runtime(
         client=client,
         backbones={key: as_served(plan.backbones[key], model) for key, model in served.items()},
@@ -70,11 +50,29 @@ async def runtime_of(
         tools=Tools(sandbox, verifier),
         code_tools=CodeTools(sandbox),
         embeddings=embeddings,
-        seed=plan.seed,
-        errors=ErrorShare(plan.preset.max_error_share, places, f"gmr retry --preset {plan.preset.name}"),
-        greedy=config.is_greedy(plan.preset, plan.method),
+        seed=plan.setting.seed,
+        errors=ErrorShare(plan.preset.max_error_share, urls, f"gmr retry --preset {plan.preset.name}"),
+        greedy=plan.greedy,
     )
     return runtime, served
+
+
+def spending_of(plan: Plan, log: Path | None = None) -> Spending | None:
+    """Return the tracker of the preset's budget, None if it has none; ``log`` is the one this process writes."""
+    name, budget = plan.preset.name, plan.preset.budget
+    return None if budget is None else Spending(name, budget, lambda: sorted(layout.logs(name)), plan.declared, log)
+
+
+def _check_simulator(plan: Plan, served: Mapping[str, Served]) -> None:
+    """Raise a UserError if a server simulates other questions, by other code or lengths, than this process would."""
+    name, expected = plan.preset.name, plan.simulated_revision
+    for key, model in served.items():
+        if expected not in (None, model.revision):
+            raise UserError(
+                f"{plan.endpoints[key].url}, named by {SIMULATED_URL}, does not serve {key} as preset {name} does (it "
+                f"has revision {model.revision}, expected {expected}); start it with `gmr simulate --preset {name}` "
+                "and the same --set, in this checkout"
+            )
 
 
 def check_confinement(level: str, served: Mapping[str, Served]) -> None:
@@ -111,27 +109,3 @@ def as_served(backbone: Backbone, served: Served) -> Backbone:
             "serve the pinned revision, or correct config/backbones.yaml"
         )
     return backbone.model_copy(update={"revision": served.revision or backbone.revision})
-
-
-def spending_of(plan: Plan, log: Path | None = None) -> Spending | None:
-    """Return the tracker of the preset's budget, None if it has none; ``log`` is the one this process writes."""
-    name, budget = plan.preset.name, plan.preset.budget
-    if budget is None:
-        return None
-    return Spending(name, budget, lambda: sorted(layout.logs(name)), config.backbones(plan.preset).values(), log)
-
-
-def endpoints_of(plan: Plan) -> dict[str, endpoints.Endpoint]:
-    """Return the endpoint of each backbone that the cell may ask."""
-    if plan.preset.recorded:
-        return dict.fromkeys(plan.backbones, endpoints.IN_PROCESS)
-    if plan.preset.simulated:
-        return dict.fromkeys(plan.backbones, endpoints.simulated())
-    return config.servers(plan.preset, plan.backbones)
-
-
-def in_process(plan: Plan) -> InProcess | None:
-    """Return the backbones in this process, or None if servers reply."""
-    if plan.preset.recorded:
-        return Recorded(plan.folder)
-    return simulated_endpoint(plan.preset) if plan.preset.simulated and not endpoints.simulated_url() else None

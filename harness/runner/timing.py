@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -26,19 +26,22 @@ from harness.agents.runtime import Runtime
 from harness.agents.trajectory import Trajectory
 from harness.benchmarks.items import Item
 from harness.database import Cache
-from harness.errors import UserError
-from harness.files import write_atomically
+from harness.errors import UserError, making
+from harness.files import sha256, write_atomically
+from harness.llm.backbones import Backbone
 from harness.llm.call_log import ATTEMPT_LOG, AttemptLog, CallLog
 from harness.llm.client import ChatClient
 from harness.llm.request import Reply, Request
-from harness.runner import config_hash, layout, reuse
+from harness.runner import config_hash, layout
+from harness.runner.config import Cell, Preset
 from harness.runner.evaluation import of_each, progress
-from harness.runner.method import Method
-from harness.runner.plan import Plan
+from harness.runner.method import Method, build
+from harness.runner.plan import Plan, plan
 from harness.runner.results import read_rows
-from harness.runner.setup import endpoints_of, is_simulated, runtime_of, spending_of
+from harness.runner.setup import is_simulated, open_runtime, spending_of
 from harness.sandbox import Sandbox
 from harness.simulator import parameters
+from harness.training import checkpoint
 
 logger = logging.getLogger(__name__)
 
@@ -50,23 +53,27 @@ CONCURRENCY = 32
 _SPEEDS = ("prefill_tokens_per_s_1b", "decode_tokens_per_s_1b")
 
 
-async def run(plan: Plan) -> dict[str, Any]:
+async def run(preset: Preset, cell: Cell) -> dict[str, Any]:
     """Time the method of a finished cell, write ``timing.json`` and return its content.
 
     The time includes everything from the questions to the texts of their answers: the method's computing, embeddings,
     tools of roles, calls and their retries. It excludes loading the method and the sentence encoder, and grading.
-    Raises UserError as :mod:`~harness.runner.reuse` does, or if an endpoint is gone or too many questions failed.
+    Raises UserError if the cell is not finished or not current, an endpoint is gone or too many questions failed.
     """
-    cell = reuse.identity(plan)
-    in_flight = min(plan.preset.in_flight or CONCURRENCY, CONCURRENCY)
-    calls, measured = modelled(plan, in_flight) if plan.preset.simulated else await timed(plan, cell, in_flight)
+    finished = config_hash.finished_run(preset, cell)
+    planned = plan(preset, cell)
+    in_flight, number = min(preset.in_flight or CONCURRENCY, CONCURRENCY), len(planned.questions.test)
+    if preset.simulated:
+        calls, measured = modelled(planned, in_flight)
+    else:
+        calls, measured = await timed(planned, finished, in_flight)
     timing = {
         "schema": SCHEMA_VERSION,
-        "preset": plan.preset.name,
-        **dataclasses.asdict(plan.cell),
-        "cell": {name: cell.get(name) for name in ("run_id", "config_hash", "code", "checkpoint")},
-        "n": len(plan.test),
-        "seconds_per_query": measured["seconds"] / len(plan.test),
+        "preset": preset.name,
+        **dataclasses.asdict(cell),
+        "cell": {name: finished.get(name) for name in ("run_id", "config_hash", "code", "checkpoint")},
+        "n": number,
+        "seconds_per_query": measured["seconds"] / number,
         "concurrency": in_flight,
         "calls": len(calls),
         "failed_calls": sum(call["error"] is not None for call in calls),
@@ -75,11 +82,11 @@ async def run(plan: Plan) -> dict[str, Any]:
         "host": {"node": platform.node(), "platform": platform.platform(), "processors": os.cpu_count()},
         **measured,
     }
-    path = layout.timing(plan.preset.name, plan.cell) / FILE
+    path = layout.timing(preset.name, cell) / FILE
     write_atomically(path, orjson.dumps(timing, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
-    made_of = layout.made_of(plan.preset.name, layout.timing_name(plan.cell))
-    config_hash.note_made_of(made_of, config_hash.made_of_timing(plan.preset, plan.cell))
-    logger.info("%s: %.1f s, %.2f s a question", plan.cell, timing["seconds"], timing["seconds_per_query"])
+    made_of = layout.made_of(preset.name, layout.timing_name(cell))
+    config_hash.note_made_of(made_of, config_hash.made_of_timing(preset, cell))
+    logger.info("%s: %.1f s, %.2f s a question", cell, timing["seconds"], timing["seconds_per_query"])
     return timing
 
 
@@ -96,33 +103,56 @@ def modelled(plan: Plan, in_flight: int) -> tuple[list[dict[str, Any]], dict[str
         prefill, decode = (call[name] / speed for name, speed in zip(columns[2:4], engine.values(), strict=True))
         seconds[call["item_id"]] += plan.backbones[call["backbone"]].parameters_b * (prefill + decode)
     free_at = [0.0] * in_flight
-    for item in plan.test:
+    for item in plan.questions.test:
         heapq.heapreplace(free_at, free_at[0] + seconds[item.id])
     return calls, {"simulated": True, "seconds": max(free_at), "engine": engine}
 
 
-async def timed(plan: Plan, cell: Mapping[str, Any], in_flight: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+async def timed(plan: Plan, finished: Mapping[str, Any], in_flight: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Answer all test questions once more; return the calls, and the seconds by the clock."""
     if plan.preset.recorded:
         raise UserError(f"{plan.cell} was not timed when the run was recorded, and no server is asked here")
-    servers = endpoints_of(plan)
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="gmr-timing-")))
         log = stack.enter_context(CallLog(folder / layout.CALL_LOG))
         attempts = stack.enter_context(AttemptLog(folder / ATTEMPT_LOG))
         cache = stack.enter_context(Cache(folder / "cache.sqlite"))
-        client = AskingAlways(servers, log, attempts, spending=spending_of(plan))
-        runtime, served = await runtime_of(plan, client, servers, Sandbox(), cache, stack)
-        reuse.check_backbones(plan, cell, runtime.backbones)
-        method = reuse.trained_method(plan, cell)
+        client = AskingAlways(plan.endpoints, log, attempts, spending=spending_of(plan))
+        runtime, served = await open_runtime(plan, client, Sandbox(), cache, stack)
+        _check_backbones(plan, finished, runtime.backbones)
+        method = _trained_method(plan, finished)
         if plan.method.trained:
             runtime.embeddings.encoder.encode("The first text loads the model.")
-        logger.info("%s: timing %d questions, %d at a time", plan.cell, len(plan.test), in_flight)
+        logger.info("%s: timing %d questions, %d at a time", plan.cell, len(plan.questions.test), in_flight)
         started = time.perf_counter()
-        trajectories = await answer_all(method, plan.test, runtime, in_flight, str(plan.cell))
+        trajectories = await answer_all(method, plan.questions.test, runtime, in_flight, str(plan.cell))
         seconds = time.perf_counter() - started
     calls = [dataclasses.asdict(call) for trajectory in trajectories for call in trajectory.calls]
     return calls, {"simulated": is_simulated(plan, served), "seconds": seconds, "engine": None}
+
+
+def _check_backbones(plan: Plan, finished: Mapping[str, Any], backbones: Mapping[str, Backbone]) -> None:
+    """Raise a UserError if a backbone has another name or revision, as its servers report now, than in the cell."""
+    for key, backbone in backbones.items():
+        recorded = finished["backbones"][key]
+        if (recorded["model"], recorded["revision"]) != (backbone.model, backbone.revision):
+            raise UserError(
+                f"{plan.cell} asked {recorded['model']} of revision {recorded['revision']}; {key} is now "
+                f"{backbone.model} of revision {backbone.revision}",
+                making(plan.folder / "run.json"),
+            )
+
+
+def _trained_method(plan: Plan, finished: Mapping[str, Any]) -> Method:
+    """Load the method as it answered the test; UserError if its checkpoint is gone, damaged or another one."""
+    method: Any = build(plan.method.module, plan.setting, plan.config, trained=plan.method.trained)
+    if plan.method.trained:
+        path = plan.folder / layout.CHECKPOINT
+        trained = checkpoint.load(path)
+        if sha256(path) != finished["checkpoint"]:
+            raise UserError(f"{path} is not what the cell answered with", making(plan.folder / "run.json"))
+        method.load(trained)
+    return cast(Method, method)
 
 
 async def answer_all(

@@ -15,5 +15,5 @@ def endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Backbones:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
     answering = Backbones()
-    monkeypatch.setattr("harness.runner.setup.simulated_endpoint", lambda preset: answering)
+    monkeypatch.setattr("harness.runner.plan.simulated_endpoint", lambda preset: answering)
     return answering

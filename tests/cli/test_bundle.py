@@ -84,7 +84,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def closed(*_: object, **__: object) -> None:
         raise AssertionError("something reached for a server")
 
-    for name in ("socket.socket.connect", "socket.socket.connect_ex", "harness.runner.setup.simulated_endpoint"):
+    for name in ("socket.socket.connect", "socket.socket.connect_ex", "harness.runner.plan.simulated_endpoint"):
         monkeypatch.setattr(name, closed)
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -184,7 +184,7 @@ def test_another_checkout_and_an_installation_without_one_are_refused(tmp_path: 
 def test_a_server_is_local_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     served: list[Any] = []
     endpoint = SimpleNamespace(models=lambda: {"data": []})
-    monkeypatch.setattr("harness.runner.simulation.simulated_endpoint", lambda preset: endpoint)
+    monkeypatch.setattr("harness.runner.plan.simulated_endpoint", lambda preset: endpoint)
     monkeypatch.setattr("harness.simulator.server.serve", lambda *given: served.append(given[1:]))
 
     simulate = partial(gmr, "simulate", "--preset")

@@ -18,13 +18,14 @@ from cli import audit as audits
 from cli import replay as replays
 from cli.bundle import pack
 from cli.replay import REPLAYED, replay
+from harness.benchmarks import benchmark
 from harness.benchmarks.items import Status, Verdict
-from harness.benchmarks.prepare import prepare
+from harness.benchmarks.prepare import Prepared, prepare
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.runner import layout
-from harness.runner.config import Cell
-from harness.runner.plan import Plan, plan
+from harness.runner.config import Cell, Preset
+from harness.runner.plan import Plan, questions
 from tests.command import gmr
 from tests.fake_encoder import FakeEncoder
 from tests.finished import BENCHMARK
@@ -52,7 +53,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
     monkeypatch.setattr(FakeEncoder, "identity", "another processor")
-    for name in ("socket.socket.connect", "harness.runner.setup.simulated_endpoint"):
+    for name in ("socket.socket.connect", "harness.runner.plan.simulated_endpoint"):
         monkeypatch.setattr(name, closed)
     monkeypatch.setattr(FakeEncoder, "encode", closed)
     monkeypatch.setattr(registry, "of_run", lambda preset: [*map(registry.artefact, AGAIN)])
@@ -90,7 +91,6 @@ def test_other_vector_instructions_make_the_same_of_it(bare: Path, tmp_path: Pat
 def test_what_comes_out_otherwise_is_named_by_cell_and_question(
     bare: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.runner.cell.code_of", lambda module: "other code")
     monkeypatch.setattr("harness.runner.config_hash.code_of", lambda module: "other code")
 
     async def wrong(*_: object) -> Verdict:
@@ -183,18 +183,18 @@ def test_an_audit_is_a_line_of_the_page_and_of_the_bundle_until_a_cell_changes(r
 
 
 def test_a_test_question_in_a_training_fails_the_audit(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def leaking(*words: object) -> Plan:
-        made = plan(*words)  # type: ignore[arg-type]
+    def leaking(preset: Preset, benchmark_key: str) -> Prepared:
+        made = questions(preset, benchmark_key)
         first, second, third = made.train
         # One is a training question, one nearly so, and one is in every prompt about another training question.
         test = [
             dataclasses.replace(first, id="same", question=first.question.upper()),
             dataclasses.replace(second, id="near", question=second.question + " !"),
-            dataclasses.replace(third, id="part", question=made.benchmark.output_rules.splitlines()[0]),
+            dataclasses.replace(third, id="part", question=benchmark(benchmark_key).output_rules.splitlines()[0]),
         ]
-        return dataclasses.replace(made, data=dataclasses.replace(made.data, test=test))
+        return dataclasses.replace(made, test=test)
 
-    monkeypatch.setattr(audits, "plan", leaking)
+    monkeypatch.setattr(audits, "questions", leaking)
     found = audits.audit("smoke")
     assert not found["passed"]
     assert (found["near"], found["differences"]) == (["near"], {})

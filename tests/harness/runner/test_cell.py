@@ -1,6 +1,7 @@
 """What identifies a training: all that can change what is learned, and nothing else."""
 
 import asyncio
+import dataclasses
 import shutil
 from pathlib import Path
 from statistics import fmean
@@ -11,64 +12,53 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.errors import UserError
-from harness.files import ROOT
-from harness.llm.backbones import load
 from harness.runner import cell as module
-from harness.runner import config, layout
+from harness.runner import layout
 from harness.runner.cell import _training_facts
 from harness.runner.config import Cell, Limit
-from harness.runner.plan import plan
+from harness.runner.plan import Plan, plan
 from tests.fake_encoder import FakeEncoder
 from tests.small_run import GMR, smoke
 
-CELL = Cell("gmr", "gsm_hard", "pool", 0)
 
-
-def facts(**changes: Any) -> dict[str, Any]:
-    preset = config.preset("smoke").model_copy(update=changes.get("preset", {}))
-    plan = SimpleNamespace(
-        preset=preset,
-        cell=CELL,
-        method=config.methods()["gmr"],
-        seed=0,
-        data=SimpleNamespace(checksum="data", split_checksum="split"),
+def identity(planned: Plan, revision: str = "", encoder: str = "encoder", sandbox: str = "full") -> str:
+    """Return the identity of a training with backbones, encoder and sandbox like these."""
+    runtime: Any = SimpleNamespace(
+        backbones={key: one.model_copy(update={"revision": revision}) for key, one in planned.backbones.items()},
+        embeddings=SimpleNamespace(encoder=SimpleNamespace(identity=encoder)),
+        tools=SimpleNamespace(sandbox=SimpleNamespace(level=sandbox)),
     )
-    for name, value in changes.get("data", {}).items():
-        setattr(plan.data, name, value)
-    pool = load(ROOT / "config" / "backbones.yaml")
-    revised = {key: one.model_copy(update={"revision": changes.get("revision")}) for key, one in pool.items()}
-    encoder = SimpleNamespace(identity=changes.get("encoder", "encoder"))
-    runtime = SimpleNamespace(
-        backbones=revised,
-        embeddings=SimpleNamespace(encoder=encoder),
-        tools=SimpleNamespace(sandbox=SimpleNamespace(level=changes.get("sandbox", "full"))),
-    )
-    return _training_facts(plan, runtime, {})  # type: ignore[arg-type]
+    return str(_training_facts(planned, runtime, {})["identity"])
 
 
-def test_what_can_change_a_training_changes_its_identity_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    base = facts()["identity"]
-    for changes in (
-        {"data": {"checksum": "other"}},
-        {"data": {"split_checksum": "other"}},
-        {"revision": "other"},
-        {"encoder": "other"},
-        {"sandbox": "rlimit"},
-        {"preset": {"limit": Limit(train=7, test=16, epochs=2)}},
-        {"preset": {"limit": Limit(train=8, test=16, epochs=1)}},
-        {"preset": {"length_scale": 0.3}},
-        {"preset": {"backbones": ("qwen-2.5-32B", "qwen-2.5-14B")}},
-    ):
-        assert facts(**changes)["identity"] != base, changes
-    for changes in (
-        {"preset": {"limit": Limit(train=8, test=3, epochs=2)}},
-        {"preset": {"in_flight": 3}},
-        {"preset": {"max_error_share": 0.5}},
-        {"preset": {"methods": ("gmr",)}},
-    ):
-        assert facts(**changes)["identity"] == base, changes
-    monkeypatch.setattr(module, "code_of", lambda name: "other code")
-    assert facts()["identity"] != base
+def test_what_can_change_a_training_changes_its_identity_and_nothing_else(
+    finished_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(finished_run)
+    planned = plan(smoke(), GMR)
+
+    def with_preset(**changes: Any) -> str:
+        return identity(plan(smoke().model_copy(update=changes), GMR))
+
+    def with_questions(**changes: str) -> str:
+        return identity(dataclasses.replace(planned, questions=dataclasses.replace(planned.questions, **changes)))
+
+    others = {
+        with_questions(checksum="other"),
+        with_questions(split_checksum="other"),
+        with_preset(limit=Limit(train=2, test=6, epochs=1)),
+        with_preset(limit=Limit(train=1, test=6, epochs=2)),
+        with_preset(length_scale=0.3),
+        with_preset(backbones=("qwen-2.5-32B", "qwen-2.5-14B")),
+        identity(dataclasses.replace(planned, record={"code": "other"})),
+        *(identity(planned, **{name: "other"}) for name in ("revision", "encoder", "sandbox")),
+    }
+    assert len({identity(planned), *others}) == 11
+    same = {
+        with_preset(limit=Limit(train=1, test=3, epochs=1)),
+        with_preset(in_flight=3, max_error_share=0.5, methods=("gmr",)),
+    }
+    assert same == {identity(planned)}
 
 
 def test_a_cell_meets_the_mean_cost_of_a_finished_one_and_says_so(
@@ -85,4 +75,4 @@ def test_a_cell_meets_the_mean_cost_of_a_finished_one_and_says_so(
     assert {(call["purpose"], call["step"]) for call in calls} == {("solve", 1)}
     (layout.cell("smoke", GMR) / "run.json").unlink()
     with pytest.raises(UserError, match=r"cost or the depth of gmr gsm_hard pool seed 0, .*`snakemake .*/run\.json`$"):
-        _ = planned.setting
+        plan(smoke(), planned.cell)

@@ -11,10 +11,9 @@ from harness.agents.trajectory import Answered
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
-from harness.llm.endpoints import Endpoint
 from harness.llm.request import Reply, Request
 from harness.runner import results
-from harness.runner.evaluation import evaluate, questions_in_flight
+from harness.runner.evaluation import evaluate
 from tests.fixtures import Client, Repeat, Toy, content, runtime
 
 ITEMS = [Item(id=str(number), benchmark="toy", question=f"{number}", gold=str(number)) for number in range(40)]
@@ -56,12 +55,6 @@ async def test_a_cell_finishes_unless_too_many_of_all_its_questions_fail(failing
     with pytest.raises(UserError, match=r"3 of 60 attempts failed \(limit 4%\)"):
         await cell
     assert len(client.asked) < 60
-
-
-def test_the_window_holds_twice_what_the_servers_take_together() -> None:
-    one = Endpoint(url="http://a/v1", max_in_flight=256)
-    other = Endpoint(url="http://b/v1", max_in_flight=16)
-    assert questions_in_flight([one, other]) == 2 * (256 + 16)
 
 
 async def test_an_error_is_told_from_a_wrong_answer_and_what_is_cut_off_from_what_is_stated() -> None:

@@ -12,8 +12,7 @@ from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.request import Message, Reply
 from harness.runner import results
-from harness.runner.ledger import ledger
-from harness.runner.results import read_rows, write_table
+from harness.runner.results import ledger, read_rows, write_table
 from tests import scripted
 from tests.scripted import ScriptedClient
 

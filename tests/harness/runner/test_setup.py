@@ -1,6 +1,7 @@
 """What confines programs decides which models a runtime is opened for, before any of them is asked."""
 
 import asyncio
+import dataclasses
 import logging
 from pathlib import Path
 
@@ -39,16 +40,16 @@ def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
     monkeypatch.setattr("harness.sandbox.pool.best_level", lambda: "rlimit")
     prepare("gsm_hard", "embedded", "official", layout.items("smoke", "gsm_hard"), layout.manifest("smoke", "gsm_hard"))
-    preset = config.preset("smoke", {"limit": {"test": QUESTIONS}})
+    preset = config.preset("smoke", {"benchmarks": ["gsm_hard"], "limit": {"test": QUESTIONS}})
     return plan(preset, Cell("cot", "gsm_hard", "qwen-2.5-14B", 0))
 
 
 @pytest.mark.parametrize("owner", ["vllm", "simulated"])
 def test_the_weakest_level_is_for_simulated_backbones_alone(
-    owner: str, chosen: Plan, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    owner: str, chosen: Plan, caplog: pytest.LogCaptureFixture
 ) -> None:
     endpoint = Owned(owner)
-    monkeypatch.setattr("harness.runner.setup.simulated_endpoint", lambda preset: endpoint)
+    chosen = dataclasses.replace(chosen, in_process=endpoint)
     if owner == "vllm":
         with pytest.raises(UserError, match=REFUSED):
             asyncio.run(cell.run(chosen))
@@ -74,12 +75,10 @@ class Sampled(Owned):
 
 
 @pytest.mark.parametrize("method", ["macnet_chain", "macnet_chain_greedy"])
-def test_an_entry_may_decode_greedily_under_a_preset_that_does_not(
-    method: str, chosen: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_entry_may_decode_greedily_under_a_preset_that_does_not(method: str, chosen: Plan) -> None:
     endpoint = Sampled()
-    monkeypatch.setattr("harness.runner.setup.simulated_endpoint", lambda preset: endpoint)
-    asyncio.run(cell.run(plan(chosen.preset, Cell(method, "gsm_hard", "qwen-2.5-14B", 0))))
+    planned = plan(chosen.preset, Cell(method, "gsm_hard", "qwen-2.5-14B", 0))
+    asyncio.run(cell.run(dataclasses.replace(planned, in_process=endpoint)))
     assert (endpoint.temperatures == {0.0}) == (method == "macnet_chain_greedy")
 
 

@@ -24,8 +24,7 @@ from harness.llm.endpoints import Endpoint, simulated
 from harness.llm.request import Message, Request
 from harness.runner import layout, timing
 from harness.runner.config import Cell
-from harness.runner.plan import plan
-from harness.runner.simulation import simulated_endpoint
+from harness.runner.plan import Plan, plan, simulated_endpoint
 from harness.runner.timing import AskingAlways
 from harness.simulator.server import application
 from tests.cli.backbones import Backbones
@@ -54,12 +53,11 @@ def document(of: Cell) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def behind_a_socket(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    """Serve the backbones of the cells as real servers are asked."""
+async def behind_a_socket(cell: Cell) -> AsyncIterator[Plan]:
+    """Serve the backbones of a cell as real servers are asked, and return its plan."""
     async with TestServer(application(simulated_endpoint(smoke()))) as server:
-        endpoint = Endpoint(url=str(server.make_url("/v1")))
-        monkeypatch.setattr(timing, "endpoints_of", lambda plan: dict.fromkeys(plan.backbones, endpoint))
-        yield
+        planned, endpoint = plan(smoke(), cell), Endpoint(url=str(server.make_url("/v1")))
+        yield dataclasses.replace(planned, endpoints=dict.fromkeys(planned.backbones, endpoint), in_process=None)
 
 
 def run_of(cell: Cell) -> dict[str, Any]:
@@ -69,7 +67,7 @@ def run_of(cell: Cell) -> dict[str, Any]:
 
 def test_seconds_of_simulated_backbones_follow_from_the_calls_of_the_cell(place: Path) -> None:
     before = content(place)
-    found = asyncio.run(timing.run(plan(smoke(), GMR)))
+    found = asyncio.run(timing.run(smoke(), GMR))
     after = content(place)
     written = Path("run") / layout.timing("smoke", GMR) / timing.FILE
     made_of = Path("run") / layout.made_of("smoke", layout.timing_name(GMR))
@@ -97,21 +95,21 @@ def test_the_longest_question_or_all_of_them_take_the_modelled_time(place: Path)
         3 * sum(call[f"{name}_tokens"] / speed[f"{kind}_tokens_per_s_1b"] for name, kind in SPEEDS) for call in calls
     ]
     assert document(SINGLE)["seconds"] == pytest.approx(max(each))
-    assert asyncio.run(timing.run(plan(smoke(in_flight=1), SINGLE)))["seconds"] == pytest.approx(sum(each))
+    assert asyncio.run(timing.run(smoke(in_flight=1), SINGLE))["seconds"] == pytest.approx(sum(each))
     assert document(SINGLE)["concurrency"] == 1
 
 
-async def test_real_servers_answer_once_more_and_the_clock_counts(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_real_servers_answer_once_more_and_the_clock_counts(place: Path) -> None:
     before = content(place)
-    async with behind_a_socket(monkeypatch):
-        calls, measured = await timing.timed(plan(smoke(), GMR), run_of(GMR), 32)
+    async with behind_a_socket(GMR) as planned:
+        calls, measured = await timing.timed(planned, run_of(GMR), 32)
     recorded = pq.read_table(layout.cell("smoke", GMR) / "calls.parquet").to_pandas()
     assert sorted(call["key"] for call in calls) == sorted(recorded["key"])
     assert (measured["engine"], measured["seconds"] > 0) == (None, True)
     assert content(place) == before
 
 
-async def test_an_interrupted_pass_leaves_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_interrupted_pass_leaves_nothing(place: Path) -> None:
     before = content(place)
 
     def two_calls_are_finished() -> bool:
@@ -120,8 +118,8 @@ async def test_an_interrupted_pass_leaves_nothing(place: Path, monkeypatch: pyte
                 return sum(calls for _, calls, *_ in reader.paid()) >= 2
         return False
 
-    async with behind_a_socket(monkeypatch):
-        task = asyncio.create_task(timing.timed(plan(smoke(), SINGLE), run_of(SINGLE), 1))
+    async with behind_a_socket(SINGLE) as planned:
+        task = asyncio.create_task(timing.timed(planned, run_of(SINGLE), 1))
         while not (task.done() or two_calls_are_finished()):
             await asyncio.sleep(0)
         task.cancel()
@@ -131,14 +129,14 @@ async def test_an_interrupted_pass_leaves_nothing(place: Path, monkeypatch: pyte
     assert not list((place / "throw_away").iterdir())
 
 
-async def test_other_weights_and_another_checkpoint_are_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with behind_a_socket(monkeypatch):
+async def test_other_weights_and_another_checkpoint_are_refused(place: Path) -> None:
+    async with behind_a_socket(GMR) as planned:
         run = run_of(GMR)
         with pytest.raises(UserError, match="is not what the cell answered with"):
-            await timing.timed(plan(smoke(), GMR), {**run, "checkpoint": "other"}, 32)
+            await timing.timed(planned, {**run, "checkpoint": "other"}, 32)
         run["backbones"]["qwen-2.5-14B"]["revision"] = "other"
         with pytest.raises(UserError, match=r"qwen-2\.5-14B is now .* of revision"):
-            await timing.timed(plan(smoke(), GMR), run, 32)
+            await timing.timed(planned, run, 32)
 
 
 @pytest.mark.parametrize(
@@ -157,9 +155,9 @@ def test_a_cell_that_is_not_of_this_suite_as_it_stands_is_refused(
     path.write_bytes(orjson.dumps(record))
     other = dataclasses.replace(SINGLE, backbone="llama-3.1-8B")
     with pytest.raises(UserError, match=r"single gsm_hard llama-3\.1-8B seed 0 of smoke is not finished; make"):
-        asyncio.run(timing.run(plan(smoke(), other)))
+        asyncio.run(timing.run(smoke(), other))
     with pytest.raises(UserError, match=message) as caught:
-        asyncio.run(timing.run(plan(smoke(), GMR)))
+        asyncio.run(timing.run(smoke(), GMR))
     assert "snakemake --cores all results/smoke/cells/gmr/gsm_hard/pool/seed0/run.json" in str(caught.value)
     assert not layout.timing("smoke", GMR).exists()
     assert not list((place / "throw_away").iterdir())

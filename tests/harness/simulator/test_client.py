@@ -16,10 +16,8 @@ from harness.errors import UserError
 from harness.llm import served_backbone
 from harness.llm.endpoints import ENDPOINTS, SIMULATED_URL
 from harness.runner import cell, layout
-from harness.runner.plan import plan
+from harness.runner.plan import plan, simulated_endpoint
 from harness.runner.results import SIMULATED_WARNING, TABLES
-from harness.runner.setup import endpoints_of
-from harness.runner.simulation import simulated_endpoint
 from harness.simulator.endpoint import SimulatedEndpoint
 from harness.simulator.server import application
 from tests.fake_encoder import FakeEncoder
@@ -95,7 +93,7 @@ async def test_another_simulator_and_what_is_no_url_are_refused(monkeypatch: pyt
             await cell.run(plan(smoke(), GMR))
     monkeypatch.setenv(SIMULATED_URL, "localhost:8000")
     with pytest.raises(UserError, match="GMR_SIMULATED_URL is 'localhost:8000'; expected the URL"):
-        endpoints_of(plan(smoke(), GMR))
+        plan(smoke(), GMR)
 
 
 @pytest.mark.parametrize(
@@ -107,11 +105,11 @@ async def test_whatever_names_a_simulation_or_stands_in_for_a_model_marks_a_run(
 ) -> None:
     """Where a gateway leaves out so much that only the replies tell, nothing is made of them."""
     simulation, original = simulated_endpoint(smoke()), plan(smoke(), SINGLE).backbones[SINGLE.backbone].model
-    asked = plan(smoke(endpoints="served", weights=weights), SINGLE)
     monkeypatch.setattr(simulation, "revision", revision or simulation.revision)
     monkeypatch.setenv(ENDPOINTS, str(place / "endpoints.yaml"))
     async with serving(simulation, without=left_out) as url:
         (place / "endpoints.yaml").write_text(f"{SINGLE.backbone}: {{url: {url!r}, served_name: {original}}}")
+        asked = plan(smoke(endpoints="served", weights=weights), SINGLE)
         if "revision" in left_out:
             with pytest.raises(UserError, match=rf"{url} simulates {original}, as its replies say"):
                 await cell.run(asked)
