@@ -35,18 +35,18 @@ class CodeBenchmark(Benchmark):
         text, entry_point = text.removeprefix("\ufeff"), task_of(item).entry_point
         blocks = [block for block in fenced_blocks(text) if block.language in PYTHON_FENCES]
         sources = [textwrap.dedent(block.source) for block in blocks]
-        found = [(place, sources[place], block.closed) for place, block in enumerate(blocks)][::-1]
+        found = [(index, sources[index], block.closed) for index, block in enumerate(blocks)][::-1]
         marked = [stretch for stretch in programs.INDENTED.findall(text) if f"def {entry_point}" in stretch]
         found += [(0, text, False), *((0, textwrap.dedent(stretch), False) for stretch in marked[-_MOST_INDENTED:])]
         # What nothing ends may go on where a text is cut off, so it comes last.
         for group in [(True,), (False,)] if stated_only else [(True, False)]:
-            candidates = [(place, source) for place, source, is_closed in found if is_closed in group]
-            broken = [(place, salvage(source)) for place, source in candidates if outline(source).error_line]
-            for place, source in [*candidates, *broken]:
+            candidates = [(index, source) for index, source, is_closed in found if is_closed in group]
+            broken = [(index, salvage(source)) for index, source in candidates if outline(source).error_line]
+            for index, source in [*candidates, *broken]:
                 if entry_point in outline(source).defined:
                     if group == (False,):
                         source = programs.without_redefinition(source, entry_point)
-                    return completed(source, [salvage(before_fences(text)), *sources[:place]])
+                    return completed(source, [salvage(before_fences(text)), *sources[:index]])
         if stated_only:
             return None
         return next((source for _, source, _ in found if outline(source).has_statement), None)

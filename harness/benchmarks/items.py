@@ -1,6 +1,6 @@
 """Questions, verdicts, and the division into training and test questions.
 
-No random generator divides: an id's place is a hash of the id, whatever the order of files or the version of a library.
+No random generator divides: an id's rank is a hash of the id, whatever the order of files or the version of a library.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import enum
 import hashlib
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -100,16 +99,6 @@ def share_split(ids: Sequence[str], key: str) -> Split:
     return Split(tuple(order[:n_train]), tuple(order[n_train:]))
 
 
-def tenth_of_each(strata: Mapping[str, str], key: str) -> list[str]:
-    """Draw a tenth of every stratum, rounded up, in order of stratum; ``strata`` has the stratum of each id."""
-    return _sample(strata, {name: -(-count // 10) for name, count in Counter(strata.values()).items()}, key)
-
-
-def proportional_sample(strata: Mapping[str, str], total: int, key: str) -> list[str]:
-    """Draw ``total`` ids of which every stratum has its share, by the largest-remainder rule."""
-    return _sample(strata, largest_remainder(Counter(strata.values()), total), key)
-
-
 def largest_remainder(counts: Mapping[str, int], total: int) -> dict[str, int]:
     """Return seats in proportion to counts, ``total`` in all; among equal remainders the first name gets the seat."""
     population = sum(counts.values())
@@ -120,7 +109,8 @@ def largest_remainder(counts: Mapping[str, int], total: int) -> dict[str, int]:
     return seats
 
 
-def _sample(strata: Mapping[str, str], sizes: Mapping[str, int], key: str) -> list[str]:
+def stratified_sample(strata: Mapping[str, str], sizes: Mapping[str, int], key: str) -> list[str]:
+    """Draw ids by the size of each stratum, in order of stratum; ``strata`` has the stratum of each id."""
     order = keyed_order(strata, f"{key}/sample")
     by_stratum = {name: [id_ for id_ in order if strata[id_] == name] for name in sorted(sizes)}
     return [id_ for name, ids in by_stratum.items() for id_ in ids[: sizes[name]]]

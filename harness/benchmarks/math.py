@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.benchmarks.base import Benchmark, Tools
 from harness.benchmarks.extraction import FONT, after_answer_is, last_box
-from harness.benchmarks.items import Item, Split, Status, Verdict, share_split, tenth_of_each
+from harness.benchmarks.items import Item, Split, Status, Verdict, share_split, stratified_sample
 
 _WORDS = rf"(?:{FONT}\{{\s*)?(?!and\b|or\b)[A-Za-z]{{2}}[A-Za-z\s,.'-]*\}}?"
 # "(C) Plane", "\text{(C) Plane}", "\text{(C)} Plane", "\textbf{(B)}\ 3(1 + r/10)^x = 7"; "(A) and (B)" is no option.
@@ -75,7 +75,9 @@ class Math(Benchmark):
 
     def _published_split(self, items: Sequence[Item]) -> Split:
         """Divide 519 problems, a tenth of every subject and level, rounded up: 103 of them for training."""
-        return share_split(tenth_of_each({item.id: item.stratum for item in items}, self.key), self.key)
+        strata = {item.id: item.stratum for item in items}
+        sizes = {name: -(-count // 10) for name, count in Counter(strata.values()).items()}
+        return share_split(stratified_sample(strata, sizes, self.key), self.key)
 
     def read(self, item: Item, text: str, stated_only: bool) -> str | None:
         """Return the last balanced box, else the text behind the last "answer is", without words that explain it."""
@@ -102,16 +104,13 @@ BENCHMARK = Math
 
 
 def _unique_ids(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    groups: defaultdict[str, list[int]] = defaultdict(list)
-    for place, record in enumerate(records):
-        digest = hashlib.sha256(record["problem"].encode()).hexdigest()[:12]
-        subject = record["type"].lower().replace("&", "and").replace(" ", "_")
-        groups[f"{subject}/{digest}"].append(place)
-    ids = [""] * len(records)
-    for base, places in groups.items():
-        by_solution = sorted(places, key=lambda place: records[place]["solution"])
-        for number, place in enumerate(by_solution, start=1):
-            ids[place] = base if number == 1 else f"{base}-{number}"
+    ids, repetitions = [""] * len(records), Counter[str]()
+    for index in sorted(range(len(records)), key=lambda index: records[index]["solution"]):
+        digest = hashlib.sha256(records[index]["problem"].encode()).hexdigest()[:12]
+        subject = records[index]["type"].lower().replace("&", "and").replace(" ", "_")
+        id_ = f"{subject}/{digest}"
+        repetitions[id_] += 1
+        ids[index] = id_ if repetitions[id_] == 1 else f"{id_}-{repetitions[id_]}"
     return ids
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.benchmarks.base import Benchmark
 from harness.benchmarks.extraction import FONT, boxes_from_last, letters_and_digits
-from harness.benchmarks.items import Item, Split, proportional_sample, share_split
+from harness.benchmarks.items import Item, Split, largest_remainder, share_split, stratified_sample
 
 LETTERS = "ABCDEFGHIJ"
 PUBLISHED_SAMPLE = 1100
@@ -95,7 +96,8 @@ class MmluPro(Benchmark):
     def _published_split(self, items: Sequence[Item]) -> Split:
         """Divide 1100 questions, in proportion to the categories: 220 of them for training."""
         strata = {item.id: item.stratum for item in items}
-        return share_split(proportional_sample(strata, PUBLISHED_SAMPLE, self.key), self.key)
+        sizes = largest_remainder(Counter(strata.values()), PUBLISHED_SAMPLE)
+        return share_split(stratified_sample(strata, sizes, self.key), self.key)
 
     def read(self, item: Item, text: str, stated_only: bool) -> str | None:
         """Return the last boxed letter, else that after the last "answer is", else that of a bare choice."""
@@ -120,8 +122,8 @@ BENCHMARK = MmluPro
 
 def _heads_list(item: Item, text: str, letter: re.Match[str]) -> bool:
     """Return whether a letter A begins a list of options, with option B below; "(B) is wrong" is none."""
-    place = letter.lastindex or 0
-    below = _OPTION_BELOW.match(text, letter.end(place)) if letter[place] == "A" else None
+    group = letter.lastindex or 0
+    below = _OPTION_BELOW.match(text, letter.end(group)) if letter[group] == "A" else None
     if below is None:
         return False
     if len(item.options) > 1:

@@ -110,9 +110,9 @@ def landlock_rules(readable: list[tuple[str, str]], box: str | None) -> int:
     if box is not None:
         allowed.append((box, handled & ~(_EXECUTE | _MAKE_CHAR | _MAKE_SOCK | _MAKE_BLOCK | _IOCTL_DEV)))
     for path, right in allowed:
-        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        call("landlock_add_rule", rules, 1, right.to_bytes(8, "little") + place.to_bytes(4, "little"), 0)
-        os.close(place)
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        call("landlock_add_rule", rules, 1, right.to_bytes(8, "little") + descriptor.to_bytes(4, "little"), 0)
+        os.close(descriptor)
     return rules
 
 
@@ -218,7 +218,7 @@ def _rule(name: str, argument: int, test: int, values: Sequence[int], verdict: i
     They return ``verdict`` if the low half of an argument passes the test against any value, else ``otherwise``.
     """
     load = _step(_LOAD, _FIRST_ARGUMENT + 8 * argument)
-    tests = [_step(test, value, len(values) - place, 0) for place, value in enumerate(values)]
+    tests = [_step(test, value, len(values) - index, 0) for index, value in enumerate(values)]
     return _for(name, [load, *tests, _step(_RETURN, otherwise), _step(_RETURN, verdict)])
 
 

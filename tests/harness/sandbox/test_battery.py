@@ -57,8 +57,8 @@ def presentable(execution: Execution) -> bool:
 def traces(home: Path, name: str = battery.NAME, port: int = battery.PORT) -> set[str]:
     """Descriptors, files, and whatever outlives a process under the name that all programs here use."""
     traces_left = {f"descriptor {number}" for number in range(1024) if Path(f"/proc/self/fd/{number}").is_symlink()}
-    places = [*home.glob("*"), *Path("/dev/shm").glob(f"*{name}*"), *Path("/dev/mqueue").glob(f"*{name}*")]  # noqa: S108
-    traces_left |= {f"file {path}" for path in places}
+    paths = [*home.glob("*"), *Path("/dev/shm").glob(f"*{name}*"), *Path("/dev/mqueue").glob(f"*{name}*")]  # noqa: S108
+    traces_left |= {f"file {path}" for path in paths}
     key = int.from_bytes(name.encode()[:4], "big")
     for table in Path("/proc/sysvipc").glob("*"):
         traces_left |= {f"{table} {line}" for line in table.read_text().splitlines() if line.split()[0] == str(key)}

@@ -21,17 +21,17 @@ words |= st.integers(0, (1 << 64) - 1)
 def evaluate(number: int, arguments: list[int], architecture: int) -> int:
     """Run the filter, a classic packet filter; a jump out of it is an IndexError."""
     data = struct.pack("<IIQ6Q", number, architecture, 0, *arguments)
-    steps, place, held = list(struct.iter_unpack("<HBBI", linux.call_filter(PID))), 0, 0
+    steps, index, held = list(struct.iter_unpack("<HBBI", linux.call_filter(PID))), 0, 0
     while True:
-        operation, if_true, if_false, value = steps[place]
-        place += 1
+        operation, if_true, if_false, value = steps[index]
+        index += 1
         if operation == 0x06:
             return value
         if operation == 0x20:
             (held,) = struct.unpack_from("<I", data, value)
             continue
         holds = {0x15: held == value, 0x35: held >= value, 0x45: bool(held & value)}[operation]
-        place += if_true if holds else if_false
+        index += if_true if holds else if_false
 
 
 @on_known_machines
