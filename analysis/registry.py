@@ -69,6 +69,8 @@ class Artefact(Declaration):
     of_all: bool = False  # made from whatever is finished of the cells and timings of all others
     of_paper: bool = False  # is about statements of the paper, so not for a run whose models are its own
     optional: bool = False  # part of a whole run only where the preset names its artefacts
+    caption: str = ""  # what it shows, and in ``legend`` what a reader must know of any run of it, a note each
+    legend: Many[str] = ()
     options: Mapping[str, Any] = {}  # passed to its module in ``Source.options``
 
     @property
@@ -113,7 +115,7 @@ class Artefact(Declaration):
         settings = {name: getattr(preset, name) for name in ("backbones", "benchmarks", "endpoints", "weights")}
         return {
             "inputs": [str(path) for path in self.inputs(preset)],
-            "options": dict(self.options),
+            "options": {**self.options, "caption": self.caption, "legend": list(self.legend)},
             **({} if self.cells_of(preset) else settings),
         }
 
@@ -134,6 +136,7 @@ class Artefact(Declaration):
         """Make the artefact of a preset; raises UserError if it has none, no cell is finished, or one is damaged."""
         self.check(preset)
         source = Source.of_finished(preset, self.cells_of(preset), self.timings_of(preset), **self.options)
+        source = replace(source, caption=self.caption, legend=self.legend)
         cure = making(layout.report(preset.name, self.files[0]))
         if source.unfinished and not source.cells and not self.of_all:
             problem = f"none of the {len(source.unfinished)} cells that {self.key} is made from is finished"

@@ -33,6 +33,8 @@ class Source:
     timings: tuple[Path, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)  # of the entry of ``config/artefacts.yaml``
     unfinished: tuple[Path, ...] = ()  # folders of the preset's cells that are not finished
+    caption: str = ""  # of the entry of ``config/artefacts.yaml``, and the notes that hold for any run
+    legend: tuple[str, ...] = ()
 
     @classmethod
     def of_finished(cls, preset: Preset, cells: Iterable[Cell], timings: Iterable[Cell], **options: Any) -> Source:

@@ -17,12 +17,6 @@ from analysis.source import Source
 from analysis.statistics import mean
 from harness.errors import UserError
 
-_CAPTION = (
-    "Accuracy (above) and cost of a question in 1e-4 of the paper's unit, without the aggregation (below), by the "
-    "maximum depth φ; bars: 95 % intervals; crosses: seed 0, where there are several; in brackets the mean depth that "
-    "was reached. The paper draws this figure without printing its points; it says that from φ = 6 to 10 "
-    "accuracy gains less than a point while cost rises."
-)
 #: By the most steps φ of a trajectory in the paper's figure.
 DEPTHS = {2: "gmr_depth_2", 4: "gmr_depth_4", 6: "gmr", 8: "gmr_depth_8", 10: "gmr_depth_10"}
 
@@ -47,7 +41,7 @@ def build(source: Source) -> Figure:
     lacking = ", ".join(str(phi) for phi in DEPTHS if phi not in fractions.index)
     return Figure(
         label="depth",
-        **notes.describe_run(results, _CAPTION + change + (f" Not run: φ = {lacking}." if lacking else "")),
+        **notes.describe_run(results, source.caption + change + (f" Not run: φ = {lacking}." if lacking else "")),
         draw=functools.partial(_draw, title, frame),
         inches=(COLUMN, 3.4),
         frame=frame.reset_index(),

@@ -32,11 +32,6 @@ _BANDS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
 }
 _COLUMNS = ["method", "benchmark", "measure", "epoch", "update", "value", *IDENTITY]
 _MEASURES = [name for policies in _BANDS.values() for name in policies]
-_CAPTION = (
-    "Mean entropy per decision in training, by update: the gates above (ln 2 = 0.69 at most), the choices of role and "
-    "backbone below. Thin: one seed; thick: mean over several. Rings, min: the lowest value of any seed. A gap: the "
-    "gate had nothing to decide. The paper prints no values; it says that the gates stay well above zero."
-)
 
 
 def build(source: Source) -> Figure:
@@ -55,7 +50,7 @@ def build(source: Source) -> Figure:
         raise UserError("nothing was trained in these cells, so there is no entropy; train them, with epochs above 0")
     return Figure(
         label="gate-entropy",
-        **notes.describe_run(results, _CAPTION),
+        **notes.describe_run(results, source.caption),
         draw=functools.partial(_draw, results.benchmarks, logs),
         inches=(PAGE, 2.0 * len(_BANDS) + 0.3),
         frame=frame,

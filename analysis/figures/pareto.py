@@ -22,12 +22,6 @@ from analysis.source import Source
 from harness.files import check
 from harness.runner.config import POOL
 
-_CAPTION = (
-    "Accuracy against cost of a question, published and measured, on the same axes; bars: 95 % intervals; steps: the "
-    "Pareto frontier, whose points have names; size: the backbone. Published cost: the paper's total over the number "
-    "of questions that its accuracy implies. Measured cost: of the calls that the published one counts (D-REPORT-2; "
-    "that of all calls is in the CSV)."
-)
 _MARKS = (
     " Letters, on no frontier: bounds of the pool, each backbone asked once, and cheap baselines. The oracle takes the "
     "cheapest right backbone of every question; the best single one is chosen on these questions."
@@ -68,7 +62,7 @@ def build(source: Source) -> Figure:
     published_title = results.published.benchmarks.get(benchmark, title)
     return Figure(
         label=f"pareto-{benchmark}",
-        **notes.describe_run(results, _CAPTION + several + ("" if is_method.all() else _MARKS)),
+        **notes.describe_run(results, source.caption + several + ("" if is_method.all() else _MARKS)),
         draw=functools.partial(_draw, published_title, title, frame[is_method], marks),
         inches=(COLUMN, 6.2 + _LINE_INCHES * _further_lines(frame[is_method])),
         frame=frame.reset_index()[_COLUMNS],

@@ -18,10 +18,6 @@ from harness.errors import UserError
 from harness.runner.config import POOL
 
 _MEASURE = "utility"
-_CAPTION = (
-    "Own utility in training; each point is the mean over one epoch. Thin: one seed. Thick: mean over seeds. "
-    "Methods have utilities of different scales."
-)
 
 
 def build(source: Source) -> Figure:
@@ -39,7 +35,7 @@ def build(source: Source) -> Figure:
     rows = len({(run.method, run.backbone) for run, _ in trained})
     return Figure(
         label="training-curves",
-        **describe_run(results, _CAPTION),
+        **describe_run(results, source.caption),
         draw=functools.partial(_draw, trained, results.benchmarks),
         inches=(PAGE, 1.25 * rows + 0.6),
         frame=pd.concat(frames),

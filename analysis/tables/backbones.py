@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pandas as pd
 
 from analysis.columns import entries, format_series, labels
@@ -14,7 +12,6 @@ from analysis.published import load
 from analysis.source import Source
 from analysis.table import Table, lay_out
 from harness.files import digest
-from harness.llm.backbones import PRICE_IN_PER_B, PRICE_OUT_PER_B
 from harness.runner import config
 
 _VALUES = {
@@ -59,13 +56,16 @@ def build(source: Source) -> Table:
     }
     titles = [published.backbones.get(key, key) for key in frame.index]
     names = frame.assign(section="pool", title=titles, model=frame["model"].fillna("not declared"))
-    weights = {backbone.weights for backbone in declared.values() if backbone.weights}
+    files = sorted({backbone.weights for backbone in declared.values() if backbone.weights})
+    weights = (
+        [f"Models and revisions are those of the weights {', '.join(files)}, not the original ones."] if files else []
+    )
     return Table(
         label="backbones",
-        caption="Size and prices of the open-weight backbones, and what a run of this preset asks.",
+        caption=source.caption,
         simulated=preset.simulated,
         shown=lay_out(labels(names, "section", "title", "model"), ("Backbone", "Model"), groups),
-        notes=tuple(_legend(frame, sorted(weights))),
+        notes=(*source.legend, *weights),
         provenance={"preset": preset.name, "backbones": identity},
         frame=frame.rename_axis("backbone").reset_index()[_COLUMNS],
     )
@@ -76,23 +76,3 @@ def _values(frame: pd.DataFrame, name: str) -> dict[str, list[Entry]]:
     apart = format_series(frame[name] - frame[f"published_{name}"], "{:+g}").where(here != printed, "")
     sign = frame["follows_the_rule"].eq(False).map({True: OFF, False: ""})
     return {"Publ.": entries(printed), "Here": entries(here, missing=NOT_RUN, sign=sign, beside=apart)}
-
-
-def _legend(frame: pd.DataFrame, weights: list[str]) -> Iterator[str]:
-    yield (
-        "Publ.: from the paper. Here: by config/backbones.yaml or the preset, from which costs and FLOPs are counted, "
-        f"not measured. Prices are {PRICE_IN_PER_B:g} N for prompts and {PRICE_OUT_PER_B:g} N for replies, N the "
-        "nominal size in billions, in a unit that is no currency, unless the preset states others."
-    )
-    if frame["follows_the_rule"].eq(False).any():
-        yield f"{OFF}: not the prices of the printed size, so that every cost with this backbone is off."
-    yield (
-        "Asked: by what the preset says; which server and which revision in fact answered stands in the provenance of "
-        "every table of results. Context: the longest prompt and reply together, in tokens."
-    )
-    if weights:
-        yield f"Models and revisions are those of the weights {', '.join(weights)}, not the original ones."
-    if frame["published_size"].isna().any():
-        yield "A blank published column: the paper does not have the backbone."
-    if frame["replies"].isna().any():
-        yield f"{NOT_RUN}: not asked in this preset, or not declared."

@@ -12,24 +12,19 @@ from analysis.table import Table
 def build(source: Source) -> Table:
     """Return the table of one benchmark, published and measured; raises UserError for cells of several."""
     results = source.results()
-    benchmark, title = results.only_benchmark()
+    benchmark, _ = results.only_benchmark()
     frame = with_costs(results.frame, results)
     n = results.questions(benchmark)
     return columns.table(
         results,
         label=f"cost-{benchmark.replace('_', '-')}",
-        caption=f"Accuracy and cost on {title}.",
+        caption=source.caption,
         rows=columns.labels(frame),
         groups={
             ("Accuracy (%)", n): columns.accuracies(frame),
             ("Cost of a question (1e-4)", n): {**columns.costs(frame, FAR), **columns.all_calls(frame)},
             ("Total cost", columns.scaled_to(frame.sort_values("published_questions"))): columns.totals(frame),
         },
-        legend=[
-            *notes.legend(results, frame),
-            *notes.far(frame),
-            "Behind each published row stands the number of questions that explains its accuracy, or comes closest.",
-            notes.TEST_ALONE,
-        ],
+        legend=[*notes.legend(results, frame), *notes.far(frame), *source.legend, notes.TEST_ALONE],
         frame=frame.reset_index(),
     )

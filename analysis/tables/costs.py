@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 
 import pandas as pd
@@ -11,7 +11,7 @@ from analysis import columns, notes
 from analysis.columns import by_benchmark, entries, format_series
 from analysis.exhibit import FAR, NOT_RUN, Entry
 from analysis.finished_cells import FinishedCell, read_table
-from analysis.frames import Results, with_costs
+from analysis.frames import with_costs
 from analysis.source import Source
 from analysis.table import Table
 
@@ -26,13 +26,13 @@ def build(source: Source) -> Table:
     return columns.table(
         results,
         label="costs",
-        caption="Calls, tokens and cost of a test question.",
+        caption=source.caption,
         rows=columns.labels(results.ran),
         groups={
             (title, n): _group(rows, key in results.published.costs)
             for key, title, n, rows in by_benchmark(results, frame)
         },
-        legend=_legend(results, frame),
+        legend=[*source.legend, notes.COUNTED, *notes.far(frame), notes.TEST_ALONE],
         frame=frame.reset_index(),
     )
 
@@ -53,22 +53,3 @@ def _group(rows: pd.DataFrame, printed: bool) -> dict[str, list[Entry]]:
         "Meas.": costs["Meas."],
         **columns.all_calls(rows),
     }
-
-
-def _legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
-    several = results.measured["several"].any()
-    ratio = "" if results.simulated else "Next to the measured cost stands its ratio to the published one. "
-    yield (
-        "Calls: of models, the final one included. Tokens: prompt + completion of all calls, as the servers report. "
-        "Meas. and Publ.: cost of a question in 1e-4 of the paper's unit; the paper's is its total over the number of "
-        f"questions that its accuracy implies. {ratio}Below it the 95 % interval over questions"
-        f"{' and seeds, then seed 0 alone' if several else ''}. "
-        f"{notes.COUNTED}"
-    )
-    yield from notes.far(frame)
-    yield notes.TEST_ALONE
-    yield (
-        "Copies: the share of the calls that repeat an earlier one of their question, with the same prompt, backbone "
-        "and draw, and so get its reply; each is charged (D-GEN-2)."
-    )
-    yield from notes.not_run(frame)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
-from analysis import columns, notes
+from analysis import columns
 from analysis.columns import by_benchmark, entries, format_series
 from analysis.exhibit import NOT_RUN, Entry
 from analysis.finished_cells import FinishedCell
@@ -28,10 +28,10 @@ def build(source: Source) -> Table:
     return columns.table(
         results,
         label="errors",
-        caption="Answers without a verdict, in percent of all answers to test questions.",
+        caption=source.caption,
         rows=columns.labels(results.ran),
         groups={(title, n): _group(rows) for _, title, n, rows in by_benchmark(results, frame)},
-        legend=_legend(frame),
+        legend=source.legend,
         frame=frame[frame["ran"]].reset_index(),
     )
 
@@ -60,20 +60,3 @@ def _group(rows: pd.DataFrame) -> dict[str, list[Entry]]:
     shares = {title: rows[names].sum(axis=1).where(rows["ran"]) for title, names in parts.items()}
     text = {"No verdict": below}
     return {title: entries(share, "{:.1f}", NOT_RUN, below=text.get(title, "")) for title, share in shares.items()}
-
-
-def _legend(frame: pd.DataFrame) -> Iterator[str]:
-    letters = ", ".join(f"{name[0].upper()} {name}" for name in NAMES.values())
-    yield f"No verdict: all of them count as wrong in every accuracy; below, which they are ({letters})."
-    yield "At limit: answers that are a reply which ended at its length limit, graded or not."
-    if _has_programs(frame):
-        yield (
-            "Stopped: programs that the sandbox ended at a limit of time, memory or output, or that ended by a signal; "
-            "they have a verdict, which is wrong."
-        )
-    yield (
-        "Shares are of all seeds together. The CSV has every status and every end of a program as a column, and the "
-        "accuracy among the answers with a verdict; that is no accuracy of the method, for it is no chance which "
-        "questions stay without one."
-    )
-    yield from notes.not_run(frame)

@@ -8,7 +8,7 @@ from analysis import columns, notes, traces
 from analysis.columns import entries, labels
 from analysis.exhibit import NOT_RUN, Entry, signed
 from analysis.finished_cells import FinishedCell
-from analysis.frames import IDENTITY, Results
+from analysis.frames import Results
 from analysis.provenance import identity
 from analysis.source import Source
 from analysis.statistics import estimates
@@ -29,28 +29,6 @@ _MEASURES = pd.DataFrame(
     ],
     columns=["measure", "section", "title", "printed", "unit", "digits", "printed_digits"],
 ).set_index("measure")
-_COLUMNS = ["method", "benchmark", "measure", "published", "measured", "low", "high", "by_seed", "cases", *IDENTITY]
-_NOTES = (
-    (
-        "Publ.: from the paper. Meas.: this run; next to it, unless simulated, measured minus published, below it the "
-        "95 % interval over the questions, with several seeds over questions and seeds. Cases: trajectories with a "
-        "part in the value, mean over the seeds."
-    ),
-    (
-        "Steps are counted from 0, as in the paper; at step 0 nothing is stored. A case of step k is a trajectory that "
-        "reaches it; where the ratio is of what is stored, one that reaches it with at least one record stored."
-    ),
-    (
-        "Of earlier steps: records retrieved in all cases over k a case, stored or not. The printed fraction times k "
-        "is nearly constant from some step on, as it would be with this denominator, so compare this one first "
-        "(D-GMR-16). Pooled: records retrieved in all cases over records stored in all cases. Mean of cases: the same "
-        "ratio case by case, then their mean. The paper's wording fits these two."
-    ),
-    (
-        f"{NOT_RUN}: no case, so the gate had nothing to decide; a seed without a case has no part in a mean. A blank "
-        "published column: the paper has no such value."
-    ),
-)
 
 
 def build(source: Source) -> Table:
@@ -60,14 +38,14 @@ def build(source: Source) -> Table:
     return columns.table(
         results,
         label="gate-behaviour",
-        caption="What the gates of GMR do on the test questions.",
+        caption=source.caption,
         rows=labels(_MEASURES, "section", "section", "title"),
         heads=("", "Measure"),
         groups={
             (results.benchmarks[key], results.questions(key)): _group(results, frame) for key, frame in frames.items()
         },
-        legend=[*_NOTES, notes.DEPTH, *notes.protocol(results)],
-        frame=pd.concat(frames.values()).reset_index()[_COLUMNS],
+        legend=[*source.legend, notes.DEPTH, *notes.protocol(results)],
+        frame=pd.concat(frames.values()).reset_index(),
     )
 
 
@@ -95,18 +73,16 @@ def _frame(results: Results, benchmark: str, cells: tuple[FinishedCell, ...]) ->
 
 
 def _group(results: Results, frame: pd.DataFrame) -> dict[str, list[Entry]]:
-    measured, low, high, first = (_text(frame[name], frame["digits"]) for name in ("measured", "low", "high", "seed0"))
+    def texts(name: str, digits: str = "digits") -> pd.Series:
+        return frame.apply(lambda row: "" if pd.isna(row[name]) else f"{row[name]:.{row[digits]}f}", axis=1)
+
+    measured, low, high, first = map(texts, ("measured", "low", "high", "seed0"))
+    # Of values as printed.
     apart = results.compared(measured.where(measured != "").astype(float) - frame["published"])
     beside = [signed(gap, digits) if pd.notna(gap) else "" for gap, digits in zip(apart, frame["digits"], strict=True)]
-    several = frame["seed0"].notna().any()
-    alone = "; seed 0: " + first.replace("", NOT_RUN) if several else ""
+    alone = "; seed 0: " + first.replace("", NOT_RUN) if frame["seed0"].notna().any() else ""
     return {
-        "Publ.": entries(_text(frame["published"], frame["printed_digits"])),
+        "Publ.": entries(texts("published", "printed_digits")),
         "Meas.": entries(measured, missing=NOT_RUN, beside=pd.Series(beside), below=low + "–" + high + alone),
         "Cases": entries(frame["cases"].where(frame["measured"].notna(), 0).round(1), "{:g}"),
     }
-
-
-def _text(values: pd.Series, digits: pd.Series) -> pd.Series:
-    texts = ["" if pd.isna(value) else f"{value:.{places}f}" for value, places in zip(values, digits, strict=True)]
-    return pd.Series(texts, values.index, dtype=object)

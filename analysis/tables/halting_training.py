@@ -21,24 +21,6 @@ _TITLES = {HALTING: "Halting (GMR)", NONE: "No halting", _RATIO: "No halting / h
 _MEASURES = ["depth", "steps"]
 _SIZE = ["questions", "epochs", "group"]
 _TRAINING = ["method", "benchmark", "seed", *_MEASURES, *_SIZE]
-_NOTES = (
-    (
-        "Publ.: from the paper. Meas.: this run; next to it, unless simulated, measured minus published, next to steps "
-        "measured over published, since the totals follow from the size of the training. Steps in thousands."
-    ),
-    (
-        "Depth: mean over all training rollouts. Steps: executed by all of them, aggregation calls not counted, so "
-        "depth times rollouts; rollouts are training questions × epochs × rollouts of a question, as above the "
-        "columns. The paper names no number of rollouts: its steps without halting, 6 a rollout, are those of about "
-        "320 × 6 rollouts on HumanEval (32 questions × 10 epochs) and 1330 × 6 on GSM-Hard (266 questions × 5 epochs)."
-    ),
-    (
-        "A training is one draw: one seed has no interval. Several seeds: their mean, below it their standard "
-        "deviation and seed 0."
-    ),
-    f"{NOT_RUN}: not run.",
-)
-_COLUMNS = ["method", "benchmark", "measure", "published", "measured", "by_seed", *_SIZE, *IDENTITY]
 
 
 def build(source: Source) -> Table:
@@ -47,13 +29,12 @@ def build(source: Source) -> Table:
     cells = [cell for cell in results.cells if cell.run.method in _TITLES]
     trainings = pd.DataFrame(map(_training, cells), columns=_TRAINING).sort_values("seed", kind="stable")
     # The same for all trainings of a benchmark, unless cells of different settings lie in one run.
-    size_texts = trainings[_SIZE].astype(str).agg(" × ".join, axis=1).groupby(trainings["benchmark"])
-    sizes = size_texts.agg(lambda texts: " or ".join(texts.unique()))
+    texts = trainings[_SIZE].astype(str).agg(" × ".join, axis=1).groupby(trainings["benchmark"])
+    sizes = texts.agg(lambda texts: " or ".join(texts.unique()))
     frame = _frame(results, trainings)
     keys = ["method", "benchmark"]
     tidy = frame.drop(index=_RATIO, level="method").reset_index().dropna(subset="measured")
     tidy = tidy.join(trainings.groupby(keys)[_SIZE].first(), on=keys)
-    tidy = tidy.join(results.measured.droplevel("backbone")[IDENTITY], on=keys)
     groups: dict[tuple[str, str], dict[str, list[Entry]]] = {}
     for key, title in results.benchmarks.items():
         parts = [frame.loc[key].loc[rows] for rows in ([HALTING, NONE], [_RATIO])]
@@ -61,12 +42,12 @@ def build(source: Source) -> Table:
     return columns.table(
         results,
         label="halting-training",
-        caption="Depth and executed steps of the training rollouts, with and without halting.",
+        caption=source.caption,
         rows=[("ratio" if key == _RATIO else "trainings", title) for key, title in _TITLES.items()],
         heads=("Training",),
         groups=groups,
-        legend=[*_NOTES, notes.DEPTH, *notes.protocol(results)],
-        frame=tidy[_COLUMNS],
+        legend=[*source.legend, notes.DEPTH, *notes.protocol(results)],
+        frame=tidy.join(results.measured.droplevel("backbone")[IDENTITY], on=keys),
     )
 
 
@@ -101,12 +82,16 @@ def _columns(results: Results, part: pd.DataFrame) -> dict[str, list[Entry]]:
     for measure, rows in part.groupby("measure"):
         are_totals = measure == "steps" and not is_ratio
         form, unit = ("{:.1f}", 1e-3) if are_totals else ("{:.2f}", 1.0)
-        ratio = results.compared(rows["measured"] / rows["published"])
-        difference = results.compared(rows["measured"] - rows["published"])
-        beside = format_series(ratio, "×{:.2f}") if are_totals else format_series(difference, signed)
+        ratio, difference = rows["measured"] / rows["published"], rows["measured"] - rows["published"]
+        beside = results.compared(ratio if are_totals else difference)
         below = format_series(unit * rows["sd"], f"sd {form}")
         below += format_series(unit * rows["seed0"].where(rows["sd"].notna()), f"; seed 0: {form}")
-        printed, title = "{:.2f}" if is_ratio else "{:.1f}", measure.capitalize()
-        fields[f"{title} publ."] = entries(unit * rows["published"], printed)
-        fields[f"{title} meas."] = entries(unit * rows["measured"], form, NOT_RUN, beside=beside, below=below)
+        fields[f"{measure.capitalize()} publ."] = entries(unit * rows["published"], "{:.2f}" if is_ratio else "{:.1f}")
+        fields[f"{measure.capitalize()} meas."] = entries(
+            unit * rows["measured"],
+            form,
+            NOT_RUN,
+            beside=format_series(beside, "×{:.2f}" if are_totals else signed),
+            below=below,
+        )
     return fields

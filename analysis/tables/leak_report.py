@@ -10,20 +10,9 @@ from analysis.columns import entries, labels
 from analysis.finished_cells import short
 from analysis.source import Source
 from analysis.table import Table, lay_out
-from harness.benchmarks.leaks import NEAR, NGRAM_LENGTH, Leak, leaks
+from harness.benchmarks.leaks import Leak, leaks
 from harness.benchmarks.prepare import Prepared, read
 from harness.runner import layout
-
-_NOTES = (
-    (
-        "Counted are test questions that a training question repeats: word for word up to case and white space "
-        f"(exact), or with a tf-idf cosine of at least {NEAR} over runs of {NGRAM_LENGTH} characters (near); either, "
-        "in percent."
-    ),
-    "The CSV has every pair with its similarity. Compared are all questions of a split, whatever limit a run has.",
-    "All questions are counted and none is sampled, so there is no interval; the paper prints nothing of the kind.",
-    "No backbone takes part: simulated or not, the numbers are the same.",
-)
 
 
 def build(source: Source) -> Table:
@@ -45,13 +34,12 @@ def build(source: Source) -> Table:
         },
     }
     names = rows.assign(section="benchmarks", data=[split.data for split in prepared])
-    kinds = ", ".join(sorted(set(names["data"])))
     return Table(
         label="leak-report",
-        caption=f"Training questions found again in the test ({kinds} data, splits {preset.splits}).",
+        caption=source.caption,
         simulated=preset.simulated,
         shown=lay_out(labels(names, "section", "benchmark_title", "data"), ("Benchmark", "Data"), groups),
-        notes=_NOTES,
+        notes=source.legend,
         provenance={
             "preset": preset.name,
             "data": "; ".join(f"{split.benchmark} {short(split.checksum)}" for split in prepared),

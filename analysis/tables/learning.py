@@ -68,7 +68,6 @@ class LearningOptions(Declaration):
     """Options of the table in ``config/artefacts.yaml``."""
 
     cost_weight: NonNegativeFloat  # λ_c of the utility in every row, so that rows can be compared
-    own_utility: Text  # what the methods maximise, in words
     single: str  # the method whose cells are the single backbones
     random: Distinct[str]  # routers that choose uniformly, each with a fixed depth
     contrasts: Mapping[str, Contrast]
@@ -96,11 +95,11 @@ def build(source: Source) -> Table:
     return columns.table(
         results,
         label="learning",
-        caption="What training changed, on test questions that no training saw.",
+        caption=source.caption,
         rows=rows or [("", "none can be answered", "", "", "")],
         heads=("Question", "Sides", "Benchmark", "Measure"),
         groups=groups,
-        legend=_legend(measured, pairs, options),
+        legend=[*source.legend, *_unanswered(measured, pairs, options)],
         frame=pd.concat([pairs, tidy]).assign(run=table_run_id(cell.run.run_id for cell in results.cells)),
     )
 
@@ -203,28 +202,9 @@ def _line(part: pd.DataFrame, measure: Measure, seeds: pd.Index) -> list[Entry]:
     return [*means, Entry(str(count)), *by_seed]
 
 
-def _legend(measured: pd.DataFrame, pairs: pd.DataFrame, options: LearningOptions) -> Iterator[str]:
-    yield (
-        "Differences are paired: both sides answered the same questions with the same seed. The 95 % t intervals are "
-        "over training seeds on one set of questions; they say nothing about other questions or other models, and are "
-        "not corrected for the number of contrasts. An interval without width means that the seeds agree, not that the "
-        "value is certain."
-    )
-    yield (
-        f"Utility is R − {options.cost_weight:g} · cost of the steps, in points, with this weight in every row, also "
-        "where it was trained with another. Cost is that of all calls, aggregation included, in the paper's unit. Own "
-        "utility is what a method itself maximises, in its own unit: compare it with nothing but itself. "
-        f"{options.own_utility} Entropies are means over the last quarter of the updates."
-    )
-    if options.single in measured.index.unique("method"):
-        yield (
-            "The best single backbone was chosen on the very test questions it is compared on, which favours it. A "
-            "single backbone has no seed; its utility bears its only call, a router's does not bear the aggregation."
-        )
-    if (pairs["against"] == RANDOM).any():
-        yield "Random routers are interpolated linearly at the mean test depth of each seed."
-    yield "The CSV has every measure of every cell, of gates and last updates, too, and both sides of each difference."
-    answered = set(pairs["contrast"])
-    asked = [name for name, contrast in options.contrasts.items() if contrast.a in measured.index.unique("method")]
-    if lacking := [name for name in asked if name not in answered]:
+def _unanswered(measured: pd.DataFrame, pairs: pd.DataFrame, options: LearningOptions) -> Iterator[str]:
+    """Yield the contrasts of methods of the run that lack cells, if there are any."""
+    run, answered = measured.index.unique("method"), set(pairs["contrast"])
+    lacking = [name for name, contrast in options.contrasts.items() if contrast.a in run and name not in answered]
+    if lacking:
         yield f"Not answered, for want of cells: {', '.join(lacking)}."

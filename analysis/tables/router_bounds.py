@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pandas as pd
 
@@ -11,7 +11,7 @@ from analysis import bounds, columns, notes
 from analysis.bounds import BEST, ORACLE, REFERENCE, SINGLE, TITLES, BoundOptions, Bounds
 from analysis.columns import entries, format_series, interval_of
 from analysis.exhibit import ALL_CALLS, format_cost, signed
-from analysis.frames import IDENTITY, KEY, UNIT, Results, percent
+from analysis.frames import KEY, UNIT, Results, percent
 from analysis.provenance import identity
 from analysis.source import Source
 from analysis.table import Table
@@ -20,10 +20,6 @@ from harness.files import check
 from harness.runner.config import POOL
 
 _HEADROOM = ("headroom", "headroom_low", "headroom_high")
-_MEASURES = [
-    *("accuracy", "cost_per_query", "cost_factor", "cost_all_calls", "depth", *_HEADROOM),
-    *("right_alone", "regret_accuracy", "regret_cost"),
-]
 _UNDECIDED = "undecided"
 
 
@@ -41,20 +37,20 @@ def build(source: Source) -> Table:
     frame = pd.concat(frames)
     sizes = {key: of["parameters_b"] for cell in results.cells for key, of in cell.run.backbones.items()}
     titles = {key: results.published.backbones.get(key, key) for key in sorted(sizes, key=sizes.__getitem__)}
-    shares = [f"share_of_{kind}_{key}" for key in titles for kind in ("calls", "cost")]
     # A backbone that a row did not ask has no share of its calls.
-    frame = frame.reindex(columns=[*frame.columns.difference(shares), *shares]).fillna(dict.fromkeys(shares, 0.0))
-    places = [f"{results.benchmarks[key]}, {results.questions(key)}" for *_, key in frame.index]
+    shares = [f"share_of_{kind}_{key}" for key in titles for kind in ("calls", "cost")]
+    frame[shares] = frame.reindex(columns=shares).fillna(0.0)
+    where = [f"{results.benchmarks[key]}, {results.questions(key)}" for *_, key in frame.index]
     on = frame["on"].map(titles).radd(" (").add(")").fillna("")
     return columns.table(
         results,
         label="router-bounds",
-        caption="Bounds that the pool of backbones sets, cheap baselines, and routers, on the test questions.",
-        rows=zip(frame["section"], places, frame["title"] + on, strict=True),
+        caption=source.caption,
+        rows=zip(frame["section"], where, frame["title"] + on, strict=True),
         heads=("Benchmark", "Row"),
         groups=_groups(frame, titles),
-        legend=_legend(results),
-        frame=frame.reset_index()[[*KEY, "title", "on", *_MEASURES, *shares, *IDENTITY]],
+        legend=[*source.legend, *notes.seeds(results), *notes.protocol(results)],
+        frame=frame.reset_index(),
     )
 
 
@@ -119,20 +115,3 @@ def _groups(frame: pd.DataFrame, titles: Mapping[str, str]) -> columns.Groups:
             for key, title in titles.items()
         },
     }
-
-
-def _legend(results: Results) -> Iterator[str]:
-    yield (
-        "Bounds: of one answer of every backbone of the pool, as in Single LLM. The oracle takes the cheapest right "
-        "one, or the cheapest; the best single backbone is chosen on these test questions, which is optimistic. "
-        "Gained: accuracy above it over that of the oracle, with the 95 % interval of a paired percentile bootstrap "
-        f"over questions ({bounds.RESAMPLES} samples, without the spread between trainings). {_UNDECIDED.title()}: in "
-        "too many samples the oracle gains nothing. Above 1 where a row is right alone, and no backbone asked once is."
-    )
-    yield (
-        "Cost of a question, next to it as a multiple of GMR's, and mean steps: how well a row is matched. Of GMR, its "
-        "variants and Puppeteer costs are those of the steps, of others those of all calls (D-REPORT-2), and so are "
-        "the shares of each backbone. Regret: what the oracle is ahead by, as means over all questions."
-    )
-    yield from notes.seeds(results)
-    yield from notes.protocol(results)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -24,16 +24,6 @@ _ROUND = (
 )
 # The row of a cell without rounds, whose start workflow answered as it is.
 _START = dict.fromkeys(_ROUND) | {"round": 0, "calls": 0, "cost": 0.0, "proposals": 0, "proposal_cost": 0.0}
-_SCORES = (
-    "Scores are accuracies on the training questions in percent, which is what the search goes by; better: strictly "
-    "better than the score of the parent. The chosen round, in bold, is the best, the earliest of equals, and its "
-    "workflow alone answered the test questions. A score that was chosen for being the best of many flatters; the test "
-    "accuracy next to it is the measurement."
-)
-_COSTS = (
-    "Costs are in the paper's unit and cover all questions. Search: all calls of the round and the optimizer's. Test: "
-    "one pass over the test questions, which is what tables show. Calls are those of the workflow."
-)
 
 
 def build(source: Source) -> Table:
@@ -42,20 +32,20 @@ def build(source: Source) -> Table:
     rows, fields, records, summaries = [], [], [], []
     for cell in (cell for cells in results.cells_by_row.values() for cell in cells):
         run, facts = cell.run, _facts(cell)
-        place = {name: getattr(run, name) for name in ("benchmark", "method", "backbone", "seed")}
+        of_cell = {name: getattr(run, name) for name in ("benchmark", "method", "backbone", "seed")}
         for step in facts["search"] or [_START]:
             is_chosen = step["round"] == (facts["best"] or 0)
-            records.append({**place, "run": run.run_id, "chosen": is_chosen, **{name: step[name] for name in _ROUND}})
+            records.append({**of_cell, "run": run.run_id, "chosen": is_chosen, **{name: step[name] for name in _ROUND}})
             rows.append((run.cell, run.benchmark_title, run.backbone, str(run.seed), str(step["round"])))
             texts = _fields(step, cell if is_chosen else None)
             fields.append({key: Entry(text, mark=BEST if is_chosen and text else "") for key, text in texts.items()})
-        summaries.append(" ".join(_sentences(cell, facts)))
+        summaries.append(_summary(cell, facts))
     index = pd.MultiIndex.from_tuples(rows, names=_HEADS)
     return Table(
         label="search-history",
-        **describe_run(results, "Searches for a workflow."),
+        **describe_run(results, source.caption),
         shown=pd.DataFrame(fields, index, pd.MultiIndex.from_tuples(fields[0])),
-        notes=(_SCORES, _COSTS, *summaries),
+        notes=(*source.legend, *summaries),
         frame=pd.DataFrame(records),
     )
 
@@ -87,36 +77,32 @@ def _fields(step: Mapping[str, Any], cell: FinishedCell | None) -> dict[tuple[st
     return {(group, "", title): text for (group, title), text in texts.items()}
 
 
-def _sentences(cell: FinishedCell, facts: Mapping[str, Any]) -> Iterator[str]:
+def _summary(cell: FinishedCell, facts: Mapping[str, Any]) -> str:
+    """Return how the search of a cell went, and the workflow that it ended with."""
     rounds, run = facts["search"], cell.run
     cost = sum(step["cost"] + step["proposal_cost"] for step in rounds)
     end = "It ended because its " + ("best rounds no longer changed" if facts["converged"] else "rounds were used up")
     if len(rounds) < 2:
         end = "Nothing was searched: its limit of rounds leaves none after that of the start workflow"
-    yield (
+    best = next((step["workflow"] for step in rounds if step["round"] == facts["best"]), None)
+    nodes = "; ".join(map(_node, best)) if best else "that of the start, as no round was scored"
+    return (
         f"{run.benchmark_title}, {run.backbone}, seed {run.seed}. Optimizer: {facts['optimizer']}. "
         f"{facts['questions']} training questions a round, {len(cell.items)} test questions. "
-        f"Cost of the search: {format_cost(cost, 4)}. {end}."
+        f"Cost of the search: {format_cost(cost, 4)}. {end}. Workflow, of which the last output is the answer: {nodes}."
     )
-    best = next((step for step in rounds if step["round"] == facts["best"]), None)
-    if best is None:
-        yield "No round was scored; the start workflow answered the test questions."
-        return
-    yield f"The workflow of round {facts['best']}:"
-    yield from (f"{number}. {_in_words(node)}" for number, node in enumerate(best["workflow"], 1))
-    yield "The answer is the output of the last step."
 
 
-def _in_words(node: Mapping[str, Any]) -> str:
-    times = "once" if node["repeat"] == 1 else f"{node['repeat']} times, the first greedily and the others sampled,"
-    steps = [name for name in node["inputs"] if name != "question"]
-    inputs = " and ".join(["the question", *(f"what {name} gave" for name in steps)])
-    instruction = f", told: “{_line(node['instruction'])}”." if node["instruction"].strip() else "."
-    sentence = f"{node['id']}: {node['operator']} runs {times} on {inputs}{instruction}"
-    if (when := node["when"]) is None:
-        return sentence
-    other = steps[0] if steps else when["node"]
-    return f"{sentence} Only if {when['node']} {when['is']}; if not, what {other} gave is used instead."
+def _node(node: Mapping[str, Any]) -> str:
+    """Return one step of a workflow in the notation of a call."""
+    text = f"{node['id']} = {node['operator']}({', '.join(node['inputs'])})"
+    text += f" × {node['repeat']}" if node["repeat"] > 1 else ""
+    text += f" told “{_line(node['instruction'])}”" if node["instruction"].strip() else ""
+    when = node["when"]
+    if when is None:
+        return text
+    other = next((name for name in node["inputs"] if name != "question"), when["node"])
+    return f"{text} if {when['node']} {when['is']}, else {other}"
 
 
 def _line(text: str) -> str:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import accuracies, entries, format_series, side_by_side
-from analysis.exhibit import NOT_RUN, Entry, signed
+from analysis.exhibit import Entry, signed
 from analysis.frames import AVERAGE, KEY, Results
 from analysis.source import Source
 from analysis.table import Table
@@ -36,11 +36,11 @@ def build(source: Source) -> Table:
     return columns.table(
         results,
         label="seed-variance",
-        caption="Mean and sample standard deviation of the accuracy (%) over training seeds.",
+        caption=source.caption,
         rows=rows,
         heads=("Method", "LLM", ""),
         groups=groups,
-        legend=_legend(results, frame, seeds, printed),
+        legend=[*source.legend, *_legend(results, frame, seeds, printed)],
         frame=frame.reset_index(),
     )
 
@@ -66,8 +66,7 @@ def _by_seed(results: Results) -> pd.DataFrame:
 
 
 def _frame(results: Results, seeds: pd.DataFrame, printed: pd.DataFrame, names: list[str]) -> pd.DataFrame:
-    in_paper = printed.index.droplevel("benchmark")
-    order = list(dict.fromkeys([*in_paper, *results.ran.index.sort_values()]))
+    order = dict.fromkeys([*printed.index.droplevel("benchmark"), *results.ran.index.sort_values()])
     long = seeds.rename_axis(columns="benchmark").stack().dropna()
     spread = long.groupby(KEY).agg(mean="mean", sd="std", by_seed=columns.join_values)
     averages = results.averages.rename(index={AVERAGE: OVERALL}, level="benchmark")
@@ -75,8 +74,7 @@ def _frame(results: Results, seeds: pd.DataFrame, printed: pd.DataFrame, names: 
     measured = pd.concat([results.measured, averages[averages["ran"]]])
     keys = [key for row in order for name in names if (key := (*row, name)) in spread.index]
     frame = spread.join([measured, printed[["mean", "sd"]].add_prefix("published_")]).loc[keys]
-    difference = results.compared(frame["mean"] - frame["published_mean"])
-    difference = difference.astype(float).round(2)
+    difference = results.compared(frame["mean"] - frame["published_mean"]).astype(float).round(2)
     return frame.assign(published=frame["published_mean"], ran=True, several=False, difference=difference)
 
 
@@ -88,39 +86,23 @@ def _several(seeds: pd.DataFrame) -> pd.DataFrame:
 def _group(results: Results, frame: pd.DataFrame, seeds: pd.DataFrame, key: str) -> dict[str, list[Entry]]:
     rows = frame.index.droplevel("benchmark").unique()
     values = frame.reindex([(*row, key) for row in rows]).assign(ran=lambda values: values["mean"].notna())
-    sd_difference = results.compared(values["sd"].round(2) - values["published_sd"])
-    means, deviations = (
-        accuracies(values),
-        side_by_side(values, "sd", "{:.2f}", "{:.2f}", beside=format_series(sd_difference, signed)),
-    )
+    apart = format_series(results.compared(values["sd"].round(2) - values["published_sd"]), signed)
+    means, deviations = accuracies(values), side_by_side(values, "sd", "{:.2f}", "{:.2f}", beside=apart)
     by_seed = [entries(_several(seeds.loc[row])[key], "{:.2f}") for row in rows]
-    blank = [[Entry()] * len(trainings) for trainings in by_seed]
+    below = {"Publ.": [[Entry()] * len(trainings) for trainings in by_seed], "Meas.": by_seed}
     return {
         title: [
             entry
-            for mean, sd, trainings in zip(means[title], deviations[title], below, strict=True)
+            for mean, sd, trainings in zip(means[title], deviations[title], below[title], strict=True)
             for entry in (mean, sd, *trainings)
         ]
-        for title, below in (("Publ.", blank), ("Meas.", by_seed))
+        for title in below
     }
 
 
 def _legend(results: Results, frame: pd.DataFrame, seeds: pd.DataFrame, printed: pd.DataFrame) -> Iterator[str]:
-    yield (
-        "Publ.: from the paper, over three seeds. Meas.: this run, "
-        f"{notes.beside(results, 'measured minus published in points')}below a mean its 95 % interval (over "
-        "questions and seeds; Wilson for one seed; Overall: t); sd: the "
-        "sample standard deviation over the seeds."
-    )
-    yield "Overall: the mean of the five benchmarks, seed by seed; then mean and deviation over the seeds."
-    yield "Bold is the best mean of a column and underlined the second best; equal values share a mark."
-    counts = seeds.groupby(KEY[:2]).size()
-    if counts.min() == 1:
-        yield f"sd {NOT_RUN}: a single training has no deviation."
-    if counts.nunique() > 1:
+    if seeds.groupby(KEY[:2]).size().nunique() > 1:
         yield "The methods were trained with different numbers of seeds, so their deviations are not alike."
-    if frame["mean"].groupby(KEY[:2]).count().nunique() > 1:
-        yield f"{NOT_RUN}: not run."
     # The paper also names the lowest or highest training of a method.
     named = printed.xs(OVERALL, level="benchmark").reindex(frame.index.droplevel("benchmark").unique())
     single = [

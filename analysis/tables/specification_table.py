@@ -170,17 +170,6 @@ _TITLES = {
     ("Readings, the one taken included, that", ""): ("support", "leave open", "contradict"),
     ("Which of them", ""): ("contradict", "differ from the one taken"),
 }
-_MEANING = (
-    "Supports: the whole 95 % interval is where the conclusion holds: above 0, of 13 roles above −2, of depth below 1. "
-    "Contradicts: it is elsewhere. Leaves open: it touches the border. Of a row ahead of all others, of both "
-    "benchmarks and of six ablations the interval is for all of them jointly."
-)
-_LIMITS = (
-    "One choice is made otherwise at a time; combinations are not here. All readings answer the same questions and "
-    "share most cells, so the counts are no votes and no p value follows from them. A reading of training concerns a "
-    "conclusion about a module only where the side without the module was trained under it, too. Other splits of the "
-    "questions (D-DATA-4) are no reading here: they are a run of their own, with `splits` set otherwise."
-)
 
 
 def build(source: Source) -> Table:
@@ -194,11 +183,11 @@ def build(source: Source) -> Table:
     return columns.table(
         results,
         label="specification-table",
-        caption="Every headline conclusion under every reading that concerns it: estimates, and what they support.",
+        caption=source.caption,
         rows=[("", conclusion.says.removesuffix("."), conclusion.unit) for conclusion in CONCLUSIONS.values()],
         heads=("Conclusion", "Unit"),
         groups={group: {title: next(by_column) for title in parts} for group, parts in titles.items()},
-        legend=_legend(results, points),
+        legend=[*source.legend, *_left_out(points), *notes.seeds(results)],
         frame=points,
     )
 
@@ -255,8 +244,7 @@ def _entries(points: pd.DataFrame) -> list[Entry]:
     ]
 
 
-def _legend(results: Results, points: pd.DataFrame) -> Iterator[str]:
-    yield from (_LIMITS,) if results.simulated else (_MEANING, _LIMITS)
+def _left_out(points: pd.DataFrame) -> Iterator[str]:
     lacking: list[str] = []
     for key in CONCLUSIONS:
         own = points[points["conclusion"] == key]
@@ -264,4 +252,3 @@ def _legend(results: Results, points: pd.DataFrame) -> Iterator[str]:
     if lacking:
         names = sorted(dict.fromkeys(lacking), key=lambda name: name not in CONCLUSIONS)
         yield f"Left out, for want of cells or of an interval (the CSV says which and where): {', '.join(names)}."
-    yield from notes.seeds(results)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,11 +44,11 @@ def build(source: Source) -> Table:
     return columns.table(
         results,
         label="training-budget",
-        caption="What every learner used for its training or search, and the policy it ended with.",
+        caption=source.caption,
         rows=columns.labels(tidy, "benchmark", "benchmark_title", "method_title", "backbone_title"),
         heads=("Benchmark", "Method", "LLM"),
         groups=groups,
-        legend=_legend(results),
+        legend=source.legend,
         frame=tidy,
     )
 
@@ -114,24 +114,3 @@ def _entropies(row: pd.Series) -> str:
 def _top(row: pd.Series) -> str:
     kinds = [name for name in CHOICES if not pd.isna(row[f"top_{name}_share"])]
     return f"{row[f'top_{kinds[0]}']} {row[f'top_{kinds[0]}_share']:.0f}" if kinds else ""
-
-
-def _legend(results: Results) -> Iterator[str]:
-    several = results.measured["several"].any()
-    yield (
-        "Passes: over the training questions, of a search its rounds. Trajectories: graded attempts at a question. "
-        "Updates: steps of the optimiser; of a search, workflows that were scored. Calls, tokens and cost, in the "
-        "paper's unit: of every use of a model in the training, final calls and those of AFlow's optimizer included. "
-        f"The costs of other tables have none of it.{' Means over the seeds.' if several else ''}"
-    )
-    yield (
-        "Entropy: of the trained policy's choices on the test questions, given what it knows at each, in percent of a "
-        "uniform choice among the same options. 100: random. 0: nothing is left to chance, though questions may get "
-        "different choices. Estimated from the probabilities of what was drawn, so that a random policy may exceed "
-        "100. Most frequent: the backbone, or the action of a method with one backbone, that was chosen most over all "
-        f"questions. {NOT_RUN}: a search leaves a workflow and no policy, and a greedy choice no entropy."
-    )
-    yield (
-        "Budgets differ as the methods do, and the paper prints none of a baseline. Where epochs, rollouts and rounds "
-        "come from is said under D-GMR-10, D-MR-5, D-PUP-8 and D-AF-6."
-    )

@@ -45,7 +45,6 @@ def test_another_size_is_flagged_a_backbone_of_ones_own_added_and_one_that_is_go
     assert [record["backbone"] for record in table.records] == [*PRINTED, "own-7B"]
     flagged = entries(table, "qwen-2.5-14B")[1:6:2]
     assert [(one.sign, one.beside) for one in flagged] == [("‡", "+0.7"), ("‡", "+0.0021"), ("‡", "+0.007")]
-    assert any(note.startswith("‡") for note in table.notes)
     own, gone = entries(table, "own-7B")[:6], entries(table, "llama-3.1-8B")[:6]
     assert [(one.text, one.sign) for one in own] == [(text, "") for text in ("", "7", "", "0.021", "", "0.07")]
     assert [entry.text for entry in gone] == ["8", NOT_RUN, "0.024", NOT_RUN, "0.08", NOT_RUN]

@@ -276,7 +276,7 @@ def test_the_table_of_a_search(searched: Callable[..., Path]) -> None:
     assert (accuracies[0].text, accuracies[1], costs[1].text) == ("", ("75.00", BEST, "", "", ""), "1.0000")
     # Three rounds of 0.5 and three proposals of 0.25.
     assert "Cost of the search: 2.2500." in history.notes[-1]
-    assert "ScEnsemble runs once on the question and what node_1 gave. Only if node_2 failed" in history.notes[-1]
+    assert "node_3 = ScEnsemble(node_1) if node_2 failed, else node_1." in history.notes[-1]
     best = history.records[1]
     assert (best["chosen"], best["success"], best["modification"]) == ("true", "true", "Vote | over\nthree.")
     assert best["run"] == digest("run", "aflow", "qwen-2.5-14B", "gsm_hard", 0)
