@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
+from scipy.stats import spearmanr
 
 from analysis import traces
 from analysis.claims.declaration import Claim
@@ -29,9 +29,9 @@ from analysis.claims.numbers import (
     mean,
     most,
 )
-from analysis.finished_cells import TRAINING, FinishedCell, short, updates
+from analysis.finished_cells import TRAINING, FinishedCell, updates
 from analysis.frames import Key
-from analysis.provenance import by_server
+from analysis.provenance import identity
 from analysis.published import AVERAGE, KEY
 from analysis.registry import Selection, artefact
 from analysis.statistics import Jackknife, Ratio, leave_one_out
@@ -131,7 +131,12 @@ class Run:
         for *row, measure in asked_by(claims):
             asked[*row,].add(measure)
         seconds = {(*row, timing.seed): timing.per_query for row, timing in timings.items()}
-        records = [_identity(cell) | _training(cell) | {"seconds": seconds.get(key)} for key, cell in cells.items()]
+        records = [
+            {"cell": cell.run.cell, "simulated": cell.run.simulated, "seconds": seconds.get(key)}
+            | identity([cell.run])
+            | _training(cell)
+            for key, cell in cells.items()
+        ]
         questions = {key: _questions(cell, asked[key[:3]]) for key, cell in cells.items()}
         return cls(
             pd.DataFrame(records, pd.MultiIndex.from_tuples(cells, names=CELL)),
@@ -208,21 +213,6 @@ class Run:
             return float(cells["training_steps"].sum(skipna=False) / cells["trajectories"].sum(skipna=False))
         values = cells[measure].astype(float)
         return float(values.min(skipna=False) if measure.startswith("entropy_") else values.mean(skipna=False))
-
-
-def _identity(cell: FinishedCell) -> dict[str, Any]:
-    """Return what identifies a cell behind a verdict."""
-    run = cell.run
-    backbones = sorted(f"{key}={used['model']}{by_server(used)}" for key, used in run.backbones.items())
-    return {
-        "cell": run.cell,
-        "simulated": run.simulated,
-        "run_id": run.run_id,
-        "config_hash": short(run.config_hash),
-        "code": short(run.code),
-        "data_checksum": short(run.data.checksum),
-        "backbones": "; ".join(backbones),
-    }
 
 
 def _training(cell: FinishedCell) -> dict[str, float]:
@@ -335,16 +325,11 @@ def asked_by_part(claim: Claim, arguments: Sequence[Any]) -> list[Asked]:
 
 def _correlation(depths: Array, wrong: Array) -> tuple[Array, Array]:
     """Return Spearman's correlation of steps and difficulty by training, and again without each question."""
-    n = len(wrong)
-    whole = np.array([_rank_correlation(depth, wrong) for depth in depths])
-    if n == 1:
-        return whole, np.broadcast_to(whole[:, np.newaxis], depths.shape)
-    left = np.nonzero(~np.eye(n, dtype=bool))[1].reshape(n, n - 1)
-    return whole, np.array([_rank_correlation(depth[left], wrong[left]) for depth in depths])
+    without = [[_spearman(np.delete(depth, i), np.delete(wrong, i)) for i in range(len(wrong))] for depth in depths]
+    return np.array([_spearman(depth, wrong) for depth in depths]), np.array(without)
 
 
-def _rank_correlation(first: Array, second: Array) -> Array:
-    ranks = [rankdata(side, axis=-1) for side in (first, second)]
-    own_rank, other = (rank - rank.mean(axis=-1, keepdims=True) for rank in ranks)
-    spread = np.sqrt((own_rank**2).sum(axis=-1) * (other**2).sum(axis=-1))
-    return np.divide((own_rank * other).sum(axis=-1), spread, out=np.zeros_like(spread), where=spread > 0)
+def _spearman(depth: Array, wrong: Array) -> float:
+    """Return the rank correlation; 0 where either is the same for all questions."""
+    has_ranks = len(np.unique(depth)) > 1 and len(np.unique(wrong)) > 1
+    return float(spearmanr(depth, wrong).statistic) if has_ranks else 0.0

@@ -126,8 +126,10 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
     legend = [" ".join(paragraph.split()) for paragraph in _LEGEND.split("\n\n")]
     if run.simulated:
         legend = [paragraph for paragraph in legend if not paragraph.startswith(_OF_REAL_RUNS)]
-    seeds_note = f"Seeds: {_seeds(*seeds)}. A statement that lacks one of its seeds is not run."
-    notes = [*legend, seeds_note, changed]
+    legend.append(
+        f"Seeds of a row: {_seeds(seeds[0])}; in statements about training seeds {_seeds(seeds[1])}. "
+        "A statement that lacks one of its seeds is not run."
+    )
     return ClaimsReport(
         label="claims",
         caption=f"The statements of the paper, compared with its own numbers and the run {source.run.name!r}",
@@ -135,7 +137,7 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
         provenance=origin,
         frame=_frame([part for parts in judged for part in parts]),
         judged=judged,
-        notes=[note for note in notes if note],
+        notes=[*legend, changed] if changed else legend,
     )
 
 
@@ -163,14 +165,8 @@ def _frame(records: Sequence[Part]) -> pd.DataFrame:
     return frame.assign(**(frame[_NUMBERS].astype(float).round(9) + 0.0))
 
 
-def _seeds(usual_seeds: Seeds, several: Seeds) -> str:
-    def listed(seeds: Iterable[int]) -> str:
-        return "/".join(map(str, seeds))
-
-    usual, fewest = max(usual_seeds.values(), key=len), min(usual_seeds.values(), key=len)
-    unlearned = "" if usual == fewest else f", {listed(fewest)} of methods that learn nothing"
-    trained = " or ".join(sorted({listed(seeds) for seeds in several.values()}))
-    return f"{listed(usual)}{unlearned}; {trained or 'none'} in statements about training seeds"
+def _seeds(seeds: Seeds) -> str:
+    return " or ".join(sorted({"/".join(map(str, numbers)) for numbers in seeds.values()})) or "none"
 
 
 def _markdown(report: ClaimsReport) -> str:

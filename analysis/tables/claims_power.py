@@ -49,16 +49,11 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS, samples: int = power
 
 def chances_by_seeds(claims: Sequence[Claim], designs: Mapping[int, Design], samples: int) -> pd.DataFrame:
     """Return the chances of each claim for each number of seeds, and the smallest of these that gives the power."""
-    in_print = [parts[0] for parts in judge(claims, Run())]
-    frame = pd.DataFrame(
-        {
-            "claim": [claim.key for claim in claims],
-            "section": ["Primary endpoints" if claim.primary else claim.section for claim in claims],
-            "says": [claim.says for claim in claims],
-            "primary": [claim.primary for claim in claims],
-            "paper_verdict": [part["claim_paper_verdict"] for part in in_print],
-            "unknown": [power.why_unknown(claim) for claim in claims],
-        }
+    frame = pd.DataFrame([parts[0] for parts in judge(claims, Run())])
+    frame = frame[["claim", "section", "says", "primary"]].assign(
+        paper_verdict=frame["claim_paper_verdict"],
+        section=frame["section"].mask(frame["primary"], "Primary endpoints"),
+        unknown=[power.why_unknown(claim) for claim in claims],
     )
     tail = primary_tail(claims)
     for count, design in designs.items():
