@@ -20,7 +20,7 @@ def processors() -> int:
 
 async def gather(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Run coroutines together and return results in order; the first failure cancels the others and waits for them."""
-    tasks = [asyncio.create_task(one) for one in coroutines]
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
         return await asyncio.gather(*tasks)
     except BaseException:

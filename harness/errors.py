@@ -28,18 +28,18 @@ def making(target: object) -> str:
     return f"make it with `snakemake --cores all {target}`"
 
 
-def check_names(kind: str, names: Iterable[str], existing: Iterable[str], where: str) -> None:
+def check_names(noun: str, names: Iterable[str], existing: Iterable[str], where: str) -> None:
     """Raise the error of :func:`unknown` for the first name that does not exist."""
     choices = list(existing)
     for name in names:
         if name not in choices:
-            raise unknown(kind, name, choices, where)
+            raise unknown(noun, name, choices, where)
 
 
-def unknown(kind: str, name: str, known: Iterable[str], where: str) -> UserError:
+def unknown(noun: str, name: str, known: Iterable[str], where: str) -> UserError:
     """Return the error for a name that no configuration has, with the nearest known name."""
     choices = sorted(known)
     near = difflib.get_close_matches(name, choices, n=1)
     more = f" and {len(choices) - _NAMED} more" if len(choices) > _NAMED else ""
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(choices[:_NAMED])}{more}."
-    return UserError(f"unknown {kind} {name!r}; {hint} ({kind}s are declared in {where})")
+    return UserError(f"unknown {noun} {name!r}; {hint} ({noun}s are declared in {where})")

@@ -134,9 +134,9 @@ def read_yaml(path: Path) -> Any:
 def yaml_values(value: Any) -> Any:
     """Return a value from a command line with its numbers, booleans and nulls restored from strings."""
     if isinstance(value, Mapping):
-        return {key: yaml_values(part) for key, part in value.items()}
+        return {key: yaml_values(entry) for key, entry in value.items()}
     if isinstance(value, list):
-        return [yaml_values(part) for part in value]
+        return [yaml_values(entry) for entry in value]
     if not isinstance(value, str):
         return value
     # Text such as "Model: maker" inside a value is no mapping.
@@ -166,7 +166,7 @@ class Declaration(BaseModel):
             for name in given:
                 if name not in known:
                     near = difflib.get_close_matches(str(name), known, 1)
-                    shown = ", ".join(one for one in known if one != _KEY)
+                    shown = ", ".join(field for field in known if field != _KEY)
                     hint = f"did you mean {near[0]!r}?" if near else f"known: {shown}"
                     raise PydanticCustomError("unknown", "{text}", {"text": f"unknown key {name!r}; {hint}"})
         return given
@@ -228,14 +228,14 @@ def _adapter(form: Any) -> TypeAdapter[Any]:
 
 
 def first_error(error: ValidationError) -> str:
-    """Return the first error of a validation, with its place, on one line."""
+    """Return the first error of a validation, with the keys that lead to it, on one line."""
     first = error.errors(include_url=False)[0]
     steps, reason = list(first["loc"]), _reason(first)
     if steps and steps[-1] == "[key]":
         steps = steps[:-2]
         reason = f"the key {reason}"
-    place = ".".join(map(str, steps))
-    return " ".join(f"{place}: {reason}".removeprefix(": ").split())
+    keys = ".".join(map(str, steps))
+    return " ".join(f"{keys}: {reason}".removeprefix(": ").split())
 
 
 def _reason(error: ErrorDetails) -> str:

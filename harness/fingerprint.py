@@ -100,7 +100,7 @@ def _as_tuples(node: Any) -> Any:
         if isinstance(value, list):
             if name == "body" and isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
                 value = value[1:]
-            value = [_as_tuples(part) for part in value]
+            value = [_as_tuples(item) for item in value]
         if value is not None and value != []:
             fields.append((name, _as_tuples(value)))
     return type(node).__name__, fields

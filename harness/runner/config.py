@@ -37,11 +37,11 @@ class Limit(Declaration):
     # Share of the questions of each split, so that every benchmark is cut in proportion; rounded up.
     share: Annotated[float, Field(gt=0, le=1)] | None = None
 
-    def used_questions(self, size: int, most: int | None) -> int:
-        """Return how many of a split's ``size`` questions are used: its ``share``, and then at most ``most``."""
+    def used_questions(self, size: int, bound: int | None) -> int:
+        """Return how many of a split's ``size`` questions are used: its ``share``, and then at most ``bound``."""
         # By the decimal as written, not by the nearest float: a tenth of 30 is 3.
-        part = size if self.share is None else math.ceil(size * Fraction(str(self.share)))
-        return part if most is None else min(part, most)
+        used = size if self.share is None else math.ceil(size * Fraction(str(self.share)))
+        return used if bound is None else min(used, bound)
 
 
 class Keys(Declaration):
@@ -147,7 +147,7 @@ def methods(extra: str | None = None) -> Mapping[str, MethodEntry]:
     if clashes := shared.keys() & stated:
         raise UserError(f"{name}: {min(clashes)} is in config/methods.yaml already; rename it")
     if extra is not None and (folder := str(path.resolve().parent)) not in sys.path:
-        sys.path.append(folder)  # Last, so that its files take the place of no other module.
+        sys.path.append(folder)  # Last, so that its files hide no other module.
     if further_benchmarks is not None:
         catalogue.declare(further_benchmarks, path)
     new = check_entries(_extended(stated, shared, name), MethodEntry, path) if stated or extra is None else {}
@@ -218,9 +218,9 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
         checked = checked.model_copy(update={"methods": tuple(dict.fromkeys([*checked.methods, *further]))})
     _check_weights(checked, path.name)
     _check_pool(checked, path.name)
-    for kind, choices in (("benchmark", catalogue.keys()), ("method", known), ("backbone", backbones(checked))):
-        named = "given for this run" if f"{kind}s" in changed else f"named in config/presets/{path.name}"
-        check_names(kind, getattr(checked, f"{kind}s"), choices, f"config/{kind}s.yaml; {named}")
+    for noun, choices in (("benchmark", catalogue.keys()), ("method", known), ("backbone", backbones(checked))):
+        named = "given for this run" if f"{noun}s" in changed else f"named in config/presets/{path.name}"
+        check_names(noun, getattr(checked, f"{noun}s"), choices, f"config/{noun}s.yaml; {named}")
     if keys.splits == "all" and (learning := [key for key in checked.methods if known[key].trained]):
         problem = f"{path.name} has splits: all, which leaves {learning[0]} no question to train on"
         raise UserError(problem, "use official, or methods that learn nothing")

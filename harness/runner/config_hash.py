@@ -38,11 +38,11 @@ def of_cell(preset: config.Preset, cell: config.Cell) -> dict[str, Any]:
     backbones = config.backbones(preset)
     pool = config.backbones_of(preset, cell)
     limit = preset.limit.model_dump(include=None if entry.trained else {"test", "share"})
-    learning = {"encoder": _encoder()} if entry.trained else {}
+    learning = {"encoder": _content("encoder.yaml")} if entry.trained else {}
     matched = config.matched(preset, cell)
     served = {
         "endpoints": preset.endpoints,
-        **({"length_scale": preset.length_scale, "simulator": _simulator()} if preset.simulated else {}),
+        **({"length_scale": preset.length_scale, "simulator": _content("simulator.yaml")} if preset.simulated else {}),
         **({"decoding": "greedy"} if config.is_greedy(preset, entry) else {}),
     }
     return {
@@ -162,10 +162,5 @@ def is_made_of(path: Path, made_of: str, files: Iterable[Path] = ()) -> bool:
 
 
 @cache
-def _encoder() -> Any:
-    return read_yaml(config.FOLDER / "encoder.yaml")
-
-
-@cache
-def _simulator() -> Any:
-    return read_yaml(config.FOLDER / "simulator.yaml")
+def _content(name: str) -> Any:
+    return read_yaml(config.FOLDER / name)

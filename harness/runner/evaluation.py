@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar
 
 from tqdm import tqdm
@@ -31,42 +32,43 @@ async def evaluate(
     method: Method, items: Sequence[Item], runtime: Runtime, label: str, *, in_flight: int
 ) -> list[Answered]:
     """Answer and grade questions, in their order; UserError if too many failed, or an endpoint is gone."""
-    answered: list[Answered] = []
-    runtime.errors.plan(len(items))
     started = time.monotonic()
 
-    async def attempt(item: Item) -> Answered:
-        answered.append(result := await runtime.attempt(method.solve, item))
-        return result
+    def line(answered: Collection[Answered]) -> str:
+        """Return the number of answered questions and the time left, with their accuracy and cost so far."""
+        n, measures = len(answered), ""
+        if n:
+            right = 100 * sum(each.verdict.correct for each in answered) / n
+            cost = sum(each.trajectory.cost_total for each in answered) / n
+            measures = f"{right:.1f} % right, cost {cost:.2e} a question"
+        elapsed = time.monotonic() - started
+        return tqdm.format_meter(n, len(items), elapsed, prefix=label, bar_format=_LINE, postfix=measures)
 
-    with progress(runtime.client, lambda: _progress_line(label, answered, len(items), time.monotonic() - started)):
-        return await of_each(items, attempt, in_flight)
-
-
-def _progress_line(label: str, answered: Sequence[Answered], total: int, elapsed: float) -> str:
-    """Return the number of answered questions and the time left, with their accuracy and cost so far."""
-    n, measures = len(answered), ""
-    if n:
-        right = 100 * sum(each.verdict.correct for each in answered) / n
-        cost = sum(each.trajectory.cost_total for each in answered) / n
-        measures = f"{right:.1f} % right, cost {cost:.2e} a question"
-    return tqdm.format_meter(n, total, elapsed, prefix=label, bar_format=_LINE, postfix=measures)
+    return await of_each(items, partial(runtime.attempt, method.solve), runtime, in_flight, line)
 
 
-async def of_each(items: Sequence[Item], work: Callable[[Item], Awaitable[T]], in_flight: int) -> list[T]:
-    """Await ``work`` on each question, at most ``in_flight`` at a time; return results in the order of the questions.
+async def of_each(
+    items: Sequence[Item],
+    attempt: Callable[[Item], Awaitable[T]],
+    runtime: Runtime,
+    in_flight: int,
+    line: Callable[[Collection[T]], str],
+) -> list[T]:
+    """Await ``attempt`` on each question, at most ``in_flight`` at a time; return results in order of the questions.
 
     Long questions begin first, because one that began last would keep the servers idle. The order does not change a
-    result: chance depends on seed and question only.
+    result: chance depends on seed and question only. ``line`` says in a line of progress what was done so far.
     """
+    runtime.errors.plan(len(items))
     results: dict[int, T] = {}
     waiting = iter(sorted(range(len(items)), key=lambda index: -len(items[index].question)))
 
     async def worker() -> None:
         for index in waiting:
-            results[index] = await work(items[index])
+            results[index] = await attempt(items[index])
 
-    await gather(worker() for _ in range(min(in_flight, len(items))))
+    with progress(runtime.client, lambda: line(results.values())):
+        await gather(worker() for _ in range(min(in_flight, len(items))))
     return [results[index] for index in range(len(items))]
 
 

@@ -66,11 +66,6 @@ def cell_files(*, learned: bool) -> list[str]:
     return [*_ANSWERED, *(_LEARNED if learned else ())]
 
 
-def call_log(preset: str, of: Cell) -> Path:
-    """Return the call log of a cell, which is no declared output, so that an interrupted job keeps it."""
-    return cell(preset, of) / CALL_LOG
-
-
 def logs(preset: str) -> Iterator[Path]:
     """Return the call logs of a preset, those of earlier runs included."""
     return (RESULTS / preset).rglob(CALL_LOG)

@@ -99,7 +99,7 @@ def plan(preset: Preset, cell: Cell) -> Plan:
         in_process=in_process,
         simulated_revision=simulated_revision,
         declared=list(declared.values()),
-        shared_logs=[layout.call_log(preset.name, other) for other in config.sharing(preset, cell)],
+        shared_logs=[layout.cell(preset.name, other) / layout.CALL_LOG for other in config.sharing(preset, cell)],
         vectors=(layout.RESULTS / preset.name if preset.recorded else folder) / layout.VECTORS,
         # Twice the calls that all servers take keep them full while other replies are graded or embedded.
         in_flight=preset.in_flight or 2 * sum(server.max_in_flight for server in servers.values()),

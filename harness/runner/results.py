@@ -28,27 +28,29 @@ SIMULATED_WARNING = (
 # Thousands of calls take some megabytes in memory, and more would not compress better.
 ROW_GROUP = 1 << 12
 
-ITEMS = pa.schema(
-    [
-        ("item_id", pa.string()),
-        ("correct", pa.bool_()),
-        ("status", pa.string()),
-        ("detail", pa.string()),
-        ("answer", pa.string()),
-        ("text", pa.string()),
-        ("also", pa.map_(pa.string(), pa.bool_())),
-        ("calls", pa.int64()),
-        ("depth", pa.int64()),
-        ("prompt_tokens", pa.int64()),
-        ("completion_tokens", pa.int64()),
-        ("cost_total", pa.float64()),
-        ("cost_steps", pa.float64()),
-        ("embedded", pa.int64()),
-        ("truncated", pa.int64()),
-        ("cut_off", pa.bool_()),
-        ("utility", pa.float64()),
-    ]
-)
+# Type and value of each column of ``items.parquet`` but the last, ``utility``.
+_ITEMS: Mapping[str, tuple[pa.DataType, Callable[[Answered], Any]]] = {
+    "item_id": (pa.string(), lambda answered: answered.trajectory.item.id),
+    "correct": (pa.bool_(), lambda answered: answered.verdict.correct),
+    "status": (pa.string(), lambda answered: answered.verdict.status.value),
+    "detail": (pa.string(), lambda answered: answered.verdict.detail),
+    "answer": (pa.string(), lambda answered: answered.verdict.answer),
+    "text": (pa.string(), lambda answered: answered.trajectory.answer),
+    "also": (pa.map_(pa.string(), pa.bool_()), lambda answered: sorted(answered.verdict.also.items())),
+    "calls": (pa.int64(), lambda answered: len(answered.trajectory.calls)),
+    "depth": (pa.int64(), lambda answered: answered.trajectory.depth),
+    "prompt_tokens": (pa.int64(), lambda answered: sum(call.prompt_tokens for call in answered.trajectory.calls)),
+    "completion_tokens": (
+        pa.int64(),
+        lambda answered: sum(call.completion_tokens for call in answered.trajectory.calls),
+    ),
+    "cost_total": (pa.float64(), lambda answered: answered.trajectory.cost_total),
+    "cost_steps": (pa.float64(), lambda answered: answered.trajectory.cost_steps),
+    "embedded": (pa.int64(), lambda answered: answered.trajectory.embedded),
+    "truncated": (pa.int64(), lambda answered: answered.trajectory.truncated),
+    "cut_off": (pa.bool_(), lambda answered: answered.trajectory.cut_off),
+}
+ITEMS = pa.schema([*((name, type_) for name, (type_, _) in _ITEMS.items()), ("utility", pa.float64())])
 _TYPES = {"str": pa.string(), "str | None": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
 
 
@@ -59,51 +61,31 @@ def _schema(record: type[Call | Decision]) -> pa.Schema:
 
 CALLS, DECISIONS = _schema(Call), _schema(Decision)
 TABLES: Mapping[str, pa.Schema] = {"items": ITEMS, "calls": CALLS, "decisions": DECISIONS}
-_OF_LEDGER = ["item_id", "key", "prompt_tokens", "completion_tokens", "cost", "error"]
-
-Utility = Callable[[Answered], float]
-
-
-def item_row(answered: Answered, utility: Utility | None = None) -> dict[str, Any]:
-    """Return the row of a question in ``items.parquet``, with a null ``utility`` for a method without one."""
-    trajectory, verdict = answered
-    return {
-        "item_id": trajectory.item.id,
-        "correct": verdict.correct,
-        "status": verdict.status.value,
-        "detail": verdict.detail,
-        "answer": verdict.answer,
-        "text": trajectory.answer,
-        "also": sorted(verdict.also.items()),
-        "calls": len(trajectory.calls),
-        "depth": trajectory.depth,
-        "prompt_tokens": sum(call.prompt_tokens for call in trajectory.calls),
-        "completion_tokens": sum(call.completion_tokens for call in trajectory.calls),
-        "cost_total": trajectory.cost_total,
-        "cost_steps": trajectory.cost_steps,
-        "embedded": trajectory.embedded,
-        "truncated": trajectory.truncated,
-        "cut_off": trajectory.cut_off,
-        "utility": None if utility is None else utility(answered),
-    }
 
 
 def write(
-    folder: Path, answered: Sequence[Answered], identity: dict[str, Any], utility: Utility | None = None
+    folder: Path,
+    answered: Sequence[Answered],
+    identity: dict[str, Any],
+    utility: Callable[[Answered], float] | None = None,
 ) -> dict[str, Any]:
     """Write the tables of a cell and, last, ``run.json``; return its content.
 
     That is the identity (configuration, data, code and models), the SHA-256 of each table in ``tables``, and a hash of
     all that as ``run_id``. Answers come in the order of the test split; the utility of a question is the objective of a
-    learning method.
+    learning method, null for one that learns nothing.
     """
-    tables: Mapping[str, Iterable[Mapping[str, Any]]] = {
-        "items": (item_row(each, utility) for each in answered),
-        "calls": (row for each in answered for row in trajectory_rows(each.trajectory, "calls")),
-        "decisions": (row for each in answered for row in trajectory_rows(each.trajectory, "decisions")),
-    }
-    for name, table in tables.items():
-        write_table(folder / f"{name}.parquet", TABLES[name], table, simulated=identity["simulated"])
+    items = (
+        {
+            **{name: value(each) for name, (_, value) in _ITEMS.items()},
+            "utility": None if utility is None else utility(each),
+        }
+        for each in answered
+    )
+    write_table(folder / "items.parquet", ITEMS, items, simulated=identity["simulated"])
+    for name in ("calls", "decisions"):
+        rows = (row for each in answered for row in trajectory_rows(each.trajectory, name))
+        write_table(folder / f"{name}.parquet", TABLES[name], rows, simulated=identity["simulated"])
     run = {"schema": SCHEMA_VERSION, **identity, "tables": digests(folder)}
     run["run_id"] = hashlib.sha256(orjson.dumps(run, option=orjson.OPT_SORT_KEYS)).hexdigest()
     write_atomically(folder / "run.json", orjson.dumps(run, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
@@ -115,11 +97,11 @@ def digests(folder: Path) -> dict[str, str]:
     return {path.name: sha256(path) for path in sorted(folder.glob("*.parquet"))}
 
 
-def trajectory_rows(trajectory: Trajectory, kind: str) -> Iterator[dict[str, Any]]:
+def trajectory_rows(trajectory: Trajectory, table: str) -> Iterator[dict[str, Any]]:
     """Iterate over the rows of ``"calls"`` or ``"decisions"`` of one question."""
     # dataclasses.asdict would copy each value, which takes many times as long.
-    names = TABLES[kind].names[1:]
-    for record in getattr(trajectory, kind):
+    names = TABLES[table].names[1:]
+    for record in getattr(trajectory, table):
         yield {"item_id": trajectory.item.id, **{name: getattr(record, name) for name in names}}
 
 
@@ -154,8 +136,9 @@ def ledger(cells: Sequence[Path]) -> pd.DataFrame:
     """
     import pandas as pd
 
+    columns = ["key", "prompt_tokens", "completion_tokens", "cost", "error"]
     frames = [
-        pd.read_parquet(cell / file, columns=_OF_LEDGER).assign(cell=str(cell), method=cell.parents[2].name + phase)
+        pd.read_parquet(cell / file, columns=columns).assign(cell=str(cell), method=cell.parents[2].name + phase)
         for cell in cells
         if (cell / "run.json").exists()
         for file, phase in (("calls.parquet", ""), ("training_calls.parquet", " training"))

@@ -14,7 +14,7 @@ import os
 import platform
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +22,6 @@ from typing import Any, cast
 
 import orjson
 
-from harness.agents.runtime import Runtime
 from harness.agents.trajectory import Trajectory
 from harness.benchmarks.items import Item
 from harness.database import Cache
@@ -34,7 +33,7 @@ from harness.llm.client import ChatClient
 from harness.llm.request import Reply, Request
 from harness.runner import config_hash, layout
 from harness.runner.config import Cell, Preset
-from harness.runner.evaluation import of_each, progress
+from harness.runner.evaluation import of_each
 from harness.runner.method import Method, build
 from harness.runner.plan import Plan, plan
 from harness.runner.results import read_rows
@@ -124,8 +123,18 @@ async def timed(plan: Plan, finished: Mapping[str, Any], in_flight: int) -> tupl
         if plan.method.trained:
             runtime.embeddings.encoder.encode("The first text loads the model.")
         logger.info("%s: timing %d questions, %d at a time", plan.cell, len(plan.questions.test), in_flight)
+
+        async def answer(item: Item) -> Trajectory:
+            context = runtime.context(item)
+            trajectory = context.close(await method.solve(item, context))
+            runtime.errors.count_attempt(trajectory.failed_call)
+            return trajectory
+
+        def line(timed: Collection[Trajectory]) -> str:
+            return f"{plan.cell}: {len(timed)}/{len(plan.questions.test)} questions timed"
+
         started = time.perf_counter()
-        trajectories = await answer_all(method, plan.questions.test, runtime, in_flight, str(plan.cell))
+        trajectories = await of_each(plan.questions.test, answer, runtime, in_flight, line)
         seconds = time.perf_counter() - started
     calls = [dataclasses.asdict(call) for trajectory in trajectories for call in trajectory.calls]
     return calls, {"simulated": is_simulated(plan, served), "seconds": seconds, "engine": None}
@@ -153,25 +162,6 @@ def _trained_method(plan: Plan, finished: Mapping[str, Any]) -> Method:
             raise UserError(f"{path} is not what the cell answered with", making(plan.folder / "run.json"))
         method.load(trained)
     return cast(Method, method)
-
-
-async def answer_all(
-    method: Method, items: Sequence[Item], runtime: Runtime, in_flight: int, label: str
-) -> list[Trajectory]:
-    """Let a method answer every question, ``in_flight`` at a time, without grading. Raises as :func:`run`."""
-    done = 0
-    runtime.errors.plan(len(items))
-
-    async def answer(item: Item) -> Trajectory:
-        nonlocal done
-        context = runtime.context(item)
-        trajectory = context.close(await method.solve(item, context))
-        runtime.errors.count_attempt(trajectory.failed_call)
-        done += 1
-        return trajectory
-
-    with progress(runtime.client, lambda: f"{label}: {done}/{len(items)} questions timed"):
-        return await of_each(items, answer, in_flight)
 
 
 class AskingAlways(ChatClient):

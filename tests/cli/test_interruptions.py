@@ -91,7 +91,7 @@ def results(folder: Path, cell: Cell = COT) -> dict[str, bytes]:
 
 def logged(folder: Path, cell: Cell = COT) -> int:
     """Count the calls in a log that a process may just be writing."""
-    log = folder / layout.call_log("smoke", cell)
+    log = folder / layout.cell("smoke", cell) / layout.CALL_LOG
     try:
         return len(calls_of(log)) if log.exists() else 0
     except sqlite3.OperationalError:
@@ -156,7 +156,7 @@ def test_a_second_writer_is_refused_and_failed_calls_are_an_answer_until_told_to
     place: Path, undisturbed: Undisturbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(place, *words(COT))
-    folder, log = place / layout.cell("smoke", COT), place / layout.call_log("smoke", COT)
+    folder, log = place / layout.cell("smoke", COT), place / layout.cell("smoke", COT) / layout.CALL_LOG
     asked = min(calls_of(log).items())[1]["request"]
     objects = {"messages": tuple(Message(**one) for one in asked["messages"]), "metadata": Turn(**asked["metadata"])}
     request = Request(**{**asked, **objects})

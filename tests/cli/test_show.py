@@ -150,13 +150,13 @@ def test_decisions_of_other_methods_by_their_names(run: Path) -> None:
 def test_questions_of_others_and_a_damaged_log_are_refused(run: Path) -> None:
     with pytest.raises(UserError, match="its question 'q0' is none of the prepared ones"):
         list(records("embedded", GMR, {}))
-    layout.call_log("embedded", GMR).write_bytes(b"no database" * 1000)
+    (layout.cell("embedded", GMR) / layout.CALL_LOG).write_bytes(b"no database" * 1000)
     with pytest.raises(UserError, match=r"calls\.sqlite is damaged"):
         show("gmr", "gsm_hard", "q0")
 
 
 def test_without_the_log_the_decisions_are_still_shown(run: Path) -> None:
-    layout.call_log("embedded", GMR).unlink()
+    (layout.cell("embedded", GMR) / layout.CALL_LOG).unlink()
     text = show("gmr", "gsm_hard", "q0")
     assert "reply      (the log of the calls is not here" in text
     assert "write      stored (25.0 % to be stored)" in text
