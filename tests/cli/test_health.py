@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,21 @@ PRESET = {"backbones": list(POOL), "methods": ["single"], "benchmarks": ["gsm_ha
 NAMES = {key: f"random/{key}" for key in POOL}
 
 
-async def answering(http: web.Request) -> web.Response:
-    return web.json_response(completion("one, two", (await http.json())["model"]))
+def said(body: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    return completion(**{"text": "one, two", "model": body["model"], **changes})
+
+
+def chat(reply: Callable[[dict[str, Any]], dict[str, Any]] = said) -> Answer:
+    """Return an answer with what is said to the body of a request, refused where that is no completion."""
+
+    async def answer(http: web.Request) -> web.Response:
+        content = reply(await http.json())
+        return web.json_response(content, status=200 if "choices" in content else 400)
+
+    return answer
+
+
+answering = chat()
 
 
 def listing(*names: str, status: int = 200, **changes: Any) -> Callable[[web.Request], Awaitable[web.Response]]:
@@ -99,62 +113,45 @@ async def test_what_is_served_is_written_down(preset: config.Preset, caplog: pyt
     }
 
 
-async def refuse_systems(http: web.Request) -> web.Response:
-    if (await http.json())["messages"][0]["role"] == "system":
-        return web.json_response({"error": {"message": "System role not supported"}}, status=400)
-    return await answering(http)
+def refuse_systems(body: dict[str, Any]) -> dict[str, Any]:
+    has_system = body["messages"][0]["role"] == "system"
+    return {"error": {"message": "System role not supported"}} if has_system else said(body)
 
 
-async def refuse_parameters(http: web.Request) -> web.Response:
-    if "top_k" in await http.json():
-        return web.json_response({"error": {"message": "unknown parameter: top_k"}}, status=422)
-    return await answering(http)
+def want_another_name(body: dict[str, Any]) -> dict[str, Any]:
+    reason = "'max_tokens' and 'seed' are not supported with this model; use 'max_completion_tokens'"
+    return {"detail": reason} if "max_tokens" in body or "seed" in body else said(body)
 
 
-async def want_another_name(http: web.Request) -> web.Response:
-    body = await http.json()
-    if "max_tokens" in body or "seed" in body:
-        reason = "'max_tokens' and 'seed' are not supported with this model; use 'max_completion_tokens'"
-        return web.json_response({"detail": reason}, status=400)
-    return web.json_response(completion("one, two", body["model"]))
+def think(body: dict[str, Any], **message: str) -> dict[str, Any]:
+    choice = {"index": 0, "message": {"role": "assistant", "content": None, **message}, "finish_reason": "length"}
+    return said(body, choices=[choice])
 
 
-async def think(http: web.Request) -> web.Response:
-    body = await http.json()
-    message = {"role": "assistant", "content": None, "reasoning_content": "The user wants"}
-    choices = [{"index": 0, "message": message, "finish_reason": "length"}]
-    return web.json_response(completion(model=body["model"], choices=choices))
-
-
-async def think_aloud(http: web.Request) -> web.Response:
-    message = {"role": "assistant", "content": "<think>\nThe user wants"}
-    choices = [{"index": 0, "message": message, "finish_reason": "length"}]
-    return web.json_response(completion(model=(await http.json())["model"], choices=choices))
-
-
-async def die_of_a_seed(http: web.Request) -> web.Response:
+async def die_of_a_seed(http: web.Request) -> web.StreamResponse:
     if (await http.json())["seed"] >= 1 << 30:
         raise ConnectionResetError
     return await answering(http)
 
 
-async def report_nothing(http: web.Request) -> web.Response:
-    return web.json_response(completion(model=(await http.json())["model"], usage=None))
-
-
-async def call_itself_otherwise(http: web.Request) -> web.Response:
-    return web.json_response(completion(model="my-model"))
-
-
 @pytest.mark.parametrize(
     ("chat", "message"),
     [
-        (refuse_systems, r"refuses a short completion \(.*System role .*add `system: merge` to the entry of"),
-        (refuse_parameters, r"refuses a short completion \(.*top_k\).*set `extended: false` in"),
-        (want_another_name, r"refuses .*; set `max_completion_tokens: true` and `omit: \[seed\]` in"),
+        (chat(refuse_systems), r"refuses a short completion \(.*System role .*add `system: merge` to the entry of"),
+        (
+            chat(lambda body: {"error": {"message": "unknown parameter: top_k"}}),
+            r"refuses a short completion \(.*top_k\).*set `extended: false` in",
+        ),
+        (chat(want_another_name), r"refuses .*; set `max_completion_tokens: true` and `omit: \[seed\]` in"),
         (die_of_a_seed, r"lists its models and completes no text \(.*\); see its log"),
-        (report_nothing, r"answers with a chat completion that does not report its usage; .*let it report"),
-        (call_itself_otherwise, r"answers with a completion of the model 'my-model'.*--served-model-name"),
+        (
+            chat(lambda body: said(body, usage=None)),
+            r"answers with a chat completion that does not report its usage; .*let it report",
+        ),
+        (
+            chat(lambda body: said(body, model="my-model")),
+            r"answers with a completion of the model 'my-model'.*--served-model-name",
+        ),
     ],
 )
 async def test_a_server_that_calls_would_fail_at_is_known_before_the_first(
@@ -208,9 +205,8 @@ async def test_a_context_that_is_too_short_names_the_benchmark(preset: config.Pr
         await health.check(preset, ["gsm_hard"])
 
 
-async def heed_penalties(http: web.Request) -> web.Response:
-    body = await http.json()
-    return web.json_response(completion(f"one, two {body.get('repetition_penalty', 1)}", body["model"]))
+def heed_penalties(body: dict[str, Any]) -> dict[str, Any]:
+    return said(body, text=f"one, two {body.get('repetition_penalty', 1)}")
 
 
 async def take_time(http: web.Request) -> web.Response:
@@ -232,16 +228,16 @@ REFUSED = r"of mine takes {} tokens, .*gsm_hard"
     ("chat", "entry", "server", "listed", "lack"),
     [
         (answering, PENALISED, {}, WINDOW, IGNORES),
-        (heed_penalties, PENALISED, {}, WINDOW, None),
+        (chat(heed_penalties), PENALISED, {}, WINDOW, None),
         (answering, {}, {}, WINDOW, None),
         (answering, PENALISED, {"extended": False}, WINDOW, None),
         (take_time, {}, {"timeout_s": 15, "max_in_flight": 8}, WINDOW, SLOW),
         (answering, {}, {"max_in_flight": 8}, WINDOW, None),
-        (think, {}, {}, WINDOW, THINKS),
-        (think_aloud, {}, {}, WINDOW, THINKS),
-        (want_another_name, {}, {"omit": ["seed"], "max_completion_tokens": True}, WINDOW, None),
+        (chat(partial(think, reasoning_content="The user wants")), {}, {}, WINDOW, THINKS),
+        (chat(partial(think, content="<think>\nThe user wants")), {}, {}, WINDOW, THINKS),
+        (chat(want_another_name), {}, {"omit": ["seed"], "max_completion_tokens": True}, WINDOW, None),
         # A template without a system role is asked as calls are.
-        (refuse_systems, {"system": "merge"}, {}, WINDOW, None),
+        (chat(refuse_systems), {"system": "merge"}, {}, WINDOW, None),
         # The context is what llama.cpp says of it, else that of the entry.
         (answering, {}, {}, {"meta": {"n_ctx": 8192, "n_params": 7}}, None),
         (answering, {"context_length": 8192}, {}, {}, NO_WINDOW),
@@ -269,54 +265,53 @@ async def test_what_a_server_lacks_is_told_or_refused(
 async def test_the_jobs_of_one_run_ask_once_and_a_check_by_hand_always(
     preset: config.Preset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = 0
+    asked: list[Any] = []
 
-    async def chat(http: web.Request) -> web.Response:
-        nonlocal asked
-        asked += 1
-        return await answering(http)
+    def count(body: dict[str, Any]) -> dict[str, Any]:
+        asked.append(body)
+        return said(body)
 
     prepare_questions(preset.name, "math")
     both = preset.model_copy(update={"benchmarks": ("gsm_hard", "math")})
-    async with served_at(models=listing(*NAMES.values(), max_model_len=8192), chat=chat) as url:
+    async with served_at(models=listing(*NAMES.values(), max_model_len=8192), chat=chat(count)) as url:
         point({"url": url}, {"url": url})
         monkeypatch.setenv("GMR_PLANNED", str(time.time_ns()))
         await asyncio.gather(health.check(both, ["math"]), health.check(both, ["gsm_hard"]))
-        once = asked
+        once = len(asked)
         records = [orjson.loads(layout.served(both.name, key).read_bytes()) for key in both.benchmarks]
         assert records[0].pop("tokens_needed") != records[1].pop("tokens_needed")
         assert records[0] == records[1]
         await health.check(both, ["math"])
-        assert asked == once
+        assert len(asked) == once
         monkeypatch.setenv("GMR_PLANNED", str(2**32 * 10**9))
         await health.check(both, ["math"])
-        assert asked == 2 * once
+        assert len(asked) == 2 * once
         monkeypatch.delenv("GMR_PLANNED")
         await health.check(both, ["math", "gsm_hard"])
-        assert asked == 3 * once
+        assert len(asked) == 3 * once
 
 
-@pytest.mark.parametrize("entry", [{}, {"owned_by": None}, {"owned_by": 7}])
 async def test_a_server_that_says_no_more_than_a_name_passes_and_its_cell_can_be_reported(
-    entry: dict[str, object], preset: config.Preset, monkeypatch: pytest.MonkeyPatch
+    preset: config.Preset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backbone, model = "llama-3.2-3B", "random/llama-3.2-3B"
     monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
     # The questions need no program, and this machine need not be able to confine one.
     monkeypatch.setattr("harness.runner.setup.check_confinement", lambda *_: None)
 
-    async def chat(http: web.Request) -> web.Response:
-        return web.json_response(completion("The answer is 7", (await http.json())["model"]))
+    seven = chat(lambda body: said(body, text="The answer is 7"))
 
     async def models(http: web.Request) -> web.Response:
-        return web.json_response({"object": "list", "data": [{"id": name, **entry} for name in NAMES.values()]})
+        entries = ({}, {"owned_by": 7})
+        data = [{"id": name, **entry} for name, entry in zip(NAMES.values(), entries, strict=True)]
+        return web.json_response({"object": "list", "data": data})
 
-    async with served_at(chat=chat, models=models) as url:
+    async with served_at(chat=seven, models=models) as url:
         point({"url": url, "omit": ["seed"]}, {"url": url})
         (checked,) = await health.check(preset, ["gsm_hard"])
         cell_plan = plan(preset, Cell("single", "gsm_hard", backbone, 0))
         await cell.run(cell_plan)
-    assert orjson.loads(checked.read_bytes())["backbones"][backbone]["served_by"] is None
+    assert [entry["served_by"] for entry in orjson.loads(checked.read_bytes())["backbones"].values()] == [None, None]
     finished_cell = read(cell_plan.folder)
     assert f"{backbone} asked without seed, which its server does not take" in finished_cell.run.notes
     assert identity([finished_cell])["backbones"] == f"{backbone}={model}"
