@@ -25,14 +25,20 @@ def cell(
     benchmark: BenchmarkKey,
     backbone: BackboneRow,
     seed: Seed = 0,
+    timing: Annotated[bool, typer.Option("--timing", help="Time the finished cell; let nothing else run.")] = False,
     overrides: Overrides = None,
 ) -> None:
-    """Run one cell: a method on a benchmark with a backbone and a seed. Resumes where it stopped."""
+    """Run one cell: a method on a benchmark with a backbone and a seed. Resumes where it stopped.
+
+    With --timing, ask all test questions of a finished one once more, nothing cached.
+    """
     from harness.runner import cell as cells
+    from harness.runner import timing as timings
     from harness.runner.config import Cell
     from harness.runner.plan import plan
 
-    signals.run(cells.run(plan(preset_of(name, overrides), Cell(method, benchmark, backbone, seed))))
+    preset, key = preset_of(name, overrides), Cell(method, benchmark, backbone, seed)
+    signals.run(timings.run(preset, key) if timing else cells.run(plan(preset, key)))
 
 
 @app.command()
@@ -233,19 +239,3 @@ def data(name: PresetName, benchmark: BenchmarkKey, overrides: Overrides = None)
     config.check_benchmark(preset, benchmark)
     prepare(benchmark, preset.data, preset.splits, layout.items(name, benchmark), layout.manifest(name, benchmark))
     config_hash.note_made_of(layout.made_of(name, f"data/{benchmark}"), config_hash.made_of_data(preset, benchmark))
-
-
-@app.command(hidden=True)
-def timing(
-    name: PresetName,
-    method: MethodKey,
-    benchmark: BenchmarkKey,
-    backbone: BackboneRow,
-    seed: Seed = 0,
-    overrides: Overrides = None,
-) -> None:
-    """Time the method of a finished cell: all test questions once, nothing cached. Let nothing else run meanwhile."""
-    from harness.runner import timing as timings
-    from harness.runner.config import Cell
-
-    signals.run(timings.run(preset_of(name, overrides), Cell(method, benchmark, backbone, seed)))

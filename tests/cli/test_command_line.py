@@ -7,11 +7,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from functools import partial
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import orjson
 import pytest
@@ -181,16 +178,7 @@ def test_another_checkout_and_an_installation_without_one_are_refused(tmp_path: 
     assert "pip install -e ." in error(installed)
 
 
-def test_a_server_is_local_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    served: list[Any] = []
-    endpoint = SimpleNamespace(models=lambda: {"data": []})
-    monkeypatch.setattr("harness.runner.plan.simulated_endpoint", lambda preset: endpoint)
-    monkeypatch.setattr("harness.simulator.server.serve", lambda *given: served.append(given[1:]))
-
-    simulate = partial(gmr, "simulate", "--preset")
-    simulate("smoke")
-    simulate("smoke", "--port", "81", "--host", "::1")
-    assert served == [("127.0.0.1", 8000), ("::1", 81)]
-    assert "65535" in simulate("smoke", "--port", "99999999").output
+def test_servers_are_simulated_on_this_machine_alone_and_of_presets_that_have_them() -> None:
+    assert "[default: 127.0.0.1]" in gmr("simulate", "--help").output
     with pytest.raises(UserError, match="preset paper asks real servers"):
-        simulate("paper")
+        gmr("simulate", "--preset", "paper")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import openai
 import pytest
 
-from baselines.single import SingleLLM
+from baselines.single import Config, SingleLLM
 from harness.agents.code_tools import CodeTools
 from harness.agents.prompts import question_prompt
 from harness.agents.runtime import ErrorShare, Runtime
@@ -29,6 +29,7 @@ from harness.runner.evaluation import evaluate
 from harness.sandbox import Sandbox
 from tests.fake_encoder import FakeEncoder
 from tests.nightly.server import Model, report, served
+from tests.scripted import setting
 
 pytestmark = pytest.mark.nightly
 
@@ -79,7 +80,7 @@ async def ours(url: str, items: Sequence[Item], places: int, folder: Path) -> No
             seed=0,
             errors=ErrorShare(0.5),
         )
-        await evaluate(SingleLLM(BACKBONE), items, runtime, "measured", in_flight=2 * places)
+        await evaluate(SingleLLM(setting(BACKBONE, pool=POOL), Config()), items, runtime, "measured", in_flight=2 * places)
 
 
 class Pass(NamedTuple):

@@ -50,7 +50,7 @@ rule timing:
     # All cores there are, so that nothing else runs while a method is timed; of simulated backbones, seconds are computed.
     threads: lambda wildcards: 1 if is_simulated(wildcards) else 1024
     shell:
-        "gmr --log {log} timing --preset {wildcards.preset} --method {wildcards.method}"
+        "gmr --log {log} cell --timing --preset {wildcards.preset} --method {wildcards.method}"
         " --benchmark {wildcards.benchmark} --backbone {wildcards.backbone}"
         " --seed {wildcards.seed}"
         " --set @results/{wildcards.preset}/config.yaml"

@@ -88,7 +88,7 @@ def test_the_longest_question_or_all_of_them_take_the_modelled_time(place: Path)
     """All six questions run at once, each one call of a model of three billion parameters; then one at a time."""
     cell = ["--method", "single", "--benchmark", "gsm_hard", "--backbone", "llama-3.2-3B"]
     limits = ["--set", "benchmarks=[gsm_hard]", "--set", "limit={train: 1, test: 6, epochs: 1}"]
-    assert CliRunner().invoke(app, ["timing", "--preset", "smoke", *cell, *limits]).exit_code == 0
+    assert CliRunner().invoke(app, ["cell", "--timing", "--preset", "smoke", *cell, *limits]).exit_code == 0
     calls = pq.read_table(layout.cell("smoke", SINGLE) / "calls.parquet").to_pylist()
     speed = document(SINGLE)["engine"]
     each = [
