@@ -80,7 +80,9 @@ async def ours(url: str, items: Sequence[Item], places: int, folder: Path) -> No
             seed=0,
             errors=ErrorShare(0.5),
         )
-        await evaluate(SingleLLM(setting(BACKBONE, pool=POOL), Config()), items, runtime, "measured", in_flight=2 * places)
+        await evaluate(
+            SingleLLM(setting(BACKBONE, pool=POOL), Config()), items, runtime, "measured", in_flight=2 * places
+        )
 
 
 class Pass(NamedTuple):
