@@ -16,14 +16,11 @@ from inspect_ai import log as logs
 from inspect_ai import model as models
 from inspect_ai.scorer import CORRECT, INCORRECT, Score
 
-from analysis import finished_cells
 from analysis.exhibit import md_escape as escape
-from analysis.finished_cells import RunInfo
+from analysis.finished_cells import FinishedCell, RunInfo
 from analysis.trajectories import CallRecord, Step, TrajectoryRecord, records
 from harness.benchmarks.items import Item
 from harness.files import whole_file
-from harness.runner import layout
-from harness.runner.config import Cell
 from harness.runner.results import SIMULATED_WARNING
 
 CORRECTNESS, STATUS = "correct", "status"
@@ -41,11 +38,11 @@ _MESSAGES: Mapping[str, type[models.ChatMessageSystem | models.ChatMessageUser |
 }
 
 
-def write_cell(preset: str, cell: Cell, out: Path, items: Mapping[str, Item]) -> Path:
+def write_cell(cell: FinishedCell, out: Path) -> Path:
     """Write the log of one finished cell, in a folder a benchmark, and return the file."""
-    run = finished_cells.read(layout.cell(preset, cell)).run
-    log = _log(run, [_Sample(run, record).build() for record in records(preset, cell, items)])
-    path = out / cell.benchmark / f"{cell.method}_{cell.backbone}_seed{cell.seed}.eval"
+    run = cell.run
+    log = _log(run, [_Sample(run, record).build() for record in records(cell)])
+    path = out / run.benchmark / f"{run.method}_{run.backbone}_seed{run.seed}.eval"
     with tempfile.NamedTemporaryFile(suffix=".eval") as temporary:
         logs.write_eval_log(log, temporary.name, format="eval")
         # Again without the clock that is in each entry of a zip.
@@ -123,20 +120,20 @@ class _Sample:
         score = Score(
             value=CORRECT if verdict.correct else INCORRECT,
             answer=None if verdict.answer is None else _answer(item, verdict.answer),
-            explanation=plain(": ".join(filter(None, (verdict.status.value, verdict.detail)))),
+            explanation=": ".join(filter(None, (verdict.status.value, verdict.detail))),
             metadata=dict(verdict.also) or None,
         )
         return logs.EvalSample(
-            id=plain(item.id),
+            id=item.id,
             epoch=1,
-            input=plain(item.question),
-            choices=[plain(option) for option in item.options] or None,
+            input=item.question,
+            choices=list(item.options) or None,
             target=_answer(item, item.gold),
             messages=[*self._prompt(last), self._reply(_text(last))] if last else [],
-            output=self._output(plain(record.answer), last) if last else models.ModelOutput(),
+            output=self._output(record.answer, last) if last else models.ModelOutput(),
             scores={
                 CORRECTNESS: score,
-                STATUS: Score(value=verdict.status.value, explanation=plain(verdict.detail) or None),
+                STATUS: Score(value=verdict.status.value, explanation=verdict.detail or None),
             },
             metadata=dict(record.totals),
             events=list(self._events(score)),
@@ -152,25 +149,25 @@ class _Sample:
 
     def _span(self, step: Step) -> Iterator[events.Event]:
         span = self._id()
-        yield events.SpanBeginEvent(id=span, name=plain(step.title), type="step", span_id=span, **self._common())
+        yield events.SpanBeginEvent(id=span, name=step.title, type="step", span_id=span, **self._common())
         if before := _bullets(step.before()):
             yield events.InfoEvent(source="decided", data=before, span_id=span, **self._common())
         for use in step.calls:
             yield events.ModelEvent(
                 model=self._model(use),
-                role=plain(f"{use.call.role or use.call.purpose} {use.call.slot or ''}".strip()) or None,
+                role=f"{use.call.role or use.call.purpose} {use.call.slot or ''}".strip() or None,
                 input=self._prompt(use),
                 tools=[],
                 tool_choice="none",
                 config=models.GenerateConfig(),
                 output=self._output(_text(use), use),
-                error=None if use.call.error is None else plain(use.call.error),
+                error=use.call.error,
                 metadata={name: getattr(use.call, name) for name in ("purpose", "slot", "key", "cost")},
                 span_id=span,
                 **self._common(),
             )
             if use.call.tool:
-                yield events.InfoEvent(source="tool", data=plain(escape(use.call.tool)), span_id=span, **self._common())
+                yield events.InfoEvent(source="tool", data=escape(use.call.tool), span_id=span, **self._common())
         if after := _bullets(step.after()):
             yield events.InfoEvent(source="then", data=after, span_id=span, **self._common())
         yield events.SpanEndEvent(id=span, span_id=span, **self._common())
@@ -181,7 +178,7 @@ class _Sample:
     def _prompt(self, use: CallRecord) -> list[models.ChatMessage]:
         if use.messages is None:
             return [models.ChatMessageUser(content=_UNKNOWN, id=self._id())]
-        return [_MESSAGES[message.role](content=plain(message.content), id=self._id()) for message in use.messages]
+        return [_MESSAGES[message.role](content=message.content, id=self._id()) for message in use.messages]
 
     def _reply(self, text: str, **how: Any) -> models.ChatMessageAssistant:
         return models.ChatMessageAssistant(content=text, id=self._id(), **how)
@@ -194,7 +191,7 @@ class _Sample:
             model=name,
             choices=[models.ChatCompletionChoice(message=message, stop_reason=stop)],
             usage=_usage(use),
-            error=None if use.call.error is None else plain(use.call.error),
+            error=use.call.error,
         )
 
     def _model(self, use: CallRecord) -> str:
@@ -202,22 +199,17 @@ class _Sample:
 
     def _id(self) -> str:
         self._count += 1
-        return hashlib.sha256(plain(f"{self._seed}\0{self._count}").encode()).hexdigest()[:_ID_LENGTH]
-
-
-def plain(text: str) -> str:
-    """Return a text that every reader of JSON takes: halves of characters become question marks."""
-    return text.encode("utf-8", "replace").decode()
+        return hashlib.sha256(f"{self._seed}\0{self._count}".encode()).hexdigest()[:_ID_LENGTH]
 
 
 def _text(use: CallRecord) -> str:
-    return _UNKNOWN if use.reply is None else plain(use.reply)
+    return _UNKNOWN if use.reply is None else use.reply
 
 
 def _answer(item: Item, text: str) -> str:
     """Return an answer as the viewer, which reads Markdown, shows it unchanged: a program stands in a fence."""
     fence = "````" if "```" in text else "```"
-    return plain(text if item.code is None else f"{fence}python\n{text}\n{fence}")
+    return text if item.code is None else f"{fence}python\n{text}\n{fence}"
 
 
 def _usage(use: CallRecord) -> models.ModelUsage:
@@ -234,4 +226,4 @@ def _sums(usages: Iterable[tuple[str, models.ModelUsage]]) -> dict[str, models.M
 
 def _bullets(lines: Iterable[tuple[str, str]]) -> str:
     """Return labels and texts as a list in Markdown."""
-    return plain("".join(f"- **{escape(label)}** {escape(text)}\n" for label, text in lines))
+    return "".join(f"- **{escape(label)}** {escape(text)}\n" for label, text in lines)

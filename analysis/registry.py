@@ -64,7 +64,7 @@ class Artefact(Declaration):
     module: str  # has a function ``build`` that turns a source into a table, a figure or a report
     kind: Literal["table", "figure", "report"]
     cells: Annotated[Many[Selection], MinLen(1)] = ()
-    timings: Annotated[Many[Selection], MinLen(1)] = ()  # timed with the first of their seeds
+    timed: bool = False  # reads timings of its cells, with the first of their seeds
     data: bool = False  # reads the prepared questions
     of_all: bool = False  # made from whatever is finished of the cells and timings of all others
     of_paper: bool = False  # is about statements of the paper, so not for a run whose models are its own
@@ -86,9 +86,8 @@ class Artefact(Declaration):
 
     def timings_of(self, preset: Preset) -> list[Cell]:
         """Return the cells whose timings the artefact reads, one seed each."""
-        if self.of_all:
-            return _distinct(cell for entry in of_run(preset) if not entry.of_all for cell in entry.timings_of(preset))
-        cells = _distinct(cell for selection in self.timings for cell in selection.cells(preset))
+        entries = of_run(preset) if self.of_all else [self]
+        cells = _distinct(cell for entry in entries if entry.timed for cell in entry.cells_of(preset))
         first = {replace(cell, seed=0): cell for cell in sorted(cells, reverse=True)}
         return [cell for cell in cells if cell == first[replace(cell, seed=0)]]
 
@@ -135,8 +134,18 @@ class Artefact(Declaration):
     def build(self, preset: Preset) -> Exhibit:
         """Make the artefact of a preset; raises UserError if it has none, no cell is finished, or one is damaged."""
         self.check(preset)
-        source = Source.of_finished(preset, self.cells_of(preset), self.timings_of(preset), **self.options)
-        source = replace(source, caption=self.caption, legend=self.legend)
+        folders = {cell: layout.cell(preset.name, cell) for cell in self.cells_of(preset)}
+        done = {cell: folder for cell, folder in folders.items() if (folder / "run.json").is_file()}
+        timed = [layout.timing(preset.name, cell) for cell in self.timings_of(preset) if cell in done]
+        source = Source(
+            cells=tuple(done.values()),
+            preset=preset,
+            timings=tuple(folder for folder in timed if (folder / "timing.json").is_file()),
+            options=self.options,
+            caption=self.caption,
+            legend=self.legend,
+            unfinished=tuple(folder for cell, folder in folders.items() if cell not in done),
+        )
         cure = making(layout.report(preset.name, self.files[0]))
         if source.unfinished and not source.cells and not self.of_all:
             problem = f"none of the {len(source.unfinished)} cells that {self.key} is made from is finished"
@@ -159,7 +168,7 @@ def artefacts() -> Mapping[str, Artefact]:
     entries = read_entries(path, Artefact)
     methods = config.methods()
     for entry in entries.values():
-        named = [name for selection in (*entry.cells, *entry.timings) for name in selection.methods or ()]
+        named = [name for selection in entry.cells for name in selection.methods or ()]
         check_names("method", named, methods, f"config/methods.yaml; named by artefact {entry.key}")
         if source_of(entry.module) is None:
             raise UserError(f"config/artefacts.yaml names the module {entry.module!r}, which cannot be found")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import UserError
-from harness.runner import layout
-from harness.runner.config import Cell, Preset
+from harness.runner.config import Preset
 
 if TYPE_CHECKING:
     from analysis.frames import Results
@@ -35,16 +34,6 @@ class Source:
     unfinished: tuple[Path, ...] = ()  # folders of the preset's cells that are not finished
     caption: str = ""  # of the entry of ``config/artefacts.yaml``, and the notes that hold for any run
     legend: tuple[str, ...] = ()
-
-    @classmethod
-    def of_finished(cls, preset: Preset, cells: Iterable[Cell], timings: Iterable[Cell], **options: Any) -> Source:
-        """Return a source of the finished cells and timings; the other cells are listed as ``unfinished``."""
-        folders = {cell: layout.cell(preset.name, cell) for cell in cells}
-        done = {cell: folder for cell, folder in folders.items() if (folder / "run.json").is_file()}
-        timed = [layout.timing(preset.name, cell) for cell in timings if cell in done]
-        finished = tuple(folder for folder in timed if (folder / "timing.json").is_file())
-        unfinished = tuple(folder for cell, folder in folders.items() if cell not in done)
-        return cls(tuple(done.values()), preset, finished, options, unfinished)
 
     def results(self) -> Results:
         """Load the cells; raises UserError as :func:`analysis.finished_cells.read_all`."""

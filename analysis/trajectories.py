@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analysis.finished_cells import read as read_cell
+from analysis.finished_cells import FinishedCell
 from harness.agents.trajectory import Call, Decision
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.benchmarks.prepare import read
@@ -18,7 +18,6 @@ from harness.errors import UserError
 from harness.llm.call_log import CallLogReader
 from harness.llm.request import Message
 from harness.runner import layout
-from harness.runner.config import Cell
 from harness.runner.results import read_rows
 
 # Recorded with log-probability 0 though no policy drew them: counted, computed, found by a rule, or said by a model.
@@ -112,15 +111,12 @@ def percent(share: float) -> str:
     return ">99.9 %" if 0.9995 < share < 1 else f"{100 * share:.1f} %"
 
 
-def questions(preset: str, benchmark: str) -> dict[str, Item]:
-    """Load the questions of a benchmark as a preset uses them, by id."""
-    return {item.id: item for item in read(layout.manifest(preset, benchmark), layout.items(preset, benchmark)).pool}
-
-
-def records(preset: str, cell: Cell, items: Mapping[str, Item]) -> Iterator[TrajectoryRecord]:
-    """Iterate over the trajectories of a finished cell in test order; raises UserError for other questions."""
-    folder = layout.cell(preset, cell)
-    has_memory = read_cell(folder).run.module == _MEMORY
+def records(cell: FinishedCell) -> Iterator[TrajectoryRecord]:
+    """Iterate over the trajectories of a cell in test order; raises UserError if its questions are not the prepared."""
+    run = cell.run
+    prepared = read(layout.manifest(run.preset, run.benchmark), layout.items(run.preset, run.benchmark))
+    items = {item.id: item for item in prepared.pool}
+    folder, has_memory = cell.folder, run.module == _MEMORY
     rows = list(read_rows(folder / "items.parquet"))
     if strangers := [row["item_id"] for row in rows if row["item_id"] not in items]:
         raise UserError(f"{folder}: its question {strangers[0]!r} is none of the prepared ones; run the cell again")

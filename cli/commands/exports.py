@@ -89,9 +89,9 @@ def export(name: PresetName, overrides: Overrides = None) -> None:
     """
     if importlib.util.find_spec("inspect_ai") is None:
         raise UserError("inspect_ai is not installed; pip install -e '.[inspect]' adds it")
+    from analysis.finished_cells import read
     from analysis.inspect_logs import write_cell
     from analysis.source import describe_unfinished
-    from analysis.trajectories import questions
     from cli import reports
     from harness.runner import config, layout
 
@@ -106,8 +106,7 @@ def export(name: PresetName, overrides: Overrides = None) -> None:
         unfinished = [layout.cell(name, cell) for cell in cells if cell not in finished]
         logging.warning("left out: %s", describe_unfinished(unfinished, len(finished)))
     logs = layout.report(name, "inspect")
-    prepared = {key: questions(name, key) for key in dict.fromkeys(cell.benchmark for cell in finished)}
     for cell in finished:
-        logging.info("%s: %s", cell, write_cell(name, cell, logs, prepared[cell.benchmark]))
+        logging.info("%s: %s", cell, write_cell(read(layout.cell(name, cell)), logs))
     reports.note_made("inspect", preset)
     logging.info("inspect view --log-dir %s", logs)

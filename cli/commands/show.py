@@ -56,7 +56,7 @@ def show(
 def _text(preset: Preset, cell: Cell, item: str, full: bool) -> str:
     """Return the trajectory of one question; UserError, with the nearest id that exists, if there is none."""
     from analysis.finished_cells import read
-    from analysis.trajectories import questions, records
+    from analysis.trajectories import records
     from cli.trajectory_printer import record_lines
     from harness.runner.results import SIMULATED_WARNING
 
@@ -65,8 +65,7 @@ def _text(preset: Preset, cell: Cell, item: str, full: bool) -> str:
     if item not in known:
         near = difflib.get_close_matches(item, known, n=1) or known[:1]
         raise UserError(f"{cell} has no question {item!r} among its {len(known)}; one that it has is {near[0]!r}")
-    prepared = questions(preset.name, cell.benchmark)
-    record = next(record for record in records(preset.name, cell, prepared) if record.item.id == item)
+    record = next(record for record in records(results) if record.item.id == item)
     warning = [f"{SIMULATED_WARNING}.", ""] if run.simulated else []
     title = f"{run.method_title} on {run.benchmark_title}, {cell}, preset {preset.name}"
     return "\n".join([*warning, title, "", *record_lines(record, full=full)])

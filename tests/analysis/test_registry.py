@@ -55,7 +55,7 @@ def test_what_is_timed_is_run_too_and_once() -> None:
     one, thrice = artefact("hw_cost"), config.preset("embedded", {"seeds": [1, 2]})
     assert one.timings_of(EMBEDDED) == one.cells_of(EMBEDDED)
     assert {cell.seed for cell in one.timings_of(thrice)} == {1}
-    both = one.model_copy(update={"timings": (Selection(methods=("gmr", "cot"), benchmarks=("mbpp",)),)})
+    both = one.model_copy(update={"cells": (Selection(methods=("gmr", "cot"), benchmarks=("mbpp",)),)})
     assert {(cell.method, cell.seed) for cell in both.timings_of(thrice)} == {("gmr", 1), ("cot", 0)}
     assert layout.timing("embedded", one.timings_of(EMBEDDED)[0]) / "timing.json" in one.inputs(EMBEDDED)
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.exhibit import md_escape
+from analysis.finished_cells import read
 from analysis.trajectories import Step, records
 from cli.trajectory_printer import visible
 from harness.agents.prompts import EXAMPLES_RUN
@@ -118,7 +119,7 @@ def steps_of(method: str, backbone: str, story: Story) -> tuple[Step, ...]:
     """Return the steps that a trajectory is shown as."""
     cell = Cell(method, "gsm_hard", backbone, 0)
     finish(cell, ITEMS[:1], [story])
-    (record,) = records("embedded", cell, {ITEMS[0].id: ITEMS[0]})
+    (record,) = records(read(layout.cell("embedded", cell)))
     return record.steps
 
 
@@ -148,8 +149,10 @@ def test_decisions_of_other_methods_by_their_names(run: Path) -> None:
 
 
 def test_questions_of_others_and_a_damaged_log_are_refused(run: Path) -> None:
+    prepare(ITEMS[1:])
     with pytest.raises(UserError, match="its question 'q0' is none of the prepared ones"):
-        list(records("embedded", GMR, {}))
+        show("gmr", "gsm_hard", "q0")
+    prepare(ITEMS)
     (layout.cell("embedded", GMR) / layout.CALL_LOG).write_bytes(b"no database" * 1000)
     with pytest.raises(UserError, match=r"calls\.sqlite is damaged"):
         show("gmr", "gsm_hard", "q0")
