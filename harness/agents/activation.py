@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
@@ -107,23 +107,21 @@ async def candidates(records: Sequence[Record], code_tools: CodeTools) -> tuple[
     distinct: dict[Decimal | str, str] = {}
     for record, value in zip(records, values, strict=True):
         computed = value.printed if value is not None and value.printed != "None" else None
-        for candidate in (*_stated(record.text), computed or ""):
+        for candidate in (_stated(record.text), computed or ""):
             if 0 < len(candidate) <= _LONGEST_CANDIDATE:
                 distinct.setdefault(_number_or_text(candidate), candidate)
     return tuple(distinct.values())
 
 
-def _stated(text: str) -> Iterator[str]:
-    box = last_box(text)
-    if box is not None:
-        yield " ".join(box.split())
-        return
+def _stated(text: str) -> str:
+    """Return the answer that a text states, empty if it states none."""
+    if (box := last_box(text)) is not None:
+        return " ".join(box.split())
     for line in reversed(after_answer_is(text.replace("−", "-"))):
         # A calculation may precede the result: "12 + 3 = 15".
-        number = _NUMBER.search(line.rpartition("=")[2])
-        if number:
-            yield number.group()
-            return
+        if number := _NUMBER.search(line.rpartition("=")[2]):
+            return number.group()
+    return ""
 
 
 def _number_or_text(candidate: str) -> Decimal | str:

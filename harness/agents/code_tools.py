@@ -24,7 +24,7 @@ VALUE_SHOWN = "The program was executed; its variable answer holds "
 VALUE_MISSING = "The program gave no value: "
 
 _LONGEST_VALUE = 200
-_PLACE_IN_CHECKS = re.compile(r" \(checks, line \d+\)\Z")
+_LINE_OF_CHECKS = re.compile(r" \(checks, line \d+\)\Z")
 _ADDRESS = re.compile(r"(?<= at 0x)[0-9a-fA-F]+")
 _ANSWER = re.compile(r"\banswer\b")
 
@@ -126,4 +126,4 @@ def _example_line(example: str, run: Execution) -> str:
 
 
 def _reason(run: Execution) -> str:
-    return _PLACE_IN_CHECKS.sub("", run.detail) or run.outcome.replace("_", " ")
+    return _LINE_OF_CHECKS.sub("", run.detail) or run.outcome.replace("_", " ")

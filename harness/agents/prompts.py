@@ -39,8 +39,8 @@ def team_prompt(
 
 def render_records(records: Sequence[Record], header: str = RECORDS_HEADER) -> str:
     """Return contributions as one block, numbered in the order given; empty without any."""
-    parts = [f"[{number}] {record.speaker}:\n{record.text.strip()}" for number, record in enumerate(records, 1)]
-    return "\n\n".join([header, *parts]) if parts else ""
+    blocks = [f"[{number}] {record.speaker}:\n{record.text.strip()}" for number, record in enumerate(records, 1)]
+    return "\n\n".join([header, *blocks]) if blocks else ""
 
 
 def _blocks(*blocks: str) -> str:

@@ -29,10 +29,10 @@ def index(count: int, *key: str) -> int:
 def weighted(weights: Sequence[float], *key: str) -> int:
     """Return an index drawn in proportion to weights, which need not sum to one."""
     point = uniform(*key) * sum(weights)
-    for place, weight in enumerate(weights):
+    for position, weight in enumerate(weights):
         point -= weight
         if point < 0:
-            return place
+            return position
     return len(weights) - 1
 
 

@@ -36,7 +36,7 @@ class ErrorShare:
     """Count of attempts that failed through no fault of the method; stops a run that will have too many of them."""
 
     limit: float  # largest share of failed attempts, of those planned and of at least twenty
-    places: Mapping[str, str] = field(default_factory=dict)  # of the servers of each backbone, for the message
+    addresses: Mapping[str, str] = field(default_factory=dict)  # of the server of each backbone, for the message
     retry: str = "gmr retry"  # command that asks failed calls again, for the message
     planned: int = 0
     attempts: int = 0
@@ -58,19 +58,19 @@ class ErrorShare:
         expected = max(self.planned, self.attempts)
         if self.failed > self.limit * max(expected, MIN_ATTEMPTS):
             groups = sorted(self._errors.items(), key=lambda group: -len(group[1]))[:_SHOWN_ERRORS]
-            parts = [self._error_summary(backbone, messages) for (backbone, _), messages in groups]
+            errors = [self._error_summary(backbone, messages) for (backbone, _), messages in groups]
             if others := self.failed - sum(len(messages) for _, messages in groups):
-                parts.append(f"{others} others")
+                errors.append(f"{others} others")
             raise UserError(
-                f"{self.failed} of {expected} attempts failed (limit {self.limit:.0%}): {', '.join(parts)}. Fix "
+                f"{self.failed} of {expected} attempts failed (limit {self.limit:.0%}): {', '.join(errors)}. Fix "
                 f"the cause, then `{self.retry}` asks the failed calls again"
             )
 
     def _error_summary(self, backbone: str, messages: list[str]) -> str:
         """Return the count, first message and address of one kind of error."""
         message = messages[0] if len(messages[0]) <= _LONGEST_ERROR else f"{messages[0][:_LONGEST_ERROR]}..."
-        place = f" at {self.places[backbone]}" if backbone in self.places else ""
-        return f"{len(messages)} x {message!r} from {backbone}{place}"
+        address = f" at {self.addresses[backbone]}" if backbone in self.addresses else ""
+        return f"{len(messages)} x {message!r} from {backbone}{address}"
 
 
 class Context:

@@ -10,11 +10,12 @@ import asyncio
 import os
 import socket
 import sqlite3
+import threading
 import time
 import zlib
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,7 +56,7 @@ COMMIT;
 _COLUMNS = "key, model, asked, prompt_tokens, completion_tokens, finish_reason, replied, error"
 _INSERT = f"INSERT OR REPLACE INTO calls (request, {_COLUMNS}, reply, checksum) VALUES (?{', ?' * 10})"  # noqa: S608
 # The fields of a reply, in their order.
-_OF_REPLY = "reply, prompt_tokens, completion_tokens, finish_reason, replied, error"
+_REPLY_COLUMNS = "reply, prompt_tokens, completion_tokens, finish_reason, replied, error"
 _CHARGE = "INSERT INTO uncounted VALUES (?, ?, ?)"
 _PAID = """
 SELECT model, count(*), sum(prompt_tokens), sum(completion_tokens) FROM (
@@ -88,20 +89,19 @@ class CallLogReader(Closing):
                 # Before its first commit a log has no table.
                 self._database = sqlite3.connect(":memory:", check_same_thread=False)
                 self._database.executescript(_SCHEMA)
-            self._requests = _requests(self._database)
 
     def get(self, key: str) -> Reply | None:
         """Return the reply to a call, or None if it is not finished."""
         row = self._row(key)
-        return None if row is None else row[0]
+        return None if row is None else row[1]
 
     def texts(self, key: str) -> CallTexts | None:
         """Return prompt and reply of a call, or None if it is not finished."""
-        row = self._row(key, self._requests)
-        if row is None:
+        if (row := self._row(key)) is None:
             return None
         with self._one_line():
-            return CallTexts(tuple(Message(**message) for message in orjson.loads(row[1])["messages"]), row[0].text)
+            request = orjson.loads(request_text(row[0], self._database))
+        return CallTexts(tuple(Message(**message) for message in request["messages"]), row[1].text)
 
     def paid(self) -> list[tuple[str, int, int, int]]:
         """Return each model with the number of replies paid for, and their prompt and completion tokens."""
@@ -118,21 +118,21 @@ class CallLogReader(Closing):
         """Close the file; closing twice is harmless."""
         self._database.close()
 
-    def _row(self, key: str, more: str = "NULL") -> tuple[Reply, Any] | None:
-        """Return the reply to a call and one more column, or None; UserError if the reply is not as it was recorded."""
-        columns = f"key, {_OF_REPLY}, checksum, {more}"
+    def _row(self, key: str) -> tuple[str | bytes, Reply] | None:
+        """Return the stored request and the reply, or None; UserError if the reply is not as it was recorded."""
+        select = f"SELECT request, checksum, key, {_REPLY_COLUMNS} FROM calls WHERE key = ?"  # noqa: S608
         with self._one_line():
-            row = self._database.execute(f"SELECT {columns} FROM calls WHERE key = ?", (key,)).fetchone()  # noqa: S608
+            row = self._database.execute(select, (key,)).fetchone()
         if row is None:
             return None
-        stored_key, *reply, checksum, other = row
-        if checksum not in (None, _checksum(stored_key, *reply)):
+        request, checksum, *recorded = row
+        if checksum not in (None, _checksum(*recorded)):
             raise UserError(
                 f"{self.path} is damaged (the reply to call {key} is not the one that was recorded); restore it, or "
                 f"take the row with this key out of its table of calls (sqlite3 {self.path.name}) and give the same "
                 "command again: this call will be asked again"
             )
-        return Reply(*reply), other
+        return request, Reply(*recorded[1:])
 
     def _one_line(self) -> AbstractContextManager[None]:
         return one_line(
@@ -153,23 +153,15 @@ def _checksum(key: str, *reply: Any) -> int:
     return zlib.crc32(orjson.dumps([key, *reply]))
 
 
-def _requests(database: sqlite3.Connection, schema: str = "main") -> str:
-    """Return what selects the requests of a log as JSON text."""
-    tables = database.execute(f"SELECT name FROM {schema}.sqlite_master WHERE name = 'dictionary'")  # noqa: S608
-    if tables.fetchone() is None:
-        return "request"
-    database.create_function("unpacked", 2, _unpacked)
-    return f"unpacked(request, (SELECT content FROM {schema}.dictionary))"  # noqa: S608
-
-
-def _unpacked(request: str | bytes, dictionary: bytes) -> str:
+def request_text(request: str | bytes, database: sqlite3.Connection) -> str:
+    """Return the JSON text of a stored request; ValueError if it is damaged."""
     if isinstance(request, str):
         return request
-    return zstandard.ZstdDecompressor(dict_data=_raw(dictionary)).decompress(request).decode()
-
-
-def _compressor(dictionary: bytes) -> zstandard.ZstdCompressor:
-    return zstandard.ZstdCompressor(dict_data=_raw(dictionary), write_checksum=True)
+    (dictionary,) = database.execute("SELECT content FROM dictionary").fetchone()
+    try:
+        return zstandard.ZstdDecompressor(dict_data=_raw(dictionary)).decompress(request).decode()
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from error
 
 
 def _raw(dictionary: bytes) -> zstandard.ZstdCompressionDict:
@@ -182,8 +174,9 @@ class CallLog(CallLogReader):
     def __init__(self, path: Path) -> None:
         self.path = path
         self._waiting: list[tuple[Any, ...]] = []
-        self._batch: asyncio.Task[None] | None = None
-        self._committing = asyncio.Lock()
+        self._batch: Future[None] | None = None  # that will commit what waits
+        self._lock = threading.Lock()  # of these two
+        self._compressor: zstandard.ZstdCompressor | None = None
         with ExitStack() as opened, self._one_line():
             opened.enter_context(_lock(path.with_suffix(".lock")))
             _refuse_emptied(path)
@@ -193,13 +186,10 @@ class CallLog(CallLogReader):
             self._database.execute("PRAGMA journal_mode = PERSIST")
             self._database.execute("PRAGMA synchronous = NORMAL")
             self._database.executescript(_SCHEMA)
-            self._requests = _requests(self._database)
-            dictionary = self._database.execute("SELECT content FROM dictionary").fetchone()
-            self._compressor = None if dictionary is None else _compressor(*dictionary)
             # So that a look-up of a new call does not wait for the disk.
             self._known = {bytes.fromhex(str(key)) for (key,) in self._database.execute("SELECT key FROM calls")}
             self._thread = ThreadPoolExecutor(1, "call log")
-            opened.callback(self._flush)
+            opened.callback(self._thread.shutdown)
             self._open = opened.pop_all()
 
     def __len__(self) -> int:
@@ -216,10 +206,11 @@ class CallLog(CallLogReader):
         """Commit a finished call, ``asked`` here or copied from another log; UserError if the disk is full."""
         counted = (reply.prompt_tokens, reply.completion_tokens, reply.finish_reason, reply.model, reply.error)
         checksum = _checksum(request.key, reply.text, *counted)
-        self._waiting.append((request.record, request.key, request.model, asked, *counted, reply.text, checksum))
-        if self._batch is None:
-            self._batch = asyncio.create_task(self._commit_waiting())
-        await asyncio.shield(self._batch)
+        row = (request.record, request.key, request.model, asked, *counted, reply.text, checksum)
+        with self._lock:
+            self._waiting.append(row)
+            self._batch = batch = self._batch or self._thread.submit(self._commit_waiting)
+        await asyncio.shield(asyncio.wrap_future(batch))
 
     async def charge(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
         """Commit the tokens of an unusable reply that was paid for; only budgets count them."""
@@ -237,19 +228,20 @@ class CallLog(CallLogReader):
         """Commit waiting calls and release the lock; closing twice is harmless."""
         self._open.close()
 
-    async def _commit_waiting(self) -> None:
-        async with self._committing:
+    def _commit_waiting(self) -> None:
+        with self._lock:
             rows, self._waiting, self._batch = self._waiting, [], None
-            if rows:
-                await asyncio.get_running_loop().run_in_executor(self._thread, self._commit, rows)
-
-    def _commit(self, rows: Sequence[tuple[Any, ...]]) -> None:
         if self._compressor is None:
-            dictionary = b"".join(request for request, *_ in rows)[:_DICTIONARY_SIZE]
-            self._write("INSERT INTO dictionary VALUES (?)", [(dictionary,)])
-            self._compressor = _compressor(dictionary)
+            self._compressor = self._open_compressor(b"".join(request for request, *_ in rows))
         self._write(_INSERT, [(self._compressor.compress(request), *others) for request, *others in rows])
         self._known.update(bytes.fromhex(key) for _, key, *_ in rows)
+
+    def _open_compressor(self, requests: bytes) -> zstandard.ZstdCompressor:
+        stored = self._database.execute("SELECT content FROM dictionary").fetchone()
+        if stored is None:
+            stored = (requests[:_DICTIONARY_SIZE],)
+            self._write("INSERT INTO dictionary VALUES (?)", [stored])
+        return zstandard.ZstdCompressor(dict_data=_raw(*stored), write_checksum=True)
 
     def _write(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
         # As a block, the connection commits or rolls back.
@@ -257,19 +249,10 @@ class CallLog(CallLogReader):
             self._database.execute("BEGIN IMMEDIATE")
             self._database.executemany(statement, rows)
 
-    def _flush(self) -> None:
-        self._thread.shutdown()
-        rows, self._waiting = self._waiting, []
-        if rows:
-            self._commit(rows)
-
     def _close_database(self) -> None:
-        try:
+        with suppress(sqlite3.Error):  # While another process reads, an empty journal stays and does no harm.
             self._database.execute("PRAGMA journal_mode = DELETE")
-        except sqlite3.Error:
-            pass  # While another process reads, an empty journal stays and does no harm.
-        finally:
-            self._database.close()
+        self._database.close()
 
 
 def copy(log: Path, to: Path, *, prompts: bool) -> None:
@@ -277,15 +260,16 @@ def copy(log: Path, to: Path, *, prompts: bool) -> None:
     with writing(to):
         to.parent.mkdir(parents=True, exist_ok=True)
         to.unlink(missing_ok=True)
-    with one_line(log, "restore it"), closing(connect(to, writes=True)) as database:
-        database.executescript(_SCHEMA)
-        database.execute("ATTACH ? AS source", (f"{log.absolute().as_uri()}?mode=rw",))
-        requests = _requests(database, "source")
-        request = requests if prompts else f"json_set({requests}, '$.messages', json('[]'))"
-        database.execute(
-            f"INSERT INTO main.calls ({_COLUMNS}, request, reply, checksum) "  # noqa: S608  constants
-            f"SELECT {_COLUMNS}, {request}, reply, checksum FROM source.calls ORDER BY key"
-        )
+    with one_line(log, "restore it"), closing(connect(log, writes=False)) as source:
+        calls = source.execute(f"SELECT request, {_COLUMNS}, reply, checksum FROM calls ORDER BY key")  # noqa: S608
+        with closing(connect(to, writes=True)) as database, database:
+            database.executescript(_SCHEMA)
+            database.execute("BEGIN")
+            for stored, *others in calls:
+                request = request_text(stored, source)
+                if not prompts:
+                    request = orjson.dumps({**orjson.loads(request), "messages": []}).decode()
+                database.execute(_INSERT, (request, *others))
 
 
 def _lock(path: Path) -> AbstractContextManager[Any]:

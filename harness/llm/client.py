@@ -59,14 +59,11 @@ class ChatClient:
     ) -> None:
         self.counts = Counts()
         self.calls_answered = self.tokens_written = 0  # by any source
-        self._log = log
-        self._shared = shared
-        self._spending = spending
+        self._log, self._attempts, self._shared, self._spending = log, attempts, shared, spending
         self._flight: InFlight[Reply] = InFlight()
-        self._backbones: Mapping[str, _InProcessBackbone | ServedBackbone] = {}
-        if in_process is not None:
-            self._backbones = dict.fromkeys(endpoints, _InProcessBackbone(in_process, attempts))
-        elif endpoints:
+        self._in_process = in_process
+        self._backbones: Mapping[str, ServedBackbone] = {}
+        if in_process is None and endpoints:
             # Takes a second to import.
             from harness.llm.served_backbone import connect
 
@@ -81,7 +78,9 @@ class ChatClient:
             await backbone.close()
 
     async def served(self, backbone: str, model: str) -> Served:
-        """Ask the server of a backbone what it serves; UserError if it is gone or serves another model."""
+        """Return the description of a model; UserError if its server is gone or serves another."""
+        if self._in_process is not None:
+            return self._in_process.served(model)
         return await self._backbones[backbone].served(model)
 
     async def complete(self, backbone: str, request: Request) -> Reply:
@@ -107,35 +106,23 @@ class ChatClient:
                 return stored
         return await self._ask(backbone, request)
 
-    async def _charge(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
-        await self._log.charge(model, prompt_tokens, completion_tokens)
-        if self._spending is not None:
-            self._spending.add(model, prompt_tokens, completion_tokens)
-
     async def _ask(self, backbone: str, request: Request) -> Reply:
         async def ask_and_record() -> Reply:
-            reply = await self._backbones[backbone].ask(request)
+            if self._in_process is None:
+                reply = await self._backbones[backbone].ask(request)
+            else:
+                with self._attempts.measure(request.key, IN_PROCESS.url):
+                    reply = self._in_process.complete(request)
             self.counts.asked += 1
             await self._log.append(request, reply)
             return reply
 
         return await (ask_and_record() if self._spending is None else self._spending.pay(request, ask_and_record))
 
-
-class _InProcessBackbone:
-    def __init__(self, in_process: InProcess, attempts: AttemptLog) -> None:
-        self._in_process = in_process
-        self._attempts = attempts
-
-    async def served(self, model: str) -> Served:
-        return self._in_process.served(model)
-
-    async def ask(self, request: Request) -> Reply:
-        with self._attempts.measure(request.key, IN_PROCESS.url):
-            return self._in_process.complete(request)
-
-    async def close(self) -> None:
-        pass
+    async def _charge(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
+        await self._log.charge(model, prompt_tokens, completion_tokens)
+        if self._spending is not None:
+            self._spending.add(model, prompt_tokens, completion_tokens)
 
 
 def note_served(folder: Path, served: Iterable[Served]) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import aiohttp
 import httpx2
 import openai
 from openai.types.chat import ChatCompletion
@@ -26,6 +28,8 @@ _UNSEEN_TOKENS = 4096
 _TOO_MANY_REQUESTS = re.compile(r"rate.?limit|too.?many", re.IGNORECASE)
 # Bodies of errors may repeat the whole request.
 _LONGEST_REASON = 300
+# Of errors that the library did not raise itself; it is nowhere shown.
+_GATEWAY = httpx2.Request("POST", "http://gateway/")
 
 
 class MalformedReplyError(Exception):
@@ -90,7 +94,33 @@ def base_name(model: str) -> str:
     return re.split(r"[/\\]", model.rstrip("/\\"))[-1].lower().removesuffix(".gguf")
 
 
-def with_reason(error: openai.APIStatusError) -> str:
+def status_of(error: BaseException) -> int | None:
+    """Return the HTTP status of an error, or None if it has none."""
+    return error.status_code if isinstance(error, openai.APIStatusError) else None
+
+
+@contextmanager
+def explained_errors() -> Iterator[None]:
+    """Let the block raise APIError, with the reason that the server gives, or MalformedReplyError."""
+    try:
+        yield
+    except openai.APIStatusError as error:
+        error.args = (_with_reason(error),)
+        raise
+    except openai.APITimeoutError as error:
+        # The libraries raise it for a refused connection, too.
+        cause = error.__cause__ and error.__cause__.__cause__
+        if isinstance(cause, aiohttp.ClientConnectorError):
+            raise openai.APIConnectionError(request=error.request) from cause
+        raise
+    except (ValueError, RecursionError) as error:
+        raise MalformedReplyError(f"not JSON: {error}") from error
+    except (aiohttp.ClientError, httpx2.HTTPError, OSError) as error:
+        # Errors that both libraries pass through, such as a response that is no HTTP.
+        raise openai.APIConnectionError(request=_GATEWAY) from error
+
+
+def _with_reason(error: openai.APIStatusError) -> str:
     """Return the message of an error with the reason in its body, which the library reads in OpenAI's form alone."""
     message, body = str(error), error.body
     if isinstance(body, Mapping):
@@ -121,5 +151,5 @@ def _raise_error(error: Any) -> None:
         status = 429
     if not status:
         raise MalformedReplyError(f"an error: {message}")
-    response = httpx2.Response(status, request=httpx2.Request("POST", "http://gateway/"))
+    response = httpx2.Response(status, request=_GATEWAY)
     raise openai.APIStatusError(f"Error code: {status} - {message}", response=response, body=error)

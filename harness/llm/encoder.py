@@ -6,8 +6,6 @@ import asyncio
 import functools
 import hashlib
 import importlib
-import os
-import re
 import struct
 import subprocess
 import sys
@@ -27,7 +25,7 @@ from pydantic import Field
 from harness.concurrency import InFlight, processors
 from harness.database import Cache, connect, machine_folder
 from harness.errors import UserError
-from harness.files import ROOT, Declaration, Sha256, read, write_atomically, writing
+from harness.files import ROOT, Declaration, Sha256, read, sha256, write_atomically, writing
 from harness.fingerprint import fingerprint
 
 if TYPE_CHECKING:
@@ -37,10 +35,7 @@ if TYPE_CHECKING:
 # Length of a vector. Networks that learn are built for it.
 EMBEDDING = 384
 DECLARATION = ROOT / "config" / "encoder.yaml"
-CPU_INFO = Path("/proc/cpuinfo")
 EXPORTER = ROOT / "harness" / "llm" / "encoder_graph.py"
-# Values of ATEN_CPU_CAPABILITY; torch ignores others.
-CAPABILITIES = ("default", "avx2", "avx512")
 _WEIGHTS = "model.safetensors"
 _TOKENIZER = "tokenizer.json"
 # Without modules.json the library would silently leave out the normalisation.
@@ -78,7 +73,10 @@ class SentenceEncoder:
     @functools.cached_property
     def identity(self) -> str:
         """Return the names of graph, runtime and vector instructions, which together decide every byte of a vector."""
-        return f"{self._graph_name}-onnxruntime{version('onnxruntime')}-{cpu_capability()}"
+        import torch  # Takes seconds; what learns from vectors has it.
+
+        instructions = "-".join(torch.backends.cpu.get_cpu_capability().lower().split())
+        return f"{self._graph_name}-onnxruntime{version('onnxruntime')}-{instructions}"
 
     @property
     def weights(self) -> str:
@@ -102,7 +100,7 @@ class SentenceEncoder:
         with self._loading:
             if self._model is None:
                 folder = _folder(self._entry, self._declaration)
-                self._model = load_tokenizer(self._declaration), _session(self._graph(folder))
+                self._model = _tokenizer(folder / _TOKENIZER), _session(self._graph(folder))
             return self._model
 
     def _graph(self, folder: Path) -> Path:
@@ -119,10 +117,8 @@ class SentenceEncoder:
         return graph
 
     def _export(self, folder: Path, graph: Path) -> None:
-        with (folder / _WEIGHTS).open("rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        if sha256 != self._entry.sha256:
-            what = f"{folder / _WEIGHTS} has sha256 {sha256[:16]}..., expected {self._entry.sha256[:16]}..."
+        if (found := sha256(folder / _WEIGHTS)) != self._entry.sha256:
+            what = f"{folder / _WEIGHTS} has sha256 {found[:16]}..., expected {self._entry.sha256[:16]}..."
             cure = f"restore those of {self._entry.name}, or correct `source` in {self._declaration}"
             raise UserError(f"{what}; these are other weights: {cure}")
         command = [sys.executable, "-m", "harness.llm.encoder_graph", str(folder.resolve())]
@@ -133,11 +129,10 @@ class SentenceEncoder:
         write_atomically(graph, done.stdout)
 
 
-def load_tokenizer(declaration: Path = DECLARATION) -> Tokenizer:
-    """Load the tokenizer of the declared encoder, without truncation and padding; several threads may use it."""
+def _tokenizer(file: Path) -> Tokenizer:
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(_folder(read(declaration, Declared), declaration) / _TOKENIZER))
+    tokenizer = Tokenizer.from_file(str(file))
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
@@ -168,22 +163,6 @@ def _folder(entry: Declared, declaration: Path) -> Path:
         what = f"{folder} has no {absent[0]}; it needs all files of {entry.name}"
         raise UserError(f"{what}: restore them, or correct `source` in {declaration}")
     return folder
-
-
-def cpu_capability() -> str:
-    """Return the widest vector instructions, which decide last digits, by torch's rule without importing torch."""
-    info = CPU_INFO.read_text(errors="replace") if CPU_INFO.exists() else ""
-    listed = re.search(r"^flags\s*:(.*)", info, re.MULTILINE)
-    if listed is None:
-        import torch
-
-        return "-".join(torch.backends.cpu.get_cpu_capability().lower().split())
-    flags, forced, widest = set(listed[1].split()), os.environ.get("ATEN_CPU_CAPABILITY"), "default"
-    if {"avx512vl", "avx512bw", "avx512dq", "fma"} <= flags:
-        widest = "avx512"
-    elif {"avx2", "fma"} <= flags:
-        widest = "avx2"
-    return f"{widest}-torch-{forced}" if forced in CAPABILITIES and forced != widest else widest
 
 
 _TOKENS = struct.Struct("<I")

@@ -39,16 +39,6 @@ class Endpoint(Declaration):
     price: Price | None = None
     currency: Word | None = None
 
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_several_urls(cls, entry: Any) -> Any:
-        if isinstance(entry, Mapping) and "urls" in entry:
-            raise ValueError(
-                "unknown key 'urls'; give one `url`: several servers of a backbone are balanced by vLLM's "
-                "--data-parallel-size, or by a reverse proxy before them"
-            )
-        return entry
-
     @model_validator(mode="after")
     def _check_price(self) -> Endpoint:
         if (self.price is None) != (self.currency is None):
@@ -70,14 +60,13 @@ class Endpoint(Declaration):
 
     @property
     def not_sent(self) -> tuple[str, ...]:
-        """Return the parameters of a request that the server does not take, in words of the request."""
-        return (*self.omit, *(() if self.extended else EXTENDED[:3]))
+        """Parameters of a request that the server does not take."""
+        return self.omit if self.extended else (*self.omit, *EXTENDED)
 
     def accepted(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the body of a request as the server takes it."""
-        unsent = {*self.omit, *(() if self.extended else EXTENDED)}
         names = {"max_tokens": "max_completion_tokens"} if self.max_completion_tokens else {}
-        return {names.get(name, name): value for name, value in body.items() if name not in unsent}
+        return {names.get(name, name): value for name, value in body.items() if name not in self.not_sent}
 
 
 # Stands for a backbone that this process answers for.

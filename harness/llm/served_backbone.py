@@ -14,14 +14,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 
+import httpx2
 import openai
 from tenacity import AsyncRetrying, retry_if_exception, wait_exception, wait_exponential_jitter
 
 from harness.errors import UserError
 from harness.llm.call_log import AttemptLog
-from harness.llm.completion import MalformedReplyError
+from harness.llm.completion import MalformedReplyError, status_of
 from harness.llm.endpoints import Endpoint
-from harness.llm.request import Message, Reply, Request, Served
+from harness.llm.request import Message, Reply, Request
 from harness.llm.servers import REFUSES_ALL, Server, http_client, with_cause
 
 logger = logging.getLogger(__name__)
@@ -49,24 +50,22 @@ _TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
 def connect(endpoints: Mapping[str, Endpoint], attempts: AttemptLog, charge: Charge) -> dict[str, ServedBackbone]:
     """Return the served backbones."""
     http = http_client(sum(endpoint.max_in_flight for endpoint in endpoints.values()))
-    return {key: ServedBackbone(Server(key, endpoint, http), attempts, charge) for key, endpoint in endpoints.items()}
+    return {key: ServedBackbone(key, endpoint, http, attempts, charge) for key, endpoint in endpoints.items()}
 
 
-class ServedBackbone:
-    """Backbone behind a server."""
+class ServedBackbone(Server):
+    """Server whose calls are tried until they have a reply or have failed for good."""
 
-    def __init__(self, server: Server, attempts: AttemptLog, charge: Charge) -> None:
-        self._server = server
+    def __init__(
+        self, backbone: str, endpoint: Endpoint, http: httpx2.AsyncClient, attempts: AttemptLog, charge: Charge
+    ) -> None:
+        super().__init__(backbone, endpoint, http)
         self._attempts = attempts
         self._charge = charge
-        self._slots = asyncio.Semaphore(server.endpoint.max_in_flight)
+        self._slots = asyncio.Semaphore(endpoint.max_in_flight)
         self._replied_at = float("-inf")
         self._uncountable = 0  # replies in a row that cannot be charged
         self._is_out = False
-
-    async def served(self, model: str) -> Served:
-        """Return the server's description of the model; UserError if it does not reply or serves other weights."""
-        return await self._server.served(model)
 
     async def ask(self, request: Request) -> Reply:
         """Return the reply to a call, or its error; UserError if the server refuses all or is gone for long."""
@@ -79,7 +78,7 @@ class ServedBackbone:
                 return await self._attempt(request)
             except (openai.APIError, MalformedReplyError) as error:
                 if _is_transient(error):
-                    answers_others = self._replied_at > last and _status(error) != 429
+                    answers_others = self._replied_at > last and status_of(error) != 429
                     failures += answers_others or isinstance(error, MalformedReplyError)
                     last = time.monotonic()
                     if await self._is_calls_fault(request, error, began):
@@ -96,27 +95,23 @@ class ServedBackbone:
         try:
             return await retrying(attempt)
         except (openai.APIError, MalformedReplyError) as error:
-            if _status(error) in REFUSES_ALL:
-                raise self._server.unreachable(error) from error
+            if status_of(error) in REFUSES_ALL:
+                raise self.unreachable(error) from error
             return Reply.failed(request.model, str(error))
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._server.close()
 
     async def _attempt(self, request: Request) -> Reply:
         # A call that waits for its next attempt holds no slot.
         async with self._slots:
             try:
-                with self._attempts.measure(request.key, self._server.endpoint.url):
-                    reply = await self._server.complete(request)
+                with self._attempts.measure(request.key, self.endpoint.url):
+                    reply = await self.complete(request)
             except MalformedReplyError as error:
                 await self._count_unusable(request, error)
                 raise
         self._replied_at, self._uncountable = time.monotonic(), 0
         if self._is_out:
             self._is_out = False
-            logger.warning("%s answers again", self._server.backbone)
+            logger.warning("%s answers again", self.backbone)
         return reply
 
     async def _count_unusable(self, request: Request, error: MalformedReplyError) -> None:
@@ -127,8 +122,7 @@ class ServedBackbone:
         has_answered = self._replied_at > float("-inf")
         if self._uncountable >= (MAX_FAILURES if has_answered else _MAX_UNCOUNTABLE):
             raise UserError(
-                f"{self._server} answers with {error}; {error.cure}; then give the same command again "
-                "(finished calls are kept)"
+                f"{self} answers with {error}; {error.cure}; then give the same command again (finished calls are kept)"
             ) from error
 
     async def _is_calls_fault(self, request: Request, error: Exception, began: float) -> bool:
@@ -142,7 +136,10 @@ class ServedBackbone:
                 self._is_out = True
                 logger.warning(
                     "%s does not answer at %s (%s): its calls wait until it does, for at most %.0f minutes",
-                    *(self._server.backbone, self._server.endpoint.url, with_cause(error), OUTAGE_S / 60),
+                    self.backbone,
+                    self.endpoint.url,
+                    with_cause(error),
+                    OUTAGE_S / 60,
                 )
             # After a time-out in silence, probe before the next attempt, which could outlast OUTAGE_S.
             hangs = isinstance(error, openai.APITimeoutError) and silence >= SILENCE_S
@@ -151,13 +148,13 @@ class ServedBackbone:
             if await self._replies_to_probe(request):
                 return silence >= OUTAGE_S
             if silence >= OUTAGE_S:
-                raise self._server.unreachable(error) from error
+                raise self.unreachable(error) from error
             await asyncio.sleep(MAX_WAIT_S)
 
     async def _replies_to_probe(self, request: Request) -> bool:
         probe = replace(request, messages=(Message("user", "Hello"),), response_format=None, max_tokens=1)
         try:
-            await self._server.complete(probe, within_s=_PROBE_S)
+            await self.complete(probe, within_s=_PROBE_S)
         except (openai.APIError, MalformedReplyError) as error:
             return not _is_transient(error)
         return True
@@ -177,11 +174,7 @@ def _retry_after(error: BaseException) -> float:
     return min(max(0.0, seconds), 60.0)
 
 
-def _status(error: BaseException) -> int | None:
-    return error.status_code if isinstance(error, openai.APIStatusError) else None
-
-
 def _is_transient(error: BaseException) -> bool:
-    if (status := _status(error)) is not None:
+    if (status := status_of(error)) is not None:
         return status >= 500 or status in _TRANSIENT_STATUS
     return isinstance(error, (openai.APIConnectionError, MalformedReplyError))

@@ -15,9 +15,9 @@ from openai.types import Model
 from openai.types.chat import ChatCompletion
 
 from harness.errors import UserError
-from harness.llm.completion import MalformedReplyError, base_name, is_file, parse, with_reason
+from harness.llm.completion import MalformedReplyError, base_name, explained_errors, is_file, parse, status_of
 from harness.llm.endpoints import ENDPOINTS, Endpoint, endpoints_file
-from harness.llm.request import NOT_SENT, Reply, Request, Served, is_simulated
+from harness.llm.request import EXTENDED, NOT_SENT, Reply, Request, Served, is_simulated
 
 # Of requests that no call waits for: the list of models, and the short completion of a health check.
 TRIES = 3
@@ -61,26 +61,12 @@ class Server:
         if within_s is not None:
             client = client.with_options(max_retries=tries - 1, timeout=within_s)
         body = {**self.endpoint.accepted(request.body()), "model": names[0]}
-        try:
+        with explained_errors():
             # As chat.completions.create, but without its walk through the declared type of every field, which takes a
             # fifth of the processor time of a call.
             completion = await client.post("/chat/completions", body=body, cast_to=ChatCompletion)
             self._refuse_unmarked(completion, request)
             return parse(completion, request, names)
-        except (ValueError, RecursionError) as error:
-            raise MalformedReplyError(f"not JSON: {error}") from error
-        except openai.APIStatusError as error:
-            error.args = (with_reason(error),)
-            raise
-        except openai.APITimeoutError as error:
-            # The libraries raise it for a refused connection, too.
-            cause = error.__cause__ and error.__cause__.__cause__
-            if isinstance(cause, aiohttp.ClientConnectorError):
-                raise openai.APIConnectionError(request=error.request) from cause
-            raise
-        except (aiohttp.ClientError, httpx2.HTTPError, OSError) as error:
-            # Errors that both libraries pass through, such as a response that is no HTTP.
-            raise openai.APIConnectionError(request=httpx2.Request("POST", client.base_url)) from error
 
     async def served(self, model: str) -> Served:
         """Return the server's description of the model; UserError if it does not reply or serves other weights."""
@@ -106,8 +92,9 @@ class Server:
         details = dict(served.details)
         if (template := await self._chat_template()) is not None:
             details["chat_template"] = hashlib.sha256(template.encode()).hexdigest()
-        if self.endpoint.not_sent:
-            details[NOT_SENT] = ", ".join(self.endpoint.not_sent)
+        # The last parameter is another name for the one before.
+        if not_sent := [name for name in self.endpoint.not_sent if name != EXTENDED[-1]]:
+            details[NOT_SENT] = ", ".join(not_sent)
         return replace(served, details=details)
 
     async def _chat_template(self) -> str | None:
@@ -128,8 +115,7 @@ class Server:
 
     def unreachable(self, error: BaseException) -> UserError:
         """Return the error for a server that refuses every request, or does not reply."""
-        url, backbone = self.endpoint.url, self.backbone
-        status = error.status_code if isinstance(error, openai.APIStatusError) else None
+        url, backbone, status = self.endpoint.url, self.backbone, status_of(error)
         if status in (401, 403):
             return UserError(f"{url} refuses the API key of {backbone}; check the variable named by key_env")
         if status == 404:
@@ -154,14 +140,13 @@ class Server:
             )
 
     async def _listed(self) -> dict[str, Model]:
+        client = self._client.with_options(max_retries=TRIES - 1, timeout=_LISTING_S)
         try:
-            client = self._client.with_options(max_retries=TRIES - 1, timeout=_LISTING_S)
-            return {entry.id: entry for entry in (await client.models.list()).data}
+            with explained_errors():
+                return {entry.id: entry for entry in (await client.models.list()).data}
         except openai.APIError as error:
-            if isinstance(error, openai.APIStatusError):
-                error.args = (with_reason(error),)
             raise self.unreachable(error) from error
-        except (ValueError, AttributeError, TypeError, RecursionError) as error:
+        except (MalformedReplyError, AttributeError, TypeError) as error:
             what = f"{self} does not answer like an OpenAI-compatible server"
             raise UserError(f"{what}; does its url in {endpoints_file()} end in /v1?") from error
 
@@ -171,11 +156,12 @@ def http_client(connections: int) -> httpx2.AsyncClient:
     # Five full servers need more than the usual limit of 1,024 files.
     number = connections + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and hard < number:
-        what = f"{endpoints_file()} wants up to {connections} connections, but a process may open {hard} files here"
-        raise UserError(f"{what}; lower max_in_flight, or raise the limit (ulimit -Hn)")
-    if soft != resource.RLIM_INFINITY and soft < number:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))
+    if 0 <= soft < number:  # no limit is -1
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))
+        except ValueError as error:
+            what = f"{endpoints_file()} wants up to {connections} connections, but a process may open {hard} files here"
+            raise UserError(f"{what}; lower max_in_flight, or raise the limit (ulimit -Hn)") from error
     return openai.DefaultAioHttpClient(
         limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
     )

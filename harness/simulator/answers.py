@@ -56,13 +56,14 @@ class Answers:
 @functools.cache
 def answers_to(item: Item) -> Answers:
     """Return the answers to a question."""
-    its = benchmark(item.benchmark)
-    return Answers(item, its, item.gold if item.code is None else canonical(item.gold), wrong_answers(its, item))
+    asking = benchmark(item.benchmark)
+    right = item.gold if item.code is None else canonical(item.gold)
+    return Answers(item, asking, right, wrong_answers(asking, item))
 
 
-def present(its: Benchmark, item: Item, answer: str) -> str:
+def present(asking: Benchmark, item: Item, answer: str) -> str:
     """Write an answer as the output rules of its benchmark demand."""
-    if own := getattr(its, "present", None):
+    if own := getattr(asking, "present", None):
         return str(own(item, answer))
     if item.code is not None:
         return fenced(answer)
@@ -71,17 +72,17 @@ def present(its: Benchmark, item: Item, answer: str) -> str:
     return f"The answer is \\boxed{{{answer}}}"
 
 
-def wrong_answers(its: Benchmark, item: Item) -> list[str]:
+def wrong_answers(asking: Benchmark, item: Item) -> list[str]:
     """Return up to four plausible wrong answers, all different, likeliest first."""
     wrong: list[str] = []
-    for candidate in _candidates(its, item):
-        if len(wrong) < _POOL_SIZE and not any(its.same(item, candidate, other) for other in (item.gold, *wrong)):
+    for candidate in _candidates(asking, item):
+        if len(wrong) < _POOL_SIZE and not any(asking.same(item, candidate, other) for other in (item.gold, *wrong)):
             wrong.append(candidate)
     return wrong
 
 
-def _candidates(its: Benchmark, item: Item) -> Sequence[str]:
-    if own := getattr(its, "wrong_answers", None):
+def _candidates(asking: Benchmark, item: Item) -> Sequence[str]:
+    if own := getattr(asking, "wrong_answers", None):
         return tuple(own(item))
     if item.code is not None:
         return wrong_programs(item.gold, item.code.entry_point)

@@ -15,13 +15,12 @@ from harness.errors import UserError
 from harness.files import ROOT, check, digest
 from harness.fingerprint import fingerprint
 from harness.llm.backbones import Backbone
-from harness.llm.request import SIMULATED, Message, Reply, Request, Served, Turn
+from harness.llm.request import REPLY_TOKENS, SIMULATED, Message, Reply, Request, Served, Turn
 from harness.simulator.answers import answers_to
 from harness.simulator.parameters import Parameters
 from harness.simulator.reading import QuestionIndex, read
 from harness.simulator.replies import count_tokens, cut, schema_reply, undecided, write
 
-_DEFAULT_MAX_TOKENS = 2048
 _LONGEST_CONTEXT = 131072  # of a backbone that states none
 _GENERIC_TOKENS = 60  # length of a reply to a prompt that holds no known question
 # Of the chat template, for a prompt and for each of its messages.
@@ -77,7 +76,7 @@ class SimulatedEndpoint:
         self._parameters, self._scale = parameters, length_scale
         self._backbones = {backbone.model: backbone for backbone in backbones}
         self._index = QuestionIndex(item for key in sorted(questions) for item in questions[key])
-        code = fingerprint(ROOT / "harness" / part for part in CODE)
+        code = fingerprint(ROOT / "harness" / name for name in CODE)
         known = {key: checksum(items) for key, items in questions.items()}
         made_of = digest([parameters.model_dump(mode="json"), code, known])
         self.revision = f"{SIMULATED}-{made_of[:16]}-{length_scale:g}"
@@ -146,7 +145,7 @@ class SimulatedEndpoint:
             raise RefusedError(400, f"{limit}, the messages have {prompt}.")
         text = self._text(backbone.key, request)
         # Like vLLM, silently lower a limit beyond the context.
-        kept = cut(text, min(request.max_tokens or _DEFAULT_MAX_TOKENS, context - prompt))
+        kept = cut(text, min(request.max_tokens or REPLY_TOKENS, context - prompt))
         return Reply(kept, prompt, count_tokens(kept), "stop" if kept == text else "length", request.model)
 
     def _text(self, backbone: str, request: ChatRequest) -> str:

@@ -10,7 +10,7 @@ from harness.agents.prompts import HINTS_HEADER
 from harness.benchmarks.items import Item
 from harness.llm.request import Message
 
-_HEAD = 24
+_HEAD_CHARACTERS = 24
 _LINE = re.compile(r"^[^\S\n]*(?=\S)", re.MULTILINE)
 _RECORD = re.compile(r"^\[(\d+)\] [^\n]+:[ \t]*$", re.MULTILINE)
 _HINTS = re.compile(rf"^{re.escape(HINTS_HEADER)} [^\n]*\s*\Z", re.MULTILINE)
@@ -23,7 +23,7 @@ class QuestionIndex:
         self._by_head: dict[str, dict[str, Item]] = defaultdict(dict)
         for item in items:
             if question := item.question.strip():
-                self._by_head[question[:_HEAD]].setdefault(question, item)
+                self._by_head[question[:_HEAD_CHARACTERS]].setdefault(question, item)
         self._lengths = {len(head) for head in self._by_head}
 
     def find(self, text: str) -> tuple[Item, str] | None:

@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _UNSAFE = re.compile(r"answer|boxed|fbox|`|>>>|\"\"\"|'''|~~~", re.IGNORECASE)
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _MOST_EXTRA_ITEMS = 2
-_NUMBERS = 100
+_INTEGER_CHOICES = 100
 
 _SENTENCES: Mapping[str, Sequence[str]] = read_yaml(Path(__file__).with_name("sentences.yaml"))
 
@@ -140,14 +140,15 @@ def _instance(schema: Mapping[str, Any], words: Sequence[str], stream: Stream) -
         return _instance(_pick(branches, stream), words, stream)
     match schema.get("type"):
         case "object":
-            return {name: _instance(part, words, stream) for name, part in schema.get("properties", {}).items()}
+            return {name: _instance(field, words, stream) for name, field in schema.get("properties", {}).items()}
         case "array":
             length = schema.get("minItems", 0) + stream.below(_MOST_EXTRA_ITEMS + 1)
             length = min(length, schema.get("maxItems", length))
             return [_instance(schema["items"], words, stream) for _ in range(length)]
         case "integer":
             least = int(schema.get("minimum", 0))
-            return least + stream.below(min(int(schema.get("maximum", least + _NUMBERS)) - least + 1, _NUMBERS))
+            largest = int(schema.get("maximum", least + _INTEGER_CHOICES))
+            return least + stream.below(min(largest - least + 1, _INTEGER_CHOICES))
         case "null":
             return None
     return _passage(words, 3, 10, stream)

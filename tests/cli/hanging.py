@@ -10,23 +10,23 @@ from itertools import count
 from pathlib import Path
 
 from cli.main import main
-from harness.llm.client import _InProcessBackbone
+from harness.llm.client import ChatClient
 from harness.llm.request import Reply, Request
 
 HANGS = Path("hangs")
-answering = _InProcessBackbone.ask
+answering = ChatClient._ask
 
 
 def hang_after(number: int) -> None:
     asked = count()
 
-    async def ask(self: _InProcessBackbone, request: Request) -> Reply:
+    async def ask(self: ChatClient, backbone: str, request: Request) -> Reply:
         if next(asked) >= number:
             HANGS.touch()
             await asyncio.Event().wait()
-        return await answering(self, request)
+        return await answering(self, backbone, request)
 
-    _InProcessBackbone.ask = ask  # type: ignore[method-assign]
+    ChatClient._ask = ask  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

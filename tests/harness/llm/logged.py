@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from harness.llm.call_log import _COLUMNS, CallLog, _requests
+from harness.llm.call_log import CallLog, request_text
 from harness.llm.request import Reply
 from harness.runner.layout import VECTORS
 from tests.harness.llm.serving import request
@@ -41,9 +41,8 @@ def calls_of(path: Path) -> dict[str, dict[str, Any]]:
     """Return the rows of a log by key, with what was asked as a record; another process may be writing."""
     with closing(sqlite3.connect(path, timeout=20)) as database:
         database.row_factory = sqlite3.Row
-        columns = f"number, {_COLUMNS}, reply, checksum, {_requests(database)} AS request"
-        rows = [dict(row) for row in database.execute(f"SELECT {columns} FROM calls")]  # noqa: S608
-    return {row["key"]: {**row, "request": orjson.loads(row["request"])} for row in rows}
+        rows = [dict(row) for row in database.execute("SELECT * FROM calls")]
+        return {row["key"]: {**row, "request": orjson.loads(request_text(row["request"], database))} for row in rows}
 
 
 def content(path: Path) -> bytes:

@@ -18,33 +18,35 @@ from harness.llm.request import Message, Reply
 from harness.runner import layout
 from tests.harness.llm.logged import answers, calls_of, fill, reply, request
 
-FAILED = Reply.failed("some/model", "context too long")
+KINDS = pytest.mark.parametrize("kind", [CallLog, CallLogReader])
 
 
-async def test_a_finished_call_is_found_after_reopening(tmp_path: Path) -> None:
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "calls.sqlite"
+
+
+async def test_a_finished_call_is_found_after_reopening(path: Path) -> None:
     """Beside the log there is its lock and nothing else."""
-    path = tmp_path / "calls.sqlite"
     with CallLog(path) as log:
         await log.append(request("a"), reply("b\0数😀"))
     for opened in (CallLog(path), CallLogReader(path)):
         with opened as log:
             assert log.get(request("a").key) == reply("b\0数😀")
-            assert log.get(request("b").key) is None
             assert log.texts(request("a").key) == CallTexts((Message("user", "a"),), "b\0数😀")
-            assert log.texts(request("b").key) is None
-    assert len(calls_of(path)) == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["calls.lock", "calls.sqlite"]
+            assert log.get(request("b").key) is log.texts(request("b").key) is None
+    assert sorted(file.name for file in path.parent.iterdir()) == ["calls.lock", "calls.sqlite"]
 
 
-async def test_a_row_says_what_was_asked_and_answered_and_what_servers_were_paid(tmp_path: Path) -> None:
-    path, asked = tmp_path / "calls.sqlite", request("a", draw=2)
+async def test_a_row_says_what_was_asked_and_answered_and_what_servers_were_paid(path: Path) -> None:
+    asked = request("a", draw=2)
     with CallLog(path) as log:
         await log.append(asked, Reply("b", 3, 5, "stop", "other/model"), asked=False)
         row = calls_of(path)[asked.key]
         assert (row["request"], row["reply"], row["replied"]) == (orjson.loads(asked.record), "b", "other/model")
         assert (row["asked"], row["prompt_tokens"], row["completion_tokens"], row["error"]) == (0, 3, 5, None)
         await asyncio.gather(*(log.append(request(text), reply(text)) for text in "cde"))
-        await log.append(request("f"), FAILED)
+        await log.append(request("f"), Reply.failed("some/model", "context too long"))
         assert log.paid() == [("some/model", 3, 9, 15)]
         assert log.failed() == log.forget_failed() == 1
         assert request("f").key not in log
@@ -57,50 +59,49 @@ def test_a_copy_in_the_order_of_keys_is_the_same_bytes_in_any_order_of_finishing
         copy(tmp_path / name / "calls.sqlite", tmp_path / f"{name}.sqlite", prompts=False)
     assert (tmp_path / "one.sqlite").read_bytes() == (tmp_path / "other.sqlite").read_bytes()
     assert answers(tmp_path / "one.sqlite", "abc") == {"a": "A", "b": "B", "c": "C"}
-    assert [row["request"]["messages"] for row in calls_of(tmp_path / "one.sqlite").values()] == [[], [], []]
+    expected = {request(text).key: {**orjson.loads(request(text).record), "messages": []} for text in "abc"}
+    assert {key: row["request"] for key, row in calls_of(tmp_path / "one.sqlite").items()} == expected
 
 
-async def test_calls_that_did_not_fit_are_not_there_and_later_ones_are_written(tmp_path: Path) -> None:
-    path = tmp_path / "calls.sqlite"
+async def test_calls_that_did_not_fit_are_not_there_and_later_ones_are_written(path: Path) -> None:
     with CallLog(path) as log:
         await log.append(request("a"), reply("A"))
         (pages,) = log._database.execute("PRAGMA page_count").fetchone()
         log._database.execute(f"PRAGMA max_page_count = {pages}")
         asked = [log.append(request(text), reply(text * 5000)) for text in "bcd"]
         refused = await asyncio.gather(*asked, return_exceptions=True)
-        assert all("database or disk is full" in str(one) for one in refused)
+        assert all("database or disk is full" in str(error) for error in refused)
         assert len(log) == 1
         log._database.execute("PRAGMA max_page_count = 1000000")
         await log.append(request("d"), reply("D"))
     assert answers(path, "abcd") == {"a": "A", "d": "D"}
 
 
-def execute(path: Path, *statements: str) -> None:
+def execute(path: Path, statement: str) -> None:
     with closing(sqlite3.connect(path)) as database, database:
-        for statement in statements:
-            database.execute(statement)
+        database.execute(statement)
 
 
-@pytest.mark.parametrize("kind", [CallLog, CallLogReader])
+@KINDS
 @pytest.mark.parametrize("is_database", [True, False])
 def test_a_damaged_log_is_one_line_that_names_it_and_the_cure(
-    is_database: bool, kind: type[CallLogReader], tmp_path: Path
+    is_database: bool, kind: type[CallLogReader], path: Path
 ) -> None:
-    path = tmp_path / "calls.sqlite"
     execute(path, "CREATE TABLE calls (something)") if is_database else path.write_bytes(b"no database" * 1000)
     damaged = pytest.raises(UserError, match=r"^[^\n]*calls\.sqlite is damaged .*move it away[^\n]*$")
     with damaged, kind(path) as log:
         log.get(request("a").key)
 
 
-@pytest.mark.parametrize("kind", [CallLog, CallLogReader])
-def test_an_emptied_log_beside_attempts_is_no_new_one(kind: type[CallLogReader], tmp_path: Path) -> None:
+@KINDS
+def test_an_emptied_log_beside_attempts_is_no_new_one(kind: type[CallLogReader], path: Path) -> None:
     """A log has tables before the first attempt; without attempts, an empty file is one that was just begun."""
-    path, attempts = tmp_path / "calls.sqlite", tmp_path / "attempts.jsonl"
-    path.touch()
-    attempts.touch()
+    attempts = path.with_name("attempts.jsonl")
+    for file in (path, attempts):
+        file.touch()
     with kind(path) as log:
-        assert log.paid() == []
+        assert (log.get(request("a").key), log.paid(), log.failed()) == (None, [], 0)
+    assert kind is CallLog or path.read_bytes() == b""
     path.write_bytes(b"")
     attempts.write_text("{}\n")
     with pytest.raises(UserError, match=r"^[^\n]*calls\.sqlite is damaged \(it is empty.*move it away[^\n]*$"):
@@ -110,69 +111,58 @@ def test_an_emptied_log_beside_attempts_is_no_new_one(kind: type[CallLogReader],
         assert len(log) == 0
 
 
-def test_a_reply_that_was_changed_and_a_key_that_is_none_are_told(tmp_path: Path) -> None:
-    path = tmp_path / "calls.sqlite"
+def test_a_reply_that_was_changed_and_a_key_that_is_none_are_told(path: Path) -> None:
     fill(path, "ab")
-
     for change in ("UPDATE calls SET reply = 'Z' WHERE reply = 'A'", "UPDATE calls SET reply = 'A', prompt_tokens = 4"):
         execute(path, change)
-        with CallLogReader(path) as log, pytest.raises(UserError, match=r"the reply to call \w+ is not .*take the row"):
-            log.get(request("a").key)
-    with CallLogReader(path) as log, pytest.raises(UserError, match="is not the one that was recorded"):
-        log.texts(request("a").key)
+        with CallLogReader(path) as log:
+            for read in (log.get, log.texts):
+                with pytest.raises(UserError, match=r"the reply to call \w+ is not .*take the row"):
+                    read(request("a").key)
     execute(path, "UPDATE calls SET key = 'x' || substr(key, 2)")
     with pytest.raises(UserError, match=r"calls\.sqlite is damaged \(non-hex.*move it away"):
         CallLog(path)
 
 
-def test_what_requests_have_in_common_is_stored_once(tmp_path: Path) -> None:
+def test_what_requests_have_in_common_is_stored_once(path: Path) -> None:
     texts = [f"{number} of {'many words that every prompt begins with ' * 50}" for number in range(40)]
     for first, last in ((0, 10), (10, 40)):
-        fill(tmp_path / "calls.sqlite", texts[first:last])
-    copy(tmp_path / "calls.sqlite", tmp_path / "copy.sqlite", prompts=True)
-    sizes = []
-    for path in (tmp_path / "calls.sqlite", tmp_path / "copy.sqlite"):
-        asked = {key: row["request"] for key, row in calls_of(path).items()}
+        fill(path, texts[first:last])
+    copied = path.with_name("copy.sqlite")
+    copy(path, copied, prompts=True)
+    for log in (path, copied):
+        asked = {key: row["request"] for key, row in calls_of(log).items()}
         assert asked == {request(text).key: orjson.loads(request(text).record) for text in texts}
-        with closing(sqlite3.connect(path)) as database:
-            sizes += database.execute("SELECT sum(length(request)) FROM calls").fetchone()
-    assert sizes[0] < sizes[1] / 10
-    execute(tmp_path / "calls.sqlite", "UPDATE dictionary SET content = zeroblob(length(content))")
+    assert path.read_bytes().count(b"many words") < copied.read_bytes().count(b"many words") / 10
+    execute(path, "UPDATE dictionary SET content = zeroblob(length(content))")
     damaged = pytest.raises(UserError, match=r"^[^\n]*calls\.sqlite is damaged[^\n]*$")
-    with CallLogReader(tmp_path / "calls.sqlite") as log, damaged:
-        log.texts(request(texts[0]).key)
+    with CallLogReader(path) as reader, damaged:
+        reader.texts(request(texts[0]).key)
 
 
-def test_a_log_of_an_earlier_version_is_read_and_continued(tmp_path: Path) -> None:
-    fill(tmp_path / "new.sqlite", "ab")
-    path = tmp_path / "calls.sqlite"
-    copy(tmp_path / "new.sqlite", path, prompts=True)
+def test_a_log_of_an_earlier_version_is_read_and_continued(path: Path) -> None:
+    new, copied = path.with_name("new.sqlite"), path.with_name("copy.sqlite")
+    fill(new, "ab")
+    copy(new, path, prompts=True)
     execute(path, "DROP TABLE dictionary")
-    copy(path, tmp_path / "copy.sqlite", prompts=True)
-    for opened in (CallLogReader(path), CallLogReader(tmp_path / "copy.sqlite"), CallLog(path)):
-        with opened as log:
-            assert (log.get(request("a").key), log.paid()) == (reply("A"), [("some/model", 2, 6, 10)])
+    copy(path, copied, prompts=True)
+    for log in (path, copied):
+        with CallLogReader(log) as reader:
+            assert (reader.get(request("a").key), reader.paid()) == (reply("A"), [("some/model", 2, 6, 10)])
     fill(path, "c")
     assert answers(path, "abc") == {"a": "A", "b": "B", "c": "C"}
     assert calls_of(path).keys() == {request(text).key for text in "abc"}
 
 
-def test_a_missing_log_is_told_from_one_before_its_first_commit(tmp_path: Path) -> None:
-    path = tmp_path / "calls.sqlite"
+def test_a_missing_log_and_a_folder_that_cannot_be_written_are_told(path: Path) -> None:
     with pytest.raises(UserError, match=r"calls\.sqlite is missing; remove .*run\.json"):
         CallLogReader(path)
-    path.touch()
-    with CallLogReader(path) as log:
-        assert (log.get(request("a").key), log.paid(), log.failed()) == (None, [], 0)
-    assert path.read_bytes() == b""
-    (tmp_path / "file").write_text("in the way")
+    path.with_name("file").write_text("in the way")
     with pytest.raises(UserError, match="cannot write"):
-        CallLog(tmp_path / "file" / "calls.sqlite")
+        CallLog(path.with_name("file") / "calls.sqlite")
 
 
-def test_callers_that_give_up_take_nothing_back_and_closing_writes_all(tmp_path: Path) -> None:
-    path = tmp_path / "calls.sqlite"
-
+def test_callers_that_give_up_take_nothing_back_and_closing_writes_all(path: Path) -> None:
     async def leave(turns: int) -> None:
         with CallLog(path) as log:
             callers = [asyncio.create_task(log.append(request(f"{turns} {n}"), reply("x"))) for n in range(100)]
@@ -185,32 +175,23 @@ def test_callers_that_give_up_take_nothing_back_and_closing_writes_all(tmp_path:
         assert len(calls_of(path)) == 100 * turns
 
 
-async def test_every_attempt_is_noted_at_once_with_its_error(tmp_path: Path) -> None:
-    before = time.time()
-    for _ in range(2):
-        with AttemptLog(tmp_path / "attempts.jsonl") as log:
-            with log.measure("key", "url"):
-                await asyncio.sleep(0.02)
-            with pytest.raises(ValueError, match="worse"), log.measure("key", "url"):
-                raise ValueError("worse")
-            first, second = [orjson.loads(line) for line in log.path.read_bytes().splitlines()][-2:]
-            assert (first["key"], first["endpoint"], first["error"]) == ("key", "url", None)
-            assert first["latency_s"] >= 0.02
-            assert before <= first["started"] <= time.time()
-            assert second["error"] == "ValueError: worse"
-            assert log.failed == 1
-    assert log.path.read_bytes().count(b"\n") == 4
-
-
-def test_a_torn_line_of_attempts_swallows_none(tmp_path: Path) -> None:
-    path = tmp_path / "attempts.jsonl"
+async def test_every_attempt_is_noted_at_once_with_its_error_behind_no_torn_line(tmp_path: Path) -> None:
+    path, before = tmp_path / "attempts.jsonl", time.time()
     path.write_bytes(b'{"key":"first"}\n{"key":"to')
-    with AttemptLog(path) as log, log.measure("second", "url"):
-        pass
-    assert [orjson.loads(line)["key"] for line in path.read_bytes().splitlines()] == ["first", "second"]
+    with AttemptLog(path) as log:
+        with log.measure("key", "url"):
+            await asyncio.sleep(0.02)
+        with pytest.raises(ValueError, match="worse"), log.measure("key", "url"):
+            raise ValueError("worse")
+        assert log.failed == 1
+        first, second, third = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+    assert (first, second["key"], second["endpoint"], second["error"]) == ({"key": "first"}, "key", "url", None)
+    assert second["latency_s"] >= 0.02
+    assert before <= second["started"] <= time.time()
+    assert third["error"] == "ValueError: worse"
 
 
-def test_what_is_put_is_found_after_reopening_in_its_table_alone(tmp_path: Path) -> None:
+def test_what_is_put_into_a_cache_is_found_after_reopening_in_its_table_alone(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "cache.sqlite"
     with Cache(path) as cache:
         assert not path.parent.exists()
@@ -218,9 +199,11 @@ def test_what_is_put_is_found_after_reopening_in_its_table_alone(tmp_path: Path)
         cache.put("verdicts", b"key", b"one")
         cache.put("verdicts", b"key", b"other")
     with Cache(path) as cache:
-        assert cache.get("verdicts", b"key") == b"other"
-        assert cache.get("embeddings", b"key") is None
+        assert (cache.get("verdicts", b"key"), cache.get("embeddings", b"key")) == (b"other", None)
     assert [file.name for file in path.parent.iterdir()] == ["cache.sqlite"]
+    path.write_bytes(b"no database" * 1000)
+    with Cache(path) as cache, pytest.raises(UserError, match=r"cache\.sqlite is damaged .*delete it"):
+        cache.get("embeddings", b"key")
 
 
 def test_many_connections_share_a_new_file_without_an_error(tmp_path: Path) -> None:
@@ -229,22 +212,13 @@ def test_many_connections_share_a_new_file_without_an_error(tmp_path: Path) -> N
     def work(name: int) -> None:
         with Cache(tmp_path / "cache.sqlite") as cache:
             start.wait()
-            for number in range(25):
-                for text in (f"{name} {number}", f"all {number}"):
-                    key = text.encode()
-                    cache.get("embeddings", key)
-                    cache.put("embeddings", key, key * 100)
-                    assert cache.get("embeddings", key) == key * 100
+            for key in (f"{who} {number}".encode() for number in range(25) for who in (name, "all")):
+                cache.get("embeddings", key)
+                cache.put("embeddings", key, key * 100)
+                assert cache.get("embeddings", key) == key * 100
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(work, range(8)))
-
-
-def test_a_damaged_file_is_one_line_with_the_cure(tmp_path: Path) -> None:
-    path = tmp_path / "cache.sqlite"
-    path.write_bytes(b"no database" * 1000)
-    with Cache(path) as cache, pytest.raises(UserError, match=r"cache\.sqlite is damaged .*delete it"):
-        cache.get("embeddings", b"key")
 
 
 def test_the_folder_of_the_cache_can_be_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

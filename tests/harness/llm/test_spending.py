@@ -38,7 +38,15 @@ class Slow:
         pass
 
 
-Ask = Callable[..., None]
+async def run_cell(
+    budget: Budget, server: Slow, log: Path, logs: Callable[[], Any], work: Any, own: bool = True
+) -> None:
+    """Let a cell work with its client within a budget; not ``own``, its log is none of the preset's."""
+    with CallLog(log) as opened, AttemptLog(log.with_suffix(".jsonl")) as attempts:
+        spending = Spending("p", budget, logs, [M], log if own else None)
+        async with ChatClient({}, opened, attempts, spending=spending) as client:
+            client._backbones = {"m": server}  # type: ignore[dict-item]
+            await work(client)
 
 
 @pytest.fixture
@@ -51,25 +59,24 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "calls.sqlite"
 
 
-def spent_in(log: Path) -> Spent:
-    return Spending("p", Budget(), lambda: [log], [M]).spent
+Ask = Callable[..., None]
 
 
 @pytest.fixture
 def ask(server: Slow, log: Path) -> Ask:
-    """Runs a cell within a budget: it asks texts all at once, or does other ``work`` with its client."""
+    """Runs a cell that asks texts all at once."""
 
-    async def run(budget: Budget, texts: tuple[str, ...], work: Any, written: Path, logs: Any, own: Any) -> None:
-        with CallLog(written) as opened, AttemptLog(log.with_name("attempts.jsonl")) as attempts:
-            spending = Spending("p", budget, logs or (lambda: [log]), [M], own)
-            async with ChatClient({}, opened, attempts, spending=spending) as client:
-                client._backbones = {"m": server}  # type: ignore[dict-item]
-                await (work(client) if work else gather(client.complete("m", request(text)) for text in texts))
+    def ask(budget: Budget, *texts: str, written: Path = log) -> None:
+        async def work(client: ChatClient) -> None:
+            await gather(client.complete("m", request(text)) for text in texts)
 
-    def ask(budget: Budget, *texts: str, work: Any = None, written: Path = log, logs: Any = None) -> None:
-        asyncio.run(run(budget, texts, work, written, logs, written if written == log else None))
+        asyncio.run(run_cell(budget, server, written, lambda: [log], work, written == log))
 
     return ask
+
+
+def spent_in(*logs: Path) -> Spent:
+    return Spending("p", Budget(), lambda: logs, [M]).spent
 
 
 def test_calls_are_never_exceeded_and_what_is_in_flight_is_recorded(ask: Ask, server: Slow, log: Path) -> None:
@@ -94,16 +101,14 @@ def test_tokens_and_cost_are_those_of_the_tables(ask: Ask, log: Path) -> None:
     for text in "ab":
         ask(Budget(tokens=2 * TOKENS, cost=1.9 * COST), text)
     assert spent_in(log) == Spent(2, 2 * TOKENS, pytest.approx(2 * COST))
-    for budget, message in (
-        (Budget(tokens=2 * TOKENS), f"{2 * TOKENS} of {2 * TOKENS} tokens"),
-        (Budget(cost=1.9 * COST), r"of \S+ cost"),
-    ):
-        with pytest.raises(BudgetError, match=message):
-            ask(budget, "c")
+    with pytest.raises(BudgetError, match=f"{2 * TOKENS} of {2 * TOKENS} tokens"):
+        ask(Budget(tokens=2 * TOKENS), "c")
+    with pytest.raises(BudgetError, match=r"of \S+ cost"):
+        ask(Budget(cost=1.9 * COST), "c")
 
 
 def test_calls_of_other_cells_are_counted_now_and_then_in_a_thread(
-    ask: Ask, server: Slow, log: Path, monkeypatch: pytest.MonkeyPatch
+    server: Slow, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(budget_module, "CHECK_EVERY", 4)
     others: list[Path] = []
@@ -122,7 +127,7 @@ def test_calls_of_other_cells_are_counted_now_and_then_in_a_thread(
             await client.complete("m", request(str(number)))
 
     with pytest.raises(BudgetError, match="94 of 90 calls"):
-        ask(Budget(calls=90), work=work, logs=logs)
+        asyncio.run(run_cell(Budget(calls=90), server, log, logs, work))
     assert len(server.asked) == 4
     assert threads
     assert threading.main_thread() not in threads
@@ -132,17 +137,13 @@ def ask_until_it_is_spent(folder: Path, name: str, calls: int) -> None:
     """Ask one call after another in a process of its own, for a cell whose preset has a budget of so many."""
     budget_module.CHECK_EVERY = 4
 
-    async def run() -> None:
-        own = folder / f"{name}.sqlite"
-        with CallLog(own) as log, AttemptLog(folder / f"{name}.jsonl") as attempts:
-            spending = Spending("p", Budget(calls=calls), lambda: sorted(folder.glob("*.sqlite")), [M], own)
-            async with ChatClient({}, log, attempts, spending=spending) as client:
-                client._backbones = {"m": Slow()}  # type: ignore[dict-item]
-                for number in range(10 * calls):
-                    await client.complete("m", request(f"{name} {number}"))
+    async def work(client: ChatClient) -> None:
+        for number in range(10 * calls):
+            await client.complete("m", request(f"{name} {number}"))
 
+    log = folder / f"{name}.sqlite"
     with pytest.raises(BudgetError):
-        asyncio.run(run())
+        asyncio.run(run_cell(Budget(calls=calls), Slow(), log, lambda: sorted(folder.glob("*.sqlite")), work))
 
 
 def test_two_processes_share_a_budget(tmp_path: Path) -> None:
@@ -155,19 +156,18 @@ def test_two_processes_share_a_budget(tmp_path: Path) -> None:
     for process in both:
         process.join()
     assert [process.exitcode for process in both] == [0, 0]
-    spent = Spending("p", Budget(), lambda: tmp_path.glob("*.sqlite"), [M]).spent
     # Each may be short of what the other has asked since the last reading of its log.
-    assert 60 <= spent.calls <= 60 + 2 * 4
+    assert 60 <= spent_in(*tmp_path.glob("*.sqlite")).calls <= 60 + 2 * 4
 
 
-def test_replies_that_can_be_no_answer_count_here_and_in_every_other_process(ask: Ask, log: Path) -> None:
+def test_replies_that_can_be_no_answer_count_here_and_in_every_other_process(server: Slow, log: Path) -> None:
     async def work(client: ChatClient) -> None:
         for _ in range(2):
             await client._charge(MODEL, 7, 2)
         await client.complete("m", request("one more"))
 
     with pytest.raises(BudgetError, match="2 of 2 calls"):
-        ask(Budget(calls=2), work=work)
+        asyncio.run(run_cell(Budget(calls=2), server, log, lambda: [log], work))
     assert spent_in(log) == Spent(2, 18, pytest.approx(2 * COST))
 
 
