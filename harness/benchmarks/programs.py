@@ -10,10 +10,8 @@ import keyword
 import re
 import symtable
 import warnings
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
-
-T = TypeVar("T")
+from collections.abc import Sequence
+from typing import NamedTuple
 
 LONGEST_PROGRAM = 1_000_000
 LONGEST_SALVAGED = 30_000
@@ -29,6 +27,8 @@ _TOP_LEVEL = re.compile(r"[^\s)\]}]")
 _SENTENCE = re.compile(r"\s+([A-Za-z][\w']*)[,:;]?(?:\s+[^\s=]+){2,}\s*")
 # Stretches of indented lines, as Markdown writes code without a fence.
 INDENTED = re.compile(r"(?:^[ \t]+\S.*\n?|^[ \t]*\n)+", re.MULTILINE)
+# Agents show one another the same programs.
+_remember = functools.lru_cache(maxsize=512)
 _SUPPRESS = "with __import__('contextlib').suppress(BaseException): "
 
 
@@ -40,17 +40,6 @@ class Outline(NamedTuple):
     # Names that the top level binds to a function, a class or a value; a function that only has a docstring, ``pass``
     # or the like is none: prompts and plans show such stubs before or beside the function itself.
     defined: frozenset[str] = frozenset()
-
-
-def _remembered(function: Callable[[str], T]) -> Callable[[str], T]:
-    """Remember the results of a function for texts of ordinary length: agents show one another the same programs."""
-    known = functools.lru_cache(maxsize=2048)(function)
-
-    @functools.wraps(function)
-    def remembered(text: str) -> T:
-        return (function if len(text) > LONGEST_SALVAGED else known)(text)
-
-    return remembered
 
 
 def parse(source: str) -> ast.Module | None:
@@ -75,7 +64,7 @@ def _parsed(source: str) -> ast.Module | int:
             return 1
 
 
-@_remembered
+@_remember
 def outline(source: str) -> Outline:
     """Return what a text is as a program."""
     # Trees themselves are not remembered: each takes a hundred times the memory of its text.
@@ -103,7 +92,7 @@ def _says_nothing(node: ast.stmt) -> bool:
     return False
 
 
-@_remembered
+@_remember
 def salvage(text: str) -> str:
     """Return the complete statements of a program amid prose or cut off, from an import or definition on."""
     lines = text.replace("\r\n", "\n").split("\n") if len(text) <= LONGEST_SALVAGED else []
@@ -210,7 +199,7 @@ def completed(source: str, earlier: Sequence[str]) -> str:
     return source
 
 
-@_remembered
+@_remember
 def _names(source: str) -> tuple[set[str], set[str]]:
     """Return the names that the top level of a program binds, and those of others that it uses."""
     if outline(source).error_line:
@@ -230,7 +219,7 @@ def _names(source: str) -> tuple[set[str], set[str]]:
     return bound, used - bound - {*dir(builtins)}
 
 
-@_remembered
+@_remember
 def canonical(source: str) -> str:
     """Return a program without layout, comments and docstrings, and text that is no program as it is."""
     tree = parse(source)

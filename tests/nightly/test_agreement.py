@@ -260,17 +260,3 @@ async def test_verdicts_agree_under_the_same_rule_and_what_disagrees_is_reviewed
     # The headline on MATH gives no credit that others withhold.
     headline = compared[compared["our rule"] == STRING]
     assert not (headline["ours"].astype(bool) & ~headline["upstream"].astype(bool)).any()
-
-
-@pytest.mark.parametrize(
-    ("tests", "name"),
-    [
-        ("assert sum(10, 15) == 6\nassert sum(1, 2) == 1", "sum"),
-        ("assert sum(f(1)) == 6 and abs(g(1)) < 1", "f"),
-        ("assert math.isclose(f(1), 2)", "f"),
-        ("def check(candidate):\n    assert candidate(1) == 2\ncheck(next)", "next"),
-        ("x = 1", ""),
-    ],
-)
-def test_the_function_that_tests_are_about(tests: str, name: str) -> None:
-    assert function_under_test(tests) == name

@@ -195,15 +195,16 @@ def _is_built_in(kind: type) -> bool:
     return values.TYPES.get(kind.__name__) is kind
 
 
-def describe(error: BaseException, *, briefly: bool = False) -> tuple[str, str]:
-    """Return one line about an exception, and the innermost part that raised it; run foreign code unless brief.
+def describe(error: BaseException) -> tuple[str, str]:
+    """Return one line about an exception, and the innermost part that raised it.
 
     The part, one of set-up, program and checks, is empty for an exception from elsewhere.
     """
     # The interpreter's message about an overflow of its stack depends on where it occurred.
     message = error.msg if isinstance(error, SyntaxError) else "" if isinstance(error, RecursionError) else error
     text = type(error).__name__
-    if not briefly:
+    # It may hold a number with more digits than Python writes, or a value that has no text.
+    with contextlib.suppress(BaseException):
         text = f"{text}: {message}".partition("\n")[0][:_LONGEST_MESSAGE].removesuffix(": ")
     part, line = "", 0
     if isinstance(error, SyntaxError) and error.filename in _PARTS:

@@ -146,11 +146,7 @@ def _outcome(error: BaseException) -> tuple[str, str]:
         return OUTPUT_LIMIT, f"a value is too long: {error}"
     if isinstance(error, UnreadableError):
         return EXCEPTION, f"an unreadable value was returned: {error}"
-    try:
-        detail, part = describe(error)
-    except BaseException:
-        # The message of a check may hold a number with more digits than Python writes, or a value that has no text.
-        detail, part = describe(error, briefly=True)
+    detail, part = describe(error)
     if isinstance(error, MemoryError):
         return MEMORY_LIMIT, detail
     return (WRONG_ANSWER if isinstance(error, AssertionError) and part == CHECKS else EXCEPTION), detail
