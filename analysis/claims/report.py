@@ -47,22 +47,7 @@ _SHOWN_WIDTH = 4
 _SHOWN_MISSING = 4
 _DIGITS = {"price": 5, "nats": 3, "cosine": 3, "roles": 0}
 _WORDS = {"%": " %", "points": " points", "steps": " steps", "nats": " nats"}
-_LEGEND = f"""\
-Its own numbers: the value that the paper's own numbers give, in brackets what the numbers before rounding allow.
-Consistent: it is what the paper says, within the tolerance of the claim. Partly: so for some parts only.
-
-Measured: mean over seeds and questions with the interval that decides, of 95 % unless another is named; costs are of a
-test question. Of the best of several rows the interval holds for all of them, and the row that decides is named.
-
-Reproduced: the whole interval is where the claim says. Contradicted: the whole interval is elsewhere, of several parts
-that of one after correction for their number. Undecided: it touches the border, or there is none. Where the paper names
-a value, a run must show its direction; whether the value agrees is said as well. True by construction: no run could
-show otherwise, and it is in no count.
-
-Primary endpoints stand first and share a risk of 5 %. Of secondary statements it is said where a verdict does not stand
-at a false discovery rate of 5 %. Chance: how probable it is that a run with these questions and seeds reproduces the
-claim if the paper is exactly true; below {100 * HOPELESS:.0f} % that is said of what is undecided (docs/report.md)."""
-# What begins a paragraph that says nothing of a simulated run, which is compared with nothing.
+# What begins a note of the legend that says nothing of a simulated run, which is compared with nothing.
 _OF_REAL_RUNS = ("Measured", "Reproduced")
 _PRIMARY = "Primary endpoints"
 
@@ -123,9 +108,7 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
         origin = {**provenance([cell.run for cell in results.cells]), "timings": str(len(timings))}
     judged = not_judged(claims) if run.simulated else judge(claims, run)
     _add_chances(judged, claims, run, source)
-    legend = [" ".join(paragraph.split()) for paragraph in _LEGEND.split("\n\n")]
-    if run.simulated:
-        legend = [paragraph for paragraph in legend if not paragraph.startswith(_OF_REAL_RUNS)]
+    legend = [note for note in source.legend if not (run.simulated and note.startswith(_OF_REAL_RUNS))]
     legend.append(
         f"Seeds of a row: {_seeds(seeds[0])}; in statements about training seeds {_seeds(seeds[1])}. "
         "A statement that lacks one of its seeds is not run."

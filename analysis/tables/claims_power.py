@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
@@ -10,12 +10,12 @@ from analysis.claims import power
 from analysis.claims.declaration import Claim
 from analysis.claims.judge import CONSISTENT, judge, primary_tail
 from analysis.claims.measured import Run
-from analysis.claims.power import Design
 from analysis.claims.statements import CLAIMS
 from analysis.columns import labels
 from analysis.exhibit import NOT_RUN, entries
 from analysis.source import Source
 from analysis.table import Table, lay_out
+from harness.runner.config import Preset
 
 #: The usual aim of a plan.
 POWER = 0.8
@@ -24,8 +24,7 @@ _PERCENT = "{:.0f}"
 
 def build(source: Source, claims: Sequence[Claim] = CLAIMS, samples: int = power.SAMPLES) -> Table:
     """Return a row a claim."""
-    designs = {count: power.design_of(source.run, range(count)) for count in power.SEEDS}
-    frame = chances_by_seeds(claims, designs, samples)
+    frame = chances_by_seeds(claims, source.run, samples)
     known = frame[frame["unknown"] == ""]
     groups = {
         (_seeds(count), ""): {
@@ -38,16 +37,16 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS, samples: int = power
     rows = labels(known, "section", "claim", "paper_verdict")
     return Table(
         label="claims-power",
-        caption="How probable each verdict is, in percent, if every number of the paper is exactly true.",
+        caption=source.caption,
         simulated=False,
         provenance={"preset": source.run.name, "cells": "0"},
         shown=lay_out(rows, ("Claim", "In print"), {**groups, **last}),
-        notes=tuple(_legend(frame, designs[1], samples, primary_tail(claims))),
+        notes=(*source.legend, *_notes(frame, samples)),
         frame=frame,
     )
 
 
-def chances_by_seeds(claims: Sequence[Claim], designs: Mapping[int, Design], samples: int) -> pd.DataFrame:
+def chances_by_seeds(claims: Sequence[Claim], preset: Preset, samples: int) -> pd.DataFrame:
     """Return the chances of each claim for each number of seeds, and the smallest of these that gives the power."""
     frame = pd.DataFrame([parts[0] for parts in judge(claims, Run())])
     frame = frame[["claim", "section", "says", "primary"]].assign(
@@ -56,11 +55,12 @@ def chances_by_seeds(claims: Sequence[Claim], designs: Mapping[int, Design], sam
         unknown=[power.why_unknown(claim) for claim in claims],
     )
     tail = primary_tail(claims)
-    for count, design in designs.items():
+    for count in power.SEEDS:
+        design = power.design_of(preset, range(count))
         chances = power.chances(claims, design, primary_tail=tail, samples=samples)
         frame = frame.join(chances.add_suffix(f"_{count}"), on="claim")
     # With one seed an interval leaves out how far trainings differ, so that three may have less power than one.
-    falling = {count: frame[f"reproduced_{count}"] >= POWER for count in list(designs)[::-1]}
+    falling = {count: frame[f"reproduced_{count}"] >= POWER for count in reversed(power.SEEDS)}
     enough = pd.DataFrame(falling).cummin(axis=1).iloc[:, ::-1]
     frame["seeds_for_power"] = enough.idxmax(axis=1).where(enough.any(axis=1)).astype(float)
     return frame.sort_values("primary", ascending=False, kind="stable")
@@ -70,22 +70,12 @@ def _seeds(count: int) -> str:
     return "1 seed" if count == 1 else f"{count} seeds"
 
 
-def _legend(frame: pd.DataFrame, design: Design, samples: int, tail: float) -> Iterator[str]:
-    sizes = ", ".join(f"{key} {size}" for key, size in design.questions.items())
+def _notes(frame: pd.DataFrame, samples: int) -> Iterator[str]:
+    sizes = ", ".join(f"{key} {size}" for key, size in power.published_questions().items())
     yield (
         f"Of {samples} samples each, drawn with the paper's numbers as the truth, at its numbers of questions "
         f"({sizes}) and judged as a run is. Every number has a standard error of up to "
         f"{100 * (0.25 / samples) ** 0.5:.1f} points."
-    )
-    yield (
-        f"Stated, not measured: latent correlation of two methods or trainings on a question {power.CORRELATION}; log "
-        f"cost of a question ± {power.COST_DEVIATION}, correlated by {power.COST_CORRELATION}; trainings differ by "
-        f"{100 * power.COST_OF_TRAININGS:.0f} % in cost. In accuracy they differ as the paper's table of seeds says, "
-        "less what questions explain of it."
-    )
-    yield (
-        f"A primary endpoint is decided by an interval of {100 * (1 - 2 * tail):.0f} %, every other claim by one of "
-        "95 % of its own. Claims about training seeds have three trainings whatever the column says."
     )
     true = frame[(frame["unknown"] == "") & (frame["paper_verdict"] == CONSISTENT)]
     one = true["reproduced_1"]

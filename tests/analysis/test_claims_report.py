@@ -13,6 +13,7 @@ from analysis.claims.numbers import ROWS, Numbers, Value
 from analysis.claims.report import ClaimsReport, build
 from analysis.claims.statements import CLAIMS
 from analysis.exhibit import md_escape, write
+from analysis.registry import artefact
 from analysis.source import Source
 from harness.runner import config
 from harness.runner.results import SIMULATED_WARNING
@@ -35,7 +36,7 @@ def some(write_cell: Any) -> Some:
 
 
 def made(cells: Sequence[Path], claims: Sequence[Claim]) -> ClaimsReport:
-    return build(Source(tuple(cells), preset=config.preset("embedded")), claims)
+    return build(Source(tuple(cells), config.preset("embedded"), legend=artefact("claims").legend), claims)
 
 
 def test_the_paper_alone() -> None:
