@@ -13,7 +13,6 @@ from matplotlib.figure import Figure as Picture
 from analysis import notes, traces
 from analysis.figure import BLACK, BLUE, PAGE, SMALL, VERMILION, Figure
 from analysis.finished_cells import updates
-from analysis.frames import IDENTITY
 from analysis.provenance import identity
 from analysis.source import Source
 from harness.errors import UserError
@@ -30,7 +29,6 @@ _BANDS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
         "entropy_backbone": ("backbone", BLUE, "--"),
     },
 }
-_COLUMNS = ["method", "benchmark", "measure", "epoch", "update", "value", *IDENTITY]
 _MEASURES = [name for policies in _BANDS.values() for name in policies]
 
 
@@ -44,7 +42,7 @@ def build(source: Source) -> Figure:
             # An update without a decision has no row.
             tidy = log.reset_index().melt(["update", "epoch"], [name for name in _MEASURES if name in log], "measure")
             columns = {"method": cell.run.method, "benchmark": benchmark, **identity([cell.run])}
-            frames.append(tidy.dropna().assign(**columns)[_COLUMNS])
+            frames.append(tidy.dropna().assign(**columns))
     frame = pd.concat(frames)
     if frame.empty:
         raise UserError("nothing was trained in these cells, so there is no entropy; train them, with epochs above 0")

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 
 from analysis import bounds, notes
 from analysis.figure import COLUMN, EDGE, SMALL, Figure, bars, draw_frontier, fold, looks, on_frontier
-from analysis.frames import COST, IDENTITY, KEY, MEASURED, UNIT, percent, with_costs
+from analysis.frames import KEY, UNIT, percent, with_costs
 from analysis.source import Source
 from harness.files import check
 from harness.runner.config import POOL
@@ -27,15 +27,12 @@ _MARKS = (
     "cheapest right backbone of every question; the best single one is chosen on these questions."
 )
 _SIDES = ("published", "measured")
-_COLUMNS = [*KEY, "published", *(f"{side}_on_frontier" for side in _SIDES), *COST, *MEASURED, "difference", *IDENTITY]
 _EMPHASISED = "gmr"
 _SMALLEST, _LARGEST, _POOL_SIZE = 2.5, 6.5, 6.0
 _DISC = 6.5
 _EDGE: Mapping[str, Any] = {"linestyle": "", **EDGE}
-# Letters of a title in three columns of the key; where one is longer, it has two, of more letters.
-_THREE_COLUMNS, _TWO_COLUMNS = 15, 22
-# Lines of the key of the paper's rows in three columns, which its height is for; and inches of a further one.
-_KEY_LINES, _LINE_INCHES = 6, 0.13
+# Letters of a title in the key, which has two columns below the panels, and inches of a line of it.
+_KEY_LETTERS, _LINE_INCHES = 22, 0.13
 # Enough for labels to come to rest; without a limit of steps the clock would set one.
 _MOST_STEPS = 500
 
@@ -58,14 +55,15 @@ def build(source: Source) -> Figure:
         frame[f"{side}_x"], frame[f"{side}_y"] = UNIT * cost.where(accuracy.notna()), accuracy
         frame[f"{side}_on_frontier"] = on_frontier(cost.where(is_method), accuracy)
     marks = frame[~is_method & frame["ran"]].sort_index(level="method", key=lambda names: names.map(marked.index))
+    titles = frame.loc[is_method, "method_title"].nunique() + frame.loc[is_method, "backbone_title"].nunique()
     several = " Rows with several seeds: their mean." if frame["several"].eq(True).any() else ""
     published_title = results.published.benchmarks.get(benchmark, title)
     return Figure(
         label=f"pareto-{benchmark}",
         **notes.describe_run(results, source.caption + several + ("" if is_method.all() else _MARKS)),
         draw=functools.partial(_draw, published_title, title, frame[is_method], marks),
-        inches=(COLUMN, 6.2 + _LINE_INCHES * _further_lines(frame[is_method])),
-        frame=frame.reset_index()[_COLUMNS],
+        inches=(COLUMN, 5.3 + _LINE_INCHES * math.ceil(titles / 2)),
+        frame=frame.reset_index(),
     )
 
 
@@ -80,9 +78,7 @@ def _with_bounds(frame: pd.DataFrame, of_pool: bounds.Bounds | None) -> pd.DataF
 
 
 def _draw(published_title: str, title: str, frame: pd.DataFrame, marks: pd.DataFrame, picture: Picture) -> None:
-    grid = picture.add_gridspec(3, 1, height_ratios=(1, 1, 0.43 + 0.4 * _LINE_INCHES * _further_lines(frame)))
-    upper = picture.add_subplot(grid[0])
-    panels = dict(zip(_SIDES, (upper, picture.add_subplot(grid[1], sharex=upper, sharey=upper)), strict=True))
+    panels = dict(zip(_SIDES, picture.subplots(2, sharex=True, sharey=True), strict=True))
     styles = looks(frame.index.unique("method"))
     single = frame.index.unique("backbone").drop(POOL, errors="ignore")
     sizes = dict(zip(single, np.linspace(_SMALLEST, _LARGEST, len(single)), strict=True)) | {POOL: _POOL_SIZE}
@@ -102,11 +98,11 @@ def _draw(published_title: str, title: str, frame: pd.DataFrame, marks: pd.DataF
                 panel.errorbar(x, y, **reach, fmt="none", ecolor=color, elinewidth=0.6, alpha=0.6, zorder=2)
             size = sizes[backbone] + 3 * (method == _EMPHASISED)
             panel.plot(x, y, color=color, marker=marker, markersize=size, **_EDGE, zorder=3)
-    upper.tick_params(labelbottom=False)
     panels["measured"].set_xlabel("cost of a question (1e-4 of the paper's unit)")
     for side, panel in panels.items():
         draw_frontier(panel, frame[f"{side}_x"], frame[f"{side}_y"], color="0.35", linewidth=0.8, zorder=2)
-    _key(picture.add_subplot(grid[2]), frame, styles, sizes)
+    look: dict[str, Any] = {"frameon": False, "fontsize": SMALL, "handletextpad": 0.3, "columnspacing": 0.8}
+    picture.legend(handles=_key(frame, styles, sizes), loc="outside lower center", ncols=2, **look)
     if len(marks):
         _draw_marks(panels["measured"], marks)
     # Labels find their places once the panels have their sizes.
@@ -129,36 +125,19 @@ def _draw_marks(panel: Axes, marks: pd.DataFrame) -> None:
     panel.legend(handles=handles, loc="lower right", handlelength=0, handletextpad=0, **style)
 
 
-def _columns(frame: pd.DataFrame) -> int:
-    """Return the number of columns of the key."""
-    longest = frame[["method_title", "backbone_title"]].stack().str.len().max()
-    return 3 if longest <= _THREE_COLUMNS else 2
-
-
-def _further_lines(frame: pd.DataFrame) -> int:
-    """Return how many lines the key has beyond those that its height is for."""
-    columns = _columns(frame)
-    lines = sum(math.ceil(frame[name].nunique() / columns) for name in ("method_title", "backbone_title"))
-    return max(0, lines - _KEY_LINES)
-
-
-def _key(panel: Axes, frame: pd.DataFrame, styles: Mapping[str, tuple[str, str]], sizes: Mapping[str, float]) -> None:
-    panel.set_axis_off()
-    titles = frame.reset_index()
-    columns = _columns(frame)
-    letters = _THREE_COLUMNS if columns == 3 else _TWO_COLUMNS
-    methods, backbones = [], []
-    for title, method in titles.groupby("method_title", sort=False)["method"].first().items():
-        look = {"color": styles[method][0], "marker": styles[method][1], "markersize": 5, **_EDGE}
-        methods += panel.plot([], [], label=fold(title, letters), **look)
-    for title, backbone in titles.groupby("backbone_title", sort=False)["backbone"].first().items():
-        look = {"color": "0.7", "marker": "o", "markersize": sizes[backbone], **_EDGE}
-        backbones += panel.plot([], [], label=fold(title, letters), **look)
-    style: dict[str, Any] = {"frameon": False, "fontsize": SMALL, "borderaxespad": 0, "ncols": columns}
-    style |= {"handletextpad": 0.3, "columnspacing": 0.8}
-    # A panel keeps the last of its legends alone.
-    panel.add_artist(panel.legend(handles=methods, loc="upper left", **style))
-    panel.legend(handles=backbones, loc="lower left", **style)
+def _key(frame: pd.DataFrame, styles: Mapping[str, tuple[str, str]], sizes: Mapping[str, float]) -> list[Line2D]:
+    """Return a marker for each method and each backbone, with their titles."""
+    rows = frame.reset_index()
+    methods = rows.groupby("method_title", sort=False)["method"].first()
+    backbones = rows.groupby("backbone_title", sort=False)["backbone"].first()
+    looks: dict[str, dict[str, Any]] = {
+        **{
+            title: {"color": styles[key][0], "marker": styles[key][1], "markersize": 5}
+            for title, key in methods.items()
+        },
+        **{title: {"color": "0.7", "marker": "o", "markersize": sizes[key]} for title, key in backbones.items()},
+    }
+    return [Line2D([], [], label=fold(title, _KEY_LETTERS), **look, **_EDGE) for title, look in looks.items()]
 
 
 def _label_points(panel: Axes, frame: pd.DataFrame, side: str) -> None:

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure as Picture
-from matplotlib.legend import Legend
 
 from analysis import exhibit
 from analysis import figure as drawing
@@ -152,7 +151,8 @@ def test_a_long_title_leaves_the_panels_their_width_and_stays_in_the_picture(tit
     picture.draw_without_rendering()
     assert all(panel.get_position().width > 0.75 for panel in picture.axes)
     names = [text.get_window_extent() for panel in picture.axes[:2] for text in (panel.title, *panel.texts)]
-    methods, backbones = (legend.get_window_extent() for legend in picture.axes[2].findobj(Legend))
-    assert all(picture.bbox.x0 <= box.x0 and box.x1 <= picture.bbox.x1 for box in (*names, methods, backbones))
-    assert not methods.overlaps(backbones)
+    [key] = picture.legends
+    boxes = [*names, key.get_window_extent()]
+    assert all(picture.bbox.x0 <= box.x0 and box.x1 <= picture.bbox.x1 for box in boxes)
+    assert not any(key.get_window_extent().overlaps(panel.get_tightbbox()) for panel in picture.axes)
     assert "Debate with a verifier" not in title or "early stopping" in words(picture)
