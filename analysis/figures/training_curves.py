@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -23,22 +23,23 @@ _MEASURE = "utility"
 def build(source: Source) -> Figure:
     """Return the figure of the cells with a training log; raises UserError where nothing was trained."""
     results = source.results()
-    cells = [cell for cells in results.cells_by_row.values() for cell in cells if (cell.folder / TRAINING).is_file()]
-    trained = [(cell.run, log) for cell in cells if _MEASURE in (log := updates(cell))]
-    if not trained:
+    curves, titles = [], {}
+    for cell in (cell for cells in results.cells_by_row.values() for cell in cells):
+        run = cell.run
+        if (cell.folder / TRAINING).is_file() and _MEASURE in (log := updates(cell)):
+            names = ("method", "backbone", "benchmark", "seed")
+            curve = by_epoch(log).rename_axis("update").rename(_MEASURE).reset_index()
+            curves.append(curve.assign(**{name: getattr(run, name) for name in names}, run_id=run.run_id))
+            titles[run.method, run.backbone] = row_title(run)
+    if not curves:
         raise UserError("nothing was trained in these cells, so there is no curve; train them, with epochs above 0")
-    frames = []
-    for run, log in trained:
-        place = {name: getattr(run, name) for name in ("method", "backbone", "benchmark", "seed")}
-        curve = by_epoch(log).rename_axis("update").rename(_MEASURE).reset_index()
-        frames.append(curve.assign(**place, run_id=run.run_id)[[*place, "update", _MEASURE, "run_id"]])
-    rows = len({(run.method, run.backbone) for run, _ in trained})
+    frame = pd.concat(curves)
     return Figure(
         label="training-curves",
         **describe_run(results, source.caption),
-        draw=functools.partial(_draw, trained, results.benchmarks),
-        inches=(PAGE, 1.25 * rows + 0.6),
-        frame=pd.concat(frames),
+        draw=functools.partial(_draw, frame, titles, results.benchmarks),
+        inches=(PAGE, 1.25 * len(titles) + 0.6),
+        frame=frame,
     )
 
 
@@ -53,19 +54,17 @@ def by_epoch(log: pd.DataFrame) -> pd.Series:
     return mean_of_updates(log, _MEASURE, log["epoch"]).set_axis(middles)
 
 
-def _draw(trained: Sequence[tuple[RunInfo, pd.DataFrame]], benchmarks: Mapping[str, str], picture: Picture) -> None:
-    logs: dict[tuple[str, str, str], list[pd.DataFrame]] = {}
-    for run, log in trained:
-        logs.setdefault((run.benchmark, run.method, run.backbone), []).append(log)
-    order = list(benchmarks)
-    runs = sorted((run for run, _ in trained), key=lambda run: order.index(run.benchmark))
-    titles = {(run.method, run.backbone): row_title(run) for run in runs}
+def _draw(
+    frame: pd.DataFrame, titles: Mapping[tuple[str, str], str], benchmarks: Mapping[str, str], picture: Picture
+) -> None:
     grid = picture.subplots(len(titles), len(benchmarks), squeeze=False, sharex="row", sharey="row")
     picture.supylabel("own utility", fontsize=SIZE)
     styles = looks(method for method, _ in titles)
+    curves = dict(list(frame.groupby(["method", "backbone", "benchmark"])))
     for panels, (row, title) in zip(grid, titles.items(), strict=True):
         for panel, benchmark in zip(panels, benchmarks, strict=True):
-            _panel(panel, logs.get((benchmark, *row), []), styles[row[0]][0])
+            if (*row, benchmark) in curves:
+                _panel(panel, curves[*row, benchmark], styles[row[0]][0])
         panels[0].set_ylabel(title.replace(" (", "\n("), fontsize=SMALL)
         panels[0].set_xlim(left=0)
         panels[0].locator_params(axis="x", integer=True, min_n_ticks=1)
@@ -75,16 +74,12 @@ def _draw(trained: Sequence[tuple[RunInfo, pd.DataFrame]], benchmarks: Mapping[s
         bottom.set_xlabel("update")
 
 
-def _panel(panel: Axes, logs: Sequence[pd.DataFrame], color: str) -> None:
-    lines = [by_epoch(log) for log in logs]
-    if len(lines) > 1:
-        for line in lines:
-            _curve(panel, line, color="0.6", linewidth=0.8)
-    if lines:
-        # The mean is where all seeds have a value.
-        _curve(panel, pd.concat(lines, axis=1).dropna().mean(axis=1), color=color, linewidth=1.5)
-
-
-def _curve(panel: Axes, line: pd.Series, **style: Any) -> None:
+def _panel(panel: Axes, curves: pd.DataFrame, color: str) -> None:
+    """Draw a thin line a seed, where there are several, and their mean, where all have a value."""
+    seeds = curves.pivot(index="update", columns="seed", values=_MEASURE)
     # A training of one epoch is a point, which a line would not show.
-    panel.plot(line.index, line, **style, marker="o" if len(line) == 1 else "", markersize=4)
+    style: dict[str, Any] = {"marker": "o" if len(seeds) == 1 else "", "markersize": 4}
+    if seeds.shape[1] > 1:
+        panel.plot(seeds.index, seeds, color="0.6", linewidth=0.8, **style)
+    mean = seeds.dropna().mean(axis=1)
+    panel.plot(mean.index, mean, color=color, linewidth=1.5, **style)
