@@ -64,6 +64,11 @@ FOUND = [
     *((lambda text: list(boxes_from_last(text)), *row) for row in ALL_BOXES),
     *((after_answer_is, *row) for row in ANSWER_LINES),
     *((lambda text: [block.source for block in fenced_blocks(text)], *row) for row in BLOCKS),
+    (
+        lambda text: [block.language for block in fenced_blocks(text)],
+        "```Python\nx\n```\n~~~\ny\n~~~\n```output\n3\n```",
+        ["python", "", "output"],
+    ),
     *((lambda text: [line for line in salvage(text).split("\n") if line], *row) for row in SALVAGED),
 ]
 
@@ -71,11 +76,6 @@ FOUND = [
 @pytest.mark.parametrize(("find", "text", "result"), FOUND)
 def test_what_is_found_in_a_text(find: Callable[[str], Any], text: str, result: Any) -> None:
     assert find(text) == result
-
-
-def test_a_block_has_its_language() -> None:
-    blocks = fenced_blocks("```Python\nx\n```\n~~~\ny\n~~~\n```output\n3\n```")
-    assert [block.language for block in blocks] == ["python", "", "output"]
 
 
 @given(st.text(alphabet="abc12+ ", max_size=20), HOSTILE)

@@ -182,14 +182,12 @@ def test_a_fifth_rounded_down_trains_whatever_the_order_of_reading(ids: list[str
     assert share_split(rng.sample(ids, len(ids)), "toy") == split
 
 
-def test_the_order_never_changes_and_looks_random() -> None:
+def test_the_order_never_changes() -> None:
     assert keyed_order(list("abcdef"), "p") == ["e", "c", "d", "f", "a", "b"]
     ids = [f"{number:04d}" for number in range(1000)]
     order = keyed_order(ids, "p")
     assert order != keyed_order(ids, "q")
     assert [id_ for id_ in keyed_order([*ids, "new"], "p") if id_ != "new"] == order
-    # The mean rank of the first half is normal with deviation 500 / sqrt(3 * 500), about 9.1.
-    assert abs(sum(order.index(id_) for id_ in ids[:500]) / 500 - 499.5) < 4 * 9.2
 
 
 @given(st.dictionaries(st.text(max_size=3), st.integers(1, 5000), min_size=1, max_size=14), st.data())
