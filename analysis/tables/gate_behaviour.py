@@ -17,6 +17,7 @@ from harness.runner.config import POOL
 
 _WHOLE, _EARLIER = "Trajectories", "Retrieved of earlier steps"
 _POOLED, _MEAN = "Retrieved of stored, pooled", "Retrieved of stored, mean of cases"
+_OF_PRINT = ["printed", "unit", "digits", "printed_digits"]
 # By the name of the ratio (:func:`analysis.traces.of_gates`): the measure of the paper next to it, unit, and decimals.
 _MEASURES = pd.DataFrame(
     [
@@ -27,7 +28,7 @@ _MEASURES = pd.DataFrame(
         *((f"retrieved_{k}", _POOLED, f"step {k} (%)", f"retrieved_{k}", 100, 1, 0) for k in traces.STEPS),
         *((f"retrieved_mean_{k}", _MEAN, f"step {k} (%)", f"retrieved_{k}", 100, 1, 0) for k in traces.STEPS),
     ],
-    columns=["measure", "section", "title", "printed", "unit", "digits", "printed_digits"],
+    columns=["measure", "section", "title", *_OF_PRINT],
 ).set_index("measure")
 
 
@@ -45,14 +46,15 @@ def build(source: Source) -> Table:
             (results.benchmarks[key], results.questions(key)): _group(results, frame) for key, frame in frames.items()
         },
         legend=[*source.legend, notes.DEPTH, *notes.protocol(results)],
-        frame=pd.concat(frames.values()).reset_index(),
+        frame=pd.concat(frames.values()).reset_index().drop(columns=_OF_PRINT),
     )
 
 
 def _frame(results: Results, benchmark: str, cells: tuple[FinishedCell, ...]) -> pd.DataFrame:
     method, unit, seeds = cells[0].run.method, _MEASURES["unit"], [cell.run.seed for cell in cells]
     ratios = [traces.of_gates(cell) for cell in cells]
-    estimated = pd.DataFrame(estimates(ratios), index=["measured", "low", "high", "variance", "df"]).T
+    ends = {name: estimate[:3] for name, estimate in estimates(ratios).items()}
+    estimated = pd.DataFrame(ends, index=["measured", "low", "high"]).T
     values, cases = (
         pd.DataFrame([{key: getattr(ratio, name) for key, ratio in seed.items()} for seed in ratios], seeds).T
         for name in ("value", "cases")

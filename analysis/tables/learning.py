@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 from pydantic import NonNegativeFloat
 
@@ -23,8 +22,6 @@ from harness.errors import UserError, making
 from harness.files import Declaration, Distinct, Text, check
 
 BEST_SINGLE = "best_single"  # the most accurate single backbone on the same test questions
-RANDOM = "random_same_depth"  # the random routers, interpolated at the mean depth that each seed shows
-_OTHERS = {BEST_SINGLE: "the best single backbone", RANDOM: "random routers of the same depth"}
 _SIDES = ["value", "other", "difference"]
 _CONTRAST = ["contrast", "asks", "method", "against", "backbone", "benchmark", "measure"]
 #: The share of the updates, from the last one back, over which final values of a training are means.
@@ -60,7 +57,7 @@ class Contrast(Declaration):
 
     asks: Text
     a: str
-    b: str  # a method, :data:`BEST_SINGLE` or :data:`RANDOM`
+    b: str  # a method or :data:`BEST_SINGLE`
     measures: Distinct[str]
 
 
@@ -69,7 +66,6 @@ class LearningOptions(Declaration):
 
     cost_weight: NonNegativeFloat  # λ_c of the utility in every row, so that rows can be compared
     single: str  # the method whose cells are the single backbones
-    random: Distinct[str]  # routers that choose uniformly, each with a fixed depth
     contrasts: Mapping[str, Contrast]
 
 
@@ -84,7 +80,7 @@ def build(source: Source) -> Table:
     titles = {(cell.run.method, cell.run.backbone): row_title(cell.run) for cell in results.cells}
     rows, lines = [], []
     for (name, asks, method, against, backbone, benchmark, key), part in pairs.groupby(_CONTRAST, sort=False):
-        other = _OTHERS.get(against) or titles[against, backbone]
+        other = "the best single backbone" if against == BEST_SINGLE else titles[against, backbone]
         sides = f"{titles[method, backbone]} minus {other}"
         rows.append((name, asks, sides, results.benchmarks[benchmark], MEASURES[key].title))
         lines.append(_line(part.set_index("seed"), MEASURES[key], seeds))
@@ -162,29 +158,13 @@ def _rows_of(measured: pd.DataFrame, method: str) -> pd.DataFrame:
 
 def _other_side(measured: pd.DataFrame, side: str, first: pd.DataFrame, options: LearningOptions) -> pd.DataFrame:
     """Return side ``b`` of a contrast in the rows of side ``a``."""
-    if side == RANDOM:
-        routers = pd.concat([_rows_of(measured, method) for method in options.random])
-        random = dict(list(routers.groupby(first.index.names)))
-        rows = [_at_depth(random.get(key, first.head(0)), depth) for key, depth in first["depth"].items()]
-        return pd.DataFrame(rows, first.index)
-    if side == BEST_SINGLE:
-        # Of equals the cheaper one.
-        ranked = _rows_of(measured, options.single).sort_values(
-            ["accuracy", "cost_total", "backbone"], ascending=[False, True, True]
-        )
-        best = ranked.groupby(level="benchmark").head(1).droplevel(["backbone", "seed"])
-        return best.reindex(first.index.get_level_values("benchmark")).set_axis(first.index)
-    return _rows_of(measured, side).reindex(first.index)
-
-
-def _at_depth(routers: pd.DataFrame, depth: float) -> dict[str, float]:
-    """Return every measure at a depth, on the straight line between neighbouring routers; none outside of them."""
-    ordered = routers.sort_values("depth")
-    return {
-        str(name): float(np.interp(depth, ordered["depth"], values, left=math.nan, right=math.nan))
-        for name, values in ordered.items()
-        if len(values)
-    }
+    if side != BEST_SINGLE:
+        return _rows_of(measured, side).reindex(first.index)
+    # Of equals the cheaper one.
+    order = ["accuracy", "cost_total", "backbone"]
+    ranked = _rows_of(measured, options.single).sort_values(order, ascending=[False, True, True])
+    best = ranked.groupby(level="benchmark").head(1).droplevel(["backbone", "seed"])
+    return best.reindex(first.index.get_level_values("benchmark")).set_axis(first.index)
 
 
 def _line(part: pd.DataFrame, measure: Measure, seeds: pd.Index) -> list[Entry]:

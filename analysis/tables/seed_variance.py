@@ -71,11 +71,11 @@ def _frame(results: Results, seeds: pd.DataFrame, printed: pd.DataFrame, names: 
     spread = long.groupby(KEY).agg(mean="mean", sd="std", by_seed=columns.join_values)
     averages = results.averages.rename(index={AVERAGE: OVERALL}, level="benchmark")
     averages["n"] = results.measured["n"].groupby(KEY[:2]).sum()
-    measured = pd.concat([results.measured, averages[averages["ran"]]])
+    measured = pd.concat([results.measured, averages.loc[averages["ran"]].reindex(columns=results.measured.columns)])
     keys = [key for row in order for name in names if (key := (*row, name)) in spread.index]
     frame = spread.join([measured, printed[["mean", "sd"]].add_prefix("published_")]).loc[keys]
     difference = results.compared(frame["mean"] - frame["published_mean"]).astype(float).round(2)
-    return frame.assign(published=frame["published_mean"], ran=True, several=False, difference=difference)
+    return frame.assign(difference=difference)
 
 
 def _several(seeds: pd.DataFrame) -> pd.DataFrame:
@@ -85,7 +85,8 @@ def _several(seeds: pd.DataFrame) -> pd.DataFrame:
 
 def _group(results: Results, frame: pd.DataFrame, seeds: pd.DataFrame, key: str) -> dict[str, list[Entry]]:
     rows = frame.index.droplevel("benchmark").unique()
-    values = frame.reindex([(*row, key) for row in rows]).assign(ran=lambda values: values["mean"].notna())
+    values = frame.reindex([(*row, key) for row in rows])
+    values = values.assign(published=values["published_mean"], ran=values["mean"].notna(), several=False)
     apart = format_series(results.compared(values["sd"].round(2) - values["published_sd"]), signed)
     means, deviations = accuracies(values), side_by_side(values, "sd", "{:.2f}", "{:.2f}", beside=apart)
     by_seed = [entries(_several(seeds.loc[row])[key], "{:.2f}") for row in rows]

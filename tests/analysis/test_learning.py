@@ -95,21 +95,6 @@ def test_the_best_single_backbone_is_the_most_accurate_of_equals_the_cheaper(
     assert answers(table, "best_single", "cost_total") == pytest.approx({0: 0.002, 1: 0.002})
 
 
-def test_a_random_router_is_taken_at_the_depth_of_each_seed(make: MakeCell) -> None:
-    right = {"random_1": (1, 0), "random_2": (2, 2), "random_4": (3, 4)}
-    randoms = [
-        make(method, seed, correct=verdicts(n, 4), depth=int(method[-1]))
-        for method, counts in right.items()
-        for seed, n in enumerate(counts)
-    ]
-    depths = [[1, 1, 2, 2], 3, 2, [4, 4, 4, 5]]
-    trained = [make(seed=seed, correct=[True] * 4, depth=depth) for seed, depth in enumerate(depths)]
-    # Seed 0 halfway between depths 1 and 2, seed 1 halfway between 2 and 4; no random router has seed 2, and seed 3 is
-    # deeper than any, where nothing is guessed.
-    differences = answers(learning(*randoms, make("random_4", 3, depth=4), *trained), "random")
-    assert differences == {0: pytest.approx(100 - 37.5), 1: pytest.approx(100 - 75)}
-
-
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=30), st.integers(1, 6))
 def test_a_point_is_the_mean_over_the_attempts_of_one_epoch(values: list[float], per_epoch: int) -> None:
     epochs = [values[start : start + per_epoch] for start in range(0, len(values), per_epoch)]
@@ -139,6 +124,6 @@ def test_what_cannot_be_reported_is_refused(make: MakeCell, single: Callable[...
 def test_the_preset_runs_whatever_a_contrast_compares() -> None:
     contrasts = OPTIONS["contrasts"].values()
     sides = {side for contrast in contrasts for side in (contrast["a"], contrast["b"])}
-    methods = {OPTIONS["single"], *OPTIONS["random"], *sides - {"best_single", "random_same_depth"}}
+    methods = {OPTIONS["single"], *sides - {"best_single"}}
     assert methods == set(config.preset("learning").methods)
     assert {measure for contrast in contrasts for measure in contrast["measures"]} <= set(MEASURES)
