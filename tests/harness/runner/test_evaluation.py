@@ -1,5 +1,7 @@
-"""Questions in flight: their order shows in no result, and an error is told from a wrong answer."""
+"""Questions in flight: their order shows in no result, an error is told from a wrong answer, progress by its calls."""
 
+import asyncio
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,20 +9,18 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from harness.agents.runtime import Context
 from harness.agents.trajectory import Answered
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
-from harness.llm.request import Reply, Request
+from harness.llm.request import Message, Reply, Request
 from harness.runner import results
-from harness.runner.evaluation import evaluate
-from tests.fixtures import Client, Repeat, Toy, content, runtime
+from harness.runner.evaluation import evaluate, progress
+from tests.fixtures import Client, Repeat, Toy, content, questions, runtime, training
+from tests.harness.training.test_loop import Counter
 
 ITEMS = [Item(id=str(number), benchmark="toy", question=f"{number}", gold=str(number)) for number in range(40)]
-
-
-async def run(client: Client, in_flight: int = 8, limit: float = 0.1) -> list[Answered]:
-    return await evaluate(Repeat(), ITEMS, runtime(client, limit=limit), "toy", in_flight=in_flight)
 
 
 def echo(order: int, replies: dict[str, Reply] | None = None) -> Client:
@@ -32,7 +32,8 @@ def echo(order: int, replies: dict[str, Reply] | None = None) -> Client:
 
 async def test_results_are_the_same_bytes_whatever_the_order(tmp_path: Path) -> None:
     for name, order, in_flight in (("a", 1, 1), ("b", 3, 8), ("c", 5, 100)):
-        results.write(tmp_path / name, await run(echo(order), in_flight), {"cell": "toy", "simulated": False})
+        answered = await evaluate(Repeat(), ITEMS, runtime(echo(order), limit=0.1), "toy", in_flight=in_flight)
+        results.write(tmp_path / name, answered, {"cell": "toy", "simulated": False})
     assert content(tmp_path / "a") == content(tmp_path / "b") == content(tmp_path / "c")
     items, calls = (pq.read_table(tmp_path / "a" / f"{name}.parquet").to_pydict() for name in ("items", "calls"))
     assert items["item_id"] == [item.id for item in ITEMS] == calls["item_id"]
@@ -68,11 +69,10 @@ async def test_an_error_is_told_from_a_wrong_answer_and_what_is_cut_off_from_wha
         (Reply(unfinished, 1, 9, "stop", "m"), (Status.GRADED, "2", False)),
         (Reply(f"The answer is 5. Check: {unfinished}", 1, 2048, "length", "m"), (Status.GRADED, "5", True)),
     ]
-    place = replace(
-        runtime(echo(1, {str(n): reply for n, (reply, _) in enumerate(told)})), benchmark=benchmark("gsm_hard")
-    )
+    client = echo(1, {str(n): reply for n, (reply, _) in enumerate(told)})
     items = [Item(str(n), "gsm_hard", str(n), "5.0" if n == len(told) - 1 else "0.0") for n in range(len(told))]
-    answered = await evaluate(Repeat(), items, place, "gsm_hard", in_flight=8)
+    graded = replace(runtime(client), benchmark=benchmark("gsm_hard"))
+    answered: list[Answered] = await evaluate(Repeat(), items, graded, "gsm_hard", in_flight=8)
     found = [(one.verdict.status, one.verdict.answer, one.trajectory.cut_off) for one in answered]
     assert found == [expected for _, expected in told]
     assert [one.verdict.correct for one in answered] == [False] * (len(told) - 1) + [True]
@@ -84,4 +84,57 @@ async def test_a_failing_sandbox_stops_the_run_instead_of_counting_as_wrong(monk
 
     monkeypatch.setattr(Toy, "grade", broken)
     with pytest.raises(UserError, match=r"the sandbox failed on question 10 \(cannot fork\)"):
-        await run(echo(1), in_flight=1)
+        await evaluate(Repeat(), ITEMS, runtime(echo(1)), "toy", in_flight=1)
+
+
+SLOW = {"tokens": (100, 1000), "late": lambda number: 20}
+
+
+@pytest.fixture
+def lines(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """Log a line of progress in every turn of the event loop."""
+    monkeypatch.setattr("harness.runner.evaluation.INTERVAL_S", 0.0)
+    caplog.set_level("INFO", "harness.runner.evaluation")
+    return caplog
+
+
+class Chain:
+    """Three calls, one after another."""
+
+    async def solve(self, item: Item, context: Context) -> str:
+        replies = [await context.ask("small", (Message("user", f"{item.id} {number}"),)) for number in range(3)]
+        return replies[-1].text
+
+
+async def test_a_question_that_takes_long_is_told_by_its_calls(lines: pytest.LogCaptureFixture) -> None:
+    await evaluate(Chain(), questions(2), runtime(Client(**SLOW)), "toy", in_flight=2)
+    *before, last = lines.messages
+    under_way = [line for line in before if line.startswith("toy: 0/2 questions")]
+    assert all("[00:00<?], " in line for line in under_way), "nothing is said of the time left"
+    told = [re.search(r"\], (\d) calls, ([\d,]+) tokens written", line) for line in under_way]
+    assert {one.groups() for one in told if one} >= {("0", "0"), ("2", "2,000"), ("4", "4,000")}
+    assert re.match(r"toy: 2/2 questions .* 0\.0 % right, cost \S+ a question, 6 calls, 6,000 tokens", last)
+
+
+async def test_an_update_that_takes_long_is_told_by_its_attempts_and_calls(
+    tmp_path: Path, lines: pytest.LogCaptureFixture
+) -> None:
+    client = Client(lambda backbone, request: "right", **SLOW)
+    run = training(tmp_path, client, questions(2))
+    with progress(client, run.so_far):  # type: ignore[arg-type]
+        await Counter().fit(run, 2)
+    first, *_ = [line for line in lines.messages if "4 calls" in line]
+    assert first.startswith("toy cell: training, 0/4 attempts at the next update, 4 calls, 4,000 tokens")
+    between = [line for line in lines.messages if "update 1/2" in line and "attempts" in line]
+    assert between
+    assert all("of training left, " in line for line in between)
+    assert "epoch 2, update 2/2, 100.0 % right" in lines.messages[-1]
+    assert "left" not in lines.messages[-1], "the test is still to come"
+
+
+async def test_what_fails_ends_its_lines(lines: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(ZeroDivisionError), progress(Client(), lambda: "x"):  # type: ignore[arg-type]
+        raise ZeroDivisionError
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert not lines.messages
