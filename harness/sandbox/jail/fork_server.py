@@ -13,17 +13,8 @@ import socket
 import time
 from typing import NoReturn
 
-from . import candidate, linux, protocol
-from .confinement import (
-    FULL,
-    RLIMIT,
-    Policy,
-    confine_fork_server,
-    confine_program,
-    isolate,
-    keep_only,
-    prepare_file_access,
-)
+from . import candidate, confinement, linux, protocol
+from .confinement import FULL, RLIMIT, Policy
 from .protocol import CROWDED, WALL, Channel
 
 # In a private root the kernel counts files; elsewhere this process looks every so often.
@@ -37,10 +28,10 @@ def run(policy: Policy, control: socket.socket) -> NoReturn:
     try:
         for number in range(2):
             os.dup2(os.open(os.devnull, os.O_RDWR), number)
-        keep_only([control.fileno()])
+        confinement.keep_only([control.fileno()])
         if policy.level == FULL:
             # The child goes on as the first process of new namespaces: when it ends, all processes in them end.
-            isolate(policy)
+            confinement.isolate(policy)
             first = os.fork()
             if first != 0:
                 os.waitpid(first, 0)
@@ -63,7 +54,7 @@ class _ForkServer:
         self._policy = policy
         self._control = control
         candidate.rehearse()
-        self._rules, pinned = prepare_file_access(policy, policy.box)
+        self._rules, pinned = confinement.prepare_file_access(policy, policy.box)
         self._kept = [*pinned, *([] if self._rules is None else [self._rules])]
         self._null = os.open(os.devnull, os.O_RDWR)
         os.chdir(policy.box)
@@ -71,7 +62,7 @@ class _ForkServer:
         self._poll = select.poll()
         self._poll.register(control, select.POLLIN)
         self._filter = b"" if self._rules is None else linux.call_filter()
-        confine_fork_server(policy)
+        confinement.confine_fork_server(policy)
         candidate.prepare()
         gc.disable()
         gc.collect()
@@ -113,9 +104,9 @@ class _ForkServer:
         try:
             for number in range(3):
                 os.dup2(self._null, number)
-            keep_only([connection, *self._kept])
+            confinement.keep_only([connection, *self._kept])
             os.setsid()
-            confine_program(self._policy, self._rules, self._filter, parent)
+            confinement.confine_program(self._policy, self._rules, self._filter, parent)
         except BaseException as error:
             channel.send(protocol.UNCONFINED + f"{type(error).__name__}: {error}".encode())
             os._exit(1)
