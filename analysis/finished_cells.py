@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -142,17 +142,15 @@ def read_all(folders: Iterable[Path]) -> tuple[FinishedCell, ...]:
     cells = tuple(sorted(map(read, folders), key=attrgetter("run.benchmark", *_ROW, "run.seed")))
     if not cells:
         raise UserError("no results to show: expected at least one cell folder; run the workflow first")
-    _agree("kinds of backbones", cells, ["simulated" if cell.run.simulated else "real" for cell in cells])
-    _agree("presets", cells, [cell.run.preset for cell in cells])
-    _agree("simulators", cells, [_simulator(cell.run) for cell in cells])
-    _agree("weights of the backbones", cells, [_named(cell.run, "weights", "original") for cell in cells])
+    _agree("kinds of backbones", cells, lambda run: "simulated" if run.simulated else "real")
+    _agree("presets", cells, lambda run: run.preset)
+    _agree("simulators", cells, _simulator)
+    _agree("weights of the backbones", cells, _weights)
     for benchmark in sorted({cell.run.benchmark for cell in cells}):
         column = [cell for cell in cells if cell.run.benchmark == benchmark]
-        data = [cell.run.data for cell in column]
-        tests = [f"{questions.n_test} items, {short(questions.split_checksum)}" for questions in data]
-        _agree(f"data checksums of {benchmark}", column, [questions.checksum for questions in data])
-        _agree(f"test items of {benchmark}", column, tests)
-        _agree(f"grading rules of {benchmark}", column, [f"rules {cell.run.rule_version}" for cell in column])
+        _agree(f"data checksums of {benchmark}", column, lambda run: run.data.checksum)
+        _agree(f"test items of {benchmark}", column, lambda run: f"{run.data.n_test}, {short(run.data.split_checksum)}")
+        _agree(f"grading rules of {benchmark}", column, lambda run: f"rules {run.rule_version}")
     for (method, backbone, benchmark), seeds in by_place(cells).items():
         if len({cell.run.seed for cell in seeds}) < len(seeds):
             raise UserError(
@@ -160,10 +158,8 @@ def read_all(folders: Iterable[Path]) -> tuple[FinishedCell, ...]:
                 f"{' and '.join(str(cell.folder) for cell in seeds)}; expected each seed once; leave one out"
             )
         where = f"between the seeds of {method} ({backbone}) on {benchmark}"
-        _agree(f"settings {where}", seeds, ["; ".join(cell.run.notes) or "none" for cell in seeds])
-        for key in sorted({key for cell in seeds for key in cell.run.backbones}):
-            asking = [cell for cell in seeds if key in cell.run.backbones]
-            _agree(f"revisions of {key} {where}", asking, [answered(cell.run.backbones[key]) for cell in asking])
+        _agree(f"settings {where}", seeds, lambda run: "; ".join(run.notes) or "none")
+        _agree(f"backbones {where}", seeds, lambda run: ", ".join(sorted(map(answered, run.backbones.values()))))
     return cells
 
 
@@ -209,11 +205,12 @@ def revision(backbone: Mapping[str, Any]) -> str:
     return f" at {short(name) if _COMMIT.fullmatch(name) else name}" if name else ""
 
 
-def _agree(what: str, cells: Sequence[FinishedCell], values: Sequence[str]) -> None:
-    for cell, value in zip(cells, values, strict=True):
-        if value != values[0]:
+def _agree(what: str, cells: Sequence[FinishedCell], value_of: Callable[[RunInfo], str]) -> None:
+    first = value_of(cells[0].run)
+    for cell in cells:
+        if (value := value_of(cell.run)) != first:
             raise UserError(
-                f"different {what} in one table: {cells[0].folder} ({values[0]}) and {cell.folder} ({value}); "
+                f"different {what} in one table: {cells[0].folder} ({first}) and {cell.folder} ({value}); "
                 "give only cells that belong together, or make one of them again"
             )
 
@@ -223,6 +220,5 @@ def _simulator(run: RunInfo) -> str:
     return ", ".join(sorted(filter(is_simulated, revisions))) or "none"
 
 
-def _named(run: RunInfo, what: str, default: str = "") -> str:
-    names = {short(str(backbone.get(what, default))) for backbone in run.backbones.values()} - {""}
-    return ", ".join(sorted(names)) or "none"
+def _weights(run: RunInfo) -> str:
+    return ", ".join(sorted({short(str(backbone.get("weights", "original"))) for backbone in run.backbones.values()}))

@@ -148,7 +148,7 @@ def _spent(runs: Mapping[Path, RunInfo]) -> str:
     names = [" ".join([titles.get(key, key), *phase]) for key, *phase in (str(key).split() for key in frame.index)]
     counts = {str(name).replace("_", " "): frame[name].map("{:,}".format) for name in frame.columns.drop("cost")}
     costs = frame["cost"].map(lambda cost: format_cost(cost, 4))
-    return _as_html(pd.DataFrame({**counts, "cost": costs}).assign(method=names), "method")
+    return _as_html(pd.DataFrame({"method": names, **counts, "cost": costs}))
 
 
 def _licensed(runs: Iterable[RunInfo]) -> dict[str, str]:
@@ -167,12 +167,12 @@ def _licensed(runs: Iterable[RunInfo]) -> dict[str, str]:
             for key, run in run_of.items()
         ],
     }
-    return {name: _as_html(pd.DataFrame(records).fillna(""), next(iter(records[0]))) for name, records in rows.items()}
+    return {name: _as_html(pd.DataFrame(records).fillna("")) for name, records in rows.items()}
 
 
-def _as_html(frame: pd.DataFrame, first: str) -> str:
+def _as_html(frame: pd.DataFrame) -> str:
     with pd.option_context("display.max_colwidth", None):
-        return str(frame.set_index(first).reset_index().to_html(index=False, border=0, justify="unset"))
+        return str(frame.to_html(index=False, border=0, justify="unset"))
 
 
 def _identities(runs: Iterable[RunInfo]) -> pd.DataFrame:

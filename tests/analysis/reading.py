@@ -4,7 +4,6 @@ import csv
 import importlib
 import importlib.util
 import io
-from html.parser import HTMLParser
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,37 +16,6 @@ from analysis.exhibit import csv as tidy
 from analysis.registry import artefact
 from analysis.source import Source
 from harness.runner.config import Preset
-
-
-class Html(HTMLParser):
-    """The start tags of a document with their attributes, its text, and which tags are open at its end."""
-
-    VOID = frozenset(("meta", "link", "img", "br", "hr", "input"))
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-        self.text = ""
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-    @property
-    def tags(self) -> set[str]:
-        return {tag for tag, _ in self.found}
-
-    def values(self, name: str) -> list[str]:
-        return [value for _, attributes in self.found if (value := attributes.get(name))]
 
 
 class Row(NamedTuple):

@@ -109,7 +109,7 @@ def test_cells_that_cannot_be_compared(write_cell, first, second, named):
 @pytest.mark.parametrize(
     ("first", "second", "named"),
     [
-        (served(), served(revision="r2"), "revisions of a between the seeds of gmr (pool) on gsm_hard"),
+        (served(), served(revision="r2"), "backbones between the seeds of gmr (pool) on gsm_hard"),
         ({"notes": ["limit: 4 epochs"]}, {"notes": []}, "settings between the seeds of gmr (pool) on gsm_hard"),
     ],
 )

@@ -16,7 +16,7 @@ from analysis.latex import latex_escape
 from analysis.published import load
 from analysis.table import Table, lay_out
 from harness.files import ROOT
-from tests.analysis.reading import Html, main_table
+from tests.analysis.reading import main_table
 
 
 def tiny(text: str = "text", simulated: bool = True) -> Table:
@@ -57,11 +57,9 @@ def test_the_first_line_of_every_file_tells_a_simulated_run(tmp_path):
 
 
 def test_nothing_a_user_writes_becomes_markup_on_the_page():
-    table = tiny('50% & <b>"x"</b> <script>alert(1)</script>')
-    page = Html(table.contents()["html"])
-    assert not page.open
-    assert not {"script", "link", "img", "iframe"} & page.tags
-    assert "<script>alert(1)</script>" in page.text
+    fragment = tiny('50% & <b>"x"</b> <script>alert(1)</script>').contents()["html"]
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in fragment
+    assert not re.search("<script|<b>", fragment)
 
 
 @given(st.text())
