@@ -49,18 +49,18 @@ def row_averages(n: Numbers, row: Row) -> Value:
     return mean(*[n.accuracy(row, benchmark) for benchmark in _BENCHMARKS])
 
 
-def _in_place(n: Numbers, mark: tuple[str, Row, int]) -> Value:
-    """Equal values share a place."""
-    benchmark, _, place = mark
-    return sorted({float(n.accuracy(row, benchmark)) for row in ROWS}, reverse=True)[place]
+def _of_rank(n: Numbers, mark: tuple[str, Row, int]) -> Value:
+    """Equal values share a rank."""
+    benchmark, _, rank = mark
+    return sorted({float(n.accuracy(row, benchmark)) for row in ROWS}, reverse=True)[rank]
 
 
 @_points(
     place="Table 1, bold and underlined",
-    stated=_in_place,
+    stated=_of_rank,
     tolerance=0.001,
     holds=None,
-    over=[[(key, row, place) for key, of in _MARKS.items() for place, rows in enumerate(of) for row in rows]],
+    over=[[(key, row, rank) for key, ranks in _MARKS.items() for rank, rows in enumerate(ranks) for row in rows]],
 )
 def marks(n: Numbers, mark: tuple[str, Row, int]) -> Value:
     """In every column the best value is bold and the second best underlined."""
