@@ -25,7 +25,7 @@ from pydantic import Field
 from harness.concurrency import InFlight, processors
 from harness.database import Cache, connect, machine_folder
 from harness.errors import UserError
-from harness.files import ROOT, Declaration, Sha256, read, sha256, write_atomically, writing
+from harness.files import ROOT, Declaration, Sha256, read, sha256, writing
 from harness.fingerprint import fingerprint
 
 if TYPE_CHECKING:
@@ -121,12 +121,13 @@ class SentenceEncoder:
             what = f"{folder / _WEIGHTS} has sha256 {found[:16]}..., expected {self._entry.sha256[:16]}..."
             cure = f"restore those of {self._entry.name}, or correct `source` in {self._declaration}"
             raise UserError(f"{what}; these are other weights: {cure}")
-        command = [sys.executable, "-m", "harness.llm.encoder_graph", str(folder.resolve())]
+        unfinished = graph.with_suffix(".unfinished").absolute()
+        command = [sys.executable, "-m", "harness.llm.encoder_graph", str(folder.resolve()), str(unfinished)]
         done = subprocess.run(command, cwd=ROOT, capture_output=True)  # noqa: S603  our own module
         if done.returncode:
             reason = (done.stderr.decode().splitlines() or [f"status {done.returncode}"])[-1]
             raise UserError(f"{folder} cannot be loaded ({reason}); restore the files of {self._entry.name}")
-        write_atomically(graph, done.stdout)
+        unfinished.replace(graph)
 
 
 def _tokenizer(file: Path) -> Tokenizer:

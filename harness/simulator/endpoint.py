@@ -97,8 +97,7 @@ class SimulatedEndpoint:
                 raise RefusedError(400, "the body is not a JSON object")
             if body.get("stream") or body.get("n", 1) != 1:
                 raise RefusedError(400, "only one completion, not streamed, is offered: leave out stream and n")
-            fields = {name: body[name] for name in ChatRequest._fields if name in body}
-            request: ChatRequest = check(fields, ChatRequest, "request")
+            request = check({name: body[name] for name in ChatRequest._fields if name in body}, ChatRequest, "request")
             reply = self._reply(request)
         except (RefusedError, UserError) as refusal:
             status = refusal.status if isinstance(refusal, RefusedError) else 400

@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _UNSAFE = re.compile(r"answer|boxed|fbox|`|>>>|\"\"\"|'''|~~~", re.IGNORECASE)
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _MOST_EXTRA_ITEMS = 2
-_INTEGER_CHOICES = 100
+_LARGEST_INTEGER = 100  # of a schema that states none
 
 _SENTENCES: Mapping[str, Sequence[str]] = read_yaml(Path(__file__).with_name("sentences.yaml"))
 
@@ -146,9 +146,8 @@ def _instance(schema: Mapping[str, Any], words: Sequence[str], stream: Stream) -
             length = min(length, schema.get("maxItems", length))
             return [_instance(schema["items"], words, stream) for _ in range(length)]
         case "integer":
-            least = int(schema.get("minimum", 0))
-            largest = int(schema.get("maximum", least + _INTEGER_CHOICES))
-            return least + stream.below(min(largest - least + 1, _INTEGER_CHOICES))
+            least, largest = schema.get("minimum", 0), schema.get("maximum", _LARGEST_INTEGER)
+            return least + stream.below(largest - least + 1)
         case "null":
             return None
     return _passage(words, 3, 10, stream)

@@ -15,7 +15,7 @@ from harness.agents.roles import by_key, catalogue
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import CodeTask, Item
 from harness.llm.request import Reply
-from harness.sandbox import Execution, Limits, Program, Sandbox
+from harness.sandbox import Limits, Sandbox
 from tests.scripted import ScriptedClient, context
 
 VISIBLE = ("assert double(1) == 2", "assert double('a') == 'ab'")
@@ -44,35 +44,22 @@ TWICE |= {"Commonsense/Reflector", "Commonsense/WikiSearcher"}
 KEYS = [one.key for one in catalogue()]
 
 
-class CountingSandbox(Sandbox):
-    """Notes what it runs."""
-
-    def __init__(self) -> None:
-        super().__init__(Limits(cpu_s=1, wall_s=6.0), workers=2)
-        self.given: list[Program] = []
-
-    async def run(self, program: Program) -> Execution:
-        self.given.append(program)
-        return await super().run(program)
-
-
 @pytest.fixture
-def sandbox() -> CountingSandbox:
-    return CountingSandbox()
+def code_tools() -> CodeTools:
+    return CodeTools(Sandbox(Limits(cpu_s=1, wall_s=6.0), workers=2))
 
 
-@pytest.fixture
-def code_tools(sandbox: CountingSandbox) -> CodeTools:
-    return CodeTools(sandbox)
+# With nothing to run a program in.
+IDLE = CodeTools(None)  # type: ignore[arg-type]
 
 
 async def activate(
     key: str, item: Item, code_tools: CodeTools, *replies: str | Reply, records: Sequence[Record] = (), **options: Any
 ) -> tuple[str, ScriptedClient, Any]:
     client = ScriptedClient(*replies)
-    its_context = context(item, client, "RULES", code_tools=code_tools)
-    text = await act(by_key()[key], "small", item, records, its_context, step=3, **options)
-    return text, client, its_context.close(text)
+    attempt = context(item, client, "RULES", code_tools=code_tools)
+    text = await act(by_key()[key], "small", item, records, attempt, step=3, **options)
+    return text, client, attempt.close(text)
 
 
 def prompts(client: ScriptedClient) -> list[list[tuple[str, str]]]:
@@ -113,30 +100,26 @@ async def test_the_calls_of_every_role(key: str, item: Item, code_tools: CodeToo
     for number, example in enumerate(item.code.visible if item.code else (), 1):
         said = said.replace(f": {example}", f": no. {number}")
     assert [call.tool for call in trajectory.calls] == [said, ""][: len(client.asked)]
-    purposes = ["act", "second_call"][: len(client.asked)]
-    assert [(call.step, call.role, call.purpose, call.backbone) for call in trajectory.calls] == [
-        (3, key, purpose, "small") for purpose in purposes
-    ]
+    calls = [(3, key, purpose, "small") for purpose in ("act", "second_call")][: len(client.asked)]
+    assert [(call.step, call.role, call.purpose, call.backbone) for call in trajectory.calls] == calls
     assert trajectory.cost_steps == trajectory.cost_total > 0
 
 
-async def test_a_reply_in_prose_and_no_records(sandbox: CountingSandbox) -> None:
+async def test_a_reply_in_prose_and_no_records() -> None:
     no_program = dict.fromkeys([*RUNS_EXAMPLES, "Math/ProgrammingExpert"], f"\n\n{NO_PROGRAM}")
     for key, item in itertools.product(KEYS, [CODE, MATHS]):
-        text, client, _ = await activate(key, item, CodeTools(sandbox), "I would rather not say.", "second")
+        text, client, _ = await activate(key, item, IDLE, "I would rather not say.", "second")
         assert prompts(client)[0][1] == ("user", f"Question:\n{item.question}")
         addition = {**no_program, "Commonsense/WikiSearcher": f"\n\n{NO_ENTRY}"}.get(key, "")
         assert (prompts(client)[1][2][1] if key in TWICE else text) == f"I would rather not say.{addition}"
-    assert sandbox.given == []
 
 
-async def test_a_failed_call_leaves_nothing_and_ends_the_activation(sandbox: CountingSandbox) -> None:
+async def test_a_failed_call_leaves_nothing_and_ends_the_activation() -> None:
     failed = Reply.failed("org/small", "no room")
     for key in KEYS:
-        text, client, trajectory = await activate(key, CODE, CodeTools(sandbox), failed, "second")
+        text, client, trajectory = await activate(key, CODE, IDLE, failed, "second")
         assert (text, len(client.asked), [call.error for call in trajectory.calls]) == ("", 1, ["no room"])
-    assert sandbox.given == []
-    text, _, trajectory = await activate("Code/BugFixer", MATHS, CodeTools(sandbox), PROGRAM, failed)
+    text, _, trajectory = await activate("Code/BugFixer", MATHS, IDLE, PROGRAM, failed)
     assert (text, [call.error for call in trajectory.calls]) == ("", [None, "no room"])
 
 

@@ -1,5 +1,6 @@
 """An attempt is solved and graded; its chance has a key; too many failed ones stop the run with one line."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -16,23 +17,18 @@ ITEM = Item(id="1", benchmark="toy", question="?", gold="right")
 
 
 async def test_an_attempt_is_solved_and_graded() -> None:
-    place = runtime(ScriptedClient("right", "wrong"))
-    first, second = [await place.attempt(Repeat().solve, ITEM) for _ in range(2)]
+    cell = runtime(ScriptedClient("right", "wrong"))
+    first, second = [await cell.attempt(Repeat().solve, ITEM) for _ in range(2)]
     assert (first.verdict.correct, second.verdict.correct) == (True, False)
     assert (first.trajectory.answer, len(first.trajectory.calls)) == ("right", 1)
 
 
 async def test_chance_belongs_to_seed_episode_question_and_decision() -> None:
     items = [ITEM, Item(id="2", benchmark="toy", question="?", gold=""), Item("1", "other", "?", "")]
-    contexts = [
-        runtime(None, seed).context(item, episode)
-        for seed in (0, 1)
-        for episode in (TEST, Episode(1, 0), Episode(1, 1))
-        for item in items
-    ]
-    numbers = [
-        context.uniform(step, name, slot) for context in contexts for step in (1, 2) for name in "ab" for slot in (0, 1)
-    ]
+    attempts = itertools.product((0, 1), items, (TEST, Episode(1, 0), Episode(1, 1)))
+    contexts = [runtime(None, seed).context(item, episode) for seed, item, episode in attempts]
+    decisions = [*itertools.product((1, 2), "ab", (0, 1))]
+    numbers = [context.uniform(*decision) for context in contexts for decision in decisions]
     assert len(set(numbers)) == len(numbers) == 8 * len(contexts)
     assert runtime(None).context(ITEM).uniform(1, "a") == contexts[0].uniform(1, "a")
     assert all(0 < number < 1 for number in numbers)
@@ -78,11 +74,11 @@ def test_the_share_of_failed_attempts_is_taken_over_at_least_twenty(limit: float
     assert message.startswith(f"{allowed + 1} of {attempts + 1} attempts failed")
 
 
-def test_the_most_frequent_errors_are_named_with_their_number_and_their_place() -> None:
-    places = {"small": "http://one:8001/v1", "large": "http://two:8002/v1"}
+def test_the_most_frequent_errors_are_named_with_their_number_and_their_server() -> None:
+    addresses = {"small": "http://one:8001/v1", "large": "http://two:8002/v1"}
     errors = ["Error code: 400 - 5321 tokens > 4096"] * 2 + ["Error code: 400 - 7000 tokens > 4096", "odd", "rare"]
     calls = [*map(failed, errors), *[failed("Error code: 500", "large")] * 5, *[failed("reset")] * 2]
-    message = stopped_by(ErrorShare(0.55, places), *calls)
+    message = stopped_by(ErrorShare(0.55, addresses), *calls)
     assert message.startswith("12 of 12 attempts failed (limit 55%): 5 x 'Error code: 500' from large at http://two")
     assert "3 x 'Error code: 400 - 5321 tokens > 4096' from small at http://one:8001/v1, 2 x 'reset'" in message
     assert message.endswith("2 others. Fix the cause, then `gmr retry` asks the failed calls again")

@@ -13,7 +13,7 @@ from harness.llm.endpoints import load
 from harness.llm.request import Served
 from harness.runner.setup import as_served
 from tests.harness.llm.conftest import Make
-from tests.harness.llm.serving import MODEL, Kept, Scripted, completion, request, served_at
+from tests.harness.llm.serving import ANSWER, MODEL, Kept, Scripted, request, served_at
 from tests.scripted import backbone
 
 
@@ -24,8 +24,8 @@ async def test_the_chat_template_of_a_server_that_tells_it_is_recorded(make: Mak
 
     async with served_at(models=Scripted().models, props=props) as url:
         details = (await (await make(url)).served("m", MODEL)).details
-    known = isinstance(properties, dict) and isinstance(properties["chat_template"], str)
-    assert details.get("chat_template") == (hashlib.sha256(b"{{ messages }}").hexdigest() if known else None)
+    is_told = properties == {"chat_template": "{{ messages }}"}
+    assert details.get("chat_template") == (hashlib.sha256(b"{{ messages }}").hexdigest() if is_told else None)
 
 
 async def test_as_many_requests_are_under_way_as_the_entry_says(make: Make) -> None:
@@ -46,7 +46,7 @@ async def test_as_many_requests_are_under_way_as_the_entry_says(make: Make) -> N
     assert (most, len(server.asked)) == (3, 20)
 
 
-async def test_what_a_server_says_of_its_model_and_what_it_must_not(make: Make) -> None:
+async def test_what_a_server_says_of_its_model(make: Make) -> None:
     found = await (await make(Scripted(root="/where/the/weights/lie"))).served("m", MODEL)
     assert (found.simulated, found.revision, found.details) == (True, "r1", {"revision": "r1"})
     meta = [{"meta": {"ftype": form, "n_ctx": 4096}} for form in ("Q4_K_M", "BF16")]
@@ -54,12 +54,6 @@ async def test_what_a_server_says_of_its_model_and_what_it_must_not(make: Make) 
     assert [(one.quantisation, one.context_length) for one in quantised] == [("Q4_K_M", 4096), (None, 4096)]
     numbered = Served.listed(MODEL, {"revision": 1})
     assert as_served(backbone("m", 8, MODEL), numbered).revision == "1"
-    for entry, message in (
-        ({"id": "other/model"}, r"does not serve 'some/model' \(it serves other/model\)"),
-        ({"root": "some/model-AWQ"}, "serves the weights of some/model-AWQ under the name some/model; start it"),
-    ):
-        with pytest.raises(UserError, match=message):
-            await (await make(Scripted(**entry))).served("m", MODEL)
 
 
 @pytest.mark.parametrize("key", ["sk-1\n", "sk-\u00e9", "sk 1"])
@@ -94,36 +88,32 @@ async def test_a_server_that_is_down_or_of_another_kind_is_one_line(make: Make, 
         await client.served("m", MODEL)
 
 
-async def _asked_by_name(
-    make: Make, names: list[str], served_name: str | None = None, **entry: Any
-) -> tuple[list[str], str | None]:
-    """The names that a server of several, which answers by the first, is asked by; and the error, or ``None``."""
-    asked: list[str] = []
-
-    async def models(_: web.Request) -> web.Response:
-        common = {"object": "model", "created": 0, "owned_by": "library", **entry}
-        return web.json_response({"object": "list", "data": [{"id": name, **common} for name in names]})
-
-    async def chat(http: web.Request) -> web.Response:
-        asked.append((await http.json())["model"])
-        return web.json_response(completion(model=names[0]))
-
-    async with served_at(models=models, chat=chat) as url:
-        client = await make(url, served_name=served_name)
-        await client.served("m", MODEL)
-        return asked, (await client.complete("m", request(names[0]))).error
+@pytest.mark.parametrize(("listed", "served_name"), [("llama3.1:8b", "llama3.1:8b"), ("/models/Model.gguf", None)])
+async def test_a_served_name_goes_over_the_wire_and_into_no_log(
+    listed: str, served_name: str | None, make: Make, kept: Kept
+) -> None:
+    server = Scripted(id=listed)
+    client = await make(server, served_name=served_name)
+    await client.served("m", MODEL)
+    assert await client.complete("m", request()) == ANSWER
+    assert server.asked[0]["model"] == listed
+    assert kept.calls == [(request(), ANSWER)]
 
 
-async def test_a_served_name_goes_over_the_wire_and_into_no_log(make: Make, kept: Kept) -> None:
-    assert await _asked_by_name(make, ["llama3.1:8b"], "llama3.1:8b") == (["llama3.1:8b"], None)
-    asked, reply = kept.calls[0]
-    assert (asked, reply.model) == (request("llama3.1:8b"), MODEL)
-    # By its file alone.
-    assert await _asked_by_name(make, ["/models/Model.gguf"]) == (["/models/Model.gguf"], None)
-    with pytest.raises(UserError, match=r"does not serve 'some/model' "):
-        await _asked_by_name(make, ["/models/other.gguf"])
-    with pytest.raises(UserError, match=r"does not serve 'mine' .*; .* or what it calls this model, as served_name$"):
-        await _asked_by_name(make, [MODEL], "mine")
+@pytest.mark.parametrize(
+    ("entry", "served_name", "message"),
+    [
+        ({"id": "other/model"}, None, r"does not serve 'some/model' \(it serves other/model\)"),
+        ({"id": "/models/other.gguf"}, None, "does not serve 'some/model' "),
+        ({}, "mine", r"does not serve 'mine' .*; .* or what it calls this model, as served_name$"),
+        ({"root": "some/model-AWQ"}, None, "serves the weights of some/model-AWQ under the name some/model; start it"),
+    ],
+)
+async def test_a_server_of_another_model_is_refused(
+    entry: dict[str, str], served_name: str | None, message: str, make: Make
+) -> None:
+    with pytest.raises(UserError, match=message):
+        await (await make(Scripted(**entry), served_name=served_name)).served("m", MODEL)
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,12 @@ import itertools
 from pathlib import Path
 
 import pytest
-import yaml
 
 from harness.agents.roles import CATALOGUE, DOMAINS, by_domain, catalogue, load
 from harness.errors import UserError
 
 NAMES = {
-    "Code": """AlgorithmDesigner BugFixer PlanSolver ProgrammingExpert ProjectManager ReflectProgrammer
-        TestAnalyst""",
+    "Code": "AlgorithmDesigner BugFixer PlanSolver ProgrammingExpert ProjectManager ReflectProgrammer TestAnalyst",
     "Commonsense": "Critic Economist Historian KnowledgeExpert Reflector Scientist WikiSearcher",
     "Math": """AlgorithmEngineer CertifiedAccountant Economist Engineer Inspector MathAnalyst MathSolver
         MathTeacher Mathematician ProgrammingExpert Scientist SoftwareDeveloper""",
@@ -34,19 +32,8 @@ def test_an_unknown_domain_names_the_nearest() -> None:
         by_domain("math")
 
 
-VALID = {"description": "who", "instruction": "how", "sees": "plain", "output": "answer", "tool": "none"}
-
-
-@pytest.mark.parametrize(
-    ("entries", "message"),
-    [
-        ({"Cooking/Someone": VALID}, "Cooking/Someone"),
-        ({"Code/Someone": {**VALID, "mood": 1}}, "Code/Someone: unknown key 'mood'"),
-        (CATALOGUE.read_text() + "\nMath/Inspector: {}\n", r"line \d+: duplicate key 'Math/Inspector'"),
-    ],
-)
-def test_a_slip_in_the_file_is_refused_by_name(tmp_path: Path, entries: object, message: str) -> None:
+def test_a_slip_in_the_file_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "roles.yaml"
-    path.write_text(entries if isinstance(entries, str) else yaml.safe_dump(entries))
-    with pytest.raises(UserError, match=rf"roles\.yaml: .*{message}"):
+    path.write_text(CATALOGUE.read_text().replace("Math/Inspector:", "Cooking/Someone:"))
+    with pytest.raises(UserError, match=r"roles\.yaml: .*Cooking/Someone"):
         load(path)

@@ -14,31 +14,9 @@ MODELS = load(ROOT / "config" / "backbones.yaml")
 
 def word_problems(count: int) -> list[Item]:
     """Synthetic questions with a number for an answer, none of them alike."""
-    return [
-        Item(
-            id=str(n),
-            benchmark="gsm_hard",
-            question=f"Crate {n} weighs {n * 37 + 5} grams and holds {n % 11} jars. What do {n % 7 + 3} crates weigh?",
-            gold=repr(float((n * 37 + 5) * (n % 7 + 3))),
-        )
-        for n in range(count)
-    ]
-
-
-def choices(count: int) -> list[Item]:
-    """Synthetic multiple-choice questions."""
-    options = tuple(f"the {colour} one" for colour in ("red", "green", "blue", "yellow", "black"))
-    lettered = "\n".join(f"{letter}. {option}" for letter, option in zip("ABCDE", options, strict=True))
-    return [
-        Item(
-            id=str(n),
-            benchmark="mmlu_pro",
-            question=f"Which of the lamps in hall {n} burns longest?\n{lettered}",
-            gold="ABCDE"[n % 5],
-            options=options,
-        )
-        for n in range(count)
-    ]
+    texts = "Crate {} weighs {} grams and holds {} jars. What do {} crates weigh?"
+    numbers = [(n, n * 37 + 5, n % 11, n % 7 + 3) for n in range(count)]
+    return [Item(str(row[0]), "gsm_hard", texts.format(*row), repr(float(row[1] * row[3]))) for row in numbers]
 
 
 def mini(key: str, count: int) -> list[Item]:

@@ -6,6 +6,7 @@ from statistics import fmean, median
 from typing import Any
 
 import pytest
+from aiohttp.test_utils import TestClient, TestServer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,12 +14,12 @@ from harness.agents.prompts import Record, team_prompt
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item
 from harness.errors import UserError
-from harness.llm.backbones import Backbone
 from harness.llm.request import Message
 from harness.simulator import parameters
 from harness.simulator.answers import answers_to, present
 from harness.simulator.endpoint import SimulatedEndpoint
 from harness.simulator.replies import count_tokens, cut
+from harness.simulator.server import application
 
 from .samples import MODELS, asked, request_for, word_problems
 
@@ -27,13 +28,9 @@ VALUES = parameters.load()
 SUMS = benchmark("gsm_hard")
 
 
-def said(body: dict[str, Any]) -> str:
-    return body["choices"][0]["message"]["content"]
-
-
-def correct(item: Item, text: str) -> bool:
+def states(item: Item, text: str, expected: str) -> bool:
     answer = SUMS.extract(item, text)
-    return answer is not None and SUMS.same(item, answer, item.gold)
+    return answer is not None and SUMS.same(item, answer, expected)
 
 
 @pytest.mark.parametrize(("backbone", "style"), [("llama-3.2-3B", "direct"), ("qwen-2.5-32B", "complex")])
@@ -42,7 +39,7 @@ def test_accuracy_and_lengths_are_as_stated(
 ) -> None:
     items, skill = questions["gsm_hard"], VALUES.backbones[backbone]
     replies = [ask(request_for(item, backbone, style)) for item in items]
-    share = fmean(correct(item, reply) for item, reply in zip(items, replies, strict=True))
+    share = fmean(states(item, reply, item.gold) for item, reply in zip(items, replies, strict=True))
     expected = skill.skill * (1 - VALUES.unparsable)
     assert expected - 0.08 < share < expected + 0.08 + VALUES.style[style] / 3
     wanted = skill.tokens * VALUES.style_length[style]
@@ -64,9 +61,7 @@ def test_replies_of_every_benchmark_parse_and_are_right_or_from_the_pool(
     assert 0 < unparsable < 0.01 * asked + 4 * (0.01 * asked) ** 0.5
 
 
-def test_what_changes_a_reply_and_what_does_not(
-    endpoint: SimulatedEndpoint, questions: dict[str, list[Item]], backbones: dict[str, Backbone]
-) -> None:
+def test_what_changes_a_reply_and_what_does_not(endpoint: SimulatedEndpoint, questions: dict[str, list[Item]]) -> None:
     item = word_problems(1)[0]
     plain = endpoint.chat(request_for(item))[1]
     assert endpoint.chat({**request_for(item), "temperature": 0, "top_p": 0.5, "user": "x"})[1] == plain
@@ -74,13 +69,13 @@ def test_what_changes_a_reply_and_what_does_not(
         assert endpoint.chat({**request_for(item), **change})[1]["id"] != plain["id"]
     assert endpoint.chat(request_for(item, "qwen-2.5-32B"))[1]["id"] != plain["id"]
     turned = {key: items[::-1] for key, items in reversed(questions.items())}
-    again = SimulatedEndpoint(VALUES, list(backbones.values())[::-1], turned)
+    again = SimulatedEndpoint(VALUES, list(MODELS.values())[::-1], turned)
     assert again.chat(request_for(item))[1] == plain, "whatever the order of questions and backbones"
     others = {**questions, "math": questions["math"][1:]}
-    assert SimulatedEndpoint(VALUES, backbones.values(), others).revision != endpoint.revision
+    assert SimulatedEndpoint(VALUES, MODELS.values(), others).revision != endpoint.revision
 
 
-def test_prompts_that_differ_in_wording_alone_get_the_same_reply(endpoint: SimulatedEndpoint) -> None:
+def test_prompts_that_differ_in_wording_alone_get_the_same_reply(endpoint: SimulatedEndpoint, ask: Ask) -> None:
     """Of the same seed; only the tokens of the prompt differ."""
     for item in word_problems(40):
         shown = [Record("A", f"The answer is {item.gold}"), Record("B", "The answer is 7")]
@@ -92,24 +87,22 @@ def test_prompts_that_differ_in_wording_alone_get_the_same_reply(endpoint: Simul
             assert plain["choices"] == wordy["choices"]
             assert plain["usage"]["prompt_tokens"] < wordy["usage"]["prompt_tokens"]
     turns = ({}, {"role": "a"}, {"instruction": "a"}, {"kind": "revise"}, {"style": "complex"})
-    assert len({said(endpoint.chat({**request_for(item), "metadata": turn})[1]) for turn in turns}) == len(turns)
+    assert len({ask({**request_for(item), "metadata": turn}) for turn in turns}) == len(turns)
 
 
 def test_right_records_help_wrong_ones_mislead_and_are_often_copied(ask: Ask) -> None:
     shares = []
     for factor in (1, 7):
-        right = copied = 0
+        right = repeated = 0
         for item in word_problems(400):
             shown = repr(float(item.gold) * factor)
-            record = Record("A", f"The answer is {shown}")
-            text = ask(asked(team_prompt((), item, [record]), "llama-3.1-8B"))
-            right += correct(item, text)
-            answer = SUMS.extract(item, text)
-            copied += factor == 7 and answer is not None and SUMS.same(item, answer, shown)
+            text = ask(asked(team_prompt((), item, [Record("A", f"The answer is {shown}")]), "llama-3.1-8B"))
+            right += states(item, text, item.gold)
+            repeated += states(item, text, shown)
         shares.append(right / 400)
-    alone = fmean(correct(item, ask(request_for(item, "llama-3.1-8B"))) for item in word_problems(400))
+    alone = fmean(states(item, ask(request_for(item, "llama-3.1-8B")), item.gold) for item in word_problems(400))
     assert shares[1] < alone < shares[0]
-    assert abs(copied / (400 * (1 - shares[1])) - VALUES.copied_wrong) < 0.15
+    assert abs(repeated / (400 * (1 - shares[1])) - VALUES.copied_wrong) < 0.15
 
 
 def test_plans_critiques_and_keywords_state_no_answer(ask: Ask, questions: dict[str, list[Item]]) -> None:
@@ -137,15 +130,13 @@ def test_a_choice_names_the_candidate_that_has_the_answer(ask: Ask) -> None:
 
 def test_usage_counts_the_texts_and_the_template_and_truncation_really_cuts(endpoint: SimulatedEndpoint) -> None:
     request = request_for(word_problems(1)[0], "llama-3.2-3B")
-    whole = endpoint.chat(request)[1]
-    prompt, completion = count_tokens(request["messages"][0]["content"]) + 14, count_tokens(said(whole))
-    assert whole["choices"][0]["finish_reason"] == "stop"
-    total = prompt + completion
-    assert whole["usage"] == {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
-    for limit in (1, 7, 40):
-        [choice], usage = (endpoint.chat({**request, "max_tokens": limit})[1][part] for part in ("choices", "usage"))
-        assert choice["finish_reason"] == "length"
-        assert usage["completion_tokens"] == limit == count_tokens(choice["message"]["content"])
+    for limit in (4000, 40, 7, 1):
+        [choice], usage = (endpoint.chat({**request, "max_tokens": limit})[1][key] for key in ("choices", "usage"))
+        assert choice["finish_reason"] == ("stop" if limit == 4000 else "length")
+        prompt, completion = (count_tokens(message["content"]) for message in (*request["messages"], choice["message"]))
+        total = prompt + 14 + completion
+        assert usage == {"prompt_tokens": prompt + 14, "completion_tokens": completion, "total_tokens": total}
+        assert limit in (completion, 4000)
 
 
 @given(st.text(max_size=300), st.integers(1, 40))
@@ -192,3 +183,15 @@ def test_a_backbone_without_a_skill_and_a_broken_file_are_refused_in_one_line(tm
         with pytest.raises(UserError, match=named) as caught:
             parameters.load(tmp_path / f"{named}.yaml")
         assert "\n" not in str(caught.value)
+
+
+async def test_over_http_bodies_are_those_in_process(endpoint: SimulatedEndpoint) -> None:
+    plain, path = request_for(word_problems(1)[0]), "/v1/chat/completions"
+    async with TestClient(TestServer(application(endpoint))) as client:
+        for body in (plain, {**plain, "model": "nobody"}, ["no object"]):
+            async with client.post(path, json=body) as response:
+                assert (response.status, await response.json()) == endpoint.chat(body)
+        async with client.post(path, data="{") as response:
+            assert response.status == 400
+        async with client.get("/v1/models") as response:
+            assert await response.json() == endpoint.models()

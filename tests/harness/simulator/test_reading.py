@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from harness.agents.activation import act
 from harness.agents.code_tools import CodeTools
 from harness.agents.prompts import HINTS_HEADER, Record, question_prompt, team_prompt
-from harness.agents.roles import Role, catalogue
+from harness.agents.roles import catalogue
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item
-from harness.llm.backbones import Backbone
 from harness.llm.request import Message, Reply, Request, Turn
 from harness.sandbox import Limits, Sandbox
 from harness.simulator.endpoint import SimulatedEndpoint
@@ -83,33 +82,16 @@ async def code_tools() -> AsyncIterator[CodeTools]:
         yield CodeTools(sandbox)
 
 
-async def activate(
-    role: Role,
-    item: Item,
-    seen: list[Record],
-    endpoint: SimulatedEndpoint,
-    backbones: dict[str, Backbone],
-    code_tools: CodeTools,
-) -> tuple[str, Asked]:
-    client, its = Asked(endpoint, item), benchmark(item.benchmark)
-    equipment = {"backbones": backbones, "code_tools": code_tools, "extract": its.extract}
-    its_context = context(item, client, its.output_rules, **equipment)
-    return await act(role, BACKBONE, item, seen, its_context, step=1), client
-
-
 @pytest.mark.parametrize("key", ["math", "humaneval"])
 async def test_what_is_shown_to_a_role_is_read_as_what_it_is(
-    key: str,
-    questions: dict[str, list[Item]],
-    endpoint: SimulatedEndpoint,
-    backbones: dict[str, Backbone],
-    code_tools: CodeTools,
+    key: str, questions: dict[str, list[Item]], endpoint: SimulatedEndpoint, code_tools: CodeTools
 ) -> None:
     """All roles, one after the other, each with the four before it: nothing is lost, doubled or taken for more."""
     item, spoken = questions[key][0], list[Record]()
     for role in catalogue():
-        seen = spoken[-4:]
-        text, client = await activate(role, item, seen, endpoint, backbones, code_tools)
+        seen, client = spoken[-4:], Asked(endpoint, item)
+        attempt = context(item, client, benchmark(key).output_rules, backbones=MODELS, code_tools=code_tools)
+        text = await act(role, BACKBONE, item, seen, attempt, step=1)
         (found, earlier, turn), *second = client.read
         assert (found, turn.role) == (item, role.key)
         assert turn.kind == {"text": "plan", "keywords": "search"}.get(role.output, "solve")
@@ -117,11 +99,9 @@ async def test_what_is_shown_to_a_role_is_read_as_what_it_is(
         for shown, record in zip(earlier, seen, strict=True):
             assert shown.startswith(record.text)
             assert HINTS_HEADER not in shown
-        assert [(its, turn.role, turn.kind) for its, _, turn in second] == [(item, role.key, "finish")] * bool(
-            role.second_call
-        )
-        for _, (*others, own), _ in second:
-            assert others == earlier
+        assert len(second) == bool(role.second_call)
+        for found, (*others, own), turn in second:
+            assert (found, others, turn.role, turn.kind) == (item, earlier, role.key, "finish")
             assert own.startswith(client.replies[0])
         spoken.append(Record(role.name, text))
 
