@@ -19,10 +19,6 @@ _VALUES = {
     "price_in": ("Price of prompts", "per million tokens"),
     "price_out": ("Price of replies", "per million tokens"),
 }
-_COLUMNS = [
-    *("backbone", "model", *(f"published_{name}" for name in _VALUES), *_VALUES, "follows_the_rule", "replies"),
-    *("revision", "context_length", "preset", "config_hash"),
-]
 
 
 def build(source: Source) -> Table:
@@ -67,7 +63,7 @@ def build(source: Source) -> Table:
         shown=lay_out(labels(names, "section", "title", "model"), ("Backbone", "Model"), groups),
         notes=(*source.legend, *weights),
         provenance={"preset": preset.name, "backbones": identity},
-        frame=frame.rename_axis("backbone").reset_index()[_COLUMNS],
+        frame=frame.rename_axis("backbone").reset_index(),
     )
 
 

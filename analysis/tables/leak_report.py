@@ -20,17 +20,15 @@ def build(source: Source) -> Table:
     preset = source.run
     prepared = [read(layout.manifest(preset.name, key), layout.items(preset.name, key)) for key in preset.benchmarks]
     frame = pd.concat([_pairs(split, preset.name) for split in prepared])
-    rows = frame.groupby("benchmark", sort=False).agg(
-        **{name: (name, "first") for name in ("benchmark_title", "n_train", "n_test", "exact", "near")},
-        repeated=("test", lambda tests: tests[tests != ""].nunique()),
-    )
+    rows = frame.groupby("benchmark", sort=False).first()
+    repeated = frame[frame["test"] != ""].groupby("benchmark")["test"].nunique().reindex(rows.index, fill_value=0)
     groups = {
         ("Questions", "of the split"): {
             title: entries(rows[name], str) for title, name in (("Training", "n_train"), ("Test", "n_test"))
         },
         ("Test questions repeated", "from the training"): {
             **{title: entries(rows[title.lower()], str) for title in ("Exact", "Near")},
-            "Either, %": entries(100 * rows["repeated"] / rows["n_test"], "{:.1f}"),
+            "Either, %": entries(100 * repeated / rows["n_test"], "{:.1f}"),
         },
     }
     names = rows.assign(section="benchmarks", data=[split.data for split in prepared])

@@ -16,7 +16,6 @@ from analysis.statistics import Estimate, macro_average
 from analysis.table import Table
 
 REFERENCE = "gmr"
-_COST, _PUBLISHED_COST, _WHOLE = "Cost ×", "Publ. cost ×", "All calls ×"
 _SIDE = ["published", "published_cost_per_query", "measured", "graded", *IDENTITY]
 _NAMES = {
     "first_alone": "reference_right_alone",
@@ -43,7 +42,7 @@ def build(source: Source) -> Table:
         rows=columns.labels(results.rows_to_show.drop(index=[reference])),
         heads=("Against", "LLM"),
         groups=groups,
-        legend=_legend(results, frame, name),
+        legend=[*source.legend, *_legend(results, frame)],
         frame=frame.reset_index(),
     )
 
@@ -97,10 +96,10 @@ def _group(results: Results, rows: pd.DataFrame) -> dict[str, list[Entry]]:
     return {
         **_differences(rows),
         "p": entries(rows["p_holm"], p_value, NOT_RUN, mark=_bold(rows["p_holm"]), below=unadjusted),
-        **({_PUBLISHED_COST: entries(rows["published_cost_ratio"], _ratio)} if printed else {}),
+        **({"Publ. cost ×": entries(rows["published_cost_ratio"], _ratio)} if printed else {}),
         **{
             title: entries(rows[name], _ratio, NOT_RUN, below=interval_of(rows, name, _ratio))
-            for title, name in ((_COST, "cost_ratio"), (_WHOLE, "cost_ratio_all_calls"))
+            for title, name in (("Cost ×", "cost_ratio"), ("All calls ×", "cost_ratio_all_calls"))
         },
     }
 
@@ -121,27 +120,12 @@ def _ratio(value: float) -> str:
     return f"{value:.{1 if value >= 10 else 2 if value >= 0.1 else 3}f}"
 
 
-def _legend(results: Results, frame: pd.DataFrame, name: str) -> Iterator[str]:
+def _legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
     rows = frame.drop(index=AVERAGE, level="benchmark", errors="ignore")
-    average = "; of the average both of t, as variances of benchmarks add" if results.has_average else ""
-    yield (
-        f"Diff.: accuracy of {name} minus that of the row in points over all seeds, below it the 95 % interval; p: of "
-        f"the test that goes with it ({notes.paired_test(results.measured)}{average})."
-    )
-    yield (
-        "Of a benchmark p is adjusted after Holm over the benchmarks of a row, below it unadjusted, which is under "
-        f"{ALPHA} exactly where the interval leaves out zero; of the average it is unadjusted. Under {ALPHA}: bold."
-    )
-    yield (
-        f"{_COST}: cost of a question over that of the row, below it the 95 % interval (of the logarithm, by t). "
-        f"{notes.COUNTED}"
-    )
-    yield f"Publ. diff. and {_PUBLISHED_COST}: the same of the published values, costs by question."
+    yield notes.COUNTED
     yield from detectable_note(rows["detectable_difference"], results.benchmarks)
     tests = rows["p"].notna().groupby(level=KEY[:2]).sum().max()
     if tests > 1:
         power = 100 * power_after_holm(int(rows["n"].max()), int(tests))
         yield f"Where Holm's first threshold decides, {ALPHA} over {tests}, the power for it is {power:.0f} %."
-    if rows["n"].isna().any():
-        yield f"{NOT_RUN}: not both were run."
     yield from notes.seeds(results)
