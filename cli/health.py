@@ -25,8 +25,8 @@ from harness.llm.backbones import Backbone
 from harness.llm.endpoints import Endpoint
 from harness.llm.servers import Server, http_client
 from harness.runner import config, layout
+from harness.runner.cell import as_served
 from harness.runner.config import Preset
-from harness.runner.setup import as_served
 
 logger = logging.getLogger(__name__)
 

@@ -48,7 +48,7 @@ def finish(folder: Path, names: Sequence[str] = REPORTS, **changes: object) -> P
     (folder / "config").mkdir(parents=True)
     (folder / "config" / "config.yaml").write_text(yaml.safe_dump({"preset": "smoke", **SETTINGS, **changes}))
     with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
+        patch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
         settled_preset = settled()
         prepare_questions("smoke", BENCHMARK)
         made_of = layout.made_of("smoke", f"data/{BENCHMARK}")

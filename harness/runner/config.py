@@ -216,8 +216,7 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
     if "extra" in changed and "methods" not in changed:
         further = [key for key in known if key not in methods()]
         checked = checked.model_copy(update={"methods": tuple(dict.fromkeys([*checked.methods, *further]))})
-    _check_weights(checked, path.name)
-    _check_pool(checked, path.name)
+    _check_backbones(checked, path.name)
     for noun, choices in (("benchmark", catalogue.keys()), ("method", known), ("backbone", backbones(checked))):
         named = "given for this run" if f"{noun}s" in changed else f"named in config/presets/{path.name}"
         check_names(noun, getattr(checked, f"{noun}s"), choices, f"config/{noun}s.yaml; {named}")
@@ -233,28 +232,23 @@ def settings(preset: Preset) -> dict[str, Any]:
     return preset.model_dump(mode="json", include=set(Keys.model_fields))
 
 
-def _check_weights(preset: Preset, name: str) -> None:
-    if preset.weights is None:
-        return
-    if preset.endpoints == "simulated":
-        raise UserError(f"{name} has weights {preset.weights!r}, but simulated backbones have none; leave out one")
-    declared = backbones(preset)
-    for backbone in preset.backbones:
-        if backbone not in declared:
+def _check_backbones(preset: Preset, name: str) -> None:
+    """Raise a UserError if weights or pool do not fit the other keys of the preset in the file ``name``."""
+    declared, simulated = backbones(preset), preset.endpoints == "simulated"
+    if preset.weights is not None:
+        if simulated:
+            raise UserError(f"{name} has weights {preset.weights!r}, but simulated backbones have none; leave out one")
+        if lacking := [key for key in preset.backbones if key not in declared]:
             raise UserError(
-                f"{backbone} has no weights {preset.weights!r}; add them to config/weights.yaml, leave the backbone "
+                f"{lacking[0]} has no weights {preset.weights!r}; add them to config/weights.yaml, leave the backbone "
                 "out of the preset, or choose other weights"
             )
-
-
-def _check_pool(preset: Preset, name: str) -> None:
     if not preset.pool:
         return
-    if preset.endpoints == "simulated":
+    if simulated:
         raise UserError(f"{name} has a pool of its own, but only backbones of config/backbones.yaml can be simulated")
     if taken := set(preset.pool) & set(backbone_files.load(FOLDER / "backbones.yaml")):
         raise UserError(f"{name}: {min(taken)} is in config/backbones.yaml already; leave it out of pool, or rename it")
-    declared = backbones(preset)
     used = [declared[key] for key in preset.backbones if key in declared]
     priced = {backbone.key for backbone in used if backbone.price is not None}
     if priced and (unpriced := {backbone.key for backbone in used} - priced):

@@ -32,12 +32,12 @@ from harness.llm.call_log import ATTEMPT_LOG, AttemptLog, CallLog
 from harness.llm.client import ChatClient
 from harness.llm.request import Reply, Request
 from harness.runner import config_hash, layout
+from harness.runner.cell import is_simulated, open_runtime, spending_of
 from harness.runner.config import Cell, Preset
 from harness.runner.evaluation import of_each
 from harness.runner.method import Method, build
 from harness.runner.plan import Plan, plan
 from harness.runner.results import read_rows
-from harness.runner.setup import is_simulated, open_runtime, spending_of
 from harness.sandbox import Sandbox
 from harness.simulator import parameters
 from harness.training import checkpoint

@@ -13,7 +13,7 @@ def endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Backbones:
     """Work in a new folder, with stand-ins for the encoder and the backbones."""
     (tmp_path / "results").mkdir()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
     answering = Backbones()
     monkeypatch.setattr("harness.runner.plan.simulated_endpoint", lambda preset: answering)
     return answering

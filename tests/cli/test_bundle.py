@@ -36,7 +36,7 @@ AGAIN = ("main_table", "costs", "gate_entropy", "leak_report")
 
 @pytest.fixture(autouse=True)
 def _encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
 
 
 def test_every_method_has_its_row_and_two_runs_make_the_same_bytes(finished: Path, tmp_path: Path) -> None:

@@ -295,9 +295,9 @@ async def test_a_server_that_says_no_more_than_a_name_passes_and_its_cell_can_be
     preset: config.Preset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backbone, model = "llama-3.2-3B", "random/llama-3.2-3B"
-    monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
     # The questions need no program, and this machine need not be able to confine one.
-    monkeypatch.setattr("harness.runner.setup.check_confinement", lambda *_: None)
+    monkeypatch.setattr("harness.runner.cell.check_confinement", lambda *_: None)
 
     seven = chat(lambda body: said(body, text="The answer is 7"))
 

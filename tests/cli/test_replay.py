@@ -51,7 +51,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def closed(*_: object, **__: object) -> None:
         raise AssertionError("something reached for a server, or for weights")
 
-    monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
     monkeypatch.setattr(FakeEncoder, "identity", "another processor")
     for name in ("socket.socket.connect", "harness.runner.plan.simulated_endpoint"):
         monkeypatch.setattr(name, closed)
@@ -74,9 +74,9 @@ def test_cells_and_reports_come_out_again(bare: Path, finished: Path, place: Pat
 
 def test_other_vector_instructions_make_the_same_of_it(bare: Path, tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from harness.runner import setup;"
+        "import sys; from pathlib import Path; from harness.runner import cell;"
         "from tests.fake_encoder import FakeEncoder;"
-        "FakeEncoder.encode = None; setup.SentenceEncoder = FakeEncoder; from cli.replay import replay;"
+        "FakeEncoder.encode = None; cell.SentenceEncoder = FakeEncoder; from cli.replay import replay;"
         "is_learned = lambda cell: cell.method in ('gmr', 'masrouter', 'puppeteer');"
         "print(replay(Path(sys.argv[1]), is_wanted=is_learned, make_reports=False).cells.values())"
     )
@@ -162,7 +162,7 @@ def test_a_damaged_bundle_is_not_whole(bare: Path, place: Path) -> None:
 @pytest.fixture
 def run(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in a copy of the finished run, with the cells of two methods alone."""
-    monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
     for name in ("config", "results", "reports"):
         shutil.copytree(finished / name, tmp_path / name)
     for folder in (tmp_path / "results/smoke/cells").iterdir():

@@ -11,7 +11,7 @@ from aiohttp import web
 from harness.errors import UserError
 from harness.llm.endpoints import load
 from harness.llm.request import Served
-from harness.runner.setup import as_served
+from harness.runner.cell import as_served
 from tests.harness.llm.conftest import Make
 from tests.harness.llm.serving import ANSWER, MODEL, Kept, Scripted, request, served_at
 from tests.scripted import backbone

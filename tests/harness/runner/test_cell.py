@@ -15,10 +15,9 @@ import pytest
 from harness.errors import UserError
 from harness.llm.request import Reply, Request, Served
 from harness.runner import cell, config, layout
-from harness.runner.cell import _training_facts
+from harness.runner.cell import _training_facts, check_confinement
 from harness.runner.config import Cell, Limit
 from harness.runner.plan import Plan, plan
-from harness.runner.setup import check_confinement
 from harness.sandbox.pool import LEVELS
 from tests.cli.backbones import Backbones
 from tests.fake_encoder import FakeEncoder
@@ -70,7 +69,7 @@ def test_a_cell_meets_the_mean_cost_of_a_finished_one_and_says_so(
 ) -> None:
     shutil.copytree(finished_run, tmp_path / "run")
     monkeypatch.chdir(tmp_path / "run")
-    monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
     planned = plan(smoke(), Cell("self_consistency", "gsm_hard", "pool", 0))
     run = asyncio.run(cell.run(planned))
     items = pq.read_table(layout.cell("smoke", GMR) / "items.parquet").to_pydict()
@@ -101,7 +100,7 @@ class Owned(Backbones):
 def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     """Return a cell whose questions need no program, to be run where only the weakest level works."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
     monkeypatch.setattr("harness.sandbox.pool.best_level", lambda: "rlimit")
     prepare_questions()
     preset = config.preset("smoke", {"benchmarks": ["gsm_hard"], "limit": {"test": QUESTIONS}})

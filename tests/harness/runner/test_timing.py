@@ -39,7 +39,7 @@ def folder(finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "throw_away").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "throw_away"))
     monkeypatch.chdir(tmp_path / "run")
-    monkeypatch.setattr("harness.runner.setup.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
     return tmp_path
 
 
