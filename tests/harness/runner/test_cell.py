@@ -2,8 +2,8 @@
 
 import asyncio
 import dataclasses
-import logging
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 from types import SimpleNamespace
@@ -81,73 +81,60 @@ def test_a_cell_meets_the_mean_cost_of_a_finished_one_and_says_so(
         plan(smoke(), planned.cell)
 
 
-QUESTIONS = 2
-REFUSED = r"sandbox level rlimit.*real models write \(qwen-2.5-14B\).*gmr sandbox.*Linux"
-
-
 class Owned(Backbones):
-    """Backbones that say who serves them."""
+    """Backbones that say who serves them, and keep the temperatures they were asked with."""
 
-    def __init__(self, owner: str) -> None:
+    def __init__(self, owner: str = "simulated") -> None:
         super().__init__()
         self._owner = owner
+        self.temperatures: list[float] = []
 
     def served(self, model: str) -> Served:
         return Served(model, self._owner)
 
+    def complete(self, request: Request) -> Reply:
+        self.temperatures.append(request.temperature)
+        return super().complete(request)
+
 
 @pytest.fixture
-def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
-    """Return a cell whose questions need no program, to be run where only the weakest level works."""
+def run_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
+    """Run a cell of two questions that need no program where only the weakest level works."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
     monkeypatch.setattr("harness.sandbox.pool.best_level", lambda: "rlimit")
     prepare_questions()
-    preset = config.preset("smoke", {"benchmarks": ["gsm_hard"], "limit": {"test": QUESTIONS}})
-    return plan(preset, Cell("cot", "gsm_hard", "qwen-2.5-14B", 0))
+    preset = config.preset("smoke", {"benchmarks": ["gsm_hard"], "limit": {"test": 2}})
+
+    def run(backbones: Backbones, method: str = "cot") -> dict[str, Any]:
+        planned = plan(preset, Cell(method, "gsm_hard", "qwen-2.5-14B", 0))
+        return asyncio.run(cell.run(dataclasses.replace(planned, in_process=backbones)))
+
+    return run
 
 
-@pytest.mark.parametrize("owner", ["vllm", "simulated"])
 def test_the_weakest_level_is_for_simulated_backbones_alone(
-    owner: str, chosen: Plan, caplog: pytest.LogCaptureFixture
+    run_by: Callable[..., dict[str, Any]], caplog: pytest.LogCaptureFixture
 ) -> None:
-    endpoint = Owned(owner)
-    chosen = dataclasses.replace(chosen, in_process=endpoint)
-    if owner == "vllm":
-        with pytest.raises(UserError, match=REFUSED):
-            asyncio.run(cell.run(chosen))
-        assert endpoint.asked == 0
-        assert not (chosen.folder / "run.json").exists()
-        return
-    with caplog.at_level(logging.WARNING):
-        result = asyncio.run(cell.run(chosen))
-    assert (endpoint.asked, result["sandbox"]) == (QUESTIONS, "rlimit")
+    simulated, real = Owned(), Owned("vllm")
+    with pytest.raises(UserError, match=r"level rlimit.*real models write \(qwen-2.5-14B\).*gmr sandbox.*Linux"):
+        run_by(real)
+    assert real.temperatures == []
+    assert not list(Path().rglob("run.json"))
+    assert run_by(simulated)["sandbox"] == "rlimit"
+    assert len(simulated.temperatures) == 2
     assert sum("sandbox level" in record.message for record in caplog.records) == 1
-
-
-class Sampled(Owned):
-    """Backbones that keep the temperatures they were asked with."""
-
-    def __init__(self) -> None:
-        super().__init__("simulated")
-        self.temperatures: set[float] = set()
-
-    def complete(self, request: Request) -> Reply:
-        self.temperatures.add(request.temperature)
-        return super().complete(request)
-
-
-@pytest.mark.parametrize("method", ["macnet_chain", "macnet_chain_greedy"])
-def test_an_entry_may_decode_greedily_under_a_preset_that_does_not(method: str, chosen: Plan) -> None:
-    endpoint = Sampled()
-    planned = plan(chosen.preset, Cell(method, "gsm_hard", "qwen-2.5-14B", 0))
-    asyncio.run(cell.run(dataclasses.replace(planned, in_process=endpoint)))
-    assert (endpoint.temperatures == {0.0}) == (method == "macnet_chain_greedy")
-
-
-def test_one_real_model_is_enough_to_be_refused_and_a_better_level_takes_all() -> None:
     pool = {"small": Served("org/small", "simulated"), "large": Served("org/large", "vllm")}
     with pytest.raises(UserError, match=r"\(large\)"):
         check_confinement("rlimit", pool)
     for level in LEVELS[:-1]:
         check_confinement(level, pool)
+
+
+@pytest.mark.parametrize("method", ["macnet_chain", "macnet_chain_greedy"])
+def test_an_entry_may_decode_greedily_under_a_preset_that_does_not(
+    method: str, run_by: Callable[..., dict[str, Any]]
+) -> None:
+    backbones = Owned()
+    run_by(backbones, method)
+    assert (set(backbones.temperatures) == {0.0}) == (method == "macnet_chain_greedy")
