@@ -38,7 +38,6 @@ from analysis.statistics import Jackknife, Ratio, leave_one_out
 from analysis.timings import Timing, pflops
 from harness.runner import config
 
-Seeds: TypeAlias = Mapping[Row, tuple[int, ...]]
 #: Method, backbone, benchmark, measure.
 Asked: TypeAlias = tuple[str, str, str, str]
 #: The index of both frames.
@@ -66,14 +65,24 @@ _RATIOS: Mapping[Callable[[FinishedCell], Mapping[str, Ratio]], tuple[str, ...]]
 _PUBLISHED_SEEDS = 3
 
 
-def seeds_of(preset: config.Preset) -> tuple[Seeds, Seeds]:
-    """Return the seeds of every row on any benchmark, by a preset and by the table of seeds."""
+class Seeds(NamedTuple):
+    """The seeds of each row on any benchmark, ascending."""
+
+    usual: Mapping[Row, tuple[int, ...]] = MappingProxyType({})  # a single one of a row that learns nothing
+    several: Mapping[Row, tuple[int, ...]] = MappingProxyType({})  # for statements about trainings
+
+    def of(self, asked: Asked) -> tuple[int, ...]:
+        """Return the seeds that a number is asked of; none of an unknown row."""
+        return (self.several if asked[3] == "seed_mean" else self.usual).get(asked[:2], ())
+
+
+def seeds_of(preset: config.Preset) -> Seeds:
+    """Return the seeds by a preset and, of several, by the table of seeds."""
     every = Selection(methods=tuple(config.methods())).cells(preset), artefact("seed_variance").cells_of(preset)
-    usual, several = (by_row(((cell.method, cell.backbone), cell.seed) for cell in cells) for cells in every)
-    return usual, several
+    return Seeds(*(by_row(((cell.method, cell.backbone), cell.seed) for cell in cells) for cells in every))
 
 
-def by_row(seeds: Iterable[tuple[Row, int]]) -> Seeds:
+def by_row(seeds: Iterable[tuple[Row, int]]) -> dict[Row, tuple[int, ...]]:
     """Return the seeds of each row, ascending."""
     grouped: defaultdict[Row, set[int]] = defaultdict(set)
     for row, seed in seeds:
@@ -106,27 +115,24 @@ class Measurement(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Results that claims are compared with: two frames by method, backbone, benchmark and seed, and seeds by row."""
+    """Results that claims are compared with: two frames by method, backbone, benchmark and seed."""
 
     cells: pd.DataFrame = field(default_factory=pd.DataFrame)  # a row a cell: what identifies it, and its training
     questions: pd.DataFrame = field(default_factory=pd.DataFrame)  # a row a question: a column a measure, and OF
-    seeds: Seeds = field(default_factory=dict)  # of the preset, a single one of a row that learns nothing
-    several: Seeds = field(default_factory=dict)  # of the table of seeds, for statements about trainings
+    seeds: Seeds = field(default_factory=Seeds)  # that are read
 
     @classmethod
     def of(
         cls,
         claims: Iterable[Claim],
         rows: Mapping[Key, Sequence[FinishedCell]],
-        timings: Mapping[Key, Timing] = MappingProxyType({}),
-        *,
         seeds: Seeds,
-        several: Seeds = MappingProxyType({}),
+        timings: Mapping[Key, Timing] = MappingProxyType({}),
     ) -> Run:
         """Return what claims ask of finished cells and of timings."""
         cells = {(*row, cell.run.seed): cell for row, group in rows.items() for cell in group}
         if not cells:
-            return cls(seeds=seeds, several=several)
+            return cls(seeds=seeds)
         asked: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
         for *row, measure in asked_by(claims):
             asked[*row,].add(measure)
@@ -142,7 +148,6 @@ class Run:
             pd.DataFrame(records, pd.MultiIndex.from_tuples(cells, names=CELL)),
             pd.concat(questions, names=CELL).droplevel(-1),
             seeds,
-            several,
         )
 
     @property
@@ -163,13 +168,12 @@ class Run:
         """Return the measurement of a row on a benchmark, or what is missing for it."""
         method, backbone, benchmark, measure = asked
         rows = [(method, backbone), *(SINGLE_CALLS if measure in _BY_DIFFICULTY else ())]
-        seeds = self.several if measure == "seed_mean" else self.seeds
+        groups = tuple(Group(*row, benchmark, self.seeds.of((*row, benchmark, measure))) for row in rows)
         if measure == "seconds":
             timed = self.cells["seconds"].dropna().index
-            seeds = {row: tuple(cell[3] for cell in timed if cell[:3] == (*row, benchmark)) for row in rows}
-            if not seeds[rows[0]]:
+            groups = (Group(*asked[:3], tuple(cell[3] for cell in timed if cell[:3] == asked[:3])),)
+            if not groups[0].seeds:
                 return Measurement(missing=(f"a timing job of {method} {backbone} on {benchmark}",))
-        groups = tuple(Group(*row, benchmark, seeds.get(row, ())) for row in rows)
         if missing := tuple(text for group in groups if (text := self._lacking(group))):
             return Measurement(missing=missing)
         group, *singles = groups

@@ -51,15 +51,11 @@ class Design(NamedTuple):
 
     questions: Mapping[str, int]
     seeds: Seeds
-    several: Seeds
     trained: frozenset[Row]  # rows whose trainings differ
 
     def covers(self, claim: Claim) -> bool:
         """Return whether the design has every row and benchmark that a claim is about."""
-        return all(
-            asked[2] in self.questions and asked[:2] in (self.several if asked[3] == "seed_mean" else self.seeds)
-            for asked in asked_by([claim])
-        )
+        return all(asked[2] in self.questions and self.seeds.of(asked) for asked in asked_by([claim]))
 
 
 @cache
@@ -86,7 +82,7 @@ def draw(asked: Asked, design: Design, samples: int, block: int) -> Measurement:
     """
     method, backbone, benchmark, measure = asked
     row, is_cost = (method, backbone), measure == "cost"
-    seeds = (design.several if measure == "seed_mean" else design.seeds)[row]
+    seeds = design.seeds.of(asked)
     shape = samples, len(seeds), design.questions[benchmark]
     # Not by measure: the accuracy of a row and its mean over the table of seeds are about the same questions.
     name, correlation = ("cost", COST_CORRELATION) if is_cost else ("right", CORRELATION)
@@ -121,13 +117,9 @@ def _normal(shape: tuple[int, ...], *key: object) -> Array:
 
 def design_of(preset: Preset, seeds: Sequence[int], questions: Mapping[str, int] | None = None) -> Design:
     """Return the design of a preset with other seeds; numbers of questions are the paper's unless given."""
-
-    def with_seeds(numbers: Sequence[int]) -> Preset:
-        return preset.model_copy(update={"seeds": tuple(numbers)})
-
-    rows = seeds_of(with_seeds((0, 1)))[0]
-    trained = frozenset(row for row, numbers in rows.items() if len(numbers) > 1)
-    return Design(questions or published_questions(), *seeds_of(with_seeds(seeds)), trained)
+    twice, chosen = (seeds_of(preset.model_copy(update={"seeds": numbers})) for numbers in ((0, 1), tuple(seeds)))
+    trained = frozenset(row for row, numbers in twice.usual.items() if len(numbers) > 1)
+    return Design(questions or published_questions(), chosen, trained)
 
 
 def why_unknown(claim: Claim) -> str:

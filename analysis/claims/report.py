@@ -25,7 +25,8 @@ from analysis.claims.judge import (
     not_judged,
     primary_tail,
 )
-from analysis.claims.measured import Run, Seeds, seeds_of
+from analysis.claims.measured import Run, seeds_of
+from analysis.claims.numbers import Row
 from analysis.claims.power import HOPELESS, chances, design_of, published_questions
 from analysis.claims.statements import CLAIMS
 from analysis.exhibit import NOT_RUN, Exhibit, csv, grid, number, provenance_text
@@ -103,14 +104,14 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
     if source.cells:
         results = source.results()
         timings = read_timings(source.timings, results.cells)
-        run = Run.of(claims, results.cells_to_judge, timings, seeds=seeds[0], several=seeds[1])
+        run = Run.of(claims, results.cells_to_judge, seeds, timings)
         changed = settings(results).strip()
         origin = {**provenance([cell.run for cell in results.cells]), "timings": str(len(timings))}
     judged = not_judged(claims) if run.simulated else judge(claims, run)
     _add_chances(judged, claims, run, source)
     legend = [note for note in source.legend if not (run.simulated and note.startswith(_OF_REAL_RUNS))]
     legend.append(
-        f"Seeds of a row: {_seeds(seeds[0])}; in statements about training seeds {_seeds(seeds[1])}. "
+        f"Seeds of a row: {_listed(seeds.usual)}; in statements about training seeds {_listed(seeds.several)}. "
         "A statement that lacks one of its seeds is not run."
     )
     return ClaimsReport(
@@ -148,7 +149,7 @@ def _frame(records: Sequence[Part]) -> pd.DataFrame:
     return frame.assign(**(frame[_NUMBERS].astype(float).round(9) + 0.0))
 
 
-def _seeds(seeds: Seeds) -> str:
+def _listed(seeds: Mapping[Row, Sequence[int]]) -> str:
     return " or ".join(sorted({"/".join(map(str, numbers)) for numbers in seeds.values()})) or "none"
 
 

@@ -16,7 +16,7 @@ from pydantic import NonNegativeFloat
 from analysis import columns, notes
 from analysis.claims.declaration import Claim, Region, claim
 from analysis.claims.judge import FAILS, HOLDS, NOT_JUDGED, UNDECIDED, judge
-from analysis.claims.measured import Run, by_row
+from analysis.claims.measured import Run, Seeds, by_row
 from analysis.claims.numbers import (
     GMR,
     GSM_AND_HUMANEVAL,
@@ -203,7 +203,7 @@ def judge_readings(results: Results, readings: Mapping[str, Reading]) -> pd.Data
         cells = reading.apply(results.cells_by_row)
         # A row that lacks a seed on one benchmark has no value there.
         seeds = by_row((row[:2], cell.run.seed) for row, group in cells.items() for cell in group)
-        run = Run.of(CONCLUSIONS.values(), cells, seeds=seeds)
+        run = Run.of(CONCLUSIONS.values(), cells, Seeds(seeds))
         for key in reading.of:
             [[part]] = judge([CONCLUSIONS[key]], run)
             records.append({**part, "conclusion": key, "reading": name, "missing": "; ".join(part.get("missing", ()))})

@@ -13,9 +13,7 @@ Cell = tuple[str, str, str, int]
 IDENTITY = dict.fromkeys(("run_id", "config_hash", "code", "data_checksum", "backbones"), "")
 
 
-def run_of(
-    correct: Mapping[Cell, Any], seeds: tuple[Seeds, Seeds] | None = None, **measures: Mapping[Cell, Any]
-) -> Run:
+def run_of(correct: Mapping[Cell, Any], seeds: Seeds | None = None, **measures: Mapping[Cell, Any]) -> Run:
     """Return a run by the answers of each cell, and by further measures; of the seeds that each row has, or others."""
     index = pd.MultiIndex.from_tuples(correct, names=CELL)
     names = [f"{method}/{benchmark}/{backbone}/{seed}" for method, backbone, benchmark, seed in correct]
@@ -28,4 +26,4 @@ def run_of(
     if "cost" in measures:
         questions["cost_total"] = questions["cost"]
     had = by_row((cell[:2], cell[-1]) for cell in correct)
-    return Run(cells, questions, *(seeds or (had, had)))
+    return Run(cells, questions, seeds or Seeds(had, had))

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from analysis.claims.judge import VERDICTS, judge
-from analysis.claims.measured import Run, by_row
+from analysis.claims.measured import Run, Seeds, by_row
 from analysis.claims.statements import CLAIMS
 
 FROZEN = Path(__file__).parent / "frozen"
@@ -24,7 +24,7 @@ def verdicts() -> pd.DataFrame:
     cells, questions = (pd.read_parquet(FROZEN / f"{name}.parquet") for name in ("cells", "questions"))
     every = by_row(((method, backbone), seed) for method, backbone, _, seed in cells.index)
     several = {row: seeds for row, seeds in every.items() if row in OF_SEEDS}
-    run = Run(cells.assign(simulated=False), questions, dict.fromkeys(every, (0,)), several)
+    run = Run(cells.assign(simulated=False), questions, Seeds(dict.fromkeys(every, (0,)), several))
     return pd.DataFrame([part for parts in judge(CLAIMS, run) for part in parts]).reindex(columns=COLUMNS)
 
 

@@ -16,7 +16,7 @@ from analysis import statistics, traces
 from analysis.claims.declaration import Region, claim
 from analysis.claims.joint import End
 from analysis.claims.judge import BY_CONSTRUCTION, FAILS, HOLDS, NOT_RUN, UNDECIDED, Part, decide, judge
-from analysis.claims.measured import Run, seeds_of
+from analysis.claims.measured import Run, Seeds, seeds_of
 from analysis.claims.numbers import GMR, LARGE, MASROUTER, PAPER, ROWS, SINGLE_CALLS, Numbers, Value
 from analysis.claims.statements import CLAIMS
 from analysis.finished_cells import read, read_all
@@ -62,7 +62,7 @@ def of_cells(quantity: Quantity, *cells: Path, seeds: Any = ONE, timings: Any = 
     """Return the only part of a claim, judged by cells that are read."""
     chosen = claim("a", "b", "points", **declared)(quantity)
     rows = Results(read_all(cells)).cells_by_row
-    return part(quantity, Run.of([chosen], rows, timings or {}, seeds=seeds[0], several=seeds[1]), **declared)
+    return part(quantity, Run.of([chosen], rows, seeds, timings or {}), **declared)
 
 
 def test_a_difference_and_its_interval(rng: np.random.Generator) -> None:
@@ -145,7 +145,9 @@ def test_a_seed_is_ranked_against_the_same_seed() -> None:
     spread = part(lambda n: n.of("seed_lowest", GMR, "overall") - n.of("seed_highest", MASROUTER, "overall"), run)
     assert spread["measured"] == pytest.approx(-30)
     assert part(lambda n: n.seed_lead(GMR, MASROUTER), run)["measured"] == pytest.approx(10)
-    uneven = part(lambda n: n.seed_lead(GMR, MASROUTER), replace(run, several={GMR: (0, 1), MASROUTER: (1, 2)}))
+    uneven = part(
+        lambda n: n.seed_lead(GMR, MASROUTER), replace(run, seeds=Seeds({}, {GMR: (0, 1), MASROUTER: (1, 2)}))
+    )
     assert uneven["missing"] == ("the same seeds of gmr and masrouter",)
 
 

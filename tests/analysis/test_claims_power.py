@@ -46,7 +46,7 @@ def made_run(claims: Sequence[Claim], design: Design, random: np.random.Generato
     deviation, of_trainings = power.COST_DEVIATION, power.COST_OF_TRAININGS
     for method, backbone, benchmark in dict.fromkeys(entry[:3] for entry in asked):
         row, key = (method, backbone), (method, backbone, benchmark)
-        seeds, n = design.seeds[row], design.questions[benchmark]
+        seeds, n = design.seeds.usual[row], design.questions[benchmark]
         right, price = Printed().of("accuracy", row, benchmark) / 100, 1.0
         if (*key, "cost") in asked:
             price = Printed().of("cost", row, benchmark) / power.published_questions()[benchmark]
@@ -59,7 +59,7 @@ def made_run(claims: Sequence[Claim], design: Design, random: np.random.Generato
         for index, seed in enumerate(seeds):
             correct[*key, seed] = latent[index] < norm.ppf(right + better[index])
             costs[*key, seed] = price * np.exp(spread[index])
-    return run_of(correct, (design.seeds, design.several), cost=costs)
+    return run_of(correct, design.seeds, cost=costs)
 
 
 # What takes longest: joint statements.
