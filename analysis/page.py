@@ -12,20 +12,20 @@ from pathlib import Path
 import pandas as pd
 
 from analysis import registry
-from analysis.exhibit import csv, format_cost
-from analysis.finished_cells import RunInfo, read_run, short
+from analysis.exhibit import format_cost
+from analysis.finished_cells import RunInfo, read_run
 from analysis.html import render
-from analysis.provenance import audited, identity, provenance, served
+from analysis.provenance import audited, provenance
 from analysis.published import load
 from analysis.registry import Artefact
 from harness.errors import UserError, making
-from harness.files import ROOT, read_yaml, write_atomically
+from harness.files import ROOT, write_atomically
 from harness.runner import config, layout
 from harness.runner.config import Preset
 from harness.runner.results import SIMULATED_WARNING, ledger
 
 DEVIATIONS = ROOT / "docs" / "deviations.md"
-_CELLS, _CLAIMS = "cells.csv", "claims"
+_CLAIMS = "claims"
 _FIRST = ("main_table", "pareto_gsm", "pareto_he")
 _REAL = "REAL MODELS: the replies of the servers that are named under Provenance"
 _USE = {
@@ -65,7 +65,7 @@ def _page_item(artefact: Artefact, folder: Path) -> PageItem:
 
 
 def write(preset: Preset, names: Sequence[str]) -> list[str]:
-    """Write the page and ``cells.csv`` of a run from what is finished; return the keys of artefacts not made yet."""
+    """Write the page of a run from what is finished; return the keys of artefacts not made yet."""
     artefacts = [registry.artefact(name) for name in names]
     planned = dict.fromkeys([*(cell for entry in artefacts for cell in entry.cells_of(preset)), *config.cells(preset)])
     folders = [layout.cell(preset.name, cell) for cell in planned]
@@ -89,17 +89,16 @@ def write(preset: Preset, names: Sequence[str]) -> list[str]:
         preset=preset.name,
         banner=("simulated", SIMULATED_WARNING) if simulated else ("real", _REAL),
         use=_USE[simulated],
-        facts=_facts(preset, runs, shown),
+        facts=_facts(preset, runs),
         first=[shown[key] for key in _FIRST if key in shown],
         sections=sections,
         claims=shown.get(_CLAIMS),
         is_judged=registry.artefact(_CLAIMS).applies_to(preset),
         deviations=_deviations(runs.values()),
-        tables={"Calls, tokens, cost": _spent(runs), **_licensed(runs.values())},
+        spent=_spent(runs),
         not_made=lacking,
         missing=len(folders) - len(runs),
     )
-    write_atomically(folder / _CELLS, csv(_identities(runs.values()), SIMULATED_WARNING if simulated else ""))
     write_atomically(folder / "index.html", text)
     return list(lacking)
 
@@ -122,23 +121,18 @@ def _deviations(runs: Iterable[RunInfo]) -> dict[str, list[str]]:
     }
 
 
-def _facts(preset: Preset, runs_by_folder: Mapping[Path, RunInfo], complete: Iterable[str]) -> list[tuple[str, str]]:
+def _facts(preset: Preset, runs_by_folder: Mapping[Path, RunInfo]) -> dict[str, str]:
     """Return what was run, by title."""
     runs = list(runs_by_folder.values())
-    origin = provenance(runs)
     questions = {run.benchmark: f"{run.benchmark_title} ({run.data.n_test})" for run in runs}
-    return [
-        ("preset", f"{preset.name}: {preset.description}"),
-        ("test questions", ", ".join(questions.values())),
-        ("backbones", ", ".join(sorted({key for run in runs for key in run.backbones}))),
-        ("methods", ", ".join(dict.fromkeys(run.method_title for run in runs))),
-        ("data", origin["source"]),
-        ("training seeds", origin["seeds"]),
-        ("settings", "; ".join(dict.fromkeys(note for run in runs for note in run.notes)) or "none"),
-        ("complete", ", ".join(complete)),
-        ("audit", audited(preset.name, {str(folder): run.run_id for folder, run in runs_by_folder.items()})),
-        ("run", origin["run"]),
-    ]
+    return {
+        "about": preset.description,
+        "test questions": ", ".join(questions.values()),
+        "methods": ", ".join(dict.fromkeys(run.method_title for run in runs)),
+        "settings": "; ".join(dict.fromkeys(note for run in runs for note in run.notes)) or "none",
+        "audit": audited(preset.name, {str(folder): run.run_id for folder, run in runs_by_folder.items()}),
+        **provenance(runs),
+    }
 
 
 def _spent(runs: Mapping[Path, RunInfo]) -> str:
@@ -148,44 +142,5 @@ def _spent(runs: Mapping[Path, RunInfo]) -> str:
     names = [" ".join([titles.get(key, key), *phase]) for key, *phase in (str(key).split() for key in frame.index)]
     counts = {str(name).replace("_", " "): frame[name].map("{:,}".format) for name in frame.columns.drop("cost")}
     costs = frame["cost"].map(lambda cost: format_cost(cost, 4))
-    return _as_html(pd.DataFrame({"method": names, **counts, "cost": costs}))
-
-
-def _licensed(runs: Iterable[RunInfo]) -> dict[str, str]:
-    """Return HTML tables of backbones and questions with their licences, by title."""
-    licences = read_yaml(ROOT / "config" / "licences.yaml")
-    answered = sorted({(key, served(backbone)) for run in runs for key, backbone in run.backbones.items()})
-    run_of = {run.benchmark: run for run in runs}
-    rows = {
-        "Backbones": [
-            {"backbone": key, "model, revision, server": who, **licences["backbones"].get(key, {})}
-            for key, who in answered
-        ],
-        "Questions": [
-            {"benchmark": run.benchmark_title, "test questions": run.data.n_test, "SHA-256": short(run.data.checksum)}
-            | (licences["suite"] if run.data.source == "embedded" else licences["questions"].get(key, {}))
-            for key, run in run_of.items()
-        ],
-    }
-    return {name: _as_html(pd.DataFrame(records).fillna("")) for name, records in rows.items()}
-
-
-def _as_html(frame: pd.DataFrame) -> str:
-    with pd.option_context("display.max_colwidth", None):
-        return str(frame.to_html(index=False, border=0, justify="unset"))
-
-
-def _identities(runs: Iterable[RunInfo]) -> pd.DataFrame:
-    """Return the rows of ``cells.csv``, one a cell: what was run, and what identifies it."""
-    names = ("cell", "method", "benchmark", "backbone", "seed", "simulated")
-    rows = [
-        {
-            **{name: getattr(run, name) for name in names},
-            "n": run.data.n_test,
-            "rules": run.rule_version,
-            "sandbox": run.sandbox,
-            **identity([run]),
-        }
-        for run in runs
-    ]
-    return pd.DataFrame(rows).drop(columns="seeds")
+    table = pd.DataFrame({"method": names, **counts, "cost": costs})
+    return str(table.to_html(index=False, border=0, justify="unset"))

@@ -43,8 +43,8 @@ def report(name: str, preset: Preset) -> Report:
         artefacts = registry.of_run(preset)
         shown = [layout.report(preset.name, file) for artefact in artefacts for file in artefact.files]
         choices = [[artefact.deciding_settings(preset), artefact.title, artefact.section] for artefact in artefacts]
-        code = registry.code_of_report("docs/deviations.md", "config/licences.yaml")
-        return Report(["index.html", "cells.csv"], shown, [preset.description, choices], code)
+        code = registry.code_of_report("docs/deviations.md")
+        return Report(["index.html"], shown, [preset.description, choices], code)
     artefact = registry.artefact(name)
     return Report(artefact.files, artefact.inputs(preset), artefact.deciding_settings(preset), artefact.code())
 

@@ -7,14 +7,13 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import pandas as pd
 import pytest
 
 from analysis.page import write
 from analysis.registry import artefact
 from harness.errors import UserError
 from harness.runner.results import SIMULATED_WARNING
-from tests.finished import REPORTS, cells, preset
+from tests.finished import REPORTS, preset
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -61,13 +60,6 @@ def test_it_runs_no_script_and_asks_nobody(text: str) -> None:
     (policy,) = [value for value in values(text, "content") if "default-src" in value]
     assert "default-src 'none'" in policy
     assert "script" not in policy
-
-
-def test_cells_are_a_download_with_what_identifies_each(reports: Path) -> None:
-    cells_table = pd.read_csv(reports / "cells.csv", comment="#")
-    assert (reports / "cells.csv").read_text().startswith(f"# {SIMULATED_WARNING}\n")
-    assert (len(cells_table), cells_table["simulated"].all()) == (len(cells()), True)
-    assert cells_table["run_id"].str.fullmatch("[0-9a-f]{64}").all()
 
 
 def test_what_cannot_be_shown_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

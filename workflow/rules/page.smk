@@ -4,7 +4,6 @@ rule page:
         inputs_of("page"),
     output:
         "reports/{preset}/index.html",
-        "reports/{preset}/cells.csv",
         "results/{preset}/made_of/reports/page.sha256",
     log:
         "results/{preset}/logs/page.log",
