@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -17,10 +17,11 @@ from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import check_names
 from harness.files import Declaration
-from harness.llm.request import Kind, Message, Turn
+from harness.llm.request import Message, Turn
 from harness.runner.method import Setting
 
 Topology = Literal["chain", "tree", "complete"]
+Purpose = Literal["solve", "critique", "revise", "merge"]
 
 
 @dataclass(frozen=True)
@@ -41,19 +42,16 @@ class Graph:
         return tuple(node for node in self.nodes if node not in inner)
 
     @cached_property
-    def depths(self) -> tuple[int, ...]:
-        """Number of edges on the longest path to each node."""
+    def temperatures(self) -> tuple[float, ...]:
+        """Sampling temperature of each node, 1 - (d + 1) / (D + 2) for a longest path to it of d edges, of D at most.
+
+        As upstream, without its virtual source and sink (D-MAC-6).
+        """
         depths: list[int] = []
         for predecessors in self.predecessors:
             depths.append(max((depths[node] + 1 for node in predecessors), default=0))
-        return tuple(depths)
-
-    @cached_property
-    def temperatures(self) -> tuple[float, ...]:
-        """Sampling temperature of each node, 1 - (d + 1) / (D + 2) for depth d of at most D (D-MAC-6)."""
-        deepest = max(self.depths)
         # The quotient of whole numbers is the nearest float; the difference from 1 need not be.
-        return tuple((deepest + 1 - depth) / (deepest + 2) for depth in self.depths)
+        return tuple((max(depths) + 1 - depth) / (max(depths) + 2) for depth in depths)
 
     @cached_property
     def first_slots(self) -> tuple[int, ...]:
@@ -65,14 +63,12 @@ class Graph:
 
 def graph_of(topology: Topology, agents: int) -> Graph:
     """Return a topology with a number of nodes; edges lead outwards from one root, in the tree to two nodes each."""
-    match topology:
-        case "chain":
-            later = [(node - 1,) for node in range(1, agents)]
-        case "tree":
-            later = [((node - 1) // 2,) for node in range(1, agents)]
-        case "complete":
-            return Graph(tuple(tuple(range(node)) for node in range(agents)))
-    return Graph(((), *later))
+    predecessors: dict[Topology, Callable[[int], tuple[int, ...]]] = {
+        "chain": lambda node: (node - 1,),
+        "tree": lambda node: ((node - 1) // 2,),
+        "complete": lambda node: tuple(range(node)),
+    }
+    return Graph(((), *map(predecessors[topology], range(1, agents))))
 
 
 # One line for every node of every benchmark (D-MAC-4).
@@ -128,9 +124,6 @@ def advice_in(critique: str) -> str:
     return "" if NO_REVISION in lines else critique.strip()
 
 
-_KINDS: Mapping[str, Kind] = {"critique": "critique", "revise": "revise", "merge": "aggregate"}
-
-
 @dataclass(frozen=True)
 class Exchange:
     """Agents of one backbone on a graph, working on one question; a node is a step, a slot a draw (D-MAC-6)."""
@@ -169,14 +162,14 @@ class Exchange:
         prompt = team_prompt((PROFILE, MERGE, self.context.rules), self.item, records, header=CANDIDATES_HEADER)
         return await self._ask(node, offset, "merge", prompt)
 
-    async def _ask(self, node: int, offset: int, purpose: str, prompt: tuple[Message, ...]) -> str:
+    async def _ask(self, node: int, offset: int, purpose: Purpose, prompt: tuple[Message, ...]) -> str:
         is_step = node in self.graph.nodes
         temperature = self.graph.temperatures[node] if is_step else 0.0
         slot = self.graph.first_slots[node] + offset
         reply = await self.context.ask(
             self.backbone,
             prompt,
-            Turn(_KINDS.get(purpose, "solve")),
+            Turn("aggregate" if purpose == "merge" else purpose),
             step=node + 1,
             slot=slot,
             purpose=purpose,

@@ -144,8 +144,9 @@ def training(
 ) -> Training:
     """Return a training in a folder, new or resumed; without a log, it holds no call."""
     facts = {"identity": identity, "method": "toy", "simulated": True}
-    place = folder, facts, "toy cell", lambda key: log, 64
-    return Training(items, runtime(client, seed, **options), *place, keep_epochs)
+    return Training(
+        items, runtime(client, seed, **options), folder, facts, "toy cell", lambda key: log, 64, keep_epochs
+    )
 
 
 async def trained(
@@ -159,8 +160,7 @@ async def trained(
 
 
 async def answered_by(method: Any, client: Any, items: Sequence[Item], **equipment: Any) -> list[Answered]:
-    place = runtime(client, **equipment)
-    return list(await evaluate(method, items, place, "toy", in_flight=3))
+    return list(await evaluate(method, items, runtime(client, **equipment), "toy", in_flight=3))
 
 
 def log(folder: Path, measure: str) -> list[float]:

@@ -139,7 +139,7 @@ def repetition(proposal: Proposal, child: Workflow, parent: Round, children: Seq
     return ""
 
 
-def schema(parent: Workflow, domain: str) -> dict[str, Any]:
+def proposal_schema(parent: Workflow, domain: str) -> dict[str, Any]:
     """Return a JSON schema of proposals for a parent; a few of its instances are invalid all the same."""
     # Every position has a branch, because a schema without conditions cannot say "earlier" otherwise.
     nodes, operators, edits = parent.nodes, offered(domain).values(), []

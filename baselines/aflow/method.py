@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from collections.abc import Sequence
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from baselines.aflow import search
-from baselines.aflow.edits import apply, in_short, parse_proposal, repetition, schema
+from baselines.aflow.edits import apply, in_short, parse_proposal, proposal_schema, repetition
 from baselines.aflow.operators import run_workflow
 from baselines.aflow.optimizer import Situation, clipped, optimizer_prompt, response_format_of
 from baselines.aflow.search import Failure, Round
-from baselines.aflow.workflow import InvalidWorkflowError, Workflow, start
+from baselines.aflow.workflow import InvalidWorkflowError, start
 from harness.agents import rng
 from harness.agents.runtime import Context
 from harness.agents.trajectory import Answered, Episode, sample
@@ -25,8 +24,6 @@ from harness.llm.request import Reply
 from harness.runner.method import Setting
 from harness.training.checkpoint import Checkpoint
 from harness.training.loop import Training, TrainingStep
-
-logger = logging.getLogger(__name__)
 
 
 class Config(Declaration):
@@ -87,9 +84,6 @@ class AFlow:
         rounds = [] if checkpoint is None else _rounds(checkpoint)
         if checkpoint is None:
             self._save(training, rounds)
-        if self._rounds < 2:
-            why = f"{self._rounds} of 2 rounds that a search takes at least, the first being of the start workflow"
-            logger.warning("%s: nothing is searched: %s (limit.epochs, max_rounds)", self._setting.benchmark, why)
         while len(rounds) < self._rounds and not self._converged(rounds):
             if rounds:
                 with training.timed("proposals"):
@@ -97,7 +91,7 @@ class AFlow:
             else:
                 entry = Round(round=1, parent=None, status="scored", workflow=start(self._setting.domain))
             if entry.workflow is not None:
-                entry = await self._score(entry.workflow, entry, rounds, training)
+                entry = await self._score(entry, rounds, training)
             rounds.append(entry)
             self._save(training, rounds)
         self._choose(rounds)
@@ -176,10 +170,10 @@ class AFlow:
     ) -> list[Reply]:
         """Make a call with a response format and, if it fails, one without (D-AF-2, D-AF-3); return the replies."""
         domain, replies = self._setting.domain, list[Reply]()
-        fits = schema(situation.parent.tried, domain)
+        schema = proposal_schema(situation.parent.tried, domain)
         with training.consult(PURPOSE, episode) as context:
-            prompt = optimizer_prompt(situation, fits, domain, context.rules, refused)
-            for slot, response_format in enumerate((response_format_of(fits), None)):
+            prompt = optimizer_prompt(situation, schema, domain, context.rules, refused)
+            for slot, response_format in enumerate((response_format_of(schema), None)):
                 reply = await context.ask(
                     self._optimizer.key,
                     prompt,
@@ -194,11 +188,11 @@ class AFlow:
                     break
         return replies
 
-    async def _score(self, workflow: Workflow, entry: Round, rounds: Sequence[Round], training: Training) -> Round:
+    async def _score(self, entry: Round, rounds: Sequence[Round], training: Training) -> Round:
         """Run a workflow once on every training question (D-AF-6); return the round with its score and failures."""
 
         async def solve(item: Item, context: Context) -> str:
-            return await run_workflow(workflow, self._executor, context)
+            return await run_workflow(entry.tried, self._executor, context)
 
         training.plan(len(training.items))
         with training.timed("validation"):

@@ -64,7 +64,7 @@ class Situation(NamedTuple):
 
 
 def optimizer_prompt(
-    situation: Situation, fits: Mapping[str, Any], domain: str, rules: str, refused: Sequence[str]
+    situation: Situation, schema: Mapping[str, Any], domain: str, rules: str, refused: Sequence[str]
 ) -> tuple[Message, ...]:
     """Return the prompt of a proposal that fits a schema, with the reasons why earlier ones were refused (D-AF-3)."""
     parent = situation.parent
@@ -84,7 +84,7 @@ def optimizer_prompt(
         heading = f"A question that the workflow got wrong ({number} of {len(situation.failures)}):"
         user.append(f"{heading}\n{_failure(item, failure)}")
     user += [f"A proposal of this round was refused: {reason}. Propose another edit." for reason in refused]
-    user.append(f"{_CLOSING}\n```json\n{orjson.dumps(fits).decode()}\n```")
+    user.append(f"{_CLOSING}\n```json\n{orjson.dumps(schema).decode()}\n```")
     return (Message("system", "\n\n".join(system)), Message("user", "\n\n".join(user)))
 
 
@@ -118,7 +118,7 @@ def clipped(text: str, length: int) -> str:
     return f"{text[: length // 3]} [...] {text[-(length - length // 3) :]}"
 
 
-def response_format_of(fits: Mapping[str, Any]) -> str:
+def response_format_of(schema: Mapping[str, Any]) -> str:
     """Return the response format that asks a server for a proposal that fits a schema."""
-    proposal = {"name": "proposal", "strict": True, "schema": fits}
+    proposal = {"name": "proposal", "strict": True, "schema": schema}
     return orjson.dumps({"type": "json_schema", "json_schema": proposal}).decode()

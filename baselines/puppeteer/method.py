@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 
@@ -30,31 +30,13 @@ def step_reward(step: int, tokens: int, parameters_b: float, config: Config) -> 
     return -weight * (2 * parameters_b * tokens / 1e5) * config.step_weight
 
 
-def terminal_reward(correct: bool) -> float:
-    """Return 1 or -1, without upstream's bonus for length."""
-    return 1.0 if correct else -1.0
-
-
 def returns(trace: Trace, correct: bool, parameters_b: float, config: Config) -> Array:
-    """Return R_t = r_t + γ R_{t+1} of every choice of a question, shape (choices,)."""
+    """Return R_t = r_t + γ R_{t+1} of every choice of a question, shape (choices,), the last reward being ±1."""
     rewards = np.array([step_reward(choice.step, choice.tokens, parameters_b, config) for choice in trace])
-    rewards[-1] += terminal_reward(correct)
+    rewards[-1] += 1.0 if correct else -1.0
     for t in reversed(range(len(trace) - 1)):
         rewards[t] += config.gamma * rewards[t + 1]
     return rewards
-
-
-def utility(answered: Answered, parameters_b: float, config: Config) -> float:
-    """Return R of the first choice from the calls of a question, which does not depend on a policy."""
-    trajectory = answered.trajectory
-    tokens: defaultdict[int, int] = defaultdict(int)
-    for call in trajectory.calls:
-        if call.is_step:
-            tokens[call.step] += call.prompt_tokens + call.completion_tokens
-    rewards = (
-        config.gamma ** (step - 1) * step_reward(step - 1, used, parameters_b, config) for step, used in tokens.items()
-    )
-    return config.gamma**trajectory.depth * terminal_reward(answered.verdict.correct) + math.fsum(rewards)
 
 
 def loss(evaluation: Evaluation, traces: Sequence[Trace], gains: Sequence[Array], config: Config) -> torch.Tensor:
@@ -90,8 +72,18 @@ class Puppeteer(PolicyGradient[Policy, Trace]):
         self._parameters_b = setting.pool[self._backbone].parameters_b
 
     def utility(self, answered: Answered) -> float:
-        """Return the discounted rewards of a question: its verdict less the cost of its steps (D-PUP-6)."""
-        return utility(answered, self._parameters_b, self.config)
+        """Return R of the first choice, from the calls alone: the verdict less the cost of the steps (D-PUP-6)."""
+        trajectory, config = answered.trajectory, self.config
+        tokens = Counter[int]()
+        for call in trajectory.calls:
+            if call.is_step:
+                tokens[call.step] += call.prompt_tokens + call.completion_tokens
+        rewards = (
+            config.gamma ** (step - 1) * step_reward(step - 1, used, self._parameters_b, config)
+            for step, used in tokens.items()
+        )
+        terminal = 1.0 if answered.verdict.correct else -1.0
+        return config.gamma**trajectory.depth * terminal + math.fsum(rewards)
 
     async def begin(self, training: Training) -> Policy:
         """Return a policy as initialised by the training seed."""

@@ -115,26 +115,23 @@ class PuppeteerRollout:
         self._policy = policy
         self._backbone = backbone
         self._max_steps = config.max_steps
-        self._choices: list[ActionChoice] = []
-
-    @property
-    def trace(self) -> Trace:
-        """Choices so far, complete once :meth:`solve` has returned."""
-        return tuple(self._choices)
+        self.trace: Trace
 
     async def solve(self, item: Item, context: Context) -> str:
         """Act until the policy terminates or the last step is done, and return the final answer."""
         posed_item = with_preamble(item)
         question = await context.embed(posed_item.question)
         path: Path = ()
+        choices: list[ActionChoice] = []
         outputs: list[Vector] = []
-        while (action := self._choose(question, outputs, context)) != TERMINATE:
-            path = (*path, await act(ACTIONS[action], self._backbone, posed_item, path, context))
+        while (choice := self._choose(question, outputs, context)).action != TERMINATE:
+            path = (*path, await act(ACTIONS[choice.action], self._backbone, posed_item, path, context))
             outputs.append(await context.embed(path[-1].text))
-            self._choices[-1] = self._choices[-1]._replace(tokens=path[-1].tokens)
+            choices.append(choice._replace(tokens=path[-1].tokens))
+        self.trace = (*choices, choice)
         return await self._close(path, item, context)
 
-    def _choose(self, question: Vector, outputs: Sequence[Vector], context: Context) -> int:
+    def _choose(self, question: Vector, outputs: Sequence[Vector], context: Context) -> ActionChoice:
         """Draw and record an action; the end at the step limit is recorded though not drawn, as upstream (D-PUP-12)."""
         state = state_of(question, outputs)
         barred = () if outputs else (TERMINATE,)
@@ -144,8 +141,7 @@ class PuppeteerRollout:
             action = int(sample(np.exp(log_probs), context.uniform(step, "action")))
         log_prob = float(log_probs[action])
         context.decide(Decision(step, "action", 0, KEYS[action], len(KEYS) - len(barred), log_prob))
-        self._choices.append(ActionChoice(len(outputs), state, barred, action, log_prob))
-        return action
+        return ActionChoice(len(outputs), state, barred, action, log_prob)
 
     async def _close(self, path: Path, item: Item, context: Context) -> str:
         """Return the last valid program, if there is one (D-PUP-11), else the reply to a final call (D-PUP-7)."""

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 # One key, because the format does not promise an order for several.
 _FACTS = "facts"
-FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +32,13 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
     """Write a checkpoint; equal content gives equal bytes."""
     from safetensors import numpy as safetensors
 
-    facts = orjson.dumps({"format": FORMAT, **checkpoint.facts}, option=orjson.OPT_SORT_KEYS).decode()
+    facts = orjson.dumps(checkpoint.facts, option=orjson.OPT_SORT_KEYS).decode()
     tensors = {name: checkpoint.tensors[name] for name in sorted(checkpoint.tensors)}
     write_atomically(path, safetensors.save(tensors, metadata={_FACTS: facts}))
 
 
 def load(path: Path) -> Checkpoint:
-    """Return a checkpoint; UserError if there is none, it is damaged or of another version of the suite."""
+    """Return a checkpoint; UserError if there is none or it is damaged."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -52,6 +51,4 @@ def load(path: Path) -> Checkpoint:
         raise UserError(
             f"{path} is not a checkpoint of this suite ({error}); delete it and train the method again"
         ) from error
-    if facts.pop("format", None) != FORMAT:
-        raise UserError(f"{path} was written by another version of the suite; delete it and train the method again")
     return Checkpoint(tensors, facts)

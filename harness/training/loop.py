@@ -205,9 +205,9 @@ class Training:
             table = (row for piece in pieces for row in read_rows(piece))
             write_table(self._folder / f"{name}.parquet", schema, table, simulated=self._facts["simulated"])
 
-    def _rows(self, kind: str) -> Iterator[Mapping[str, Any]]:
+    def _rows(self, table: str) -> Iterator[Mapping[str, Any]]:
         for episode, trajectory in self._trajectories:
-            yield from ({**episode._asdict(), **row} for row in trajectory_rows(trajectory, kind))
+            yield from ({**episode._asdict(), **row} for row in trajectory_rows(trajectory, table))
 
     def _resumable_epochs(self) -> list[int]:
         """Return the finished epochs with the optimiser's state, ascending; normally only the last."""

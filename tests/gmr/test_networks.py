@@ -1,7 +1,4 @@
-"""Networks and decisions of a router: against the reference, at their edges, and alike in any batch."""
-
-import asyncio
-from typing import Any
+"""Networks and log-probabilities of a router: against the reference, and where they start."""
 
 import numpy as np
 import pytest
@@ -11,9 +8,7 @@ from torch.distributions import Independent, Normal, kl_divergence
 from gmr.networks import Halting, PoolSoftmax, RetrievalGate, StateEncoder
 from gmr.router import Router
 from gmr.training import Trace, evaluate
-from harness.agents.trajectory import Episode
-from tests.fixtures import ITEMS, Client
-from tests.gmr.fixtures import MODULES, PROFILES, config, router, trace, units, walk
+from tests.gmr.fixtures import MODULES, PROFILES, config, new_router, router, trace
 from tests.gmr.reference import Reference
 
 
@@ -104,42 +99,10 @@ def test_every_parameter_learns_from_stored_records_and_no_buffer_does(off: tupl
     assert all(buffer.grad is None and not buffer.requires_grad for buffer in network.buffers())
 
 
-def seeded(seed: int, **switches: bool) -> Router:
-    torch.manual_seed(seed)
-    rng = np.random.default_rng(0)
-    return Router(config(**switches), units(rng, 3), units(rng, 2))
-
-
-def test_weights_follow_the_seed_and_ablations_share_them() -> None:
-    full = dict(seeded(3).named_parameters())
-    assert {value.dtype for value in seeded(3).state_dict().values()} == {torch.float64}
-    assert not any(torch.equal(value, full[name]) for name, value in seeded(4).named_parameters() if "W_" in name)
+def test_ablations_start_from_the_weights_of_the_whole_router() -> None:
+    full = dict(new_router(config(), *PROFILES).named_parameters())
+    assert {value.dtype for value in full.values()} == {torch.float64}
     for switch in MODULES:
-        ablated = dict(seeded(3, **{switch: False}).named_parameters())
+        ablated = dict(new_router(config(**{switch: False}), *PROFILES).named_parameters())
         assert 0 < len(ablated) < len(full)
         assert all(torch.equal(value, full[name]) for name, value in ablated.items())
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"max_depth": 1},
-        {"max_depth": 5, "score": "cosine"},
-        {"retrieval_gate": False, "write_gate": False},
-        {"role_allocator": False, "llm_router": False, "halting": False},
-    ],
-)
-def test_a_trajectory_alone_and_among_others_is_one_and_is_evaluated_as_sampled(settings: dict[str, Any]) -> None:
-    network = router(PROFILES, halting_bias=-3.0, **settings)
-
-    async def together(*numbers: int) -> list[Any]:
-        walks = (walk(network, Client(), ITEMS[n % 8], episode=Episode(1, n)) for n in numbers)
-        return await asyncio.gather(*walks)
-
-    walks = asyncio.run(together(*range(24)))
-    assert [trajectory for trajectory, _ in walks[3:5]] == [asyncio.run(together(n))[0][0] for n in (3, 4)]
-    sampled = [rollout.log_prob for _, rollout in walks]
-    evaluation = evaluate(network, [rollout for _, rollout in walks])
-    assert evaluation.log_prob.tolist() == pytest.approx(sampled, abs=1e-12)
-    assert evaluation.log_prob.requires_grad
-    assert len(set(sampled)) == 24

@@ -1,6 +1,5 @@
 """The whole search: rounds, what goes wrong in them, going on after a kill, and the workflow that answers."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,16 +33,11 @@ def answer(request: Request) -> str:
     return f"right {number}" if number < level(request) else f"wrong {number}"
 
 
-def searching(*proposals: str | Reply, refused: Callable[[Request], bool] = lambda request: False) -> Client:
-    """Return a model that proposes these edits in turn, the last again and again, and solves as it is told.
-
-    Its server refuses some requests for good.
-    """
+def searching(*proposals: str | Reply) -> Client:
+    """Return a model that proposes these edits in turn, the last again and again, and solves as it is told."""
     left = list(proposals)
 
     def rule(backbone: str, request: Request) -> str | Reply:
-        if refused(request):
-            return Reply.failed(request.model, "no")
         if is_proposal(request):
             return left.pop(0) if len(left) > 1 else left[0]
         return answer(request)
@@ -55,19 +49,15 @@ def levels(*wanted: int) -> list[str]:
     return [told(f"{word} {number}") for word, number in zip(TOLD, wanted, strict=False)]
 
 
-async def searched(folder: Path, model: Client, seed: int = 7, limit: float = 1.0, **config: Any) -> AFlow:
-    method = AFlow(setting(), Config(**config))
-    return await trained(method, folder, model, QUESTIONS, seed, code_tools=Bench(), limit=limit)
-
-
-def facts(folder: Path) -> dict[str, Any]:
-    return dict(checkpoint.load(folder / "trained.safetensors").facts)
+async def searched(folder: Path, model: Client, seed: int = 7, **config: Any) -> tuple[AFlow, dict[str, Any]]:
+    """Return a method after its search, and the facts of its checkpoint."""
+    method = await trained(AFlow(setting(), Config(**config)), folder, model, QUESTIONS, seed, code_tools=Bench())
+    return method, dict(checkpoint.load(folder / "trained.safetensors").facts)
 
 
 async def test_the_best_round_answers_and_every_round_is_kept(tmp_path: Path) -> None:
     model = searching(*levels(4, 6, 3))
-    method = await searched(tmp_path, model, max_rounds=3)
-    saved = facts(tmp_path)
+    method, saved = await searched(tmp_path, model, max_rounds=3)
     scores = {entry["round"]: entry["score"] for entry in saved["search"]}
     assert list(scores) == [1, 2, 3, 4]
     assert scores[1] == 25.0
@@ -97,25 +87,14 @@ async def test_the_best_round_answers_and_every_round_is_kept(tmp_path: Path) ->
     assert (of_last["best"], of_last["parent"]) == (75.0, saved["search"][3]["parent"])
 
 
-@pytest.mark.parametrize("epochs", [0, 1, 2])
-async def test_too_few_rounds_for_a_search_are_said(
-    epochs: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    model = searching(*levels(4))
-    method = await trained(AFlow(setting(max_epochs=epochs), Config()), tmp_path, model, QUESTIONS, code_tools=Bench())
-    assert any(map(is_proposal, model.requests)) == (epochs == 2)
-    assert ("nothing is searched" in caplog.text) == (epochs < 2)
-    assert (method.workflow.nodes[0].instruction == "") == (epochs < 2)
-
-
 async def test_a_parent_is_drawn_for_every_attempt_from_the_scores_of_the_rounds_before(tmp_path: Path) -> None:
     """As in the released search: after a repetition or an unreadable reply, the draw and so the parent are new."""
     proposals = [*levels(3), "Hm.", *levels(4, 4, 4), *levels(4, 5), "Hm.", told("draw 6"), "Hm.", "Hm."]
     others = 0
     for seed in range(3):
         model = searching(*proposals)
-        await searched(tmp_path / str(seed), model, max_rounds=7, seed=seed, patience=20)
-        saved = [Round.model_validate(entry) for entry in facts(tmp_path / str(seed))["search"]]
+        _, found = await searched(tmp_path / str(seed), model, max_rounds=7, seed=seed, patience=20)
+        saved = [Round.model_validate(entry) for entry in found["search"]]
         prompts = [text_of(request) for request in model.requests if is_proposal(request)]
         for entry in saved[1:]:
             drawn_from = candidates(saved[: entry.round - 1], 4)
@@ -131,8 +110,7 @@ async def test_a_parent_is_drawn_for_every_attempt_from_the_scores_of_the_rounds
 
 
 async def test_a_round_without_a_proposal_is_shown_and_an_equal_score_is_no_success(tmp_path: Path) -> None:
-    method = await searched(tmp_path, searching("Hm.", "Hm.", *levels(2)), max_rounds=2, sample=1)
-    saved = facts(tmp_path)
+    method, saved = await searched(tmp_path, searching("Hm.", "Hm.", *levels(2)), max_rounds=2, sample=1)
     _, failed, scored = saved["search"]
     assert (failed["status"], failed["score"], failed["workflow"]) == ("no_proposal", None, None)
     assert (failed["proposals"], failed["calls"]) == (2, 0)
@@ -145,9 +123,7 @@ async def test_a_round_without_a_proposal_is_shown_and_an_equal_score_is_no_succ
 async def test_another_backbone_may_be_the_optimizer(tmp_path: Path) -> None:
     model = searching(*levels(4))
     await searched(tmp_path, model, optimizer="large", max_rounds=1)
-    assert {(backbone, is_proposal(request)) for backbone, request in model.asked} == {
-        ("small", False),
-        ("large", True),
-    }
+    asked = {(backbone, is_proposal(request)) for backbone, request in model.asked}
+    assert asked == {("small", False), ("large", True)}
     with pytest.raises(UserError, match=r"optimizer is 'huge'; expected one of small, large; .*`also_asks`"):
         AFlow(setting(), Config(optimizer="huge"))

@@ -141,39 +141,30 @@ async def test_which_nodes_ask_and_what_goes_on(
     assert trajectory.answer == answer
 
 
-def voting(repeat: int = 3) -> Workflow:
-    return flow(node("a", "Custom", repeat=repeat), node("e", "ScEnsemble", "a"))
-
-
 @pytest.mark.parametrize(
     ("reply", "answer", "choice"),
     [
         ("The second agrees.\nCandidate B", "two", "B"),
-        ("Candidate A differs, so: **Candidate: (C)**", "three", "C"),
+        ("Candidate A differs, so: **Candidate: (B)**", "two", "B"),
         ("Candidate D", "one", "unlisted"),
         ("I prefer candidate a little longer.", "one", "unlisted"),
         (FAILED, "one", "unlisted"),
     ],
 )
-async def test_the_ensemble_picks_by_letter_and_the_first_without_one(
+async def test_the_ensemble_sees_candidates_and_no_output_rules_and_picks_by_letter_else_the_first(
     reply: str | Reply, answer: str, choice: str
 ) -> None:
-    trajectory = await run(voting(), ScriptedClient("one", "two", "three", reply))
+    client = ScriptedClient("one", "two", reply)
+    trajectory = await run(flow(TWICE, E), client)
     assert trajectory.answer == answer
     assert calls(trajectory)[-1] == (2, "ensemble", 0)
     [decision] = trajectory.decisions
-    assert (decision.name, decision.step, decision.choice, decision.options) == ("ensemble", 2, choice, 3)
-
-
-async def test_the_ensemble_sees_candidates_and_no_output_rules() -> None:
-    client = ScriptedClient("one", "two", "Candidate A")
-    await run(voting(2), client)
+    assert (decision.name, decision.step, decision.choice, decision.options) == ("ensemble", 2, choice, 2)
     system, prompt = client.asked[-1][1].messages
     assert RULES not in system.content
     assert client.asked[-1][1].metadata == Turn("aggregate", form="letter")
-    assert prompt.content == (
-        f"Question:\n{ITEM.question}\n\n{CANDIDATES}\n\n[1] Candidate A:\none\n\n[2] Candidate B:\ntwo"
-    )
+    candidates = "[1] Candidate A:\none\n\n[2] Candidate B:\ntwo"
+    assert prompt.content == f"Question:\n{ITEM.question}\n\n{CANDIDATES}\n\n{candidates}"
 
 
 async def test_the_programmer_tries_again_with_the_reason_three_times_at_most() -> None:

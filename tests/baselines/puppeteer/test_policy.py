@@ -11,12 +11,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import logsumexp
+from scipy.stats import entropy
 
 from baselines.puppeteer.agents import KEYS, TERMINATE
-from baselines.puppeteer.method import Puppeteer, returns, utility
+from baselines.puppeteer.method import Puppeteer, returns
 from baselines.puppeteer.policy import STATE, ActionChoice, Config, Policy, Trace, state_of
 from harness.agents.code_tools import Value
-from harness.agents.trajectory import Answered, Episode
+from harness.agents.trajectory import Episode
 from harness.errors import UserError
 from harness.llm.request import Request
 from harness.runner.config import methods
@@ -31,28 +33,22 @@ STATES = RNG.normal(size=(6, STATE))
 BARRED = [(), (TERMINATE,), (TERMINATE, 0), (0, 1, 2), (3,), tuple(range(9))]
 
 
-def decided_policy(scale: float = 4.0) -> Policy:
-    """Return a policy with strong opinions, so that rounding and ties hide nothing."""
-    policy = seeded(Policy, "made")
-    with torch.no_grad():
-        list(policy.parameters())[-2].mul_(scale)
-    return policy
-
-
 def plain(policy: Policy, state: np.ndarray, barred: tuple[int, ...]) -> np.ndarray:
     """Log-probabilities, written down a second time."""
-    weights = [value.numpy() for value in policy.state_dict().values()]
+    *inner, weight, bias = [value.numpy() for value in policy.state_dict().values()]
     hidden = state
-    for layer in range(0, 8, 2):
-        hidden = weights[layer] @ hidden + weights[layer + 1]
-        if layer < 6:
-            hidden = np.where(hidden > 0, hidden, 0)
-    hidden = np.where(np.isin(np.arange(len(hidden)), barred), -np.inf, hidden)
-    return hidden - np.log(np.exp(hidden - hidden.max()).sum()) - hidden.max()
+    for layer in range(0, len(inner), 2):
+        hidden = np.maximum(inner[layer] @ hidden + inner[layer + 1], 0)
+    logits = weight @ hidden + bias
+    logits[list(barred)] = -np.inf
+    return logits - logsumexp(logits)
 
 
 def test_log_probabilities_and_entropies_of_many_choices_at_once() -> None:
-    policy = decided_policy()
+    policy = seeded(Policy, "made")
+    with torch.no_grad():
+        # Strong opinions, so that rounding and ties hide nothing.
+        list(policy.parameters())[-2].mul_(4)
     shapes = [tuple(value.shape) for value in policy.parameters() if value.dim() == 2]
     assert shapes == [(512, 1152), (128, 512), (32, 128), (10, 32)]
     assert {parameter.dtype for parameter in policy.parameters()} == {torch.float64}
@@ -64,27 +60,19 @@ def test_log_probabilities_and_entropies_of_many_choices_at_once() -> None:
     evaluation = policy.evaluate(choices)
     for index, action in enumerate(actions):
         expected = plain(policy, STATES[index], BARRED[index])
-        sampled = policy.log_probs(STATES[index], BARRED[index])
-        np.testing.assert_allclose(sampled, expected, atol=1e-12)
-        possible = expected[np.isfinite(expected)]
+        np.testing.assert_allclose(policy.log_probs(STATES[index], BARRED[index]), expected, atol=1e-12)
         assert evaluation.log_prob[index].item() == pytest.approx(expected[action], abs=1e-12)
-        assert evaluation.entropy[index].item() == pytest.approx(-(np.exp(possible) * possible).sum(), abs=1e-12)
+        assert evaluation.entropy[index].item() == pytest.approx(entropy(np.exp(expected)), abs=1e-12)
     # A single possible action has no entropy, and its gradient is a number.
     assert evaluation.entropy[5].item() == 0
     (evaluation.entropy.sum() + evaluation.log_prob.sum()).backward()
     assert all(torch.isfinite(parameter.grad).all() for parameter in policy.parameters() if parameter.grad is not None)
 
 
-N = 10
-
-
-def choice(step: int, action: int = 1, tokens: int = 0) -> ActionChoice:
-    return ActionChoice(step, np.zeros(STATE), (), action, -1.0, tokens)
-
-
 def chain(*tokens: int) -> Trace:
     """One path: steps that used so many tokens, and its end."""
-    return (*(choice(at, tokens=used) for at, used in enumerate(tokens)), choice(len(tokens), TERMINATE))
+    steps = [ActionChoice(at, np.zeros(STATE), (), 1, -1.0, used) for at, used in enumerate(tokens)]
+    return (*steps, ActionChoice(len(tokens), np.zeros(STATE), (), TERMINATE, -1.0))
 
 
 @given(st.lists(st.integers(0, 5000), min_size=1, max_size=6), st.floats(0, 1), st.floats(0, 50), st.booleans())
@@ -101,11 +89,11 @@ def test_returns_of_any_path_are_discounted_sums(
 
 
 async def test_the_utility_of_a_path_is_the_return_of_its_first_choice() -> None:
-    policy = seeded(Policy, "any")
+    policy, puppeteer = seeded(Policy, "any"), Puppeteer(setting("large"), config())
     for seed in range(8):
         trajectory, trace = await walk(policy, Counting(), seed=seed)
         first = returns(trace, seed % 2 == 0, 10, config())[0]
-        assert utility(graded(trajectory, seed % 2 == 0), 10, config()) == pytest.approx(first, abs=1e-12)
+        assert puppeteer.utility(graded(trajectory, seed % 2 == 0)) == pytest.approx(first, abs=1e-12)
 
 
 async def test_both_calls_of_the_programmer_are_charged_and_the_final_call_is_not() -> None:
@@ -119,50 +107,36 @@ async def test_both_calls_of_the_programmer_are_charged_and_the_final_call_is_no
     assert len(trajectory.calls) == 3
 
 
-def learn(learning: Learning[Policy], answered: Any, traces: Any, settings: Config) -> dict[str, float]:
-    """Update the method on the backbone of ten billion parameters."""
-    return Puppeteer(setting("large"), settings).learn(learning, answered, traces, TrainingStep(1, 1, 1))
-
-
-def learning() -> Learning[Policy]:
-    return Learning(seeded(Policy, "learning"), 1e-3)
-
-
-async def walked(learning: Learning[Policy], **changes: Any) -> tuple[list[Answered], list[Trace]]:
-    network, options = learning.network, {"episode": Episode(1, 0), **changes}
-    return await graded_rollouts(walk(network, Counting(), item, **options) for item in ITEMS[:6])
-
-
 @pytest.mark.parametrize("limit", [6, 2])
 async def test_loss_and_log_of_an_update_are_those_of_plain_numpy(limit: int) -> None:
-    learner, settings = learning(), config(max_steps=limit)
-    answered, traces = await walked(learner, max_steps=limit)
+    settings, learner = config(max_steps=limit), Learning(seeded(Policy, "learning"), 1e-3)
+    episode, puppeteer = Episode(1, 0), Puppeteer(setting("large"), settings)
+    walks = (walk(learner.network, Counting(), item, episode=episode, max_steps=limit) for item in ITEMS[:6])
+    answered, traces = await graded_rollouts(walks)
     assert (limit == 2) <= any(choice.step == limit for trace in traces for choice in trace)
     expected, gains_of_all = 0.0, []
     for rollout, trace in zip(answered, traces, strict=True):
-        gains = returns(trace, rollout.verdict.correct, N, settings)
+        gains = returns(trace, rollout.verdict.correct, 10, settings)
         gains_of_all.append(gains)
         entropies = []
         for choice, gain in zip(trace, gains, strict=True):
             log_probs = plain(learner.network, choice.state, choice.barred)
             # What is computed again is what was sampled.
             assert log_probs[choice.action] == pytest.approx(choice.log_prob, abs=1e-12)
-            possible = log_probs[np.isfinite(log_probs)]
             if choice.step < limit:
-                entropies.append(-(np.exp(possible) * possible).sum())
+                entropies.append(entropy(np.exp(log_probs)))
             expected -= log_probs[choice.action] * gain
         expected -= 1.0 * np.mean(entropies)
     before = learner.learned()
-    log = learn(learner, answered, traces, settings)
+    log = puppeteer.learn(learner, answered, traces, TrainingStep(1, 1, 1))
     assert log["loss"] == pytest.approx(expected, abs=1e-9)
     assert all(not np.array_equal(value, before[name]) for name, value in learner.learned().items())
     decisions = [decision for rollout in answered for decision in rollout.trajectory.decisions]
     for key in KEYS:
-        assert log[f"share_{key}"] == pytest.approx(
-            sum(decision.choice == key for decision in decisions) / len(decisions)
-        )
+        share = sum(decision.choice == key for decision in decisions) / len(decisions)
+        assert log[f"share_{key}"] == pytest.approx(share)
     assert log["at_step_limit"] == pytest.approx(sum(decision.step == limit + 1 for decision in decisions) / 6)
-    assert log["utility"] == pytest.approx(np.mean([utility(rollout, N, settings) for rollout in answered]))
+    assert log["utility"] == pytest.approx(np.mean([puppeteer.utility(rollout) for rollout in answered]))
     assert log["return"] == pytest.approx(np.concatenate(gains_of_all).mean())
     assert 2 < log["entropy"] <= math.log(10)
 

@@ -30,28 +30,18 @@ async def test_every_agent_sees_the_whole_path_and_the_final_call_sees_question_
     trajectory = await planned("reasoning", "critique", "modify", "terminate", client=client)
     first, second, third = (f"Text {number}. The answer is {number}" for number in (1, 2, 3))
     shown = [f"[1] Reasoner:\n{first}", f"[2] Critic:\n{second}"]
-    assert client.conversations == [
-        (Message("system", system("reasoning")), Message("user", QUESTION)),
-        (Message("system", system("critique")), Message("user", f"{QUESTION}\n\n{RECORDS_HEADER}\n\n{shown[0]}")),
-        (
-            Message("system", system("modify")),
-            Message("user", f"{QUESTION}\n\n{RECORDS_HEADER}\n\n{shown[0]}\n\n{shown[1]}"),
-        ),
-        (
-            Message("system", f"{AGGREGATE}\n\n{RULES}"),
-            Message(
-                "user",
-                f"{QUESTION}\n\n{CANDIDATES_HEADER}\n\n[1] Reasoner:\nThe answer is 1\n\n"
-                "[2] Modifier:\nThe answer is 3",
-            ),
-        ),
-    ]
+    candidates = "[1] Reasoner:\nThe answer is 1\n\n[2] Modifier:\nThe answer is 3"
+    turns = {
+        system("reasoning"): QUESTION,
+        system("critique"): f"{QUESTION}\n\n{RECORDS_HEADER}\n\n{shown[0]}",
+        system("modify"): f"{QUESTION}\n\n{RECORDS_HEADER}\n\n{shown[0]}\n\n{shown[1]}",
+        f"{AGGREGATE}\n\n{RULES}": f"{QUESTION}\n\n{CANDIDATES_HEADER}\n\n{candidates}",
+    }
+    assert client.conversations == [(Message("system", told), Message("user", seen)) for told, seen in turns.items()]
     assert third not in client.users[-1]
     assert trajectory.answer == "Text 4. The answer is 4"
     calls = [(call.step, call.slot, call.purpose, call.role, call.backbone, call.is_step) for call in trajectory.calls]
-    steps = [
-        (number, 0, "act", key, "small", True) for number, key in enumerate(("reasoning", "critique", "modify"), 1)
-    ]
+    steps = [(at, 0, "act", key, "small", True) for at, key in enumerate(("reasoning", "critique", "modify"), 1)]
     assert calls == [*steps, (4, 0, "aggregate", "", "small", False)]
     decisions = [(draw.step, draw.name, draw.slot, draw.choice, draw.options) for draw in trajectory.decisions]
     assert [decisions[0], decisions[3]] == [(1, "action", 0, "reasoning", 9), (4, "action", 0, "terminate", 10)]

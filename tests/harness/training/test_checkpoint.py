@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 import pytest
 from safetensors import numpy as safetensors
 
@@ -48,14 +47,13 @@ def test_a_failed_write_leaves_the_old_checkpoint(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_what_is_no_checkpoint_of_this_version_is_one_line(tmp_path: Path) -> None:
+def test_what_is_no_checkpoint_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "x.safetensors"
     with pytest.raises(UserError, match=r"there is no checkpoint .*; train the method first"):
         checkpoint.load(path)
-    facts = ["{", *(orjson.dumps({**FACTS, "format": version}).decode() for version in (0, None))]
-    others = [safetensors.save(TENSORS, metadata={"facts": text}) for text in facts]
-    for content in [save(path)[:-5], b"", pickle.dumps({"weights": [1.0]}), safetensors.save(TENSORS), *others]:
+    torn = safetensors.save(TENSORS, metadata={"facts": "{"})
+    for content in (save(path)[:-5], b"", pickle.dumps({"weights": [1.0]}), safetensors.save(TENSORS), torn):
         path.write_bytes(content)
-        with pytest.raises(UserError, match=r"x\.safetensors (is not a|was written by).*; delete it and") as caught:
+        with pytest.raises(UserError, match=r"x\.safetensors is not a.*; delete it and") as caught:
             checkpoint.load(path)
         assert "\n" not in str(caught.value)

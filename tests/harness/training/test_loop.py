@@ -160,9 +160,8 @@ async def test_checkpoints_of_another_training_are_discarded_with_a_word(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     await trained(tmp_path / "new", identity="two", epochs=1)
-    await trained(tmp_path / "old", identity="one")
-    client = right()
-    await trained(tmp_path / "old", client, identity="two", epochs=1)
+    await trained(tmp_path / "old")
+    await trained(tmp_path / "old", client := right(), identity="two", epochs=1)
     assert "training starts over" in caplog.text
     assert len(client.asked) == 12
     assert content(tmp_path / "old") == content(tmp_path / "new")
@@ -186,17 +185,13 @@ async def test_a_checkpoint_without_what_it_rests_on_is_not_continued(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     await trained(tmp_path, epochs=2)
+    torn = tmp_path / "checkpoints" / ".epoch-03.safetensors.x1"
+    torn.write_bytes(b"half")
+    assert training(tmp_path, right(), ITEMS).resume() is not None
+    assert not torn.exists(), "a killed process left it half written"
     (tmp_path / "checkpoints" / "epoch-01.training_calls.parquet").unlink()
     assert training(tmp_path, right(), ITEMS).resume() is None
     assert "files of its checkpoints or calls in its log are gone; training starts over" in caplog.text
     assert not (tmp_path / "checkpoints").exists()
     await trained(tmp_path, epochs=2)
     assert training(tmp_path, right(), ITEMS, log=False).resume() is None, "the log has lost calls"
-
-
-async def test_what_a_killed_process_left_half_written_is_removed(tmp_path: Path) -> None:
-    await trained(tmp_path, epochs=2)
-    torn = tmp_path / "checkpoints" / ".epoch-03.safetensors.x1"
-    torn.write_bytes(b"half")
-    assert training(tmp_path, right(), ITEMS).resume() is not None
-    assert not torn.exists()
