@@ -175,7 +175,7 @@ def _nodes(id_: str, earlier: Sequence[Node], operators: Iterable[Operator]) -> 
         when = {"anyOf": [when, condition]}
     by_fields: defaultdict[tuple[bool, bool], list[str]] = defaultdict(list)
     for operator in operators:
-        by_fields[operator.takes_instruction, operator.needs_result].append(operator.name)
+        by_fields[operator.takes_instruction, operator.needs_result].append(operator.key)
     for (takes_instruction, needs_result), names in by_fields.items():
         inputs = ids if needs_result else [QUESTION, *ids]
         if not inputs:

@@ -91,7 +91,7 @@ def optimizer_prompt(
 def _operator(operator: Operator) -> str:
     fields = "inputs, instruction" if operator.takes_instruction else "inputs"
     gives = "text and status" if operator.has_status else "text"
-    return f"- {operator.name}({fields}) -> {gives}: {operator.description}"
+    return f"- {operator.key}({fields}) -> {gives}: {operator.description}"
 
 
 def _tried(parent: Round, child: Round) -> str:

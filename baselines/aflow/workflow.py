@@ -3,56 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, RootModel, StringConstraints
 
-from harness.files import Declaration, Many
+from harness.files import Declaration, Many, read_entries
 
 
-class Operator(NamedTuple):
+class Operator(Declaration):
     """Operator, as described to the optimizer."""
 
-    name: str
+    key: str
     description: str
     takes_instruction: bool = False
     needs_result: bool = False  # of an earlier node; the question alone is not enough
     has_status: bool = False  # ends with ``passed`` or ``failed``, which conditions of later nodes can read
 
 
-_OPERATORS = (
-    Operator(
-        "Custom",
-        "One call with an instruction of yours, which may be empty, and the results of its inputs.",
-        takes_instruction=True,
-    ),
-    Operator(
-        "CustomCodeGenerate",
-        "One call with an instruction of yours, which may be empty; of the reply only the program is passed on.",
-        takes_instruction=True,
-    ),
-    Operator("AnswerGenerate", "One call that thinks first and then gives a short answer."),
-    Operator(
-        "ScEnsemble",
-        "One call that sees every result of its inputs as a candidate and picks the one that agrees best with the "
-        "others. It makes sense after a node with a repeat, or after several nodes.",
-        needs_result=True,
-    ),
-    Operator(
-        "Programmer",
-        "Has a Python program written that computes the answer, and runs it; what went wrong goes into the next of at "
-        "most three attempts. Its status is failed when none of them gave a value.",
-        has_status=True,
-    ),
-    Operator(
-        "Test",
-        "Runs the program of its input on the examples in the question. While it fails, it is rewritten, three times "
-        "at most. Its status is that of the last run.",
-        needs_result=True,
-        has_status=True,
-    ),
-)
-OPERATORS: Mapping[str, Operator] = {operator.name: operator for operator in _OPERATORS}
+OPERATORS = read_entries(Path(__file__).with_name("operators.yaml"), Operator)
 OFFERED: Mapping[str, tuple[str, ...]] = {
     "Code": ("Custom", "CustomCodeGenerate", "ScEnsemble", "Test"),
     "Math": ("Custom", "ScEnsemble", "Programmer"),

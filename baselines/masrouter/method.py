@@ -105,7 +105,7 @@ class TeamRollout:
         [choices], tasks = plan.choices, torch.log_softmax(plan.tasks[0], dim=0)
         roles, backbones = ([member.key for member in members] for members in (self._pool.roles, self._pool.backbones))
         record("task", 0, int(tasks.argmax()), DOMAINS, tasks)
-        record("mode", 0, choices.mode, [mode.name for mode in MODES], plan.modes[0])
+        record("mode", 0, choices.mode, [mode.key for mode in MODES], plan.modes[0])
         for agent, (role, backbone) in enumerate(zip(choices.roles, choices.backbones, strict=True), 1):
             record("role", agent, role, roles, plan.roles[0, agent - 1])
             record("backbone", agent, backbone, backbones, plan.backbones[0])
@@ -130,7 +130,7 @@ def _measures(plan: TeamPlan, pool: Pool) -> dict[str, float]:
     right = int((plan.tasks.argmax(dim=1) == pool.label).sum())
     return {
         "classifier_accuracy": right / count,
-        **{f"share_{mode.name}": modes[index] / count for index, mode in enumerate(MODES)},
+        **{f"share_{mode.key}": modes[index] / count for index, mode in enumerate(MODES)},
         "agents": sum(len(choices.roles) for choices in plan.choices) / count,
         "entropy_mode": _mean_entropy(plan.modes.detach()),
         "entropy_backbone": _mean_entropy(plan.backbones.detach()),
@@ -162,7 +162,7 @@ class MASRouter(PolicyGradient[Router, Trace]):
         """Return name and profile of tasks, modes, roles and backbones."""
         return {
             "tasks": [[domain, text] for domain, text in TASKS.items()],
-            "modes": [[mode.name, mode.profile] for mode in MODES],
+            "modes": [[mode.key, mode.profile] for mode in MODES],
             "roles": [[role.key, profile(role)] for role in self.pool.roles],
             "backbones": [[backbone.key, backbone.profile] for backbone in self.pool.backbones],
         }

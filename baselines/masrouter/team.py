@@ -7,6 +7,7 @@ import dataclasses
 import json
 import string
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from harness.agents.activation import Formats, act
@@ -17,6 +18,7 @@ from harness.agents.trajectory import Decision
 from harness.benchmarks.items import Item
 from harness.benchmarks.programs import parse
 from harness.concurrency import gather
+from harness.files import Declaration, read_entries
 from harness.llm.request import Message, Style
 
 _DESCRIPTIONS = {
@@ -75,16 +77,10 @@ def _second_output(role: Role) -> Output | None:
     return "code" if role.domain == "Code" else "answer"
 
 
-_REFLECT = (
-    "Search your own answer for errors, mend those you find, and give it once more in the same format. Where you find "
-    "none, repeat it as it is."
-)
-
-
-class Mode(NamedTuple):
+class Mode(Declaration):
     """Mode of collaboration; from round two on, an agent sees what the others said in the round before."""
 
-    name: str
+    key: str
     description: str  # for the embedding
     rounds: int = 1  # how often each agent speaks
     edges: Literal["none", "chain", "complete"] = "none"  # which earlier agents one sees in the first round
@@ -94,8 +90,8 @@ class Mode(NamedTuple):
 
     @property
     def profile(self) -> str:
-        """Text of the mode for its embedding, ``name : description``."""
-        return f"{self.name} : {self.description}"
+        """Text of the mode for its embedding, ``key : description``."""
+        return f"{self.key} : {self.description}"
 
     def visible(self, number: int, slot: int, agents: int) -> Collection[int]:
         """Return the slots that a slot sees: in the first round earlier ones, later all others of the round before."""
@@ -111,38 +107,7 @@ class Mode(NamedTuple):
         return tuple((slot,) for slot in range(agents))
 
 
-MODES: tuple[Mode, ...] = (
-    Mode("IO", "One agent alone reads the question and states its answer at once."),
-    Mode(
-        "CoT",
-        "One agent alone reasons its way to the answer in explicit steps.",
-        note="Think the problem through step by step before you commit to an answer.",
-        style="step_by_step",
-    ),
-    Mode(
-        "Chain",
-        "Several agents work in a row; each one receives what the agent before it produced and builds on it.",
-        edges="chain",
-    ),
-    Mode(
-        "FullConnected",
-        "Several agents share everything; each one receives the work of every agent that had its turn earlier.",
-        edges="complete",
-    ),
-    Mode(
-        "Debate",
-        "Several agents argue over two rounds; having heard each other's positions they dispute them until one stands.",
-        rounds=2,
-        note="This is a debate: take a position that differs from the answers of the other agents or opposes them.",
-    ),
-    Mode(
-        "Reflection",
-        "Several agents each look back on their own answer, search it for errors and correct it.",
-        second_call=_REFLECT,
-    ),
-)
-
-
+MODES = tuple(read_entries(Path(__file__).with_name("modes.yaml"), Mode).values())
 THIS_ROUND = "What other agents have said in this round:"
 PREVIOUS_ROUND = "What the other agents said in the previous round:"
 

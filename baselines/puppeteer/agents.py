@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from harness.agents.activation import appended
@@ -14,14 +15,14 @@ from harness.agents.runtime import Context
 from harness.benchmarks.extraction import after_answer_is, last_box
 from harness.benchmarks.items import CodeTask, Item
 from harness.benchmarks.programs import outline
+from harness.files import Declaration, read_entries
 from harness.llm.request import Kind, Message, Style, Turn
 
 # Sent with every call by the released code (D-GEN-2).
 TEMPERATURE = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Declaration):
     """Action that the policy can choose."""
 
     key: str
@@ -39,85 +40,8 @@ class Action:
         return f"{self.persona} {self.instruction}".strip()
 
 
-ACTIONS: tuple[Action, ...] = (
-    Action(
-        "planning",
-        "Planner",
-        "reasoning",
-        "You are the planner of a small team.",
-        "Make a plan for the question: which conditions matter, which steps lead to the result and in which order, and "
-        "where a slip is likely. Leave the steps to your colleagues and do not solve the question yourself.",
-        purpose="plan",
-        answers=False,
-    ),
-    Action(
-        "reasoning",
-        "Reasoner",
-        "reasoning",
-        "You are the reasoner of a small team, who leaves no gap in an argument.",
-        "Reason step by step from what is given, and from what your colleagues have established, to a full solution.",
-        style="step_by_step",
-    ),
-    Action(
-        "critique",
-        "Critic",
-        "reasoning",
-        "You are the critic of a small team, fair and hard to convince.",
-        "Go through the work of your colleagues and point out the most important defect in it: a wrong step, a gap, a "
-        "condition misread. Where there is none, say so and say why. Leave the repair to others.",
-        purpose="critique",
-        answers=False,
-    ),
-    Action(
-        "reflect",
-        "Reflector",
-        "reasoning",
-        "You are the member of a small team who looks back before going on.",
-        "Reflect on how the work has gone: what was taken for granted, what was overlooked, what another way would "
-        "have shown. Then revise the solution in the light of it.",
-        purpose="revise",
-    ),
-    Action(
-        "question",
-        "Questioner",
-        "reasoning",
-        "You are the member of a small team who asks what nobody has asked.",
-        "Pose the one further question on which the solution hangs most, answer it, and carry what follows from it "
-        "through to the result.",
-    ),
-    Action(
-        "summarize",
-        "Summarizer",
-        "reasoning",
-        "You keep the record of a small team.",
-        "Sum up what has been established so far, leave dead ends out, and state the result that it supports.",
-    ),
-    Action(
-        "conclude",
-        "Concluder",
-        "reasoning",
-        "You bring the work of a small team to its end.",
-        "Draw the conclusion from what has been established so far, close what is still open, and commit to one "
-        "complete solution.",
-    ),
-    Action(
-        "modify",
-        "Modifier",
-        "reasoning",
-        "You are the editor of a small team.",
-        "Rewrite the solution of your colleagues: keep what holds, put right what does not, and give it as a whole.",
-        purpose="revise",
-    ),
-    Action(
-        "python",
-        "Programmer",
-        "program",
-        "You are the programmer of a small team.",
-        "You settle by a short Python program what is tedious or risky to settle by hand.",
-    ),
-    Action("terminate", "Terminator", "end", "", "The work of the team ends here."),
-)
-KEYS: tuple[str, ...] = tuple(action.key for action in ACTIONS)
+ACTIONS = tuple(read_entries(Path(__file__).with_name("agents.yaml"), Action).values())
+KEYS = tuple(action.key for action in ACTIONS)
 TERMINATE = KEYS.index("terminate")
 
 
@@ -136,7 +60,7 @@ class AgentStep(NamedTuple):
 
 
 # The work on one question so far.
-Path = tuple[AgentStep, ...]
+Work = tuple[AgentStep, ...]
 
 
 CANDIDATES_HEADER = "Candidate answers of your team, oldest first:"
@@ -169,7 +93,7 @@ def with_preamble(item: Item) -> Item:
     return item if line is None else replace(item, question=f"{line}\n{item.question}")
 
 
-def turn_prompt(action: Action, item: Item, rules: str, path: Path) -> Messages:
+def turn_prompt(action: Action, item: Item, rules: str, path: Work) -> Messages:
     """Return the prompt of an agent: a new conversation, or its earlier one with the work as it is now."""
     records = history(path)
     # In the user message, because the second call of a conversation asks for something else.
@@ -183,16 +107,16 @@ def turn_prompt(action: Action, item: Item, rules: str, path: Path) -> Messages:
     return team_prompt(system, item, records, header=_blocks(task, RECORDS_HEADER))
 
 
-def history(path: Path) -> list[Record]:
+def history(path: Work) -> list[Record]:
     """Return all contributions of a path, unfiltered."""
     return [Record(step.action.name, step.text) for step in path]
 
 
-def _dialog(action: Action, path: Path) -> Messages:
+def _dialog(action: Action, path: Work) -> Messages:
     return next((step.dialog for step in reversed(path) if step.action == action), ())
 
 
-def final(item: Item, rules: str, path: Path) -> Messages:
+def final(item: Item, rules: str, path: Work) -> Messages:
     """Return the final prompt: question and candidate answers (D-PUP-7), or all contributions for code (D-PUP-11)."""
     if item.code is not None:
         return team_prompt((WRITE, rules), item, history(path))
@@ -215,7 +139,7 @@ def _blocks(*blocks: str) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-async def act(action: Action, backbone: str, item: Item, path: Path, context: Context) -> AgentStep:
+async def act(action: Action, backbone: str, item: Item, path: Work, context: Context) -> AgentStep:
     """Let an agent contribute to a path once, and return its step.
 
     The programmer's program is run: on the visible examples of a programming question (D-PUP-11), on others for its

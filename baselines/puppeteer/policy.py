@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 from torch import Tensor, nn
 
-from baselines.puppeteer.agents import ACTIONS, KEYS, TEMPERATURE, TERMINATE, Path, act, final, with_preamble
+from baselines.puppeteer.agents import ACTIONS, KEYS, TEMPERATURE, TERMINATE, Work, act, final, with_preamble
 from harness.agents.runtime import Context
 from harness.agents.trajectory import Decision, sample
 from harness.benchmarks.extraction import fenced
@@ -121,7 +121,7 @@ class PuppeteerRollout:
         """Act until the policy terminates or the last step is done, and return the final answer."""
         posed_item = with_preamble(item)
         question = await context.embed(posed_item.question)
-        path: Path = ()
+        path: Work = ()
         choices: list[ActionChoice] = []
         outputs: list[Vector] = []
         while (choice := self._choose(question, outputs, context)).action != TERMINATE:
@@ -143,7 +143,7 @@ class PuppeteerRollout:
         context.decide(Decision(step, "action", 0, KEYS[action], len(KEYS) - len(barred), log_prob))
         return ActionChoice(len(outputs), state, barred, action, log_prob)
 
-    async def _close(self, path: Path, item: Item, context: Context) -> str:
+    async def _close(self, path: Work, item: Item, context: Context) -> str:
         """Return the last valid program, if there is one (D-PUP-11), else the reply to a final call (D-PUP-7)."""
         programs = [step.program for step in path if step.program is not None]
         if programs:

@@ -19,7 +19,7 @@ from harness.training.learning import seeded
 from tests.fixtures import ITEMS, Client, embedding, walked
 from tests.scripted import backbones, setting
 
-MODE_NAMES = [mode.name for mode in MODES]
+MODE_NAMES = [mode.key for mode in MODES]
 BACKBONES = tuple(backbones().values())
 
 

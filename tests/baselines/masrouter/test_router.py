@@ -51,7 +51,7 @@ async def traces(network: Router, epochs: int = 3) -> list[Trace]:
 
 async def test_every_decision_is_the_draw_by_its_key_from_the_probabilities_of_plain_numpy() -> None:
     network = router(moved=0.15)
-    names = [mode.name for mode in MODES]
+    names = [mode.key for mode in MODES]
     noises = set()
     roles, backbones = ([member.key for member in part] for part in (pool().roles, BACKBONES))
     for item in ITEMS:

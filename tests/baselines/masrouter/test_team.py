@@ -31,7 +31,7 @@ from tests.scripted import backbones, sampling
 ROLES = ("Critic", "Reflector", "Historian", "WikiSearcher", "Economist", "Scientist")
 TWICE = {"Reflector", "WikiSearcher"}
 BACKBONES = ("small", "small", "large", "small", "large", "large")
-BY_NAME = {mode.name: mode for mode in MODES}
+BY_NAME = {mode.key: mode for mode in MODES}
 QUESTION = f"Question:\n{ITEMS[0].question}"
 # What each slot sees, written down a second time.
 SEES = {

@@ -15,7 +15,8 @@ ROWS = st.lists(st.tuples(st.lists(st.integers(0, 9), min_size=4, max_size=4).fi
 @given(ROWS)
 def test_an_option_is_where_the_sum_of_probabilities_passes_the_number(rows: list[tuple[list[int], float]]) -> None:
     shares = [[weight / sum(weights) for weight in weights] for weights, _ in rows]
-    log_probs, numbers = torch.tensor(shares).double().log(), torch.tensor([number for _, number in rows]).double()
+    log_probs = torch.tensor(shares, dtype=torch.float64).log()
+    numbers = torch.tensor([number for _, number in rows], dtype=torch.float64)
     expected, likeliest = [], []
     for probabilities, (_, number) in zip(log_probs.exp().numpy().round(9).tolist(), rows, strict=True):
         sums = list(itertools.accumulate(probabilities))
@@ -28,7 +29,7 @@ def test_an_option_is_where_the_sum_of_probabilities_passes_the_number(rows: lis
 
 @given(st.lists(st.tuples(UNIFORM, UNIFORM), min_size=1))
 def test_a_gate_opens_below_its_probability_and_greedily_above_one_half(rows: list[tuple[float, float]]) -> None:
-    p, numbers = torch.tensor(rows).double().T
+    p, numbers = torch.tensor(rows, dtype=torch.float64).T
     log_probs = torch.stack([1 - p, p], dim=-1).log()
     probabilities = [round(yes, 9) for yes in log_probs[:, 1].exp().tolist()]
     expected = [int(number < yes) for number, yes in zip(numbers.tolist(), probabilities, strict=True)]
