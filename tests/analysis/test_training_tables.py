@@ -162,33 +162,43 @@ def measured(*folders: Path) -> pd.Series:
     return pd.Series(row)
 
 
-def test_a_budget_counts_what_the_training_used(make: Any) -> None:
-    row = measured(made(make, "gmr"))
-    assert row[BUDGET].tolist() == [3, 2, 12, 2, 24, 24 * 110, 12.0]
-    # Calls of an optimizer are charged and are no questions.
-    row = measured(trained(made(make, "aflow", backbone="qwen-2.5-14B"), asked=4))
-    assert (row.questions, row.calls, row.cost) == (3, 32, 16.0)
-    assert row[[f"top_{name}" for name in CHOICES]].isna().all()
-    untrained = trained(make("gmr_untrained", decisions=[drawn("backbone", "small", 0.2)]), epochs=0)
-    assert measured(untrained).trajectories == 0
-    # Several trainings are averaged.
+def test_learners_side_by_side(make: Any) -> None:
+    settled = [drawn("backbone", "large", 1.0), drawn("role", "Math/Solver", 1 / 26)]
+    spread = [drawn("backbone", name, 0.2) for name in ("small", "large", "large")]
+    table = training_budget(
+        made(make, "gmr", settled),
+        made(make, "masrouter", spread),
+        made(make, "puppeteer", [drawn("action", "plan", 0.1)], **LARGE),
+        # Calls of an optimizer are charged and are no questions.
+        trained(made(make, "aflow", backbone="qwen-2.5-14B"), asked=1),
+    )
+    for method, calls, entropy, top in (
+        ("gmr", 24, "backbone 0, role 100", "large 100"),
+        ("masrouter", 24, "backbone 100", "large 67"),
+        ("puppeteer", 24, "action 100", "plan 100"),
+        ("aflow", 26, NOT_RUN, NOT_RUN),
+    ):
+        policy = [table.entry("Trained policy", name, title(method)).text for name in table.groups[1].columns]
+        record = table.record(method=method)
+        used = [float(record[name]) for name in BUDGET]
+        assert (policy, used) == ([entropy, top], [3, 2, 12, 2, calls, calls * 110, calls / 2])
+
+
+def test_budgets_of_several_trainings_are_averaged_and_an_untrained_one_is_zero(make: Any) -> None:
     several = [made(make, "gmr", [drawn("backbone", name, 0.2)], 1 + at) for at, name in enumerate("aab")]
     row = measured(*(trained(folder, cost=1.0 + at) for at, folder in enumerate(several)))
     assert (row.cost, row.top_backbone, row.top_backbone_share) == (48, "a", pytest.approx(200 / 3))
+    assert measured(trained(make("gmr_untrained"), epochs=0))[BUDGET].tolist() == [0] * len(BUDGET)
 
 
-@pytest.mark.parametrize(("probability", "entropy"), [(1.0, 0), (0.1, 100)])
-def test_a_random_policy_is_100_and_a_settled_one_0(make: Any, probability: float, entropy: float) -> None:
+def test_what_counts_as_a_choice_of_the_policy(make: Any) -> None:
     """Guesses, gates, and the end that the step limit forces after the sixth step are left out."""
     other = [drawn("task", "Math", 1.0), drawn("halt", "yes", 0.5)]
     forced = [drawn("action", "terminate", 1e-6, step=7)] * 20
-    row = measured(made(make, "puppeteer", [drawn("action", "plan", probability)] * 8 + other + forced, **LARGE))
+    row = measured(made(make, "puppeteer", [drawn("action", "plan", 0.1)] * 8 + other + forced, **LARGE))
     assert row[[f"top_{name}" for name in CHOICES]].notna().sum() == 1
-    assert (row.entropy_action, row.top_action) == (pytest.approx(entropy), "plan")
-
-
-def test_a_settled_policy_may_choose_by_question_a_random_one_exceed_100_and_a_greedy_one_has_no_entropy(make) -> None:
-    """Neither bounds the other: no entropy at half of the choices, and draws that were luckier than usual."""
+    assert (row.entropy_action, row.top_action) == (pytest.approx(100), "plan")
+    # A settled policy may choose by question, a random one exceed 100, and a greedy one has no entropy.
     sure = [drawn("backbone", name, 1.0) for name in ("large", "small", "large", "small")]
     row = measured(made(make, "gmr", [*sure, drawn("role", "Math/Solver", 1 / 30)]))
     assert (row.entropy_backbone, row.top_backbone_share) == (0, 50)
@@ -197,55 +207,19 @@ def test_a_settled_policy_may_choose_by_question_a_random_one_exceed_100_and_a_g
     assert (pd.isna(greedy.entropy_backbone), greedy.top_backbone_share) == (True, 100)
 
 
-def test_the_table_sets_learners_side_by_side(make: Any) -> None:
-    settled = [drawn("backbone", "large", 1.0), drawn("role", "Math/Solver", 1 / 26)]
-    spread = [drawn("backbone", name, 0.2) for name in ("small", "large", "large")]
-    learners = [
-        made(make, "gmr", settled),
-        made(make, "masrouter", spread),
-        made(make, "puppeteer", [drawn("action", "plan", 0.1)], **LARGE),
-        trained(made(make, "aflow", backbone="qwen-2.5-14B"), asked=1),
-    ]
-    table = training_budget(*learners)
-    assert len(table.rows) == 4
-    for method, calls, entropy, top in (
-        ("gmr", "24", "backbone 0, role 100", "large 100"),
-        ("masrouter", "24", "backbone 100", "large 67"),
-        ("puppeteer", "24", "action 100", "plan 100"),
-        ("aflow", "26", NOT_RUN, NOT_RUN),
-    ):
-        used = ("Questions", "Trajectories", "Updates", "Calls")
-        assert [table.entry("Training", name, title(method)).text for name in used] == ["3", "12", "2", calls]
-        policy = [table.entry("Trained policy", name, title(method)).text for name in table.groups[1].columns]
-        assert policy == [entropy, top]
-    record = table.record(method="masrouter")
-    assert (record["cost"], record["top_backbone"]) == ("12", "large")
-    assert float(record["entropy_backbone"]) == pytest.approx(100)
-
-
 NODE = {"id": "node_1", "operator": "Custom", "inputs": ["question"], "instruction": "", "repeat": 1, "when": None}
-IF_FAILED = {"node": "node_2", "is": "failed"}
 VOTE = [
     {**NODE, "instruction": "Be\n brief.", "repeat": 3},
-    {**NODE, "id": "node_2", "operator": "Programmer", "inputs": ["question", "node_1"]},
-    {**NODE, "id": "node_3", "operator": "ScEnsemble", "inputs": ["node_1"], "when": IF_FAILED},
+    {**NODE, "id": "node_2", "inputs": ["node_1"], "when": {"node": "node_1", "is": "failed"}},
 ]
 ROUND = {"status": "scored", "workflow": [NODE], "score": 50.0, "calls": 32, "cost": 0.5, "reason": "", "failures": []}
 START = {"parent": None, "edit": "", "modification": "", "success": None, "proposals": 0, "proposal_cost": 0.0}
-
-
-def edited(number: int, **changes: Any) -> dict[str, Any]:
-    """Return a round that edits the workflow of an earlier one."""
-    edit = {"parent": 1, "edit": f"edit {number}", "modification": f"because {number}", "success": False}
-    return {**ROUND, **edit, "round": number, "proposals": 1, "proposal_cost": 0.25, **changes}
-
-
+EDITED = {**ROUND, "parent": 1, "edit": "edit", "success": False, "proposals": 1, "proposal_cost": 0.25}
 FAILED = {"status": "no_proposal", "score": None, "success": None, "workflow": None, "cost": 0.0}
 ROUNDS = [
     {**ROUND, **START, "round": 1},
-    edited(2, score=81.25, success=True, workflow=VOTE, modification="Vote | over\nthree."),
-    edited(3, parent=2, reason="the reply is no JSON object", **FAILED),
-    edited(4, parent=2),
+    {**EDITED, "round": 2, "score": 81.25, "success": True, "workflow": VOTE, "modification": "Vote | over\nthree."},
+    {**EDITED, "round": 3, "parent": 2, "modification": "", "reason": "the reply is no JSON object", **FAILED},
 ]
 FACTS = {"search": ROUNDS, "best": 2, "optimizer": "large", "questions": 32, "converged": False}
 
@@ -265,29 +239,28 @@ def searched(write_cell: Callable[..., Path]) -> Callable[..., Path]:
 def test_the_table_of_a_search(searched: Callable[..., Path]) -> None:
     history = search_history(searched())
     assert history.rows[1].labels == ("GSM-Hard", "qwen-2.5-14B", "0", "2")
-    skipped = "no edit to try: the reply is no JSON object"
-    edits = [entry.text for entry in history.entries("Search", "edit")]
-    assert edits == ["start workflow", "edit 2: Vote | over three.", skipped, "edit 4: because 4"]
-    names = ("parent", "score (%)", "better", "calls")
-    texts = [[history.entries("Search", name)[place].text for name in names] for place in (1, 2, 3)]
-    assert texts == [["1", "81.25", "yes", "32"], ["2", "–", "", "32"], ["2", "50.00", "no", "32"]]
-    # Four test questions of 0.25, three of them right.
-    accuracies, costs = history.entries("Test", "accuracy (%)"), history.entries("Test", "cost")
-    assert (accuracies[0].text, accuracies[1], costs[1].text) == ("", ("75.00", BEST, "", "", ""), "1.0000")
-    # Three rounds of 0.5 and three proposals of 0.25.
-    assert "Cost of the search: 2.2500." in history.notes[-1]
-    assert "node_3 = ScEnsemble(node_1) if node_2 failed, else node_1." in history.notes[-1]
-    best = history.records[1]
-    assert (best["chosen"], best["success"], best["modification"]) == ("true", "true", "Vote | over\nthree.")
-    assert best["run"] == digest("run", "aflow", "qwen-2.5-14B", "gsm_hard", 0)
+    assert history.texts == [
+        ["", "start workflow", "50.00", "", "32", "0.5000", "0.0000", "", ""],
+        # Four test questions of 0.25, three of them right.
+        ["1", "edit: Vote | over three.", "81.25", "yes", "32", "0.5000", "0.2500", "75.00", "1.0000"],
+        ["2", "no edit to try: the reply is no JSON object", "–", "", "32", "0.0000", "0.2500", "", ""],
+    ]
+    assert {entry.mark for entry in history.rows[1].entries} == {BEST}
+    # Two rounds of 0.5 and two proposals of 0.25.
+    assert "Cost of the search: 1.5000." in history.notes[-1]
+    assert (
+        "node_1 = Custom(question) × 3 told “Be brief.”; node_2 = Custom(node_1) if node_1 failed, else node_1."
+        in (history.notes[-1])
+    )
+    assert history.records[1]["run"] == digest("run", "aflow", "qwen-2.5-14B", "gsm_hard", 0)
 
 
-@pytest.mark.parametrize(("rounds", "said"), [(0, True), (1, True), (4, False)])
-def test_a_search_without_a_round_to_search_in_is_told(searched: Callable[..., Path], rounds: int, said: bool) -> None:
-    best = {0: None, 1: 1, 4: 2}[rounds]
+@pytest.mark.parametrize(("rounds", "best", "said"), [(0, None, True), (1, 1, True), (3, 2, False)])
+def test_a_search_without_a_round_to_search_in_is_told(
+    searched: Callable[..., Path], rounds: int, best: int | None, said: bool
+) -> None:
     history = search_history(searched({**FACTS, "search": ROUNDS[:rounds], "best": best}))
-    assert ("Nothing was searched" in history.notes[-1]) == said
-    assert ("It ended because" in history.notes[-1]) != said
+    assert ("Nothing was searched" in history.notes[-1]) == said != ("It ended because" in history.notes[-1])
     assert [row["round"] for row in history.records if row["chosen"] == "true"] == [str(best or 0)]
 
 
