@@ -3,6 +3,7 @@ import contextlib
 import ctypes
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from typing import Any
 
 import psutil
 import pytest
@@ -12,7 +13,7 @@ from harness.sandbox.pool import refusal
 
 SMALL = Limits(cpu_s=1, wall_s=6.0, memory_mib=256)
 
-Execute = Callable[[Mapping[str, Program]], Awaitable[dict[str, Execution]]]
+Execute = Callable[[Mapping[Any, Program]], Awaitable[dict[Any, Execution]]]
 
 
 def need(level: str) -> None:
@@ -31,7 +32,7 @@ async def execute(level: str) -> AsyncIterator[Execute]:
     """Runs programs and returns how each ended."""
     async with Sandbox(SMALL, workers=2, level=level) as sandbox:
 
-        async def run(programs: Mapping[str, Program]) -> dict[str, Execution]:
+        async def run(programs: Mapping[Any, Program]) -> dict[Any, Execution]:
             return dict(zip(programs, await asyncio.gather(*map(sandbox.run, programs.values())), strict=True))
 
         yield run

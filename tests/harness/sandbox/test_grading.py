@@ -1,8 +1,10 @@
 """Verdicts: what works as if program and checks were one, what is said of the rest, what never goes to the program."""
 
 from pathlib import Path
+from typing import Any
 
 from harness.sandbox import Execution, Outcome, Program, Sandbox
+from harness.sandbox.jail.confinement import FULL
 from tests.harness.sandbox.conftest import Execute
 
 PASSED, WRONG, RAISED = Outcome.PASSED, Outcome.WRONG_ANSWER, Outcome.EXCEPTION
@@ -44,6 +46,35 @@ async def test_objects_of_the_program_are_as_if_they_were_here(execute: Execute)
     ] == []
     passed = [execution for execution in executions.values() if execution.outcome is PASSED]
     assert {*passed} == {Execution(PASSED, "")}
+
+
+def passes_here(program: Program) -> bool:
+    """Return whether checks pass as plain Python in this process, where everything is what it is."""
+    namespace: dict[str, Any] = {}
+    try:
+        exec(program.source, namespace)  # noqa: S102 - our own statements
+        exec(program.checks, namespace)  # noqa: S102
+    except Exception:
+        return False
+    return True
+
+
+async def test_right_programs_pass_and_wrong_ones_do_not(execute: Execute, level: str) -> None:
+    """``honest.txt`` has them: ``## name | part of the program | the mistake for it``, the program, its checks.
+
+    The program may be ``@`` and the name of the one that has it.
+    """
+    sources, programs = {}, {}
+    for (name, right, wrong), text in blocks("honest.txt", "##")[1:]:
+        source, _, checks = text.partition("\n-- ")
+        source = sources[name] = sources.get(source.removeprefix("@ "), source)
+        # With limits of resources alone there is one thread.
+        if level == FULL or "threads" not in name:
+            programs[name, True] = Program(source, checks=checks)
+            programs[name, False] = Program(source.replace(right, wrong), checks=checks)
+    expected = {key: key[1] for key in programs}
+    assert {key: passes_here(program) for key, program in programs.items()} == expected
+    assert {key: run.outcome is PASSED for key, run in (await execute(programs)).items()} == expected
 
 
 # The program notes all that it is sent; the checks look through it for what they compare with.
