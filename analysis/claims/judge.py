@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from analysis.claims.declaration import ROUNDING, Claim, Region
-from analysis.claims.joint import End, interval, spreads
-from analysis.claims.measured import Asked, Group, Measured, Measurement, Run, asked_by_part
+from analysis.claims.joint import End, interval
+from analysis.claims.measured import Group, Measure, Run, evaluate
 from analysis.claims.numbers import PAPER, AbsentError, Ordered, Printed, Value, compute, resolve
 from analysis.provenance import table_run_id
 from analysis.statistics import TAIL, Spread
@@ -45,7 +45,7 @@ COLUMNS = (
 Part: TypeAlias = dict[str, Any]
 #: What a part of a claim requires, and the spread of its value.
 Evidence: TypeAlias = tuple[Region, Ordered | Spread]
-Measure: TypeAlias = Callable[[Asked], Measurement]
+_ALL_CALLS = {"cost": "cost_total"}
 # Sums of decimal fractions differ from what is printed by less than this, however they are added up.
 _FUZZ = 1e-9
 
@@ -120,8 +120,7 @@ def _judge_part(claim: Claim, arguments: tuple[Any, ...], run: Run, measure: Mea
     part["holds"] = str(region)
     if run.cells.empty:
         return part | {"outcome": NOT_RUN, "missing": ("any cell",)}
-    n = measured(claim, arguments, measure)
-    value = claim.quantity(n, *arguments)
+    value, n = evaluate(claim, arguments, measure)
     if n.missing:
         return part | {"outcome": NOT_RUN, "missing": tuple(n.missing)}
     part |= _identity(run, n.groups)
@@ -129,25 +128,21 @@ def _judge_part(claim: Claim, arguments: tuple[Any, ...], run: Run, measure: Mea
         return part | {"outcome": UNDECIDED, "reason": f"nothing was drawn for {'; '.join(n.unknown)}"}
     part["measured"] = _number(value)
     if "cost" in n.measures:
-        totals = measured(claim, arguments, lambda asked: measure((*asked[:3], asked[3].replace("cost", "cost_total"))))
-        part["measured_all_calls"] = _number(claim.quantity(totals, *arguments))
+        of_total, _ = evaluate(
+            claim, arguments, lambda asked: measure((*asked[:3], _ALL_CALLS.get(asked[3], asked[3])))
+        )
+        part["measured_all_calls"] = _number(of_total)
     # Nothing that is sampled could be required to have a single value.
     if region.low == region.high:
         return part | {"outcome": BY_CONSTRUCTION if part["measured"] in region else FAILS}
     if not n.of_items:
         return part | {"outcome": UNDECIDED, "reason": "no interval: from a log or a timing job, not from questions"}
-    spread = partial(n.jackknife.spread, are_points=True, is_share=claim.is_share)
-    part |= _decide_part(claim, arguments, region, spreads(value, spread), tail)
+    part |= _decide_part(claim, arguments, region, n.spread(value, is_share=claim.is_share), tail)
     printed = part.get("stated", part.get("published"))
     if "low" in part and printed is not None:
-        low, high = interval(spreads(value, partial(spread, published=n.published_sizes)))
+        low, high = interval(n.spread(value, is_share=claim.is_share, published=n.published_sizes))
         part["agrees_with_published"] = low.at <= printed <= high.at
     return part
-
-
-def measured(claim: Claim, arguments: Sequence[Any], measure: Measure) -> Measured:
-    """Return the measured numbers that a part of a claim asks."""
-    return Measured({asked: measure(asked) for asked in asked_by_part(claim, arguments)})
 
 
 def _decide_part(

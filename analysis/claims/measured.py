@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -15,6 +15,7 @@ from scipy.stats import spearmanr
 
 from analysis import traces
 from analysis.claims.declaration import Claim
+from analysis.claims.joint import spreads
 from analysis.claims.numbers import (
     LARGE,
     OVERALL,
@@ -34,7 +35,7 @@ from analysis.frames import Key
 from analysis.provenance import identity
 from analysis.published import AVERAGE, KEY
 from analysis.registry import Selection, artefact
-from analysis.statistics import Jackknife, Ratio, leave_one_out
+from analysis.statistics import Jackknife, Ratio, Spread, leave_one_out
 from analysis.timings import Timing, pflops
 from harness.runner import config
 
@@ -111,6 +112,9 @@ class Measurement(NamedTuple):
     without: Array = np.empty((0, 0))  # the same without each question, shape (..., trainings, questions); else empty
     groups: tuple[Group, ...] = ()  # that were read, that of the row first
     missing: tuple[str, ...] = ()  # what was not run, in words
+
+
+Measure: TypeAlias = Callable[[Asked], Measurement]
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,6 +292,10 @@ class Measured(Numbers):
             sizes[key] = min(count.n for count in counts)
         return sizes
 
+    def spread(self, value: Value, **given: Any) -> Ordered | Spread:
+        """Return a value with the spread of each of its numbers, by the arguments of :meth:`Jackknife.spread`."""
+        return spreads(value, partial(self.jackknife.spread, are_points=True, **given))
+
     def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Any:
         """Return the value that the run measured; ``table``, which names one of the paper, makes no difference."""
         self.measures.add(measure)
@@ -325,6 +333,12 @@ def asked_by_part(claim: Claim, arguments: Sequence[Any]) -> list[Asked]:
     asked: defaultdict[Asked, Measurement] = defaultdict(Measurement)
     claim.quantity(Measured(asked), *arguments)
     return list(asked)
+
+
+def evaluate(claim: Claim, arguments: Sequence[Any], measure: Measure) -> tuple[Value, Measured]:
+    """Return the value of a part of a claim, and the measured numbers that it was computed from."""
+    n = Measured({asked: measure(asked) for asked in asked_by_part(claim, arguments)})
+    return claim.quantity(n, *arguments), n
 
 
 def _correlation(depths: Array, wrong: Array) -> tuple[Array, Array]:

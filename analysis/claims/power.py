@@ -18,9 +18,8 @@ import pandas as pd
 from scipy.special import ndtr, ndtri
 
 from analysis.claims.declaration import Claim
-from analysis.claims.joint import spreads
-from analysis.claims.judge import FAILS, HOLDS, Evidence, Measure, measured, of_part, outcome_of
-from analysis.claims.measured import Asked, Group, Measurement, Seeds, asked_by, seeds_of
+from analysis.claims.judge import FAILS, HOLDS, Evidence, of_part, outcome_of
+from analysis.claims.measured import Asked, Group, Measure, Measurement, Seeds, asked_by, evaluate, seeds_of
 from analysis.claims.numbers import PAPER, AbsentError, Array, Ordered, Printed, Row, Value
 from analysis.statistics import TAIL, leave_one_out
 from harness.runner.config import Preset
@@ -160,6 +159,5 @@ def chances(claims: Iterable[Claim], design: Design, *, primary_tail: float, sam
 def _evidence(claim: Claim, measure: Measure) -> Iterator[Evidence]:
     """Yield what each part of a claim requires, with the spread of its value in every sample."""
     for arguments in claim.parts():
-        n = measured(claim, arguments, measure)
-        value = claim.quantity(n, *arguments)
-        yield of_part(claim.holds, arguments), spreads(value, partial(n.jackknife.spread, are_points=True))
+        value, n = evaluate(claim, arguments, measure)
+        yield of_part(claim.holds, arguments), n.spread(value)
