@@ -18,9 +18,7 @@ SPECIAL = 2
 
 @pytest.fixture(scope="module")
 def encoder() -> SentenceEncoder:
-    made = SentenceEncoder()
-    made.encode("Load the model.")
-    return made
+    return SentenceEncoder()
 
 
 def texts(tokens: int, count: int, run: int) -> list[str]:
@@ -36,7 +34,7 @@ def test_embeddings(
 ) -> None:
     benchmark.group = f"{tokens} tokens"
     count = TEXTS if benchmark.enabled else FEW
-    assert encoder.encode(texts(tokens, 1, 0)[0]).tokens == tokens
+    assert encoder.encode(texts(tokens, 1, 0)[0]).tokens == tokens, "and the model is loaded"
 
     async def embed(run: int) -> None:
         async with Embeddings(encoder, Cache(tmp_path / "cache.sqlite")) as embeddings:

@@ -141,13 +141,6 @@ def test_draws_follow_weights_and_probabilities():
         assert stats.chisquare([counts[index] for index in range(4)], 4000 * shares).pvalue > 1e-3
 
 
-def test_stream_covers_its_range_and_repeats():
-    stream, again = rng.Stream("s"), rng.Stream("s")
-    numbers = [stream.below(7) for _ in range(500)]
-    assert set(numbers) == set(range(7))
-    assert numbers == [again.below(7) for _ in range(500)]
-
-
 def test_sample_cuts_exactly_at_the_sums() -> None:
     probabilities = np.array([0.25, 0.0, 0.5, 0.25])
     cuts = {0.01: 0, math.nextafter(0.25, 0): 0, 0.25: 2, math.nextafter(0.75, 0): 2, 0.75: 3, 0.99: 3}

@@ -1,9 +1,9 @@
 """Clients whose attempts are noted in the folder of the test, and which do not wait between them."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import openai._base_client
 import orjson
@@ -15,13 +15,7 @@ from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint
 from tests.harness.llm.serving import Kept, Scripted, served_at
 
-
-class Make(Protocol):
-    """Makes a client of one backbone, ``m``, at a server or at a URL."""
-
-    async def __call__(self, server: Scripted | str, **changes: Any) -> ChatClient: ...
-
-
+Make = Callable[..., Awaitable[ChatClient]]
 Tried = Callable[[], list[str | None]]
 
 
@@ -38,21 +32,21 @@ def kept() -> Kept:
 
 
 @pytest.fixture
-async def attempts(tmp_path: Path) -> AsyncIterator[AttemptLog]:
-    log = AttemptLog(tmp_path / "attempts.jsonl")
-    yield log
-    log.close()
+def attempts(tmp_path: Path) -> Iterator[AttemptLog]:
+    with AttemptLog(tmp_path / "attempts.jsonl") as log:
+        yield log
 
 
 @pytest.fixture
 async def make(kept: Kept, attempts: AttemptLog) -> AsyncIterator[Make]:
+    """Makes a client of one backbone, ``m``, at a server or at a URL; further fields are those of its endpoint."""
     async with AsyncExitStack() as stack:
 
         async def make(server: Scripted | str, timeout_s: float = 5, **more: Any) -> ChatClient:
             url = server if isinstance(server, str) else await stack.enter_async_context(served_at(server))
-            stated = {name: more.pop(name) for name in list(more) if name in Endpoint.model_fields}
-            endpoint = Endpoint(url=url, timeout_s=timeout_s, **stated)
-            wiring: dict[str, Any] = {"log": kept, "attempts": attempts, **more}
+            wiring: dict[str, Any] = {"log": kept, "attempts": attempts}
+            wiring |= {name: more.pop(name) for name in ("log", "shared") if name in more}
+            endpoint = Endpoint(url=url, timeout_s=timeout_s, **more)
             return await stack.enter_async_context(ChatClient({"m": endpoint}, **wiring))
 
         yield make

@@ -65,9 +65,10 @@ def test_weights_change_the_model_and_nothing_that_is_counted(name: str) -> None
 def test_backbones_of_a_preset_have_its_weights_or_are_refused() -> None:
     found = config.backbones(config.preset("paper", {"weights": "q4_k_m"}))
     assert found["qwen-2.5-14B"].model == WEIGHTS["q4_k_m"]["backbones"]["qwen-2.5-14B"]["model"]
-    with pytest.raises(UserError, match=r"qwen-coder-0\.5B has no weights 'awq'"):
-        config.preset("open", {"weights": "awq"})
-    with pytest.raises(UserError, match=r"unknown weight set 'awk'; did you mean 'awq'\?"):
-        config.preset("paper", {"weights": "awk"})
-    with pytest.raises(UserError, match="has weights 'awq', but simulated backbones have none"):
-        config.preset("embedded", {"weights": "awq"})
+    for name, weights, message in (
+        ("open", "awq", r"qwen-coder-0\.5B has no weights 'awq'"),
+        ("paper", "awk", r"unknown weight set 'awk'; did you mean 'awq'\?"),
+        ("embedded", "awq", "has weights 'awq', but simulated backbones have none"),
+    ):
+        with pytest.raises(UserError, match=message):
+            config.preset(name, {"weights": weights})

@@ -2,7 +2,6 @@
 
 import asyncio
 import multiprocessing
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -105,32 +104,6 @@ def test_tokens_and_cost_are_those_of_the_tables(ask: Ask, log: Path) -> None:
         ask(Budget(tokens=2 * TOKENS), "c")
     with pytest.raises(BudgetError, match=r"of \S+ cost"):
         ask(Budget(cost=1.9 * COST), "c")
-
-
-def test_calls_of_other_cells_are_counted_now_and_then_in_a_thread(
-    server: Slow, log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(budget_module, "CHECK_EVERY", 4)
-    others: list[Path] = []
-    threads: list[threading.Thread] = []
-
-    def logs() -> list[Path]:
-        threads.append(threading.current_thread())
-        return [log, *others]
-
-    async def work(client: ChatClient) -> None:
-        threads.clear()
-        with CallLog(log.with_name("other.sqlite")) as other:
-            await gather(other.append(request(f"other {number}"), ANSWER) for number in range(90))
-        others.append(other.path)
-        for number in range(9):
-            await client.complete("m", request(str(number)))
-
-    with pytest.raises(BudgetError, match="94 of 90 calls"):
-        asyncio.run(run_cell(Budget(calls=90), server, log, logs, work))
-    assert len(server.asked) == 4
-    assert threads
-    assert threading.main_thread() not in threads
 
 
 def ask_until_it_is_spent(folder: Path, name: str, calls: int) -> None:

@@ -1,12 +1,13 @@
 """Right and wrong answers by kind, and what texts state."""
 
-from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.benchmarks import Benchmark, benchmark, keys
+from harness.benchmarks import benchmark, keys
 from harness.benchmarks.code_grading import task_of
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
@@ -52,35 +53,24 @@ def test_no_loop_and_no_function_that_calls_itself_is_touched() -> None:
     assert all(program.startswith(recursive) for program in wrong_programs(recursive, "f"))
 
 
-class Shouting(Benchmark):
-    """A benchmark with wrong answers and a presentation of its own."""
-
-    def normalise(self, records: object) -> list[Item]:
-        return []
-
-    def read(self, item: Item, text: str, stated_only: bool) -> str | None:
-        return text.removesuffix("!")
-
-    def wrong_answers(self, item: Item) -> Sequence[str]:
-        return ("no", item.gold, "maybe")
-
-    def present(self, item: Item, answer: str) -> str:
-        return f"{answer}!"
-
-
 def test_a_benchmark_may_have_its_own() -> None:
-    its, item = Shouting("shouting", "Shouting"), Item("1", "shouting", "?", "yes")
-    assert wrong_answers(its, item) == ["no", "maybe"]
-    assert present(its, item, "yes") == "yes!"
+    shouting: Any = SimpleNamespace(
+        wrong_answers=lambda item: ("no", item.gold, "maybe"),
+        present=lambda item, answer: f"{answer}!",
+        same=lambda item, one, other: one == other,
+    )
+    item = Item("1", "shouting", "?", "yes")
+    assert wrong_answers(shouting, item) == ["no", "maybe"]
+    assert present(shouting, item, "yes") == "yes!"
 
 
 @given(st.integers(-(10**18), 10**18) | st.floats(-1e9, 1e9), st.sampled_from(["gsm_hard", "math"]))
 def test_numbers_are_written_without_exponent_and_read_back(number: float, key: str) -> None:
-    its = benchmark(key)
+    subject = benchmark(key)
     gold = repr(float(number)) if key == "gsm_hard" else f"{number:.0f}"
     item = Item("1", key, "?", gold)
-    assert its.same(item, its.extract(item, present(its, item, gold)), gold)
-    assert not any(its.same(item, gold, wrong) for wrong in wrong_answers(its, item))
+    assert subject.same(item, subject.extract(item, present(subject, item, gold)), gold)
+    assert not any(subject.same(item, gold, wrong) for wrong in wrong_answers(subject, item))
 
 
 def test_letters_are_those_of_the_question_in_an_order_of_its_own() -> None:

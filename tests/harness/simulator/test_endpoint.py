@@ -177,12 +177,9 @@ def test_an_over_long_prompt_is_refused_and_a_long_one_clamps(endpoint: Simulate
 def test_a_backbone_without_a_skill_and_a_broken_file_are_refused_in_one_line(tmp_path: Any) -> None:
     with pytest.raises(UserError, match=r"did you mean 'llama-3.2-3B'\?.*config/simulator.yaml; state its skill"):
         VALUES.skill("llama-3.2-3b")
-    text = parameters.FILE.read_text()
-    for old, new, named in [("evidence: 0.8", "evidense: 0.8", "evidense"), ("skill: 0.4", "skill: 40", "skill")]:
-        (tmp_path / f"{named}.yaml").write_text(text.replace(old, new, 1))
-        with pytest.raises(UserError, match=named) as caught:
-            parameters.load(tmp_path / f"{named}.yaml")
-        assert "\n" not in str(caught.value)
+    (tmp_path / "simulator.yaml").write_text(parameters.FILE.read_text().replace("skill: 0.4", "skill: 40", 1))
+    with pytest.raises(UserError, match=r"^[^\n]*skill[^\n]*$"):
+        parameters.load(tmp_path / "simulator.yaml")
 
 
 async def test_over_http_bodies_are_those_in_process(endpoint: SimulatedEndpoint) -> None:
