@@ -41,7 +41,7 @@ _MESSAGES: Mapping[str, type[models.ChatMessageSystem | models.ChatMessageUser |
 def write_cell(cell: FinishedCell, out: Path) -> Path:
     """Write the log of one finished cell, in a folder a benchmark, and return the file."""
     run = cell.run
-    log = _log(run, [_Sample(run, record).build() for record in records(cell)])
+    log = _log(cell, [_Sample(run, record).build() for record in records(cell)])
     path = out / run.benchmark / f"{run.method}_{run.backbone}_seed{run.seed}.eval"
     with tempfile.NamedTemporaryFile(suffix=".eval") as temporary:
         logs.write_eval_log(log, temporary.name, format="eval")
@@ -53,11 +53,10 @@ def write_cell(cell: FinishedCell, out: Path) -> Path:
     return path
 
 
-def _log(run: RunInfo, samples: Sequence[logs.EvalSample]) -> logs.EvalLog:
-    right = sum(sample.scores is not None and sample.scores[CORRECTNESS].value == CORRECT for sample in samples)
+def _log(cell: FinishedCell, samples: Sequence[logs.EvalSample]) -> logs.EvalLog:
+    run = cell.run
     kind = "simulated" if run.simulated else "real"
-    accuracy = logs.EvalMetric(name="accuracy", value=right / len(samples))
-    names = ("simulated", "preset", "backbone", "seed", "run_id", "config_hash", "code")
+    accuracy = logs.EvalMetric(name="accuracy", value=float(cell.items["correct"].mean()))
     spec = logs.EvalSpec(
         eval_id=run.run_id[:_ID_LENGTH],
         run_id=run.run_id[:_ID_LENGTH],
@@ -81,11 +80,7 @@ def _log(run: RunInfo, samples: Sequence[logs.EvalSample]) -> logs.EvalLog:
         config=logs.EvalConfig(),
         metadata={
             **({"warning": SIMULATED_WARNING} if run.simulated else {}),
-            **{name: getattr(run, name) for name in names},
-            "method": run.method_title,
-            "notes": list(run.notes),
-            "data": run.data.model_dump(),
-            "backbones": {key: dict(backbone) for key, backbone in run.backbones.items()},
+            **run.model_dump(mode="json", by_alias=True, exclude={"config", "tables"}),
             "times": "left out, for they are no part of a result; see timing.json of the cell",
         },
     )

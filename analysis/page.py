@@ -93,7 +93,7 @@ def write(preset: Preset, names: Sequence[str]) -> list[str]:
         first=[shown[key] for key in _FIRST if key in shown],
         sections=sections,
         claims=shown.get(_CLAIMS),
-        is_judged=registry.artefact(_CLAIMS).applies_to(preset),
+        is_judged=not registry.artefact(_CLAIMS).lacking(preset),
         deviations=_deviations(runs.values()),
         spent=_spent(runs),
         not_made=lacking,

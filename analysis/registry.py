@@ -91,19 +91,19 @@ class Artefact(Declaration):
         first = {replace(cell, seed=0): cell for cell in sorted(cells, reverse=True)}
         return [cell for cell in cells if cell == first[replace(cell, seed=0)]]
 
-    def applies_to(self, preset: Preset) -> bool:
-        """Return whether the artefact reads no cells or the preset has some, and is of its models."""
-        return not (self.of_paper and preset.pool) and (not self.cells or bool(self.cells_of(preset)))
+    def lacking(self, preset: Preset) -> str:
+        """Return what a preset lacks for the artefact to be made of it; empty if nothing."""
+        if self.of_paper and preset.pool:
+            return "model of the paper"
+        if not self.cells or self.cells_of(preset):
+            return ""
+        named = {key for selection in self.cells for key in selection.benchmarks or preset.benchmarks}
+        backbones = f"backbone for its methods among {', '.join(preset.backbones)}"
+        return "benchmark it is made from" if named.isdisjoint(preset.benchmarks) else backbones
 
     def check(self, preset: Preset) -> None:
         """Raise UserError, with the reason, if the artefact cannot be made of a preset."""
-        if not self.applies_to(preset):
-            named = {key for selection in self.cells for key in selection.benchmarks or preset.benchmarks}
-            lacking = f"backbone for its methods among {', '.join(preset.backbones)}"
-            if named.isdisjoint(preset.benchmarks):
-                lacking = "benchmark it is made from"
-            if self.of_paper and preset.pool:
-                lacking = "model of the paper"
+        if lacking := self.lacking(preset):
             raise UserError(
                 f"{self.key} cannot be made of preset {preset.name}, which has no {lacking}; "
                 "choose another preset (config/presets) or artefact (config/artefacts.yaml)"
@@ -187,7 +187,7 @@ def of_run(preset: Preset) -> list[Artefact]:
     Raises UserError if the preset names an unknown one.
     """
     keys = preset.artefacts or [key for key, entry in artefacts().items() if not entry.optional]
-    return [entry for entry in map(artefact, keys) if entry.applies_to(preset)]
+    return [entry for entry in map(artefact, keys) if not entry.lacking(preset)]
 
 
 def all_cells(preset: Preset) -> list[Cell]:

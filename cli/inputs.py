@@ -97,7 +97,7 @@ class Jobs:
     def sensitivity(self) -> list[Path]:
         """Return the files of the optional artefacts that the preset has cells for."""
         artefacts = [artefact for artefact in registry.artefacts().values() if artefact.optional]
-        files = (file for artefact in artefacts if artefact.applies_to(self.preset) for file in artefact.files)
+        files = (file for artefact in artefacts if not artefact.lacking(self.preset) for file in artefact.files)
         return [layout.report(self.preset.name, file) for file in files]
 
     def questions(self, benchmarks: Iterable[str]) -> list[Path]:
