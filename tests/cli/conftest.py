@@ -1,9 +1,11 @@
-"""A folder to work in, without an encoder or models."""
+"""A folder to work in, without an encoder or models; a bundle."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
 
+from cli.bundle import pack
 from tests.cli.backbones import Backbones
 from tests.fake_encoder import FakeEncoder
 
@@ -17,3 +19,12 @@ def endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Backbones:
     answering = Backbones()
     monkeypatch.setattr("harness.runner.plan.simulated_endpoint", lambda preset: answering)
     return answering
+
+
+@pytest.fixture(scope="session")
+def bare(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a bundle of the finished run without questions and prompts."""
+    path = tmp_path_factory.mktemp("bundles") / "bare.zip"
+    with contextlib.chdir(finished):
+        pack("smoke", path, questions=False)
+    return path

@@ -54,52 +54,34 @@ def test_every_method_has_its_row_and_two_runs_make_the_same_bytes(finished: Pat
     assert [name for name in again if first[name] != again[name]] == []
 
 
-def packed(finished: Path, path: Path, *, whole: bool = True) -> Path:
+@pytest.fixture(scope="module")
+def whole(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a bundle of the finished run with questions."""
+    path = tmp_path_factory.mktemp("bundles") / "whole.zip"
     with contextlib.chdir(finished):
-        pack("smoke", path, questions=whole)
+        pack("smoke", path, questions=True)
     return path
-
-
-@pytest.fixture(scope="module")
-def bundles(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return a bundle with questions, and one without."""
-    folder = tmp_path_factory.mktemp("bundles")
-    return {name: packed(finished, folder / f"{name}.zip", whole=name == "whole") for name in ("whole", "bare")}
-
-
-@pytest.fixture(scope="module")
-def whole(bundles: dict[str, Path]) -> Path:
-    return bundles["whole"]
-
-
-@pytest.fixture(scope="module")
-def bare(bundles: dict[str, Path]) -> Path:
-    return bundles["bare"]
 
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in a folder on a machine without network and simulator."""
-
-    def closed(*_: object, **__: object) -> None:
-        raise AssertionError("something reached for a server")
-
-    for name in ("socket.socket.connect", "socket.socket.connect_ex", "harness.runner.plan.simulated_endpoint"):
-        monkeypatch.setattr(name, closed)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def test_unzipped_snakemake_plans_reports_alone_and_the_same_run_makes_the_same_bytes(
-    finished: Path, bundles: dict[str, Path], tmp_path: Path
+    finished: Path, whole: Path, bare: Path, tmp_path: Path
 ) -> None:
-    for name, path in bundles.items():
-        extract(path, tmp_path / name)
-        again = packed(finished, tmp_path / "again.zip", whole=name == "whole")
-        assert again.read_bytes() == path.read_bytes()
+    for path in (whole, bare):
+        extract(path, tmp_path / path.stem)
+        with contextlib.chdir(finished):
+            pack("smoke", tmp_path / path.name, questions=path == whole)
+        assert (tmp_path / path.name).read_bytes() == path.read_bytes()
     with contextlib.chdir(tmp_path / "bare"):
         prepare_questions("smoke", BENCHMARK)  # As target `questions` does.
-    words = [["--directory", str(tmp_path / name), "--cores", "1", "reports/main_table.md"] for name in bundles]
+    words = [
+        ["--directory", str(tmp_path / name), "--cores", "1", "reports/main_table.md"] for name in ("whole", "bare")
+    ]
     for status, output in plans(checkout(tmp_path / "checkout"), words):
         jobs = {line.split(":")[0] for line in output.split("Job stats")[0].splitlines() if ": " in line}
         assert (status, jobs) == (0, {"to do", "table main_table", "link main_table.md"}), output

@@ -1,6 +1,5 @@
 """Replay and audit: recorded runs are whole, and follow from their replies by today's code, without a server."""
 
-import contextlib
 import dataclasses
 import os
 import re
@@ -33,15 +32,6 @@ from tests.finished import BENCHMARK
 SINGLE, GMR = Cell("single", BENCHMARK, "qwen-2.5-14B", 0), Cell("gmr", BENCHMARK, "pool", 0)
 METHODS = ("single", "gmr")
 AGAIN = ("main_table", "costs", "gate_entropy", "leak_report")
-
-
-@pytest.fixture(scope="module")
-def bare(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a bundle without questions and prompts."""
-    path = tmp_path_factory.mktemp("bundles") / "bare.zip"
-    with contextlib.chdir(finished):
-        pack("smoke", path, questions=False)
-    return path
 
 
 @pytest.fixture
