@@ -161,10 +161,9 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[Path, dict[str, Any]], li
             is_trained = config.methods(preset.extra)[cell.method].trained
             names = {*layout.cell_files(learned=is_trained), call_log.CALL_LOG, SERVERS} - {layout.CHECKPOINT}
             files |= {folder / name for name in names}
-    for pattern in ("data/[!.]*", "audit.json", "timings/*/*/*/seed*/timing.json"):
+    timings = "timings/*/*/*/seed*"
+    for pattern in ("data/[!.]*", "audit.json", f"{timings}/timing.json", "made_of/data/*", f"made_of/{timings}"):
         files |= {*results.glob(pattern)}
-    for pattern in ("data/*", "timings/*/*/*/seed*"):
-        files |= {*results.glob(f"made_of/{pattern}")}
     if not cells:
         cure = [*unfinished, making(f"all --config preset={preset.name}")][0]
         raise UserError(f"preset {preset.name} has no finished cell here", cure)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 from functools import cache
+from operator import ne
 
 import numpy as np
 import orjson
@@ -78,15 +79,14 @@ def forecast(preset: Preset, cells: Sequence[Cell], source: Preset) -> tuple[pd.
 def most_like(cell: Cell, measured: Sequence[Cell], extra: str | None = None) -> Cell | None:
     """Return the cell itself, else its like of another seed, backbone, benchmark or variant, in this order, or None."""
     methods = config.methods(extra)
-
-    def kind(other: Cell) -> tuple[str, bool]:
-        return methods[other.method].module, other.backbone == POOL
-
-    def differences(other: Cell) -> list[bool]:
-        return [a != b for a, b in zip(astuple(cell), astuple(other), strict=True)]
-
-    alike = [other for other in measured if other.method in methods and kind(other) == kind(cell)]
-    return min(alike, key=differences, default=None)
+    alike = [
+        other
+        for other in measured
+        if other.method in methods
+        and methods[other.method].module == methods[cell.method].module
+        and (other.backbone == POOL) == (cell.backbone == POOL)
+    ]
+    return min(alike, key=lambda other: list(map(ne, astuple(cell), astuple(other))), default=None)
 
 
 def speeds(preset: Preset) -> dict[str, tuple[float, float]]:
@@ -125,7 +125,7 @@ def _scaled(preset: Preset, cell: Cell, source: Preset, like: Cell) -> pd.DataFr
     is_prepared = layout.manifest(preset.name, cell.benchmark).exists() or preset.data != source.data
     run, measured = _questions(preset if is_prepared else source, cell.benchmark), _questions(source, like.benchmark)
     parts = []
-    for table, items, most, known in (
+    for table, items, bound, known in (
         ("training_calls", run.train, limit.train, measured.train),
         ("calls", run.test, limit.test, measured.test),
     ):
@@ -136,7 +136,7 @@ def _scaled(preset: Preset, cell: Cell, source: Preset, like: Cell) -> pd.DataFr
         if "epoch" in calls and limit.epochs is not None:
             calls = calls[calls["epoch"] <= limit.epochs]
         is_of_question = calls["item_id"].isin({item.id for item in known})
-        factor = limit.used_questions(len(items), most) / max(calls["item_id"][is_of_question].nunique(), 1)
+        factor = limit.used_questions(len(items), bound) / max(calls["item_id"][is_of_question].nunique(), 1)
         amounts = calls[["prompt_tokens", "completion_tokens"]].clip(upper=[math.inf, longest], axis=1)
         amounts = amounts.set_axis(_TOKENS, axis=1).assign(calls=1)[["calls", *_TOKENS]]
         amounts = amounts.mul(is_of_question.map({True: factor, False: 1.0}), axis=0)

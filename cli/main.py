@@ -54,9 +54,9 @@ def main(program: Callable[[], None] = app) -> None:
 def explain(error: Exception) -> str:
     """Return an exception of a job with the lines of the method's code that it passed; without any, the last line."""
     library = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "scripts")]
-    places = ("<", *library, *(f"{ROOT / name}{os.sep}" for name in ("cli", "harness")))
+    skipped = ("<", *library, *(f"{ROOT / name}{os.sep}" for name in ("cli", "harness")))
     frames = traceback.extract_tb(error.__traceback__)
-    shown = [frame for frame in frames if not frame.filename.startswith(places)] or frames[-1:]
+    shown = [frame for frame in frames if not frame.filename.startswith(skipped)] or frames[-1:]
     return "".join([*traceback.format_exception_only(error), *traceback.format_list(shown)]).rstrip()
 
 

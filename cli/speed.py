@@ -107,14 +107,14 @@ async def measure(backbone: Backbone, server: Server) -> tuple[Speed, list[str]]
         replies = await gather(complete(backbone, server, request) for request in requests)
         return replies, time.perf_counter() - start
 
-    place = server.endpoint
+    endpoint = server.endpoint
     greedy = replace(short_request(backbone, _ALONE), **GREEDY._asdict())
     (first,), seconds = await timed(greedy)
     alone = max(first.completion_tokens, 1) / seconds
-    at_once = min(place.max_in_flight, AT_ONCE)
+    at_once = min(endpoint.max_in_flight, AT_ONCE)
     tokens = min(max(int(alone * _TOGETHER_S / at_once), _LEAST), _MOST)
     requests = [short_request(backbone, tokens, _SEED - number) for number in range(at_once)]
-    has_penalty = place.extended and backbone.sampling.repetition_penalty != GREEDY.repetition_penalty
+    has_penalty = endpoint.extended and backbone.sampling.repetition_penalty != GREEDY.repetition_penalty
     if has_penalty:
         requests[0] = replace(greedy, max_tokens=requests[0].max_tokens, repetition_penalty=_PENALTY)
     replies, seconds = await timed(*requests)
@@ -125,10 +125,10 @@ async def measure(backbone: Backbone, server: Server) -> tuple[Speed, list[str]]
     rates = {"alone": alone, "together": together, "read": sum(reply.prompt_tokens for reply in prompts) / seconds}
     speed = Speed(at_once=at_once, **{name: float(f"{rate:.3g}") for name, rate in rates.items()})
     lacks: list[str] = []
-    if (longest_s := backbone.max_tokens * at_once / speed.together) > place.timeout_s:
+    if (longest_s := backbone.max_tokens * at_once / speed.together) > endpoint.timeout_s:
         lacks.append(
             f"writes {backbone.max_tokens} tokens in {longest_s:.0f} s with {at_once} requests at once, and an attempt "
-            f"ends after {place.timeout_s:g} s: lower max_in_flight or the backbone's max_tokens, or raise timeout_s"
+            f"ends after {endpoint.timeout_s:g} s: lower max_in_flight or the backbone's max_tokens, or raise timeout_s"
         )
     if first.finish_reason == "length" and not without_thinking(first.text).strip():
         lacks.append(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.planning import copied_suite, planner, plans
+from tests.planning import Plans, copied_suite, planner
 
 TARGETS = [
     "reports/smoke/he_cost.csv",
@@ -152,8 +152,15 @@ def changed(path: Path, old: str, new: str) -> Iterator[None]:
 Reruns = Callable[..., set[str]]
 
 
+@pytest.fixture(scope="module")
+def plan(house: Path, made: str) -> Iterator[Plans]:
+    """Return a function that plans runs of the targets that were made."""
+    with planner(house) as plan:
+        yield plan
+
+
 @pytest.fixture(scope="module", params=["remembered", "forgotten", "copied"])
-def reruns(house: Path, made: str, request: pytest.FixtureRequest) -> Iterator[Reruns]:
+def reruns(house: Path, plan: Plans, request: pytest.FixtureRequest) -> Iterator[Reruns]:
     """Return the jobs that a dry run plans: with what Snakemake remembers of the run, without, and after a copy.
 
     A copy has times of its own: here every file is older than what it was made from.
@@ -165,20 +172,17 @@ def reruns(house: Path, made: str, request: pytest.FixtureRequest) -> Iterator[R
         files = [path for name in ("results", "reports") for path in (house / name).rglob("*") if path.is_file()]
         for age, path in enumerate(sorted(files, key=lambda path: path.stat().st_mtime)):
             os.utime(path, (10**9 - age, 10**9 - age))
-    with planner(house) as plan:
 
-        def planned(*words: str) -> set[str]:
-            before = {path: path.stat().st_mtime for path in house.rglob("*") if ".snakemake" not in path.parts}
-            ((status, output),) = plan([["--cores", "1", *TARGETS, *CONFIG, *words]])
-            assert status == 0, output
-            after = {path: path.stat().st_mtime for path in house.rglob("*") if ".snakemake" not in path.parts}
-            assert after == before, "a plan writes nothing"
-            lines = output.split("Job stats")[0].splitlines()
-            return {
-                line.split(": ")[0] for line in lines if ": " in line and not line.startswith(("to do", "Rules with"))
-            }
+    def planned(*words: str) -> set[str]:
+        before = {path: path.stat().st_mtime for path in house.rglob("*") if ".snakemake" not in path.parts}
+        ((status, output),) = plan([["--cores", "1", *TARGETS, *CONFIG, *words]])
+        assert status == 0, output
+        after = {path: path.stat().st_mtime for path in house.rglob("*") if ".snakemake" not in path.parts}
+        assert after == before, "a plan writes nothing"
+        lines = output.split("Job stats")[0].splitlines()
+        return {line.split(": ")[0] for line in lines if ": " in line and not line.startswith(("to do", "Rules with"))}
 
-        yield planned
+    yield planned
     if request.param != "remembered":
         shutil.rmtree(memory)
         (house / "remembered").rename(memory)
@@ -249,7 +253,7 @@ def test_a_title_makes_its_cells_again_and_a_published_number_none(house: Path, 
         assert reruns() == {"table he_cost", "table ablation/no_halting", "table ablation/no_write_gate"}
 
 
-def test_a_report_of_the_preset_is_a_link_and_never_takes_the_place_of_a_file(house: Path, made: str) -> None:
+def test_a_report_of_the_preset_is_a_link_and_never_takes_the_place_of_a_file(house: Path, plan: Plans) -> None:
     link, path = house / "reports/he_cost.csv", house / "reports/ablation/no_halting.csv"
     path.parent.mkdir(exist_ok=True)
     path.write_text("a year's work")
@@ -258,7 +262,7 @@ def test_a_report_of_the_preset_is_a_link_and_never_takes_the_place_of_a_file(ho
     assert link.readlink() == Path("smoke/he_cost.csv")
     words = ["--cores", "1", *CONFIG, "preset=smoke"]
     targets = ("reports/ablation/no_halting.csv", "reports/he_cost.csv")
-    (status, refused), (_, done) = plans(house, [[target, *words] for target in targets])
+    (status, refused), (_, done) = plan([[target, *words] for target in targets])
     assert status != 0
     assert "is no link; move it away" in refused
     assert path.read_text() == "a year's work"
