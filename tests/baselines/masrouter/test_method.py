@@ -74,9 +74,14 @@ def test_the_utility_charges_every_call() -> None:
         assert masrouter.utility(attempt(False, *costs)) == pytest.approx(-kappa * 0.007)
 
 
-async def test_the_loss_and_the_log_against_plain_numpy() -> None:
+@pytest.mark.parametrize("bias", [0, -9])
+async def test_the_loss_and_the_log_against_plain_numpy(bias: int) -> None:
+    """Of teams that differ in size, or have one agent each."""
     network = router(moved=0.1)
+    network.number.head.weight.data.mul_(0 if bias else 30)
+    network.number.head.bias.data.add_(bias)
     answered, traces = await rollouts(network)
+    assert (len({len(trace.choices.roles) for trace in traces}) == 1) == (bias < 0)
     references = [Reference(network, trace) for trace in traces]
     vae = np.mean([network.vae_loss([trace]).item() for trace in traces])
     learning = Learning(network, 0.01)

@@ -11,7 +11,7 @@ from scipy.special import digamma, gammaln
 from scipy.stats import multinomial
 from torch.distributions import Normal, kl_divergence
 
-from baselines.masrouter.router import VAE, Router, Trace, draw_noise, log_multinomial
+from baselines.masrouter.router import VAE, draw_noise, log_multinomial
 from baselines.masrouter.team import MODES
 from harness.agents import rng
 from harness.agents.trajectory import Episode, sample
@@ -42,11 +42,6 @@ async def test_training_starts_with_three_agents_and_the_loss_that_users_reporte
         assert len(trace.choices.roles) == 3
         assert network.evaluate([trace]).n_f.item() == pytest.approx(3, abs=0.5)
         assert network.vae_loss([trace]).item() == pytest.approx(5 * 47.2, abs=6)
-
-
-async def traces(network: Router, epochs: int = 3) -> list[Trace]:
-    walks = [await walk(network, Client(), item, episode=Episode(at, 0)) for item in ITEMS for at in range(epochs)]
-    return [trace for _, trace in walks]
 
 
 async def test_every_decision_is_the_draw_by_its_key_from_the_probabilities_of_plain_numpy() -> None:
@@ -110,7 +105,8 @@ async def test_reward_reaches_the_number_of_agents_through_one_term_alone() -> N
     """∂ log π = ψ(n_f + 1) ∂n_f for every weight of that network, with digamma ψ."""
     network = router(moved=0.15)
     mine = list(network.number.parameters())
-    for trace in await traces(network, epochs=1):
+    for item in ITEMS:
+        _, trace = await walk(network, Client(), item)
         decided = network.evaluate([trace])
         gradients = torch.autograd.grad(decided.log_prob, mine, allow_unused=True, retain_graph=True)
         of_n = torch.autograd.grad(decided.n_f, mine, allow_unused=True)
@@ -120,23 +116,3 @@ async def test_reward_reaches_the_number_of_agents_through_one_term_alone() -> N
             if gradient is not None and other is not None:
                 assert gradient.numpy() == pytest.approx(factor * other.numpy(), abs=1e-12)
         assert any(gradient is not None and gradient.abs().max() > 0 for gradient in gradients)
-
-
-@pytest.mark.parametrize("small", [False, True])
-async def test_a_pass_over_many_questions_is_the_pass_over_each(small: bool) -> None:
-    """Teams differ in size, or have one agent each."""
-    network = router(moved=0.15)
-    if small:
-        network.number.head.bias.data.fill_(-9)
-    else:
-        network.number.head.weight.data.mul_(30)
-    sampled = await traces(network)
-    assert (len({len(trace.choices.roles) for trace in sampled}) == 1) == small
-    batch, singles = network.evaluate(sampled), [network.evaluate([trace]) for trace in sampled]
-    assert batch.choices == tuple(trace.choices for trace in sampled)
-    assert batch.log_prob.tolist() == pytest.approx([trace.log_prob for trace in sampled], abs=1e-12)
-    for name in ("log_prob", "n_f", "tasks", "modes", "backbones"):
-        alone = torch.cat([getattr(single, name) for single in singles])
-        assert torch.allclose(getattr(batch, name), alone, rtol=0, atol=1e-11), name
-    alone = torch.stack([network.vae_loss([trace]) for trace in sampled]).mean()
-    assert network.vae_loss(sampled).item() == pytest.approx(alone.item(), rel=1e-12)

@@ -154,17 +154,6 @@ async def fitted(folder: Path, client: Client, number: int = 4, **changes: Any) 
     return await trained(method(**changes), folder, client, questions(number, "t"), code_tools=NoPrograms())
 
 
-async def test_one_update_a_question_is_made_strictly_in_order(tmp_path: Path) -> None:
-    client = Client(late=lambda number: number % 4)
-    await fitted(tmp_path, client, max_steps=2)
-    assert log(tmp_path, "trajectories") == [1.0] * 4
-    texts = [request.messages[1].content.splitlines()[1] for request in client.requests]
-    # The calls of a question are over before the next one begins.
-    order = list(dict.fromkeys(texts))
-    assert len(order) == 4
-    assert texts == [text for text in order for _ in range(texts.count(text))]
-
-
 async def test_the_agent_that_brings_right_answers_is_preferred(tmp_path: Path) -> None:
     def answering(backbone: str, request: Request) -> str:
         final = "Candidate answers" in request.messages[-1].content
