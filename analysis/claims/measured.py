@@ -141,12 +141,7 @@ class Run:
         for *row, measure in asked_by(claims):
             asked[*row,].add(measure)
         seconds = {(*row, timing.seed): timing.per_query for row, timing in timings.items()}
-        records = [
-            {"cell": cell.run.cell, "simulated": cell.run.simulated, "seconds": seconds.get(key)}
-            | identity([cell.run])
-            | _training(cell)
-            for key, cell in cells.items()
-        ]
+        records = [_of_cell(cell) | {"seconds": seconds.get(key)} for key, cell in cells.items()]
         questions = {key: _questions(cell, asked[key[:3]]) for key, cell in cells.items()}
         return cls(
             pd.DataFrame(records, pd.MultiIndex.from_tuples(cells, names=CELL)),
@@ -223,12 +218,13 @@ class Run:
         return float(values.min(skipna=False) if measure.startswith("entropy_") else values.mean(skipna=False))
 
 
-def _training(cell: FinishedCell) -> dict[str, float]:
-    """Return what the training log of a cell adds up to; not a number without one."""
+def _of_cell(cell: FinishedCell) -> dict[str, Any]:
+    """Return what identifies a cell, and what its training log adds up to; not a number without one."""
     has_log = (cell.folder / TRAINING).is_file()
     log = (updates(cell) if has_log else pd.DataFrame()).reindex(columns=["steps", "trajectories", *_ENTROPIES])
     sums = log[["steps", "trajectories"]].sum(min_count=1)
-    return {**log[_ENTROPIES].min(), "training_steps": sums["steps"], "trajectories": sums["trajectories"]}
+    training = {"training_steps": sums["steps"], "trajectories": sums["trajectories"], **log[_ENTROPIES].min()}
+    return {"cell": cell.run.cell, "simulated": cell.run.simulated, **identity([cell.run]), **training}
 
 
 def _questions(cell: FinishedCell, asked: set[str]) -> pd.DataFrame:

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import spearmanr, t
 from statsmodels.stats.proportion import proportion_confint
 
-from analysis import statistics, traces
+from analysis import traces
 from analysis.claims.declaration import Region, claim
 from analysis.claims.joint import End
 from analysis.claims.judge import BY_CONSTRUCTION, FAILS, HOLDS, NOT_RUN, UNDECIDED, Part, decide, judge
@@ -63,14 +63,6 @@ def of_cells(quantity: Quantity, *cells: Path, seeds: Any = ONE, timings: Any = 
     chosen = claim("a", "b", "points", **declared)(quantity)
     rows = Results(read_all(cells)).cells_by_row
     return part(quantity, Run.of([chosen], rows, seeds, timings or {}), **declared)
-
-
-def test_a_difference_and_its_interval(rng: np.random.Generator) -> None:
-    ours, theirs = rng.random((2, 200)) < [[0.8], [0.6]]
-    found = part(lead(), run_of(pair(ours, theirs)))
-    assert found["measured"] == pytest.approx(100 * (ours.mean() - theirs.mean()))
-    ends = statistics.paired(int((ours > theirs).sum()), int((ours < theirs).sum()), 200)
-    assert (found["low"], found["high"]) == pytest.approx([100 * end for end in ends])
 
 
 def test_methods_share_the_items_that_are_drawn(rng: np.random.Generator) -> None:
@@ -339,16 +331,19 @@ def test_an_interval_of_a_share_ends_at_0_and_100_percent() -> None:
     assert 0 == found["low"] < found["measured"] == 10 < found["high"] < 100
 
 
-def test_regions() -> None:
-    """An interval that touches the border of a region is on neither side."""
-    above, below, within = Region(low=0), Region(high=1), Region(-2, 2)
-    holding = [(above, 0.1, 9), (below, -9, 0.9), (within, -1.9, 1.9)]
-    failing = [(above, -9, -0.1), (below, 1.1, 9), (within, 2.1, 9), (within, -9, -2.1)]
-    open_ = [(above, 0, 9), (above, -9, 0), (below, 0, 1), (below, 1, 9)]
-    open_ += [(within, -9, 9), (within, 2, 9), (within, -2, 1), (within, -9, -2)]
-    for outcome, cases in ((HOLDS, holding), (FAILS, failing), (UNDECIDED, open_)):
-        for region, low, high in cases:
-            assert decide(region, End(low), End(high)) == outcome, (region, low, high)
+@pytest.mark.parametrize(
+    ("region", "holding", "failing", "undecided"),
+    [
+        (Region(low=0), [(0.1, 9)], [(-9, -0.1)], [(0, 9), (-9, 0)]),
+        (Region(high=1), [(-9, 0.9)], [(1.1, 9)], [(0, 1), (1, 9)]),
+        (Region(-2, 2), [(-1.9, 1.9)], [(2.1, 9), (-9, -2.1)], [(-9, 9), (2, 9), (-2, 1), (-9, -2)]),
+    ],
+)
+def test_an_interval_that_touches_the_border_of_a_region_is_on_neither_side(
+    region: Region, holding: Any, failing: Any, undecided: Any
+) -> None:
+    for outcome, intervals in ((HOLDS, holding), (FAILS, failing), (UNDECIDED, undecided)):
+        assert [decide(region, End(low), End(high)) for low, high in intervals] == [outcome] * len(intervals)
 
 
 def rivals(wins: dict[Any, int]) -> Run:
