@@ -26,12 +26,7 @@ RIGHT_PROGRAM = "def f(x):\n    return 2 * x + 2\n"
 PIECES = {"right": RIGHT_PROGRAM, "wrong": "def f(x):\n    return 41\n"}
 # Of a program that tries what must not work and returns what did.
 NOTHING = "assert f(0) == [], f(0)"
-# An honest program that looks at its work directory and writes there.
-WRITER = """
-import os
-open("own", "w").close()
-found = [os.listdir("."), os.listxattr("."), os.stat(".").st_mode & 0o7777]
-"""
+# Of the honest writer.
 ONLY_ITS_OWN = "assert found[0] == ['own'] and found[1] == []"
 # Whatever the programs create outside their process bears this name, or listens here, so that it can be looked for.
 NAME, PORT = "wombat", 47851

@@ -39,7 +39,7 @@ async def test_every_program_ends_as_it_should_and_leaves_nothing(
         entries = [entry for entry in entries if entry.ends[level] and (not entry.lasts or level == best_level())]
         async with Sandbox(limits, workers=2, level=level) as sandbox:
             executions = await asyncio.gather(*(sandbox.run(entry.program) for entry in entries))
-            honest = Program(f"{battery.WRITER}{RIGHT_PROGRAM}", checks=f"{battery.ONLY_ITS_OWN}\n{CHECKS}")
+            honest = Program(f"{PIECES['writer']}{RIGHT_PROGRAM}", checks=f"{battery.ONLY_ITS_OWN}\n{CHECKS}")
             assert await sandbox.run(honest) == PASSED
         for entry, execution in zip(entries, executions, strict=True):
             if execution.outcome not in entry.ends[level] or not presentable(execution):
@@ -92,29 +92,10 @@ async def test_nothing_of_an_earlier_program_is_in_memory(level: str) -> None:
         assert [await sandbox.run(program) for program in (earlier, search, earlier, search)] == [PASSED] * 4
 
 
-# The kernel sends signals for a process that waits for a pipe, to any other it names.
-SIGNALS_BY_PIPE = """
-import fcntl, os, signal
-def tell(process):
-    fcntl.fcntl(source, fcntl.F_SETOWN, process)
-    fcntl.fcntl(source, 10, signal.SIGKILL)
-    fcntl.fcntl(source, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
-    os.write(sink, b"x")
-def f(x):
-    for process in {os.getppid(), *range(2, 60), *range(max(2, os.getpid() - 60), os.getpid() + 60)} - {os.getpid()}:
-        try:
-            tell(process)
-        except OSError:
-            pass
-    return 42
-source, sink = os.pipe()
-"""
-
-
 async def test_no_program_can_end_another_or_the_sandbox() -> None:
     need("full")
     victim = Program("import time\ndef f(x):\n    time.sleep(0.3)\n    return 42", checks=CHECKS, entry_point="f")
-    attacker = Program(SIGNALS_BY_PIPE, checks=CHECKS, entry_point="f")
+    attacker = Program(PIECES["signals by pipe"], checks=CHECKS, entry_point="f")
     async with Sandbox(QUICK, workers=3, level="full") as sandbox:
         assert await asyncio.gather(*map(sandbox.run, (victim, attacker, victim))) == [PASSED] * 3
         assert await sandbox.run(victim) == PASSED

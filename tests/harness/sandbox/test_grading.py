@@ -77,53 +77,19 @@ async def test_right_programs_pass_and_wrong_ones_do_not(execute: Execute, level
     assert {key: run.outcome is PASSED for key, run in (await execute(programs)).items()} == expected
 
 
-# The program notes all that it is sent; the checks look through it for what they compare with.
-HEARD = """
-import gc
-heard = []
-def listen():
-    for one in gc.get_objects():
-        if type(one).__name__ == "Channel":
-            read = one._read
-            one._read = lambda *a: (heard.append(read(*a)), heard[-1])[1]
-class Thing:
-    def __init__(self): self.value = 1
-    def __iter__(self): return iter([1, 2])
-    def __len__(self): return 2
-    def __getitem__(self, key): return [1, 2][key]
-    def __call__(self, *a): return self
-    def __getattr__(self, name): return Thing()
-    def __eq__(self, other): return True
-    __hash__ = None
-    def _any(self, *other): return True
-    __lt__ = __gt__ = __le__ = __ge__ = __contains__ = __add__ = __radd__ = __sub__ = __rsub__ = __mod__ = _any
-    __rmod__ = __mul__ = __rmul__ = __and__ = __rand__ = __format__ = __round__ = __pow__ = __divmod__ = _any
-def f(x): return Thing()
-def said(): return b"".join(heard).hex()
-listen()
-"""
-COMPARISONS = """
-f(1) == M; M == f(1); f(1) != M; M in f(1); f(1) in [M]; f(1) in {M: 1}; f(1) is M; f(1) < M; M <= f(1) <= M; T in f(1)
-sorted([f(1), M]); max(M, f(1)); M - f(1); f(1) + M; f(1) % M; abs(f(1) - M) < 1; f(1) * M; f(1) & {M}; {M} & set(f(1))
-math.isclose(f(1), M); round(f(1), M); pow(f(1), M); divmod(f(1), M); isinstance(f(1), type(M)); str(f(1)) == M
-f'{f(1)}' == M; format(f(1), T); '%s' % f(1) == M; list(f(1)) == [M]; len(f(1)) == M; dict(zip(f(1), [M]))  == 1
-[M].index(f(1)); [M].count(f(1)); f(1)[0] == M; f(1).value == M; (f(1), M) == (M, f(1)); operator.eq(f(1), M)
-collections.Counter(f(1)) == {M: 1}; hash(f(1)) == M; all(a == M for a in f(1)); next(iter(f(1))) == M; T.join(f(1))
-repr(f(1)) == T; f(1) + f(2) == M; f(1) < f(2) == M; abs(f(1)) == -f(1) == M; f(1) in {f(2): M}; f(len) == M
-copy.deepcopy(f(1)) == M; T + f(1); T.startswith(f(1)); bisect.bisect([M], f(1)); functools.reduce(min, [M, f(1)])
-"""
-
-
 async def test_no_message_to_the_program_holds_what_is_expected(execute: Execute) -> None:
+    """``heard.txt`` has a program that notes all that it is sent, and comparisons with M, a number, and T, a text."""
     setup = "import bisect, collections, copy, functools, math, operator"
     before = "M, T = 8423170956, 'mark-of-the-expected'\nWAYS = [str(M), f'{M:x}', T]\ntry:\n    assert "
     after = "\nexcept BaseException:\n    pass\nleft = bytes.fromhex(said()).decode('latin-1')\n"
     after += "assert 'call' in left and not any(way in left for way in WAYS)"
-    comparisons = [comparison.strip() for line in COMPARISONS.strip().splitlines() for comparison in line.split(";")]
-    programs = {comparison: Program(HEARD, setup, f"{before}{comparison}{after}") for comparison in comparisons}
+    (_, source), (_, comparisons) = blocks("heard.txt", "--")
+    programs = {
+        comparison: Program(source, setup, f"{before}{comparison}{after}") for comparison in comparisons.split("\n")
+    }
     # What the checks pass themselves is seen.
     calls = ("f(M)", "f(T)", "f([{T: M}])")
-    programs |= {call: Program(HEARD, setup, f"{before}{call}{after}") for call in calls}
+    programs |= {call: Program(source, setup, f"{before}{call}{after}") for call in calls}
     executions = await execute(programs)
     outcomes = {comparison: WRONG if comparison in calls else PASSED for comparison in executions}
     assert {comparison: execution.outcome for comparison, execution in executions.items()} == outcomes
