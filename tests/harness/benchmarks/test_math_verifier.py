@@ -9,26 +9,9 @@ from harness.database import Cache
 from harness.errors import UserError
 from harness.sandbox.jail import linux
 
-# Speaks the protocol; sleeps on "hang", dies on "die" and within a reply on "tear", otherwise compares strings.
-IMPOSTOR = """
-import json, os, time
-from harness.sandbox.jail.protocol import Channel
-channel = Channel(0)
-while True:
-    gold, answer = json.loads(channel.receive())
-    if answer == "hang":
-        time.sleep(60)
-    if answer == "die":
-        os._exit(1)
-    if answer == "tear":
-        os.write(0, b"\\4\\0\\0\\0tr")
-        os._exit(1)
-    if answer == "secret":
-        answer = gold if "SOME_API_KEY" in os.environ else ""
-    channel.send(json.dumps(gold == answer).encode())
-"""
-# The worker itself with a shorter limit.
-IMPATIENT = "from harness.benchmarks import math_worker; math_worker.CPU_LIMIT_S = 1; math_worker.main()"
+_, *_BLOCKS = Path(__file__).with_name("workers.txt").read_text().split("\n## ")
+# The command of each program in the place of the worker, by its name.
+WORKERS = {name: (sys.executable, "-c", source) for name, _, source in (block.partition("\n") for block in _BLOCKS)}
 
 
 def confined() -> bool:
@@ -39,7 +22,7 @@ def confined() -> bool:
 
 
 def impostor(reply_limit_s: float = 0.5, cache: Cache | None = None) -> MathVerifier:
-    return MathVerifier((sys.executable, "-c", IMPOSTOR), reply_limit_s, cache)
+    return MathVerifier(WORKERS["impostor"], reply_limit_s, cache)
 
 
 async def test_symbolic_equality() -> None:
@@ -52,7 +35,7 @@ async def test_symbolic_equality() -> None:
 
 @pytest.mark.parametrize("answer", ["9^{9^{9^{9^{9}}}} + 1", r"\left(" * 70 + "1" + r"\right)" * 70])
 async def test_what_would_take_for_ever_is_undecided_and_the_next_pair_is_decided(answer: str) -> None:
-    async with MathVerifier((sys.executable, "-c", IMPATIENT)) as verifier:
+    async with MathVerifier(WORKERS["impatient"]) as verifier:
         assert await verifier.equal("1", answer) is None
         assert await verifier.equal("2", "1+1") is True
 
@@ -76,58 +59,9 @@ async def test_a_worker_that_does_not_start_is_an_error_and_no_verdict(monkeypat
                 await verifier.equal("1", "1")
 
 
-# What the child of the worker may do is tried by code in the place of Math-Verify.
-INTRUDER = """
-import os, signal, socket, sys
-from harness.benchmarks import math_worker
-
-def refused(act):
-    try:
-        act()
-    except OSError:
-        return True
-    return False
-
-def attempts(gold, answer):
-    if gold == answer:
-        return True
-    if answer == "answer for the parent":
-        os.write(0, b"\\4\\0\\0\\0true")
-        return False
-    if answer == "say something else":
-        for descriptor in range(3, 64):
-            try:
-                os.write(descriptor, b"very true")
-            except OSError:
-                pass
-        return True
-    if answer == "die":
-        os.kill(os.getpid(), signal.SIGKILL)
-    if answer == "spin":
-        signal.signal(signal.SIGXCPU, signal.SIG_IGN)
-        while True:
-            pass
-    if answer == "swallow":
-        return len(bytearray(3 << 30)) > 0
-    target = {target!r}
-    return all(map(refused, [
-        lambda: open(target + "/made", "w"),
-        lambda: open(target + "/secret").read(),
-        lambda: os.mkdir(target + "/folder"),
-        lambda: socket.socket(),
-        lambda: os.fork(),
-        lambda: os.execv(sys.executable, [sys.executable]),
-        lambda: os.kill(os.getppid(), signal.SIGTERM),
-    ]))
-
-math_worker._equal, math_worker.WARMING, math_worker.CPU_LIMIT_S = attempts, (), 1
-math_worker.main()
-"""
-
-
 async def test_a_child_reaches_nothing_and_without_a_clean_verdict_decides_nothing(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("a key")
-    intruder = (sys.executable, "-c", INTRUDER.replace("{target!r}", repr(str(tmp_path))))
+    intruder = [word.replace("TARGET", repr(str(tmp_path))) for word in WORKERS["intruder"]]
     async with MathVerifier(intruder) as verifier:
         for answer in ("say something else", "die", "spin", "swallow"):
             assert await verifier.equal("1", answer) is None, answer
