@@ -1,4 +1,4 @@
-"""Run a cell: train a method that learns, answer and grade the test questions, write results."""
+"""Run a cell: open its runtime, train a method that learns, answer and grade the test questions, write results."""
 
 from __future__ import annotations
 
@@ -137,7 +137,9 @@ async def open_runtime(
 def spending_of(plan: Plan, log: Path | None = None) -> Spending | None:
     """Return the tracker of the preset's budget, None if it has none; ``log`` is the one this process writes."""
     name, budget = plan.preset.name, plan.preset.budget
-    return None if budget is None else Spending(name, budget, lambda: sorted(layout.logs(name)), plan.declared, log)
+    if budget is None:
+        return None
+    return Spending(name, budget, lambda: sorted(layout.logs(name)), plan.all_backbones, log)
 
 
 def _check_simulator(plan: Plan, served: Mapping[str, Served]) -> None:

@@ -44,7 +44,7 @@ class Plan:
     endpoints: Mapping[str, Endpoint]  # of these backbones
     in_process: InProcess | None  # backbones that reply in this process, None if servers reply
     simulated_revision: str | None  # that servers of simulated backbones have to report
-    declared: Sequence[Backbone]  # of the whole preset, whose calls its budget counts
+    all_backbones: Sequence[Backbone]  # of the whole preset, whose calls its budget counts
     shared_logs: Sequence[Path]  # that may answer calls of the cell
     vectors: Path  # file of the sentence embeddings that the cell uses
     in_flight: int  # questions answered at the same time
@@ -98,7 +98,7 @@ def plan(preset: Preset, cell: Cell) -> Plan:
         endpoints=servers,
         in_process=in_process,
         simulated_revision=simulated_revision,
-        declared=list(declared.values()),
+        all_backbones=list(declared.values()),
         shared_logs=[layout.cell(preset.name, other) / layout.CALL_LOG for other in config.sharing(preset, cell)],
         vectors=(layout.RESULTS / preset.name if preset.recorded else folder) / layout.VECTORS,
         # Twice the calls that all servers take keep them full while other replies are graded or embedded.
