@@ -161,7 +161,7 @@ class MASRouter(PolicyGradient[Router, Trace]):
     def choices(self) -> Choices:
         """Return name and profile of tasks, modes, roles and backbones."""
         return {
-            "tasks": [[domain, text] for domain, text in TASKS.items()],
+            "tasks": [[task.key, task.profile] for task in TASKS.values()],
             "modes": [[mode.key, mode.profile] for mode in MODES],
             "roles": [[role.key, profile(role)] for role in self.pool.roles],
             "backbones": [[backbone.key, backbone.profile] for backbone in self.pool.backbones],

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from harness.agents.activation import Formats, act
 from harness.agents.prompts import Record, team_prompt
-from harness.agents.roles import DOMAINS, Output, Role
+from harness.agents.roles import Output, Role
 from harness.agents.runtime import Context
 from harness.agents.trajectory import Decision
 from harness.benchmarks.items import Item
@@ -21,13 +21,21 @@ from harness.concurrency import gather
 from harness.files import Declaration, read_entries
 from harness.llm.request import Message, Style
 
-_DESCRIPTIONS = {
-    "Code": "Write a function in Python from a description of what it has to do and examples of its use.",
-    "Commonsense": "Pick the right one of several options with knowledge of the world, of science and of society.",
-    "Math": "Find a number or a formula by calculation, derivation or proof from what a problem states.",
-}
-# Text of each task for its embedding, in the order of the indices.
-TASKS = {domain: f"{domain} : {_DESCRIPTIONS[domain]}" for domain in DOMAINS}
+
+class Task(Declaration):
+    """Task that the router classifies a question as."""
+
+    key: str  # domain of its roles
+    description: str  # for the embedding
+    instruction: str  # of the final node
+
+    @property
+    def profile(self) -> str:
+        """Text of the task for its embedding, ``key : description``."""
+        return f"{self.key} : {self.description}"
+
+
+TASKS = read_entries(Path(__file__).with_name("tasks.yaml"), Task)
 
 _ANSWER = (
     "Close with a line that states the result alone, without a unit and without further words: The answer is <result>. "
@@ -185,21 +193,6 @@ def with_all_tests(item: Item) -> Item:
     return dataclasses.replace(item, code=dataclasses.replace(item.code, visible=tuple(tests)))
 
 
-INSTRUCTIONS: Mapping[str, str] = {
-    "Code": (
-        "You are the decision-maker of a team of programmers. Compare the functions that the agents propose, check "
-        "them against the description and its examples, and deliver one that is right, taken from them or written "
-        "anew."
-    ),
-    "Commonsense": (
-        "You are the decision-maker of a team of experts. Compare the arguments with which the agents defend their "
-        "options, and settle on the option that the facts support."
-    ),
-    "Math": (
-        "You are the decision-maker of a team of mathematicians. Compare the solutions of the agents, recalculate "
-        "where their results differ, and settle on one result."
-    ),
-}
 LAST_OUTPUTS = "What the agents delivered:"
 NOTHING_CAME_BACK = "No agent delivered anything; answer the question on your own."
 
@@ -208,4 +201,4 @@ def final_prompt(domain: str, rules: str, item: Item, texts: Sequence[str]) -> t
     """Return the prompt of the final node: the last texts by slot, labelled by letters and without the roles."""
     records = [Record(f"Agent {letter(slot)}", texts[slot]) for slot in speakers(texts)]
     closing = "" if records else NOTHING_CAME_BACK
-    return team_prompt((INSTRUCTIONS[domain], rules), item, records, closing, header=LAST_OUTPUTS)
+    return team_prompt((TASKS[domain].instruction, rules), item, records, closing, header=LAST_OUTPUTS)

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from baselines.masrouter.team import (
-    INSTRUCTIONS,
     LAST_OUTPUTS,
     MODES,
     NOTHING_CAME_BACK,
     PREVIOUS_ROUND,
+    TASKS,
     TEXTS,
     THIS_ROUND,
     formats_of,
@@ -97,7 +97,7 @@ async def test_every_mode_calls_in_its_sequence_and_shows_everyone_what_it_shoul
             seen.append(shown(PREVIOUS_ROUND, *lines))
         assert [request.messages[1].content for request in requests] == seen
     lines = [(f"Agent {'ABCDEF'[slot]}", last_text(mode, name, agents)) for slot, name in enumerate(ROLES[:agents])]
-    told = f"{INSTRUCTIONS['Commonsense']}\n\n{RULES}", shown(LAST_OUTPUTS, *lines)
+    told = f"{TASKS['Commonsense'].instruction}\n\n{RULES}", shown(LAST_OUTPUTS, *lines)
     assert tuple(message.content for message in final.messages) == told
 
 
