@@ -16,7 +16,6 @@ from harness.files import write_atomically
 from harness.runner.results import SIMULATED_WARNING
 
 NOT_RUN = "–"
-DAGGER = "†"
 FAR = "‡"
 ALL_CALLS = "All calls"
 YES, NO = "●", "○"
@@ -34,7 +33,7 @@ class Entry(NamedTuple):
 
     text: str = ""  # the number itself, or NOT_RUN; empty where there is no number
     mark: str = ""  # BEST in bold, SECOND underlined
-    sign: str = ""  # a footnote sign such as DAGGER
+    sign: str = ""  # a footnote sign such as FAR
     beside: str = ""  # a smaller figure next to it, such as a difference
     below: str = ""  # a smaller figure on a second line, such as an interval
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 import pandas as pd
@@ -14,7 +13,6 @@ from pydantic import BeforeValidator, Field, PositiveFloat
 from harness.files import ROOT, Declaration, Many, Percentage, Text, read
 from harness.runner.config import POOL
 
-PATH = ROOT / "config" / "published.yaml"
 KEY = ["method", "backbone", "benchmark"]
 #: Stands for a benchmark in the rows of the averages.
 AVERAGE = "average"
@@ -121,7 +119,7 @@ def row_of(method: str) -> tuple[str, str]:
 
 
 @cache
-def load(path: Path = PATH) -> Published:
+def load() -> Published:
     """Load the published numbers; raises UserError where the file breaks its schema."""
-    published: Published = read(path, Published)
+    published: Published = read(ROOT / "config" / "published.yaml", Published)
     return published
