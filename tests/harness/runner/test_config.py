@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from analysis.published import load
 from cli import inputs
-from harness.benchmarks import Tools, catalogue
+from harness.benchmarks import catalogue
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm import backbones
@@ -26,7 +26,6 @@ from harness.llm.request import Message, Request
 from harness.runner import config, config_hash, layout
 from harness.runner.config import POOL, Cell, Limit, methods
 from harness.runner.method import build
-from tests.harness.benchmarks.test_prepare import prepared
 from tests.scripted import setting
 
 COT, GMR = Cell("cot", "math", "qwen-2.5-14B", 0), Cell("gmr", "math", "pool", 0)
@@ -134,14 +133,16 @@ def test_a_file_of_further_methods_joins_those_of_the_project(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
-    extra = tmp_path / "my" / "methods.yaml"
-    (tmp_path / "my" / "routers").mkdir(parents=True)
+    (tmp_path / "routers").mkdir()
     for name in ("__init__", "short"):
-        (tmp_path / "my" / "routers" / f"{name}.py").touch()
-    further = {
-        "short": {"module": "routers.short", "title": "Short", "rows": "pool", "routing": False},
-        "deep": {"extends": "gmr", "title": "Deep", "config": {"max_depth": 9}},
-    }
+        (tmp_path / "routers" / f"{name}.py").touch()
+    extra, further = (
+        tmp_path / "methods.yaml",
+        {
+            "short": {"module": "routers.short", "title": "Short", "rows": "pool", "routing": False},
+            "deep": {"extends": "gmr", "title": "Deep", "config": {"max_depth": 9}},
+        },
+    )
     extra.write_text(yaml.safe_dump(further, sort_keys=False))
     preset = config.preset("smoke", {"extra": str(extra)})
     assert preset.methods == (*config.preset("smoke").methods, "short", "deep")
@@ -151,54 +152,28 @@ def test_a_file_of_further_methods_joins_those_of_the_project(
     flags = [(config_hash.declared(preset, Cell(key, "gsm_hard", "pool", 0))) for key in ("short", "deep")]
     assert [(run["multi_agent"], run["routing"]) for run in flags] == [(None, False), (True, True)]
     assert "short" not in config.methods()
-    edit(tmp_path, "my/methods.yaml", gmr=further["deep"])
+    edit(tmp_path, "methods.yaml", gmr=further["deep"])
     with pytest.raises(UserError, match=r"gmr is in config/methods\.yaml already; rename it"):
         config.preset("smoke", {"extra": str(extra)})
 
 
-COLOURS = """
-from harness.benchmarks.base import Benchmark
-from harness.benchmarks.items import Item
-
-class BENCHMARK(Benchmark):
-    rule_version, role_domain, output_rules = "1", "Commonsense", "End with a colour."
-
-    def normalise(self, records):
-        return [Item(one["id"], self.key, one["question"], one["colour"]) for one in records]
-
-    def read(self, item, text, stated_only):
-        return text.split()[-1] if text.split() else None
-"""
-
-
-async def test_a_file_of_further_entries_has_benchmarks_anywhere(
+def test_a_benchmark_of_a_users_file_is_known_by_its_entry_its_module_and_its_questions(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(catalogue, "_further", {})
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "my").mkdir()
-    (tmp_path / "my" / "colours_of_things.py").write_text(COLOURS)
-    records = [{"id": f"c{at}", "question": f"Of what colour is {at}?", "colour": "red"} for at in range(10)]
-    (tmp_path / "my" / "colours.jsonl").write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in records))
-    entry = {"module": "colours_of_things", "title": "Colours", "questions": "colours.jsonl"}
-    extra = tmp_path / "my" / "entries.yaml"
-    extra.write_text(yaml.safe_dump({"benchmarks": {"colours": entry}}))
+    (tmp_path / "colours_of_things.py").touch()
+    (tmp_path / "colours.jsonl").write_text("{}")
+    extra, entry = tmp_path / "entries.yaml", {"module": "colours_of_things", "title": "Colours"}
+    extra.write_text(yaml.safe_dump({"benchmarks": {"colours": {**entry, "questions": "colours.jsonl"}}}))
     preset = config.preset("smoke", {"extra": str(extra), "benchmarks": ["colours"]})
     assert preset.methods == config.preset("smoke").methods
-    found = prepared("colours", tmp_path, data="embedded")
-    assert (found.title, found.source, len(found.train), len(found.test)) == ("Colours", "file colours.jsonl", 2, 8)
-    verdict = await catalogue.benchmark("colours").grade(found.test[0], "It is red", Tools(Any, Any))
-    assert verdict.correct
     cell = Cell("single", "colours", "qwen-2.5-14B", 0)
     before = config_hash.of_cell(preset, cell), config_hash.made_of_data(preset, "colours")
-    (tmp_path / "my" / "colours.jsonl").write_bytes(orjson.dumps(records[0]))
+    (tmp_path / "colours.jsonl").write_text("[]")
     after = config_hash.of_cell(preset, cell), config_hash.made_of_data(preset, "colours")
     assert all(one != other for one, other in zip(before, after, strict=True)), "its questions count"
-    for key, slip in {
-        "math": {**entry, "title": "Mine"},
-        "colour": {"module": "colours_of_things", "title": "Colours"},
-    }.items():
+    for key, slip in {"math": {**entry, "questions": "colours.jsonl"}, "colour": entry}.items():
         extra.write_text(yaml.safe_dump({"benchmarks": {key: slip}}))
         config.methods.cache_clear()
         with pytest.raises(UserError, match=r"the benchmark math is declared already|needs either questions"):
