@@ -128,10 +128,8 @@ def _judge_part(claim: Claim, arguments: tuple[Any, ...], run: Run, measure: Mea
         return part | {"outcome": UNDECIDED, "reason": f"nothing was drawn for {'; '.join(n.unknown)}"}
     part["measured"] = _number(value)
     if "cost" in n.measures:
-        of_total, _ = evaluate(
-            claim, arguments, lambda asked: measure((*asked[:3], _ALL_CALLS.get(asked[3], asked[3])))
-        )
-        part["measured_all_calls"] = _number(of_total)
+        total, _ = evaluate(claim, arguments, lambda asked: measure((*asked[:3], _ALL_CALLS.get(asked[3], asked[3]))))
+        part["measured_all_calls"] = _number(total)
     # Nothing that is sampled could be required to have a single value.
     if region.low == region.high:
         return part | {"outcome": BY_CONSTRUCTION if part["measured"] in region else FAILS}
