@@ -7,7 +7,7 @@ import string
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from baselines.aflow.workflow import MOST_REPEATS, Status, Workflow
+from baselines.aflow.workflow import MOST_REPEATS, OPERATORS, Status, Workflow
 from harness.agents.activation import appended
 from harness.agents.code_tools import NO_PROGRAM, computing, programs
 from harness.agents.prompts import Record, question_prompt, team_prompt
@@ -24,25 +24,6 @@ MOST_ATTEMPTS = 3
 MOST_REFLECTIONS = 3
 UNLISTED = "unlisted"
 
-_THINK = "Think through the question first: what it turns on, and what speaks for each possible answer. Then answer."
-_PROGRAM = (
-    "Write a Python program that computes the answer to the question and leaves the result in a variable named answer. "
-    "Put the program into one fenced Python block, let it import nothing but the standard library, and let it read no "
-    "input."
-)
-_PROGRAM_AGAIN = (
-    "The program gave no value: {failure}. Rewrite the whole program so that it runs and leaves the result in a "
-    "variable named answer."
-)
-_CHOOSE = (
-    "Several candidates for the solution of one question follow. Weigh the candidates against each other and find the "
-    "one whose answer is most consistent with the rest. Explain the choice in a sentence or two, then name the letter "
-    "of the candidate: close with a line of the form: Candidate X"
-)
-_REFLECT = (
-    "The solution below was run on examples of the question and failed. Find out why, and rewrite the solution so that "
-    "it does what the question asks, on these examples and in general."
-)
 # A bare "candidate a" is more often an article than a letter.
 _LETTER = re.compile(r"\b[Cc](?:andidate|ANDIDATE)\b[\s:*_(\[\"']*([A-Z])\b")
 
@@ -110,7 +91,8 @@ async def generate_code(run: NodeRun) -> NodeOutput:
 
 async def generate_answer(run: NodeRun) -> NodeOutput:
     """Make one call that thinks before it answers."""
-    reply = await run.ask(run.prompt(_THINK), "generate_answer", turn=Turn(style="step_by_step"))
+    prompt = run.prompt(OPERATORS["AnswerGenerate"].prompt)
+    reply = await run.ask(prompt, "generate_answer", turn=Turn(style="step_by_step"))
     return NodeOutput(reply.text)
 
 
@@ -121,7 +103,7 @@ async def ensemble(run: NodeRun) -> NodeOutput:
         return NodeOutput(records[0].text if records else "")
     letters = string.ascii_uppercase[: len(records)]
     candidates = [Record(f"Candidate {letter}", record.text) for letter, record in zip(letters, records, strict=True)]
-    prompt = team_prompt((_CHOOSE,), run.context.item, candidates, header=CANDIDATES)
+    prompt = team_prompt((OPERATORS["ScEnsemble"].prompt,), run.context.item, candidates, header=CANDIDATES)
     reply = await run.ask(prompt, "ensemble", turn=Turn("aggregate", form="letter"))
     named = _LETTER.findall(reply.text)
     letter = named[-1] if named and named[-1] in letters else ""
@@ -131,7 +113,7 @@ async def ensemble(run: NodeRun) -> NodeOutput:
 
 async def programmer(run: NodeRun) -> NodeOutput:
     """Run a program that computes the answer, rewritten while it gives no value; return value or last reply."""
-    conversation = run.prompt(_PROGRAM)
+    conversation = run.prompt(OPERATORS["Programmer"].prompt)
     text = ""
     for attempt in range(MOST_ATTEMPTS):
         kind: Kind = "revise" if attempt else "solve"
@@ -144,7 +126,7 @@ async def programmer(run: NodeRun) -> NodeOutput:
         if value is not None and value.printed not in (None, "None"):
             return NodeOutput(f"{fenced(computing(text) or '')}\nThe answer is {value.printed}", "passed")
         failure = "there is no program in a fenced Python block" if value is None else value.failure
-        again = _PROGRAM_AGAIN.format(failure=failure or "answer holds None")
+        again = OPERATORS["Programmer"].again.format(failure=failure or "answer holds None")
         conversation = (*conversation, Message("assistant", text), Message("user", again))
     return NodeOutput(text, "failed")
 
@@ -158,7 +140,7 @@ async def check_solution(run: NodeRun) -> NodeOutput:
     solution = next((text for text in solutions if programs(text)), "")
     for attempt in range(MOST_REFLECTIONS if solution else 0):
         failed = appended(solution, await run.context.code_tools.examples(run.context.item, solution))
-        system, records = (_REFLECT, run.context.rules), [Record("Solution", failed)]
+        system, records = (OPERATORS["Test"].prompt, run.context.rules), [Record("Solution", failed)]
         prompt = team_prompt(system, run.context.item, records, header="The solution:")
         text = (await run.ask(prompt, "reflect", attempt, Turn("revise"))).text
         if not programs(text):

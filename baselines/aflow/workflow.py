@@ -12,26 +12,24 @@ from harness.files import Declaration, Many, read_entries
 
 
 class Operator(Declaration):
-    """Operator, as described to the optimizer."""
+    """Operator, as described to the optimizer, and what it asks the executor."""
 
     key: str
+    domains: Many[str]  # of the questions that it is offered for
     description: str
     takes_instruction: bool = False
     needs_result: bool = False  # of an earlier node; the question alone is not enough
     has_status: bool = False  # ends with ``passed`` or ``failed``, which conditions of later nodes can read
+    prompt: str = ""  # of its calls, where no instruction of the workflow is
+    again: str = ""  # request for another attempt after a ``{failure}``
 
 
 OPERATORS = read_entries(Path(__file__).with_name("operators.yaml"), Operator)
-OFFERED: Mapping[str, tuple[str, ...]] = {
-    "Code": ("Custom", "CustomCodeGenerate", "ScEnsemble", "Test"),
-    "Math": ("Custom", "ScEnsemble", "Programmer"),
-    "Commonsense": ("Custom", "AnswerGenerate", "ScEnsemble"),
-}
 
 
 def offered(domain: str) -> dict[str, Operator]:
     """Return the operators of a domain by name."""
-    return {name: OPERATORS[name] for name in OFFERED[domain]}
+    return {name: operator for name, operator in OPERATORS.items() if domain in operator.domains}
 
 
 Status = Literal["failed", "passed"]

@@ -12,7 +12,8 @@ from pydantic import TypeAdapter
 
 from baselines.aflow.edits import Add, Edit, Remove, Replace, apply, proposal_schema
 from baselines.aflow.search import Round, best, candidates, converged, probabilities
-from baselines.aflow.workflow import OFFERED, InvalidWorkflowError, Node, Workflow, check, start
+from baselines.aflow.workflow import InvalidWorkflowError, Node, Workflow, check, start
+from harness.agents.roles import DOMAINS
 from harness.simulator.replies import schema_reply
 from tests.baselines.aflow.fixtures import flow, node, round_, when
 
@@ -105,7 +106,7 @@ def test_an_edit_that_does_not_fit_is_refused(edit: Edit, parent: Workflow, doma
 
 
 PARENTS = [
-    *((start(domain), domain) for domain in OFFERED),
+    *((start(domain), domain) for domain in DOMAINS),
     (CHAIN, "Math"),
     (TESTED, "Code"),
     (FULL, "Math"),
