@@ -65,12 +65,10 @@ def test_without_a_backbone_of_the_pool_there_is_no_bound(of_pool: list[Path]) -
         router_bounds(*of_pool[1:])
 
 
-def artificial(correct: np.ndarray) -> Bounds:
-    return Bounds(correct, "", {})
-
-
-def row(correct: Any) -> Answers:
-    return Answers(np.asarray(correct, float), np.zeros(len(correct)), pd.DataFrame())
+def headroom(correct: np.ndarray, pool: np.ndarray) -> tuple[float, float, float]:
+    """Return the headroom of verdicts, shape (n,), between those of a pool, shape (backbones, n)."""
+    row = Answers(correct.astype(float), np.zeros(len(correct)), pd.DataFrame())
+    return bounds.headroom(row, Bounds(pool, "", {}), bounds.resamples(len(correct), "here"))
 
 
 def test_the_interval_is_that_of_scipys_paired_bootstrap() -> None:
@@ -85,10 +83,10 @@ def test_the_interval_is_that_of_scipys_paired_bootstrap() -> None:
         return (method.mean(axis=axis) - best) / (oracle - best)
 
     expected = bootstrap((method, *pool), statistic, paired=True, method="percentile", rng=1).confidence_interval
-    found = bounds.headroom(row(method), artificial(pool), bounds.resamples(80, "here"))
+    found = headroom(method, pool)
     assert found[0] == pytest.approx(statistic(method, *pool, axis=-1))
     assert found[1:] == pytest.approx([expected.low, expected.high], abs=0.03)
-    assert found == bounds.headroom(row(method), artificial(pool), bounds.resamples(80, "here"))
+    assert found == headroom(method, pool)
 
 
 @settings(max_examples=30)
@@ -97,16 +95,14 @@ def test_a_choice_of_one_answer_a_question_gains_no_more_than_the_oracle(given_:
     pool = np.array(given_, float).T
     n = pool.shape[1]
     choice = data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
-    counts = bounds.resamples(n, "small")
-    value, low, high = bounds.headroom(row(pool[choice, range(n)]), artificial(pool), counts)
+    value, low, high = headroom(pool[choice, range(n)], pool)
     if pool.max(axis=0).mean() == pool.mean(axis=1).max():
         assert np.isnan([value, low, high]).all()
         return
     assert value <= 1
     assert np.isnan(low) == np.isnan(high)
     assert np.isnan(low) or low <= high <= 1
-    assert bounds.headroom(row(pool.max(axis=0)), artificial(pool), counts)[0] == 1
-    assert bounds.headroom(row(pool[pool.mean(axis=1).argmax()]), artificial(pool), counts)[0] == 0
+    assert (headroom(pool.max(axis=0), pool)[0], headroom(pool[pool.mean(axis=1).argmax()], pool)[0]) == (1, 0)
 
 
 def test_rows_are_held_against_the_bounds(of_pool: list[Path], write_cell: WriteCell) -> None:
@@ -138,8 +134,7 @@ def test_bounds_and_cheap_baselines_are_marks_of_the_measured_panel_alone(
         *("A  Oracle over the pool", "B  Best single backbone", "C  Random backbone", "D  Cascade")
     ]
     assert published.get_legend() is None
-    records = {record["method"]: record for record in figure.records if record["measured"]}
-    assert float(records["oracle"]["measured"]) == 100
-    assert float(records["oracle"]["cost_per_query"]) == 9 / 4
+    oracle = figure.record(method="oracle")
+    assert (float(oracle["measured"]), float(oracle["cost_per_query"])) == (100, 9 / 4)
     on_frontier = {record["method"] for record in figure.records if record["measured_on_frontier"] == "true"}
     assert on_frontier == {"single"}

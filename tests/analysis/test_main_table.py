@@ -18,20 +18,16 @@ def place(table: Table, group: str, *labels: str) -> Entry:
     return table.entry(group, "Meas.", *labels)
 
 
-def test_a_measured_place_beside_the_published_one(write_cell):
-    table = main_table(write_cell("cot", "qwen-2.5-14B", "mbpp", correct=verdicts(36, 50)))
-    low, high = wilson(36, 50)
-    assert table.entry("MBPP", "Publ.", "CoT", "qwen-2.5-14B").text == "70.80"
-    interval = f"{100 * low:.1f}–{100 * high:.1f}"
-    assert place(table, "MBPP", "CoT", "qwen-2.5-14B") == Entry("72.00", beside="+1.20", below=interval)
-
-
-def test_all_published_rows_stand_there_and_only_the_columns_of_the_run(write_cell):
-    table = main_table(write_cell(benchmark="mbpp"), write_cell(benchmark="math", correct=[True]))
-    assert [(group.title, group.detail) for group in table.groups] == [("MATH", "n = 1"), ("MBPP", "n = 4")]
+def test_all_published_rows_stand_there_and_measured_places_beside_them(write_cell):
+    table = main_table(
+        write_cell("cot", "qwen-2.5-14B", "mbpp", correct=verdicts(36, 50)), write_cell(benchmark="math")
+    )
+    assert [(group.title, group.detail) for group in table.groups] == [("MATH", "n = 4"), ("MBPP", "n = 50")]
     printed = [f"{row.accuracies['math'].percent:.2f}" for row in load().rows]
-    assert [row.entries[0].text for row in table.rows] == printed
-    assert len(printed) == 21
+    assert ([row.entries[0].text for row in table.rows], len(printed)) == (printed, 21)
+    interval = "{:.1f}–{:.1f}".format(*(100 * end for end in wilson(36, 50)))
+    assert table.entry("MBPP", "Publ.", "CoT", "qwen-2.5-14B").text == "70.80"
+    assert place(table, "MBPP", "CoT", "qwen-2.5-14B") == Entry("72.00", beside="+1.20", below=interval)
 
 
 def test_the_average_needs_all_five_and_weighs_benchmarks_not_items(write_cell):

@@ -26,16 +26,8 @@ def entries(table: Table, key: str) -> tuple[Entry, ...]:
     return tuple(table.rows[place].entries)
 
 
-def test_size_and_prices_are_those_printed() -> None:
-    table = backbones(preset=config.preset("embedded"))
-    for key, printed in PRINTED.items():
-        texts = [f"{printed[name]:g}" for name in ("size", "input", "output") for _ in range(2)]
-        assert [entry[:4] for entry in entries(table, key)[:6]] == [(text, "", "", "") for text in texts]
-
-
-def test_another_size_is_flagged_a_backbone_of_ones_own_added_and_one_that_is_gone_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_size_and_prices_beside_those_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another size is flagged, a backbone of one's own added, one that is gone kept."""
     preset = config.preset("embedded")
     declared = dict(config.backbones(preset))
     declared["qwen-2.5-14B"] = declared["qwen-2.5-14B"].model_copy(update={"parameters_b": 14.7})
@@ -43,11 +35,15 @@ def test_another_size_is_flagged_a_backbone_of_ones_own_added_and_one_that_is_go
     monkeypatch.setattr(config, "backbones", lambda _: declared)
     table = backbones(preset=preset)
     assert [record["backbone"] for record in table.records] == [*PRINTED, "own-7B"]
-    flagged = entries(table, "qwen-2.5-14B")[1:6:2]
+    for key, printed in PRINTED.items():
+        published, here = entries(table, key)[:6:2], entries(table, key)[1:6:2]
+        assert [entry.text for entry in published] == [f"{printed[name]:g}" for name in ("size", "input", "output")]
+        if key not in ("qwen-2.5-14B", "llama-3.1-8B"):
+            assert [entry[:4] for entry in here] == [(entry.text, "", "", "") for entry in published]
+    flagged, own, gone = (entries(table, key)[1:6:2] for key in ("qwen-2.5-14B", "own-7B", "llama-3.1-8B"))
     assert [(one.sign, one.beside) for one in flagged] == [("‡", "+0.7"), ("‡", "+0.0021"), ("‡", "+0.007")]
-    own, gone = entries(table, "own-7B")[:6], entries(table, "llama-3.1-8B")[:6]
-    assert [(one.text, one.sign) for one in own] == [(text, "") for text in ("", "7", "", "0.021", "", "0.07")]
-    assert [entry.text for entry in gone] == ["8", NOT_RUN, "0.024", NOT_RUN, "0.08", NOT_RUN]
+    assert [(one.text, one.sign) for one in own] == [("7", ""), ("0.021", ""), ("0.07", "")]
+    assert [one.text for one in gone] == [NOT_RUN] * 3
 
 
 LONG = "A shop sells {} pencils in boxes of {}; how many boxes must be opened for {} customers who want one each?"

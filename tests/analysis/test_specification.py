@@ -151,9 +151,8 @@ def test_estimates_of_a_simulated_run_are_judged_by_nothing(write_cell: WriteCel
     assert not any("upports" in note or "ontradict" in note for note in made.notes)
 
 
-@pytest.mark.parametrize("name", ["embedded", "paper"])
-def test_every_row_that_a_reading_names_is_run_where_it_is_read(name: str) -> None:
-    preset = config.preset(name)
+def test_every_row_that_a_reading_names_is_run_where_it_is_read() -> None:
+    preset = config.preset("paper")
     made = {(cell.method, cell.benchmark) for cell in artefact("specification_table").cells_of(preset)}
     for reading in DECLARED.values():
         assert set(reading.of) <= set(CONCLUSIONS)
