@@ -25,8 +25,6 @@ from .values import MUTABLE
 # Parts of an order by the name of their source in tracebacks.
 _PARTS = {f"<{part}>": part for part in (protocol.SETUP, protocol.PROGRAM, protocol.CHECKS)}
 _MODULE = ModuleType(protocol.MODULE)
-_REHEARSED = "from typing import List\n\ndef f(x, y):\n    return [x, (y, True), {x: None}]\n"
-_REHEARSALS = 10
 _LONGEST_MESSAGE = 300
 # Of a failure with its arguments and attributes; a longer one is reported by one line.
 _LONGEST_FAILURE = 1 << 16
@@ -45,13 +43,10 @@ def prepare() -> None:
 
 
 def rehearse() -> None:
-    """Do before the fork, on a program of our own, what every process does after it, so that it need not copy it."""
-    call = json.dumps(["call", {REFERENCE: 0}, [1, [2.5, "x"]], {"dict": []}]).encode()
-    for _ in range(_REHEARSALS):
-        program = _RunningProgram({})
-        program.start("", _REHEARSED, ["f"], "")
-        for _ in range(_REHEARSALS):
-            program.reply(call)
+    """Do before the fork what every process does after it, so that it need not copy the memory."""
+    program = _RunningProgram({})
+    program.start("", "def f(x, y): return [x, (y, True), {x: None}]", ["f"], "")
+    program.reply(b'["call", {"object": 0}, [1, [2.5, "x"]], {"dict": []}]')
 
 
 def run(channel: Channel) -> NoReturn:
