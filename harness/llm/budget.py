@@ -104,11 +104,11 @@ class Spending:
 
     def _reached(self) -> str | None:
         spent = self.spent
-        for name, most in self._budget:
+        for name, limit in self._budget:
             used = getattr(spent, name)
-            if most is not None and used + (self._in_flight if name == "calls" else 0) >= most:
+            if limit is not None and used + (self._in_flight if name == "calls" else 0) >= limit:
                 return (
-                    f"the budget of preset {self._preset} is spent: {used:,.10g} of {most:,.10g} {name} (in all "
+                    f"the budget of preset {self._preset} is spent: {used:,.10g} of {limit:,.10g} {name} (in all "
                     f"{spent.calls:,} calls, {spent.tokens:,} tokens, cost {spent.cost:.4g}). Every finished call of a "
                     f"cell is kept; raise `budget`, in config/presets/{self._preset}.yaml or with --config "
                     "budget='{...}', and give the same command again to resume"

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from harness.errors import UserError, check_names
-from harness.files import Declaration, Distinct, Word, read
+from harness.files import Declaration, Distinct, Word, check
 from harness.llm.backbones import Price
 from harness.llm.request import EXTENDED
 
@@ -97,13 +96,8 @@ def simulated() -> Endpoint:
     return IN_PROCESS if url is None else Endpoint(url=url, max_in_flight=_SIMULATED_IN_FLIGHT)
 
 
-def load(path: Path, backbones: Iterable[str], where: str = "") -> dict[str, Endpoint]:
-    """Read the endpoints of backbones; UserError as :func:`choose`, or if the file is not valid."""
-    return choose(read(path, dict[str, Endpoint]), backbones, where or str(path))
-
-
-def choose(entries: Mapping[str, Endpoint], backbones: Iterable[str], where: str) -> dict[str, Endpoint]:
-    """Return the entries of backbones; UserError if one is missing."""
-    keys = list(backbones)
+def choose(document: Any, backbones: Iterable[str], where: str) -> dict[str, Endpoint]:
+    """Return the endpoints of backbones; UserError if one is missing, or any in the document is not valid."""
+    entries, keys = check(document, dict[str, Endpoint], where), list(backbones)
     check_names("endpoint for backbone", keys, entries, where)
     return {key: entries[key] for key in keys}

@@ -193,10 +193,9 @@ def servers(preset: Preset, keys: Iterable[str]) -> dict[str, Endpoint]:
     Raises UserError if a backbone has no endpoint or one that is not valid.
     """
     if preset.servers and not endpoints.named_file():
-        where = f"servers of preset {preset.name}"
-        return endpoints.choose(check(preset.servers, dict[str, Endpoint], where), keys, where)
+        return endpoints.choose(preset.servers, keys, f"servers of preset {preset.name}")
     path = Path(endpoints.named_file() or FOLDER / "endpoints.yaml")
-    return endpoints.load(path, keys, endpoints.endpoints_file())
+    return endpoints.choose(read_yaml(path), keys, endpoints.endpoints_file())
 
 
 def preset_names() -> list[str]:

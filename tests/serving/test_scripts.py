@@ -120,10 +120,9 @@ def test_what_is_served_is_what_presets_ask(
     monkeypatch.setenv("GMR_VLLM", "no-such-program")
     commands, addresses = printed(name)
     assert list(tmp_path.iterdir()) == []
-    (tmp_path / "endpoints.yaml").write_text(addresses)
     asked_preset = config.preset(preset, {"weights": weights})
     backbones = config.backbones(asked_preset)
-    places = endpoints.load(tmp_path / "endpoints.yaml", asked_preset.backbones)
+    places = endpoints.choose(yaml.safe_load(addresses), asked_preset.backbones, "endpoints.yaml")
     served: Counter[tuple[str, str]] = Counter()
     taken: Counter[str] = Counter()
     for command in commands:

@@ -18,7 +18,6 @@ import pytest
 from harness.benchmarks.items import Status
 from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import ChatClient
-from harness.llm.endpoints import load
 from harness.llm.request import Message, Reply, Request
 from harness.runner import config, layout
 from harness.runner.cell import run
@@ -51,7 +50,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             patch.setenv(*line.removeprefix("export ").split("=", 1))
             for benchmark in PRESET.benchmarks:
                 gmr_process("data", "--preset", PRESET.name, "--benchmark", benchmark)
-            yield load(Path(os.environ["GMR_ENDPOINTS"]), [BACKBONE])[BACKBONE].url
+            yield config.servers(PRESET, [BACKBONE])[BACKBONE].url
 
 
 def test_health_says_what_is_served(server: str) -> None:
@@ -83,7 +82,7 @@ def ask(*requests: Request) -> list[Reply]:
     """Return the replies to requests sent at the same time through the suite's own client."""
 
     async def asked() -> list[Reply]:
-        endpoints = load(Path(os.environ["GMR_ENDPOINTS"]), [BACKBONE])
+        endpoints = config.servers(PRESET, [BACKBONE])
         attempts = AttemptLog(Path("attempts.jsonl"))
         with CallLog(Path(f"calls-{os.urandom(8).hex()}.sqlite")) as log:
             async with ChatClient(endpoints, log, attempts) as client:
