@@ -24,15 +24,6 @@ from harness.errors import UserError
 from harness.runner.config import POOL
 
 IDENTITY = ["seeds", "run_id", "config_hash", "code", "data_checksum", "backbones"]
-WITHOUT_VERDICT = [status.value for status in Status if status is not Status.GRADED]
-MEASURED = [
-    *("measured", "seed0", "n", "low", "high", *WITHOUT_VERDICT),
-    *("cost_total", "cost_steps", "cost_per_query", "cost_per_query_all_calls", "prompt_tokens", "completion_tokens"),
-]
-COST = [
-    *("published_total", "published_questions", "published_cost_per_query", "cost_low", "cost_high", "cost_ratio"),
-    *("cost_seed0", "total_scaled"),
-]
 #: Tables print costs of a question as multiples of 1e-4.
 UNIT = 1e4
 #: Behind the tables of ablations, paradigms and roles, whose accuracies all fit these numbers (D-REPORT-2).
@@ -270,7 +261,7 @@ def measure(cells: Sequence[FinishedCell]) -> dict[str, Any]:
 
 
 def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
-    """Return a frame of ``published_total`` and ``published_questions`` with the other columns of :data:`COST`."""
+    """Return a frame of ``published_total`` and ``published_questions`` with costs of a question and their ratios."""
     ends = results.per_row(lambda cells: mean_with_interval(cells, "cost", lambda cell: cell.items["cost"]))
     costs = frame.astype({"published_total": float, "published_questions": float}).join(ends.drop(columns="cost"))
     printed = costs["published_total"] / costs["published_questions"]

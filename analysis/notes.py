@@ -119,13 +119,6 @@ def protocol(results: Results) -> Iterator[str]:
         yield f"Measured on other questions than the paper's: {', '.join(other)}."
 
 
-def paired_test(frame: pd.DataFrame) -> str:
-    """Return a phrase that names the test and the interval of a difference on the same questions."""
-    exact = "exact McNemar test, and Tango's interval or the exact one, whichever is wider"
-    several = "; with several seeds both of t, over questions and seeds"
-    return exact + (several if frame["several"].eq(True).any() else "")
-
-
 def seeds(results: Results) -> Iterator[str]:
     """Yield the rows that were trained with other seeds than most learned methods."""
     learned = results.measured[results.measured["learned"]]

@@ -132,8 +132,9 @@ def _legend(options: VariantOptions, results: Results, frame: pd.DataFrame, titl
     yield from notes.legend(results, frame)
     saved = "Saved: how much less GMR spends on a question than the row, in percent; below zero it spends more."
     yield (
-        f"Against {titles[REFERENCE]}: the row minus it on the same questions, with the "
-        f"95 % interval and its p ({notes.paired_test(frame)}), not adjusted for the number of rows. "
+        f"Against {titles[REFERENCE]}: the row minus it on the same questions, with the 95 % interval and its p (exact "
+        "McNemar test, and Tango's interval or the exact one, whichever is wider; with several seeds both of t, over "
+        "questions and seeds), not adjusted for the number of rows. "
         f"{f'Cost: that of a question as a multiple of {options.base}.' if options.base else saved}"
     )
     yield from detectable_note(frame["detectable"], results.benchmarks)
