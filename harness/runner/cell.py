@@ -207,7 +207,7 @@ def _record(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dict[
             "n_train": len(questions.train) if trained else 0,
         },
         "config": plan.config.model_dump(mode="json"),
-        "backbones": {key: _backbone_record(plan, runtime, key, model) for key, model in served.items()},
+        "backbones": {key: _backbone_record(runtime.backbones[key], model) for key, model in served.items()},
         "sandbox": runtime.tools.sandbox.level,
         "rule_version": plan.benchmark.rule_version,
     }
@@ -219,18 +219,19 @@ def _record(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dict[
     return record
 
 
-def _backbone_record(plan: Plan, runtime: Runtime, key: str, served: Served) -> dict[str, Any]:
-    backbone = runtime.backbones[key]
-    return {
+def _backbone_record(backbone: Backbone, served: Served) -> dict[str, Any]:
+    record = {
         "model": served.model,
         "parameters_b": backbone.parameters_b,
         "prices": [backbone.price_in, backbone.price_out],
         "served_by": served.owned_by,
         **served.details,
-        **({"weights": backbone.weights} if backbone.weights else {}),
         "revision": backbone.revision,
         "revision_confirmed": served.revision is not None,
     }
+    if backbone.weights:
+        record["weights"] = backbone.weights
+    return record
 
 
 def _training_facts(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dict[str, Any]:

@@ -37,15 +37,14 @@ def of_cell(preset: config.Preset, cell: config.Cell) -> dict[str, Any]:
     entry = config.methods(preset.extra)[cell.method]
     backbones = config.backbones(preset)
     pool = config.backbones_of(preset, cell)
-    limit = preset.limit.model_dump(include=None if entry.trained else {"test", "share"})
-    learning = {"encoder": _content("encoder.yaml")} if entry.trained else {}
-    matched = config.matched(preset, cell)
-    served = {
-        "endpoints": preset.endpoints,
-        **({"length_scale": preset.length_scale, "simulator": _content("simulator.yaml")} if preset.simulated else {}),
-        **({"decoding": "greedy"} if config.is_greedy(preset, entry) else {}),
-    }
-    return {
+    decides = of_data(preset, cell.benchmark)
+    decides["limit"] = preset.limit.model_dump(include=None if entry.trained else {"test", "share"})
+    decides["endpoints"] = preset.endpoints
+    if preset.simulated:
+        decides |= {"length_scale": preset.length_scale, "simulator": _content("simulator.yaml")}
+    if config.is_greedy(preset, entry):
+        decides["decoding"] = "greedy"
+    identity = {
         "cell": dataclasses.asdict(cell),
         "module": entry.module,
         "seed_offset": entry.seed_offset,
@@ -54,10 +53,13 @@ def of_cell(preset: config.Preset, cell: config.Cell) -> dict[str, Any]:
         "backbones": {key: backbones[key].model_dump(exclude={"key", *ABOUT}, exclude_unset=True) for key in pool},
         # In order, which decides which of them a draw hits, and which a dictionary does not compare.
         "pool": list(pool),
-        "preset": {**of_data(preset, cell.benchmark), "limit": limit, **served},
-        **learning,
-        **({"matched": declared(preset, matched)} if matched else {}),
+        "preset": decides,
     }
+    if entry.trained:
+        identity["encoder"] = _content("encoder.yaml")
+    if (matched := config.matched(preset, cell)) is not None:
+        identity["matched"] = declared(preset, matched)
+    return identity
 
 
 def declared(preset: config.Preset, cell: config.Cell) -> dict[str, Any]:

@@ -49,7 +49,6 @@ FILE = "timing.json"
 # Questions in flight, for all methods. With far fewer, servers have nothing to batch; with far more, a test set of some
 # hundred questions takes as long as its longest one.
 CONCURRENCY = 32
-_SPEEDS = ("prefill_tokens_per_s_1b", "decode_tokens_per_s_1b")
 
 
 async def run(preset: Preset, cell: Cell) -> dict[str, Any]:
@@ -94,16 +93,18 @@ def modelled(plan: Plan, in_flight: int) -> tuple[list[dict[str, Any]], dict[str
 
     So many questions are answered at a time, the calls of each one after another; nothing waits for that long.
     """
-    engine = {name: getattr(parameters.load(), name) for name in _SPEEDS}
+    speeds = parameters.load()
     columns = ["item_id", "backbone", "prompt_tokens", "completion_tokens", "error"]
     calls = list(read_rows(plan.folder / "calls.parquet", columns))
     seconds = Counter[str]()
     for call in calls:
-        prefill, decode = (call[name] / speed for name, speed in zip(columns[2:4], engine.values(), strict=True))
+        prefill = call["prompt_tokens"] / speeds.prefill_tokens_per_s_1b
+        decode = call["completion_tokens"] / speeds.decode_tokens_per_s_1b
         seconds[call["item_id"]] += plan.backbones[call["backbone"]].parameters_b * (prefill + decode)
     free_at = [0.0] * in_flight
     for item in plan.questions.test:
         heapq.heapreplace(free_at, free_at[0] + seconds[item.id])
+    engine = speeds.model_dump(include={"prefill_tokens_per_s_1b", "decode_tokens_per_s_1b"})
     return calls, {"simulated": True, "seconds": max(free_at), "engine": engine}
 
 
