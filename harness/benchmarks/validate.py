@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +16,6 @@ from harness.concurrency import gather
 from harness.sandbox import Outcome, Program, Sandbox
 from harness.simulator.answers import present, wrong_answers
 
-AT_ONCE = 64
 GOLD, WRONG, EXAMPLES = "gold answer right", "a wrong answer graded wrong", "visible examples hold for gold"
 
 
@@ -56,11 +54,9 @@ async def validate(key: str, data: str) -> ValidationReport:
 
 async def validate_items(subject: Benchmark, items: Sequence[Item], data: str, tools: Tools) -> ValidationReport:
     """Validate the given questions."""
-    slots = asyncio.Semaphore(AT_ONCE)
 
     async def run(item: Item) -> dict[str, bool]:
-        async with slots:
-            checks = await _check(subject, item, tools)
+        checks = await _check(subject, item, tools)
         progress.update()
         return checks
 

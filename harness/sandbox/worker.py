@@ -105,9 +105,9 @@ def policy(level: str, limits: Limits, box: str) -> dict[str, Any]:
     # other processes in the count, the one certain limit is "no more".
     limits = limits if level == FULL else replace(limits, threads=1)
     # Two users, so that neither process can touch the other; None to stay the present user.
-    users = (PROGRAM_USER, CHECKS_USER) if os.geteuid() == 0 else (None, None)
-    names = dict(zip(("program_user", "checks_user"), users, strict=True))
-    return {"level": level, "limits": asdict(limits), "box": box, "parent": os.getpid(), **names, **_library()}
+    program_user, checks_user = (PROGRAM_USER, CHECKS_USER) if os.geteuid() == 0 else (None, None)
+    users = {"program_user": program_user, "checks_user": checks_user}
+    return {"level": level, "limits": asdict(limits), "box": box, "parent": os.getpid(), **users, **_library()}
 
 
 def _execution(report: dict[str, Any], limits: Limits) -> Execution:
