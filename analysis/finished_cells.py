@@ -196,13 +196,8 @@ def mean_of_updates(log: pd.DataFrame, measure: str, by: ArrayLike) -> pd.Series
 
 def answered(backbone: Mapping[str, Any]) -> str:
     """Return the weights that answered for a backbone of ``run.json``, with their revision if it is known."""
-    return f"{backbone['model']}{revision(backbone)}"
-
-
-def revision(backbone: Mapping[str, Any]) -> str:
-    """Return the revision behind ``at``; empty where none is known."""
-    name = backbone.get("revision")
-    return f" at {short(name) if _COMMIT.fullmatch(name) else name}" if name else ""
+    model, revision = backbone["model"], backbone.get("revision")
+    return f"{model} at {short(revision) if _COMMIT.fullmatch(revision) else revision}" if revision else str(model)
 
 
 def _agree(what: str, cells: Sequence[FinishedCell], value_of: Callable[[RunInfo], str]) -> None:

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
 
-from analysis.finished_cells import RunInfo, answered, revision, short
+from analysis.finished_cells import RunInfo, answered, short
 from harness.runner import layout
 
 
 def served(backbone: Mapping[str, Any]) -> str:
     """Return weights, revision and server behind a backbone; a revision that no server confirmed says so."""
-    doubt = " (not confirmed)" if revision(backbone) and not backbone.get("revision_confirmed") else ""
-    return f"{answered(backbone)}{doubt}{by_server(backbone)}"
-
-
-def by_server(backbone: Mapping[str, Any]) -> str:
-    """Return the server behind a backbone in words; nothing where it did not introduce itself."""
-    server = backbone.get("served_by")
-    return f" by {server}" if server else ""
+    doubt = " (not confirmed)" if backbone.get("revision") and not backbone.get("revision_confirmed") else ""
+    server = f" by {backbone['served_by']}" if backbone.get("served_by") else ""
+    return f"{answered(backbone)}{doubt}{server}"
 
 
 def table_run_id(run_ids: Iterable[str]) -> str:
@@ -68,19 +62,12 @@ def identity(runs: Sequence[RunInfo]) -> dict[str, str]:
         "config_hash": joined(lambda run: run.config_hash),
         "code": joined(lambda run: run.code),
         "data_checksum": joined(lambda run: run.data.checksum),
-        "backbones": _listed(f"{key}={served(backbone)}" for run in runs for key, backbone in run.backbones.items()),
+        "backbones": _backbones(runs),
     }
 
 
 def _backbones(runs: Iterable[RunInfo]) -> str:
-    """Return the backbones in words; those that one server answered in one revision share what follows their names."""
-    names_of: defaultdict[str, set[str]] = defaultdict(set)
-    for key, backbone in (pair for run in runs for pair in run.backbones.items()):
-        names_of[served(backbone).removeprefix(backbone["model"])].add(f"{key} = {backbone['model']}")
-    servers: defaultdict[str, list[str]] = defaultdict(list)
-    for server, names in sorted(names_of.items()):
-        servers[", ".join(sorted(names))].append(server)
-    return "; ".join(sorted(f"{names}{','.join(places)}" for names, places in servers.items()))
+    return _listed(f"{key}={served(backbone)}" for run in runs for key, backbone in run.backbones.items())
 
 
 def _listed(values: Iterable[str]) -> str:
