@@ -270,16 +270,21 @@ def _notes(plan: Plan, served: Mapping[str, Served]) -> list[str]:
             notes.append(f"{key} asked without {model.details[NOT_SENT]}, which its server does not take")
     if any(backbone.price for backbone in backbones):
         notes.append("costs at the prices that the pool states")
-    merged = [backbone.key for backbone in backbones if backbone.system == "merge"]
-    notes += [f"system message merged into the user's for {', '.join(merged)}"] if merged else []
+    if merged := [backbone.key for backbone in backbones if backbone.system == "merge"]:
+        notes.append(f"system message merged into the user's for {', '.join(merged)}")
     if plan.preset.decoding == "greedy":
         notes.append("greedy decoding everywhere")
     scales = {str(model.details.get("length_scale", 1)) for model in served.values()}
     notes += [f"length_scale {scale}" for scale in sorted(scales - {"1"})]
     limit = plan.preset.limit
     bounds = {"training questions": limit.train, "epochs": limit.epochs} if plan.method.trained else {}
+    bounds["test questions"] = limit.test
     limits = [] if limit.share is None else [f"{100 * limit.share:g}% of the questions"]
-    for name, bound in {**bounds, "test questions": limit.test}.items():
-        if bound is not None:
-            limits.append(f"{bound} {name if bound != 1 else name.removesuffix('s')}")
-    return [*notes, f"limit: {', '.join(limits)}"] if limits else notes
+    limits += [
+        f"{bound} {name if bound != 1 else name.removesuffix('s')}"
+        for name, bound in bounds.items()
+        if bound is not None
+    ]
+    if limits:
+        notes.append(f"limit: {', '.join(limits)}")
+    return notes
