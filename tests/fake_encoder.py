@@ -12,7 +12,7 @@ class FakeEncoder(SentenceEncoder):
     """Stands where a SentenceEncoder does and counts its work; words stand for word pieces."""
 
     identity = "fake-encoder"  # type: ignore[assignment]
-    weights = "fake"  # type: ignore[assignment]
+    weights = "fake"
 
     def __init__(self, max_tokens: int = 256) -> None:
         self.max_tokens = max_tokens

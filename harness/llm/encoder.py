@@ -65,7 +65,7 @@ class SentenceEncoder:
 
     def __init__(self, declaration: Path = DECLARATION) -> None:
         self._entry: Declared = read(declaration, Declared)
-        self.max_tokens = self._entry.max_tokens
+        self.max_tokens, self.weights = self._entry.max_tokens, self._entry.sha256
         self._declaration = declaration
         self._loading = threading.Lock()
         self._model: tuple[Tokenizer, InferenceSession] | None = None
@@ -78,11 +78,6 @@ class SentenceEncoder:
         instructions = "-".join(torch.backends.cpu.get_cpu_capability().lower().split())
         return f"{self._graph_name}-onnxruntime{version('onnxruntime')}-{instructions}"
 
-    @property
-    def weights(self) -> str:
-        """Return the SHA-256 of the weights."""
-        return self._entry.sha256
-
     def encode(self, text: str) -> Encoded:
         """Return the embedding of a text, from any thread; UserError if the model's files are missing or altered."""
         tokenizer, session = self._loaded()
@@ -94,7 +89,7 @@ class SentenceEncoder:
     @functools.cached_property
     def _graph_name(self) -> str:
         makers = "-".join(f"{maker}{version(maker)}" for maker in ("sentence-transformers", "transformers", "torch"))
-        return f"{self._entry.name}-{self._entry.sha256[:16]}-fp32-{fingerprint([EXPORTER])[:8]}-{makers}"
+        return f"{self._entry.name}-{self.weights[:16]}-fp32-{fingerprint([EXPORTER])[:8]}-{makers}"
 
     def _loaded(self) -> tuple[Tokenizer, InferenceSession]:
         with self._loading:
@@ -117,8 +112,8 @@ class SentenceEncoder:
         return graph
 
     def _export(self, folder: Path, graph: Path) -> None:
-        if (found := sha256(folder / _WEIGHTS)) != self._entry.sha256:
-            what = f"{folder / _WEIGHTS} has sha256 {found[:16]}..., expected {self._entry.sha256[:16]}..."
+        if (found := sha256(folder / _WEIGHTS)) != self.weights:
+            what = f"{folder / _WEIGHTS} has sha256 {found[:16]}..., expected {self.weights[:16]}..."
             cure = f"restore those of {self._entry.name}, or correct `source` in {self._declaration}"
             raise UserError(f"{what}; these are other weights: {cure}")
         unfinished = graph.with_suffix(".unfinished").absolute()
