@@ -26,7 +26,6 @@ from harness.runner.config_hash import check_tables
 
 #: The log that learning leaves in the folder of a cell.
 TRAINING = "training.parquet"
-_FILES = ("run.json", "items.parquet", "calls.parquet", "decisions.parquet")
 _COLUMNS = [
     *("item_id", "status", "detail", "answer", "text", "correct", "also"),
     *("calls", "depth", "prompt_tokens", "completion_tokens", "cost_total", "cost_steps", "cut_off"),
@@ -107,8 +106,6 @@ class FinishedCell:
 
 def read(folder: Path) -> FinishedCell:
     """Load one cell; raises UserError if it is incomplete, damaged or of another version of the suite."""
-    if missing := [name for name in _FILES if not (folder / name).is_file()]:
-        raise UserError(f"{folder}: {', '.join(missing)} missing; run the cell again or leave it out")
     run = read_run(folder)
     check_tables(folder, run.tables)
     items = read_table(folder / "items.parquet", _COLUMNS).sort_values("item_id", ignore_index=True)
