@@ -144,7 +144,7 @@ async def _describe(backbone: Backbone, server: Server, http: httpx2.AsyncClient
     try:
         served = await server.served(backbone.model)
         revision = as_served(backbone, served).revision
-        await complete(backbone, server, short_request(backbone, _TOKENS))
+        await complete(server, short_request(backbone, _TOKENS))
     except UserError as error:
         return error
     return {

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import random
-import re
 import time
 from dataclasses import replace
-from typing import get_args
 
 import openai
 from pydantic import PositiveFloat, PositiveInt
@@ -17,8 +15,7 @@ from harness.files import Declaration
 from harness.llm import endpoints
 from harness.llm.backbones import Backbone
 from harness.llm.completion import MalformedReplyError
-from harness.llm.endpoints import Endpoint, Omitted
-from harness.llm.request import EXTENDED, GREEDY, Message, Reply, Request
+from harness.llm.request import GREEDY, Message, Reply, Request
 from harness.llm.servers import REFUSES_ALL, TRIES, Server, with_cause
 from harness.thinking import without_thinking
 
@@ -60,40 +57,25 @@ def short_request(backbone: Backbone, tokens: int, draw: int = _SEED) -> Request
     return Request(backbone.model, None, prompt, **sampling, max_tokens=tokens, draw=draw, stop=backbone.stop)
 
 
-async def complete(backbone: Backbone, server: Server, request: Request) -> Reply:
+async def complete(server: Server, request: Request) -> Reply:
     """Return a completion; UserError with what to do if it is refused, fails or could not be counted."""
     try:
         return await server.complete(request, within_s=min(server.endpoint.timeout_s, _LIMIT_S), tries=TRIES)
     except MalformedReplyError as error:
-        raise UserError(f"{server} answers with {error}; {error.cure or 'see its log'}") from error
+        raise UserError(f"{server} answers with {error}", error.cure or "see its log") from error
     except openai.APIError as error:
         status = error.status_code if isinstance(error, openai.APIStatusError) else None
         if status in REFUSES_ALL:
             raise server.unreachable(error) from error
         if status not in (400, 422):
-            what = f"{server} lists its models and completes no text ({with_cause(error)})"
-            raise UserError(f"{what}; see its log") from error
-        refusal = f"{server} refuses a short completion ({error})"
-        raise UserError(f"{refusal}; {_cure(backbone, server.endpoint, str(error))}") from error
-
-
-def _cure(backbone: Backbone, endpoint: Endpoint, refusal: str) -> str:
-    """Return what an entry can say to a server that refuses a request, by the parameters that the refusal names."""
-    named = set(re.findall(r"\w+", refusal))
-    fields = []
-    if "max_completion_tokens" in named and not endpoint.max_completion_tokens:
-        fields.append("`max_completion_tokens: true`")
-    if omit := [name for name in get_args(Omitted) if name in named and name not in endpoint.omit]:
-        fields.append(f"`omit: [{', '.join([*endpoint.omit, *omit])}]`")
-    if endpoint.extended and named.intersection(EXTENDED):
-        fields.append("`extended: false`")
-    if fields:
-        return f"set {' and '.join(fields)} in {endpoints.endpoints_file()}"
-    return (
-        f"where its chat template takes no system message, add `system: merge` to the entry of {backbone.key}; where "
-        "it refuses a parameter, `extended`, `omit` and `max_completion_tokens` in config/endpoints.yaml say how to "
-        "leave it out"
-    )
+            problem = f"{server} lists its models and completes no text ({with_cause(error)})"
+            raise UserError(problem, "see its log") from error
+        cure = (
+            f"say in {endpoints.endpoints_file()} what it does not take: `omit: [seed, ...]`, `extended: false` "
+            "(top_k, min_p, repetition_penalty), `max_completion_tokens: true`; a chat template "
+            "without a system role takes `system: merge` in the entry of the backbone"
+        )
+        raise UserError(f"{server} refuses a short completion ({error})", cure) from error
 
 
 async def measure(backbone: Backbone, server: Server) -> tuple[Speed, list[str]]:
@@ -104,7 +86,7 @@ async def measure(backbone: Backbone, server: Server) -> tuple[Speed, list[str]]
 
     async def timed(*requests: Request) -> tuple[list[Reply], float]:
         start = time.perf_counter()
-        replies = await gather(complete(backbone, server, request) for request in requests)
+        replies = await gather(complete(server, request) for request in requests)
         return replies, time.perf_counter() - start
 
     endpoint = server.endpoint
