@@ -313,5 +313,5 @@ async def test_a_server_that_says_no_more_than_a_name_passes_and_its_cell_can_be
     finished_cell = read(cell_plan.folder)
     assert f"{backbone} asked without seed, which its server does not take" in finished_cell.run.notes
     assert identity([finished_cell.run])["backbones"] == f"{backbone}={model}"
-    assert provenance([finished_cell.run])["backbones"] == f"{backbone} = {model}"
+    assert provenance([finished_cell.run])["backbones"] == f"{backbone}={model}"
     assert measure([finished_cell])
