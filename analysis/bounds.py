@@ -24,7 +24,6 @@ from analysis.finished_cells import FinishedCell, read_table
 from analysis.frames import Results
 from analysis.statistics import TAIL, Array
 from harness.agents import rng
-from harness.files import Declaration, Many
 from harness.runner.config import POOL
 
 ORACLE, BEST, RANDOM = "oracle", "best_single", "random_backbone"
@@ -32,12 +31,6 @@ TITLES = {ORACLE: "Oracle over the pool", BEST: "Best single backbone", RANDOM: 
 #: The method that asks one backbone once, and the one whose cost others are multiples of.
 SINGLE, REFERENCE = "single", "gmr"
 RESAMPLES = 9999
-
-
-class BoundOptions(Declaration):
-    """Options in ``config/artefacts.yaml`` of what shows bounds."""
-
-    cheap: Many[str] = ()  # baselines that are told apart from other methods
 
 
 class Answers(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -35,45 +35,47 @@ _MEASURES = [name for policies in _BANDS.values() for name in policies]
 def build(source: Source) -> Figure:
     """Return a column of panels a benchmark; raises UserError for several methods, or where nothing was trained."""
     results = source.results()
-    logs, frames = {}, []
+    frames = []
     for benchmark, cells in traces.by_benchmark(results).items():
-        logs[benchmark] = [updates(cell) for cell in cells]
-        for cell, log in zip(cells, logs[benchmark], strict=True):
+        for cell in cells:
+            log = updates(cell)
             # An update without a decision has no row.
             tidy = log.reset_index().melt(["update", "epoch"], [name for name in _MEASURES if name in log], "measure")
-            columns = {"method": cell.run.method, "benchmark": benchmark, **identity([cell.run])}
-            frames.append(tidy.dropna().assign(**columns))
+            columns = {"method": cell.run.method, "benchmark": benchmark, "seed": cell.run.seed}
+            frames.append(tidy.dropna().assign(**columns, **identity([cell.run])))
     frame = pd.concat(frames)
     if frame.empty:
         raise UserError("nothing was trained in these cells, so there is no entropy; train them, with epochs above 0")
     return Figure(
         label="gate-entropy",
         **notes.describe_run(results, source.caption),
-        draw=functools.partial(_draw, results.benchmarks, logs),
+        draw=functools.partial(_draw, results.benchmarks, frame),
         inches=(PAGE, 2.0 * len(_BANDS) + 0.3),
         frame=frame,
     )
 
 
-def _draw(titles: Mapping[str, str], logs: Mapping[str, Sequence[pd.DataFrame]], picture: Picture) -> None:
-    grid = picture.subplots(len(_BANDS), len(logs), squeeze=False, sharex="col", sharey="row")
+def _draw(titles: Mapping[str, str], frame: pd.DataFrame, picture: Picture) -> None:
+    grid = picture.subplots(len(_BANDS), len(titles), squeeze=False, sharex="col", sharey="row")
     for panels, (name, policies) in zip(grid, _BANDS.items(), strict=True):
-        highest = max(_panel(panel, log, policies) for panel, log in zip(panels, logs.values(), strict=True))
+        for panel, benchmark in zip(panels, titles, strict=True):
+            _panel(panel, frame[frame["benchmark"] == benchmark], policies)
+        # From zero, since how far above it entropies stay is the point.
+        highest = max(frame.loc[frame["measure"].isin(policies), "value"], default=0)
         panels[0].set_ylim(0, 1.08 * (highest or 1.0))
         panels[0].set_ylabel(name)
-    for top, bottom, benchmark in zip(grid[0], grid[-1], logs, strict=True):
-        top.legend_.set_title(titles[benchmark])
+    for top, bottom, title in zip(grid[0], grid[-1], titles.values(), strict=True):
+        top.legend_.set_title(title)
         bottom.set_xlabel("update")
         bottom.locator_params(axis="x", integer=True, min_n_ticks=1)
 
 
-def _panel(panel: Axes, logs: Sequence[pd.DataFrame], policies: Mapping[str, tuple[str, str, str]]) -> float:
-    """Draw entropies and return the highest; panels begin at zero, since how far above it they stay is the point."""
-    highest = 0.0
+def _panel(panel: Axes, rows: pd.DataFrame, policies: Mapping[str, tuple[str, str, str]]) -> None:
     for name, (title, color, linestyle) in policies.items():
-        seeds = pd.DataFrame({place: log[name] for place, log in enumerate(logs) if name in log})
-        if seeds.empty:
+        values = rows[rows["measure"] == name].pivot(index="update", columns="seed", values="value")
+        if values.empty:
             continue
+        seeds = values.reindex(range(1, rows["update"].max() + 1))
         several = seeds.shape[1] > 1
         style: dict[str, Any] = {"color": color, "linestyle": linestyle}
         # Dots, because an update between two gaps has no line to be seen by.
@@ -86,8 +88,6 @@ def _panel(panel: Axes, logs: Sequence[pd.DataFrame], policies: Mapping[str, tup
         at, lowest = seeds.min(axis=1).idxmin(), seeds.min().min()
         lines[0].set_label(f"{title}, min {lowest:.2f}")
         panel.plot([at], [lowest], marker="o", markersize=5, fillstyle="none", color=color, clip_on=False)
-        highest = max(highest, seeds.max().max())
     look: dict[str, Any] = {"frameon": False, "labelcolor": "linecolor", "fontsize": SMALL, "alignment": "left"}
     handles, _ = panel.get_legend_handles_labels()
     panel.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), handlelength=2.5, **look)
-    return highest

@@ -19,13 +19,8 @@ from analysis import bounds, notes
 from analysis.figure import COLUMN, EDGE, SMALL, Figure, bars, draw_frontier, fold, looks, on_frontier
 from analysis.frames import KEY, UNIT, percent, with_costs
 from analysis.source import Source
-from harness.files import check
 from harness.runner.config import POOL
 
-_MARKS = (
-    " Letters, on no frontier: bounds of the pool, each backbone asked once, and cheap baselines. The oracle takes the "
-    "cheapest right backbone of every question; the best single one is chosen on these questions."
-)
 _SIDES = ("published", "measured")
 _EMPHASISED = "gmr"
 _SMALLEST, _LARGEST, _POOL_SIZE = 2.5, 6.5, 6.0
@@ -39,13 +34,11 @@ _MOST_STEPS = 500
 
 def build(source: Source) -> Figure:
     """Return the figure of one benchmark; raises UserError for cells of several."""
-    options: bounds.BoundOptions = check(dict(source.options), bounds.BoundOptions, "options of a Pareto figure")
     results = source.results()
     benchmark, title = results.only_benchmark()
     frame = with_costs(results.frame.xs(benchmark, level="benchmark", drop_level=False), results)
     frame = _with_bounds(frame, bounds.of_pool(results, benchmark))
-    marked = [*bounds.TITLES, *options.cheap]
-    is_method = ~frame.index.get_level_values("method").isin(marked)
+    is_method = ~frame.index.get_level_values("method").isin(bounds.TITLES)
     # A cost without its cost table has no accuracy next to it here.
     frame["published"] = frame["published"].where(frame["published_cost_per_query"].notna())
     frame["difference"] = frame["difference"].where(frame["published"].notna())
@@ -54,14 +47,12 @@ def build(source: Source) -> Figure:
     for side, accuracy, cost in zip(_SIDES, accuracies, costs, strict=True):
         frame[f"{side}_x"], frame[f"{side}_y"] = UNIT * cost.where(accuracy.notna()), accuracy
         frame[f"{side}_on_frontier"] = on_frontier(cost.where(is_method), accuracy)
-    marks = frame[~is_method & frame["ran"]].sort_index(level="method", key=lambda names: names.map(marked.index))
     titles = frame.loc[is_method, "method_title"].nunique() + frame.loc[is_method, "backbone_title"].nunique()
-    several = " Rows with several seeds: their mean." if frame["several"].eq(True).any() else ""
     published_title = results.published.benchmarks.get(benchmark, title)
     return Figure(
         label=f"pareto-{benchmark}",
-        **notes.describe_run(results, source.caption + several + ("" if is_method.all() else _MARKS)),
-        draw=functools.partial(_draw, published_title, title, frame[is_method], marks),
+        **notes.describe_run(results, source.caption),
+        draw=functools.partial(_draw, published_title, title, frame[is_method], frame[~is_method]),
         inches=(COLUMN, 5.3 + _LINE_INCHES * math.ceil(titles / 2)),
         frame=frame.reset_index(),
     )
@@ -112,7 +103,7 @@ def _draw(published_title: str, title: str, frame: pd.DataFrame, marks: pd.DataF
 
 
 def _draw_marks(panel: Axes, marks: pd.DataFrame) -> None:
-    """Draw bounds and cheap baselines as letters, with a legend where few points are: dear and often wrong."""
+    """Draw bounds of the pool as letters, with a legend where few points are: dear and often wrong."""
     letters: dict[str, Any] = {"fontsize": SMALL - 1, "ha": "center", "va": "center_baseline", "zorder": 5}
     look: dict[str, Any] = {"marker": "o", "color": "white", "markersize": _DISC, "markeredgecolor": "0.3", "zorder": 4}
     handles = []

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from analysis import bounds, columns, notes
-from analysis.bounds import BEST, ORACLE, REFERENCE, SINGLE, TITLES, BoundOptions, Bounds
+from analysis.bounds import BEST, ORACLE, REFERENCE, SINGLE, TITLES, Bounds
 from analysis.columns import entries, format_series, interval_of
 from analysis.exhibit import ALL_CALLS, format_cost, signed
 from analysis.frames import KEY, UNIT, Results, percent
@@ -16,11 +16,17 @@ from analysis.provenance import identity
 from analysis.source import Source
 from analysis.table import Table
 from harness.errors import UserError
-from harness.files import check
+from harness.files import Declaration, Many, check
 from harness.runner.config import POOL
 
 _HEADROOM = ("headroom", "headroom_low", "headroom_high")
 _UNDECIDED = "undecided"
+
+
+class BoundOptions(Declaration):
+    """Options of the table in ``config/artefacts.yaml``."""
+
+    cheap: Many[str] = ()  # baselines that are told apart from other methods
 
 
 def build(source: Source) -> Table:
