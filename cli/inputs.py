@@ -112,7 +112,5 @@ class Jobs:
         return layout.served(self.preset.name, benchmark).with_suffix(".checked")
 
     def _report(self, name: str, before: Iterable[Inputs]) -> Inputs:
-        report, record = reports.report(name, self.preset), layout.made_of(self.preset.name, f"reports/{name}")
-        outputs = [layout.report(self.preset.name, file) for file in report.files]
-        is_current = all(inputs.is_current for inputs in before)
-        return Inputs(report.inputs, is_current and config_hash.is_made_of(record, report.made_of(), outputs))
+        is_current = all(inputs.is_current for inputs in before) and reports.is_current(name, self.preset)
+        return Inputs(reports.report(name, self.preset).inputs, is_current)

@@ -55,6 +55,13 @@ def _content(path: Path) -> str | None:
     return sha256(path) if path.is_file() else None
 
 
+def is_current(name: str, preset: Preset) -> bool:
+    """Return whether the files of a report are there, made of today's settings, code and inputs."""
+    made, record = report(name, preset), layout.made_of(preset.name, f"reports/{name}")
+    files = [layout.report(preset.name, file) for file in made.files]
+    return config_hash.is_made_of(record, made.made_of(), files)
+
+
 def note_made(name: str, preset: Preset) -> None:
     """Write what a report is made of, once its files are there."""
     config_hash.note_made_of(layout.made_of(preset.name, f"reports/{name}"), report(name, preset).made_of())
@@ -70,8 +77,14 @@ def write(name: str, preset: Preset) -> list[Path]:
         from analysis import page
 
         files = [folder / "index.html"]
-        if lacking := page.write(preset, [artefact.key for artefact in registry.of_run(preset)]):
-            logging.info("%d further tables and figures can be made: snakemake --cores all %s", len(lacking), *files)
+        all_of_it = f"snakemake --cores all {files[0]}"
+        keys = [artefact.key for artefact in registry.of_run(preset)]
+        lacking = page.write(preset, keys)
+        if older := [key for key in keys if key not in lacking and not is_current(key, preset)]:
+            what = "tables and figures on it are of other code, settings or cells than today's; make them again"
+            logging.warning("%d %s: %s", len(older), what, all_of_it)
+        if lacking:
+            logging.info("%d further tables and figures can be made: %s", len(lacking), all_of_it)
     else:
         from analysis import exhibit
 
