@@ -30,7 +30,6 @@ COUNTED = (
     f"steps, of every other method all of them (D-REPORT-2). {ALL_CALLS}: with the final call of the former, too."
 )
 TEST_ALONE = "Training and search are not in here: the paper charges the test questions alone."
-BLANK = "A blank published column: the paper has no such value."
 DEPTH = (
     "The depth next to the paper's is not independent of it, on whatever backbones: the halting bias that a training "
     "starts with was chosen from the paper's depths (D-GMR-2)."
@@ -84,21 +83,16 @@ def legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
     if several:
         yield "Rows of several seeds show their mean, and below it seed 0 alone."
     yield "Bold is the best accuracy of a column and underlined the second best; equal values share a mark."
-    yield from not_run(frame)
+    if not frame["ran"].all():
+        yield f"{NOT_RUN}: not run."
     if frame["published_total"].isna().any():
-        yield BLANK
+        yield "A blank published column: the paper has no such value."
     yield from protocol(results)
 
 
 def beside(results: Results, what: str) -> str:
     """Return the words for a comparison next to measured numbers; a simulated run is compared with nothing."""
     return "" if results.simulated else f"next to it {what}, "
-
-
-def not_run(frame: pd.DataFrame) -> Iterator[str]:
-    """Yield the legend of the sign for rows that were not run, if there are any."""
-    if not frame["ran"].all():
-        yield f"{NOT_RUN}: not run."
 
 
 def far(frame: pd.DataFrame) -> Iterator[str]:
