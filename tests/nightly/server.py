@@ -6,7 +6,6 @@ reply follow from its request alone.
 
 import asyncio
 import hashlib
-import heapq
 import subprocess
 import sys
 import time
@@ -22,7 +21,6 @@ from harness.files import ROOT
 from harness.llm.backbones import load
 
 MODELS = {key: one.model for key, one in load(ROOT / "config" / "backbones.yaml").items()}
-_TOKENS = 100
 _WORDS = [f"word{number}" for number in range(16)]
 
 
@@ -36,8 +34,7 @@ class Model(NamedTuple):
 @contextmanager
 def served(model: Model) -> Iterator[str]:
     """Serve a model while the block runs; yield the base URL."""
-    arguments = [str(value) for value in model]
-    command = [sys.executable, "-m", "tests.nightly.server", *arguments]
+    command = [sys.executable, "-m", "tests.nightly.server", *map(str, model)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     try:
         yield process.stdout.readline().strip()
@@ -47,7 +44,7 @@ def served(model: Model) -> Iterator[str]:
 
 
 def report(url: str) -> dict[str, Any]:
-    """Return the server's record of itself: requests, busy sequence-seconds, span, utilisation."""
+    """Return the server's record of itself: requests and utilisation."""
     with urllib.request.urlopen(url.removesuffix("/v1") + "/engine") as answer:
         record: dict[str, Any] = orjson.loads(answer.read())
     return record
@@ -57,8 +54,8 @@ class Server:
     """All models share K places, first come first served; a reply takes its time in one of them."""
 
     def __init__(self, model: Model) -> None:
-        self._model, self._free_at = model, [float("-inf")] * model.places
-        self._requests, self._busy_s, self._first, self._last = 0, 0.0, float("inf"), float("-inf")
+        self._model, self._free = model, asyncio.Semaphore(model.places)
+        self._requests, self._first, self._last = 0, float("inf"), float("-inf")
 
     async def models(self, _: web.Request) -> web.Response:
         listed = [{"id": name, "object": "model", "created": 0, "owned_by": "simulated"} for name in MODELS.values()]
@@ -68,29 +65,20 @@ class Server:
         body = orjson.loads(await request.read())
         content = orjson.dumps([body["model"], body["messages"]])
         digest = hashlib.sha256(content + str(body["seed"]).encode()).hexdigest()
-        text = " ".join([f"({digest[:8]})", *(_WORDS[int(one, 16)] for one in digest), "The answer is 42."])
-        await self._occupy(self._model.seconds)
-        usage = {"prompt_tokens": len(content) // 4, "completion_tokens": _TOKENS}
+        text = " ".join([*(_WORDS[int(one, 16)] for one in digest), "The answer is 42."])
+        self._first = min(self._first, time.monotonic())
+        async with self._free:
+            await asyncio.sleep(self._model.seconds)
+        self._last, self._requests = time.monotonic(), self._requests + 1
+        usage = {"prompt_tokens": len(content) // 4, "completion_tokens": 100}
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
         reply = {"id": "x", "object": "chat.completion", "model": body["model"], "choices": [choice], "usage": usage}
         return web.json_response(reply)
 
-    async def _occupy(self, seconds: float) -> None:
-        now = time.monotonic()
-        end = max(now, self._free_at[0]) + seconds
-        heapq.heapreplace(self._free_at, end)
-        self._first = min(self._first, now)
-        await asyncio.sleep(end - now)
-        self._last = max(self._last, end)
-        self._busy_s += seconds
-        self._requests += 1
-
     async def report(self, _: web.Request) -> web.Response:
-        """Return finished requests, seconds from the first arrival to the last end, and the share of places in use."""
-        span = max(0.0, self._last - self._first)
-        utilisation = self._busy_s / (self._model.places * span) if span else 0.0
-        record = {"requests": self._requests, "busy_sequence_s": self._busy_s, "span_s": span}
-        return web.json_response({**record, "utilisation": utilisation})
+        """Return finished requests, and the share of places in use from the first arrival to the last end."""
+        busy_s, span_s = self._requests * self._model.seconds, self._last - self._first
+        return web.json_response({"requests": self._requests, "utilisation": busy_s / (self._model.places * span_s)})
 
 
 async def _serve(model: Model) -> None:
