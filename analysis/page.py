@@ -64,10 +64,10 @@ def _page_item(artefact: Artefact, folder: Path) -> PageItem:
     return PageItem(key, title, files, "", data, caption, width)
 
 
-def write(preset: Preset, names: Sequence[str]) -> list[str]:
+def write(preset: Preset) -> list[str]:
     """Write the page of a run from what is finished; return the keys of artefacts not made yet."""
-    artefacts = [registry.artefact(name) for name in names]
-    planned = dict.fromkeys([*(cell for entry in artefacts for cell in entry.cells_of(preset)), *config.cells(preset)])
+    artefacts = registry.of_run(preset)
+    planned = dict.fromkeys([*registry.all_cells(preset), *config.cells(preset)])
     folders = [layout.cell(preset.name, cell) for cell in planned]
     runs = {folder: read_run(folder) for folder in folders if (folder / "run.json").is_file()}
     if not runs:

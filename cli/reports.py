@@ -79,7 +79,7 @@ def write(name: str, preset: Preset) -> list[Path]:
         files = [folder / "index.html"]
         all_of_it = f"snakemake --cores all {files[0]}"
         keys = [artefact.key for artefact in registry.of_run(preset)]
-        lacking = page.write(preset, keys)
+        lacking = page.write(preset)
         if older := [key for key in keys if key not in lacking and not is_current(key, preset)]:
             what = "tables and figures on it are of other code, settings or cells than today's; make them again"
             logging.warning("%d %s: %s", len(older), what, all_of_it)

@@ -12,6 +12,7 @@ import pytest
 from analysis.page import write
 from analysis.registry import artefact
 from harness.errors import UserError
+from harness.runner import config
 from harness.runner.results import SIMULATED_WARNING
 from tests.finished import REPORTS, preset
 
@@ -65,7 +66,7 @@ def test_it_runs_no_script_and_asks_nobody(text: str) -> None:
 def test_what_cannot_be_shown_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match="no cell of preset smoke is finished"):
-        write(preset(), ["costs"])
+        write(preset())
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -94,9 +95,9 @@ def test_of_models_of_ones_own_no_statement_of_the_paper_is_judged(
 ) -> None:
     shutil.copytree(finished / "results/smoke/cells", tmp_path / "results/smoke/cells")
     monkeypatch.chdir(tmp_path)
-    usual = preset()
-    for pool, is_judged in (({}, True), ({key: {} for key in usual.backbones}, False)):
-        write(usual.model_copy(update={"pool": pool}), [])
+    usual, mine = preset(), config.preset("open").pool
+    for pool, is_judged in (({}, True), (mine, False)):
+        write(usual.model_copy(update={"pool": pool}))
         text = Path("reports/smoke/index.html").read_text()
         assert ("No statement of the paper is judged" in text, "Not judged yet" in text) == (not is_judged, is_judged)
         assert "not checked" in text
