@@ -20,14 +20,13 @@ _RATIO = "ratio"
 _TITLES = {HALTING: "Halting (GMR)", NONE: "No halting", _RATIO: "No halting / halting"}
 _MEASURES = ["depth", "steps"]
 _SIZE = ["questions", "epochs", "group"]
-_TRAINING = ["method", "benchmark", "seed", *_MEASURES, *_SIZE]
 
 
 def build(source: Source) -> Table:
     """Return rows with halting, without, and their ratio; raises UserError for a cell that was not trained."""
     results = source.results()
     cells = [cell for cell in results.cells if cell.run.method in _TITLES]
-    trainings = pd.DataFrame(map(_training, cells), columns=_TRAINING).sort_values("seed", kind="stable")
+    trainings = pd.DataFrame(map(_training, cells)).sort_values("seed", kind="stable")
     # The same for all trainings of a benchmark, unless cells of different settings lie in one run.
     texts = trainings[_SIZE].astype(str).agg(" × ".join, axis=1).groupby(trainings["benchmark"])
     sizes = texts.agg(lambda texts: " or ".join(texts.unique()))
@@ -51,14 +50,15 @@ def build(source: Source) -> Table:
     )
 
 
-def _training(cell: FinishedCell) -> tuple[Any, ...]:
-    """Return the values of :data:`_TRAINING`."""
+def _training(cell: FinishedCell) -> dict[str, Any]:
+    """Return depth, steps and size of a training."""
     run, log = cell.run, updates(cell)
     if log.empty:
         raise UserError(f"{cell.folder}: nothing was trained; expected one epoch at least; run it again with epochs")
     steps = float(log["steps"].sum())
-    size = (run.data.n_train, log["epoch"].nunique(), run.config["group"])
-    return run.method, run.benchmark, run.seed, steps / log["trajectories"].sum(), steps, *size
+    size = {"questions": run.data.n_train, "epochs": log["epoch"].nunique(), "group": run.config["group"]}
+    measures = {"depth": steps / log["trajectories"].sum(), "steps": steps}
+    return {"method": run.method, "benchmark": run.benchmark, "seed": run.seed, **measures, **size}
 
 
 def _frame(results: Results, trainings: pd.DataFrame) -> pd.DataFrame:
