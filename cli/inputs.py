@@ -38,7 +38,7 @@ class Jobs:
         """Return the inputs of the prepared questions of a benchmark: none."""
         config.check_benchmark(self.preset, benchmark)
         record = layout.made_of(self.preset.name, f"data/{benchmark}")
-        outputs = self.questions([benchmark])
+        outputs = self.questions(benchmark)
         return Inputs([], config_hash.is_made_of(record, config_hash.made_of_data(self.preset, benchmark), outputs))
 
     def health(self, benchmark: str) -> Inputs:
@@ -46,14 +46,14 @@ class Jobs:
         if self.preset.simulated:
             raise UserError(f"preset {self.preset.name} is simulated and has no servers")
         is_current = self._checked(benchmark).exists() and self.data(benchmark).is_current
-        return Inputs(self.questions([benchmark]), is_current)
+        return Inputs(self.questions(benchmark), is_current)
 
     def _cell(self, cell: Cell) -> Inputs:
         """Return the inputs of a cell: questions, the check of servers, further cells that it depends on."""
         config.check_cell(self.preset, cell)
         # Simulated backbones know the questions of all benchmarks.
         known = self.preset.benchmarks if self.preset.simulated else [cell.benchmark]
-        files, before = self.questions(known), [*map(self.data, known)]
+        files, before = self.questions(*known), [*map(self.data, known)]
         if not self.preset.simulated and not self.preset.recorded:
             files.append(self._checked(cell.benchmark))
             before.append(self.health(cell.benchmark))
@@ -100,9 +100,10 @@ class Jobs:
         files = (file for artefact in artefacts if not artefact.lacking(self.preset) for file in artefact.files)
         return [layout.report(self.preset.name, file) for file in files]
 
-    def questions(self, benchmarks: Iterable[str]) -> list[Path]:
-        """Return the manifests and the questions of benchmarks."""
-        return [path(self.preset.name, key) for key in benchmarks for path in (layout.manifest, layout.items)]
+    def questions(self, *benchmarks: str) -> list[Path]:
+        """Return the manifests and the questions of benchmarks, all of the preset unless some are named."""
+        keys = benchmarks or self.preset.benchmarks
+        return [path(self.preset.name, key) for key in keys for path in (layout.manifest, layout.items)]
 
     def runs(self, cells: Iterable[Cell]) -> list[Path]:
         """Return the files that say that cells are finished."""

@@ -28,13 +28,8 @@ def jobs_of(name):
     return JOBS[name]
 
 
-def load_preset(name):
-    """Return a preset with the overrides of this run."""
-    return jobs_of(name).preset
-
-
 try:
-    METHODS = suite.methods(load_preset(config["preset"]).extra)
+    METHODS = suite.methods(jobs_of(config["preset"]).preset.extra)
     ARTEFACTS = registry.artefacts()
 except UserError as error:
     raise WorkflowError(str(error)) from None
@@ -120,7 +115,7 @@ def cell_of(wildcards):
 
 def is_simulated(wildcards):
     """Return whether the backbones of the preset are simulated."""
-    return load_preset(wildcards.preset).simulated
+    return jobs_of(wildcards.preset).preset.simulated
 
 
 def names_of(kind):

@@ -17,9 +17,7 @@ rule data:
 # All questions of the preset, for what is done before its first cell.
 rule questions:
     input:
-        lambda wildcards: jobs_of(config["preset"]).questions(
-            load_preset(config["preset"]).benchmarks
-        ),
+        lambda wildcards: jobs_of(config["preset"]).questions(),
 
 
 # One a benchmark: with the questions of all for input, a benchmark more would run it again, and all finished cells.
