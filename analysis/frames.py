@@ -125,7 +125,7 @@ class Results:
                 {
                     "method_title": entry.title if entry else runs[method].method_title,
                     "backbone_title": self.published.backbones.get(backbone, backbone),
-                    "family": entry.family if entry and is_known else "not in the paper",
+                    "family": entry.family if entry and is_known else _UNKNOWN,
                     "multi_agent": (entry or runs[method]).multi_agent,
                     "routing": (entry or runs[method]).routing,
                     "average": average,
@@ -227,7 +227,7 @@ class Results:
 
 
 def measure(cells: Sequence[FinishedCell]) -> dict[str, Any]:
-    """Return accuracy, verdicts and costs of a row on a benchmark, as means over its seeds."""
+    """Return accuracy, verdicts and costs of a row on a benchmark as means over its seeds, calls and tokens as sums."""
     items = pd.concat([cell.items for cell in cells])
     estimate = accuracy([cell.items["correct"] for cell in cells])
     first = next((float(cell.items["correct"].mean()) for cell in cells if cell.run.seed == 0), None)

@@ -33,7 +33,7 @@ ENDINGS: Mapping[str, tuple[str, ...]] = {
 
 
 class Selection(Declaration):
-    """Some cells of a preset; what is not named is what the preset has, and what it has not is left out."""
+    """Some cells of a preset, all where nothing is named; benchmarks and backbones it lacks are left out."""
 
     methods: Distinct[str] | None = None
     benchmarks: Distinct[str] | None = None

@@ -28,7 +28,7 @@ class SelfConsistency(Survey):
 
     def __init__(self, setting: Setting, config: Config) -> None:
         super().__init__(setting)
-        self._prices, self._target, self._temperature = setting.pool, setting.target.cost, config.temperature
+        self._backbones, self._target, self._temperature = setting.pool, setting.target.cost, config.temperature
 
     def utility(self, answered: Answered) -> float:
         """Return 1 for a right answer and 0 for a wrong one, whatever it costs."""
@@ -51,7 +51,7 @@ class SelfConsistency(Survey):
         while not texts or spent * (1 + spared / len(texts)) < self._target:
             reply = await context.ask(self.best, prompt, slot=len(texts), temperature=self._temperature)
             texts.append(reply.text)
-            cost = self._prices[self.best].cost(reply.prompt_tokens, reply.completion_tokens)
+            cost = self._backbones[self.best].cost(reply.prompt_tokens, reply.completion_tokens)
             spent = spent + cost if cost else math.inf
         return await vote(texts, item, context)
 

@@ -79,7 +79,9 @@ def common(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="The version.")] = False,
     listing: Annotated[
         bool,
-        typer.Option("--list", callback=_list, is_eager=True, help="Presets, methods, backbones, artefacts."),
+        typer.Option(
+            "--list", callback=_list, is_eager=True, help="Presets, methods, benchmarks, backbones, artefacts."
+        ),
     ] = False,
 ) -> None:
     """Reproducibility suite for Gated-Memory Routing.

@@ -33,15 +33,15 @@ def audit(name: str) -> dict[str, Any]:
         pack(name, bundle, questions=True)
         found = replay(bundle, make_reports=False)
     methods = config.methods(preset.extra)
-    trained = [cell for cell in found.cells if methods[cell.method].trained]
+    trained = [cell for cell in found.differences if methods[cell.method].trained]
     used = {key: questions(preset, key) for key in dict.fromkeys(cell.benchmark for cell in trained)}
     alike = [leak for prepared in used.values() for leak in leaks(prepared)]
     exact, near = (sorted({leak.test for leak in alike if leak.kind == kind}) for kind in ("exact", "near"))
     asked_ids = (_asked(layout.cell(name, cell), used[cell.benchmark]) for cell in trained)
     asked = sorted({*exact}.union(*asked_ids))
-    folders = [layout.cell(name, cell) for cell in found.cells]
+    folders = [layout.cell(name, cell) for cell in found.differences]
     n = len(folders)
-    differences = {str(cell): difference for cell, difference in found.cells.items() if difference}
+    differences = {str(cell): difference for cell, difference in found.differences.items() if difference}
     summary = [
         f"test questions asked in {len(trained)} trainings: {', '.join(asked) or 'none'}",
         f"test questions that are nearly a training question: {', '.join(near) or 'none'}",

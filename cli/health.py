@@ -51,7 +51,7 @@ async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
         raise UserError(f"preset {preset.name} has simulated backbones, which need no server and no health check")
     backbones = backbones_of(preset)
     endpoints = config.servers(preset, backbones)
-    needed = {key: needs(preset, key) for key in benchmarks}
+    needed = {key: tokens_needed(preset, key) for key in benchmarks}
     # Snakemake runs a check for each benchmark, and they would measure each other.
     lock = layout.served(preset.name, "any").with_name(".lock")
     with writing(lock):
@@ -80,7 +80,7 @@ def backbones_of(preset: Preset) -> dict[str, Backbone]:
     return {key: backbone for key, backbone in config.backbones(preset).items() if key in keys}
 
 
-def needs(preset: Preset, benchmark: str) -> int:
+def tokens_needed(preset: Preset, benchmark: str) -> int:
     """Return an upper bound in tokens on an agent's longest prompt and reply, without what other agents wrote."""
     prepared = read(layout.manifest(preset.name, benchmark), layout.items(preset.name, benchmark))
     longest = max(len(item.question.encode()) for item in (*prepared.train, *prepared.test))

@@ -80,7 +80,7 @@ class Jobs:
         return self._report(key, before)
 
     def page(self) -> Inputs:
-        """Return the inputs of the page: every other report."""
+        """Return the inputs of the page: the artefacts of the run."""
         before = (self.artefact(artefact.key) for artefact in registry.of_run(self.preset))
         return self._report("page", before)
 
@@ -89,7 +89,7 @@ class Jobs:
         return self._report("inspect", map(self.cell, config.cells(self.preset)))
 
     def cells(self) -> list[Path]:
-        """Return the files of the cells behind any artefact, with the seeds of the preset."""
+        """Return the files of the cells behind any artefact of a whole run, with the seeds of the preset."""
         methods = config.methods(self.preset.extra)
         every = registry.all_cells(self.preset)
         return self.runs(cell for cell in every if cell.seed in config.seeds(self.preset, methods[cell.method]))

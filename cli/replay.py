@@ -41,7 +41,7 @@ class Replay(NamedTuple):
     """Result of a replay."""
 
     crate: Crate  # of the bundle, whose files are whole
-    cells: dict[Cell, str]  # how the results of each cell that was answered again differ; empty if they do not
+    differences: dict[Cell, str]  # how the results of each cell that was answered again differ; empty if they do not
     other_code: list[Cell]  # recorded by other code than today's
     ungraded: dict[str, str]  # benchmarks of which nothing was answered again, and why
     audit: str  # the stored result of an audit

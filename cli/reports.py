@@ -70,7 +70,7 @@ def note_made(name: str, preset: Preset) -> None:
 def write(name: str, preset: Preset) -> list[Path]:
     """Make ``page`` or an artefact from whatever cells are finished, and return its files.
 
-    Raises UserError if the name is unknown, or a table or figure lacks cells.
+    Raises UserError if the name is unknown, or none of its cells is finished.
     """
     folder = layout.REPORTS / preset.name
     if name == "page":

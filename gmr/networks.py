@@ -195,7 +195,7 @@ def bernoulli(logits: Tensor) -> Tensor:
     return torch.stack([F.logsigmoid(-logits), F.logsigmoid(logits)], dim=-1)
 
 
-def pool(tokens: Tensor, stored: Tensor) -> Tensor:
+def mean_token(tokens: Tensor, stored: Tensor) -> Tensor:
     """Return the mean token of each memory, shape (rows, 128), for tokens (rows, φ, 128); zero if it is empty."""
     total = torch.where(stored.unsqueeze(2), tokens, 0.0).sum(dim=1)
     return total / stored.sum(dim=1, keepdim=True).clamp(min=1)

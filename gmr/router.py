@@ -21,7 +21,7 @@ from gmr.networks import (
     RoleAllocator,
     StateEncoder,
     WriteGate,
-    pool,
+    mean_token,
 )
 from harness.training.sampling import choose, open_gates
 
@@ -144,7 +144,7 @@ class Router(nn.Module):
         r = latents.roles[role.choice]
         log_probs = None if self.llm_router is None else self.llm_router(context, r, latents.backbones)
         backbone = _softmax(log_probs, len(latents.backbones), uniforms.backbone, greedy)
-        retrieve = _always(state.stored)
+        retrieve = _fixed(state.stored)
         if self.retrieval_gate is not None:
             m = latents.backbones[backbone.choice]
             log_probs = self.retrieval_gate(state.question, r, m, state.retrieval_keys)
@@ -163,7 +163,7 @@ class Router(nn.Module):
         new = {"tokens": self.encoder.token(r, m, response)}
         if self.retrieval_gate is not None:
             new["retrieval_keys"] = self.retrieval_gate.record(r, m, response)
-        write = _always(everyone)
+        write = _fixed(everyone)
         if self.write_gate is not None:
             new["projected"] = projected = self.write_gate.P_y(response)
             log_probs = self.write_gate(state.context, projected, state.projected, state.stored)
@@ -172,9 +172,9 @@ class Router(nn.Module):
         slots = rows, state.size[rows]
         memory = {name: getattr(state, name).index_put(slots, values[rows]) for name, values in new.items()}
         state = state._replace(**memory, size=state.size + write.choice, steps=state.steps + 1)
-        halt = _always(~everyone)
+        halt = _fixed(~everyone)
         if self.halting is not None:
-            state = state._replace(halting=self.halting.gru(pool(state.tokens, state.stored), state.halting))
+            state = state._replace(halting=self.halting.gru(mean_token(state.tokens, state.stored), state.halting))
             before_last = state.steps < self.config.max_depth
             halt = _bernoulli(self.halting(state.halting), before_last, uniforms.halt, greedy)
         return state, {"write": write, "halt": halt}
@@ -197,6 +197,6 @@ def _bernoulli(log_probs: Tensor, drawn: Tensor, uniforms: Tensor, greedy: bool)
     return Draw(open_gates(log_probs, uniforms, greedy=greedy) * drawn, drawn, log_probs)
 
 
-def _always(is_open: Tensor) -> Draw:
+def _fixed(is_open: Tensor) -> Draw:
     """Return gates that no module decides."""
     return Draw(is_open.long(), torch.zeros_like(is_open))

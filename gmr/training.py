@@ -122,7 +122,7 @@ def loss(evaluation: Evaluation, advantage: Array, vae: Tensor, config: Config) 
 def training_log(
     utilities: Array, rewards: Array, advantage: Array, traces: Sequence[Trace], evaluation: Evaluation
 ) -> dict[str, float]:
-    """Return shares and mean entropies in nats of an update, for arrays of shape (questions, G)."""
+    """Return the measures of an update (docs/gmr.md), entropies in nats, for arrays of shape (questions, G)."""
     steps = [step for trace in traces for step in trace.steps]
     retrieved = [z for step in steps for z in step.retrieved]
     log = {

@@ -62,7 +62,7 @@ class Closing:
 
 
 class Cache(Closing):
-    """Embeddings and outcomes of programs, shared by the cells of a machine (WAL); deleting the file is harmless."""
+    """Embeddings and verdicts, shared by the cells of a machine (WAL); deleting the file is harmless."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

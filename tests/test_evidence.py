@@ -23,8 +23,8 @@ def test_single_calls_on_humaneval_come_out_again(
         return (cell.method, cell.benchmark) == ("single", "humaneval")
 
     found = replay(bundle, is_wanted=is_wanted, make_reports=False)
-    assert found.cells
-    assert {str(cell): difference for cell, difference in found.cells.items() if difference} == {}
+    assert found.differences
+    assert {str(cell): difference for cell, difference in found.differences.items() if difference} == {}
 
 
 def test_bundles_stay_small() -> None:

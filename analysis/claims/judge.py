@@ -60,7 +60,7 @@ def not_judged(claims: Sequence[Claim]) -> list[list[Part]]:
 
 
 def judge(claims: Sequence[Claim], run: Run) -> list[list[Part]]:
-    """Return the judged parts of each claim; ``stands`` is what is left of a verdict after the correction of the plan.
+    """Return the judged parts of each claim; ``stands`` tells whether a secondary verdict stands after correction.
 
     Primary endpoints have a risk of 5 % together (Bonferroni), the other statements a false discovery rate of 5 %
     (Benjamini and Hochberg).

@@ -64,7 +64,7 @@ class AFlow:
         self._config = config
         self._optimizer = setting.pool[optimizer]
         # A round is a pass over the training questions, the first one too.
-        self._rounds = setting.epochs({"default": 1 + config.max_rounds})
+        self._most_rounds = setting.epochs({"default": 1 + config.max_rounds})
 
     async def solve(self, item: Item, context: Context) -> str:
         """Return the answer of the workflow to a question."""
@@ -76,15 +76,15 @@ class AFlow:
 
     def load(self, checkpoint: Checkpoint) -> None:
         """Load the best workflow of a search, or the start workflow."""
-        self._choose(_rounds(checkpoint))
+        self._choose(_rounds_of(checkpoint))
 
     async def fit(self, training: Training) -> None:
         """Search until the best rounds no longer change or the limit of rounds is reached (D-AF-6)."""
         checkpoint = training.resume()
-        rounds = [] if checkpoint is None else _rounds(checkpoint)
+        rounds = [] if checkpoint is None else _rounds_of(checkpoint)
         if checkpoint is None:
             self._save(training, rounds)
-        while len(rounds) < self._rounds and not self._converged(rounds):
+        while len(rounds) < self._most_rounds and not self._converged(rounds):
             if rounds:
                 with training.timed("proposals"):
                     entry = await self.propose(rounds, training)
@@ -212,7 +212,7 @@ class AFlow:
         ]
         kept = _shuffled(failures, "failures kept", str(training.seed), str(entry.round))[:KEPT_FAILURES]
         measures = {"score": score, "parent": entry.parent or 0, "best": max([*search.scores(rounds), score])}
-        training.note(TrainingStep(entry.round, entry.round, self._rounds), measures, attempts)
+        training.note(TrainingStep(entry.round, entry.round, self._most_rounds), measures, attempts)
         found = {
             "score": score,
             "success": None if before is None else score > before,
@@ -223,7 +223,7 @@ class AFlow:
         return entry.model_copy(update=found)
 
 
-def _rounds(checkpoint: Checkpoint) -> list[Round]:
+def _rounds_of(checkpoint: Checkpoint) -> list[Round]:
     return [Round.model_validate(entry) for entry in checkpoint.facts["search"]]
 
 

@@ -52,17 +52,19 @@ def replay(
             continue
         typer.echo(f"{file}: {found.crate['./']['description']}")
         typer.echo(f"Whole: yes, {len(found.crate['./']['hasPart'])} files are what the manifest says")
-        same = [cell for cell, difference in found.cells.items() if not difference]
-        typer.echo(f"Again: {len(same)} of {len(found.cells)} cells have the same items, calls, decisions and costs")
+        same = [cell for cell, difference in found.differences.items() if not difference]
+        typer.echo(
+            f"Again: {len(same)} of {len(found.differences)} cells have the same items, calls, decisions and costs"
+        )
         for benchmark, why in found.ungraded.items():
             typer.echo(f"  nothing of {benchmark} was graded again: {why}")
-        for cell, difference in found.cells.items():
+        for cell, difference in found.differences.items():
             if difference:
                 typer.echo(f"  {cell}: {difference}")
         if found.other_code:
             typer.echo(f"  {len(found.other_code)} cells were recorded by other code than this")
         typer.echo(f"Audit: {found.audit}\nReports: {replaying.REPLAYED}")
-        answers.append(len(same) == len(found.cells))
+        answers.append(len(same) == len(found.differences))
     raise typer.Exit(int(not all(answers)))
 
 

@@ -1,4 +1,4 @@
-"""Commands that are jobs of the DAG, of which help shows those given by hand too, and checks before a run."""
+"""Commands that are jobs of the DAG, and those given by hand before a run and around it."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def simulate(
     port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8000,
     overrides: Overrides = None,
 ) -> None:
-    """Serve the simulated backbones of a preset as an OpenAI-compatible HTTP server."""
+    """Serve simulated backbones, which know the questions of a preset, as an OpenAI-compatible HTTP server."""
     from harness.runner.plan import simulated_endpoint
     from harness.simulator.server import serve
 

@@ -104,7 +104,7 @@ def _in_order(ids: pd.Series) -> pd.Series:
 
 
 def _cell_of(preset: Preset, method: str, benchmark: str, backbone: str | None, seed: int | None) -> Cell:
-    """Return the finished cell that the given parts of its name select; UserError if none or several match."""
+    """Return the cell that the given parts of its name select; UserError if none or several match."""
     from harness.runner import config
 
     if entry := config.methods(preset.extra).get(method):

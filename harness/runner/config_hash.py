@@ -23,7 +23,7 @@ _HEAD = "# The settings of the last run of this preset, overrides included; its 
 
 
 def of_data(preset: config.Preset, benchmark: str) -> dict[str, Any]:
-    """Return the part of a preset that decides the questions of a benchmark, with the code of one of a user's file."""
+    """Return what decides the questions of a benchmark; of a user's own that is its title, module and questions too."""
     decides = {"data": preset.data, "splits": preset.splits}
     if not catalogue.is_further(benchmark):
         return decides

@@ -31,7 +31,7 @@ _LINE = "{desc}: {n_fmt}/{total_fmt} questions [{elapsed}<{remaining}]{postfix}"
 async def evaluate(
     method: Method, items: Sequence[Item], runtime: Runtime, label: str, *, in_flight: int
 ) -> list[Answered]:
-    """Answer and grade questions, in their order; UserError if too many failed, or an endpoint is gone."""
+    """Return graded answers in the order of the questions; UserError if too many failed, or an endpoint is gone."""
     started = time.monotonic()
 
     def line(answered: Collection[Answered]) -> str:

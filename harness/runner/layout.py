@@ -82,7 +82,7 @@ def timing_name(cell: Cell) -> str:
 
 
 def cache() -> Path:
-    """Return the cache of this machine: embeddings, and outcomes of programs."""
+    """Return the cache of this machine: embeddings, outcomes of programs, verdicts on equal answers."""
     return machine_folder() / f"{socket.gethostname()}.sqlite"
 
 

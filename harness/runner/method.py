@@ -1,4 +1,4 @@
-"""Interface of a method: ``solve``, and ``fit`` and ``load`` if it learns."""
+"""Interface of a method: ``solve``, and ``fit``, ``load`` and ``utility`` if it learns."""
 
 from __future__ import annotations
 

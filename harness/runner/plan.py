@@ -137,7 +137,7 @@ def _matched(preset: Preset, cell: Cell) -> Matched | None:
 
 
 def simulated_endpoint(preset: Preset) -> SimulatedEndpoint:
-    """Open the simulated backbones of a preset, for all its benchmarks; UserError if one has no stated skill."""
+    """Open all simulated backbones, for the benchmarks of a preset; UserError if one of its own has no stated skill."""
     from harness.simulator import parameters
     from harness.simulator.endpoint import SimulatedEndpoint
 

@@ -91,7 +91,7 @@ async def run(preset: Preset, cell: Cell) -> dict[str, Any]:
 def modelled(plan: Plan, in_flight: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return the calls of a finished cell on simulated backbones, and what servers of modelled speed need for them.
 
-    So many questions are answered at a time, the calls of each one after another; nothing waits for that long.
+    ``in_flight`` questions are answered at a time, the calls of each one after another; nothing waits for that long.
     """
     speeds = parameters.load()
     columns = ["item_id", "backbone", "prompt_tokens", "completion_tokens", "error"]

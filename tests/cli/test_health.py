@@ -185,7 +185,7 @@ async def test_every_problem_is_named_at_once(preset: config.Preset, monkeypatch
 
 
 async def test_a_context_that_is_too_short_names_the_benchmark(preset: config.Preset) -> None:
-    needed = health.needs(preset, "gsm_hard")
+    needed = health.tokens_needed(preset, "gsm_hard")
     lines = layout.items(preset.name, "gsm_hard").read_bytes().splitlines()
     longest = max(len(orjson.loads(line)["question"].encode()) for line in lines)
     assert needed == -(-longest // 3) + 1024 + 2048

@@ -54,7 +54,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_cells_and_reports_come_out_again(bare: Path, finished: Path, place: Path) -> None:
     found = replay(bare, is_wanted=lambda cell: cell.method in METHODS)
-    assert found.cells == {GMR: "", SINGLE: ""}
+    assert found.differences == {GMR: "", SINGLE: ""}
     assert (found.other_code, found.ungraded, found.audit) == ([], {}, "not checked")
     files = [path for path in (REPLAYED / "smoke").rglob("*.*") if path.name != "index.html"]
     assert {path.stem for path in files} == {*AGAIN}
@@ -68,7 +68,7 @@ def test_other_vector_instructions_make_the_same_of_it(bare: Path, tmp_path: Pat
         "from tests.fake_encoder import FakeEncoder;"
         "FakeEncoder.encode = None; cell.SentenceEncoder = FakeEncoder; from cli.replay import replay;"
         "is_learned = lambda cell: cell.method in ('gmr', 'masrouter', 'puppeteer');"
-        "print(replay(Path(sys.argv[1]), is_wanted=is_learned, make_reports=False).cells.values())"
+        "print(replay(Path(sys.argv[1]), is_wanted=is_learned, make_reports=False).differences.values())"
     )
     switches = {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE", "ONEDNN_MAX_CPU_ISA": "SSE41"}
     (tmp_path / "results").mkdir()
@@ -89,8 +89,8 @@ def test_what_comes_out_otherwise_is_named_by_cell_and_question(
     monkeypatch.setattr("harness.agents.runtime.grade", wrong)
     found = replay(bare, is_wanted=SINGLE.__eq__, make_reports=False)
     assert found.other_code == [SINGLE]
-    assert "of 3 rows of items differ, the first of " in found.cells[SINGLE]
-    assert re.search(r"mini/\d+: (correct|answer|detail) was '", found.cells[SINGLE])
+    assert "of 3 rows of items differ, the first of " in found.differences[SINGLE]
+    assert re.search(r"mini/\d+: (correct|answer|detail) was '", found.differences[SINGLE])
 
 
 def test_a_call_that_was_not_recorded_names_cell_and_prompt_and_tables_are_made_all_the_same(
@@ -135,7 +135,7 @@ def test_without_its_questions_tables_are_made_and_that_is_said(
     monkeypatch.setattr("cli.replay.prepare", other)
     found = replay(bare, make_reports=False)
     why = f"the questions of {BENCHMARK} are not those of the recorded run: benchmark differs"
-    assert (found.cells, found.ungraded) == ({}, {BENCHMARK: why})
+    assert (found.differences, found.ungraded) == ({}, {BENCHMARK: why})
 
 
 def test_a_damaged_bundle_is_not_whole(bare: Path, place: Path) -> None:

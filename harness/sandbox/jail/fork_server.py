@@ -113,7 +113,7 @@ class _ForkServer:
         candidate.run(channel)
 
     def _watch(self, child: int) -> tuple[bytes, int]:
-        """Kill a program that passes the wall limit or fills its directory; return the grader's next word and which."""
+        """Kill a program that waits too long or writes too much; return the grader's next word and the limit passed."""
         deadline, cut = time.monotonic() + self._policy.limits["wall_s"], 0
         pause_ms = _WATCH_MS if self._policy.level == RLIMIT else math.inf
         while not cut and not self._poll.poll(min(pause_ms, max(0.0, deadline - time.monotonic()) * 1000)):
