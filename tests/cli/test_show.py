@@ -126,7 +126,7 @@ def steps_of(method: str, backbone: str, story: Story) -> tuple[Step, ...]:
 def test_without_gates_all_that_was_said_is_shown_and_other_methods_have_no_memory(run: Path) -> None:
     asks = [Ask("so", how={"step": number}) for number in (1, 2)]
     story = Story(asks, [Decision(number, name, 0, "x", 2, HALF) for number in (1, 2) for name in ("role", "backbone")])
-    first, second = steps_of("random_2", "pool", story)
+    first, second = steps_of("full_history_no_halting", "pool", story)
     assert dict(first.before())["memory"] == "empty"
     assert dict(second.before())["memory"] == "step 1 shown"
     assert [label for label, _ in second.after()] == ["spent"]
