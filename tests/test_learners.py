@@ -173,6 +173,18 @@ async def test_a_last_batch_that_is_not_full_is_used_and_every_epoch_has_its_own
 
 
 @pytest.mark.parametrize("name", ["gmr", "masrouter", "puppeteer"])
+async def test_initial_weights_and_the_order_of_training_follow_the_seed(tmp_path: Path, name: str) -> None:
+    weights, orders = [], []
+    for seed in (0, 1):
+        folder = tmp_path / str(seed)
+        await fitted(name, folder, Client(LEARNERS[name].answering), seed, max_epochs=1)
+        weights.append(checkpoint.load(folder / "checkpoints" / "epoch-00.safetensors").tensors)
+        orders.append(list(dict.fromkeys(pq.read_table(folder / "training_calls.parquet")["item_id"].to_pylist())))
+    assert not all(np.array_equal(weight, weights[1][name]) for name, weight in weights[0].items())
+    assert orders[0] != orders[1]
+
+
+@pytest.mark.parametrize("name", ["gmr", "masrouter", "puppeteer"])
 async def test_rollouts_of_an_earlier_policy_are_refused_and_change_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
