@@ -139,9 +139,9 @@ async def test_a_cascade_stops_where_samples_agree_or_examples_pass(
 COST = backbones()["large"].cost(100, 10)
 
 
-def consistency(cost: float = 2.5 * COST, **changes: Any) -> self_consistency.SelfConsistency:
-    """Return self-consistency that has to meet a cost."""
-    row = setting("pool", **{"benchmark": "toy", "matched": Matched("gmr", cost, 2.0), **changes})
+def consistency(**changes: Any) -> self_consistency.SelfConsistency:
+    """Return self-consistency that has to meet the cost of two and a half calls."""
+    row = setting("pool", **{"benchmark": "toy", "matched": Matched("gmr", 2.5 * COST, 2.0), **changes})
     return self_consistency.build(row, self_consistency.Config())
 
 

@@ -50,7 +50,7 @@ def method(seed: int = 0, max_epochs: int | None = None, matched: Matched | None
 
 
 def units(rng: Generator, *shape: int) -> NDArray[np.float32]:
-    """Unit vectors of 384 dimensions."""
+    """Return unit vectors of 384 dimensions."""
     vectors = rng.normal(size=(*shape, 384))
     return (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)
 
@@ -61,7 +61,7 @@ def new_router(settings: Config, roles: Any, backbones: Any) -> Router:
 
 
 def router(profiles: Any = None, **settings: Any) -> Router:
-    """A router whose every parameter is moved at random, so that nothing is zero or one by initialisation alone."""
+    """Return a router with all parameters moved at random, so that none is zero or one by initialisation alone."""
     rng = default_rng(0)
     network = new_router(config(**settings), *(profiles or (units(rng, ROLES), units(rng, BACKBONES))))
     generator = torch.Generator().manual_seed(0)
@@ -71,13 +71,13 @@ def router(profiles: Any = None, **settings: Any) -> Router:
     return network
 
 
-def trace(rng: Generator, depth: int, *, written: float = 0.5, most: int = 6) -> Trace:
-    """Decisions at random; it halts at its last step, unless that is the last there can be."""
+def trace(rng: Generator, depth: int, *, written: float = 0.5) -> Trace:
+    """Return random decisions that halt at the last step, unless that is the sixth, where nothing is drawn."""
     steps: list[Step] = []
     for number in range(1, depth + 1):
         stored = sum(step.written for step in steps)
         seen = tuple(bool(draw) for draw in rng.random(stored) < 0.5)
-        halted = None if number == most else number == depth
+        halted = None if number == 6 else number == depth
         choice = int(rng.integers(ROLES)), int(rng.integers(BACKBONES))
         steps.append(Step(*choice, seen, units(rng), bool(rng.random() < written), halted))
     return Trace(units(rng), tuple(steps), 0.0)

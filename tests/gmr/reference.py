@@ -125,5 +125,5 @@ class Reference:
 
 
 def sigmoid(logit: Tensor) -> Tensor:
-    """Probabilities of no and yes."""
+    """Return the probabilities of no and yes."""
     return torch.stack([1 / (1 + torch.exp(logit)), 1 / (1 + torch.exp(-logit))])

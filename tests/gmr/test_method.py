@@ -105,8 +105,8 @@ def test_each_ablation_switches_off_what_its_name_says_and_nothing_else() -> Non
     assert Config(**ENTRIES["gmr_no_memory_gates"].config) == Config(**ENTRIES["full_history"].config) == both
 
 
-def keys(seed: int = 0, domain: str = "Math", **changes: Any) -> list[str]:
-    gmr = GMR(setting("pool", seed=seed, domain=domain), Config(epochs={"default": 1}, **changes))
+def keys(seed: int = 0, **changes: Any) -> list[str]:
+    gmr = GMR(setting("pool", seed=seed), Config(epochs={"default": 1}, **changes))
     choices = gmr.choices()
     assert choices["backbones"] == [[key, backbone.profile] for key, backbone in backbones().items()]
     assert choices["roles"] == [[role.key, role.profile] for role in gmr.pool.roles]

@@ -32,8 +32,8 @@ def calls(trajectory: Trajectory) -> list[tuple[int, str, int]]:
     return [(call.step, call.purpose, call.slot) for call in trajectory.calls]
 
 
-def user(client: ScriptedClient, number: int = -1) -> str:
-    return client.asked[number][1].messages[-1].content
+def user(client: ScriptedClient) -> str:
+    return client.asked[-1][1].messages[-1].content
 
 
 CHOICE = Item(id="m", benchmark="mmlu_pro", question="Which of them?\nA. this\nB. that", gold="B")

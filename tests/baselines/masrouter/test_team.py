@@ -116,7 +116,7 @@ async def test_agents_with_the_same_prompt_are_sampled_independently() -> None:
 
 
 def failing(*names: str, later: bool = False) -> Any:
-    """Calls of these roles fail, all of them or those of the second round."""
+    """Return a client on which calls of these roles fail, all of them or those of the second round."""
 
     def answering(backbone: str, request: Request) -> str | Reply:
         text = by_role(backbone, request)
@@ -150,18 +150,15 @@ async def test_a_silent_agent_is_shown_to_nobody_and_keeps_its_letter() -> None:
     assert "Agent A, Critic" in requests[-3][1].messages[1].content
 
 
-CODERS = ("ProgrammingExpert", "AlgorithmDesigner", "ProgrammingExpert", "ProjectManager")
+CODERS = ("ProgrammingExpert", "AlgorithmDesigner", "ProgrammingExpert")
 VISIBLE = ("assert double(1) == 2",)
 CODE = Item("c", "toy", "def double(x): ...", "", code=CodeTask("double", "", "assert double(2) == 4", VISIBLE))
 GOOD, BAD = (f"```python\ndef double(x):\n    return {word}\n```" for word in ("'GOOD'", "'BAD'"))
 
 
-async def coding(
-    mode: str, replies: dict[str, str], item: Item = CODE, agents: int = 3, **options: Any
-) -> tuple[Trajectory, Client]:
+async def coding(mode: str, replies: dict[str, str], **options: Any) -> tuple[Trajectory, Client]:
     client = Client(lambda backbone, request: replies.get(role_of(request), "the end"))
-    planned = Planned(mode, CODERS[:agents], ["small"] * agents, "Code")
-    trajectory, _ = await walk(planned, client, item, domain="Code", **options)
+    trajectory, _ = await walk(Planned(mode, CODERS, ["small"] * 3, "Code"), client, CODE, domain="Code", **options)
     return trajectory, client
 
 

@@ -21,8 +21,8 @@ ITEMS = questions(3)
 TEXTS = ("short", *("long " * (LONGEST + more) for more in (1, 2)))
 
 
-def right(fails_at: int = -1) -> Client:
-    return Client(lambda backbone, request: "right", fails_at=fails_at)
+def right() -> Client:
+    return Client(lambda backbone, request: "right")
 
 
 class Counter:
