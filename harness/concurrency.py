@@ -64,7 +64,7 @@ class InFlight(Generic[T]):
 
 
 class LongestFirstSemaphore:
-    """Semaphore that admits the longest block first, also of those that wait since one round of the event loop."""
+    """Semaphore that admits the longest block first, even among those that arrive in one round of the event loop."""
 
     def __init__(self, at_once: int) -> None:
         self._free = at_once

@@ -24,7 +24,7 @@ class StoppedError(Exception):
 
 
 def making(target: object) -> str:
-    """Return what makes a file of a run, for the end of a message."""
+    """Return the command that makes a file of a run, for the end of a message."""
     return f"make it with `snakemake --cores all {target}`"
 
 

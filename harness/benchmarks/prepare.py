@@ -195,7 +195,7 @@ def _load_from_hub(declaration: BenchmarkEntry) -> UpstreamRecords:
 
     disable_progress_bars()
     hub = declaration.hub
-    if hub is None:  # that of a file of questions has none, and is read before
+    if hub is None:  # an entry with a file of questions has none, and is read above
         raise UserError(f"{declaration.title} has no copy on the hub")
     address = f"{hub.repo}@{hub.revision or 'newest'}"
     try:

@@ -59,7 +59,7 @@ class Endpoint(Declaration):
 
     @property
     def not_sent(self) -> tuple[str, ...]:
-        """Parameters of a request that the server does not take."""
+        """Return the parameters of a request that the server does not take."""
         return self.omit if self.extended else (*self.omit, *EXTENDED)
 
     def accepted(self, body: Mapping[str, Any]) -> dict[str, Any]:

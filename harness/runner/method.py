@@ -98,7 +98,7 @@ class Learner(Method, Protocol):
         """Return the utility of a graded trajectory, which training maximises; reported for test questions, too."""
 
     def load(self, checkpoint: Checkpoint) -> None:
-        """Load what :meth:`fit` saved; UserError if it was trained for another setting."""
+        """Load what :meth:`fit` saved; callers check that it was trained for the same setting."""
 
 
 def settings_of(module: str, config: Any) -> Any:

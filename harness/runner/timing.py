@@ -89,9 +89,9 @@ async def run(preset: Preset, cell: Cell) -> dict[str, Any]:
 
 
 def modelled(plan: Plan, in_flight: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the calls of a finished cell on simulated backbones, and what servers of modelled speed need for them.
+    """Return the calls of a finished cell on simulated backbones, and the seconds that servers of modelled speed need.
 
-    ``in_flight`` questions are answered at a time, the calls of each one after another; nothing waits for that long.
+    ``in_flight`` questions are answered at a time, the calls of each in sequence. Seconds are computed, not measured.
     """
     speeds = parameters.load()
     columns = ["item_id", "backbone", "prompt_tokens", "completion_tokens", "error"]

@@ -1,7 +1,7 @@
 """Verdicts that are found once: outcomes of programs and equality of answers, kept for all cells of a machine.
 
-At ``full`` programs cannot reach the file. At ``rlimit`` they can read it, and where the suite is no root, so that they
-are the same user, write it like every other result: this level is for programs that are faulty, not for hostile ones.
+At ``full`` programs cannot reach the file. At ``rlimit`` they can read it and, unless the suite runs as root, write it
+like every other result, as the same user: this level is for programs that are faulty, not for hostile ones.
 """
 
 from __future__ import annotations

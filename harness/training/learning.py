@@ -125,7 +125,7 @@ class Rollout(Protocol[Trace_co]):
 
     @property
     def trace(self) -> Trace_co:
-        """Decisions of the trajectory, from which the update computes log-probabilities with gradient."""
+        """Return the decisions of the trajectory, from which the update computes log-probabilities with gradient."""
 
 
 class PolicyGradient(ABC, Generic[Network, Trace]):

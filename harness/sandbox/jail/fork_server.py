@@ -152,7 +152,7 @@ class _ForkServer:
 
 
 def _end(child: int, *, patiently: bool) -> tuple[int, float, bool]:
-    """Return status and processor time of a process, and whether it had to be killed although it had some patience."""
+    """Return status and processor time of a process, and whether it outlived its time to end and was killed."""
     deadline = time.monotonic() + _PATIENCE_S
     while patiently and time.monotonic() < deadline:
         ended, status, usage = os.wait4(child, os.WNOHANG)
