@@ -6,8 +6,7 @@ import pytest
 from harness.benchmarks.items import Item
 from harness.simulator import parameters
 from harness.simulator.endpoint import SimulatedEndpoint
-
-from .samples import MODELS, mini, word_problems
+from tests.harness.simulator.samples import MODELS, mini, word_problems
 
 
 @pytest.fixture(scope="session")

@@ -13,8 +13,7 @@ from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.sandbox import Outcome, Program, Sandbox
 from harness.simulator.answers import answers_to, present, wrong_answers, wrong_programs
-
-from .samples import mini
+from tests.harness.simulator.samples import mini
 
 
 @pytest.mark.parametrize("key", keys())

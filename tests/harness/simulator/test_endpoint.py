@@ -20,8 +20,7 @@ from harness.simulator.answers import answers_to, present
 from harness.simulator.endpoint import SimulatedEndpoint
 from harness.simulator.replies import count_tokens, cut
 from harness.simulator.server import application
-
-from .samples import MODELS, asked, request_for, word_problems
+from tests.harness.simulator.samples import MODELS, asked, request_for, word_problems
 
 Ask = Callable[[dict[str, Any]], str]
 VALUES = parameters.load()

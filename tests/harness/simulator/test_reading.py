@@ -17,9 +17,8 @@ from harness.llm.request import Message, Reply, Request, Turn
 from harness.sandbox import Limits, Sandbox
 from harness.simulator.endpoint import SimulatedEndpoint
 from harness.simulator.reading import QuestionIndex, read, records
+from tests.harness.simulator.samples import MODELS, word_problems
 from tests.scripted import context
-
-from .samples import MODELS, word_problems
 
 BACKBONE = "qwen-2.5-14B"
 ITEM = word_problems(1)[0]

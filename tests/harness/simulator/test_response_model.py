@@ -11,8 +11,7 @@ from harness.benchmarks.items import Item
 from harness.llm.request import Turn
 from harness.simulator import parameters
 from harness.simulator.response_model import difficulty, evidence, score
-
-from .samples import mini, word_problems
+from tests.harness.simulator.samples import mini, word_problems
 
 VALUES = parameters.load()
 PHI = NormalDist().cdf
