@@ -39,7 +39,7 @@ def attempts(tmp_path: Path) -> Iterator[AttemptLog]:
 
 @pytest.fixture
 async def make(kept: Kept, attempts: AttemptLog) -> AsyncIterator[Make]:
-    """Makes a client of one backbone, ``m``, at a server or at a URL; further fields are those of its endpoint."""
+    """Return a function that makes a client of one backbone, ``m``, at a server or a URL, by fields of its endpoint."""
     async with AsyncExitStack() as stack:
 
         async def make(server: Scripted | str, timeout_s: float = 5, **more: Any) -> ChatClient:
@@ -54,5 +54,5 @@ async def make(kept: Kept, attempts: AttemptLog) -> AsyncIterator[Make]:
 
 @pytest.fixture
 def tried(attempts: AttemptLog) -> Tried:
-    """Errors of the attempts, ``None`` for one that was answered."""
+    """Return a function that reads the errors of the attempts, ``None`` for one that was answered."""
     return lambda: [orjson.loads(line)["error"] for line in attempts.path.read_bytes().splitlines()]

@@ -38,7 +38,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Attempts in an outage are so far apart that fewer are made than a call may have."""
+    """Shorten the waits, though not so much that a call uses up its attempts in an outage."""
     monkeypatch.setattr(served_backbone, "FIRST_WAIT_S", 0.02)
     monkeypatch.setattr(served_backbone, "MAX_WAIT_S", 0.1)
     monkeypatch.setattr(served_backbone, "SILENCE_S", 0.1)

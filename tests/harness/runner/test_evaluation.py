@@ -24,7 +24,7 @@ ITEMS = [Item(id=str(number), benchmark="toy", question=f"{number}", gold=str(nu
 
 
 def echo(order: int, replies: dict[str, Reply] | None = None) -> Client:
-    """Answers with the question, in an order of its own."""
+    """Return a client that answers with the question, in an order of its own."""
     given = replies or {}
     text = lambda backbone, request: given.get(request.messages[0].content, request.messages[0].content)  # noqa: E731
     return Client(text, late=lambda number: number * order % 7)

@@ -29,7 +29,7 @@ def level(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 async def execute(level: str) -> AsyncIterator[Execute]:
-    """Runs programs and returns how each ended."""
+    """Return a function that runs programs and returns how each ended."""
     async with Sandbox(SMALL, workers=2, level=level) as sandbox:
 
         async def run(programs: Mapping[Any, Program]) -> dict[Any, Execution]:

@@ -55,7 +55,7 @@ def presentable(execution: Execution) -> bool:
 
 
 def traces(home: Path, name: str = battery.NAME, port: int = battery.PORT) -> set[str]:
-    """Descriptors, files, and whatever outlives a process under the name that all programs here use."""
+    """Return descriptors, files, and whatever outlives a process under the name that all programs here use."""
     traces_left = {f"descriptor {number}" for number in range(1024) if Path(f"/proc/self/fd/{number}").is_symlink()}
     paths = [*home.glob("*"), *Path("/dev/shm").glob(f"*{name}*"), *Path("/dev/mqueue").glob(f"*{name}*")]  # noqa: S108
     traces_left |= {f"file {path}" for path in paths}

@@ -55,7 +55,7 @@ async def serving(
 
 @pytest.fixture
 def empty_run(finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Questions of the finished run, nothing else."""
+    """Return a folder with the questions of the finished run, nothing else."""
     (tmp_path / "results" / "smoke").mkdir(parents=True)
     (tmp_path / "results" / "smoke" / "data").symlink_to(finished_run / "results" / "smoke" / "data")
     monkeypatch.chdir(tmp_path)
