@@ -11,7 +11,7 @@ import yaml
 from harness.files import ROOT
 from tests.planning import copied_suite
 
-METHODS = ("best_backbone",)
+METHOD = "best_backbone"
 _FRAGMENT = re.compile(r"```yaml\n# (\S+/\S+)\n(.*?)```", re.DOTALL)
 
 
@@ -48,14 +48,14 @@ def add(folder: Path, path: str, new: Mapping[str, Any]) -> None:
 
 
 def suite(folder: Path, *sections: str) -> Path:
-    """Copy the suite and add two methods and what sections of the page add."""
+    """Copy the suite and add a method and what sections of the page add."""
     copied_suite(folder)
     (folder / "my").mkdir()
-    for name, program in zip(METHODS, programs("A method"), strict=True):
-        (folder / "my" / f"{name}.py").write_text(program)
-        entry = re.search(rf"^    {name}:\n(?:      .*\n)+", section("A method"), re.MULTILINE)
-        assert entry
-        add(folder, "my/methods.yaml", yaml.safe_load(entry[0]))
+    (program,) = programs("A method")
+    (folder / "my" / f"{METHOD}.py").write_text(program)
+    entry = re.search(rf"^    {METHOD}:\n(?:      .*\n)+", section("A method"), re.MULTILINE)
+    assert entry
+    add(folder, "my/methods.yaml", yaml.safe_load(entry[0]))
     # What README makes by `gmr new method`, and the preset that the page on models of one's own shows.
     shutil.copy(ROOT / "cli" / "method_template.py", folder / "my" / "length_router.py")
     add(

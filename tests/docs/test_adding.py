@@ -1,4 +1,4 @@
-"""Methods, a backbone and a benchmark from outside of the suite: what the documentation adds, taken from its page."""
+"""A method, a backbone and a benchmark from outside of the suite: what the documentation adds, taken from its page."""
 
 import json
 import os
@@ -41,12 +41,12 @@ def gmr(folder: Path, preset: str, commands: list[str], **settings: str) -> str:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run the two methods and the backbone on a few questions, in one process."""
+    """Run the method and the backbone on a few questions, in one process."""
     suite = additions.suite(tmp_path_factory.mktemp("adding") / "suite", "A backbone")
-    where = {"best_backbone": "pool", "single": BACKBONE}
+    where = {additions.METHOD: "pool", "single": BACKBONE}
     cells = [f"cell --method {name} --benchmark gsm_hard --backbone {row}" for name, row in where.items()]
     few = {"benchmarks": "[gsm_hard]", "limit": "{train: 4, test: 6}", "extra": "my/methods.yaml"}
-    methods = f"[single, {', '.join(additions.METHODS)}]"
+    methods = f"[single, {additions.METHOD}]"
     commands = ["data --benchmark gsm_hard", *cells]
     gmr(suite, "smoke", commands, backbones=f"[qwen-2.5-14B, {BACKBONE}]", methods=methods, **few)
     gmr(suite, "smoke", ["report main_table"], backbones=f"[{BACKBONE}]", methods="[single]", **few)
@@ -58,7 +58,7 @@ def rows(suite: Path, cell: str, table: str) -> list[dict[str, Any]]:
     return pq.read_table(folder / f"{table}.parquet").to_pylist()
 
 
-def test_methods_from_outside_are_files_and_entries(ran: Path) -> None:
+def test_a_method_from_outside_is_a_file_and_an_entry(ran: Path) -> None:
     cell = "best_backbone/gsm_hard/pool"
     facts = orjson.loads((ran / "results/smoke/cells" / cell / "seed0/run.json").read_bytes())
     accuracy = [row["value"] for row in rows(ran, cell, "training") if row["measure"] == "accuracy"]
