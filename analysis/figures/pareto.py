@@ -143,12 +143,11 @@ def _label_points(panel: Axes, frame: pd.DataFrame, side: str) -> None:
         panel.text(x, y, fold(name, 22, 2), **style)
         for x, y, name in zip(named[f"{side}_x"], named[f"{side}_y"], names, strict=True)
     ]
-    forces: dict[str, Any] = {"force_text": 0.5, "force_static": 1.5, "force_pull": 0.01, "expand": (1.25, 1.6)}
     line = {"arrowstyle": "-", "color": "0.5", "linewidth": 0.4}
     x, y = (points[f"{side}_{axis}"].to_numpy(float) for axis in "xy")
     legend = panel.get_legend()
-    forces["objects"] = [legend] if legend else None
-    adjust_text(texts, x, y, ax=panel, iter_lim=_MOST_STEPS, **forces, arrowprops=line)
+    kept_free = [legend] if legend else None
+    adjust_text(texts, x, y, ax=panel, iter_lim=_MOST_STEPS, objects=kept_free, expand=(1.3, 1.8), arrowprops=line)
 
 
 def _short(titles: pd.Series) -> pd.Series:
