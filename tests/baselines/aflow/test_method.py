@@ -120,6 +120,11 @@ async def test_a_round_without_a_proposal_is_shown_and_an_equal_score_is_no_succ
     assert (saved["best"], method.workflow.nodes[0].instruction) == (1, "")
 
 
+async def test_a_search_ends_once_its_best_scores_stay_the_same(tmp_path: Path) -> None:
+    _, saved = await searched(tmp_path, searching(*levels(2, 2, 2, 2)), max_rounds=5, patience=1)
+    assert ([entry["score"] for entry in saved["search"]], saved["converged"]) == ([25.0] * 4, True)
+
+
 async def test_another_backbone_may_be_the_optimizer(tmp_path: Path) -> None:
     model = searching(*levels(4))
     await searched(tmp_path, model, optimizer="large", max_rounds=1)

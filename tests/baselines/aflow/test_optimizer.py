@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from baselines.aflow.edits import parse_proposal
-from baselines.aflow.method import AFlow, Config
+from baselines.aflow.method import FAILED, AFlow, Config
 from baselines.aflow.search import Failure, Round
 from baselines.aflow.workflow import InvalidWorkflowError, start
 from harness.benchmarks.items import Item
@@ -128,6 +128,8 @@ async def test_a_refused_response_format_is_left_out_once_and_the_reply_may_be_u
     assert "the reply is no JSON object" in text_of(third)
     # Nothing that the server said of itself is told to the model.
     assert not any(re.search(r"Error code|not supported|req-", text_of(request)) for request in model.requests)
+    entry, _ = await propose(tmp_path / "down", *[REFUSED] * 4)
+    assert (entry.workflow, entry.reason) == (None, FAILED)
 
 
 AGAIN = proposal("Repeat.", kind="replace", id="node_1", node={**start("Math").to_json()[0], "repeat": 4})
