@@ -31,8 +31,7 @@ _REAL = "REAL MODELS: the replies of the servers that are named under Provenance
 _USE = {
     True: "Use it to see that every method, table and plot works and how many calls each method makes; it is not "
     "evidence about language models.",
-    False: "Use it as evidence about the models under Provenance on these questions; read a gap to a published number "
-    "together with the deviations.",
+    False: "Use it as evidence about the models under Provenance on these questions.",
 }
 # CSS pixels of an inch of a figure.
 _PIXELS = 130
@@ -40,7 +39,7 @@ _PIXELS = 130
 
 @dataclass(frozen=True)
 class PageItem:
-    """A table, a figure or the claims on the page, with the names of its files in the same folder."""
+    """A table, a figure or the claims on the page, with the names of its other files in the same folder."""
 
     key: str
     title: str
@@ -54,7 +53,9 @@ class PageItem:
 def _page_item(artefact: Artefact, folder: Path) -> PageItem:
     """Return an artefact as the page shows it, from its files in ``folder``."""
     key, title = artefact.key, artefact.title
-    files = [name for name in dict.fromkeys([*artefact.files, f"{key}.pdf"]) if (folder / name).is_file()]
+    # A fragment of HTML is what the page shows.
+    names = [name for name in dict.fromkeys([*artefact.files, f"{key}.pdf"]) if not name.endswith(".html")]
+    files = [name for name in names if (folder / name).is_file()]
     if artefact.kind != "figure":
         return PageItem(key, title, files, (folder / f"{key}.html").read_text(encoding="utf-8"))
     picture, caption = (folder / f"{key}.svg").read_bytes(), (folder / f"{key}.txt").read_text(encoding="utf-8")
