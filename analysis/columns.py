@@ -136,6 +136,8 @@ def table(
     frame: pd.DataFrame,
     heads: Sequence[str] = ("Method", "LLM"),
 ) -> Table:
-    """Return a table of results."""
+    """Return a table of results, without the columns of published values that the paper does not have."""
+    shown = lay_out(rows, heads, groups)
+    is_shown = ["publ." not in name[2].lower() or any(entry.text for entry in shown[name]) for name in shown]
     about = notes.describe_run(results, caption)
-    return Table(label=label, shown=lay_out(rows, heads, groups), notes=tuple(legend), frame=frame, **about)
+    return Table(label=label, shown=shown.loc[:, is_shown], notes=tuple(legend), frame=frame, **about)

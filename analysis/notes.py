@@ -72,11 +72,11 @@ def legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
     interval = "Wilson for one seed, over questions and seeds for several" if several else "Wilson"
     yield (
         "Accuracy in percent. Publ.: from the paper. Meas.: this run on n questions, "
-        f"{beside(results, 'measured minus published in points')}below it the 95 % interval ({interval})."
+        f"{_beside(frame['difference'], 'measured minus published in points')}below it the 95 % interval ({interval})."
     )
     yield (
-        f"Cost of a question: in 1e-4 of the paper's unit; {beside(results, 'measured over published')}below it the "
-        f"95 % interval over questions{' and seeds' if several else ''}. The published one is the total "
+        f"Cost of a question: in 1e-4 of the paper's unit; {_beside(frame['cost_ratio'], 'measured over published')}"
+        f"below it the 95 % interval over questions{' and seeds' if several else ''}. The published one is the total "
         f"over the paper's number of questions. {COUNTED}"
     )
     yield "Total: as published, and the measured cost of a question times the paper's number of questions."
@@ -86,13 +86,13 @@ def legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
     if not frame["ran"].all():
         yield f"{NOT_RUN}: not run."
     if frame["published_total"].isna().any():
-        yield "A blank published column: the paper has no such value."
+        yield "Where Publ. is blank or missing, the paper has no value."
     yield from protocol(results)
 
 
-def beside(results: Results, what: str) -> str:
-    """Return the words for a comparison next to measured numbers; a simulated run is compared with nothing."""
-    return "" if results.simulated else f"next to it {what}, "
+def _beside(comparison: pd.Series, what: str) -> str:
+    """Return the words for a comparison next to measured numbers; none if no row has one, as in a simulated run."""
+    return f"next to it {what}, " if comparison.notna().any() else ""
 
 
 def far(frame: pd.DataFrame) -> Iterator[str]:

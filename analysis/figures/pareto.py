@@ -33,7 +33,7 @@ _MOST_STEPS = 500
 
 
 def build(source: Source) -> Figure:
-    """Return the figure of one benchmark; raises UserError for cells of several."""
+    """Return the figure of one benchmark, a panel a side that has points; raises UserError for cells of several."""
     results = source.results()
     benchmark, title = results.only_benchmark()
     frame = with_costs(results.frame.xs(benchmark, level="benchmark", drop_level=False), results)
@@ -48,12 +48,13 @@ def build(source: Source) -> Figure:
         frame[f"{side}_x"], frame[f"{side}_y"] = UNIT * cost.where(accuracy.notna()), accuracy
         frame[f"{side}_on_frontier"] = on_frontier(cost.where(is_method), accuracy)
     titles = frame.loc[is_method, "method_title"].nunique() + frame.loc[is_method, "backbone_title"].nunique()
-    published_title = results.published.benchmarks.get(benchmark, title)
+    names = {"published": results.published.benchmarks.get(benchmark, title), "measured": title}
+    panels = {side: name for side, name in names.items() if frame[f"{side}_x"].notna().any()}
     return Figure(
         label=f"pareto-{benchmark}",
         **notes.describe_run(results, source.caption),
-        draw=functools.partial(_draw, published_title, title, frame[is_method], frame[~is_method]),
-        inches=(COLUMN, 5.3 + _LINE_INCHES * math.ceil(titles / 2)),
+        draw=functools.partial(_draw, panels, frame[is_method], frame[~is_method]),
+        inches=(COLUMN, 0.9 + 2.2 * len(panels) + _LINE_INCHES * math.ceil(titles / 2)),
         frame=frame.reset_index(),
     )
 
@@ -68,13 +69,14 @@ def _with_bounds(frame: pd.DataFrame, of_pool: bounds.Bounds | None) -> pd.DataF
     return pd.concat([frame, rows.assign(measured=rows["fraction"].map(percent)).set_axis(index)])
 
 
-def _draw(published_title: str, title: str, frame: pd.DataFrame, marks: pd.DataFrame, picture: Picture) -> None:
-    panels = dict(zip(_SIDES, picture.subplots(2, sharex=True, sharey=True), strict=True))
+def _draw(titles: Mapping[str, str], frame: pd.DataFrame, marks: pd.DataFrame, picture: Picture) -> None:
+    grid = picture.subplots(len(titles), sharex=True, sharey=True, squeeze=False)
+    panels = dict(zip(titles, grid[:, 0], strict=True))
     styles = looks(frame.index.unique("method"))
     single = frame.index.unique("backbone").drop(POOL, errors="ignore")
     sizes = dict(zip(single, np.linspace(_SMALLEST, _LARGEST, len(single)), strict=True)) | {POOL: _POOL_SIZE}
-    for (side, panel), name in zip(panels.items(), (published_title, title), strict=True):
-        panel.set_title(fold(f"{side}: {name}", 50, 2))
+    for side, panel in panels.items():
+        panel.set_title(fold(f"{side}: {titles[side]}", 50, 2))
         panel.set_xscale("log")
         panel.margins(0.21, 0.13)  # Room for the names of points in the corners.
         panel.xaxis.set_major_formatter("{x:g}")

@@ -28,10 +28,7 @@ def build(source: Source) -> Table:
         label="costs",
         caption=source.caption,
         rows=columns.labels(results.ran),
-        groups={
-            (title, n): _group(rows, key in results.published.costs)
-            for key, title, n, rows in by_benchmark(results, frame)
-        },
+        groups={(title, n): _group(rows) for _, title, n, rows in by_benchmark(results, frame)},
         legend=[*source.legend, notes.COUNTED, *notes.far(frame), notes.TEST_ALONE],
         frame=frame.reset_index(),
     )
@@ -43,13 +40,11 @@ def _duplicate_calls(cells: Sequence[FinishedCell]) -> dict[str, float]:
     return {"copies": round(100 * fmean(table.duplicated().mean() for table in calls), 2)}
 
 
-def _group(rows: pd.DataFrame, printed: bool) -> dict[str, list[Entry]]:
-    costs = columns.costs(rows, FAR)
+def _group(rows: pd.DataFrame) -> dict[str, list[Entry]]:
     tokens = format_series(rows["prompt_tokens"], "{:.0f} + ") + format_series(rows["completion_tokens"], "{:.0f}")
     return {
         "Calls": entries(rows["calls"], "{:.1f}", NOT_RUN, below=format_series(rows["copies"], "{:.0f}% copies")),
         "Tokens": entries(tokens, missing=NOT_RUN),
-        **({"Publ.": costs["Publ."]} if printed else {}),
-        "Meas.": costs["Meas."],
+        **columns.costs(rows, FAR),
         **columns.all_calls(rows),
     }

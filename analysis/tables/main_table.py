@@ -23,8 +23,6 @@ def build(source: Source) -> Table:
         groups["Avg.", ""] = accuracies(results.averages)
         order = [(*row, key) for row in results.rows_to_show.index for key in (*results.benchmarks, AVERAGE)]
         frame = pd.concat([frame, results.averages]).loc[order]
-    if frame["published"].isna().all():
-        groups = {head: {"Meas.": columns_of["Meas."]} for head, columns_of in groups.items()}
     rows, flags = results.rows_to_show, ("multi_agent", "routing")
     rows = rows.assign(**{name: rows[name].map({True: YES, False: NO}).fillna("") for name in flags})
     return columns.table(
@@ -40,6 +38,8 @@ def build(source: Source) -> Table:
 
 
 def _legend(results: Results) -> Iterator[str]:
+    if results.measured["learned"].any():
+        yield "What learned rows learned from, and how sure their policies ended, is in the table training_budget."
     yield from notes.protocol(results)
     yield from notes.seeds(results)
     uneven = results.averages.loc[results.averages["uneven"].eq(True), "name"]

@@ -30,7 +30,7 @@ def build(source: Source) -> Table:
     reference = _reference(results)
     frame = _compare(results, reference)
     name = results.rows.loc[reference, "name"]
-    groups = {(title, n): _group(results, rows) for _, title, n, rows in by_benchmark(results, frame)}
+    groups = {(title, n): _group(rows) for _, title, n, rows in by_benchmark(results, frame)}
     if results.has_average:
         rows = frame.xs(AVERAGE, level="benchmark")
         test = entries(rows["p"], p_value, NOT_RUN, mark=_bold(rows["p"]))
@@ -90,13 +90,12 @@ def _mean_differences(results: Results, index: pd.MultiIndex, tests: pd.DataFram
     return frame
 
 
-def _group(results: Results, rows: pd.DataFrame) -> dict[str, list[Entry]]:
-    printed = rows.index[0][2] in results.published.costs
+def _group(rows: pd.DataFrame) -> dict[str, list[Entry]]:
     unadjusted = format_series(rows["p"], p_value)
     return {
         **_differences(rows),
         "p": entries(rows["p_holm"], p_value, NOT_RUN, mark=_bold(rows["p_holm"]), below=unadjusted),
-        **({"Publ. cost ×": entries(rows["published_cost_ratio"], _ratio)} if printed else {}),
+        "Publ. cost ×": entries(rows["published_cost_ratio"], _ratio),
         **{
             title: entries(rows[name], _ratio, NOT_RUN, below=interval_of(rows, name, _ratio))
             for title, name in (("Cost ×", "cost_ratio"), ("All calls ×", "cost_ratio_all_calls"))

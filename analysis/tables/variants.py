@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import by_benchmark, entries, format_series, interval_of, stack_benchmarks
-from analysis.exhibit import NO, NOT_RUN, YES, Entry, Form, signed
+from analysis.exhibit import NO, NOT_RUN, YES, Form, signed
 from analysis.figure import on_frontier
 from analysis.frames import KEY, QUESTIONS, Results, mean_with_interval, with_costs
 from analysis.paired_tests import ENDS, comparisons, detectable_note, p_value
@@ -104,7 +104,7 @@ def _groups(options: VariantOptions, rows: pd.DataFrame, reference: str, scaled:
         "Steps": entries(rows["depth"], "{:.2f}", NOT_RUN, below=interval_of(rows, "depth", "{:.2f}")),
         "Frontier": entries(rows["frontier"].map({True: YES, False: NO}).fillna(""), missing=NOT_RUN),
     }
-    groups: dict[tuple[str, str], dict[str, list[Entry]]] = {
+    return {
         ("Accuracy (%)", ""): columns.accuracies(rows),
         ("Cost of a question (1e-4)", ""): {**columns.costs(rows), **columns.all_calls(rows)},
         **({("Test questions", ""): steps} if options.is_sweep else {}),
@@ -119,8 +119,6 @@ def _groups(options: VariantOptions, rows: pd.DataFrame, reference: str, scaled:
             "Meas.": entries(ratios.mask(is_lacking, NOT_RUN), below=between),
         },
     }
-    hidden = () if options.printed else ("Publ.",)
-    return {head: {title: part[title] for title in part if title not in hidden} for head, part in groups.items()}
 
 
 def _saving(ratio: float) -> str:

@@ -138,6 +138,13 @@ def test_every_row_has_its_published_point_and_those_run_a_measured_one(make: An
     assert (frontier.get_xdata()[0], frontier.get_ydata()[0]) == pytest.approx((10, 75))
 
 
+def test_of_another_pool_than_the_papers_no_published_panel_is_drawn(write_cell: Any) -> None:
+    mine = {"mine": {"model": "me/mine", "parameters_b": 1}}
+    costs = {"gmr": 1e-4, "masrouter": 2e-4}
+    figure = pareto(*(write_cell(method, "pool", cost=cost, backbones=mine) for method, cost in costs.items()))
+    assert [panel.get_title() for panel in drawing.picture(figure.made).axes] == ["measured: GSM-Hard"]
+
+
 @pytest.mark.parametrize("title", ["Debate with a verifier and early stopping", "x" * 87])
 def test_a_long_title_leaves_the_panels_their_width_and_stays_in_the_picture(title: str, write_cell: Any) -> None:
     own = write_cell("own", "pool", method_title=title.strip(), cost=1e-4)

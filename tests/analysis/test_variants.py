@@ -27,15 +27,16 @@ GAIN, FACTOR, SAVED = (f"{what} {title('gmr')}" for what in ("Accuracy against",
         (ablation, "gmr_no_halting", "humaneval", "−3.12", "×2.69"),
         (paradigm, "masrouter", "gsm_hard", "−4.55", "42.00"),
         (paradigm, "full_history", "humaneval", "−0.78", "52.94"),
-        (roles, "gmr_roles_13", "gsm_hard", "+0.19", ""),
+        (roles, "gmr_roles_13", "gsm_hard", "+0.19", None),
     ],
 )
 def test_published_differences_are_those_the_paper_speaks_of(
-    write_cell: WriteCell, artefact: Any, method: str, key: str, gain: str, change: str
+    write_cell: WriteCell, artefact: Any, method: str, key: str, gain: str, change: str | None
 ) -> None:
     table = artefact(*(write_cell(name, "pool", key) for name in ("gmr", method)))
-    groups = (GAIN, SAVED if artefact is paradigm else FACTOR)
-    assert [table.entry(group, "Publ.", title(method)).text for group in groups] == [gain, change]
+    published = {group.title for group in table.groups if "Publ." in group.columns}
+    for group, text in {GAIN: gain, SAVED if artefact is paradigm else FACTOR: change}.items():
+        assert (table.entry(group, "Publ.", title(method)).text if group in published else None) == text
 
 
 def test_measured_differences_are_paired(write_cell: WriteCell) -> None:
