@@ -148,7 +148,7 @@ def read_all(folders: Iterable[Path]) -> tuple[FinishedCell, ...]:
         _agree(f"data checksums of {benchmark}", column, lambda run: run.data.checksum)
         _agree(f"test items of {benchmark}", column, lambda run: f"{run.data.n_test}, {short(run.data.split_checksum)}")
         _agree(f"grading rules of {benchmark}", column, lambda run: f"rules {run.rule_version}")
-    for (method, backbone, benchmark), seeds in by_place(cells).items():
+    for (method, backbone, benchmark), seeds in by_key(cells).items():
         if len({cell.run.seed for cell in seeds}) < len(seeds):
             raise UserError(
                 f"the same cell twice ({method}, {backbone}, {benchmark}): "
@@ -160,7 +160,7 @@ def read_all(folders: Iterable[Path]) -> tuple[FinishedCell, ...]:
     return cells
 
 
-def by_place(cells: Iterable[FinishedCell]) -> dict[tuple[str, str, str], tuple[FinishedCell, ...]]:
+def by_key(cells: Iterable[FinishedCell]) -> dict[tuple[str, str, str], tuple[FinishedCell, ...]]:
     """Return the cells by method, backbone and benchmark, sorted, each group in order of seed."""
     ordered = sorted(cells, key=attrgetter(*_ROW, "run.benchmark", "run.seed"))
     return {key: tuple(group) for key, group in groupby(ordered, key=attrgetter(*_ROW, "run.benchmark"))}

@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.finished_cells import TRAINING, FinishedCell, by_place
+from analysis.finished_cells import TRAINING, FinishedCell, by_key
 from analysis.provenance import identity
 from analysis.published import AVERAGE, KEY, Published, load
 from analysis.statistics import Estimate, accuracy, macro_average, mean
@@ -56,7 +56,7 @@ class Results:
         return self.cells[0].run.simulated
 
     @cached_property
-    def other_pool(self) -> bool:
+    def has_other_pool(self) -> bool:
         """Return whether rows of the pool asked other backbones than the paper's, of which nothing is published."""
         pools = [cell.run.backbones for cell in self.cells if cell.run.backbone == POOL]
         return any(pool.keys() != self.published.prices.keys() for pool in pools)
@@ -64,12 +64,12 @@ class Results:
     @property
     def cells_to_judge(self) -> dict[Key, tuple[FinishedCell, ...]]:
         """Return the cells by row that statements of the paper are compared with: all but those of another pool."""
-        return {key: cells for key, cells in self.cells_by_row.items() if not (self.other_pool and key[1] == POOL)}
+        return {key: cells for key, cells in self.cells_by_row.items() if not (self.has_other_pool and key[1] == POOL)}
 
     @cached_property
     def cells_by_row(self) -> dict[Key, tuple[FinishedCell, ...]]:
         """Return the cells by method, backbone and benchmark, in order of seed."""
-        return by_place(self.cells)
+        return by_key(self.cells)
 
     @cached_property
     def benchmarks(self) -> dict[str, str]:
@@ -94,7 +94,7 @@ class Results:
 
     def _mask_pool(self, values: pd.DataFrame) -> pd.DataFrame:
         """Blank the published values of pool rows if the run's pool has other backbones than the paper's."""
-        of_other = self.other_pool and values.index.get_level_values("backbone") == POOL
+        of_other = self.has_other_pool and values.index.get_level_values("backbone") == POOL
         return values.mask(pd.Series(of_other, values.index))
 
     @property
@@ -111,12 +111,12 @@ class Results:
     def rows(self) -> pd.DataFrame:
         """Return the rows of the main table by method and backbone: published ones first, then those of the run."""
         printed = {
-            (row.method, row.backbone): None if self.other_pool and row.backbone == POOL else row.average
+            (row.method, row.backbone): None if self.has_other_pool and row.backbone == POOL else row.average
             for row in self.published.rows
         }
         runs = {cell.run.method: cell.run for cell in self.cells}
         run = sorted({key[:2] for key in self.cells_by_row}, key=self._order)
-        rows = list(dict.fromkeys([*run, *printed] if self.other_pool else [*printed, *run]))
+        rows = list(dict.fromkeys([*run, *printed] if self.has_other_pool else [*printed, *run]))
         records = []
         for method, backbone in rows:
             entry, average = self.published.methods.get(method), printed.get((method, backbone))

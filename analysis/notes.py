@@ -161,8 +161,8 @@ def _scope(results: Results, cells: Sequence[FinishedCell]) -> str:
     return f" (only {', '.join(rows)})" if len(rows) <= _FEW else f" ({len(cells)} of {len(results.cells)} cells)"
 
 
-def _rows(results: Results, places: Iterable[Key]) -> list[str]:
-    meant, names = set(places), []
+def _rows(results: Results, keys: Iterable[Key]) -> list[str]:
+    meant, names = set(keys), []
     for row, name in results.rows["name"].items():
         run = [key for key in results.benchmarks if (*row, key) in results.cells_by_row]
         on = [results.benchmarks[key] for key in run if (*row, key) in meant]

@@ -66,8 +66,8 @@ class Artefact(Declaration):
     cells: Annotated[Many[Selection], MinLen(1)] = ()
     timed: bool = False  # reads timings of its cells, with the first of their seeds
     data: bool = False  # reads the prepared questions
-    of_all: bool = False  # made from whatever is finished of the cells and timings of all others
-    of_paper: bool = False  # is about statements of the paper, so not for a run whose models are its own
+    reads_all: bool = False  # made from whatever is finished of the cells and timings of all others
+    about_paper: bool = False  # is about statements of the paper, so not for a run whose models are its own
     optional: bool = False  # part of a whole run only where the preset names its artefacts
     caption: str = ""  # what it shows, and in ``legend`` what a reader must know of any run of it, a note each
     legend: Many[str] = ()
@@ -80,20 +80,20 @@ class Artefact(Declaration):
 
     def cells_of(self, preset: Preset) -> list[Cell]:
         """Return the cells that the artefact reads; none where the preset has none of its benchmarks."""
-        if self.of_all:
+        if self.reads_all:
             return all_cells(preset)
         return _distinct(cell for selection in self.cells for cell in selection.cells(preset))
 
     def timings_of(self, preset: Preset) -> list[Cell]:
         """Return the cells whose timings the artefact reads, one seed each."""
-        entries = of_run(preset) if self.of_all else [self]
+        entries = of_run(preset) if self.reads_all else [self]
         cells = _distinct(cell for entry in entries if entry.timed for cell in entry.cells_of(preset))
         first = {replace(cell, seed=0): cell for cell in sorted(cells, reverse=True)}
         return [cell for cell in cells if cell == first[replace(cell, seed=0)]]
 
     def lacking(self, preset: Preset) -> str:
         """Return what a preset lacks for the artefact to be made of it; empty if nothing."""
-        if self.of_paper and preset.pool:
+        if self.about_paper and preset.pool:
             return "model of the paper"
         if not self.cells or self.cells_of(preset):
             return ""
@@ -128,7 +128,7 @@ class Artefact(Declaration):
     def code(self) -> str:
         """Return the fingerprint of the code that, given the same inputs, can change the files of the artefact."""
         # Without an input it is made from the configuration.
-        read = [] if self.cells or self.data or self.of_all else ["config/backbones.yaml", "config/weights.yaml"]
+        read = [] if self.cells or self.data or self.reads_all else ["config/backbones.yaml", "config/weights.yaml"]
         return code_of_report("config/published.yaml", *read)
 
     def build(self, preset: Preset) -> Exhibit:
@@ -147,7 +147,7 @@ class Artefact(Declaration):
             unfinished=tuple(folder for cell, folder in folders.items() if cell not in done),
         )
         cure = making(layout.report(preset.name, self.files[0]))
-        if source.unfinished and not source.cells and not self.of_all:
+        if source.unfinished and not source.cells and not self.reads_all:
             problem = f"none of the {len(source.unfinished)} cells that {self.key} is made from is finished"
             raise UserError(problem, cure)
         if source.unfinished:
@@ -192,7 +192,7 @@ def of_run(preset: Preset) -> list[Artefact]:
 
 def all_cells(preset: Preset) -> list[Cell]:
     """Return every cell that an artefact of a whole run is made from."""
-    return _distinct(cell for entry in of_run(preset) if not entry.of_all for cell in entry.cells_of(preset))
+    return _distinct(cell for entry in of_run(preset) if not entry.reads_all for cell in entry.cells_of(preset))
 
 
 def _distinct(cells: Iterable[Cell]) -> list[Cell]:

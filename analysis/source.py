@@ -46,7 +46,7 @@ class Source:
         results = Results(cells, methods=list(dict.fromkeys(order)), unfinished=self.unfinished)
         methods = set(self.preset.methods if self.preset else ())
         asked = {key for cell in cells for key in cell.run.backbones}
-        is_other_pool = results.other_pool or asked.isdisjoint(results.published.prices)
+        is_other_pool = results.has_other_pool or asked.isdisjoint(results.published.prices)
         is_choice = bool(methods) and not {row.method for row in results.published.rows} <= methods
         # With one row run there is nothing to compare it with but what is published.
         return replace(results, hide_unrun_rows=is_other_pool or (is_choice and len(results.ran) > 1))

@@ -211,7 +211,7 @@ def judge_readings(results: Results, readings: Mapping[str, Reading]) -> pd.Data
     has_interval = points["low"].notna()
     outcomes = points["outcome"].map(OUTCOMES)
     # Nothing is published of another pool than the paper's, and a simulated run is compared with nothing.
-    if results.other_pool or results.simulated:
+    if results.has_other_pool or results.simulated:
         points = points.assign(published=None)
     if results.simulated:
         points["reason"] = points["reason"].mask(has_interval)
