@@ -14,6 +14,7 @@ from adjustText import adjust_text
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogFormatter
 
 from analysis import bounds, notes
 from analysis.figure import COLUMN, EDGE, SMALL, Figure, bars, draw_frontier, fold, looks, on_frontier
@@ -30,6 +31,13 @@ _EDGE: Mapping[str, Any] = {"linestyle": "", **EDGE}
 _KEY_LETTERS, _LINE_INCHES = 22, 0.13
 # Enough for labels to come to rest; without a limit of steps the clock would set one.
 _MOST_STEPS = 500
+
+
+class _MinorTicks(LogFormatter):
+    """Labels ticks between powers of ten, where an axis has few of these, by plain numbers."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return f"{x:g}" if super().__call__(x, pos) else ""
 
 
 def build(source: Source) -> Figure:
@@ -80,6 +88,7 @@ def _draw(titles: Mapping[str, str], frame: pd.DataFrame, marks: pd.DataFrame, p
         panel.set_xscale("log")
         panel.margins(0.21, 0.13)  # Room for the names of points in the corners.
         panel.xaxis.set_major_formatter("{x:g}")
+        panel.xaxis.set_minor_formatter(_MinorTicks())
         panel.grid(color="0.92", linewidth=0.6, zorder=0)
         panel.set_ylabel("accuracy (%)")
         for (method, backbone, _), row in frame[frame[f"{side}_x"].notna()].iterrows():
