@@ -81,6 +81,8 @@ async def test_the_best_round_answers_and_every_round_is_kept(tmp_path: Path) ->
     assert sum(row["cost"] for row in calls) == pytest.approx(spent)
     asked_at = [(row["epoch"], row["rollout"]) for row in calls if row["item_id"] == "optimizer"]
     assert asked_at == [(2, 0), (3, 0), (4, 0)]
+    solved_in = [row["epoch"] for row in calls if row["item_id"] != "optimizer"]
+    assert solved_in == [number for number in scores for _ in QUESTIONS]
     log = pq.read_table(tmp_path / "training.parquet").to_pylist()
     of_last = {row["measure"]: row["value"] for row in log if row["epoch"] == 4}
     assert of_last["score"] == saved["search"][3]["score"] == 100 * of_last["accuracy"]
