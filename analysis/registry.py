@@ -85,7 +85,9 @@ class Artefact(Declaration):
         return _distinct(cell for selection in self.cells for cell in selection.cells(preset))
 
     def timings_of(self, preset: Preset) -> list[Cell]:
-        """Return the cells whose timings the artefact reads, one seed each."""
+        """Return the cells whose timings the artefact reads, one seed each; none of simulated backbones."""
+        if preset.simulated:
+            return []
         entries = of_run(preset) if self.reads_all else [self]
         cells = _distinct(cell for entry in entries if entry.timed for cell in entry.cells_of(preset))
         first = {replace(cell, seed=0): cell for cell in sorted(cells, reverse=True)}

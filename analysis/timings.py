@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import pandas as pd
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
@@ -12,7 +12,7 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from analysis.finished_cells import FinishedCell, read_json, read_table, short
 from analysis.frames import Key
 from harness.errors import UserError
-from harness.files import AsWritten, Declaration, Text
+from harness.files import Declaration, Text
 from harness.llm.backbones import forward_flops
 
 FILE = "timing.json"
@@ -36,7 +36,6 @@ class Timing(Declaration, extra="ignore"):
     failed_calls: NonNegativeInt
     prompt_tokens: NonNegativeInt
     completion_tokens: NonNegativeInt
-    engine: Mapping[str, Annotated[float, AsWritten]] | None  # settings of modelled servers
     cell: Mapping[str, Any]  # the cell whose method was timed
     host: Mapping[str, Any]  # where the job ran; not where the backbones were served
 
@@ -63,8 +62,8 @@ def read_timings(folders: Iterable[Path], cells: Sequence[FinishedCell]) -> dict
                 "time the cell again"
             )
         first = next(iter(timings.values()), timing)
-        if (timing.concurrency, timing.engine) != (first.concurrency, first.engine):
-            raise UserError(f"{folder}: timed with other settings than the others; time one of them again")
+        if timing.concurrency != first.concurrency:
+            raise UserError(f"{folder}: timed with other questions in flight than the others; time one of them again")
         timings[timing.method, timing.backbone, timing.benchmark] = timing
     return timings
 

@@ -58,7 +58,7 @@ class Jobs:
             files.append(self._checked(cell.benchmark))
             before.append(self.health(cell.benchmark))
         matched = config.matched(self.preset, cell)
-        others = [*config.sharing(self.preset, cell), *([matched] if matched else [])]
+        others = [matched] if matched else []
         before += map(self.cell, others)
         is_current = config_hash.is_current(self.preset, cell) and all(inputs.is_current for inputs in before)
         return Inputs([*files, *self.runs(others)], is_current)

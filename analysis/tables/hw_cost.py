@@ -16,8 +16,8 @@ from analysis.table import Table
 from analysis.timings import Timing, pflops, read_timings
 
 _TIMED = [
-    *("seconds", "seconds_are", "seconds_total", "timed_seed", "timed_calls", "timed_calls_failed", "timed_tokens"),
-    *("concurrency", "engine", "machine"),
+    *("seconds", "seconds_total", "timed_seed", "timed_calls", "timed_calls_failed", "timed_tokens"),
+    *("concurrency", "machine"),
 ]
 
 
@@ -25,16 +25,13 @@ def build(source: Source) -> Table:
     """Return the published rows, then others among the cells; two groups of columns a benchmark."""
     results = source.results()
     timings = read_timings(source.timings, results.cells)
-    # Without any timing, as they would be.
-    is_modelled = results.simulated and all(timing.engine is not None for timing in timings.values())
-    kind = "modelled" if is_modelled else "measured"
     printed = results.printed("hw_cost")
     known = dict.fromkeys([*printed.index.droplevel("benchmark"), *results.ran.index])
     rows = [row for row in known if row in results.rows_to_show.index]
     order = dict.fromkeys([*printed.index.unique("benchmark"), *results.benchmarks])
     titles = {key: results.benchmarks[key] for key in order if key in results.benchmarks}
     index = pd.MultiIndex.from_tuples([(*row, key) for row in rows for key in titles], names=KEY)
-    timed = pd.DataFrame([_timed(timings[key], kind) if key in timings else {} for key in index], index, _TIMED)
+    timed = pd.DataFrame([_timed(timings[key]) if key in timings else {} for key in index], index, _TIMED)
     flops = results.per_row(lambda cells: mean_with_interval(cells, "pflops", pflops))
     frame = pd.DataFrame({"benchmark_title": [titles[key] for *_, key in index]}, index).join(
         [printed.add_prefix("published_"), results.measured[["n", *IDENTITY]], flops, timed.astype({"seconds": float})]
@@ -50,7 +47,7 @@ def build(source: Source) -> Table:
             part, "pflops", "{:.3f}", "{:.3f}", beside=flops_ratio, below=below
         )
         seconds = side_by_side(part, "seconds", "{:.1f}", "{:.2f}", beside=time_ratio)
-        groups[f"{title}, seconds", f"{n}, {kind}"] = {"Publ.": seconds["Publ."], kind.capitalize(): seconds["Meas."]}
+        groups[f"{title}, seconds", n] = seconds if timings else {"Publ.": seconds["Publ."]}
     return columns.table(
         results,
         label="hw-cost",
@@ -62,30 +59,23 @@ def build(source: Source) -> Table:
     )
 
 
-def _timed(timing: Timing, kind: str) -> dict[str, Any]:
-    tokens, engine = timing.prompt_tokens + timing.completion_tokens, timing.engine or {}
-    values = (timing.per_query, kind, timing.seconds, timing.seed, timing.calls, timing.failed_calls, tokens)
-    speed = " ".join(f"{name}={engine[name]:g}" for name in sorted(engine))
-    return dict(zip(_TIMED, (*values, timing.concurrency, speed, timing.machine), strict=True))
+def _timed(timing: Timing) -> dict[str, Any]:
+    tokens = timing.prompt_tokens + timing.completion_tokens
+    values = (timing.per_query, timing.seconds, timing.seed, timing.calls, timing.failed_calls, tokens)
+    return dict(zip(_TIMED, (*values, timing.concurrency, timing.machine), strict=True))
 
 
 def _legend(timings: Sequence[Timing]) -> Iterator[str]:
-    """Yield how seconds were measured or modelled."""
+    """Yield how seconds were measured."""
     if not timings:
+        yield "Nothing was timed: seconds are measured in runs on real models alone."
         return
     first, hosts = timings[0], "; ".join(sorted({timing.machine for timing in timings}))
     yield (
         "Seconds of a question: wall-clock time of the whole test set over n, from a job of its own with the "
         f"method as trained with seed {first.seed}: {first.concurrency} questions at a time, "
-        "nothing cached, answers not graded. One pass has no interval."
+        "nothing cached, answers not graded. One pass has no interval. "
+        f"Measured one method at a time from {hosts}; time depends on what the servers ran on."
     )
-    if first.engine is None:
-        yield f"Measured one method at a time from {hosts}; time depends on what the servers ran on."
-    else:
-        yield (
-            "Modelled: nothing was timed. By assumption a backbone of N billion parameters reads "
-            f"{first.engine['prefill_tokens_per_s_1b']:g} / N tokens of a prompt a second and writes "
-            f"{first.engine['decode_tokens_per_s_1b']:g} / N, and the calls of a question follow one another."
-        )
     if failed := sum(timing.failed_calls for timing in timings):
         yield f"In the timed passes {failed} of {sum(timing.calls for timing in timings)} calls got no reply."

@@ -104,14 +104,7 @@ class AFlow:
         return search.converged(search.scores(rounds), self._config.patience)
 
     def _save(self, training: Training, rounds: Sequence[Round]) -> None:
-        best = search.best(rounds)
-        facts = {
-            "search": [entry.model_dump(mode="json", by_alias=True) for entry in rounds],
-            "best": None if best is None else best.round,
-            "optimizer": self._optimizer.key,
-            "questions": len(training.items),
-            "converged": self._converged(rounds),
-        }
+        facts = {"search": [entry.model_dump(mode="json", by_alias=True) for entry in rounds]}
         training.save(len(rounds), {}, {}, facts)
 
     async def propose(self, rounds: Sequence[Round], training: Training) -> Round:
@@ -119,7 +112,6 @@ class AFlow:
 
         Returns a round to score, or one without a workflow.
         """
-        replies: list[Reply] = []
         # The next prompt for the same parent says why a proposal was refused.
         refused: defaultdict[int, list[str]] = defaultdict(list)
         unusable, attempt = 0, 0
@@ -127,21 +119,14 @@ class AFlow:
             episode = Episode(len(rounds) + 1, attempt)
             situation = self._situation(rounds, episode, training)
             parent = situation.parent
-            replies += await self._ask(situation, refused[parent.round], episode, training)
+            reply = await self._ask(situation, refused[parent.round], episode, training)
             attempt += 1
-            entry = Round(
-                round=episode.epoch,
-                parent=parent.round,
-                status="no_proposal",
-                proposals=len(replies),
-                proposal_cost=sum(self._optimizer.cost(r.prompt_tokens, r.completion_tokens) for r in replies),
-                reason=FAILED,
-            )
-            if replies[-1].error is not None:
+            entry = Round(round=episode.epoch, parent=parent.round, status="no_proposal", reason=FAILED)
+            if reply.error is not None:
                 unusable += 1
                 continue
             try:
-                proposal = parse_proposal(replies[-1].text)
+                proposal = parse_proposal(reply.text)
                 child = apply(proposal.edit, parent.tried, self._setting.domain)
                 reason = repetition(proposal, child, parent, situation.children)
             except InvalidWorkflowError as error:
@@ -165,11 +150,9 @@ class AFlow:
         children = [entry for entry in rounds if entry.parent == parent.round and entry.workflow is not None]
         return Situation(parent, children, [(items[failed.item], failed) for failed in failures])
 
-    async def _ask(
-        self, situation: Situation, refused: Sequence[str], episode: Episode, training: Training
-    ) -> list[Reply]:
-        """Make a call with a response format and, if it fails, one without (D-AF-2, D-AF-3); return the replies."""
-        domain, replies = self._setting.domain, list[Reply]()
+    async def _ask(self, situation: Situation, refused: Sequence[str], episode: Episode, training: Training) -> Reply:
+        """Make a call with a response format and, if it fails, one without (D-AF-2, D-AF-3); return the last reply."""
+        domain = self._setting.domain
         schema = proposal_schema(situation.parent.tried, domain)
         with training.consult(PURPOSE, episode) as context:
             prompt = optimizer_prompt(situation, schema, domain, context.rules, refused)
@@ -183,10 +166,9 @@ class AFlow:
                     draw=rng.index(1 << 31, PURPOSE, str(training.seed), *map(str, episode)),
                     response_format=response_format,
                 )
-                replies.append(reply)
                 if reply.error is None:
                     break
-        return replies
+        return reply
 
     async def _score(self, entry: Round, rounds: Sequence[Round], training: Training) -> Round:
         """Run a workflow once on every training question (D-AF-6); return the round with its score and failures."""
@@ -200,7 +182,6 @@ class AFlow:
             attempts = await gather(training.attempt(solve, item, episode) for item in training.items)
         answered = [attempt.answered for attempt in attempts]
         score = 100 * sum(verdict.correct for _, verdict in answered) / len(answered)
-        before = None if entry.parent is None else rounds[entry.parent - 1].score
         failures = [
             Failure(
                 item=trajectory.item.id,
@@ -213,14 +194,7 @@ class AFlow:
         kept = _shuffled(failures, "failures kept", str(training.seed), str(entry.round))[:KEPT_FAILURES]
         measures = {"score": score, "parent": entry.parent or 0, "best": max([*search.scores(rounds), score])}
         training.note(TrainingStep(entry.round, entry.round, self._most_rounds), measures, attempts)
-        found = {
-            "score": score,
-            "success": None if before is None else score > before,
-            "calls": sum(len(trajectory.calls) for trajectory, _ in answered),
-            "cost": sum(trajectory.cost_total for trajectory, _ in answered),
-            "failures": tuple(kept),
-        }
-        return entry.model_copy(update=found)
+        return entry.model_copy(update={"score": score, "failures": tuple(kept)})
 
 
 def _rounds_of(checkpoint: Checkpoint) -> list[Round]:

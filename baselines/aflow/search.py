@@ -32,11 +32,6 @@ class Round(Declaration):
     modification: str = ""  # the edit in the optimizer's words
     workflow: Workflow | None = None  # None if nothing was proposed
     score: float | None = None  # accuracy on the training questions in percent
-    success: bool | None = None  # whether the score is strictly better than the parent's
-    calls: int = 0  # of the workflow
-    cost: float = 0.0  # of these, in the paper's unit
-    proposals: int = 0  # calls of the optimizer, failed ones among them
-    proposal_cost: float = 0.0
     reason: str = ""  # why no workflow was proposed, in a line
     failures: Many[Failure] = ()  # sample of the questions it got wrong
 

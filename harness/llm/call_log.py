@@ -30,9 +30,9 @@ from harness.llm.request import Message, Reply, Request
 
 CALL_LOG = "calls.sqlite"
 ATTEMPT_LOG = "attempts.jsonl"
-# Numbers stand before texts, so that sums leave most of the file unread. Uncounted replies are unusable ones that were
-# paid for, whose tokens only budgets count. Requests are compressed by a dictionary, those of the first commit: most of
-# their text is the same; in bundles, and in logs of earlier versions, which have none, they are text.
+# Numbers stand before texts, so that sums leave most of the file unread. ``asked`` is 1. Uncounted replies are unusable
+# ones that were paid for, whose tokens only budgets count. Requests are compressed by a dictionary, those of the first
+# commit: most of their text is the same; in bundles, and in logs of earlier versions, which have none, they are text.
 _SCHEMA = """
 BEGIN;
 CREATE TABLE IF NOT EXISTS uncounted (model TEXT NOT NULL, prompt_tokens INTEGER, completion_tokens INTEGER);
@@ -60,7 +60,7 @@ _REPLY_COLUMNS = "reply, prompt_tokens, completion_tokens, finish_reason, replie
 _CHARGE = "INSERT INTO uncounted VALUES (?, ?, ?)"
 _PAID = """
 SELECT model, count(*), sum(prompt_tokens), sum(completion_tokens) FROM (
-    SELECT model, prompt_tokens, completion_tokens FROM calls WHERE asked AND error IS NULL UNION ALL
+    SELECT model, prompt_tokens, completion_tokens FROM calls WHERE error IS NULL UNION ALL
     SELECT model, prompt_tokens, completion_tokens FROM uncounted
 ) GROUP BY model
 """
@@ -202,11 +202,11 @@ class CallLog(CallLogReader):
         """Return the reply to a call, or None if it is not finished."""
         return super().get(key) if key in self else None
 
-    async def append(self, request: Request, reply: Reply, *, asked: bool = True) -> None:
-        """Commit a finished call, ``asked`` here or copied from another log; UserError if the disk is full."""
+    async def append(self, request: Request, reply: Reply) -> None:
+        """Commit a finished call; UserError if the disk is full."""
         counted = (reply.prompt_tokens, reply.completion_tokens, reply.finish_reason, reply.model, reply.error)
         checksum = _checksum(request.key, reply.text, *counted)
-        row = (request.record, request.key, request.model, asked, *counted, reply.text, checksum)
+        row = (request.record, request.key, request.model, True, *counted, reply.text, checksum)
         with self._lock:
             self._waiting.append(row)
             self._batch = batch = self._batch or self._thread.submit(self._commit_waiting)

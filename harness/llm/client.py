@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
@@ -13,7 +13,7 @@ from harness.concurrency import InFlight
 from harness.errors import UserError
 from harness.files import write_atomically
 from harness.llm.budget import Spending
-from harness.llm.call_log import AttemptLog, CallLog, CallLogReader
+from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.endpoints import IN_PROCESS, Endpoint
 from harness.llm.request import Reply, Request, Served
 
@@ -37,12 +37,11 @@ class InProcess(Protocol):
 
 @dataclass
 class Counts:
-    """Number of replies by source: a backbone ``asked``, the ``log``, a call in ``flight``, a ``shared`` log."""
+    """Number of replies by source: a backbone ``asked``, the ``log``, or a call in ``flight``."""
 
     asked: int = 0
     log: int = 0
     flight: int = 0
-    shared: int = 0
 
 
 class ChatClient:
@@ -53,13 +52,12 @@ class ChatClient:
         endpoints: Mapping[str, Endpoint],
         log: CallLog,
         attempts: AttemptLog,
-        shared: Sequence[CallLogReader] = (),  # of finished cells that are declared inputs of this one
         in_process: InProcess | None = None,
         spending: Spending | None = None,
     ) -> None:
         self.counts = Counts()
         self.calls_answered = self.tokens_written = 0  # by any source
-        self._log, self._attempts, self._shared, self._spending = log, attempts, shared, spending
+        self._log, self._attempts, self._spending = log, attempts, spending
         self._flight: InFlight[Reply] = InFlight()
         self._in_process = in_process
         self._backbones: Mapping[str, ServedBackbone] = {}
@@ -96,15 +94,7 @@ class ChatClient:
             return stored
         key = request.key.encode()
         self.counts.flight += key in self._flight
-        return await self._flight.run_once(key, lambda: self._find(backbone, request))
-
-    async def _find(self, backbone: str, request: Request) -> Reply:
-        for log in self._shared:
-            if (stored := log.get(request.key)) is not None and stored.error is None:
-                self.counts.shared += 1
-                await self._log.append(request, stored, asked=False)
-                return stored
-        return await self._ask(backbone, request)
+        return await self._flight.run_once(key, lambda: self._ask(backbone, request))
 
     async def _ask(self, backbone: str, request: Request) -> Reply:
         async def ask_and_record() -> Reply:

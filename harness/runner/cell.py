@@ -23,7 +23,7 @@ from harness.errors import StoppedError, UserError
 from harness.files import digest, sha256, write_atomically
 from harness.llm.backbones import Backbone
 from harness.llm.budget import Spending
-from harness.llm.call_log import ATTEMPT_LOG, CALL_LOG, AttemptLog, CallLog, CallLogReader
+from harness.llm.call_log import ATTEMPT_LOG, CALL_LOG, AttemptLog, CallLog
 from harness.llm.client import ChatClient, note_served
 from harness.llm.encoder import Embeddings, SentenceEncoder
 from harness.llm.endpoints import SIMULATED_URL
@@ -63,9 +63,8 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
     method = build(plan.method.module, plan.setting, plan.config, trained=plan.method.trained)
     async with AsyncExitStack() as stack:
         attempts = stack.enter_context(AttemptLog(plan.folder / ATTEMPT_LOG))
-        shared = [stack.enter_context(CallLogReader(path)) for path in plan.shared_logs]
         cache, vectors = (stack.enter_context(Cache(path)) for path in (layout.cache(), plan.vectors))
-        client = ChatClient(plan.endpoints, log, attempts, shared, plan.in_process, spending_of(plan, log.path))
+        client = ChatClient(plan.endpoints, log, attempts, plan.in_process, spending_of(plan, log.path))
         runtime, served = await open_runtime(plan, client, Sandbox(cache=cache), cache, stack, vectors)
         if not plan.preset.recorded:
             note_served(plan.folder, served.values())

@@ -63,8 +63,6 @@ class Keys(Declaration):
     weights: str | None = None  # other weights than the original, declared in ``config/weights.yaml``
     length_scale: Annotated[float, Field(gt=0, le=4)] = 1.0  # factor on the length of simulated replies
     limit: Limit = Limit()
-    # Logs of finished cells may answer other cells as ``config/methods.yaml`` declares.
-    share_logs: bool = True
     # Sampling as each method's ``released`` code has it, or ``greedy``: temperature 0 for every call.
     decoding: Literal["released", "greedy"] = "released"
     max_error_share: Share = 0.05  # share of failed attempts above which a cell stops
@@ -105,8 +103,6 @@ class MethodEntry(Declaration):
     compared_cost: Literal["total", "steps"] = "total"
     # Added to the seeds of a preset, for a second training of the same configuration.
     seed_offset: NonNegativeInt = 0
-    # Methods whose call logs answer this one's calls (same benchmark, row and seed) if ``share_logs`` is on.
-    answers_from: Many[str] = ()
     also_asks: Many[str] = ()  # further backbones that the method may ask
     # Method whose finished cell (same benchmark and seed) tells this one the cost and the depth that it has to meet.
     matches: str | None = None
@@ -153,7 +149,6 @@ def methods(extra: str | None = None) -> Mapping[str, MethodEntry]:
     new = check_entries(_extended(stated, shared, name), MethodEntry, path) if stated or extra is None else {}
     entries = {**shared, **new}
     for key, entry in new.items():
-        check_names("method", entry.answers_from, entries, f"config/methods.yaml; named by {key}")
         known = backbone_files.load(FOLDER / "backbones.yaml")
         check_names("backbone", entry.also_asks, known, f"config/backbones.yaml; named by {key}")
         if source_of(entry.module) is None:
@@ -315,20 +310,6 @@ def backbones_of(preset: Preset, cell: Cell) -> tuple[str, ...]:
 def is_greedy(preset: Preset, entry: MethodEntry) -> bool:
     """Return whether every call has temperature 0, whatever the released code of the method sends (D-GEN-2)."""
     return "greedy" in (preset.decoding, entry.decoding)
-
-
-def sharing(preset: Preset, cell: Cell) -> list[Cell]:
-    """Return the cells whose logs may answer this one, as preset and method allow."""
-    if not preset.share_logs:
-        return []
-    entries = methods(preset.extra)
-    return sorted(
-        Cell(other, cell.benchmark, cell.backbone, cell.seed)
-        for other in set(entries[cell.method].answers_from) & set(preset.methods)
-        if cell.benchmark in preset.benchmarks
-        and cell.backbone in rows(preset, entries[other])
-        and cell.seed in seeds(preset, entries[other])
-    )
 
 
 def matched(preset: Preset, cell: Cell) -> Cell | None:

@@ -45,7 +45,6 @@ class Plan:
     in_process: InProcess | None  # backbones that reply in this process, None if servers reply
     simulated_revision: str | None  # that servers of simulated backbones have to report
     all_backbones: Sequence[Backbone]  # of the whole preset, whose calls its budget counts
-    shared_logs: Sequence[Path]  # that may answer calls of the cell
     vectors: Path  # file of the sentence embeddings that the cell uses
     in_flight: int  # questions answered at the same time
     greedy: bool  # every call has temperature 0
@@ -99,7 +98,6 @@ def plan(preset: Preset, cell: Cell) -> Plan:
         in_process=in_process,
         simulated_revision=simulated_revision,
         all_backbones=list(declared.values()),
-        shared_logs=[layout.cell(preset.name, other) / layout.CALL_LOG for other in config.sharing(preset, cell)],
         vectors=(layout.RESULTS / preset.name if preset.recorded else folder) / layout.VECTORS,
         # Twice the calls that all servers take keep them full while other replies are graded or embedded.
         in_flight=preset.in_flight or 2 * sum(server.max_in_flight for server in servers.values()),

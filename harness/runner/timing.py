@@ -1,19 +1,16 @@
 """Timing of a method: answer the test set of a finished cell once more, with nothing cached.
 
 A cell itself answers from logs and caches, trains, grades and shares the machine. Here its trained method answers all
-test questions in one pass, a fixed number at a time; an interrupted pass starts over. Simulated backbones are not asked
-again: their seconds follow from the calls of the cell and the speeds of ``config/simulator.yaml``.
+test questions in one pass, a fixed number at a time; an interrupted pass starts over. No simulated backbone is timed.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import heapq
 import logging
 import os
 import platform
 import time
-from collections import Counter
 from collections.abc import Collection, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -37,9 +34,7 @@ from harness.runner.config import Cell, Preset
 from harness.runner.evaluation import of_each
 from harness.runner.method import Method, build
 from harness.runner.plan import Plan, plan
-from harness.runner.results import read_rows
 from harness.sandbox import Sandbox
-from harness.simulator import parameters
 from harness.training import checkpoint
 
 logger = logging.getLogger(__name__)
@@ -56,15 +51,15 @@ async def run(preset: Preset, cell: Cell) -> dict[str, Any]:
 
     The time includes everything from the questions to the texts of their answers: the method's computing, embeddings,
     tools of roles, calls and their retries. It excludes loading the method and the sentence encoder, and grading.
-    Raises UserError if the cell is not finished or not current, an endpoint is gone or too many questions failed.
+    Raises UserError if the backbones are simulated, the cell is not finished or not current, an endpoint is gone or too
+    many questions failed.
     """
+    if preset.simulated:
+        raise UserError(f"{cell} of {preset.name} is simulated; only calls of real models take a time to be measured")
     finished = config_hash.finished_run(preset, cell)
     planned = plan(preset, cell)
     in_flight, number = min(preset.in_flight or CONCURRENCY, CONCURRENCY), len(planned.questions.test)
-    if preset.simulated:
-        calls, measured = modelled(planned, in_flight)
-    else:
-        calls, measured = await timed(planned, finished, in_flight)
+    calls, measured = await timed(planned, finished, in_flight)
     timing = {
         "schema": SCHEMA_VERSION,
         "preset": preset.name,
@@ -86,26 +81,6 @@ async def run(preset: Preset, cell: Cell) -> dict[str, Any]:
     config_hash.note_made_of(made_of, config_hash.made_of_timing(preset, cell))
     logger.info("%s: %.1f s, %.2f s a question", cell, timing["seconds"], timing["seconds_per_query"])
     return timing
-
-
-def modelled(plan: Plan, in_flight: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the calls of a finished cell on simulated backbones, and the seconds that servers of modelled speed need.
-
-    ``in_flight`` questions are answered at a time, the calls of each in sequence. Seconds are computed, not measured.
-    """
-    speeds = parameters.load()
-    columns = ["item_id", "backbone", "prompt_tokens", "completion_tokens", "error"]
-    calls = list(read_rows(plan.folder / "calls.parquet", columns))
-    seconds = Counter[str]()
-    for call in calls:
-        prefill = call["prompt_tokens"] / speeds.prefill_tokens_per_s_1b
-        decode = call["completion_tokens"] / speeds.decode_tokens_per_s_1b
-        seconds[call["item_id"]] += plan.backbones[call["backbone"]].parameters_b * (prefill + decode)
-    free_at = [0.0] * in_flight
-    for item in plan.questions.test:
-        heapq.heapreplace(free_at, free_at[0] + seconds[item.id])
-    engine = speeds.model_dump(include={"prefill_tokens_per_s_1b", "decode_tokens_per_s_1b"})
-    return calls, {"simulated": True, "seconds": max(free_at), "engine": engine}
 
 
 async def timed(plan: Plan, finished: Mapping[str, Any], in_flight: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -138,7 +113,7 @@ async def timed(plan: Plan, finished: Mapping[str, Any], in_flight: int) -> tupl
         trajectories = await of_each(plan.questions.test, answer, runtime, in_flight, line)
         seconds = time.perf_counter() - started
     calls = [dataclasses.asdict(call) for trajectory in trajectories for call in trajectory.calls]
-    return calls, {"simulated": is_simulated(plan, served), "seconds": seconds, "engine": None}
+    return calls, {"simulated": is_simulated(plan, served), "seconds": seconds}
 
 
 def _check_backbones(plan: Plan, finished: Mapping[str, Any], backbones: Mapping[str, Backbone]) -> None:

@@ -51,8 +51,6 @@ class Parameters(Declaration):
     length_sd: NonNegativeFloat
     kind_length: ByKind[PositiveFloat]
     style_length: ByStyle[PositiveFloat]
-    prefill_tokens_per_s_1b: PositiveFloat
-    decode_tokens_per_s_1b: PositiveFloat
 
     def skill(self, backbone: str) -> Skill:
         """Return the skill of a backbone; UserError if the file has none."""

@@ -19,7 +19,6 @@ from harness.runner.results import DECISIONS, ITEMS, digests
 from harness.training.loop import UPDATES
 
 TITLES = {"math": "MATH", "gsm_hard": "GSM-Hard", "mbpp": "MBPP", "humaneval": "HumanEval", "mmlu_pro": "MMLU-Pro"}
-ENGINE = {"concurrent_sequences": 64, "prefill_tokens_per_s_1b": 60000.0, "decode_tokens_per_s_1b": 600.0}
 #: What one step decided: opened retrieval gates of the records stored so far, and the write gate.
 Step = tuple[Sequence[bool], bool]
 
@@ -183,7 +182,6 @@ def timing(cell: Path, folder: Path, /, **changes: Any) -> Path:
         "failed_calls": 0,
         "prompt_tokens": 100,
         "completion_tokens": 10,
-        "engine": ENGINE if run["simulated"] else None,
         "cell": {"run_id": run["run_id"]},
         "host": {"platform": "Linux-test", "processors": 2},
         **changes,

@@ -1,6 +1,6 @@
-"""The tables about trainings: spread over seeds, budgets, gates and their intervals, halting and searches."""
+"""The tables about trainings: spread over seeds, budgets, gates and their intervals, halting."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from analysis import traces
-from analysis.exhibit import BEST, NOT_RUN, Entry, signed
+from analysis.exhibit import NOT_RUN, Entry, signed
 from analysis.finished_cells import read, read_all, updates
 from analysis.frames import Results
 from analysis.published import load
@@ -18,13 +18,11 @@ from analysis.statistics import Ratio, estimates, mean_of, wilson
 from analysis.tables.halting_training import HALTING, NONE
 from analysis.tables.training_budget import BUDGET, CHOICES, training_summaries
 from harness.errors import UserError
-from harness.training import checkpoint
-from harness.training.checkpoint import Checkpoint
 from harness.training.loop import TABLES
 from tests.analysis.by_hand import crossed
-from tests.analysis.cells import decision, digest, table, title, trajectory, verdicts
+from tests.analysis.cells import decision, table, title, trajectory, verdicts
 from tests.analysis.reading import Read as Table
-from tests.analysis.reading import gate_behaviour, halting_training, search_history, seed_variance, training_budget
+from tests.analysis.reading import gate_behaviour, halting_training, seed_variance, training_budget
 
 # Right answers of 50, by benchmark and seed.
 RIGHT = {"math": (20, 30, 40), "gsm_hard": (10, 11, 15), "mbpp": (25, 25, 25)}
@@ -194,70 +192,6 @@ def test_what_counts_as_a_choice_of_the_policy(make: Any) -> None:
     assert row.entropy_role == pytest.approx(100 * np.log(30) / np.log(26))
     greedy = measured(made(make, "gmr_greedy", [drawn("backbone", "small", 0.6)], seed=1))
     assert (pd.isna(greedy.entropy_backbone), greedy.top_backbone_share) == (True, 100)
-
-
-NODE = {"id": "node_1", "operator": "Custom", "inputs": ["question"], "instruction": "", "repeat": 1, "when": None}
-VOTE = [
-    {**NODE, "instruction": "Be\n brief.", "repeat": 3},
-    {**NODE, "id": "node_2", "inputs": ["node_1"], "when": {"node": "node_1", "is": "failed"}},
-]
-ROUND = {"status": "scored", "workflow": [NODE], "score": 50.0, "calls": 32, "cost": 0.5, "reason": "", "failures": []}
-START = {"parent": None, "edit": "", "modification": "", "success": None, "proposals": 0, "proposal_cost": 0.0}
-EDITED = {**ROUND, "parent": 1, "edit": "edit", "success": False, "proposals": 1, "proposal_cost": 0.25}
-FAILED = {"status": "no_proposal", "score": None, "success": None, "workflow": None, "cost": 0.0}
-ROUNDS = [
-    {**ROUND, **START, "round": 1},
-    {**EDITED, "round": 2, "score": 81.25, "success": True, "workflow": VOTE, "modification": "Vote | over\nthree."},
-    {**EDITED, "round": 3, "parent": 2, "modification": "", "reason": "the reply is no JSON object", **FAILED},
-]
-FACTS = {"search": ROUNDS, "best": 2, "optimizer": "large", "questions": 32, "converged": False}
-
-
-@pytest.fixture
-def searched(write_cell: Callable[..., Path]) -> Callable[..., Path]:
-    """Write a cell that searched."""
-
-    def write_searched(facts: dict[str, Any] = FACTS, **of_cell: Any) -> Path:
-        folder = write_cell("aflow", **of_cell)
-        checkpoint.save(folder / "trained.safetensors", Checkpoint({}, facts))
-        return folder
-
-    return write_searched
-
-
-def test_the_table_of_a_search(searched: Callable[..., Path]) -> None:
-    history = search_history(searched())
-    assert history.rows[1].labels == ("GSM-Hard", "qwen-2.5-14B", "0", "2")
-    assert history.texts == [
-        ["", "start workflow", "50.00", "", "32", "0.5000", "0.0000", "", ""],
-        # Four test questions of 0.25, three of them right.
-        ["1", "edit: Vote | over three.", "81.25", "yes", "32", "0.5000", "0.2500", "75.00", "1.0000"],
-        ["2", "no edit to try: the reply is no JSON object", "–", "", "32", "0.0000", "0.2500", "", ""],
-    ]
-    assert {entry.mark for entry in history.rows[1].entries} == {BEST}
-    # Two rounds of 0.5 and two proposals of 0.25.
-    assert "Cost of the search: 1.5000." in history.notes[-1]
-    assert (
-        "node_1 = Custom(question) × 3 told “Be brief.”; node_2 = Custom(node_1) if node_1 failed, else node_1."
-        in (history.notes[-1])
-    )
-    assert history.records[1]["run"] == digest("run", "aflow", "qwen-2.5-14B", "gsm_hard", 0)
-
-
-@pytest.mark.parametrize(("rounds", "best", "said"), [(0, None, True), (1, 1, True), (3, 2, False)])
-def test_a_search_without_a_round_to_search_in_is_told(
-    searched: Callable[..., Path], rounds: int, best: int | None, said: bool
-) -> None:
-    history = search_history(searched({**FACTS, "search": ROUNDS[:rounds], "best": best}))
-    assert ("Nothing was searched" in history.notes[-1]) == said != ("It ended because" in history.notes[-1])
-    assert [row["round"] for row in history.records if row["chosen"] == "true"] == [str(best or 0)]
-
-
-def test_what_is_no_search_is_one_line(searched: Callable[..., Path], write_cell: Callable[..., Path]) -> None:
-    with pytest.raises(UserError, match=r"trained\.safetensors holds no search \('search' is missing\)"):
-        search_history(searched({"epoch": 3}))
-    with pytest.raises(UserError, match="there is no checkpoint"):
-        search_history(write_cell("aflow", benchmark="math"))
 
 
 # Question 0 stores at steps 0 and 1, question 1 at step 1 only, question 2 never, question 3 at its only step.

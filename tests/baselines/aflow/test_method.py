@@ -1,5 +1,6 @@
 """The whole search: rounds, what goes wrong in them, going on after a kill, and the workflow that answers."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -49,27 +50,20 @@ def levels(*wanted: int) -> list[str]:
     return [told(f"{word} {number}") for word, number in zip(TOLD, wanted, strict=False)]
 
 
-async def searched(folder: Path, model: Client, seed: int = 7, **config: Any) -> tuple[AFlow, dict[str, Any]]:
-    """Return a method after its search, and the facts of its checkpoint."""
+async def searched(folder: Path, model: Client, seed: int = 7, **config: Any) -> tuple[AFlow, list[Round]]:
+    """Return a method after its search, and the rounds of its checkpoint."""
     method = await trained(AFlow(setting(), Config(**config)), folder, model, QUESTIONS, seed, code_tools=Bench())
-    return method, dict(checkpoint.load(folder / "trained.safetensors").facts)
+    facts = checkpoint.load(folder / "trained.safetensors").facts
+    return method, [Round.model_validate(entry) for entry in facts["search"]]
 
 
 async def test_the_best_round_answers_and_every_round_is_kept(tmp_path: Path) -> None:
     model = searching(*levels(4, 6, 3))
     method, saved = await searched(tmp_path, model, max_rounds=3)
-    scores = {entry["round"]: entry["score"] for entry in saved["search"]}
-    assert list(scores) == [1, 2, 3, 4]
-    assert scores[1] == 25.0
-    assert sorted(scores.values()) == [25.0, 37.5, 50.0, 75.0]
-    assert scores[saved["best"]] == 75.0
+    assert [(entry.round, entry.status) for entry in saved] == [(number, "scored") for number in (1, 2, 3, 4)]
+    assert saved[0].score == 25.0
+    assert sorted(scores(saved)) == [25.0, 37.5, 50.0, 75.0]
     assert method.workflow.nodes[0].instruction == "guess 6"
-    for entry in saved["search"][1:]:
-        assert entry["success"] == (entry["score"] > scores[entry["parent"]])
-        assert (entry["status"], entry["calls"], entry["proposals"]) == ("scored", 8, 1)
-        assert entry["cost"] == pytest.approx(8 * (100 * 0.003 + 10 * 0.010) / 1e6)
-        assert entry["proposal_cost"] == pytest.approx((100 * 0.003 + 10 * 0.010) / 1e6)
-    assert (saved["optimizer"], saved["questions"], saved["converged"]) == ("small", 8, False)
     # Validation is greedy and sees every training question.
     solving = [request for request in model.requests if not is_proposal(request)]
     assert {(request.temperature, request.draw) for request in solving} == {(0.0, 0)}
@@ -77,16 +71,15 @@ async def test_the_best_round_answers_and_every_round_is_kept(tmp_path: Path) ->
     assert sorted(prompts) == sorted([f"{number}?" for number in range(8)] * 4)
     # The ledger of the training holds the whole search.
     calls = pq.read_table(tmp_path / "training_calls.parquet").to_pylist()
-    spent = sum(entry["cost"] + entry["proposal_cost"] for entry in saved["search"])
-    assert sum(row["cost"] for row in calls) == pytest.approx(spent)
+    assert sum(row["cost"] for row in calls) == pytest.approx((4 * 8 + 3) * (100 * 0.003 + 10 * 0.010) / 1e6)
     asked_at = [(row["epoch"], row["rollout"]) for row in calls if row["item_id"] == "optimizer"]
     assert asked_at == [(2, 0), (3, 0), (4, 0)]
     solved_in = [row["epoch"] for row in calls if row["item_id"] != "optimizer"]
-    assert solved_in == [number for number in scores for _ in QUESTIONS]
+    assert solved_in == [number for number in (1, 2, 3, 4) for _ in QUESTIONS]
     log = pq.read_table(tmp_path / "training.parquet").to_pylist()
     of_last = {row["measure"]: row["value"] for row in log if row["epoch"] == 4}
-    assert of_last["score"] == saved["search"][3]["score"] == 100 * of_last["accuracy"]
-    assert (of_last["best"], of_last["parent"]) == (75.0, saved["search"][3]["parent"])
+    assert of_last["score"] == saved[3].score == 100 * of_last["accuracy"]
+    assert (of_last["best"], of_last["parent"]) == (75.0, saved[3].parent)
 
 
 async def test_a_parent_is_drawn_for_every_attempt_from_the_scores_of_the_rounds_before(tmp_path: Path) -> None:
@@ -95,13 +88,16 @@ async def test_a_parent_is_drawn_for_every_attempt_from_the_scores_of_the_rounds
     others = 0
     for seed in range(3):
         model = searching(*proposals)
-        _, found = await searched(tmp_path / str(seed), model, max_rounds=7, seed=seed, patience=20)
-        saved = [Round.model_validate(entry) for entry in found["search"]]
+        _, saved = await searched(tmp_path / str(seed), model, max_rounds=7, seed=seed, patience=20)
         prompts = [text_of(request) for request in model.requests if is_proposal(request)]
+        calls = pq.read_table(tmp_path / str(seed) / "training_calls.parquet").to_pylist()
+        attempts = Counter(row["epoch"] for row in calls if row["item_id"] == "optimizer")
         for entry in saved[1:]:
             drawn_from = candidates(saved[: entry.round - 1], 4)
             shares = probabilities(scores(drawn_from), 0.3, 0.2)
-            numbers = [rng.uniform("parent", str(seed), str(entry.round), str(at)) for at in range(entry.proposals)]
+            numbers = [
+                rng.uniform("parent", str(seed), str(entry.round), str(at)) for at in range(attempts[entry.round])
+            ]
             parents = [drawn_from[sample(shares, number)] for number in numbers]
             for parent in parents:
                 assert f"with a score of {parent.score:.2f} %:" in prompts.pop(0)
@@ -111,20 +107,19 @@ async def test_a_parent_is_drawn_for_every_attempt_from_the_scores_of_the_rounds
     assert others > 1
 
 
-async def test_a_round_without_a_proposal_is_shown_and_an_equal_score_is_no_success(tmp_path: Path) -> None:
+async def test_a_round_without_a_proposal_is_kept_and_of_equal_scores_the_earliest_answers(tmp_path: Path) -> None:
     method, saved = await searched(tmp_path, searching("Hm.", "Hm.", *levels(2)), max_rounds=2, sample=1)
-    _, failed, scored = saved["search"]
-    assert (failed["status"], failed["score"], failed["workflow"]) == ("no_proposal", None, None)
-    assert (failed["proposals"], failed["calls"]) == (2, 0)
-    assert failed["reason"] == "the reply is no JSON object"
-    assert (scored["status"], scored["parent"], scored["score"], scored["success"]) == ("scored", 1, 25.0, False)
+    _, failed, scored = saved
+    assert (failed.status, failed.score, failed.workflow) == ("no_proposal", None, None)
+    assert failed.reason == "the reply is no JSON object"
+    assert (scored.status, scored.parent, scored.score) == ("scored", 1, 25.0)
     # The earliest of equals answers.
-    assert (saved["best"], method.workflow.nodes[0].instruction) == (1, "")
+    assert method.workflow.nodes[0].instruction == ""
 
 
 async def test_a_search_ends_once_its_best_scores_stay_the_same(tmp_path: Path) -> None:
     _, saved = await searched(tmp_path, searching(*levels(2, 2, 2, 2)), max_rounds=5, patience=1)
-    assert ([entry["score"] for entry in saved["search"]], saved["converged"]) == ([25.0] * 4, True)
+    assert scores(saved) == [25.0] * 4
 
 
 async def test_another_backbone_may_be_the_optimizer(tmp_path: Path) -> None:

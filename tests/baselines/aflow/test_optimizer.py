@@ -26,7 +26,7 @@ PROGRAM = proposal("Compute it.", **USING_A_PROGRAM)
 
 
 def child(number: int, modification: str, **fields: Any) -> Round:
-    tried = {"workflow": flow(node("x", "Custom", instruction=modification)), "score": 62.5, "success": False}
+    tried = {"workflow": flow(node("x", "Custom", instruction=modification)), "score": 62.5}
     return round_(number, edit="replace node_1 by Custom", modification=modification, **{**tried, **fields})
 
 
@@ -40,13 +40,12 @@ async def propose(
     method = AFlow(setting(), Config(optimizer="large", sample=1))
     entry = await method.propose([parent, *children], training(folder, model, items or questions(2), 7))
     assert not left
-    assert entry.proposals == len(model.asked)
     return entry, model
 
 
 async def test_the_prompt_holds_everything_the_search_knows(tmp_path: Path) -> None:
     wrong = [Item(id=f"q{n}", benchmark="gsm_hard", question="How many hens?", gold="77.0") for n in range(2)]
-    children = [child(2, "Tell it to be brief.", score=70.0, success=True), child(3, "Tell it to be long.", score=50.0)]
+    children = [child(2, "Tell it to be brief.", score=70.0), child(3, "Tell it to be long.", score=50.0)]
     outputs = (("It must be 78.", "78"), ("", None))
     failures = tuple(
         Failure(item=item.id, output=output, extracted=extracted)

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import openai._base_client
 import orjson
@@ -44,10 +44,8 @@ async def make(kept: Kept, attempts: AttemptLog) -> AsyncIterator[Make]:
 
         async def make(server: Scripted | str, timeout_s: float = 5, **more: Any) -> ChatClient:
             url = server if isinstance(server, str) else await stack.enter_async_context(served_at(server))
-            wiring: dict[str, Any] = {"log": kept, "attempts": attempts}
-            wiring |= {name: more.pop(name) for name in ("log", "shared") if name in more}
             endpoint = Endpoint(url=url, timeout_s=timeout_s, **more)
-            return await stack.enter_async_context(ChatClient({"m": endpoint}, **wiring))
+            return await stack.enter_async_context(ChatClient({"m": endpoint}, cast(Any, kept), attempts))
 
         yield make
 

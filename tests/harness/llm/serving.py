@@ -49,7 +49,7 @@ class Kept:
     def get(self, key: str) -> Reply | None:
         return next((reply for request, reply in self.calls if request.key == key), None)
 
-    async def append(self, request: Request, reply: Reply, *, asked: bool = True) -> None:
+    async def append(self, request: Request, reply: Reply) -> None:
         self.calls.append((request, reply))
 
     @property

@@ -41,13 +41,13 @@ async def test_a_finished_call_is_found_after_reopening(path: Path) -> None:
 async def test_a_row_says_what_was_asked_and_answered_and_what_servers_were_paid(path: Path) -> None:
     asked = request("a", draw=2)
     with CallLog(path) as log:
-        await log.append(asked, Reply("b", 3, 5, "stop", "other/model"), asked=False)
+        await log.append(asked, Reply("b", 3, 5, "stop", "other/model"))
         row = calls_of(path)[asked.key]
         assert (row["request"], row["reply"], row["replied"]) == (orjson.loads(asked.record), "b", "other/model")
-        assert (row["asked"], row["prompt_tokens"], row["completion_tokens"], row["error"]) == (0, 3, 5, None)
+        assert (row["asked"], row["prompt_tokens"], row["completion_tokens"], row["error"]) == (1, 3, 5, None)
         await asyncio.gather(*(log.append(request(text), reply(text)) for text in "cde"))
         await log.append(request("f"), Reply.failed("some/model", "context too long"))
-        assert log.paid() == [("some/model", 3, 9, 15)]
+        assert log.paid() == [("some/model", 4, 12, 20)]
         assert log.failed() == log.forget_failed() == 1
         assert request("f").key not in log
     assert answers(path, "cf") == {"c": "c"}

@@ -2,14 +2,12 @@
 
 import asyncio
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 
-from harness.llm.call_log import CallLog, CallLogReader
-from harness.llm.request import Message, Reply, Sampling
+from harness.llm.request import Message, Sampling
 from tests.harness.llm.conftest import Make
 from tests.harness.llm.serving import ANSWER, MODEL, Scripted, request, served_at
 
@@ -53,22 +51,6 @@ async def test_what_a_server_does_not_take_is_not_sent_and_said(make: Make) -> N
     (body,) = server.asked
     assert (body.pop("messages"), body.pop("model")) == ([{"role": "user", "content": "hello"}], MODEL)
     assert body == {"temperature": 0, "top_p": 1, "n": 1, "frequency_penalty": 0, "max_completion_tokens": 100}
-
-
-async def test_the_log_of_another_cell_answers_but_with_failures_and_is_copied_once(make: Make, tmp_path: Path) -> None:
-    theirs, server = Reply("theirs", 1, 1, "stop", MODEL), Scripted()
-    with CallLog(tmp_path / "other.sqlite") as other:
-        await other.append(request(), theirs)
-        await other.append(request("failed"), Reply.failed(MODEL, "refused"))
-    with CallLog(tmp_path / "calls.sqlite") as log:
-        client = await make(server, log=log, shared=[CallLogReader(tmp_path / "other.sqlite")])
-        assert await asyncio.gather(*(client.complete("m", request()) for _ in range(2))) == [theirs] * 2
-        assert await client.complete("m", request()) == theirs
-        assert (len(log), log.paid()) == (1, [])
-        assert server.asked == []
-        assert dataclasses.astuple(client.counts) == (0, 1, 1, 1)
-        assert (await client.complete("m", request("failed"))).error is None
-    assert len(server.asked) == 1
 
 
 async def test_identical_calls_share_one_request_which_goes_on_where_its_first_asker_gave_up(make: Make) -> None:

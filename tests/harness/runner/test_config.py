@@ -221,14 +221,6 @@ def test_a_cell_that_the_preset_does_not_have_is_refused(cell: Cell, message: st
     config.check_cell(chosen, Cell("gmr_no_write_gate", "gsm_hard", "pool", 7))
 
 
-def test_logs_are_shared_only_where_method_and_preset_say_so(folder: Path) -> None:
-    cell, quiet = Cell("cot", "gsm_hard", "qwen-2.5-14B", 0), {"share_logs": False}
-    assert config.sharing(config.preset("smoke"), cell) == []
-    change(folder, "cot", answers_from=["single"])
-    assert config.sharing(config.preset("smoke"), cell) == [Cell("single", "gsm_hard", "qwen-2.5-14B", 0)]
-    assert config.sharing(config.preset("smoke", quiet), cell) == []
-
-
 def of_cell(cell: Cell, **overrides: Any) -> dict[str, Any]:
     """Return what identifies a cell of the embedded preset, of which some keys are overridden."""
     return config_hash.of_cell(config.preset("embedded", overrides), cell)
