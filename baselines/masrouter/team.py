@@ -116,8 +116,8 @@ class Mode(Declaration):
 
 
 MODES = tuple(read_entries(Path(__file__).with_name("modes.yaml"), Mode).values())
-THIS_ROUND = "What other agents have said in this round:"
-PREVIOUS_ROUND = "What the other agents said in the previous round:"
+THIS_ROUND = "Outputs of other agents in this round:"
+PREVIOUS_ROUND = "Outputs of the other agents in the previous round:"
 
 
 class Agent(NamedTuple):
@@ -193,7 +193,7 @@ def with_all_tests(item: Item) -> Item:
     return dataclasses.replace(item, code=dataclasses.replace(item.code, visible=tuple(tests)))
 
 
-LAST_OUTPUTS = "What the agents delivered:"
+LAST_OUTPUTS = "Outputs of the agents:"
 NOTHING_CAME_BACK = "No agent delivered anything; answer the question on your own."
 
 

@@ -12,7 +12,9 @@ from typing import NamedTuple
 from harness.benchmarks.items import Item
 from harness.llm.request import Message
 
-RECORDS_HEADER = "What colleagues have contributed so far, oldest first:"
+# No heading before contributions may read as a question: they end a prompt, and of a small model's replies to "What
+# colleagues have contributed so far" 22 of 27 were a colleague's name; to this one none was.
+RECORDS_HEADER = "Contributions of colleagues so far, oldest first:"
 HINTS_HEADER = "Candidate answers among these contributions:"
 EXAMPLES_RUN = "The program was run on every visible example of the question:"
 

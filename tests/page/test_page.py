@@ -70,8 +70,7 @@ def test_what_cannot_be_shown_is_one_line(tmp_path: Path, monkeypatch: pytest.Mo
         write(preset())
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
 def test_it_is_accessible_and_fits(page: Page, reports: Path, scheme: Literal["light", "dark"], width: int) -> None:
     from axe_playwright_python.sync_playwright import Axe
 

@@ -11,6 +11,7 @@ from harness.benchmarks.items import CodeTask, Item, Status
 from harness.benchmarks.mbpp import _entry_point
 from harness.benchmarks.programs import without_trials
 from harness.benchmarks.validate import EXAMPLES, GOLD, WRONG, validate_items
+from harness.concurrency import gather
 from harness.errors import UserError
 from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
 from tests.harness.benchmarks.samples import ALL, item_of
@@ -131,9 +132,8 @@ async def test_a_program_counts_whole_or_without_what_tries_it_out(tools: Tools)
     item = Item("x", "mbpp", "", "", code=CodeTask("norm", "", "assert norm(3, 4) == 5.0\n", ()))
     async with Sandbox(Limits(cpu_s=1, wall_s=2.0)) as sandbox:
         small = replace(tools, sandbox=sandbox)
-        verdicts = {answer: await benchmark("mbpp").judge(item, answer, small) for answer in expected}
-    assert {answer: verdict.correct for answer, verdict in verdicts.items()} == expected
-    assert [verdict.answer for verdict in verdicts.values()] == [*expected]
+        verdicts = await gather(benchmark("mbpp").judge(item, answer, small) for answer in expected)
+    assert {verdict.answer: verdict.correct for verdict in verdicts} == expected
 
 
 @pytest.mark.parametrize(
