@@ -228,7 +228,7 @@ def settings(preset: Preset) -> dict[str, Any]:
 
 def _check_backbones(preset: Preset, name: str) -> None:
     """Raise a UserError if weights or pool do not fit the other keys of the preset in the file ``name``."""
-    declared, simulated = backbones(preset), preset.endpoints == "simulated"
+    declared, simulated = backbones(preset), preset.simulated
     if preset.weights is not None:
         if simulated:
             raise UserError(f"{name} has weights {preset.weights!r}, but simulated backbones have none; leave out one")

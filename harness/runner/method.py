@@ -60,7 +60,7 @@ class Setting:
         if self.backbone not in self.pool:
             raise UserError(
                 f"the row {self.backbone!r} is no backbone, and this method works with one; name backbones under "
-                "`rows` of its entry in config/methods.yaml"
+                "`rows` of its entry"
             )
         return self.backbone
 
@@ -68,7 +68,7 @@ class Setting:
     def target(self) -> Matched:
         """Return what the method has to meet; UserError if its entry names no method to match."""
         if self.matched is None:
-            raise UserError("this method meets the cost of another: name that under `matches` in config/methods.yaml")
+            raise UserError("this method meets the cost of another: name that under `matches` of its entry")
         return self.matched
 
     def of_benchmark(self, values: Mapping[str, T]) -> T:
@@ -103,7 +103,7 @@ class Learner(Method, Protocol):
 
 def settings_of(module: str, config: Any) -> Any:
     """Return the ``Config`` of an entry with defaults; UserError for an unknown module or field."""
-    return check(config, _imported(module).Config, f"config/methods.yaml, config of {module}")
+    return check(config, _imported(module).Config, f"`config` of {module}")
 
 
 def build(module: str, setting: Setting, config: Any, *, trained: bool = False) -> Any:
@@ -116,7 +116,7 @@ def build(module: str, setting: Setting, config: Any, *, trained: bool = False) 
     missing = [name for name in _LEARNERS if trained and not hasattr(method, name)]
     if missing:
         raise UserError(
-            f"config/methods.yaml says `trained` of {module}, whose method has no {', '.join(missing)}; add what is "
+            f"an entry says `trained` of {module}, whose method has no {', '.join(missing)}; add what is "
             "missing (docs/adding.md), or remove `trained`"
         )
     return method
@@ -126,4 +126,4 @@ def _imported(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise UserError(f"config/methods.yaml names the module {module!r}, but {error}") from error
+        raise UserError(f"an entry names the module {module!r}, but {error}") from error

@@ -58,7 +58,7 @@ async def test_samples_of_the_best_backbone_are_added_until_they_cost_what_is_to
         client = Client(right_if("large"), tokens)
         numbers = [len((await solved(method, client, item))[1]) for item in questions(40)]
         assert {number} == set(numbers)
-    with pytest.raises(UserError, match="under `matches` in config/methods"):
+    with pytest.raises(UserError, match="under `matches` of its entry"):
         build("baselines.self_consistency", setting("pool"), {})
 
 
