@@ -103,7 +103,7 @@ class Learner(Method, Protocol):
 
 def settings_of(module: str, config: Any) -> Any:
     """Return the ``Config`` of an entry with defaults; UserError for an unknown module or field."""
-    return check(config, _imported(module).Config, f"`config` of {module}")
+    return check(config, _imported(module).Config, f"config of {module}")
 
 
 def build(module: str, setting: Setting, config: Any, *, trained: bool = False) -> Any:
