@@ -12,8 +12,8 @@ from typing import NamedTuple
 from harness.benchmarks.items import Item
 from harness.llm.request import Message
 
-# No heading before contributions may read as a question: they end a prompt, and of a small model's replies to "What
-# colleagues have contributed so far" 22 of 27 were a colleague's name; to this one none was.
+# No heading before contributions may read as a question: they end a prompt, and to "What colleagues have contributed so
+# far" a small model gave a colleague's name in place of a program in most of 27 cases; to this heading in none.
 RECORDS_HEADER = "Contributions of colleagues so far, oldest first:"
 HINTS_HEADER = "Candidate answers among these contributions:"
 EXAMPLES_RUN = "The program was run on every visible example of the question:"
