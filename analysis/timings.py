@@ -28,7 +28,6 @@ class Timing(Declaration, extra="ignore"):
     benchmark: Text
     backbone: Text
     seed: int
-    simulated: bool
     n: PositiveInt
     seconds: PositiveFloat  # of all n questions together
     concurrency: PositiveInt  # questions at the same time
@@ -63,7 +62,7 @@ def read_timings(folders: Iterable[Path], cells: Sequence[FinishedCell]) -> dict
             )
         first = next(iter(timings.values()), timing)
         if timing.concurrency != first.concurrency:
-            raise UserError(f"{folder}: timed with other questions in flight than the others; time one of them again")
+            raise UserError(f"{folder}: timed with fewer or more questions at once than the others; time it again")
         timings[timing.method, timing.backbone, timing.benchmark] = timing
     return timings
 

@@ -16,8 +16,14 @@ from analysis.table import Table
 from analysis.timings import Timing, pflops, read_timings
 
 _TIMED = [
-    *("seconds", "seconds_total", "timed_seed", "timed_calls", "timed_calls_failed", "timed_tokens"),
-    *("concurrency", "machine"),
+    "seconds",
+    "seconds_total",
+    "timed_seed",
+    "timed_calls",
+    "timed_calls_failed",
+    "timed_tokens",
+    "concurrency",
+    "machine",
 ]
 
 

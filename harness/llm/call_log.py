@@ -30,9 +30,10 @@ from harness.llm.request import Message, Reply, Request
 
 CALL_LOG = "calls.sqlite"
 ATTEMPT_LOG = "attempts.jsonl"
-# Numbers stand before texts, so that sums leave most of the file unread. ``asked`` is 1. Uncounted replies are unusable
-# ones that were paid for, whose tokens only budgets count. Requests are compressed by a dictionary, those of the first
-# commit: most of their text is the same; in bundles, and in logs of earlier versions, which have none, they are text.
+# Numbers stand before texts, so that sums leave most of the file unread. ``asked`` is 1 in every row. Uncounted replies
+# are unusable ones that were paid for, whose tokens only budgets count. Requests are compressed by a dictionary, those
+# of the first commit: most of their text is the same; in bundles, and in logs of earlier versions, which have none,
+# they are text.
 _SCHEMA = """
 BEGIN;
 CREATE TABLE IF NOT EXISTS uncounted (model TEXT NOT NULL, prompt_tokens INTEGER, completion_tokens INTEGER);

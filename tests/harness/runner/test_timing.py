@@ -27,6 +27,7 @@ from harness.runner.plan import Plan, plan, simulated_endpoint
 from harness.runner.timing import AskingAlways
 from harness.simulator.server import application
 from tests.cli.backbones import Backbones
+from tests.command import gmr
 from tests.fake_encoder import FakeEncoder
 from tests.fixtures import content
 from tests.small_run import GMR, SINGLE, smoke
@@ -60,15 +61,16 @@ async def behind_a_socket(cell: Cell) -> AsyncIterator[Plan]:
         yield dataclasses.replace(planned, endpoints=dict.fromkeys(planned.backbones, endpoint), in_process=None)
 
 
+@pytest.mark.parametrize(("in_flight", "at_once"), [(None, timing.CONCURRENCY), (1, 1), (99, timing.CONCURRENCY)])
 async def test_what_a_timing_holds_and_that_it_leaves_all_else_alone(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    in_flight: int | None, at_once: int, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with TestServer(application(simulated_endpoint(smoke()))) as server:
         addresses = folder / "endpoints.yaml"
         entries = {key: {"url": str(server.make_url("/v1"))} for key in smoke().backbones}
         addresses.write_bytes(orjson.dumps(entries))
         monkeypatch.setenv(ENDPOINTS, str(addresses))
-        preset = smoke(endpoints="served")
+        preset = smoke(endpoints="served", in_flight=in_flight)
         run = await cells.run(plan(preset, SINGLE))
         before = content(folder)
         found = await timing.run(preset, SINGLE)
@@ -85,7 +87,7 @@ async def test_what_a_timing_holds_and_that_it_leaves_all_else_alone(
             "preset": "smoke",
             **dataclasses.asdict(SINGLE),
             "simulated": True,
-            "concurrency": timing.CONCURRENCY,
+            "concurrency": at_once,
             "n": 6,
             "calls": len(calls),
             "failed_calls": 0,
@@ -99,7 +101,7 @@ async def test_what_a_timing_holds_and_that_it_leaves_all_else_alone(
 def test_simulated_backbones_are_not_timed(folder: Path) -> None:
     before = content(folder)
     with pytest.raises(UserError, match="of smoke is simulated; only calls of real models take a time"):
-        asyncio.run(timing.run(smoke(), GMR))
+        gmr("cell", "--timing", "--preset", "smoke", "--method", "gmr", "--benchmark", "gsm_hard", "--backbone", "pool")
     assert content(folder) == before
 
 
