@@ -116,6 +116,7 @@ def test_of_a_simulated_run_there_are_flops_and_no_seconds(write_cell: WriteCell
     table = hw_cost(write_cell("gmr", "pool", "humaneval", simulated=True, calls=CALLS))
     printed, own, seconds = table.row("GMR").entries
     assert (printed.text, float(own.text), seconds.text) == ("0.107", pytest.approx(sum(PFLOPS) / 4, abs=5e-4), "1.5")
+    assert [group.detail for group in table.groups[:2]] == ["n = 4", ""]
     assert "Nothing was timed" in " ".join(table.notes)
 
 
