@@ -43,8 +43,9 @@ class Cascade:
                 context.ask(backbone, prompt, step=step, slot=slot, temperature=temperature) for slot in range(slots)
             )
             text = replies[0].text
-            answers = {context.extract(reply.text) for reply in replies}
-            has_agreed = len(answers) == 1 and None not in answers
+            answers = [context.extract(reply.text) for reply in replies]
+            first, last = answers[0], answers[-1]
+            has_agreed = first is not None and last is not None and context.same(first, last)
             if is_last or (await context.code_tools.passes(item, text) if has_examples else has_agreed):
                 break
         return text

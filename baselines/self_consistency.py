@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 
 import numpy as np
 from pydantic import PositiveFloat
@@ -60,9 +59,9 @@ async def vote(texts: list[str], item: Item, context: Context) -> str:
     """Return the first reply with the most frequent answer, of programs among those that pass the visible examples."""
     if item.code is not None:
         texts = [text for text in texts if await context.code_tools.passes(item, text)] or texts
-    answers = [context.extract(text) for text in texts]
-    counts = Counter(answer for answer in answers if answer is not None)
-    return texts[answers.index(counts.most_common(1)[0][0])] if counts else texts[0]
+    replies = [(text, answer) for text in texts if (answer := context.extract(text)) is not None]
+    votes = [sum(context.same(answer, other) for _, other in replies) for _, answer in replies]
+    return replies[votes.index(max(votes))][0] if replies else texts[0]
 
 
 build = SelfConsistency

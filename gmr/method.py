@@ -16,6 +16,7 @@ from gmr.training import Trace, advantages, evaluate, loss, training_log
 from harness.agents.runtime import Context
 from harness.agents.trajectory import DRAWN_DECIMALS, Answered
 from harness.benchmarks.items import Item
+from harness.errors import UserError
 from harness.runner.method import Setting
 from harness.training.learning import Choices, Learning, PolicyGradient, check_on_policy, seed_of
 from harness.training.loop import TrainingStep
@@ -29,6 +30,9 @@ class GMR(PolicyGradient[Router, Trace]):
         self.config = config
         self.pool = pool_of(config, setting)
         self._setting = setting
+        if setting.matched is not None and setting.matched.depth > config.max_depth:
+            depth = f"max_depth {config.max_depth} of a mean depth of {setting.matched.depth:.2f}"
+            raise UserError(f"{setting.matched.method} cannot be matched with {depth}; raise max_depth in the entry")
 
     async def solve(self, item: Item, context: Context) -> str:
         """Return the answer of one trajectory, decided as ``decode`` says.

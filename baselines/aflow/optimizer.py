@@ -36,7 +36,7 @@ def optimizer_prompt(
     )
     user = _template("user").render(
         situation._asdict(),
-        workflow=orjson.dumps(situation.parent.tried.to_json(), option=orjson.OPT_INDENT_2).decode(),
+        workflow=situation.parent.tried.model_dump_json(by_alias=True, indent=2),
         schema=orjson.dumps(schema).decode(),
         refused=refused,
         clipped=clipped,

@@ -83,10 +83,6 @@ class Workflow(RootModel[Many[Node]], frozen=True):
         """Names of the nodes in order."""
         return tuple(node.id for node in self.nodes)
 
-    def to_json(self) -> list[dict[str, Any]]:
-        """Return the form that the optimizer sees."""
-        return self.model_dump(mode="json", by_alias=True)
-
     def canonical(self) -> list[list[Any]]:
         """Return a form that does not depend on names of nodes and white space in instructions."""
         names = {QUESTION: QUESTION, **{id_: str(index) for index, id_ in enumerate(self.ids)}}

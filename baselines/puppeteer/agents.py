@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from harness.agents.activation import appended
-from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, programs
-from harness.agents.prompts import RECORDS_HEADER, Record, render_records, team_prompt
+from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, defining
+from harness.agents.prompts import RECORDS_HEADER, Record, join, render_records, team_prompt
 from harness.agents.runtime import Context
 from harness.benchmarks.extraction import after_answer_is, last_box
-from harness.benchmarks.items import CodeTask, Item
-from harness.benchmarks.programs import outline
+from harness.benchmarks.items import Item
 from harness.files import Declaration, read_entries
 from harness.llm.request import Kind, Message, Style, Turn
 
@@ -100,11 +99,11 @@ def turn_prompt(action: Action, item: Item, rules: str, path: Work) -> Messages:
     task = "" if action.kind != "program" else COMPUTE if item.code is None else IMPLEMENT
     earlier = _dialog(action, path)
     if earlier:
-        return (*earlier, Message("user", _blocks(AGAIN, task, render_records(records))))
+        return (*earlier, Message("user", join(AGAIN, task, render_records(records))))
     system = (action.persona, action.instruction, rules if action.answers else "")
     if not records:
         return team_prompt(system, item, (), task)
-    return team_prompt(system, item, records, header=_blocks(task, RECORDS_HEADER))
+    return team_prompt(system, item, records, header=join(task, RECORDS_HEADER))
 
 
 def history(path: Work) -> list[Record]:
@@ -135,10 +134,6 @@ def answer_in(text: str) -> str | None:
     return lines[-1] if lines else None
 
 
-def _blocks(*blocks: str) -> str:
-    return "\n\n".join(block for block in blocks if block)
-
-
 async def act(action: Action, backbone: str, item: Item, path: Work, context: Context) -> AgentStep:
     """Let an agent contribute to a path once, and return its step.
 
@@ -157,13 +152,13 @@ async def act(action: Action, backbone: str, item: Item, path: Work, context: Co
     text, answer, program = reply.text, None, None
     if item.code is not None:
         outcome = await context.code_tools.examples(context.item, reply.text) if is_program else ""
-        context.note_tool(reply, outcome)
+        context.note_tool(reply, outcome, item)
         text = reply.text if outcome in ("", NO_EXAMPLE) else appended(reply.text, outcome)
-        program = program_of(reply.text, item.code)
+        program = defining(reply.text, item.code.entry_point)
     elif is_program:
         value = await context.code_tools.value(reply.text)
         outcome = str(value or NO_PROGRAM)
-        context.note_tool(reply, outcome)
+        context.note_tool(reply, outcome, item)
         text = appended(reply.text, outcome)
         if value is not None and value.printed is not None:
             continued = (*dialog, Message("user", f"{outcome}\n\n{STATE}"))
@@ -174,8 +169,3 @@ async def act(action: Action, backbone: str, item: Item, path: Work, context: Co
     elif action.answers:
         answer = answer_in(reply.text)
     return AgentStep(action, text, answer, dialog, tokens, program)
-
-
-def program_of(text: str, task: CodeTask) -> str | None:
-    """Return the first program of a text that parses and defines the entry point, or None."""
-    return next((source for source in programs(text) if task.entry_point in outline(source).defined), None)

@@ -52,7 +52,6 @@ class ActionChoice(NamedTuple):
 
     step: int  # steps ℓ already done
     state: Array  # shape (1152,)
-    barred: tuple[int, ...]  # actions that could not be drawn: terminating at the start (D-PUP-5)
     action: int
     log_prob: float
     tokens: int = 0  # prompt and completion tokens of the step it led to; 0 for the end
@@ -82,30 +81,27 @@ class Policy(nn.Module):
             layers += [nn.Linear(inputs, outputs, dtype=torch.float64), nn.ReLU()]
         self.layers = nn.Sequential(*layers[:-1])
 
-    def forward(self, states: Tensor, barred: Tensor) -> Tensor:
-        """Return log-probabilities, shape (rows, 10), for states (rows, 1152); minus infinity for barred actions."""
+    def forward(self, states: Tensor, steps: Tensor) -> Tensor:
+        """Return log-probabilities, shape (rows, 10), for states (rows, 1152) after ``steps`` (rows,).
+
+        That of terminating is minus infinity before the first step (D-PUP-5).
+        """
+        barred = (steps[:, None] == 0) & (torch.arange(len(ACTIONS)) == TERMINATE)
         return torch.log_softmax(self.layers(states).masked_fill(barred, -torch.inf), dim=1)
 
     def evaluate(self, choices: Sequence[ActionChoice]) -> Evaluation:
         """Compute log-probabilities and entropies of choices, with gradient."""
         states = torch.from_numpy(np.stack([choice.state for choice in choices]))
-        barred = torch.stack([_barred(choice.barred) for choice in choices])
-        log_probs = self(states, barred)
+        log_probs = self(states, torch.tensor([choice.step for choice in choices]))
         actions = torch.tensor([[choice.action] for choice in choices])
         # Zero times minus infinity is NaN, in the gradient, too.
-        finite = log_probs.masked_fill(barred, 0.0)
+        finite = log_probs.masked_fill(log_probs.isneginf(), 0.0)
         return Evaluation(log_probs.gather(1, actions).squeeze(1), -(log_probs.exp() * finite).sum(dim=1))
 
     @torch.no_grad()
-    def log_probs(self, state: Array, barred: Sequence[int] = ()) -> Array:
-        """Return log-probabilities of the actions, shape (10,), in a state (1152,); minus infinity for barred ones."""
-        return self(torch.from_numpy(state)[None], _barred(barred)[None])[0].numpy()
-
-
-def _barred(actions: Sequence[int]) -> Tensor:
-    mask = torch.zeros(len(ACTIONS), dtype=torch.bool)
-    mask[list(actions)] = True
-    return mask
+    def log_probs(self, state: Array, step: int) -> Array:
+        """Return log-probabilities of the actions, shape (10,), in a state (1152,) after so many steps."""
+        return self(torch.from_numpy(state)[None], torch.tensor([step]))[0].numpy()
 
 
 class PuppeteerRollout:
@@ -134,14 +130,13 @@ class PuppeteerRollout:
     def _choose(self, question: Vector, outputs: Sequence[Vector], context: Context) -> ActionChoice:
         """Draw and record an action; the end at the step limit is recorded though not drawn, as upstream (D-PUP-12)."""
         state = state_of(question, outputs)
-        barred = () if outputs else (TERMINATE,)
-        log_probs = self._policy.log_probs(state, barred)
+        log_probs = self._policy.log_probs(state, len(outputs))
         step, action = len(outputs) + 1, TERMINATE
         if step <= self._max_steps:
             action = int(sample(np.exp(log_probs), context.uniform(step, "action")))
         log_prob = float(log_probs[action])
-        context.decide(Decision(step, "action", 0, KEYS[action], len(KEYS) - len(barred), log_prob))
-        return ActionChoice(len(outputs), state, barred, action, log_prob)
+        context.decide(Decision(step, "action", 0, KEYS[action], len(KEYS) - (not outputs), log_prob))
+        return ActionChoice(len(outputs), state, action, log_prob)
 
     async def _close(self, path: Work, item: Item, context: Context) -> str:
         """Return the last valid program, if there is one (D-PUP-11), else the reply to a final call (D-PUP-7)."""

@@ -6,13 +6,14 @@ Programs run in the sandbox only (D-GEN-5). Of the tests of a question, a tool s
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness.agents.prompts import EXAMPLES_RUN
 from harness.benchmarks.code_grading import PYTHON_FENCES
 from harness.benchmarks.extraction import Block, fenced_blocks
 from harness.benchmarks.items import Item
-from harness.benchmarks.programs import outline
+from harness.benchmarks.programs import completed, outline
 from harness.concurrency import gather
 from harness.errors import UserError
 from harness.sandbox import Execution, Outcome, Program, Sandbox
@@ -77,8 +78,7 @@ class CodeTools:
         task, sources = item.code, programs(text)
         if task is None or not sources:
             return []
-        defining = (source for source in reversed(sources) if task.entry_point in outline(source).defined)
-        source = next(defining, sources[0])
+        source = defining(text, task.entry_point) or sources[0]
         runs = await gather(
             self._run(Program(source, task.setup, example, task.entry_point)) for example in task.visible
         )
@@ -107,7 +107,18 @@ def programs(text: str) -> list[str]:
 
 def computing(text: str) -> str | None:
     """Return the last program of a text that mentions ``answer``, which :meth:`CodeTools.value` runs, or None."""
-    return next((source for source in reversed(programs(text)) if _ANSWER.search(source)), None)
+    return _last(programs(text), lambda source: bool(_ANSWER.search(source)))
+
+
+def defining(text: str, name: str) -> str | None:
+    """Return the last program of a text that defines a name, or None."""
+    return _last(programs(text), lambda source: name in outline(source).defined)
+
+
+def _last(sources: list[str], is_wanted: Callable[[str], bool]) -> str | None:
+    """Return the last program that is wanted, behind what it needs of those before it, as graders do (D-GRADE-3)."""
+    found = (index for index in reversed(range(len(sources))) if is_wanted(sources[index]))
+    return next((completed(sources[index], sources[:index]) for index in found), None)
 
 
 def _is_program(block: Block) -> bool:

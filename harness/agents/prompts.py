@@ -28,15 +28,15 @@ class Record(NamedTuple):
 
 def question_prompt(instruction: str, rules: str, item: Item) -> tuple[Message, ...]:
     """Return one user message: an instruction, which may be empty, the output rules, the question."""
-    return (Message("user", _blocks(instruction, rules, f"Question:\n{item.question}")),)
+    return (Message("user", join(instruction, rules, f"Question:\n{item.question}")),)
 
 
 def team_prompt(
     system: Sequence[str], item: Item, records: Sequence[Record], closing: str = "", *, header: str = RECORDS_HEADER
 ) -> tuple[Message, ...]:
     """Return a system message of text blocks, and a user message: question, contributions in their order, closing."""
-    user = _blocks(f"Question:\n{item.question}", render_records(records, header), closing)
-    return (Message("system", _blocks(*system)), Message("user", user))
+    user = join(f"Question:\n{item.question}", render_records(records, header), closing)
+    return (Message("system", join(*system)), Message("user", user))
 
 
 def render_records(records: Sequence[Record], header: str = RECORDS_HEADER) -> str:
@@ -45,5 +45,6 @@ def render_records(records: Sequence[Record], header: str = RECORDS_HEADER) -> s
     return "\n\n".join([header, *blocks]) if blocks else ""
 
 
-def _blocks(*blocks: str) -> str:
+def join(*blocks: str) -> str:
+    """Return blocks with an empty line between them, without those that are blank."""
     return "\n\n".join(block.strip() for block in blocks if block.strip())

@@ -63,16 +63,11 @@ class Role(Declaration):
         return f"{self.key}: {self.description}"
 
 
-def load(path: Path) -> tuple[Role, ...]:
-    """Return the roles declared in a file, sorted by key; UserError if the file is not valid."""
-    entries = read_entries(path, Role)
-    return tuple(entries[key] for key in sorted(entries))
-
-
 @functools.cache
 def catalogue() -> tuple[Role, ...]:
     """Return all 26 roles, sorted by key, which is also the order of their indices in a policy."""
-    return load(CATALOGUE)
+    entries = read_entries(CATALOGUE, Role)
+    return tuple(entries[key] for key in sorted(entries))
 
 
 @functools.cache

@@ -155,10 +155,11 @@ class Context:
             self._cut_off.add(reply.text.strip())
         return reply
 
-    def note_tool(self, reply: Reply, output: str) -> None:
-        """Record the output of a tool with the call of the reply, examples of the question replaced by their number."""
+    def note_tool(self, reply: Reply, output: str, item: Item) -> None:
+        """Record what a tool said of a question to a reply, the question's examples replaced by their numbers."""
         # So that results hold no part of a question, and a bundle can leave questions out.
-        for number, example in enumerate(self.item.code.visible if self.item.code else (), 1):
+        examples = enumerate(item.code.visible if item.code else (), 1)
+        for number, example in sorted(examples, key=lambda pair: -len(pair[1])):  # one may begin another
             output = output.replace(" ".join(example.split()), f"no. {number}")
         index = next(index for index, other in enumerate(self._replies) if other is reply)
         self._calls[index] = replace(self._calls[index], tool=output)
@@ -174,6 +175,10 @@ class Context:
     def extract(self, text: str) -> str | None:
         """Return the answer that the benchmark's extractor finds in a text, or None."""
         return self._runtime.benchmark.extract(self.item, text)
+
+    def same(self, a: str, b: str) -> bool:
+        """Return whether the benchmark calls two extracted answers equal."""
+        return self._runtime.benchmark.same(self.item, a, b)
 
     def uniform(self, step: int, name: str, slot: int = 0) -> float:
         """Return a number strictly between 0 and 1, fixed by seed, question, episode and decision."""

@@ -57,12 +57,15 @@ def plan(preset: Preset, cell: Cell) -> Plan:
 
     Raises:
         UserError: for a name or a setting that is not valid, questions that are missing or altered, a backbone without
-            a server or a stated skill, or a cell to be matched that is not finished.
+            a server or a stated skill, a cell to be matched that is not finished, or nothing to train on.
     """
     config.check_cell(preset, cell)
     entry, declared = config.methods(preset.extra)[cell.method], config.backbones(preset)
     backbones = {key: declared[key] for key in config.backbones_of(preset, cell)}
     folder, loaded = layout.cell(preset.name, cell), benchmark(cell.benchmark)
+    asked = questions(preset, cell.benchmark)
+    if entry.trained and not asked.train:
+        raise UserError(f"{cell.benchmark} has no question to train {cell.method} on here; train with other splits")
     in_process: InProcess | None = None
     simulated_revision = None
     if preset.recorded:
@@ -92,7 +95,7 @@ def plan(preset: Preset, cell: Cell) -> Plan:
         config=settings_of(entry.module, entry.config),
         setting=setting,
         benchmark=loaded,
-        questions=questions(preset, cell.benchmark),
+        questions=asked,
         backbones=backbones,
         endpoints=servers,
         in_process=in_process,

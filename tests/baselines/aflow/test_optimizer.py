@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
 from baselines.aflow.edits import parse_proposal
@@ -61,7 +60,7 @@ async def test_the_prompt_holds_everything_the_search_knows(tmp_path: Path) -> N
         assert f"- {operator}" in system
     assert "Test(" not in system
     assert system.endswith(RULES)
-    shown = orjson.dumps(start("Math").to_json(), option=orjson.OPT_INDENT_2).decode()
+    shown = start("Math").model_dump_json(by_alias=True, indent=2)
     assert f"score of 62.50 %:\n```json\n{shown}" in user
     assert "replace node_1 by Custom: Tell it to be brief. (score 62.50 % before, 70.00 % after, better)" in user
     assert "Tell it to be long. (score 62.50 % before, 50.00 % after, no better)" in user
@@ -131,7 +130,8 @@ async def test_a_refused_response_format_is_left_out_once_and_the_reply_may_be_u
     assert (entry.workflow, entry.reason) == (None, FAILED)
 
 
-AGAIN = proposal("Repeat.", kind="replace", id="node_1", node={**start("Math").to_json()[0], "repeat": 4})
+FIRST = start("Math").model_dump(mode="json", by_alias=True)[0]
+AGAIN = proposal("Repeat.", kind="replace", id="node_1", node={**FIRST, "repeat": 4})
 
 
 @pytest.mark.parametrize(

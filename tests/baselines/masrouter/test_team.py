@@ -203,8 +203,9 @@ async def test_a_visible_program_that_passes_is_handed_on_without_a_call(
 async def test_tools_see_the_tests_that_the_setting_grants() -> None:
     for granted, checks in (("first", set(VISIBLE)), ("all", {"assert double(2) == 4"})):
         sandbox = Passing()
-        await coding("Chain", {"ProgrammingExpert": GOOD}, sandbox=sandbox, visible_tests=granted)
+        trajectory, _ = await coding("Chain", {"ProgrammingExpert": GOOD}, sandbox=sandbox, visible_tests=granted)
         assert {program.checks for program in sandbox.given} == checks
+        assert "assert" not in "".join(call.tool for call in trajectory.calls)
 
 
 def test_all_tests_are_the_plain_asserts_of_mbpp() -> None:

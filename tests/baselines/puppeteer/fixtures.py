@@ -1,12 +1,11 @@
 """Whole questions on a client that counts, and a policy that is certain of itself."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.puppeteer.agents import KEYS
+from baselines.puppeteer.agents import KEYS, TERMINATE
 from baselines.puppeteer.method import Puppeteer
 from baselines.puppeteer.policy import Config, PuppeteerRollout, Trace
 from harness.agents.trajectory import TEST, Episode, Trajectory
@@ -53,7 +52,7 @@ class Certain:
         self.plans = [plan.split() for plan in plans]
         self.states: list[NDArray[np.float64]] = []
 
-    def log_probs(self, state: NDArray[np.float64], barred: Sequence[int] = ()) -> NDArray[np.float64]:
+    def log_probs(self, state: NDArray[np.float64], step: int) -> NDArray[np.float64]:
         if not any(np.array_equal(state, seen) for seen in self.states):
             self.states.append(state)
         index = next(at for at, seen in enumerate(self.states) if np.array_equal(state, seen))
@@ -61,7 +60,7 @@ class Certain:
         logits = np.full(len(KEYS), -200.0)
         for rank, key in enumerate(plan):
             logits[KEYS.index(key)] = 50.0 - 60 * rank
-        logits[list(barred)] = -np.inf
+        logits[[TERMINATE] if step == 0 else []] = -np.inf
         return logits - np.log(np.exp(logits).sum())
 
 

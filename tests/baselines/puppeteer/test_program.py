@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from baselines.puppeteer.agents import AGAIN, COMPUTE, IMPLEMENT, STATE, WRITE, answer_in, program_of
+from baselines.puppeteer.agents import AGAIN, COMPUTE, IMPLEMENT, STATE, WRITE, answer_in
 from harness.agents.code_tools import NO_PROGRAM, CodeTools, Value
 from harness.agents.prompts import RECORDS_HEADER
 from harness.benchmarks.extraction import fenced
@@ -127,16 +127,6 @@ async def test_a_path_without_a_program_ends_with_a_call_that_writes_one(code_to
         Message("system", f"{WRITE}\n\n{RULES}"),
         Message("user", "\n\n".join([f"Question:\n{CODE.question}", RECORDS_HEADER, *records])),
     )
-
-
-def test_a_valid_program_parses_and_defines_the_function() -> None:
-    helper = "```python\nONE = 1\n```"
-    assert program_of(f"{helper}\nthen\n{fenced(RIGHT)}", CODE.code) == RIGHT
-    assert program_of(RIGHT, CODE.code) == RIGHT
-    source = 'def double(x):\n    """\n    ```\n    double(1)\n    ```\n    """\n    return 2 * x\n'
-    assert program_of(fenced(source), CODE.code) == source
-    for text in ("", "ok", helper, "```python\ndef double(\n```", "```text\ndef double(x): ...\n```"):
-        assert program_of(text, CODE.code) is None
 
 
 def test_an_answer_counts_only_where_it_is_stated() -> None:

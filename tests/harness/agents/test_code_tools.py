@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools, Value, programs
+from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools, Value, defining, programs
+from harness.benchmarks.extraction import fenced as quoting
 from harness.benchmarks.items import CodeTask, Item
 from harness.errors import UserError
 from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
@@ -81,6 +82,24 @@ async def test_the_last_program_that_defines_the_function_is_run_anew_for_each_e
     assert (await code_tools.examples(ITEM, text)).count("example passed") == 2
     assert await code_tools.passes(ITEM, text) is False
     assert await code_tools.passes(ITEM, fenced(f"{DOUBLE} if x else 1")) is True
+
+
+def test_a_program_that_defines_a_function_parses_and_is_the_last_one_behind_what_it_needs() -> None:
+    helper, draft = fenced("ONE = 1"), fenced("def double(x): pass")
+    source = 'def double(x):\n    """\n    ```\n    double(1)\n    ```\n    """\n    return 2 * x\n'
+    assert defining(f"{helper}\n{draft}\nNo:\n{quoting(source)}", "double") == source
+    assert defining(DOUBLE, "double") == DOUBLE
+    needing = fenced("def double(x): return 2 * x * ONE")
+    assert defining(f"{draft}\n{helper}\n{needing}", "double") == "ONE = 1\n\ndef double(x): return 2 * x * ONE\n"
+    for text in ("", "ok", helper, "```python\ndef double(\n```", "```text\ndef double(x): ...\n```"):
+        assert defining(text, "double") is None
+
+
+async def test_a_program_in_two_blocks_is_run_as_one(code_tools: CodeTools) -> None:
+    """Graders do so, too: without the first block the second one fails."""
+    text = f"{fenced('def twice(x): return 2 * x')}\nthen\n"
+    assert await code_tools.passes(ITEM, text + fenced("def double(x): return twice(x) if x else 1")) is True
+    assert await code_tools.value(text + fenced("answer = twice(4)")) == Value(printed="8")
 
 
 async def test_only_visible_examples_are_run_behind_the_setup_and_where_there_are_none_a_line_says_so() -> None:

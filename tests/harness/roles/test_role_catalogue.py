@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.agents.roles import CATALOGUE, DOMAINS, by_domain, catalogue, load
+from harness.agents.roles import CATALOGUE, DOMAINS, Role, by_domain, catalogue
 from harness.errors import UserError
+from harness.files import read_entries
 
 NAMES = {
     "Code": "AlgorithmDesigner BugFixer PlanSolver ProgrammingExpert ProjectManager ReflectProgrammer TestAnalyst",
@@ -36,4 +37,4 @@ def test_a_slip_in_the_file_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "roles.yaml"
     path.write_text(CATALOGUE.read_text().replace("Math/Inspector:", "Cooking/Someone:"))
     with pytest.raises(UserError, match=r"roles\.yaml: .*Cooking/Someone"):
-        load(path)
+        read_entries(path, Role)

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from harness.benchmarks.prepare import read
 from harness.errors import UserError
 from harness.llm.request import Reply, Request, Served
 from harness.runner import cell, config, layout
@@ -79,6 +80,16 @@ def test_a_cell_meets_the_mean_cost_of_a_finished_one_and_says_so(
     (layout.cell("smoke", GMR) / "run.json").unlink()
     with pytest.raises(UserError, match=r"cost or the depth of gmr gsm_hard pool seed 0, .*`snakemake .*/run\.json`$"):
         plan(smoke(), planned.cell)
+
+
+def test_a_method_that_learns_needs_a_question_to_train_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    prepare_questions()
+    prepared = read(layout.manifest("smoke", "gsm_hard"), layout.items("smoke", "gsm_hard"))
+    monkeypatch.setattr("harness.runner.plan.read", lambda *paths: dataclasses.replace(prepared, train=[]))
+    assert plan(smoke(), Cell("single", "gsm_hard", "qwen-2.5-14B", 0)).questions.train == []
+    with pytest.raises(UserError, match="gsm_hard has no question to train gmr on here"):
+        plan(smoke(), GMR)
 
 
 class Owned(Backbones):
