@@ -24,7 +24,6 @@ from analysis.finished_cells import FinishedCell, read_table
 from analysis.frames import Results
 from analysis.statistics import TAIL, Array
 from harness.agents import rng
-from harness.runner.config import POOL
 
 ORACLE, BEST, RANDOM = "oracle", "best_single", "random_backbone"
 TITLES = {ORACLE: "Oracle over the pool", BEST: "Best single backbone", RANDOM: "Random backbone"}
@@ -62,13 +61,12 @@ def of_method(cells: Sequence[FinishedCell]) -> Answers:
 def of_pool(results: Results, benchmark: str) -> Bounds | None:
     """Return the bounds on a benchmark; None unless every backbone of the pool was asked once.
 
-    The pool is what the cells of the pool may ask; without such a cell, every backbone asked once.
+    The pool is what all cells of the pool may ask; without such a cell, every backbone asked once.
     """
     rows = {key[:2]: cells for key, cells in results.cells_by_row.items() if key[2] == benchmark}
     asked = {backbone: cells[0].items for (method, backbone), cells in rows.items() if method == SINGLE}
-    routed = {key for (_, row), cells in rows.items() if row == POOL for cell in cells for key in cell.run.backbones}
     # Of equals the first is taken.
-    names = sorted(routed or asked, key=lambda name: (asked[name]["cost"].mean() if name in asked else 0, name))
+    names = sorted(results.pool or asked, key=lambda name: (asked[name]["cost"].mean() if name in asked else 0, name))
     if not names or not asked.keys() >= set(names):
         return None
     correct, cost = (np.array([asked[name][column] for name in names], float) for column in ("correct", "cost"))

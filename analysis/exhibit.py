@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import pandas as pd
 
@@ -109,10 +109,10 @@ def number(value: float, digits: int, sign: str = "") -> str:
     return (text if float(text) else text.lstrip("+-")).replace("-", "−")
 
 
-def format_cost(value: float, decimals: int = 2) -> str:
+def format_cost(value: float, decimals: int = 2, sign: Literal["", "+"] = "") -> str:
     """Format a cost with at least ``decimals`` decimals, and more if needed for two significant digits."""
     digits = 1 - math.floor(math.log10(abs(value))) if value else 0
-    return f"{value:.{max(decimals, digits)}f}"
+    return f"{value:{sign}.{max(decimals, digits)}f}"
 
 
 def signed(points: float, digits: int = 2) -> str:

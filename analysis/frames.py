@@ -58,8 +58,13 @@ class Results:
     @cached_property
     def has_other_pool(self) -> bool:
         """Return whether rows of the pool asked other backbones than the paper's, of which nothing is published."""
-        pools = [cell.run.backbones for cell in self.cells if cell.run.backbone == POOL]
-        return any(pool.keys() != self.published.prices.keys() for pool in pools)
+        return bool(self.pool) and self.pool != self.published.prices.keys()
+
+    @cached_property
+    def pool(self) -> set[str]:
+        """Return the backbones that all rows of the pool may ask; a method may name further ones for itself."""
+        pools = [set(cell.run.backbones) for cell in self.cells if cell.run.backbone == POOL]
+        return set.intersection(*pools) if pools else set()
 
     @property
     def cells_to_judge(self) -> dict[Key, tuple[FinishedCell, ...]]:

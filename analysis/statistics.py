@@ -261,15 +261,15 @@ def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
     mean = math.fsum(values) / n
     jackknife = Jackknife({None: n}, {None: several})
     spread = jackknife.spread(jackknife.ratio(verdicts, None, None))
-    if several > 1 and n > 1 and 0 < mean < 1:
+    if several > 1 and n > 1 and spread.variance > 0:
         return spread.estimate(0.0, 1.0)
     low, high = wilson(round(mean * n), n)
     if n == 1:
         # A single value says nothing of the spread, so it gets the largest possible variance.
         return Estimate(mean, low, high, 0.25, 1.0)
-    if 0 < mean < 1:
+    if spread.variance > 0:
         return Estimate(mean, low, high, spread.variance, spread.df)
-    # Nor do values that are all the same, whose interval reaches to one side alone.
+    # Nor do values that are all the same.
     return Estimate(mean, low, high, ((high - low) / t_quantile(math.inf)) ** 2)
 
 

@@ -47,16 +47,13 @@ def _ends(cells: Sequence[FinishedCell]) -> dict[str, float]:
     return {"measured_of_graded": round(100 * graded["correct"].mean(), 2), "cut_off": cut_off, **ends}
 
 
-def _has_programs(frame: pd.DataFrame) -> bool:
-    return bool(frame[_ENDS].notna().any(axis=None))
-
-
 def _group(rows: pd.DataFrame) -> dict[str, list[Entry]]:
     kinds = [
         format_series(rows[name].where(rows[name] > 0), f"{title[0].upper()} {{:.1f}}") for name, title in NAMES.items()
     ]
     below = pd.concat(kinds, axis=1).apply(lambda row: ", ".join(filter(None, row)), axis=1)
-    parts = {"No verdict": [*NAMES], "At limit": ["cut_off"], **({"Stopped": _STOPPED} if _has_programs(rows) else {})}
+    has_programs = rows[_ENDS].notna().any(axis=None)
+    parts = {"No verdict": [*NAMES], "At limit": ["cut_off"], **({"Stopped": _STOPPED} if has_programs else {})}
     shares = {title: rows[names].sum(axis=1).where(rows["ran"]) for title, names in parts.items()}
     text = {"No verdict": below}
     return {title: entries(share, "{:.1f}", NOT_RUN, below=text.get(title, "")) for title, share in shares.items()}

@@ -27,6 +27,18 @@ _NAMES = {
 def build(source: Source) -> Table:
     """Return the rows of the main table but the reference: GMR, or the last method of a choice without it."""
     results = source.results()
+    heads = ("Against", "LLM")
+    if len(results.rows_to_show) == 1:
+        return columns.table(
+            results,
+            label="paired",
+            caption="One row, with no other to compare it with.",
+            rows=[("", "no other row", "")],
+            heads=heads,
+            groups={("", ""): {"Diff.": [Entry()]}},
+            legend=[],
+            frame=pd.DataFrame(columns=KEY),
+        )
     reference = _reference(results)
     frame = _compare(results, reference)
     name = results.rows.loc[reference, "name"]
@@ -40,7 +52,7 @@ def build(source: Source) -> Table:
         label="paired",
         caption=f"{name} against every other row, on the same questions.",
         rows=columns.labels(results.rows_to_show.drop(index=[reference])),
-        heads=("Against", "LLM"),
+        heads=heads,
         groups=groups,
         legend=[*source.legend, *_legend(results, frame)],
         frame=frame.reset_index(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 
 import pandas as pd
 
@@ -112,7 +113,7 @@ def _groups(frame: pd.DataFrame, titles: Mapping[str, str]) -> columns.Groups:
         },
         ("Regret", ""): {
             "accuracy (points)": entries(frame["regret_accuracy"], signed),
-            "cost (1e-4)": entries(UNIT * frame["regret_cost"], signed),
+            "cost (1e-4)": entries(UNIT * frame["regret_cost"], partial(format_cost, sign="+")),
         },
         ("Calls (cost) in %", ""): {
             title: entries(

@@ -33,7 +33,13 @@ def bundle(
 @app.command()
 def replay(
     files: Annotated[
-        list[Path], typer.Argument(help="Bundles, such as evidence/open_single/open_single.zip.", show_default=False)
+        list[Path],
+        typer.Argument(
+            help="Bundles, such as evidence/open_single/open_single.zip.",
+            exists=True,
+            dir_okay=False,
+            show_default=False,
+        ),
     ],
 ) -> None:
     """Check recorded runs without a server: their files, and whether today's code makes the same of their replies.
@@ -47,7 +53,7 @@ def replay(
         try:
             found = replaying.replay(file)
         except UserError as error:
-            typer.echo(f"{file}\nWhole: no, {error}")
+            typer.echo(f"{file}\nNot replayed: {error}")
             answers.append(False)
             continue
         typer.echo(f"{file}: {found.crate['./']['description']}")

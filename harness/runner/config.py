@@ -199,12 +199,18 @@ def preset_names() -> list[str]:
 
 
 def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
-    """Read a preset, apply overrides, and check every name it uses (UserError)."""
-    check_names("preset", [name], preset_names(), "config/presets/")
+    """Read a preset, apply overrides, and check every name it uses (UserError).
+
+    It needs no file where the overrides are all of it, as in a bundle.
+    """
     path = FOLDER / "presets" / f"{name}.yaml"
     changed = overrides or {}
+    stated: dict[str, Any] = {}
+    if not changed.keys() >= {key for key, field in Keys.model_fields.items() if field.is_required()}:
+        check_names("preset", [name], preset_names(), "config/presets/")
+        stated = check(read_yaml(path), dict[str, Any], path)
     where = f"{path}{' with ' + ', '.join(map(str, changed)) + ' overridden' if changed else ''}"
-    keys: Keys = check({**check(read_yaml(path), dict[str, Any], path), **changed}, Keys, where)
+    keys: Keys = check({**stated, **changed}, Keys, where)
     checked = Preset(name=name, **dict(keys))
     known = methods(checked.extra)
     if "extra" in changed and "methods" not in changed:

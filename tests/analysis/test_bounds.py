@@ -121,6 +121,7 @@ def test_rows_are_held_against_the_bounds(of_pool: list[Path], write_cell: Write
     assert table.entry("Headroom", "gained", "GMR").below == "undecided"
     assert table.entry("Headroom", "gained", "Oracle over the pool").below == ""
     assert table.entry("Answers", "cost (1e-4)", "Cascade").beside == "×0.50"
+    assert table.entry("Regret", "cost (1e-4)", "GMR").text == "+7500.00"
     assert table.entry("Calls (cost) in %", "small", "GMR")[:4:3] == ("75", "50")
 
 

@@ -88,6 +88,8 @@ def test_perfect_agreement_is_not_certainty(right: bool):
     estimate = accuracy([[right] * 20, [right] * 20])
     assert estimate.high - estimate.low > 0.1
     assert (estimate.low, estimate.high) == wilson(20 * right, 20)
+    # Nor are two trainings that are right on one question each, whose means do not move.
+    assert accuracy([[True, False], [False, True]])[1:3] == wilson(1, 2)
 
 
 def test_an_average_of_perfect_test_sets_is_not_certain_either():

@@ -63,6 +63,15 @@ def test_a_row_on_another_pool_has_no_published_value_and_stands_where_its_metho
     assert len(main_table(write_cell("gmr", "pool")).rows) == 21
 
 
+def test_a_method_that_asks_one_more_backbone_makes_no_other_pool(write_cell):
+    paper = load().prices
+    pool = {key: {"model": key, "parameters_b": 3} for key in paper}
+    more = {**pool, "judge-7B": {"model": "judge", "parameters_b": 7}}
+    table = main_table(write_cell("gmr", "pool", backbones=pool), write_cell("mine", "pool", backbones=more))
+    assert place(table, "GSM-Hard", "GMR", "LLM Pool").beside != ""
+    assert len(table.rows) == 22
+
+
 def test_several_seeds_are_averaged(write_cell):
     rights = {2: 36, 0: 20, 1: 28}
     table = main_table(*(write_cell("cot", seed=seed, correct=verdicts(right, 40)) for seed, right in rights.items()))

@@ -144,6 +144,12 @@ def test_a_pair(write_cell: WriteCell) -> None:
     assert float(record["detectable_difference"]) == pytest.approx(100 * 2.83 * math.sqrt(0.2 / 100), rel=0.01)
 
 
+def test_a_single_row_is_compared_with_nothing(write_cell: WriteCell) -> None:
+    mine = {"mine": {"model": "me/mine", "parameters_b": 1}}
+    table = paired(write_cell("single", "mine", backbones=mine))
+    assert [row.labels[0] for row in table.rows] == ["no other row"]
+
+
 def test_p_is_adjusted_over_the_benchmarks_of_a_row(write_cell: WriteCell) -> None:
     sizes = {"math": (60, 15, 5, 20), "mbpp": (50, 20, 4, 26), "humaneval": (50, 9, 8, 33)}
     folders = cells_of(write_cell, sizes, "masrouter", "pool")

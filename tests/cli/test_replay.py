@@ -142,7 +142,7 @@ def test_a_damaged_bundle_is_not_whole(bare: Path, place: Path) -> None:
     (place / "cut.zip").write_bytes(bare.read_bytes()[:-100])
     replayed = gmr("replay", "cut.zip")
     assert replayed.exit_code == 1
-    assert "Whole: no, " in replayed.output
+    assert "Not replayed: " in replayed.output
     assert "cut.zip is damaged" in replayed.output
 
 
