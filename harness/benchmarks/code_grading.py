@@ -18,7 +18,7 @@ PYTHON_FENCES = frozenset({"", "py", "python", "python3"})
 class CodeBenchmark(Benchmark):
     """A benchmark whose answers are programs, judged by the tests of the question in the sandbox."""
 
-    rule_version = "6"
+    rule_version = "7"
     role_domain = "Code"
     output_rules = (
         "Finish with exactly one fenced Python block, opened by ```python and closed by ```. The block holds the "
@@ -36,7 +36,10 @@ class CodeBenchmark(Benchmark):
         blocks = [block for block in fenced_blocks(text) if block.language in PYTHON_FENCES]
         sources = [textwrap.dedent(block.source) for block in blocks]
         found = [(index, sources[index], block.closed) for index, block in enumerate(blocks)][::-1]
-        marked = [stretch for stretch in programs.INDENTED.findall(text) if f"def {entry_point}" in stretch]
+        # Not out of a program: what a condition or a class of it defines is no program by itself.
+        is_program = any(outline(source).has_statement for source in [*sources, text])
+        stretches = [] if is_program else programs.INDENTED.findall(text)
+        marked = [stretch for stretch in stretches if f"def {entry_point}" in stretch]
         found += [(0, text, False), *((0, textwrap.dedent(stretch), False) for stretch in marked[-_MOST_INDENTED:])]
         # What nothing ends may go on where a text is cut off, so it comes last.
         for group in [(True,), (False,)] if stated_only else [(True, False)]:

@@ -148,7 +148,9 @@ def without_programs(text: str) -> str:
 
 def before_next_question(text: str, question: str = "") -> str:
     """Return the text up to where it goes on to another question than the one it answers, all of it if it does not."""
-    marks = list(_NEXT_QUESTION.finditer(text))
+    programs = [program.span() for program in _PROGRAM.finditer(text) if program.group().endswith("```")]
+    found = _NEXT_QUESTION.finditer(text)
+    marks = [mark for mark in found if not any(start < mark.start() < end for start, end in programs)]
     last_statement = max((match.start() for match in _STATEMENT.finditer(text)), default=-1) if marks else -1
     own = letters_and_digits(question)
     for mark, following in itertools.zip_longest(marks, marks[1:]):

@@ -48,7 +48,7 @@ _HAS_VALUE = re.compile(r"[\d\\$]|^\W*[A-Za-z]\W*$")
 class Math(Benchmark):
     """Graded by the string rules of its publication; Math-Verify's verdict is a second column."""
 
-    rule_version = "7"
+    rule_version = "8"
     role_domain = "Math"
     output_rules = (
         'Finish with a last line that begins with "The answer is" and has the final value inside \\boxed{}: the value '
@@ -57,15 +57,15 @@ class Math(Benchmark):
 
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
         """Return the items; ids are subject and hash of the problem, as no copy keeps upstream's file names."""
-        ids = _unique_ids(records)
-        return [self._item(id_, record) for id_, record in zip(ids, records, strict=True)]
+        return [self._item(record) for record in records]
 
-    def _item(self, id_: str, record: Mapping[str, Any]) -> Item:
+    def _item(self, record: Mapping[str, Any]) -> Item:
         gold = last_box(record["solution"])
         if gold is None:
             raise ValueError(f"the solution of {record['problem'][:60]!r} has no \\boxed answer")
+        subject = record["type"].lower().replace("&", "and").replace(" ", "_")
         return Item(
-            id=id_,
+            id=f"{subject}/{hashlib.sha256(record['problem'].encode()).hexdigest()[:12]}",
             benchmark=self.key,
             question=record["problem"],
             gold=gold,
@@ -101,17 +101,6 @@ class Math(Benchmark):
 
 
 BENCHMARK = Math
-
-
-def _unique_ids(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    ids, repetitions = [""] * len(records), Counter[str]()
-    for index in sorted(range(len(records)), key=lambda index: records[index]["solution"]):
-        digest = hashlib.sha256(records[index]["problem"].encode()).hexdigest()[:12]
-        subject = records[index]["type"].lower().replace("&", "and").replace(" ", "_")
-        id_ = f"{subject}/{digest}"
-        repetitions[id_] += 1
-        ids[index] = id_ if repetitions[id_] == 1 else f"{id_}-{repetitions[id_]}"
-    return ids
 
 
 def _first_formula(line: str) -> str:

@@ -20,7 +20,10 @@ _BARE = r"(?:[B-HJ](?![\w'])|[AI](?![\w'])(?!\s+[a-z]))"
 # Two options are no choice: "A and C", "(B), (D)".
 _ALONE = rf"(?!\)?\s*(?:,|/|&|\band\b|\bor\b)\s*(?:\([A-J](?![\w'])|{_BARE}))"
 _NOUN = r"(?i:(?:option|choice|letter)\s+)?"
-_BOXED_LETTER = re.compile(rf"{_NOUN}\(?([A-J]){_ALONE}\)?(?:[.:)\s].*)?|\(?([a-j])[.)]*", re.DOTALL)
+# An equation in a box, such as "A = 2", is no option.
+_BOXED_LETTER = re.compile(
+    rf"{_NOUN}\(?([A-J]){_ALONE}\)?(?:[.:)\s](?!\s*(?:[=≈]|\\approx)).*)?|\(?([a-j])[.)]*", re.DOTALL
+)
 _WRAPPED = re.compile(FONT + r"\{([^{}]*)\}")
 _LEAD = (
     r"(?i:\b(?:the\s+)?(?:(?:final|correct)\s+)?(?:answer|correct\s+(?:option|choice))(?:\s+is\b|\s*:)|<answer>"
@@ -59,13 +62,16 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _LISTED = re.compile(r"(?<!\w)\(?[A-J][.)]\s")
 # Words of a line that gives an option in other words than the question: "E. coli is found in ..." is a sentence.
 _MOST_WORDS = 3
-_MARKUP = re.compile(r"[*_$`\"“”]|\\(?:boxed|fbox)\s*\{|\\(?:q?quad|mathbf|mathrm|bf|rm)\b|\\(?:[,;:! ()\[\]]|$)")
+_MARKUP = re.compile(
+    r"[*_$`\"“”]|(?<!\w)['‘](?=[A-J]\b)|(?<=\b[A-J])['’](?!\w)"
+    r"|\\(?:boxed|fbox)\s*\{|\\(?:q?quad|mathbf|mathrm|bf|rm)\b|\\(?:[,;:! ()\[\]]|$)"
+)
 
 
 class MmluPro(Benchmark):
     """Graded by the letter; a reply that names none is wrong, and none is drawn for it."""
 
-    rule_version = "6"
+    rule_version = "7"
     role_domain = "Commonsense"
     output_rules = (
         "Finish with a last line of the form: The answer is \\boxed{X}, where X is the letter of the one option that "

@@ -79,7 +79,10 @@ def outline(source: str) -> Outline:
             case ast.ClassDef(name):
                 names.add(name)
             case ast.Assign(targets):
-                names.update(target.id for target in targets if isinstance(target, ast.Name))
+                bound = (node for target in targets for node in getattr(target, "elts", [target]))
+                names.update(node.id for node in bound if isinstance(node, ast.Name))
+            case ast.AnnAssign(ast.Name(name), value=ast.expr()):
+                names.add(name)
     return Outline(0, bool(tree.body), frozenset(names))
 
 

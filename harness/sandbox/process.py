@@ -58,7 +58,9 @@ class Child:
         self._connection.close()
         self.process.wait()
         # If it was killed, processes that it started may still hold the other end.
-        select.select([self._errors], [], [], _CLOSING_S)
+        errors = select.poll()  # not select.select, which knows no descriptor from 1,024 on
+        errors.register(self._errors)
+        errors.poll(1000 * _CLOSING_S)
         self._errors.close()
 
     async def _receive(self) -> bytes:

@@ -61,7 +61,11 @@ class Worker:
         self._home = _make_home() if level == RLIMIT else None
         text = json.dumps(policy(level, limits, f"{self._home}/box" if self._home else _PRIVATE_BOX))
         command = [os.path.realpath(sys.executable), *_OPTIONS, "-c", _BOOT, os.path.dirname(__file__), text]
-        self.child = Child(command, _ENVIRONMENT, Path("/"))
+        try:
+            self.child = Child(command, _ENVIRONMENT, Path("/"))
+        except BaseException:
+            self._delete_home()
+            raise
 
     async def run(self, program: Program) -> Execution:
         """Execute a program; raise OSError if the worker has failed or was lost, or could not be started."""
@@ -88,6 +92,9 @@ class Worker:
     def close(self) -> None:
         """End the process and all that it started, and delete its work directory."""
         self.child.close()
+        self._delete_home()
+
+    def _delete_home(self) -> None:
         # Unlike ``shutil.rmtree``, these remove very deep trees and directories without any rights.
         for tool in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
             if self._home is not None:

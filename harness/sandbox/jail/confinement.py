@@ -63,7 +63,7 @@ def confine_fork_server(policy: Policy) -> None:
         linux.forbid_new_privileges()
 
 
-def confine_program(policy: Policy, rules: int | None, call_filter: bytes, parent: int) -> None:
+def confine_program(policy: Policy, rules: int | None, parent: int) -> None:
     """Confine a program's process, a child of the process ``parent``; rules and filter were made before the fork."""
     if rules is None:
         _become(policy, policy.program_user)
@@ -72,7 +72,7 @@ def confine_program(policy: Policy, rules: int | None, call_filter: bytes, paren
         set_rlimits({"cpu_s": policy.limits["cpu_s"]})
         linux.die_with_parent(parent)
         linux.apply_landlock(rules)
-        linux.filter_calls(call_filter)
+        linux.filter_calls()
     _refuse_root()
 
 
@@ -86,7 +86,7 @@ def confine_checks(policy: Policy, rules: int | None) -> None:
         linux.forbid_new_privileges()
         linux.apply_landlock(rules)
         linux.drop_capabilities()
-        linux.filter_calls(linux.call_filter())
+        linux.filter_calls()
     _refuse_root()
 
 

@@ -61,7 +61,6 @@ class _ForkServer:
         self._clean_box = self._box_state()
         self._poll = select.poll()
         self._poll.register(control, select.POLLIN)
-        self._filter = b"" if self._rules is None else linux.call_filter()
         confinement.confine_fork_server(policy)
         candidate.prepare()
         gc.disable()
@@ -106,7 +105,7 @@ class _ForkServer:
                 os.dup2(self._null, number)
             confinement.keep_only([connection, *self._kept])
             os.setsid()
-            confinement.confine_program(self._policy, self._rules, self._filter, parent)
+            confinement.confine_program(self._policy, self._rules, parent)
         except BaseException as error:
             channel.send(protocol.UNCONFINED + f"{type(error).__name__}: {error}".encode())
             os._exit(1)

@@ -157,6 +157,9 @@ def enter_namespaces(prefix: str, mounts: list[str], box: str) -> None:
     os.close(os.open(_SITE + os.devnull, os.O_CREAT | os.O_WRONLY, 0o600))
     call("mount", os.devnull.encode(), (_SITE + os.devnull).encode(), None, _BIND, None)
     os.makedirs(_SITE + box)
+    # Of its own, so that only the work directory stays writable: its owner could close the directories of the root.
+    call("mount", (_SITE + box).encode(), (_SITE + box).encode(), None, _BIND, None)
+    call("mount_setattr", _AT_CURRENT_DIRECTORY, _SITE.encode(), 0, _READ_ONLY_NO_SUID_NO_DEVICES, 32)
     os.chdir(_SITE)
     call("pivot_root", b".", b".")
     call("umount2", b".", _DETACH)
@@ -176,19 +179,17 @@ _CLONE_THREAD = 0x00010000
 # The kernel would send signals on behalf of a program that asks for them this way: F_SETOWN, F_SETSIG, F_SETOWN_EX;
 # FIOSETOWN, SIOCSPGRP, and TIOCSTI, which types into a terminal.
 _SIGNAL_REQUESTS = {"fcntl": (8, 10, 15), "ioctl": (0x8901, 0x8902, 0x5412)}
-# No process has it; stands for the id of the process in a filter that is built before the fork.
-_ANY_PID = 0x7FFFFFFE
 
 
-def filter_calls(instructions: bytes) -> None:
+def filter_calls() -> None:
     """Apply a :func:`call_filter` to this process for good; it has to have given up new privileges."""
-    instructions = instructions.replace(_ANY_PID.to_bytes(4, "little"), os.getpid().to_bytes(4, "little"))
+    instructions = call_filter(os.getpid())
     code = ctypes.create_string_buffer(instructions, len(instructions))
     # SECCOMP_SET_MODE_FILTER
     call("seccomp", 1, 0, struct.pack("@HP", len(code) // 8, ctypes.addressof(code)))
 
 
-def call_filter(pid: int = _ANY_PID) -> bytes:
+def call_filter(pid: int) -> bytes:
     """Return the instructions of the filter, for a process of that id."""
     rules = [_for(name, [_step(_RETURN, _REFUSE)]) for name in FORBIDDEN if number(name) is not None]
     # Arguments of clone3 lie in memory a filter cannot read; C libraries fall back to clone.
