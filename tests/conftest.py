@@ -1,7 +1,9 @@
 """Tests compute as the processes of the suite do, and share one finished run."""
 
 import os
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -19,3 +21,13 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.finished import shared
 
     return shared(tmp_path_factory)
+
+
+@pytest.fixture
+async def code_tools() -> AsyncIterator[Any]:
+    """Yield code tools with a sandbox."""
+    from harness.agents.code_tools import CodeTools
+    from harness.sandbox import Limits, Sandbox
+
+    async with Sandbox(Limits(cpu_s=2, wall_s=6.0)) as sandbox:
+        yield CodeTools(sandbox)

@@ -1,4 +1,4 @@
-"""What all commands share: their list, one line for a mistake, settings from files, the checkout; `gmr simulate`."""
+"""What all commands share: their list, one line for a mistake, settings from files, the checkout; simulate, sandbox."""
 
 import logging
 import os
@@ -72,8 +72,6 @@ def test_the_preset_of_the_folder_is_that_of_every_command(folder: Path) -> None
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--preset", "smok"], "unknown preset 'smok'; did you mean 'smoke'?"),
-        (["--backbone", "qwen-2.5-14b"], "unknown backbone 'qwen-2.5-14b'; did you mean 'qwen-2.5-14B'?"),
         (["--set", "limit"], "is neither KEY=YAML"),
         (["--set", "@results/smoke/nothing.yaml"], "results/smoke/nothing.yaml: cannot be read"),
         (["--set", "@/dev/null"], "/dev/null holds no keys of a preset"),
@@ -182,3 +180,18 @@ def test_servers_are_simulated_on_this_machine_alone_and_of_presets_that_have_th
     assert "[default: 127.0.0.1]" in gmr("simulate", "--help").output
     with pytest.raises(UserError, match="preset paper asks real servers"):
         gmr("simulate", "--preset", "paper")
+
+
+@pytest.mark.parametrize(
+    ("refusals", "status", "lines"),
+    [
+        ({}, 0, ["full      works", "rlimit    works"]),
+        ({"full": "unshare: no"}, 1, ["full      does not work: unshare: no", "rlimit    works"]),
+    ],
+)
+def test_it_says_what_works_here(
+    monkeypatch: pytest.MonkeyPatch, refusals: dict[str, str], status: int, lines: list[str]
+) -> None:
+    monkeypatch.setattr("harness.sandbox.pool.refusal", lambda level: refusals.get(level, ""))
+    found = gmr("sandbox")
+    assert (found.exit_code, found.stdout.splitlines()) == (status, lines)

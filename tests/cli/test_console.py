@@ -109,16 +109,13 @@ def test_a_failed_job_takes_no_part_in_the_time_that_is_left(tmp_path: Path, mon
 @pytest.mark.parametrize(
     ("exception", "text", "line"),
     [
-        ("LockException", "any text\nof it", "error: another snakemake is at work in"),
         (
             "OSError",
             "Traceback ...\nOSError: [Errno 28] No space: 'x'\n",
             "error: OSError: [Errno 28] No space: 'x'; make",
         ),
         ("PermissionError", "Permission denied: 'results'", "error: Permission denied: 'results'; make"),
-        ("WorkflowError", "WorkflowError:\n    preset smoke has no servers", "error: preset smoke has no servers"),
         ("WorkflowError", 'WorkflowError in file "x", line 1:\nunknown\n  File "x"', "error: unknown"),
-        ("MissingRuleException", "No rule to produce x (if you use ...)", "error: No rule to produce x; `gmr --list`"),
         ("MissingRuleException", "No rule for reports/costs.mdx", "error: No rule for reports/costs.mdx; did you mean"),
     ],
 )

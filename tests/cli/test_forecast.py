@@ -50,11 +50,9 @@ def call(item: str, key: str, backbone: str = "qwen-2.5-14B", prompt: int = 100)
     return {**given, **others, "finish_reason": "stop", "error": None}
 
 
-def finished(
-    cell: Cell, test: Sequence[Call], passes: Iterable[Sequence[Call]] = (), *, preset: str = "embedded"
-) -> None:
+def finished(cell: Cell, test: Sequence[Call], passes: Iterable[Sequence[Call]] = ()) -> None:
     """Write what a finished cell leaves: its test calls, and those of each pass of its training."""
-    folder = layout.cell(preset, cell)
+    folder = layout.cell("embedded", cell)
     folder.mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(list(test), CALLS), folder / "calls.parquet")
     rows = [{"epoch": number, "rollout": 0, **one} for number, calls in enumerate(passes, 1) for one in calls]

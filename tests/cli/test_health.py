@@ -141,11 +141,6 @@ async def die_of_a_seed(http: web.Request) -> web.StreamResponse:
         (chat(want_another_name), r"refuses a short completion \(.*'seed' are not supported", "`omit: [seed, ...]`"),
         (die_of_a_seed, r"lists its models and completes no text \(.*\)$", "see its log"),
         (
-            chat(lambda body: said(body, usage=None)),
-            r"answers with .* that does not report its usage$",
-            "let it report",
-        ),
-        (
             chat(lambda body: said(body, model="my-model")),
             r"answers with a completion of the model 'my-model'",
             "--served-model-name",

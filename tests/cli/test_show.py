@@ -238,14 +238,8 @@ def test_a_sample_holds_what_was_said_and_decided(read_logs: Logs) -> None:
     spans = [event.name for event in sample.events if event.event == "span_begin"]
     assert spans == ["Step 1: Math/R1 on small", "Step 2: Math/R2 on small", "Aggregation"]
     text = "".join(event.data for event in sample.events if event.event == "info")
-    for decided in (
-        "**role** Math/R1, 25.0 %, one of 4",
-        "**backbone** small, 50.0 %, one of 2",
-        "**memory** step 1 left out (75.0 % to be shown)",
-        "**write** stored (25.0 % to be stored)",
-        "**halt** halts (25.0 % to halt)",
-    ):
-        assert decided in text
+    assert "**role** Math/R1, 25.0 %, one of 4" in text
+    assert "**halt** halts (25.0 % to halt)" in text
 
 
 def test_without_a_method_the_finished_cells_of_the_preset_are_exported_and_no_others(

@@ -33,6 +33,8 @@ async def test_an_epoch_of_humaneval_is_a_tenth_of_the_published_budget(
 
     def no_learning(self: GMR, learning: Any, answered: Any, traces: Any, step: TrainingStep) -> Any:
         updates.append((len(traces), sum(len(trace.steps) for trace in traces), step.update))
+        groups = [one.trajectory.item.id for one in answered]
+        assert all(len({*groups[at : at + 6]}) == 1 for at in range(0, 96, 6)), "a group is of one question"
         return {}
 
     async def act(*arguments: Any, **options: Any) -> str:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from gmr.training import Evaluation, Step, Trace, advantages, loss, training_log
+from gmr.training import Evaluation, Step, Trace, advantages, evaluate, loss, training_log
 from harness.agents.trajectory import Episode
 from harness.training.learning import Learning
 from harness.training.loop import TrainingStep
@@ -96,10 +96,15 @@ async def test_the_noise_of_the_autoencoders_follows_seed_and_update_and_the_log
     rollouts = [(item, number) for item in ITEMS[:2] for number in range(gmr.config.group)]
     walks = [walk(router, Client(), item, episode=Episode(1, number)) for item, number in rollouts]
     answered, traces = await graded_rollouts(walks)
-    for seed, update in ((0, 1), (1, 1), (0, 2)):
+    utilities = np.array([gmr.utility(rollout) for rollout in answered]).reshape(2, -1)
+    sampled, entropy = [trace.log_prob for trace in traces], evaluate(router, traces).mean_entropy.item()
+    for seed, update, kind in ((0, 1, "centred"), (1, 1, "centred"), (0, 2, "standardised")):
+        learner = method(seed, advantage=kind, vae_weight=0.3, entropy_weight=0.2)
         learning = Learning(new_router(gmr.config, *PROFILES), gmr.config.lr)
-        log = method(seed).learn(learning, answered, traces, TrainingStep(1, update, 2))
+        log = learner.learn(learning, answered, traces, TrainingStep(1, update, 2))
         losses.add(log["vae_loss"])
+        policy = -np.mean(sampled * advantages(utilities, kind).ravel())
+        assert log["loss"] == pytest.approx(policy + 0.3 * log["vae_loss"] - 0.2 * entropy)
     assert len(losses) == 3
     assert log["utility"] == pytest.approx(np.mean([gmr.utility(rollout) for rollout in answered]))
     assert log["steps"] == sum(rollout.trajectory.depth for rollout in answered)

@@ -58,13 +58,12 @@ class Work:
         self.begun: list[int] = []
         self.now = self.most = 0
 
-    async def piece(self, name: int, length: int, rounds: int = 1) -> None:
+    async def piece(self, name: int, length: int) -> None:
         async with self.semaphore.slot(length):
             self.begun.append(name)
             self.now += 1
             self.most = max(self.most, self.now)
-            for _ in range(rounds):
-                await asyncio.sleep(0)
+            await asyncio.sleep(0)
             self.now -= 1
 
 

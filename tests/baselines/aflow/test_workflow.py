@@ -91,9 +91,6 @@ def test_what_nothing_reads_any_longer_goes_and_the_last_node_runs_once() -> Non
     ("edit", "parent", "domain", "reason"),
     [
         (Add(at=4, node=node("x", "Custom")), CHAIN, "Math", "at is 4; a node can be added at 0 to 3"),
-        (Add(at=0, node=node("a", "Custom")), CHAIN, "Math", "the name a is taken"),
-        (Add(at=0, node=node("x", "Custom")), FULL, "Math", "this one 11"),
-        (Add(at=5, node=node("x", "Custom")), WIDE, "Math", "e: a node has 1 to 5 inputs"),
         (Replace(id="z", node=node("z", "Custom")), CHAIN, "Math", "no node 'z'; there are a, b, c"),
         (Remove(id="t"), TESTED, "Code", "'t' is no earlier node that ends"),
         (Remove(id="a"), TESTED, "Code", "Test needs an earlier node"),

@@ -19,7 +19,7 @@ from harness.training.learning import Learning
 from harness.training.loop import TrainingStep, checkpoint
 from tests.baselines.masrouter.fixtures import MODE_NAMES, code_tools, method, router, walk
 from tests.baselines.masrouter.reference import Reference
-from tests.fixtures import ITEMS, Client, answered_by, attempt, graded_rollouts, log, questions, right_if, trained
+from tests.fixtures import ITEMS, Client, answered_by, graded_rollouts, log, questions, right_if, trained
 from tests.scripted import setting
 
 
@@ -64,14 +64,6 @@ async def test_a_backbone_that_is_always_wrong_and_dearer_is_asked_less(tmp_path
 
 async def rollouts(network: Router) -> tuple[list[Answered], list[Trace]]:
     return await graded_rollouts(walk(network, Client(), item, episode=Episode(1, 0)) for item in ITEMS)
-
-
-def test_the_utility_charges_every_call() -> None:
-    costs = (0.001, True), (0.002, True), (0.004, False)
-    for kappa in (0.0, 20.0, 500.0):
-        masrouter = method(kappa={"default": kappa})
-        assert masrouter.utility(attempt(True, *costs)) == pytest.approx(1 - kappa * 0.007)
-        assert masrouter.utility(attempt(False, *costs)) == pytest.approx(-kappa * 0.007)
 
 
 @pytest.mark.parametrize("bias", [0, -9])

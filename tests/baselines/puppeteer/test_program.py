@@ -1,7 +1,5 @@
 """The programmer, and questions that ask for a program: what is run, what is told, what counts as the answer."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from baselines.puppeteer.agents import AGAIN, COMPUTE, IMPLEMENT, STATE, WRITE, answer_in
@@ -9,7 +7,6 @@ from harness.agents.code_tools import NO_PROGRAM, CodeTools, Value
 from harness.agents.prompts import RECORDS_HEADER
 from harness.benchmarks.extraction import fenced
 from harness.llm.request import Message
-from harness.sandbox import Limits, Sandbox
 from tests.baselines.puppeteer.fixtures import CODE, MATHS, Counting, planned
 from tests.fixtures import FAILED, RULES
 
@@ -24,12 +21,6 @@ WENT_WRONG = (
     "- example failed: assert double(1) == 2 (the result differs)\n"
     "- example failed: assert double('a') == 'aa' (the result differs)"
 )
-
-
-@pytest.fixture
-async def code_tools() -> AsyncIterator[CodeTools]:
-    async with Sandbox(Limits(cpu_s=5)) as sandbox:
-        yield CodeTools(sandbox)
 
 
 class Scripted:

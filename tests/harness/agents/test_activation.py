@@ -15,7 +15,6 @@ from harness.agents.roles import by_key, catalogue
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import CodeTask, Item
 from harness.llm.request import Reply
-from harness.sandbox import Limits, Sandbox
 from tests.scripted import ScriptedClient, context
 
 VISIBLE = ("assert double(1) == 2", "assert double('a') == 'ab'")
@@ -42,11 +41,6 @@ EXECUTES = {"Math/ProgrammingExpert", "Math/SoftwareDeveloper"}
 TWICE = EXECUTES | {f"Code/{name}" for name in ("BugFixer", "ReflectProgrammer", "PlanSolver", "TestAnalyst")}
 TWICE |= {"Commonsense/Reflector", "Commonsense/WikiSearcher"}
 KEYS = [one.key for one in catalogue()]
-
-
-@pytest.fixture
-def code_tools() -> CodeTools:
-    return CodeTools(Sandbox(Limits(cpu_s=1, wall_s=6.0), workers=2))
 
 
 # With nothing to run a program in.

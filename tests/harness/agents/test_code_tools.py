@@ -1,7 +1,6 @@
 """What tools run, how often, and what they say about it."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -10,9 +9,8 @@ from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools, Value, 
 from harness.benchmarks.extraction import fenced as quoting
 from harness.benchmarks.items import CodeTask, Item
 from harness.errors import UserError
-from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
+from harness.sandbox import Execution, Outcome, Program, Sandbox
 
-SMALL = Limits(cpu_s=1, wall_s=6.0, memory_mib=256)
 VISIBLE = ("assert double(1) == 2", "assert double('a') == 'aa'", "assert double(0) == 1")
 TASK = CodeTask("double", "import math", "assert double(21) == 42  # hidden", VISIBLE)
 ITEM = Item(id="1", benchmark="humaneval", question="def double(x): ...", gold="", code=TASK)
@@ -35,12 +33,6 @@ class FakeSandbox(Sandbox):
         self.given.append(program)
         await asyncio.sleep(0.001)
         return self.execution
-
-
-@pytest.fixture
-async def code_tools() -> AsyncIterator[CodeTools]:
-    async with Sandbox(SMALL, workers=2) as sandbox:
-        yield CodeTools(sandbox)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +125,7 @@ async def test_only_visible_examples_are_run_behind_the_setup_and_where_there_ar
 async def test_the_value_is_what_print_would_show(code_tools: CodeTools, source: str, printed: str | None) -> None:
     value = await code_tools.value(f"So:\n{fenced(source)}")
     assert value == Value(printed=printed if printed is not None else value.printed)
-    async with Sandbox(SMALL) as another:
+    async with Sandbox() as another:
         assert printed is not None or await CodeTools(another).value(fenced(source)) == value
 
 

@@ -10,17 +10,10 @@ from harness.agents.trajectory import TEST, Call, Episode
 from harness.benchmarks.items import Item, Status
 from harness.errors import UserError
 from harness.llm.request import Message, Reply
-from tests.fixtures import Repeat, runtime
+from tests.fixtures import runtime
 from tests.scripted import ScriptedClient
 
 ITEM = Item(id="1", benchmark="toy", question="?", gold="right")
-
-
-async def test_an_attempt_is_solved_and_graded() -> None:
-    cell = runtime(ScriptedClient("right", "wrong"))
-    first, second = [await cell.attempt(Repeat().solve, ITEM) for _ in range(2)]
-    assert (first.verdict.correct, second.verdict.correct) == (True, False)
-    assert (first.trajectory.answer, len(first.trajectory.calls)) == ("right", 1)
 
 
 async def test_chance_belongs_to_seed_episode_question_and_decision() -> None:

@@ -1,10 +1,8 @@
 import asyncio
 import math
-import random
 from collections import Counter
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,29 +12,17 @@ from scipy import stats
 from harness.agents import rng
 from harness.agents.trajectory import Decision, Episode, Trajectory, sample
 from harness.benchmarks.items import Item
-from harness.database import Cache
-from harness.llm.encoder import Embeddings
 from harness.llm.request import GREEDY, Message, Reply, Request, Sampling
 from tests import scripted
-from tests.fake_encoder import FakeEncoder
+from tests.fixtures import Client
 from tests.scripted import ScriptedClient
 
 ITEM = Item(id="1", benchmark="math", question="?", gold="1")
 
 
-class SlowClient:
-    """Answers each call after a random wait."""
-
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)  # noqa: S311
-
-    async def complete(self, backbone: str, request: Request) -> Reply:
-        await asyncio.sleep(self.random.random() / 200)
-        return Reply("re: " + request.messages[0].content, 1000, 100, "stop", request.model)
-
-
 async def two_layers(seed: int) -> Trajectory:
-    context = scripted.context(ITEM, SlowClient(seed), "rules")
+    client = Client(lambda *_: "re", (1000, 100), late=lambda number: (seed + 1) * number % 7)
+    context = scripted.context(ITEM, client)
 
     async def ask(step: int, slot: int) -> None:
         await context.ask("small", (Message("user", f"{step}"),), step=step, slot=slot)
@@ -117,15 +103,6 @@ async def test_an_answer_is_cut_off_where_the_reply_it_repeats_is_whatever_was_a
     texts = [(await context.ask("small", (Message("user", "?"),), step=step)).text for step in (1, 2)]
     found = {text: context.close(text).cut_off for text in (*texts, "half a\n", "half a program, mended", "")}
     assert found == {"half a": True, "whole": False, "half a\n": True, "half a program, mended": False, "": False}
-
-
-async def test_texts_that_the_encoder_cuts_are_counted(tmp_path: Path) -> None:
-    async with Embeddings(FakeEncoder(max_tokens=3), Cache(tmp_path / "cache.sqlite")) as embeddings:
-        context = scripted.context(ITEM, ScriptedClient("x"), embeddings=embeddings)
-        for text in ("short", "one two three four five six seven", "short"):
-            await context.embed(text)
-    trajectory = context.close("")
-    assert (trajectory.embedded, trajectory.truncated) == (3, 1)
 
 
 @pytest.mark.parametrize(("draw", "distribution"), [(rng.uniform, "uniform"), (rng.normal, "norm")])

@@ -13,7 +13,7 @@ from harness.llm import served_backbone
 from harness.llm.call_log import AttemptLog
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint
-from tests.harness.llm.serving import Kept, Scripted, served_at
+from tests.harness.llm.serving import Kept, served_at
 
 Make = Callable[..., Awaitable[ChatClient]]
 Tried = Callable[[], list[str | None]]
@@ -39,11 +39,12 @@ def attempts(tmp_path: Path) -> Iterator[AttemptLog]:
 
 @pytest.fixture
 async def make(kept: Kept, attempts: AttemptLog) -> AsyncIterator[Make]:
-    """Return a function that makes a client of one backbone, ``m``, at a server or a URL, by fields of its endpoint."""
+    """Return a function that makes a client of a backbone ``m`` at a server, by fields of its endpoint."""
     async with AsyncExitStack() as stack:
 
-        async def make(server: Scripted | str, timeout_s: float = 5, **more: Any) -> ChatClient:
-            url = server if isinstance(server, str) else await stack.enter_async_context(served_at(server))
+        async def make(server: Any, timeout_s: float = 5, **more: Any) -> ChatClient:
+            served = served_at(chat=server) if callable(server) else served_at(server)
+            url = server if isinstance(server, str) else await stack.enter_async_context(served)
             endpoint = Endpoint(url=url, timeout_s=timeout_s, **more)
             return await stack.enter_async_context(ChatClient({"m": endpoint}, cast(Any, kept), attempts))
 

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from harness.llm.request import Message, Sampling
 from tests.harness.llm.conftest import Make
-from tests.harness.llm.serving import ANSWER, MODEL, Scripted, request, served_at
+from tests.harness.llm.serving import ANSWER, MODEL, Scripted, request
 
 
 @pytest.mark.parametrize("extended", [True, False])
@@ -23,10 +23,9 @@ async def test_every_generation_parameter_is_sent_and_the_key_of_the_server(
         headers.append(http.headers["Authorization"])
         return await server.chat(http)
 
-    async with served_at(chat=chat) as url:
-        client = await make(url, extended=extended, key_env="THEIR_KEY")
-        own = Sampling(0.7, 0.8, 20, 1.05)
-        assert await client.complete("m", request(**own._asdict(), draw=3)) == ANSWER
+    client = await make(chat, extended=extended, key_env="THEIR_KEY")
+    own = Sampling(0.7, 0.8, 20, 1.05)
+    assert await client.complete("m", request(**own._asdict(), draw=3)) == ANSWER
     expected = {
         "model": MODEL,
         "messages": [{"role": "user", "content": "hello"}],
@@ -61,16 +60,15 @@ async def test_identical_calls_share_one_request_which_goes_on_where_its_first_a
         await go.wait()
         return await server.chat(http)
 
-    async with served_at(chat=chat) as url:
-        client = await make(url)
-        first, *others = [asyncio.create_task(client.complete("m", request())) for _ in range(20)]
-        await asked.wait()
-        first.cancel()
-        go.set()
-        assert await asyncio.gather(*others) == [ANSWER] * 19
-        with pytest.raises(asyncio.CancelledError):
-            await first
-        assert await client.complete("m", request()) == ANSWER
+    client = await make(chat)
+    first, *others = [asyncio.create_task(client.complete("m", request())) for _ in range(20)]
+    await asked.wait()
+    first.cancel()
+    go.set()
+    assert await asyncio.gather(*others) == [ANSWER] * 19
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert await client.complete("m", request()) == ANSWER
     assert len(server.asked) == 1
     assert (client.counts.asked, client.counts.flight, client.counts.log) == (1, 19, 1)
 

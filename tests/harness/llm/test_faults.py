@@ -10,7 +10,7 @@ from harness.errors import UserError
 from harness.llm.request import Reply
 from harness.llm.served_backbone import _MAX_ATTEMPTS, _MAX_UNCOUNTABLE, MAX_FAILURES
 from tests.harness.llm.conftest import Make, Tried
-from tests.harness.llm.serving import ANSWER, ERROR, MODEL, Kept, Scripted, completion, request, served_at
+from tests.harness.llm.serving import ANSWER, ERROR, MODEL, Kept, Scripted, completion, request
 
 
 def choice(content: Any, reason: Any = "stop", error: Any = None, **message: Any) -> dict[str, Any]:
@@ -171,8 +171,7 @@ async def test_a_body_that_is_no_json_is_tried_again(body: str, make: Make, trie
     async def chat(http: web.Request) -> web.StreamResponse:
         return web.Response(text=bodies.pop(), content_type="application/json") if bodies else await server.chat(http)
 
-    async with served_at(chat=chat) as url:
-        assert await (await make(url)).complete("m", request()) == ANSWER
+    assert await (await make(chat)).complete("m", request()) == ANSWER
     assert ["not JSON" in str(error) for error in tried()] == [True, False]
 
 
@@ -196,13 +195,12 @@ async def test_a_call_is_given_up_at_once_while_the_server_is_silent(make: Make,
         await asyncio.sleep(3600)
         raise AssertionError
 
-    async with served_at(chat=chat) as url:
-        client = await make(url, timeout_s=3600)
-        call = asyncio.create_task(client.complete("m", request()))
-        await asked.wait()
-        call.cancel()
-        async with asyncio.timeout(5):
-            await client.__aexit__()
-            with pytest.raises(asyncio.CancelledError):
-                await call
+    client = await make(chat, timeout_s=3600)
+    call = asyncio.create_task(client.complete("m", request()))
+    await asked.wait()
+    call.cancel()
+    async with asyncio.timeout(5):
+        await client.__aexit__()
+        with pytest.raises(asyncio.CancelledError):
+            await call
     assert kept.calls == []

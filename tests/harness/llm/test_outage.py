@@ -98,14 +98,13 @@ async def test_a_server_that_hangs_is_noticed_after_one_attempt_and_one_token(
         await asyncio.sleep(3600)
         raise AssertionError
 
-    async with served_at(chat=chat) as url:
-        client = await make(url, timeout_s=0.4)
-        hangs = asyncio.create_task(client.complete("m", request("hangs")))
-        if not alone:
-            await until(lambda: asked == ["hangs"])
-            await client.complete("m", request("answered"))
-        with pytest.raises(UserError, match=r"of m does not answer .*reading"):
-            await hangs
+    client = await make(chat, timeout_s=0.4)
+    hangs = asyncio.create_task(client.complete("m", request("hangs")))
+    if not alone:
+        await until(lambda: asked == ["hangs"])
+        await client.complete("m", request("answered"))
+    with pytest.raises(UserError, match=r"of m does not answer .*reading"):
+        await hangs
     assert asked.count("hangs") == 1
     assert [reply.error for reply in kept.replies] == [None] * (not alone)
 
@@ -124,13 +123,12 @@ async def test_a_call_that_alone_fails_is_recorded_while_others_are_answered(
     make: Make, kept: Kept, tried: Tried, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(served_backbone, "SILENCE_S", 60.0)
-    async with served_at(Ill()) as url:
-        client = await make(url)
-        odd, number = asyncio.create_task(client.complete("m", request("odd"))), 0
-        while not odd.done():
-            number += 1
-            assert await client.complete("m", request(str(number))) == ANSWER
-        assert odd.result().error is not None
+    client = await make(Ill())
+    odd, number = asyncio.create_task(client.complete("m", request("odd"))), 0
+    while not odd.done():
+        number += 1
+        assert await client.complete("m", request(str(number))) == ANSWER
+    assert odd.result().error is not None
     assert len([error for error in tried() if error]) == served_backbone.MAX_FAILURES
     assert caplog.records == []
 
@@ -140,7 +138,6 @@ async def test_the_last_call_of_a_cell_is_recorded_as_failed_where_the_server_li
 ) -> None:
     """Nobody else is answered meanwhile."""
     monkeypatch.setattr(served_backbone, "OUTAGE_S", 0.3)
-    async with served_at(Ill()) as url:
-        reply = await (await make(url)).complete("m", request("odd"))
+    reply = await (await make(Ill())).complete("m", request("odd"))
     assert kept.replies == [reply]
     assert (reply.model, reply.error) == (MODEL, "Error code: 500 - busy")

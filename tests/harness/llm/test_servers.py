@@ -5,7 +5,6 @@ import hashlib
 from typing import Any
 
 import pytest
-import yaml
 from aiohttp import web
 
 from harness.errors import UserError
@@ -40,9 +39,8 @@ async def test_as_many_requests_are_under_way_as_the_entry_says(make: Make) -> N
         now -= 1
         return await server.chat(http)
 
-    async with served_at(chat=chat) as url:
-        client = await make(url, max_in_flight=3)
-        await asyncio.gather(*(client.complete("m", request(str(number))) for number in range(20)))
+    client = await make(chat, max_in_flight=3)
+    await asyncio.gather(*(client.complete("m", request(str(number))) for number in range(20)))
     assert (most, len(server.asked)) == (3, 20)
 
 
@@ -116,15 +114,6 @@ async def test_a_server_of_another_model_is_refused(
         await (await make(Scripted(**entry), served_name=served_name)).served("m", MODEL)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("n: {url: 'http://x/v1'}", "unknown endpoint for backbone 'm'"),
-        ("m: {urls: ['http://a/v1', 'http://b/v1']}", "m: unknown key 'urls'; did you mean 'url'?"),
-        ("m: {timeout_s: 3}", "m.url: missing; add it"),
-        ("m: {url: 'x/v1'}", "m.url: 'x/v1' should match pattern"),
-    ],
-)
-def test_a_slip_is_one_line(text: str, message: str) -> None:
-    with pytest.raises(UserError, match=rf"^[^\n]*{message}[^\n]*$"):
-        choose(yaml.safe_load(text), ["m"], "endpoints.yaml")
+def test_an_address_without_a_scheme_is_one_line() -> None:
+    with pytest.raises(UserError, match=r"^[^\n]*m\.url: 'x/v1' should match pattern[^\n]*$"):
+        choose({"m": {"url": "x/v1"}}, ["m"], "endpoints.yaml")

@@ -301,14 +301,6 @@ def test_what_is_to_be_trained_has_to_be_able_to_learn() -> None:
     build("baselines.single", setting(), {})
 
 
-def test_a_setting_reads_what_differs_between_benchmarks() -> None:
-    values = {"default": 10, "math": 5}
-    math, mbpp = (setting(benchmark=key) for key in ("math", "mbpp"))
-    assert [one.of_benchmark(values) for one in (math, mbpp)] == [math.epochs(values), 10] == [5, 10]
-    assert [dataclasses.replace(math, max_epochs=most).epochs(values) for most in (3, 0)] == [3, 0]
-    assert math.one_backbone == "small"
-
-
 ENTRY = {"model": "me/mine", "parameters_b": 2, "description": "A model of my own."}
 
 

@@ -1,6 +1,5 @@
 """What is read from a prompt, and what is said with it: the kind of a turn is no matter of wording."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -14,7 +13,6 @@ from harness.agents.roles import catalogue
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item
 from harness.llm.request import Message, Reply, Request, Turn
-from harness.sandbox import Limits, Sandbox
 from harness.simulator.endpoint import SimulatedEndpoint
 from harness.simulator.reading import QuestionIndex, read, records
 from tests.harness.simulator.samples import MODELS, word_problems
@@ -73,12 +71,6 @@ class Asked:
         reply = self.endpoint.complete(replace(request, model=model, revision=self.endpoint.revision))
         self.replies.append(reply.text)
         return reply
-
-
-@pytest.fixture
-async def code_tools() -> AsyncIterator[CodeTools]:
-    async with Sandbox(Limits(cpu_s=5)) as sandbox:
-        yield CodeTools(sandbox)
 
 
 @pytest.mark.parametrize("key", ["math", "humaneval"])

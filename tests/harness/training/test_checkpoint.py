@@ -39,14 +39,6 @@ def test_what_is_saved_comes_back_and_equal_content_is_equal_bytes_in_any_order(
     assert base != save(tmp_path / "c.safetensors", tensors={**TENSORS, "step": np.array(4.0)})
 
 
-def test_a_failed_write_leaves_the_old_checkpoint(tmp_path: Path) -> None:
-    base = save(tmp_path / "x.safetensors")
-    with pytest.raises(TypeError):
-        save(tmp_path / "x.safetensors", facts={"epoch": object()})
-    assert (tmp_path / "x.safetensors").read_bytes() == base
-    assert len(list(tmp_path.iterdir())) == 1
-
-
 def test_what_is_no_checkpoint_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "x.safetensors"
     with pytest.raises(UserError, match=r"there is no checkpoint .*; train the method first"):

@@ -1,14 +1,18 @@
 """What learners with a network share, shown on a network of three weights."""
 
+import itertools
 import subprocess
 import sys
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import nn
 
 from harness.files import ROOT
 from harness.training.learning import Learning, check_on_policy, seeded
+from harness.training.sampling import choose, open_gates
 
 
 def network(*key: object) -> nn.Linear:
@@ -72,3 +76,37 @@ def test_draws_of_another_policy_are_refused(log_prob: float) -> None:
     check_on_policy([-1.0 + 5e-6, -2.0], [-1.0, -2.0])
     with pytest.raises(RuntimeError, match=r"differ from the sampled ones by .* the update is not on-policy"):
         check_on_policy([log_prob, -2.0], [-1.0, -2.0])
+
+
+UNIFORM = st.floats(0, 1, exclude_min=True, exclude_max=True)
+ROWS = st.lists(st.tuples(st.lists(st.integers(0, 9), min_size=4, max_size=4).filter(any), UNIFORM), min_size=1)
+
+
+@given(ROWS)
+def test_an_option_is_where_the_sum_of_probabilities_passes_the_number(rows: list[tuple[list[int], float]]) -> None:
+    shares = [[weight / sum(weights) for weight in weights] for weights, _ in rows]
+    log_probs = torch.tensor(shares, dtype=torch.float64).log()
+    numbers = torch.tensor([number for _, number in rows], dtype=torch.float64)
+    expected, likeliest = [], []
+    for probabilities, (_, number) in zip(log_probs.exp().numpy().round(9).tolist(), rows, strict=True):
+        sums = list(itertools.accumulate(probabilities))
+        possible = [index for index, p in enumerate(probabilities) if p > 0]
+        expected.append(next((index for index in possible if number < sums[index]), possible[-1]))
+        likeliest.append(probabilities.index(max(probabilities)))
+    assert choose(log_probs, numbers).tolist() == expected
+    assert choose(log_probs, numbers, greedy=True).tolist() == likeliest
+
+
+@given(st.lists(st.tuples(UNIFORM, UNIFORM), min_size=1))
+def test_a_gate_opens_below_its_probability_and_greedily_above_one_half(rows: list[tuple[float, float]]) -> None:
+    p, numbers = torch.tensor(rows, dtype=torch.float64).T
+    log_probs = torch.stack([1 - p, p], dim=-1).log()
+    probabilities = [round(yes, 9) for yes in log_probs[:, 1].exp().tolist()]
+    expected = [int(number < yes) for number, yes in zip(numbers.tolist(), probabilities, strict=True)]
+    assert open_gates(log_probs, numbers).tolist() == expected
+    assert open_gates(log_probs, numbers, greedy=True).tolist() == [int(yes > 0.5) for yes in probabilities]
+
+
+def test_recorded_indices_are_repeated_whatever_their_probability() -> None:
+    log_probs, recorded = torch.tensor([[0.0, -torch.inf], [-torch.inf, 0.0]]), torch.tensor([1, 0])
+    assert choose(log_probs, recorded) is open_gates(log_probs, recorded) is recorded
