@@ -47,8 +47,13 @@ def fingerprint_of(*names: str) -> str:
 
 @functools.cache
 def code_of(module: str) -> str:
-    """Return the fingerprint of the code that can change the results of a method: ``harness`` and its own module."""
+    """Return the fingerprint of the code that can change the results of a method: ``harness`` and its own module.
+
+    Of a module outside the checkout it is all that lies beside it, which it may import.
+    """
     source = source_of(module)
+    if source is not None and ROOT not in source.parents:
+        source = source.parent
     return fingerprint([ROOT / "harness", *([source] if source else [])])
 
 

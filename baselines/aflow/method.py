@@ -86,8 +86,7 @@ class AFlow:
             self._save(training, rounds)
         while len(rounds) < self._most_rounds and not self._converged(rounds):
             if rounds:
-                with training.timed("proposals"):
-                    entry = await self.propose(rounds, training)
+                entry = await self.propose(rounds, training)
             else:
                 entry = Round(round=1, parent=None, status="scored", workflow=start(self._setting.domain))
             if entry.workflow is not None:
@@ -177,9 +176,8 @@ class AFlow:
             return await run_workflow(entry.tried, self._executor, context)
 
         training.plan(len(training.items))
-        with training.timed("validation"):
-            episode = Episode(entry.round, 0)
-            attempts = await gather(training.attempt(solve, item, episode) for item in training.items)
+        episode = Episode(entry.round, 0)
+        attempts = await gather(training.attempt(solve, item, episode) for item in training.items)
         answered = [attempt.answered for attempt in attempts]
         score = 100 * sum(verdict.correct for _, verdict in answered) / len(answered)
         failures = [

@@ -33,13 +33,7 @@ def bundle(
 @app.command()
 def replay(
     files: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Bundles, such as evidence/open_single/open_single.zip.",
-            exists=True,
-            dir_okay=False,
-            show_default=False,
-        ),
+        list[Path], typer.Argument(help="Bundles, such as evidence/open_single/open_single.zip.", show_default=False)
     ],
 ) -> None:
     """Check recorded runs without a server: their files, and whether today's code makes the same of their replies.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
@@ -35,15 +36,6 @@ class InProcess(Protocol):
         """Return the reply to a call."""
 
 
-@dataclass
-class Counts:
-    """Number of replies by source: a backbone ``asked``, the ``log``, or a call in ``flight``."""
-
-    asked: int = 0
-    log: int = 0
-    flight: int = 0
-
-
 class ChatClient:
     """Client that sends each distinct call once: equal calls in flight share one request."""
 
@@ -55,7 +47,7 @@ class ChatClient:
         in_process: InProcess | None = None,
         spending: Spending | None = None,
     ) -> None:
-        self.counts = Counts()
+        self.counts = Counter(asked=0, log=0, flight=0)  # replies by source: backbone, log, or an equal call in flight
         self.calls_answered = self.tokens_written = 0  # by any source
         self._log, self._attempts, self._spending = log, attempts, spending
         self._flight: InFlight[Reply] = InFlight()
@@ -63,9 +55,13 @@ class ChatClient:
         self._backbones: Mapping[str, ServedBackbone] = {}
         if in_process is None and endpoints:
             # Takes a second to import.
-            from harness.llm.served_backbone import connect
+            from harness.llm.served_backbone import ServedBackbone
+            from harness.llm.servers import http_client
 
-            self._backbones = connect(endpoints, attempts, self._charge)
+            http = http_client(sum(endpoint.max_in_flight for endpoint in endpoints.values()))
+            self._backbones = {
+                key: ServedBackbone(key, endpoint, http, attempts, self._charge) for key, endpoint in endpoints.items()
+            }
 
     async def __aenter__(self) -> ChatClient:
         return self
@@ -90,10 +86,10 @@ class ChatClient:
 
     async def _reply(self, backbone: str, request: Request) -> Reply:
         if (stored := self._log.get(request.key)) is not None:
-            self.counts.log += 1
+            self.counts["log"] += 1
             return stored
         key = request.key.encode()
-        self.counts.flight += key in self._flight
+        self.counts["flight"] += key in self._flight
         return await self._flight.run_once(key, lambda: self._ask(backbone, request))
 
     async def _ask(self, backbone: str, request: Request) -> Reply:
@@ -103,7 +99,7 @@ class ChatClient:
             else:
                 with self._attempts.measure(request.key, IN_PROCESS.url):
                     reply = self._in_process.complete(request)
-            self.counts.asked += 1
+            self.counts["asked"] += 1
             await self._log.append(request, reply)
             return reply
 

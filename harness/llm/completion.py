@@ -108,9 +108,9 @@ def explained_errors() -> Iterator[None]:
         error.args = (_with_reason(error),)
         raise
     except openai.APITimeoutError as error:
-        # The libraries raise it for a refused connection, too.
+        # The libraries raise it for a connection that is refused or dropped, too.
         cause = error.__cause__ and error.__cause__.__cause__
-        if isinstance(cause, aiohttp.ClientConnectorError):
+        if isinstance(cause, aiohttp.ClientError) and not isinstance(cause, TimeoutError):
             raise openai.APIConnectionError(request=error.request) from cause
         raise
     except (ValueError, RecursionError) as error:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 
@@ -23,7 +23,7 @@ from harness.llm.call_log import AttemptLog
 from harness.llm.completion import MalformedReplyError, status_of
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Message, Reply, Request
-from harness.llm.servers import REFUSES_ALL, Server, http_client, with_cause
+from harness.llm.servers import REFUSES_ALL, Server, with_cause
 
 logger = logging.getLogger(__name__)
 
@@ -47,12 +47,6 @@ _PROBE_S = 30.0
 _TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
 
 
-def connect(endpoints: Mapping[str, Endpoint], attempts: AttemptLog, charge: Charge) -> dict[str, ServedBackbone]:
-    """Return the served backbones."""
-    http = http_client(sum(endpoint.max_in_flight for endpoint in endpoints.values()))
-    return {key: ServedBackbone(key, endpoint, http, attempts, charge) for key, endpoint in endpoints.items()}
-
-
 class ServedBackbone(Server):
     """Server whose calls are tried until they have a reply or have failed for good."""
 
@@ -70,10 +64,10 @@ class ServedBackbone(Server):
     async def ask(self, request: Request) -> Reply:
         """Return the reply to a call, or its error; UserError if the server refuses all or is gone for long."""
         began = last = time.monotonic()
-        failures = 0
+        failures, is_suspect = 0, False
 
         async def attempt() -> Reply:
-            nonlocal failures, last
+            nonlocal failures, last, is_suspect
             try:
                 return await self._attempt(request)
             except (openai.APIError, MalformedReplyError) as error:
@@ -82,7 +76,9 @@ class ServedBackbone(Server):
                     failures += answers_others or isinstance(error, MalformedReplyError)
                     last = time.monotonic()
                     if await self._is_calls_fault(request, error, began):
-                        failures = MAX_FAILURES
+                        # Once may be a server that came back meanwhile.
+                        failures = MAX_FAILURES if is_suspect else failures
+                        is_suspect = True
                 raise
 
         retrying = AsyncRetrying(
@@ -95,9 +91,14 @@ class ServedBackbone(Server):
         try:
             return await retrying(attempt)
         except (openai.APIError, MalformedReplyError) as error:
-            if status_of(error) in REFUSES_ALL:
+            # After a reply, 403 is about one request: a filter of prompts.
+            if (status := status_of(error)) in REFUSES_ALL and not (status == 403 and self._has_replied):
                 raise self.unreachable(error) from error
             return Reply.failed(request.model, str(error))
+
+    @property
+    def _has_replied(self) -> bool:
+        return self._replied_at > float("-inf")
 
     async def _attempt(self, request: Request) -> Reply:
         # A call that waits for its next attempt holds no slot.
@@ -119,8 +120,7 @@ class ServedBackbone(Server):
         if error.tokens is not None:
             await self._charge(request.model, *error.tokens)
         self._uncountable += bool(error.cure)
-        has_answered = self._replied_at > float("-inf")
-        if self._uncountable >= (MAX_FAILURES if has_answered else _MAX_UNCOUNTABLE):
+        if self._uncountable >= (MAX_FAILURES if self._has_replied else _MAX_UNCOUNTABLE):
             raise UserError(
                 f"{self} answers with {error}; {error.cure}; then give the same command again (finished calls are kept)"
             ) from error

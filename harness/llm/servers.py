@@ -21,8 +21,8 @@ from harness.llm.request import EXTENDED, NOT_SENT, Reply, Request, Served, is_s
 
 # Of requests that no call waits for: the list of models, and the short completion of a health check.
 TRIES = 3
-# Statuses of a key that is refused (401, 403), and of a model or an address that is not known.
-REFUSES_ALL = (401, 403, 404)
+# Statuses of a key that is refused (401, 403) or without credit (402), and of a model or an address that is not known.
+REFUSES_ALL = (401, 402, 403, 404)
 _CONNECT_S = 10.0
 _LISTING_S = 60.0
 # Open files besides connections: tables, logs, pipes to workers.
@@ -103,7 +103,8 @@ class Server:
         It may say more than the messages do: that of Qwen2.5 adds a system message where there is none.
         """
         try:
-            answer = await self._http.get(urljoin(self.endpoint.url, "/props"), timeout=_LISTING_S)
+            headers = {"Authorization": f"Bearer {self.endpoint.api_key}"}
+            answer = await self._http.get(urljoin(self.endpoint.url, "/props"), headers=headers, timeout=_LISTING_S)
         except (httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
             # Not taken for a server without: the same run would have another identity.
             raise self.unreachable(error) from error
@@ -116,8 +117,10 @@ class Server:
     def unreachable(self, error: BaseException) -> UserError:
         """Return the error for a server that refuses every request, or does not reply."""
         url, backbone, status = self.endpoint.url, self.backbone, status_of(error)
-        if status in (401, 403):
-            return UserError(f"{url} refuses the API key of {backbone}; check the variable named by key_env")
+        if status in (401, 402, 403):
+            return UserError(
+                f"{url} refuses the API key of {backbone} ({error}); check its credit and the variable named by key_env"
+            )
         if status == 404:
             return UserError(f"{url} does not know what {backbone} asks for ({error}); check {endpoints_file()}")
         return UserError(

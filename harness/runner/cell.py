@@ -68,7 +68,6 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
         runtime, served = await open_runtime(plan, client, Sandbox(cache=cache), cache, stack, vectors)
         if not plan.preset.recorded:
             note_served(plan.folder, served.values())
-        seconds: dict[str, float] = {}
         if plan.method.trained:
             training = Training(
                 plan.questions.train,
@@ -83,7 +82,6 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
             with progress(client, training.so_far):
                 await method.fit(training)
             training.finish()
-            seconds = training.seconds
         answered = await evaluate(method, plan.questions.test, runtime, str(plan.cell), in_flight=plan.in_flight)
         record = _record(plan, runtime, served)
         timing = {
@@ -93,8 +91,7 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
             "platform": platform.platform(),
             "python": platform.python_version(),
             "endpoints": {key: endpoint.url for key, endpoint in plan.endpoints.items()},
-            "training_s": seconds,
-            "calls": {**asdict(client.counts), "failed_attempts": attempts.failed},
+            "calls": {**client.counts, "failed_attempts": attempts.failed},
         }
     result = write(plan.folder, answered, record, method.utility if plan.method.trained else None)
     write_atomically(plan.folder / "timing.json", orjson.dumps(timing, option=orjson.OPT_INDENT_2))
@@ -220,11 +217,11 @@ def _record(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dict[
 
 def _backbone_record(backbone: Backbone, served: Served) -> dict[str, Any]:
     record = {
+        **served.details,
         "model": served.model,
         "parameters_b": backbone.parameters_b,
         "prices": [backbone.price_in, backbone.price_out],
         "served_by": served.owned_by,
-        **served.details,
         "revision": backbone.revision,
         "revision_confirmed": served.revision is not None,
     }

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from harness.agents.trajectory import Answered, Call, Decision, Trajectory
 from harness.errors import UserError
 from harness.files import sha256, whole_file, write_atomically
+from harness.runner import layout
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,6 +87,10 @@ def write(
     for name in ("calls", "decisions"):
         rows = (row for each in answered for row in trajectory_rows(each.trajectory, name))
         write_table(folder / f"{name}.parquet", TABLES[name], rows, simulated=identity["simulated"])
+    if utility is None:
+        # A method that learned once has left its training here.
+        for name in {*layout.cell_files(learned=True)} - {*layout.cell_files(learned=False)}:
+            (folder / name).unlink(missing_ok=True)
     run = {"schema": SCHEMA_VERSION, **identity, "tables": digests(folder)}
     run["run_id"] = hashlib.sha256(orjson.dumps(run, option=orjson.OPT_SORT_KEYS)).hexdigest()
     write_atomically(folder / "run.json", orjson.dumps(run, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))

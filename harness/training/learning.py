@@ -202,9 +202,7 @@ class PolicyGradient(ABC, Generic[Network, Trace]):
             rollout = self.rollout(learning.network)
             return await training.attempt(rollout.solve, item, episode), rollout.trace
 
-        with training.timed("rollouts"):
-            episodes = [(item, Episode(step.epoch, number)) for item in questions for number in range(self._group)]
-            attempts, traces = zip(*await gather(attempt(*episode) for episode in episodes), strict=True)
-        with training.timed("update"):
-            measures = self.learn(learning, [answered for _, answered in attempts], traces, step)
+        episodes = [(item, Episode(step.epoch, number)) for item in questions for number in range(self._group)]
+        attempts, traces = zip(*await gather(attempt(*episode) for episode in episodes), strict=True)
+        measures = self.learn(learning, [answered for _, answered in attempts], traces, step)
         training.note(step, measures, attempts)

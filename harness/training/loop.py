@@ -78,7 +78,6 @@ class Training:
     ) -> None:
         self.items = tuple(items)
         self.seed = runtime.seed
-        self.seconds: dict[str, float] = {}  # wall-clock time by phase, since this process began
         self._runtime = runtime
         self._folder, self._checkpoints = folder, folder / _CHECKPOINTS
         self._facts = facts
@@ -146,15 +145,6 @@ class Training:
         logger.info("%s: training resumes after epoch %d", self._label, self._finished)
         optimiser = checkpoint.load(self._checkpoint(self._finished, _OPTIMISER))
         return Checkpoint({**stored.tensors, **optimiser.tensors}, stored.facts)
-
-    @contextmanager
-    def timed(self, phase: str) -> Iterator[None]:
-        """Add the time of a block to a phase."""
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - started
 
     def note(self, step: TrainingStep, measures: Mapping[str, float], attempts: Sequence[Attempt]) -> None:
         """Log one update: measures of the method, with six decimals, and accuracy, costs and depth of its attempts."""

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -159,19 +160,20 @@ def plan(house: Path, made: str) -> Iterator[Plans]:
         yield plan
 
 
-@pytest.fixture(scope="module", params=["remembered", "forgotten", "copied"])
+@pytest.fixture(scope="module", params=["remembered", "forgotten", "ahead", "copied"])
 def reruns(house: Path, plan: Plans, request: pytest.FixtureRequest) -> Iterator[Reruns]:
     """Return the jobs that a dry run plans: with what Snakemake remembers of the run, without, and after a copy.
 
-    A copy has times of its own: here every file is older than what it was made from.
+    A copy has times of its own: here every file is older than what it was made from, or of a clock that is ahead.
     """
     memory = house / ".snakemake"
     if request.param != "remembered":
         memory.rename(house / "remembered")
-    if request.param == "copied":
+    if request.param in ("copied", "ahead"):
+        newest = 10**9 if request.param == "copied" else int(time.time()) + 10**6
         files = [path for name in ("results", "reports") for path in (house / name).rglob("*") if path.is_file()]
         for age, path in enumerate(sorted(files, key=lambda path: path.stat().st_mtime)):
-            os.utime(path, (10**9 - age, 10**9 - age))
+            os.utime(path, (newest - age, newest - age))
 
     def planned(*words: str) -> set[str]:
         before = {path: path.stat().st_mtime for path in house.rglob("*") if ".snakemake" not in path.parts}

@@ -57,6 +57,17 @@ def test_the_fingerprint_sees_code_and_data_and_nothing_else(tmp_path: Path) -> 
     assert len({*seen, fingerprint.fingerprint([package, package / "notes.txt"])}) == 5
 
 
+def test_the_code_of_a_users_module_is_all_that_lies_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "a_users_method.py").write_text("import a_users_helper\n")
+    found = set()
+    for text in ("ONE = 1\n", "ONE = 2\n"):
+        (tmp_path / "a_users_helper.py").write_text(text)
+        fingerprint.code_of.cache_clear()
+        found.add(fingerprint.code_of("a_users_method"))
+    assert len(found) == 2
+
+
 SOURCE = """
 '''Says what it is.'''
 import os  # of the standard library

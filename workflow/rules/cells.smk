@@ -15,7 +15,7 @@ rule cell:
         "../envs/jobs.yml"
     resources:
         # Cells that ask real servers at once; the profiles say how many may.
-        asking=lambda wildcards: int(not is_simulated(wildcards)),
+        asking=lambda wildcards: int(not jobs_of(wildcards.preset).preset.simulated),
     shell:
         "gmr --log {log} cell --preset {wildcards.preset} --method {wildcards.method}"
         " --benchmark {wildcards.benchmark} --backbone {wildcards.backbone}"
@@ -47,8 +47,8 @@ rule timing:
         "results/{preset}/logs/timings/{method}/{benchmark}/{backbone}/seed{seed}.log",
     conda:
         "../envs/jobs.yml"
-    # All cores there are, so that nothing else runs while a method is timed; of simulated backbones, seconds are computed.
-    threads: lambda wildcards: 1 if is_simulated(wildcards) else 1024
+    # All cores there are, so that nothing else runs while a method is timed.
+    threads: 1024
     shell:
         "gmr --log {log} cell --timing --preset {wildcards.preset} --method {wildcards.method}"
         " --benchmark {wildcards.benchmark} --backbone {wildcards.backbone}"

@@ -150,6 +150,7 @@ async def test_too_many_requests_cost_no_call_its_chance_and_an_error_with_statu
     ("status", "body", "message"),
     [
         (401, ERROR, "refuses the API key of m"),
+        (402, {"error": {"message": "no credit"}}, "refuses the API key of m .*no credit"),
         (403, ERROR, "refuses the API key"),
         (404, ERROR, "does not know what m asks for"),
         (200, {"error": {"code": 401, "message": "who?"}}, "refuses the API key of m"),
@@ -162,6 +163,14 @@ async def test_an_endpoint_that_refuses_everything_stops_the_cell(
     with pytest.raises(UserError, match=message):
         await (await make(server)).complete("m", request())
     assert (len(server.asked), kept.calls) == (1, [])
+
+
+async def test_a_request_that_alone_is_forbidden_fails_and_stops_nothing(make: Make) -> None:
+    """As by a filter of prompts."""
+    client = await make(Scripted((200, completion()), (403, {"error": {"message": "your input was flagged"}})))
+    assert (await client.complete("m", request())).error is None
+    assert "your input was flagged" in str((await client.complete("m", request("flagged"))).error)
+    assert (await client.complete("m", request("next"))).error is None
 
 
 @pytest.mark.parametrize("body", ['{"id"', "[" * 100_000], ids=["half a text", "deep"])

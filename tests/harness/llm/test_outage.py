@@ -12,7 +12,7 @@ from harness.errors import UserError
 from harness.llm import served_backbone
 from harness.llm.completion import MalformedReplyError
 from tests.harness.llm.conftest import Make, Tried
-from tests.harness.llm.serving import ANSWER, ERROR, MODEL, Kept, completion, request, served_at
+from tests.harness.llm.serving import ANSWER, ERROR, MODEL, Kept, Scripted, completion, request, served_at
 
 DEAD = "http://127.0.0.1:9/v1"
 CALLS = 20
@@ -107,6 +107,38 @@ async def test_a_server_that_hangs_is_noticed_after_one_attempt_and_one_token(
         await hangs
     assert asked.count("hangs") == 1
     assert [reply.error for reply in kept.replies] == [None] * (not alone)
+
+
+async def test_calls_that_a_stall_cut_off_are_tried_again_by_the_server_that_is_back(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served_backbone, "OUTAGE_S", 0.2)
+    stalled: set[str] = set()
+
+    async def chat(http: web.Request) -> web.Response:
+        content = (await http.json())["messages"][0]["content"]
+        if content != "Hello" and content not in stalled:
+            stalled.add(content)
+            await asyncio.sleep(0.6)
+        return web.json_response(completion())
+
+    client = await make(chat, timeout_s=0.3)
+    replies = await asyncio.gather(*(client.complete("m", request(text)) for text in ("a", "b", "c")))
+    assert [reply.error for reply in replies] == [None] * 3
+
+
+async def test_a_connection_that_is_dropped_is_no_time_out(make: Make, tried: Tried) -> None:
+    server, drops = Scripted(), [True]
+
+    async def chat(http: web.Request) -> web.StreamResponse:
+        if drops and http.transport is not None:
+            drops.pop()
+            http.transport.close()
+        return await server.chat(http)
+
+    assert (await (await make(chat)).complete("m", request())).error is None
+    first, second = tried()
+    assert (first is None, "timed out" in str(first), second) == (False, False, None)
 
 
 def test_a_server_that_asks_to_be_left_alone_is_so_for_a_minute_at_most() -> None:

@@ -19,6 +19,7 @@ from tests.scripted import backbone
 @pytest.mark.parametrize("properties", [{"chat_template": "{{ messages }}"}, {"chat_template": None}, [], "no JSON"])
 async def test_the_chat_template_of_a_server_that_tells_it_is_recorded(make: Make, properties: Any) -> None:
     async def props(http: web.Request) -> web.Response:
+        assert http.headers["Authorization"] == "Bearer none"
         return web.json_response(properties) if properties != "no JSON" else web.Response(text=properties)
 
     async with served_at(models=Scripted().models, props=props) as url:

@@ -1,6 +1,7 @@
 """Tables: equal rows are equal bytes, and a file is whole or not there; and what all of them add up to."""
 
 import io
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -81,6 +82,17 @@ async def test_what_a_method_learned_from_has_a_row_of_its_own(tmp_path: Path) -
     assert table.loc["routed", ["uses", "calls"]].tolist() == [2, 2]
     assert table.loc["routed training", ["uses", "calls"]].tolist() == [3, 1]
     assert table.loc["all", ["uses", "calls"]].tolist() == [5, 3]
+
+
+async def test_what_learns_no_more_has_no_training(tmp_path: Path) -> None:
+    cell = await write_cell(tmp_path / "once", "a")
+    shutil.copy(cell / "calls.parquet", cell / "training_calls.parquet")
+    await write_cell(cell, "a")
+    assert sorted(path.name for path in cell.glob("*.parquet")) == [
+        "calls.parquet",
+        "decisions.parquet",
+        "items.parquet",
+    ]
 
 
 def test_a_run_without_a_finished_cell_is_one_line(tmp_path: Path) -> None:

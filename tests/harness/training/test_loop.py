@@ -46,12 +46,11 @@ class Counter:
         else:
             self.seen, self.momentum = stored.tensors["seen"].copy(), stored.tensors["momentum"].copy()
         for epoch in range(int(stored.facts["epoch"]) + 1 if stored else 1, epochs + 1):
-            with training.timed("rollouts"):
-                attempts = await gather(
-                    training.attempt(self.solve, item, Episode(epoch, rollout))
-                    for item in training.items
-                    for rollout in range(2)
-                )
+            attempts = await gather(
+                training.attempt(self.solve, item, Episode(epoch, rollout))
+                for item in training.items
+                for rollout in range(2)
+            )
             self.seen = self.seen + len(attempts)
             self.momentum = self.momentum / 2 + epoch
             training.note(TrainingStep(epoch, epoch, epochs), {"seen": self.seen[0]}, attempts)
