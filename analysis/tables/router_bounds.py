@@ -17,25 +17,19 @@ from analysis.provenance import identity
 from analysis.source import Source
 from analysis.table import Table
 from harness.errors import UserError
-from harness.files import Declaration, Many, check
 from harness.runner.config import POOL
 
 _HEADROOM = ("headroom", "headroom_low", "headroom_high")
 _UNDECIDED = "undecided"
-
-
-class BoundOptions(Declaration):
-    """Options of the table in ``config/artefacts.yaml``."""
-
-    cheap: Many[str] = ()  # baselines that are told apart from other methods
+# Told apart from other methods.
+_CHEAP = ("self_consistency", "knn_router", "cascade", "random_matched")
 
 
 def build(source: Source) -> Table:
     """Return a row for each bound and method, benchmark by benchmark; UserError if no benchmark has its bounds."""
-    options: BoundOptions = check(dict(source.options), BoundOptions, "options of router_bounds, config/artefacts.yaml")
     results = source.results()
     of_pools = {key: bounds.of_pool(results, key) for key in results.benchmarks}
-    frames = [_frame(results, options, key, of_pool) for key, of_pool in of_pools.items() if of_pool]
+    frames = [_frame(results, key, of_pool) for key, of_pool in of_pools.items() if of_pool]
     if not frames:
         raise UserError(
             "no benchmark has a cell of Single LLM with every backbone of the pool, which bounds are made of; make "
@@ -61,15 +55,15 @@ def build(source: Source) -> Table:
     )
 
 
-def _frame(results: Results, options: BoundOptions, benchmark: str, of_pool: Bounds) -> pd.DataFrame:
+def _frame(results: Results, benchmark: str, of_pool: Bounds) -> pd.DataFrame:
     """Return the rows of a benchmark by :data:`KEY`: bounds, cheap baselines, routers, of these the reference first."""
     run = {key: cells for key, cells in results.cells_by_row.items() if key[2] == benchmark}
     singles = tuple(cell for key, cells in run.items() if key[0] == SINGLE for cell in cells)
-    order = [*options.cheap, REFERENCE, *sorted({method for method, *_ in run})]
+    order = [*_CHEAP, REFERENCE, *sorted({method for method, *_ in run})]
     routed = sorted((key for key in run if key[0] != SINGLE), key=lambda key: order.index(key[0]))
     rows = {(name, POOL, benchmark): (row, singles, "bounds") for name, row in of_pool.rows.items()}
     for key in routed:
-        rows[key] = bounds.of_method(run[key]), run[key], "cheap" if key[0] in options.cheap else "routers"
+        rows[key] = bounds.of_method(run[key]), run[key], "cheap" if key[0] in _CHEAP else "routers"
     counts, oracle = bounds.resamples(of_pool.correct.shape[1], benchmark), of_pool.rows[ORACLE]
     records = [
         {

@@ -81,7 +81,7 @@ def test_everything_is_every_artefact_with_the_claims(said: dict[str, tuple[int,
     numbers = jobs(said["embedded"])
     kinds = Counter(artefact.kind for artefact in artefacts().values() if not artefact.optional)
     assert (numbers["table"], numbers["figure"]) == (kinds["table"], kinds["figure"])
-    assert (numbers["claims"], "timing" in numbers) == (1, False)
+    assert (numbers["report"], "timing" in numbers) == (1, False)
     distinct = {layout.cell("embedded", cell) for cell in {*all_cells(EMBEDDED), *config.cells(EMBEDDED)}}
     assert numbers["cell"] + numbers["learned_cell"] == len(distinct)
 

@@ -1,37 +1,25 @@
-# reports/NAME is a link (rule link) to reports/PRESET/NAME. That is made by rule table or figure, whose job is
+# reports/NAME is a link (rule link) to reports/PRESET/NAME. That is made by rule table, figure or report, whose job is
 # `gmr report NAME`, from the cells that config/artefacts.yaml names for it; rules cell and learned_cell (cells.smk) make
 # each of these. cli/inputs.py has the inputs of every rule.
-rule table:
-    input:
-        inputs_of("artefact", "name"),
-    output:
-        expand("reports/{{preset}}/{{name}}.{kind}", kind=registry.ENDINGS["table"]),
-        "results/{preset}/made_of/reports/{name}.sha256",
-    log:
-        "results/{preset}/logs/{name}.log",
-    wildcard_constraints:
-        name=names_of("table"),
-    conda:
-        "../envs/jobs.yml"
-    shell:
-        "gmr --log {log} report {wildcards.name} --preset {wildcards.preset}"
-        " --set @results/{wildcards.preset}/config.yaml"
+for kind, endings in registry.ENDINGS.items():
 
-
-use rule table as figure with:
-    output:
-        expand("reports/{{preset}}/{{name}}.{kind}", kind=registry.ENDINGS["figure"]),
-        "results/{preset}/made_of/reports/{name}.sha256",
-    wildcard_constraints:
-        name=names_of("figure"),
-
-
-use rule table as claims with:
-    output:
-        expand("reports/{{preset}}/{{name}}.{kind}", kind=registry.ENDINGS["report"]),
-        "results/{preset}/made_of/reports/{name}.sha256",
-    wildcard_constraints:
-        name=names_of("report"),
+    rule:
+        name:
+            kind
+        input:
+            inputs_of("artefact", "name"),
+        output:
+            expand("reports/{{preset}}/{{name}}.{ending}", ending=endings),
+            "results/{preset}/made_of/reports/{name}.sha256",
+        log:
+            "results/{preset}/logs/{name}.log",
+        wildcard_constraints:
+            name=names_of(kind),
+        conda:
+            "../envs/jobs.yml"
+        shell:
+            "gmr --log {log} report {wildcards.name} --preset {wildcards.preset}"
+            " --set @results/{wildcards.preset}/config.yaml"
 
 
 rule pdf:
