@@ -39,8 +39,9 @@ parent.prepare_jobs()
 # Newer than every output, since it was made after them: an input of the jobs that are to run again. In the folder for
 # temporary files, because a dry run writes nothing.
 NEWER = tempfile.NamedTemporaryFile(prefix="gmr-newer-")
-# Newer than outputs of a clock that is ahead, too; what is made now is to be newer than it.
-os.utime(NEWER.name, (2**32, 2**32))
+# Newer than outputs of a clock that is ahead, too, while the run is planned; what it makes is to be newer than this file.
+if workflow.is_main_process:
+    os.utime(NEWER.name, (2**32, 2**32))
 
 
 # Jobs read the settings of their preset from a file. It is written here and not by a rule, since as an input of cells any
