@@ -1,8 +1,8 @@
 """Retries and outage detection of a backbone's server.
 
 A failed attempt counts against its call if the server answered other calls meanwhile; if not, the call waits. After ten
-minutes without any reply one token is requested: either the server replies, and the call fails, or the cell stops with
-nothing recorded. A server whose replies cannot be charged stops the cell at once.
+minutes without any reply one token is requested: either the server replies, and the call is tried once more before it
+fails, or the cell stops with nothing recorded. A server whose replies cannot be charged stops the cell at once.
 """
 
 from __future__ import annotations

@@ -189,7 +189,7 @@ def test_servers_are_simulated_on_this_machine_alone_and_of_presets_that_have_th
         ({"full": "unshare: no"}, 1, ["full      does not work: unshare: no", "rlimit    works"]),
     ],
 )
-def test_it_says_what_works_here(
+def test_the_sandbox_says_what_works_here(
     monkeypatch: pytest.MonkeyPatch, refusals: dict[str, str], status: int, lines: list[str]
 ) -> None:
     monkeypatch.setattr("harness.sandbox.pool.refusal", lambda level: refusals.get(level, ""))

@@ -64,7 +64,7 @@ def confine_fork_server(policy: Policy) -> None:
 
 
 def confine_program(policy: Policy, rules: int | None, parent: int) -> None:
-    """Confine a program's process, a child of the process ``parent``; rules and filter were made before the fork."""
+    """Confine a program's process, a child of the process ``parent``; rules were made before the fork."""
     if rules is None:
         _become(policy, policy.program_user)
         set_rlimits(policy.limits)
