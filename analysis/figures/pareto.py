@@ -55,7 +55,7 @@ def build(source: Source) -> Figure:
     for side, accuracy, cost in zip(_SIDES, accuracies, costs, strict=True):
         frame[f"{side}_x"], frame[f"{side}_y"] = UNIT * cost.where(accuracy.notna()), accuracy
         frame[f"{side}_on_frontier"] = on_frontier(cost.where(is_method), accuracy)
-    titles = frame.loc[is_method, "method_title"].nunique() + frame.loc[is_method, "backbone_title"].nunique()
+    titles = frame["method_title"].nunique() + frame.loc[is_method, "backbone_title"].nunique()
     names = {"published": results.published.benchmarks.get(benchmark, title), "measured": title}
     panels = {side: name for side, name in names.items() if frame[f"{side}_x"].notna().any()}
     return Figure(
@@ -104,27 +104,26 @@ def _draw(titles: Mapping[str, str], frame: pd.DataFrame, marks: pd.DataFrame, p
     for side, panel in panels.items():
         draw_frontier(panel, frame[f"{side}_x"], frame[f"{side}_y"], color="0.35", linewidth=0.8, zorder=2)
     look: dict[str, Any] = {"frameon": False, "fontsize": SMALL, "handletextpad": 0.3, "columnspacing": 0.8}
-    picture.legend(handles=_key(frame, styles, sizes), loc="outside lower center", ncols=2, **look)
-    if len(marks):
-        _draw_marks(panels["measured"], marks)
+    handles = [*_key(frame, styles, sizes), *_draw_marks(panels["measured"], marks)]
+    picture.legend(handles=handles, loc="outside lower center", ncols=2, **look)
     # Labels find their places once the panels have their sizes.
     picture.draw_without_rendering()
     for side, panel in panels.items():
         _label_points(panel, pd.concat([frame, marks]), side)
 
 
-def _draw_marks(panel: Axes, marks: pd.DataFrame) -> None:
-    """Draw bounds of the pool as letters, with a legend where few points are: dear and often wrong."""
+def _draw_marks(panel: Axes, marks: pd.DataFrame) -> list[Line2D]:
+    """Draw bounds of the pool as letters; return a handle of the key for each."""
     letters: dict[str, Any] = {"fontsize": SMALL - 1, "ha": "center", "va": "center_baseline", "zorder": 5}
-    look: dict[str, Any] = {"marker": "o", "color": "white", "markersize": _DISC, "markeredgecolor": "0.3", "zorder": 4}
+    look: dict[str, Any] = {"marker": "o", "color": "white", "markersize": _DISC, "markeredgecolor": "0.3"}
+    look |= {"linestyle": "", "markeredgewidth": 0.5, "zorder": 4}
     handles = []
     for letter, (_, row) in zip(ascii_uppercase, marks.iterrows(), strict=False):
         x, y = row["measured_x"], row["measured_y"]
-        panel.plot(x, y, linestyle="", markeredgewidth=0.5, **look)
+        panel.plot(x, y, **look)
         panel.annotate(letter, (x, y), **letters)
-        handles.append(Line2D([], [], linestyle="", label=f"{letter}  {fold(row['method_title'], 36)}"))
-    style: dict[str, Any] = {"frameon": False, "fontsize": SMALL, "borderaxespad": 0}
-    panel.legend(handles=handles, loc="lower right", handlelength=0, handletextpad=0, **style)
+        handles.append(Line2D([], [], label=f"{letter}: {fold(row['method_title'], _KEY_LETTERS)}", **look))
+    return handles
 
 
 def _key(frame: pd.DataFrame, styles: Mapping[str, tuple[str, str]], sizes: Mapping[str, float]) -> list[Line2D]:
@@ -156,9 +155,7 @@ def _label_points(panel: Axes, frame: pd.DataFrame, side: str) -> None:
     ]
     line = {"arrowstyle": "-", "color": "0.5", "linewidth": 0.4}
     x, y = (points[f"{side}_{axis}"].to_numpy(float) for axis in "xy")
-    legend = panel.get_legend()
-    kept_free = [legend] if legend else None
-    adjust_text(texts, x, y, ax=panel, iter_lim=_MOST_STEPS, objects=kept_free, expand=(1.3, 1.8), arrowprops=line)
+    adjust_text(texts, x, y, ax=panel, iter_lim=_MOST_STEPS, expand=(1.3, 1.8), arrowprops=line)
 
 
 def _short(titles: pd.Series) -> pd.Series:
