@@ -25,7 +25,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 async def code_tools() -> AsyncIterator[Any]:
-    """Yield code tools with a sandbox."""
     from harness.agents.code_tools import CodeTools
     from harness.sandbox import Limits, Sandbox
 

@@ -37,8 +37,6 @@ class Faults:
     attempts: Counter[str] = field(default_factory=Counter)
 
     def middleware(self) -> Any:
-        """Return the middleware for the application of a simulated endpoint."""
-
         @web.middleware
         async def disturb(request: web.Request, handler: Any) -> web.StreamResponse:
             response = await handler(request)
@@ -56,7 +54,6 @@ class Faults:
         return disturb
 
     async def fail(self, kind: str, request: web.Request, reply: dict[str, Any]) -> web.StreamResponse:
-        """Respond with a fault instead of the ``reply``."""
         match kind:
             case "server_error":
                 return web.json_response({"error": {"message": "the engine has died"}}, status=500)

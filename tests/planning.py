@@ -1,6 +1,7 @@
 """Plans runs of Snakemake without running them: one process that has loaded it, and a child of it for each plan."""
 
 import json
+import multiprocessing
 import os
 import shutil
 import subprocess
@@ -8,12 +9,11 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryFile
 
 from harness.files import ROOT
 
 PARTS = ("Snakefile", "workflow", "config", "profiles", "environment.yml")
-_AT_ONCE = 2
 
 
 def checkout(folder: Path) -> Path:
@@ -68,24 +68,18 @@ def plans(folder: Path, commands: Sequence[Sequence[str]]) -> list[tuple[int, st
         return plan(commands)
 
 
-def _plan(words: Sequence[str], path: Path) -> int:
-    import snakemake.cli
+def stand_in(folder: Path, program: str) -> None:
+    """Write a program that a Snakemake calls in the place of ``gmr``."""
+    (folder / "bin").mkdir()
+    command = folder / "bin" / "gmr"
+    command.write_text(program)
+    command.chmod(0o755)
 
-    if child := os.fork():
-        return child
-    with path.open("w") as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
-        sys.argv = ["snakemake", *words]
-        status: object = 0
-        try:
-            snakemake.cli.main([*words, "--dry-run", "--nolock"])
-        except SystemExit as ended:
-            # sys.exit takes a number, or a line that is to be printed.
-            status = ended.code
-        file.write(status if isinstance(status, str) else "")
-        file.flush()
-        os._exit(bool(status))
+
+def snakemake_of(folder: Path) -> list[str]:
+    """Return the command of a Snakemake that calls the ``gmr`` which stands in there."""
+    start = "import sys; sys.executable = sys.argv.pop(1); from snakemake.cli import main; main()"
+    return [sys.executable, "-c", start, str(folder / "bin" / "python")]
 
 
 def _load() -> None:
@@ -100,19 +94,28 @@ def _load() -> None:
     fingerprint([ROOT / name for name in ("harness", "gmr", "baselines", "analysis")])
 
 
-def _planned(commands: Sequence[Sequence[str]]) -> list[tuple[int, str]]:
-    running: dict[int, int] = {}
-    ended: dict[int, int] = {}
-    with TemporaryDirectory() as name:
-        for number, words in enumerate(commands):
-            running[_plan(words, Path(name, str(number)))] = number
-            while len(running) == _AT_ONCE or (running and number == len(commands) - 1):
-                child, status = os.wait()
-                ended[running.pop(child)] = status
-        return [(ended[number], Path(name, str(number)).read_text()) for number in range(len(commands))]
+def _plan(words: Sequence[str]) -> tuple[int, str]:
+    """Return status and output of a dry run, in a process that ends with it."""
+    import snakemake.cli
+
+    with TemporaryFile("w+") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+        sys.argv = ["snakemake", *words]
+        status: object = 0
+        try:
+            snakemake.cli.main([*words, "--dry-run", "--nolock"])
+        except SystemExit as ended:
+            # sys.exit takes a number, or a line that is to be printed.
+            status = ended.code
+        sys.stdout.flush()
+        sys.stderr.flush()
+        file.seek(0)
+        return bool(status), file.read() + (status if isinstance(status, str) else "")
 
 
 if __name__ == "__main__":
     _load()
     for line in sys.stdin:
-        print(json.dumps(_planned(json.loads(line))), flush=True)  # noqa: T201
+        with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
+            print(json.dumps(pool.map(_plan, json.loads(line), chunksize=1)), flush=True)  # noqa: T201

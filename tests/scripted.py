@@ -25,12 +25,10 @@ class ScriptedClient:
 
 
 def sampling(request: Request) -> Sampling:
-    """Return the sampling parameters of a request."""
     return Sampling(*(getattr(request, name) for name in Sampling._fields))
 
 
 def backbone(key: str, parameters_b: int = 1, model: str = "", **generation: float) -> Backbone:
-    """Return a backbone of no consequence."""
     return Backbone(
         key=key,
         model=model or f"org/{key}",

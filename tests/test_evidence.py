@@ -7,7 +7,6 @@ import pytest
 from cli.replay import replay
 from harness.benchmarks.prepare import DATA_DIR
 from harness.files import ROOT
-from harness.runner.config import Cell
 
 BUNDLES = sorted((ROOT / "evidence").glob("*/*.zip"))
 
@@ -19,16 +18,13 @@ def test_single_calls_on_humaneval_come_out_again(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(DATA_DIR, raising=False)  # The questions come with a package.
 
-    def is_wanted(cell: Cell) -> bool:
-        return (cell.method, cell.benchmark) == ("single", "humaneval")
-
-    found = replay(bundle, is_wanted=is_wanted, make_reports=False)
+    single_calls = ("single", "humaneval")
+    found = replay(bundle, is_wanted=lambda cell: (cell.method, cell.benchmark) == single_calls, make_reports=False)
     assert found.differences
     assert {str(cell): difference for cell, difference in found.differences.items() if difference} == {}
 
 
 def test_bundles_stay_small() -> None:
-    """All of it has 20 MB of the repository."""
     assert BUNDLES
     files = [path for path in (ROOT / "evidence").rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) < 20_000_000

@@ -157,31 +157,25 @@ async def test_a_run_may_shorten_the_training(tmp_path: Path, name: str, max_epo
 
 
 @pytest.mark.parametrize(("name", "rollouts"), [("gmr", 2), ("masrouter", 1), ("puppeteer", 1)])
-async def test_a_last_batch_that_is_not_full_is_used_and_every_epoch_has_its_own_order(
+async def test_a_last_batch_that_is_not_full_is_used_and_order_and_initial_weights_follow_epoch_and_seed(
     tmp_path: Path, name: str, rollouts: int
 ) -> None:
-    await fitted(name, tmp_path, Client(LEARNERS[name].answering), number=7)
-    log = pq.read_table(tmp_path / "training.parquet").to_pylist()
+    weights, orders = [], []
+    for seed, epochs in ((0, 2), (1, 1)):
+        folder = tmp_path / str(seed)
+        await fitted(name, folder, Client(LEARNERS[name].answering), seed, number=7, max_epochs=epochs)
+        weights.append(checkpoint.load(folder / "checkpoints" / "epoch-00.safetensors").tensors)
+        calls = pq.read_table(folder / "training_calls.parquet").to_pylist()
+        for epoch in range(1, epochs + 1):
+            orders.append(tuple(dict.fromkeys(row["item_id"] for row in calls if row["epoch"] == epoch)))
+        assert {row["rollout"] for row in calls} == set(range(rollouts))
+    assert all(sorted(order) == [item.id for item in questions(7, "t")] for order in orders)
+    assert len(set(orders)) == 3
+    assert not all(np.array_equal(weight, weights[1][name]) for name, weight in weights[0].items())
+    log = pq.read_table(tmp_path / "0" / "training.parquet").to_pylist()
     sizes = [(row["epoch"], row["update"], row["value"]) for row in log if row["measure"] == "trajectories"]
     of_batches = [rollouts * size for size in (2, 2, 2, 1)]
     assert sizes == [(1 + at // 4, 1 + at, of_batches[at % 4]) for at in range(8)]
-    calls = pq.read_table(tmp_path / "training_calls.parquet").to_pylist()
-    orders = [list(dict.fromkeys(row["item_id"] for row in calls if row["epoch"] == epoch)) for epoch in (1, 2)]
-    assert sorted(orders[0]) == sorted(orders[1]) == [item.id for item in questions(7, "t")]
-    assert orders[0] != orders[1]
-    assert {row["rollout"] for row in calls} == set(range(rollouts))
-
-
-@pytest.mark.parametrize("name", ["gmr", "masrouter", "puppeteer"])
-async def test_initial_weights_and_the_order_of_training_follow_the_seed(tmp_path: Path, name: str) -> None:
-    weights, orders = [], []
-    for seed in (0, 1):
-        folder = tmp_path / str(seed)
-        await fitted(name, folder, Client(LEARNERS[name].answering), seed, max_epochs=1)
-        weights.append(checkpoint.load(folder / "checkpoints" / "epoch-00.safetensors").tensors)
-        orders.append(list(dict.fromkeys(pq.read_table(folder / "training_calls.parquet")["item_id"].to_pylist())))
-    assert not all(np.array_equal(weight, weights[1][name]) for name, weight in weights[0].items())
-    assert orders[0] != orders[1]
 
 
 @pytest.mark.parametrize("name", ["gmr", "masrouter", "puppeteer"])

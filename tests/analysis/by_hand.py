@@ -1,28 +1,42 @@
 """Statistics written out once more, from the formulas."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from scipy import stats
 
 
 def mcnemar(first: int, second: int) -> float:
-    """Return the exact two-sided p."""
     return float(stats.binomtest(first, first + second).pvalue) if first + second else 1.0
 
 
-def crossed(values: np.ndarray, *others: np.ndarray) -> tuple[float, float, float]:
-    """Value, reach of its interval and p, of one value a training and question, shape (S, n); of others subtracted.
+Part = tuple[float, float]
 
-    Questions are shared, trainings are not; Satterthwaite's degrees of freedom.
-    """
-    items = values.mean(axis=0) - sum(other.mean(axis=0) for other in others)
-    n, error = len(items), items - items.mean()
-    parts = [(items.var(ddof=1) / n, (error**2).sum() ** 2 / (error**4).sum() - 1)]
-    for side in (values, *others):
-        if (several := len(side)) > 1:
-            parts.append((side.mean(axis=1).var(ddof=1) / several, several - 1))
+
+def estimate_of(mean: float, parts: Sequence[Part]) -> tuple[float, float, float]:
+    """Value, reach of its interval and p, by parts of its variance, each with its degrees of freedom; Satterthwaite."""
     variance = sum(part for part, _ in parts)
     df = variance**2 / sum(part**2 / degrees for part, degrees in parts)
-    mean, scale = items.mean(), math.sqrt(variance)
+    scale = math.sqrt(variance)
     return mean, stats.t.ppf(0.975, df) * scale, 2 * stats.t.sf(abs(mean) / scale, df)
+
+
+def questions_of(values: np.ndarray) -> Part:
+    """Return the variance of the mean of values, one a question, and its degrees of freedom."""
+    error = values - values.mean()
+    return values.var(ddof=1) / len(values), max(1.0, (error**2).sum() ** 2 / (error**4).sum() - 1)
+
+
+def crossed(values: np.ndarray, *others: np.ndarray) -> tuple[float, float, float]:
+    """Estimate of one value a training and question, shape (S, n), of others subtracted; questions are shared."""
+    items = values.mean(axis=0) - sum(other.mean(axis=0) for other in others)
+    sides = [side for side in (values, *others) if len(side) > 1]
+    trainings = [(side.mean(axis=1).var(ddof=1) / len(side), len(side) - 1) for side in sides]
+    return estimate_of(items.mean(), [questions_of(items), *trainings])
+
+
+def averaged(columns: Sequence[np.ndarray]) -> tuple[float, float, float]:
+    """Estimate of the mean of the means of several test sets, whose variances add."""
+    parts = [(variance / len(columns) ** 2, degrees) for variance, degrees in map(questions_of, columns)]
+    return estimate_of(np.mean([column.mean() for column in columns]), parts)

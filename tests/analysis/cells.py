@@ -1,17 +1,19 @@
-"""Synthetic cell folders, written the way the suite writes them."""
+"""Synthetic cell folders, written the way the suite writes them, and runs as claims read them."""
 
 import functools
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from analysis.claims.measured import CELL, Run, Seeds, by_row
 from analysis.published import load
 from harness.runner.config import POOL, methods
 from harness.runner.method import settings_of
@@ -19,8 +21,12 @@ from harness.runner.results import DECISIONS, ITEMS, digests
 from harness.training.loop import UPDATES
 
 TITLES = {"math": "MATH", "gsm_hard": "GSM-Hard", "mbpp": "MBPP", "humaneval": "HumanEval", "mmlu_pro": "MMLU-Pro"}
+WriteCell = Callable[..., Path]
 #: What one step decided: opened retrieval gates of the records stored so far, and the write gate.
 Step = tuple[Sequence[bool], bool]
+#: Method, backbone, benchmark, seed.
+Cell = tuple[str, str, str, int]
+IDENTITY = dict.fromkeys(("run_id", "config_hash", "code", "data_checksum", "backbones"), "")
 
 
 def digest(*parts: object) -> str:
@@ -147,7 +153,6 @@ def write(
 
 
 def table(folder: Path, name: str, rows: Sequence[Mapping[str, Any]], schema: pa.Schema | None = None) -> None:
-    """One table of a cell."""
     pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), folder / f"{name}.parquet")
 
 
@@ -189,3 +194,19 @@ def timing(cell: Path, folder: Path, /, **changes: Any) -> Path:
     folder.mkdir(parents=True)
     (folder / "timing.json").write_text(json.dumps(document))
     return folder
+
+
+def run_of(correct: Mapping[Cell, Any], seeds: Seeds | None = None, **measures: Mapping[Cell, Any]) -> Run:
+    """Return a run by the answers of each cell, and by further measures; of the seeds that each row has, or others."""
+    index = pd.MultiIndex.from_tuples(correct, names=CELL)
+    names = [f"{method}/{benchmark}/{backbone}/{seed}" for method, backbone, benchmark, seed in correct]
+    cells = pd.DataFrame({**IDENTITY, "cell": names, "simulated": False, "seconds": np.nan}, index)
+    columns = {
+        cell: {"accuracy": 100.0 * np.array(right)} | {name: values.get(cell, 0.0) for name, values in measures.items()}
+        for cell, right in correct.items()
+    }
+    questions = pd.concat({cell: pd.DataFrame(values) for cell, values in columns.items()}, names=CELL).droplevel(-1)
+    if "cost" in measures:
+        questions["cost_total"] = questions["cost"]
+    had = by_row((cell[:2], cell[-1]) for cell in correct)
+    return Run(cells, questions, seeds or Seeds(had, had))

@@ -1,20 +1,17 @@
 """Cells in a folder of the test."""
 
 import functools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.analysis import cells
-
-WriteCell = Callable[..., Path]
+from tests.analysis.cells import WriteCell
 
 
 @pytest.fixture
 def write_cell(tmp_path: Path) -> WriteCell:
-    """Write one cell folder and return it."""
     return functools.partial(cells.write, tmp_path / "cells")
 
 

@@ -61,7 +61,6 @@ class Read:
 
     @property
     def texts(self) -> list[list[str]]:
-        """Return the texts of the entries, row by row."""
         return [[entry.text for entry in row.entries] for row in self.rows]
 
     @property
@@ -75,20 +74,16 @@ class Read:
         return [{key: Field(value) for key, value in line.items()} for line in lines]
 
     def row(self, *labels: str) -> Row:
-        """Return the one row that has all of these labels."""
         [row] = [row for row in self.rows if set(labels) <= set(row.labels)]
         return row
 
     def entries(self, group: str, column: str) -> list[Entry]:
-        """Return the column below a heading and a title."""
         return list(self.made.shown.xs((group, column), axis="columns", level=(0, 2)).iloc[:, 0])
 
     def entry(self, group: str, column: str, *labels: str) -> Entry:
-        """Return the entry of a column in the row that has all of these labels."""
         return self.entries(group, column)[self.rows.index(self.row(*labels))]
 
     def record(self, **fields: str) -> dict[str, str]:
-        """Return the one record with these fields."""
         [record] = [record for record in self.records if fields.items() <= record.items()]
         return record
 

@@ -1,6 +1,5 @@
 """Bounds of a pool and headroom between them, by hand and by scipy; the table and the marks made of them."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,9 @@ from analysis import figure as drawing
 from analysis.bounds import BEST, ORACLE, RANDOM, Answers, Bounds
 from analysis.source import Source
 from harness.errors import UserError
+from tests.analysis.cells import WriteCell
 from tests.analysis.reading import Artefact, pareto
 
-WriteCell = Callable[..., Path]
 POOL = {"small": 1.0, "middle": 2.0, "large": 4.0}
 #: Right answers of three backbones to four questions, which cost 1, 2 and 4 each time.
 RIGHT = {"small": "1000", "middle": "1110", "large": "1101"}
@@ -127,10 +126,9 @@ def test_rows_are_held_against_the_bounds(of_pool: list[Path], write_cell: Write
 
 def test_bounds_are_marks_of_the_measured_panel(of_pool: list[Path]) -> None:
     figure = pareto(*of_pool)
-    [measured] = drawing.picture(figure.made).axes
-    assert [text.get_text() for text in measured.get_legend().texts] == [
-        *("A  Oracle over the pool", "B  Best single backbone", "C  Random backbone")
-    ]
+    [key] = drawing.picture(figure.made).legends
+    names = ["A: Oracle over the pool", "B: Best single backbone", "C: Random backbone"]
+    assert [text.get_text() for text in key.texts][-3:] == names
     oracle = figure.record(method="oracle")
     assert (float(oracle["measured"]), float(oracle["cost_per_query"])) == (100, 9 / 4)
     on_frontier = {record["method"] for record in figure.records if record["measured_on_frontier"] == "true"}

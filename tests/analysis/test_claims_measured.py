@@ -23,9 +23,8 @@ from analysis.finished_cells import read, read_all
 from analysis.frames import Results
 from harness.agents.roles import catalogue
 from harness.runner import config
-from tests.analysis.cells import decision, trajectory
+from tests.analysis.cells import decision, run_of, trajectory
 from tests.analysis.cells import verdicts as first
-from tests.analysis.runs import run_of
 
 BENCHMARKS = tuple(PAPER.benchmarks)
 ONE, TWO, THREE = (seeds_of(config.preset("embedded", {"seeds": seeds})) for seeds in ([0], [0, 1], [0, 1, 2]))
@@ -40,7 +39,6 @@ def rng() -> np.random.Generator:
 
 
 def part(quantity: Quantity, run: Run, **declared: Any) -> Part:
-    """Return the only part of a claim."""
     [[found]] = judge([claim("a", "b", "points", **declared)(quantity)], run)
     return found
 
@@ -54,12 +52,10 @@ def lead(benchmark: str = "mbpp", measure: str = "accuracy") -> Quantity:
 
 
 def pair(ours: Any, theirs: Any, benchmark: str = "mbpp", other: Any = MASROUTER) -> dict[Any, Any]:
-    """Return the answers of GMR and another row."""
     return {(*GMR, benchmark, 0): ours, (*other, benchmark, 0): theirs}
 
 
 def of_cells(quantity: Quantity, *cells: Path, seeds: Any = ONE, timings: Any = None, **declared: Any) -> Part:
-    """Return the only part of a claim, judged by cells that are read."""
     chosen = claim("a", "b", "points", **declared)(quantity)
     rows = Results(read_all(cells)).cells_by_row
     return part(quantity, Run.of([chosen], rows, seeds, timings or {}), **declared)

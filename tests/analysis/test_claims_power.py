@@ -23,7 +23,7 @@ from analysis.source import Source
 from analysis.statistics import TAIL, paired
 from analysis.tables import claims_power
 from harness.runner import config
-from tests.analysis.runs import Cell, run_of
+from tests.analysis.cells import Cell, run_of
 
 EMBEDDED = config.preset("embedded")
 BY_KEY = {one.key: one for one in CLAIMS}

@@ -31,9 +31,8 @@ def draw(picture: Picture) -> None:
     axes.set_xlabel("across")
 
 
-@pytest.fixture
-def figure() -> Figure:
-    return Figure(
+def test_every_format_says_that_it_is_simulated(tmp_path: Path) -> None:
+    figure = Figure(
         label="tiny",
         caption="What it shows, in words that take more than one line of a picture as small as this one is here.",
         simulated=True,
@@ -42,9 +41,6 @@ def figure() -> Figure:
         provenance={"run": "abc123", "preset": "embedded", "seeds": "0, 1", "code": "def"},
         frame=pd.DataFrame({"x": [1, 3], "y": [2, 4]}),
     )
-
-
-def test_every_format_says_that_it_is_simulated(figure: Figure, tmp_path: Path) -> None:
     written = exhibit.write(figure, tmp_path, "sub/tiny")
     assert sorted(path.suffix for path in written) == [".csv", ".pdf", ".png", ".svg", ".tex", ".txt"]
     for path in written:
@@ -67,7 +63,6 @@ def test_no_two_methods_look_alike_and_a_variant_has_the_colour_of_its_base() ->
 
 
 def files(module: str, folders: Iterable[Path]) -> bytes:
-    """Return every file of a figure, one after the other."""
     figure = import_module(module).build(Source(tuple(folders)))
     made = drawing.pictures(figure)
     return made["png"] + made["pdf"] + made["svg"] + exhibit.csv(figure.frame, figure.warning).encode()

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import statistics as standard
 from statistics import NormalDist
 
 import numpy as np
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from analysis.statistics import accuracy, macro_average, paired, wilson
-from tests.analysis.by_hand import crossed, mcnemar
+from tests.analysis.by_hand import averaged, crossed, mcnemar
 
 Z = NormalDist().inv_cdf(0.975)
 
@@ -21,15 +20,12 @@ def counts_up_to(most: int) -> st.SearchStrategy[tuple[int, int]]:
     return st.integers(1, most).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
 
-counts = counts_up_to(2000)
-
-
 def wilson_by_hand(k: int, n: int) -> tuple[float, float]:
     p, spread = k / n, Z * math.sqrt(k / n * (1 - k / n) / n + Z**2 / (4 * n**2))
     return (p + Z**2 / (2 * n) - spread) / (1 + Z**2 / n), (p + Z**2 / (2 * n) + spread) / (1 + Z**2 / n)
 
 
-@given(counts)
+@given(counts_up_to(2000))
 def test_wilson_is_the_score_interval(count: tuple[int, int]):
     assert wilson(*count) == pytest.approx(wilson_by_hand(*count), abs=1e-9)
 
@@ -106,13 +102,5 @@ mixed = st.lists(st.booleans(), min_size=2, max_size=50).filter(lambda column: l
 @given(st.lists(mixed, min_size=1, max_size=5))
 def test_macro_average_weighs_test_sets_equally(columns):
     estimate = macro_average([accuracy([column]) for column in columns]).estimate(0, 1)
-    parts = []
-    for column in columns:
-        right = sum(column) / len(column)
-        variance = standard.variance(column) / len(column)
-        carrying = len(column) * (right * (1 - right)) ** 2 / (right * (1 - right) ** 4 + (1 - right) * right**4)
-        parts.append((right, variance / len(columns) ** 2, max(1, carrying - 1)))
-    variance = sum(part for _, part, _ in parts)
-    df = variance**2 / sum(part**2 / degrees for _, part, degrees in parts)
-    mean, reach = standard.fmean(part for part, *_ in parts), stats.t.ppf(0.975, df) * math.sqrt(variance)
+    mean, reach, _ = averaged([np.array(column, float) for column in columns])
     assert estimate[:3] == pytest.approx((mean, max(0.0, mean - reach), min(1.0, mean + reach)))

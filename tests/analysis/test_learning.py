@@ -1,8 +1,6 @@
 """The table of learning on cells made by hand, each value against one computed independently."""
 
 import statistics
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,34 +15,31 @@ from analysis.registry import artefact
 from analysis.tables.learning import MEASURES
 from harness.errors import UserError
 from harness.runner import config
-from tests.analysis.cells import verdicts
+from tests.analysis.cells import WriteCell, verdicts
 from tests.analysis.reading import Artefact, Read
 from tests.analysis.test_training_tables import DEPTH, MADE
 
-MakeCell = Callable[..., Path]
 OPTIONS = artefact("learning").options
 learning = Artefact("analysis.tables.learning", **OPTIONS)
 
 
 @pytest.fixture
-def single(write_cell: MakeCell) -> MakeCell:
+def single(write_cell: WriteCell) -> WriteCell:
     """Write the cell of a single backbone: how many of four are right, and the cost of a question."""
     return lambda backbone, right, cost: write_cell("single", backbone, correct=verdicts(right, 4), cost=cost)
 
 
 def measured(table: Read, method: str = "gmr", seed: int = 0, benchmark: str = "gsm_hard") -> dict[str, float]:
-    """Return the measures of a cell."""
     cell = {"contrast": "", "method": method, "seed": str(seed), "benchmark": benchmark}
     return {row["measure"]: float(row["value"]) for row in table.records if cell.items() <= row.items()}
 
 
 def answers(table: Read, name: str, measure: str = "accuracy") -> dict[int, float]:
-    """Return the difference of each seed."""
     rows = [row for row in table.records if (row["contrast"], row["measure"]) == (name, measure)]
     return {int(row["seed"]): float(row["difference"]) for row in rows}
 
 
-def test_measures_of_the_test_questions(make: MakeCell) -> None:
+def test_measures_of_the_test_questions(make: WriteCell) -> None:
     other = make(benchmark="humaneval", correct=[False] * 4)
     trained = make(cost_steps=0.001, cost_total=0.0025, depth=[1, 2, 3, 4], utility=[1.0, 0.5, -0.25, -1.0])
     table = learning(trained, make("gmr_lambda_2000"), other, make(seed=1, decisions=MADE, depth=DEPTH))
@@ -60,7 +55,7 @@ def test_measures_of_the_test_questions(make: MakeCell) -> None:
     assert {name: values[name] for name in expected} == pytest.approx(expected)
 
 
-def test_measures_of_the_last_updates(make: MakeCell) -> None:
+def test_measures_of_the_last_updates(make: WriteCell) -> None:
     numbers = np.arange(5)
     log = pd.DataFrame({"entropy_backbone": [1.6, 0.5, 0.09, 0.2, 0.05], "equal_reward_groups": numbers / 10})
     # In the second training a gate had nothing to decide in all updates but the last.
@@ -73,7 +68,7 @@ def test_measures_of_the_last_updates(make: MakeCell) -> None:
     assert measured(table, seed=1)["final_entropy_retrieval"] == 0.25
 
 
-def test_a_contrast_is_paired_by_seed(make: MakeCell) -> None:
+def test_a_contrast_is_paired_by_seed(make: WriteCell) -> None:
     trained = [make(seed=seed, correct=verdicts(right, 4)) for seed, right in enumerate((4, 3, 2))]
     table = learning(*trained, *(make("gmr_untrained", seed, correct=verdicts(1, 4)) for seed in (0, 2)))
     assert answers(table, "training") == {0: 75, 2: 25}
@@ -87,7 +82,7 @@ def test_a_contrast_is_paired_by_seed(make: MakeCell) -> None:
 
 
 def test_the_best_single_backbone_is_the_most_accurate_of_equals_the_cheaper(
-    make: MakeCell, single: Callable[..., Path]
+    make: WriteCell, single: WriteCell
 ) -> None:
     singles = [single("weak", 1, 0.001), single("dear", 3, 0.009), single("good", 3, 0.004), single("top", 2, 0.02)]
     table = learning(*singles, *(make(seed=seed, correct=[True] * 4, cost_total=0.006) for seed in (0, 1)))
@@ -107,7 +102,7 @@ def test_a_point_is_the_mean_over_the_attempts_of_one_epoch(values: list[float],
     assert mean_of_updates(small, "x", [1, 1]).tolist() == [0.625]
 
 
-def test_what_cannot_be_reported_is_refused(make: MakeCell, single: Callable[..., Path]) -> None:
+def test_what_cannot_be_reported_is_refused(make: WriteCell, single: WriteCell) -> None:
     with pytest.raises(UserError, match="no cell of a method that learns"):
         learning(single("good", 3, 0.1))
     with pytest.raises(UserError, match="no results"):

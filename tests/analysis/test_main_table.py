@@ -14,7 +14,6 @@ FIVE = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")
 
 
 def place(table: Table, group: str, *labels: str) -> Entry:
-    """Return the measured entry of a row."""
     return table.entry(group, "Meas.", *labels)
 
 

@@ -4,10 +4,6 @@ from collections.abc import Callable
 
 from analysis.exhibit import BEST, SECOND, marks
 from analysis.published import Count, load
-from harness.files import ROOT
-from harness.llm.backbones import load as load_backbones
-from harness.runner import config
-from harness.simulator import parameters
 
 PLAUSIBLE = {"math": (416,), "gsm_hard": (1056,), "mbpp": (500, 496), "humaneval": (129, 128), "mmlu_pro": (880, 400)}
 
@@ -49,10 +45,3 @@ def test_marks_reproduce_the_paper_s_bold_and_underlined_values():
         found = [((row.method, row.backbone), mark) for row, mark in zip(rows, marks(values), strict=True)]
         assert [key for key, mark in found if mark == BEST] == best[column]
         assert [key for key, mark in found if mark == SECOND] == second[column]
-
-
-def test_tables_simulation_and_configuration_name_the_same_things() -> None:
-    published = load()
-    pool = load_backbones(ROOT / "config" / "backbones.yaml")
-    assert list(published.backbones) == [*pool, config.POOL]
-    assert [*pool] == [*parameters.load().backbones]

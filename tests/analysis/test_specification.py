@@ -1,6 +1,5 @@
 """Conclusions under readings, against numbers computed by hand."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,10 @@ from analysis.statistics import paired
 from analysis.tables.specification_table import CONCLUSIONS, TAKEN, SpecificationOptions
 from harness.errors import UserError
 from harness.runner import config
+from tests.analysis.by_hand import averaged
+from tests.analysis.cells import WriteCell
 from tests.analysis.reading import Artefact, Read
 
-WriteCell = Callable[..., Path]
 N = 40
 BOTH = ("gsm_hard", "humaneval")
 DECLARED = SpecificationOptions(**artefact("specification_table").options).readings
@@ -33,7 +33,6 @@ def point(made: Read, reading: str, conclusion: str = "masrouter") -> dict[str, 
 
 @pytest.fixture
 def verdicts() -> dict[tuple[str, str], np.ndarray]:
-    """Return verdicts by method and benchmark."""
     rng = np.random.default_rng(3)
     shares = {"gmr": 0.7, "gmr_dot": 0.4, "masrouter": 0.6}
     return {(method, key): rng.random(N) < share for method, share in shares.items() for key in BOTH}
@@ -42,17 +41,11 @@ def verdicts() -> dict[tuple[str, str], np.ndarray]:
 @pytest.fixture
 def cells(write_cell: WriteCell, verdicts: dict[tuple[str, str], np.ndarray]) -> list[Path]:
     """Return cells of the pool, of which some calls of GMR are of no step."""
-    costs = {"gmr": (1e-3, 4e-3), "gmr_dot": (3e-3, 4e-3), "masrouter": (2e-3, 2e-3)}
+    means = {"gmr": (1e-3, 4e-3), "gmr_dot": (3e-3, 4e-3), "masrouter": (2e-3, 2e-3)}
     uneven = np.tile([0.5, 1.5], N // 2)
+    costs = {row: {"cost_steps": uneven * one, "cost_total": uneven[::-1] * all_} for row, (one, all_) in means.items()}
     return [
-        write_cell(
-            method,
-            "pool",
-            key,
-            correct=right.tolist(),
-            cost_steps=uneven * costs[method][0],
-            cost_total=uneven[::-1] * costs[method][1],
-        )
+        write_cell(method, "pool", key, correct=right.tolist(), **costs[method])
         for (method, key), right in verdicts.items()
     ]
 
@@ -68,11 +61,9 @@ def test_a_reading_puts_rows_in_the_place_of_others_on_the_benchmarks_it_names(
             for row, key in zip(rows, BOTH, strict=True)
         ]
         record = point(made, name)
-        assert float(record["measured"]) == pytest.approx(np.mean(differences))
-        # The variances of both test sets add.
-        error = np.sqrt(sum(part.var(ddof=1) / N for part in differences)) / 2
-        reach = [abs(float(record[end]) - float(record["measured"])) / error for end in ("low", "high")]
-        assert reach == pytest.approx([1.99, 1.99], abs=0.1)
+        mean, reach, _ = averaged(differences)
+        found = [float(record[end]) for end in ("measured", "low", "high")]
+        assert found == pytest.approx([mean, mean - reach, mean + reach])
         assert {"gmr", "gmr_dot"} & {part.split("/")[0] for part in record["cells"].split()} == set(rows)
     row = made.row("GMR is ahead of MASRouter, mean of GSM-Hard and HumanEval")
     taken, lowest, highest = row.entries[1:4]

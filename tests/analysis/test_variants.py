@@ -1,8 +1,6 @@
 """GMR with parts of it changed: ablations, ways of routing, role pools, and the sweeps of one setting."""
 
 import math
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +9,9 @@ from analysis import figure as drawing
 from analysis.exhibit import NO, NOT_RUN, YES
 from analysis.figures.depth import DEPTHS
 from harness.errors import UserError
-from tests.analysis.cells import title, verdicts
+from tests.analysis.cells import WriteCell, title, verdicts
 from tests.analysis.reading import ablation, depth, lambda_sweep, paradigm, roles
 
-WriteCell = Callable[..., Path]
 ACCURACY, COST, TOTAL = "Accuracy (%)", "Cost of a question (1e-4)", "Total cost"
 GAIN, FACTOR, SAVED = (f"{what} {title('gmr')}" for what in ("Accuracy against", "Cost against", "Saved (%) by"))
 

@@ -1,4 +1,4 @@
-"""Self-consistency, the kNN router and the cascade: whom they ask, how often, and which reply they take."""
+"""Single calls, self-consistency, the kNN router, the cascade: whom they ask, how often, which reply they take."""
 
 import math
 from pathlib import Path
@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from baselines import cascade, knn_router, self_consistency
+from baselines import cascade, cot, knn_router, self_consistency
 from harness.agents import rng
 from harness.agents.prompts import question_prompt
 from harness.errors import UserError
-from harness.llm.request import Reply, Request
+from harness.llm.request import Message, Reply, Request, Turn
 from harness.runner.method import Matched, build
 from tests.baselines.aflow.fixtures import CODE, Bench, fenced
 from tests.fixtures import FAILED, ITEMS, RULES, Client, embedding, questions, right_if, runtime, trained
@@ -23,10 +23,34 @@ GOOD, BAD = fenced("def double(x): good"), fenced("def double(x): bad")
 
 
 async def solved(method: Any, client: Client, item: Any = ITEMS[0]) -> tuple[str, list[tuple[str, Request]]]:
-    """Return the answer to a question, and who was asked what."""
     before = len(client.asked)
     context = runtime(client, code_tools=Bench()).context(item)
     return await method.solve(item, context), client.asked[before:]
+
+
+@pytest.mark.parametrize(
+    ("module", "config", "opening"),
+    [
+        ("baselines.single", {}, ""),
+        ("baselines.cot", {"style": "step_by_step"}, cot.INSTRUCTIONS["step_by_step"] + "\n\n"),
+        ("baselines.cot", {"style": "complex"}, cot.INSTRUCTIONS["complex"] + "\n\n"),
+    ],
+)
+@pytest.mark.parametrize("reply", ["The answer is 3", ""])
+async def test_a_single_call_is_one_at_temperature_zero_static_first(
+    module: str, config: dict[str, str], opening: str, reply: str
+) -> None:
+    client = Client(lambda *_: reply)
+    context = runtime(client).context(ITEMS[0])
+    trajectory = context.close(await build(module, setting(), config).solve(ITEMS[0], context))
+    assert trajectory.answer == reply
+    [(backbone, request)] = client.asked
+    assert backbone == "small"
+    assert request.messages == (Message("user", f"{opening}{RULES}\n\nQuestion:\nQuestion q0?"),)
+    assert (request.temperature, request.max_tokens, request.draw) == (0.0, 2048, 0)
+    assert request.metadata == Turn(style=config.get("style", "direct"))
+    [call] = trajectory.calls
+    assert (trajectory.depth, call.purpose, call.is_step) == (1, "solve", True)
 
 
 async def test_a_survey_asks_every_backbone_every_training_question_once_as_single_does(tmp_path: Path) -> None:

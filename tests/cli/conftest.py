@@ -1,4 +1,4 @@
-"""A folder to work in, without an encoder or models; a bundle."""
+"""A folder to work in, without an encoder; a bundle."""
 
 import contextlib
 from pathlib import Path
@@ -6,19 +6,16 @@ from pathlib import Path
 import pytest
 
 from cli.bundle import pack
-from tests.cli.backbones import Backbones
 from tests.fake_encoder import FakeEncoder
 
 
 @pytest.fixture
-def endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Backbones:
-    """Work in a new folder, with stand-ins for the encoder and the backbones."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a new folder, without an encoder."""
     (tmp_path / "results").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
-    answering = Backbones()
-    monkeypatch.setattr("harness.runner.plan.simulated_endpoint", lambda preset: answering)
-    return answering
+    return tmp_path
 
 
 @pytest.fixture(scope="session")

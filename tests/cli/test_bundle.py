@@ -23,7 +23,6 @@ from harness.runner import cell as cells
 from harness.runner import config, layout
 from harness.runner.config import Cell
 from harness.runner.plan import plan
-from tests.fake_encoder import FakeEncoder
 from tests.finished import BENCHMARK, finish, settled
 from tests.planning import checkout, plans
 from tests.small_run import prepare_questions, results
@@ -32,11 +31,6 @@ CELLS = [Cell("cot", BENCHMARK, "qwen-2.5-14B", 0), Cell("gmr", BENCHMARK, "pool
 Members = dict[str, bytes]
 Change = Callable[[Members], object]
 AGAIN = ("main_table", "costs", "gate_entropy", "leak_report")
-
-
-@pytest.fixture(autouse=True)
-def _encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
 
 
 def test_every_method_has_its_row_and_two_runs_make_the_same_bytes(finished: Path, tmp_path: Path) -> None:
@@ -61,12 +55,6 @@ def whole(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with contextlib.chdir(finished):
         pack("smoke", path, questions=True)
     return path
-
-
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def test_unzipped_snakemake_plans_reports_alone_and_the_same_run_makes_the_same_bytes(
@@ -136,25 +124,15 @@ def test_the_manifest_is_an_ro_crate(whole: Path) -> None:
                     assert reference["@id"] in crate or reference["@id"].startswith("https://w3id.org/ro/crate")
 
 
-def test_what_was_not_recorded_is_one_line(whole: Path, place: Path) -> None:
-    extract(whole, place)
+def test_what_was_not_recorded_is_one_line(whole: Path, folder: Path) -> None:
+    extract(whole, folder)
     preset = settled()
     with pytest.raises(UserError, match=r"cot/.* holds no recorded run, and no server is asked here"):
         asyncio.run(cells.run(plan(preset, Cell("cot", BENCHMARK, "qwen-2.5-14B", 1))))
     with pytest.raises(UserError, match="unpacked from a bundle"):
-        pack("smoke", place / "b.zip", questions=True)
+        pack("smoke", folder / "b.zip", questions=True)
     with pytest.raises(UserError, match="some/model was not asked in the recorded run of"):
         Recorded(layout.cell("smoke", CELLS[0])).served("some/model")
-
-
-def changed(whole: Path, path: Path, change: Change) -> Path:
-    """Write the bundle with other members, as somebody would who knows the format."""
-    files = members(whole)
-    change(files)
-    with ZipFile(path, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return path
 
 
 def alter(files: Members) -> None:
@@ -180,25 +158,29 @@ def lead_outside(files: Members) -> None:
     ],
 )
 def test_another_content_than_the_manifest_lists_is_refused(
-    change: Change, said: str, whole: Path, place: Path
+    change: Change, said: str, whole: Path, tmp_path: Path
 ) -> None:
-    path = changed(whole, place / "b.zip", change)
+    files, path = members(whole), tmp_path / "b.zip"
+    change(files)
+    with ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
     with pytest.raises(UserError, match=said):
-        extract(path, place / "new")
-    assert {*place.iterdir()} <= {path, place / "new"}
+        extract(path, tmp_path / "new")
+    assert {*tmp_path.iterdir()} <= {path, tmp_path / "new"}
 
 
 @pytest.mark.parametrize(("share", "is_cut"), [(0, True), (0.5, True), (0.3, False), (0.7, False)])
-def test_a_damaged_file_is_refused(share: float, is_cut: bool, whole: Path, place: Path) -> None:
+def test_a_damaged_file_is_refused(share: float, is_cut: bool, whole: Path, tmp_path: Path) -> None:
     content = bytearray(whole.read_bytes())
     number = int(share * len(content))
     content[number] ^= 1
-    path = place / "b.zip"
+    path = tmp_path / "b.zip"
     path.write_bytes(content[:number] if is_cut else content)
     with pytest.raises(UserError, match=r"b\.zip (is damaged or no bundle|is not what|was altered)"):
-        extract(path, place / "new")
+        extract(path, tmp_path / "new")
     with pytest.raises(UserError, match=r"cannot read .*absent: No such file"):
-        extract(place / "absent", place / "new")
+        extract(tmp_path / "absent", tmp_path / "new")
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

@@ -35,9 +35,8 @@ Call = dict[str, object]
 
 
 @pytest.fixture(autouse=True)
-def questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ids:
+def questions(folder: Path) -> Ids:
     """Prepare the measured preset in a new folder; return the ids of its training and test questions."""
-    monkeypatch.chdir(tmp_path)
     prepare_questions("embedded")
     prepared = read(layout.manifest("embedded", "gsm_hard"), layout.items("embedded", "gsm_hard"))
     return [item.id for item in prepared.train], [item.id for item in prepared.test]
@@ -68,14 +67,17 @@ def of(cell: Cell, **changes: object) -> pd.Series[float]:
     return amounts.sum()
 
 
-def test_a_cell_that_was_run_whole_is_forecast_as_it_was(questions: Ids) -> None:
+def test_a_cell_that_was_run_whole_is_forecast_as_it_was_up_to_the_epochs_of_the_run(questions: Ids) -> None:
     train, test = questions
-    passes = [[call(item, f"{item}-{number // 2}") for item in train] for number in range(3)]
+    # The third pass asks nothing that the first has not.
+    passes = [[call(item, f"{item}-{number % 2}") for item in train] for number in range(3)]
     finished(GMR, [call(item, item, prompt=len(item)) for item in test], [*passes, [call("optimizer", "o")]])
     amounts = of(GMR)
     assert amounts["calls"] == len(test) + 2 * len(train) + 1
     assert amounts["prompt"] == sum(map(len, test)) + 100 * (2 * len(train) + 1)
     assert amounts["completion"] == 10 * amounts["calls"]
+    for epochs, learned in ((0, 0), (1, len(train)), (3, 2 * len(train)), (4, 2 * len(train) + 1)):
+        assert of(GMR, limit={"epochs": epochs})["calls"] == len(test) + learned
 
 
 def test_questions_scale_and_calls_about_none_do_not(questions: Ids) -> None:
@@ -135,41 +137,25 @@ def measured_by_health(preset: config.Preset, **speeds: float) -> None:
     path.write_text(json.dumps({"weights": None, "asked": "2026-01-01", "backbones": backbones}))
 
 
-def test_calls_of_another_pool_are_spread_evenly_and_no_reply_is_longer_than_its_backbones(questions: Ids) -> None:
+def test_on_another_pool_calls_are_spread_evenly_and_hours_are_those_of_servers_that_health_has_timed(
+    questions: Ids,
+) -> None:
     finished(GMR, [call(item, item) for item in questions[1]])
-    amounts, _ = forecast(own(), [GMR], SOURCE)
-    number = len(questions[1])
-    assert amounts["calls"].tolist() == pytest.approx([number / 3] * 3)
-    assert amounts["completion"].sum() == pytest.approx(8 * number)
+    preset = own(limit={"test": 3})
+    amounts, _ = forecast(preset, [GMR], SOURCE)
     assert sorted(amounts.index) == sorted(("gmr", key) for key in POOL)
-
-
-def test_epochs_beyond_those_of_the_run_do_not_count(questions: Ids) -> None:
-    train, test = questions
-    finished(
-        GMR, [call(item, item) for item in test], [[call(item, f"{item}-{n}") for item in train] for n in range(5)]
-    )
-    for epochs in (0, 2, 5, None):
-        passes = 5 if epochs is None else epochs
-        assert of(GMR, limit={"epochs": epochs})["calls"] == len(test) + passes * len(train)
-
-
-def test_hours_are_those_of_the_servers_that_health_has_timed(questions: Ids) -> None:
-    _, test = questions
-    preset, number = own(limit={"test": 3}), 3
-    finished(GMR, [call(item, item) for item in test])
+    assert amounts["calls"].tolist() == pytest.approx([1, 1, 1])
+    # No reply is longer than its backbone's.
+    assert amounts["completion"].tolist() == pytest.approx([8, 8, 8])
     assert "has not timed small, middle, large" in list(lines(preset, [GMR], SOURCE))[-1]
     measured_by_health(preset, small=1.0, middle=0.5, large=0.25)
+    assert speeds(preset.model_copy(update={"weights": "q4_k_m"})) == {}
     # A backbone reads 100 and writes 8 tokens: 18 s at 10 and 1 a second.
-    hours = [18 * times * number / 3 / 3600 for times in (1, 2, 4)]
+    hours = [18 * times / 3600 for times in (1, 2, 4)]
     line = list(lines(preset, [GMR], SOURCE))[-1]
     assert [float(one) for one in re.findall(r"(?<=[a-z] |; )[\d.e-]+(?=[,;]| where)", line)] == pytest.approx(
         [*hours, sum(hours)], rel=0.05
     )
-
-
-FREE = Endpoint.model_validate({"url": "http://x/v1"})
-PRICED = FREE.model_copy(update={"price": Price(input=2, output=30), "currency": "EUR"})
 
 
 def test_asked_calls_cost_what_endpoints_charge(questions: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,11 +164,15 @@ def test_asked_calls_cost_what_endpoints_charge(questions: Ids, monkeypatch: pyt
     finished(COT, [call(item, item) for item in test for _ in range(2)])
     amounts, _ = forecast(SOURCE, [COT], SOURCE)
     tokens = amounts.groupby("backbone")[["prompt", "completion"]].sum()
-    ((currency, cost),) = charges(tokens, {"qwen-2.5-14B": PRICED}).to_numpy()
+    url, price = "http://x/v1", Price(input=2, output=30)
+    free, priced = Endpoint(url=url), Endpoint(url=url, price=price, currency="EUR")
+    ((currency, cost),) = charges(tokens, {"qwen-2.5-14B": priced}).to_numpy()
     assert (currency, cost) == ("EUR", pytest.approx(len(test) * (100 * 2 + 10 * 30) / 1e6))
-    assert charges(tokens, {"qwen-2.5-14B": FREE}).empty
+    assert charges(tokens, {"qwen-2.5-14B": free}).empty
     with pytest.raises(UserError, match=r"of large has a price and that of qwen-2\.5-14B has none"):
-        charges(tokens, {"large": PRICED, "qwen-2.5-14B": FREE})
+        charges(tokens, {"large": priced, "qwen-2.5-14B": free})
+    with pytest.raises(ValidationError, match="needs both price and currency"):
+        Endpoint(url=url, price=price)
     text = (ROOT / "config" / "endpoints.hosted.example.yaml").read_text()
     monkeypatch.setenv("GMR_ENDPOINTS", "hosted.yaml")
     Path("hosted.yaml").write_text(text)
@@ -193,20 +183,9 @@ def test_asked_calls_cost_what_endpoints_charge(questions: Ids, monkeypatch: pyt
     assert " CHF." in list(lines(preset, [COT], SOURCE))[-1]
 
 
-def test_a_price_has_a_currency() -> None:
-    with pytest.raises(ValidationError, match="needs both price and currency"):
-        Endpoint.model_validate({"url": "http://x/v1", "price": {"input": 2, "output": 30}})
-
-
 def test_nothing_measured_and_questions_of_other_data_are_refused(questions: Ids) -> None:
     with pytest.raises(UserError, match="has finished no cell like these; name one that has by --from, or measure"):
         forecast(SOURCE, [COT], SOURCE)
     finished(COT, [call(questions[1][0], "a")])
     with pytest.raises(UserError, match=r"results/paper/data"):
         forecast(config.preset("paper"), [COT], SOURCE)
-
-
-def test_a_speed_of_other_weights_is_none_of_these() -> None:
-    measured_by_health(config.preset("paper"), **{"qwen-2.5-14B": 10.0})
-    assert list(speeds(config.preset("paper"))) == ["qwen-2.5-14B"]
-    assert speeds(config.preset("paper", {"weights": "q4_k_m"})) == {}

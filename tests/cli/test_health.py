@@ -4,7 +4,6 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from harness.errors import UserError
 from harness.runner import cell, config, layout
 from harness.runner.config import Cell
 from harness.runner.plan import plan
-from tests.fake_encoder import FakeEncoder
 from tests.harness.llm.serving import Answer, completion, served_at
 from tests.small_run import prepare_questions
 
@@ -58,10 +56,9 @@ def listing(*names: str, status: int = 200, **changes: Any) -> Callable[[web.Req
 
 
 @pytest.fixture
-def preset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> config.Preset:
+def preset(folder: Path, monkeypatch: pytest.MonkeyPatch) -> config.Preset:
     """Return a preset of two backbones and one benchmark, its questions prepared."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("GMR_ENDPOINTS", str(tmp_path / "endpoints.yaml"))
+    monkeypatch.setenv("GMR_ENDPOINTS", str(folder / "endpoints.yaml"))
     prepared = config.preset("cpu_server", PRESET)
     prepare_questions(prepared.name)
     return prepared
@@ -83,9 +80,8 @@ async def problems(preset: config.Preset) -> list[str]:
 
 
 async def test_what_is_served_is_written_down(preset: config.Preset, caplog: pytest.LogCaptureFixture) -> None:
-    async with AsyncExitStack() as stack:
-        both = listing(*NAMES.values(), max_model_len=8192, root="/models/x", revision="r7")
-        url = await stack.enter_async_context(served_at(models=both, chat=answering))
+    both = listing(*NAMES.values(), max_model_len=8192, root="/models/x", revision="r7")
+    async with served_at(models=both, chat=answering) as url:
         # However busy this machine is, no reply takes so long that a server counts as too slow.
         point({"url": url, "timeout_s": 1e9}, {"url": url, "timeout_s": 1e9})
         with caplog.at_level("INFO"):
@@ -134,40 +130,14 @@ async def die_of_a_seed(http: web.Request) -> web.StreamResponse:
     return await answering(http)
 
 
-@pytest.mark.parametrize(
-    ("chat", "message", "cure"),
-    [
-        (chat(refuse_systems), r"refuses a short completion \(.*System role ", "takes `system: merge` in"),
-        (chat(want_another_name), r"refuses a short completion \(.*'seed' are not supported", "`omit: [seed, ...]`"),
-        (die_of_a_seed, r"lists its models and completes no text \(.*\)$", "see its log"),
-        (
-            chat(lambda body: said(body, model="my-model")),
-            r"answers with a completion of the model 'my-model'",
-            "--served-model-name",
-        ),
-    ],
-)
-async def test_a_server_that_calls_would_fail_at_is_known_before_the_first(
-    chat: Answer, message: str, cure: str, preset: config.Preset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(openai._base_client, "INITIAL_RETRY_DELAY", 0.0)
-    async with served_at(models=listing(*NAMES.values()), chat=chat) as url:
-        point({"url": url}, {"url": url})
-        *lines, cures = await problems(preset)
-    assert all(re.match(rf"{url} of {key} {message}", line) for key, line in zip(POOL, lines, strict=True))
-    assert cure in cures
-
-
 async def test_every_problem_is_named_at_once(preset: config.Preset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "sk-secret-1234")
-    async with AsyncExitStack() as stack:
-        other = await stack.enter_async_context(served_at(models=listing("other/model")))
-        locked = await stack.enter_async_context(served_at(models=listing(status=401)))
-        dead = "http://127.0.0.1:9/v1"
+    async with served_at(models=listing("other/model")) as other, served_at(models=listing(status=401)) as locked:
         point({"url": other}, {"url": locked, "key_env": "MY_KEY"})
         lines = await problems(preset)
-        point({"url": dead}, {"url": dead.replace("v1", "v2")})
-        both_dead = await problems(preset)
+    dead = "http://127.0.0.1:9/v1"
+    point({"url": dead}, {"url": dead.replace("v1", "v2")})
+    both_dead = await problems(preset)
     assert (len(lines), len(both_dead)) == (2, 3)
     assert lines[0].startswith(f"{other} does not serve 'random/llama-3.2-3B' (it serves other/model)")
     assert lines[1].startswith(f"{locked} refuses the API key of llama-3.1-8B (")
@@ -184,16 +154,13 @@ async def test_a_context_that_is_too_short_names_the_benchmark(preset: config.Pr
     lines = layout.items(preset.name, "gsm_hard").read_bytes().splitlines()
     longest = max(len(orjson.loads(line)["question"].encode()) for line in lines)
     assert needed == -(-longest // 3) + 1024 + 2048
-    async with AsyncExitStack() as stack:
-        window = lambda tokens: served_at(models=listing(*NAMES.values(), max_model_len=tokens), chat=answering)  # noqa: E731
-        short = await stack.enter_async_context(window(needed - 1))
+    async with served_at(models=listing(*NAMES.values(), max_model_len=needed - 1), chat=answering) as short:
         point({"url": short}, {"url": short})
-        problem_lines = await problems(preset)
-        assert len(problem_lines) == 3
-        assert f"takes {needed - 1} tokens" in problem_lines[0]
-        assert problem_lines[0].endswith(f"gsm_hard ({needed})")
-        assert f"start it with --max-model-len {needed}" in problem_lines[2]
-        enough = await stack.enter_async_context(window(needed))
+        first, _, cure = await problems(preset)
+    assert f"takes {needed - 1} tokens" in first
+    assert first.endswith(f"gsm_hard ({needed})")
+    assert f"start it with --max-model-len {needed}" in cure
+    async with served_at(models=listing(*NAMES.values(), max_model_len=needed), chat=answering) as enough:
         point({"url": enough}, {"url": enough})
         await health.check(preset, ["gsm_hard"])
 
@@ -214,7 +181,12 @@ IGNORES = "takes no notice of repetition_penalty, which the generation of mine s
 # Eight replies of two tokens in at least 0.05 s: 640 tokens of each take at least 16 s.
 SLOW = r"writes 640 tokens in \d+ s with 8 requests at once, and an attempt ends after 15 s: lower max_in_flight"
 NO_WINDOW = r"does not report its context length \(8192 in its entry\): start it with room for \d{4} "
-REFUSED = r"of mine takes {} tokens, .*gsm_hard"
+REFUSED = r"takes {} tokens, .*gsm_hard"
+# What calls would fail at is known before the first, with what helps.
+NO_SYSTEM = r"refuses a short completion \(.*System role .*\n  -> .* takes `system: merge` in"
+NO_SEED = r"refuses a short completion \(.*'seed' are not supported.*\n  -> .*`omit: \[seed, \.\.\.\]`"
+NO_TEXT = r"lists its models and completes no text \(.*\)\n  -> see its log$"
+OTHER_NAME = r"answers with a completion of the model 'my-model'.*\n  -> .*--served-model-name"
 
 
 @pytest.mark.parametrize(
@@ -231,6 +203,10 @@ REFUSED = r"of mine takes {} tokens, .*gsm_hard"
         (chat(want_another_name), {}, {"omit": ["seed"], "max_completion_tokens": True}, WINDOW, None),
         # A template without a system role is asked as calls are.
         (chat(refuse_systems), {"system": "merge"}, {}, WINDOW, None),
+        (chat(refuse_systems), {}, {}, WINDOW, UserError(NO_SYSTEM)),
+        (chat(want_another_name), {}, {}, WINDOW, UserError(NO_SEED)),
+        (die_of_a_seed, {}, {}, WINDOW, UserError(NO_TEXT)),
+        (chat(lambda body: said(body, model="my-model")), {}, {}, WINDOW, UserError(OTHER_NAME)),
         # The context is what llama.cpp says of it, else that of the entry.
         (answering, {}, {}, {"meta": {"n_ctx": 8192, "n_params": 7}}, None),
         (answering, {"context_length": 8192}, {}, {}, NO_WINDOW),
@@ -240,15 +216,20 @@ REFUSED = r"of mine takes {} tokens, .*gsm_hard"
 )
 @pytest.mark.usefixtures("preset")
 async def test_what_a_server_lacks_is_told_or_refused(
-    chat: Answer, entry: dict[str, Any], server: dict[str, Any], listed: dict[str, Any], lack: str | UserError | None
+    chat: Answer,
+    entry: dict[str, Any],
+    server: dict[str, Any],
+    listed: dict[str, Any],
+    lack: str | UserError | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(openai._base_client, "INITIAL_RETRY_DELAY", 0.0)
     pool = {"backbones": ["mine"], "large": None, "pool": {"mine": {**OWN, **entry}}, "weights": None}
     preset = config.preset("cpu_server", {**PRESET, **pool})
     async with served_at(models=listing("me/mine", **listed), chat=chat) as url:
         Path("endpoints.yaml").write_text(yaml.safe_dump({"mine": {"url": url, "timeout_s": 1e6, **server}}))
         if isinstance(lack, UserError):
-            with pytest.raises(UserError, match=str(lack)):
-                await health.check(preset, ["gsm_hard"])
+            assert re.match(f"{url} of mine {lack}", "\n  ".join(await problems(preset)))
             return
         (path,) = await health.check(preset, ["gsm_hard"])
     record = orjson.loads(path.read_bytes())["backbones"]["mine"]
@@ -287,26 +268,22 @@ async def test_the_jobs_of_one_run_ask_once_and_a_check_by_hand_always(
 async def test_a_server_that_says_no_more_than_a_name_passes_and_its_cell_can_be_reported(
     preset: config.Preset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    backbone, model = "llama-3.2-3B", "random/llama-3.2-3B"
-    monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
     # The questions need no program, and this machine need not be able to confine one.
     monkeypatch.setattr("harness.runner.cell.check_confinement", lambda *_: None)
-
-    seven = chat(lambda body: said(body, text="The answer is 7"))
 
     async def models(http: web.Request) -> web.Response:
         entries = ({}, {"owned_by": 7})
         data = [{"id": name, **entry} for name, entry in zip(NAMES.values(), entries, strict=True)]
         return web.json_response({"object": "list", "data": data})
 
-    async with served_at(chat=seven, models=models) as url:
+    async with served_at(chat=chat(lambda body: said(body, text="The answer is 7")), models=models) as url:
         point({"url": url, "omit": ["seed"]}, {"url": url})
         (checked,) = await health.check(preset, ["gsm_hard"])
-        cell_plan = plan(preset, Cell("single", "gsm_hard", backbone, 0))
+        cell_plan = plan(preset, Cell("single", "gsm_hard", "llama-3.2-3B", 0))
         await cell.run(cell_plan)
     assert [entry["served_by"] for entry in orjson.loads(checked.read_bytes())["backbones"].values()] == [None, None]
     finished_cell = read(cell_plan.folder)
-    assert f"{backbone} asked without seed, which its server does not take" in finished_cell.run.notes
-    assert identity([finished_cell.run])["backbones"] == f"{backbone}={model}"
-    assert provenance([finished_cell.run])["backbones"] == f"{backbone}={model}"
+    assert "llama-3.2-3B asked without seed, which its server does not take" in finished_cell.run.notes
+    for facts in (identity([finished_cell.run]), provenance([finished_cell.run])):
+        assert facts["backbones"] == "llama-3.2-3B=random/llama-3.2-3B"
     assert measure([finished_cell])

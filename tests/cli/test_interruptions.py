@@ -1,4 +1,4 @@
-"""A cell as a process: killed, stopped, locked out, out of disk; and resumed to the same bytes, with nothing lost."""
+"""A cell as a process: killed, stopped, locked out, out of disk or budget; and resumed to the same bytes."""
 
 import asyncio
 import contextlib
@@ -17,8 +17,10 @@ from pathlib import Path
 import orjson
 import pytest
 
+from cli import parent
 from harness.errors import UserError
 from harness.files import ROOT, yaml_value
+from harness.llm.budget import BudgetError
 from harness.llm.call_log import CallLog
 from harness.llm.request import Message, Reply, Request, Turn
 from harness.runner import config, config_hash, layout
@@ -26,9 +28,10 @@ from harness.runner.config import Cell
 from tests import small_run
 from tests.command import gmr
 from tests.harness.llm.logged import calls_of
-from tests.planning import checkout
+from tests.planning import checkout, snakemake_of, stand_in
 
-COT, GMR = Cell("cot", "gsm_hard", "qwen-2.5-14B", 0), Cell("gmr", "gsm_hard", "pool", 0)
+COT, CHAIN = (Cell(method, "gsm_hard", "qwen-2.5-14B", 0) for method in ("cot", "macnet_chain"))
+GMR = Cell("gmr", "gsm_hard", "pool", 0)
 Undisturbed = Callable[[Cell], dict[str, bytes]]
 SETTINGS = ("benchmarks=[gsm_hard]", "limit={train: 1, test: 60, epochs: 2}")
 
@@ -49,10 +52,22 @@ def run(folder: Path, *given: str) -> None:
     assert ended.exit_code == 0, ended.output
 
 
-def start(folder: Path, *given: str, program: str = "cli.main", **more: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
-        [sys.executable, "-m", *program.split(), *given],
-        **{"cwd": folder, "stderr": subprocess.PIPE, "text": True, "start_new_session": True, **more},
+def heed_hangup() -> None:
+    # Who runs the tests may ignore it, as nohup does.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def start(folder: Path, *command: str, before: Callable[[], None] = heed_hangup) -> subprocess.Popen[str]:
+    """Start a command in a session of its own, which calls a function before."""
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=before,
     )
 
 
@@ -111,27 +126,43 @@ def wait_until(process: subprocess.Popen[str], reached: Callable[[], bool]) -> N
         time.sleep(0.002)
 
 
-def test_a_killed_cell_asks_nothing_twice_and_ends_in_the_same_bytes(place: Path, undisturbed: Undisturbed) -> None:
-    given = {**os.environ, "PYTHONPATH": str(ROOT)}
-    process = start(place, *words(COT), program="tests.cli.hanging 5", env=given)
-    wait_until(process, lambda: logged(place) == 5)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    kept = 5
-    assert not (place / layout.cell("smoke", COT) / "run.json").exists()
-    for asked in (60 - kept, 0):
-        run(place, *words(COT))
-        assert results(place) == undisturbed(COT)
-        assert calls(place)["asked"] == asked
+@pytest.mark.parametrize(
+    ("cell", "answered", "number"),
+    [
+        (COT, 5, signal.SIGKILL),
+        (COT, 5, signal.SIGINT),
+        pytest.param(GMR, 12, signal.SIGTERM, marks=pytest.mark.nightly),
+    ],
+)
+def test_a_cell_killed_or_stopped_while_its_server_hangs_asks_nothing_twice_and_ends_in_the_same_bytes(
+    place: Path, undisturbed: Undisturbed, cell: Cell, answered: int, number: signal.Signals
+) -> None:
+    process = start(place, sys.executable, "-m", "tests.cli.hanging", str(answered), *words(cell))
+    wait_until(process, lambda: (place / "hangs").exists() and logged(place, cell) == answered)
+    os.killpg(process.pid, number)
+    output = process.communicate(timeout=60)[1]
+    if number == signal.SIGKILL:
+        assert process.returncode == -number
+    else:
+        assert process.returncode == 128 + number
+        kept = f"{answered} finished calls of {cell} are kept, and the same command resumes with them"
+        assert output.splitlines()[-1] == f"stopped by {number.name}; {kept}"
+    assert not (place / layout.cell("smoke", cell) / "run.json").exists()
+    run(place, *words(cell))
+    assert results(place, cell) == undisturbed(cell)
+    assert calls(place, cell)["asked"] == logged(place, cell) - answered
+    run(place, *words(cell))
+    assert results(place, cell) == undisturbed(cell)
+    assert calls(place, cell)["asked"] == 0
 
 
-def test_a_cell_dies_with_the_snakemake_that_started_it(place: Path) -> None:
-    with subprocess.Popen(["sleep", "60"]) as parent:
-        given = {**os.environ, "GMR_PARENT": f"{socket.gethostname()}:{parent.pid}"}
-        cell = start(place, *words(COT, "--set", "in_flight=1"), env=given)
+def test_a_cell_dies_with_the_snakemake_that_started_it(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen(["sleep", "60"]) as snakemake:
+        monkeypatch.setenv(parent.PARENT, f"{socket.gethostname()}:{snakemake.pid}")
+        cell = start(place, sys.executable, "-m", "cli.main", *words(COT, "--set", "in_flight=1"))
         wait_until(cell, lambda: logged(place) > 0)
         cell.send_signal(signal.SIGSTOP)
-        parent.kill()
+        snakemake.kill()
     cell.send_signal(signal.SIGCONT)
     assert cell.wait(timeout=20) == 1
 
@@ -140,7 +171,7 @@ def test_a_full_disk_is_one_line_and_nothing_is_lost(place: Path, undisturbed: U
     def small_disk() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))
 
-    full = start(place, *words(COT, "--set", "in_flight=1"), preexec_fn=small_disk)
+    full = start(place, sys.executable, "-m", "cli.main", *words(COT, "--set", "in_flight=1"), before=small_disk)
     output = full.communicate()[1]
     assert full.returncode == 2
     assert "error: cannot write" in output
@@ -150,6 +181,33 @@ def test_a_full_disk_is_one_line_and_nothing_is_lost(place: Path, undisturbed: U
     run(place, *words(COT))
     assert results(place) == undisturbed(COT)
     assert calls(place)["log"] == kept
+
+
+def test_cells_of_a_run_share_its_budget_and_go_on_to_the_same_bytes(place: Path, undisturbed: Undisturbed) -> None:
+    def within(calls: int) -> list[str]:
+        return ["--set", f"budget={{calls: {calls}}}"]
+
+    run(place, *words(COT, *within(70)))
+    for most in (70, 80):
+        with pytest.raises(BudgetError, match=f"preset smoke is spent: {most} of {most} calls"):
+            run(place, *words(CHAIN, *within(most)))
+    # What the log holds needs no budget.
+    run(place, *words(COT, *within(80)))
+    assert calls(place)["asked"] == 0
+    run(place, *words(CHAIN))
+    assert calls(place, CHAIN)["asked"] == logged(place, CHAIN) - (80 - logged(place))
+    for cell in (COT, CHAIN):
+        assert results(place, cell) == undisturbed(cell)
+
+
+def test_snakemake_is_told_to_begin_nothing_else_where_it_can_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda *given: sent.append(given))
+    for name in ("", "elsewhere:4242", f"{socket.gethostname()}:4242"):
+        assert sent == []
+        monkeypatch.setenv(parent.PARENT, name)
+        parent.stop_scheduling()
+    assert sent == [(4242, signal.SIGTERM)]
 
 
 def test_a_second_writer_is_refused_and_failed_calls_are_an_answer_until_told_to_forget_them(
@@ -189,47 +247,14 @@ def test_a_second_writer_is_refused_and_failed_calls_are_an_answer_until_told_to
     assert results(place) == undisturbed(COT)
 
 
-@pytest.mark.parametrize(
-    ("cell", "answered", "number"),
-    [(COT, 5, signal.SIGINT), pytest.param(GMR, 12, signal.SIGTERM, marks=pytest.mark.nightly)],
-)
-def test_a_cell_whose_server_hangs_stops_with_one_line_and_goes_on_to_the_same_bytes(
-    place: Path, undisturbed: Undisturbed, cell: Cell, answered: int, number: signal.Signals
-) -> None:
-    given = {**os.environ, "PYTHONPATH": str(ROOT)}
-    process = start(place, *words(cell), program=f"tests.cli.hanging {answered}", env=given)
-    wait_until(process, lambda: (place / "hangs").exists() and logged(place, cell) == answered)
-    os.killpg(process.pid, number)
-    output = process.communicate(timeout=60)[1]
-    assert process.returncode == 128 + number
-    kept = f"{answered} finished calls of {cell} are kept, and the same command resumes with them"
-    assert output.splitlines()[-1] == f"stopped by {number.name}; {kept}"
-    assert not (place / layout.cell("smoke", cell) / "run.json").exists()
-    run(place, *words(cell))
-    assert results(place, cell) == undisturbed(cell)
-
-
 @pytest.mark.parametrize("number", [signal.SIGHUP, pytest.param(signal.SIGINT, marks=pytest.mark.nightly)])
 def test_snakemake_told_to_stop_says_what_is_kept_and_nothing_that_looks_like_failure(
     number: signal.Signals, prepared: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(prepared / "results", checkout(tmp_path) / "results")
-    (tmp_path / "bin").mkdir()
-    command = tmp_path / "bin" / "gmr"
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m tests.cli.hanging 5 "$@"\n')
-    command.chmod(0o755)
-    snakemake = "import sys; sys.executable = sys.argv.pop(1); from snakemake.cli import main; main()"
+    stand_in(tmp_path, f'#!/bin/sh\nexec {sys.executable} -m tests.cli.hanging 5 "$@"\n')
     target = str(layout.cell("smoke", COT) / "run.json")
-    given = ["--cores", "1", target, "--config", "preset=smoke", *SETTINGS]
-    process = subprocess.Popen(
-        [sys.executable, "-c", snakemake, str(tmp_path / "bin" / "python"), *given],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
-    )
+    process = start(tmp_path, *snakemake_of(tmp_path), "--cores", "1", target, "--config", "preset=smoke", *SETTINGS)
     wait_until(process, lambda: (tmp_path / "hangs").exists() and logged(tmp_path) == 5)
     os.killpg(process.pid, number)
     lines = process.communicate(timeout=60)[1].splitlines()
@@ -289,16 +314,7 @@ logging.error("went on")
 def test_told_at_any_moment_a_process_ends_with_one_line(
     program: str, numbers: list[signal.Signals], line: str, tmp_path: Path
 ) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", SMALL + program],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # Who runs the tests may ignore it, as nohup does.
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
-    )
+    process = start(tmp_path, sys.executable, "-c", SMALL + program)
     for number in numbers:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(number)

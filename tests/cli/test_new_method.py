@@ -21,7 +21,6 @@ WORDS = [TABLE, "--config", *RUN]
 
 @pytest.fixture(scope="module")
 def plan(place: Path) -> Iterator[Plans]:
-    """Return a function that plans runs in that folder."""
     with planner(place) as plan:
         yield plan
 

@@ -15,13 +15,9 @@ from tests.planning import plans
 
 EMBEDDED = config.preset("embedded")
 SLICE = ["cells", "--config", "preset=rehearsal", "limit={share: 0.05}", "seeds=[0]"]
-LINK = {"link": 1}
 # Targets and settings, and the jobs that run for them.
 PLANS: Mapping[str, tuple[list[str], dict[str, int]]] = {
-    "main table": (
-        ["reports/main_table.tex"],
-        {"data": 5, "cell": 75, "learned_cell": 30, "table": 1, **LINK},
-    ),
+    "main table": (["reports/main_table.tex"], {"data": 5, "cell": 75, "learned_cell": 30, "table": 1, "link": 1}),
     "real main table": (
         ["reports/paper/main_table.tex"],
         {"data": 5, "health": 5, "cell": 75, "learned_cell": 90, "table": 1},
@@ -32,7 +28,7 @@ PLANS: Mapping[str, tuple[list[str], dict[str, int]]] = {
     ),
     "one ablation": (
         ["reports/ablation/no_write_gate.tex", "--config", "preset=smoke"],
-        {"data": 2, "learned_cell": 4, "table": 1, **LINK},
+        {"data": 2, "learned_cell": 4, "table": 1, "link": 1},
     ),
     "a cell that meets the cost of another": (
         ["results/smoke/cells/self_consistency/gsm_hard/pool/seed0/run.json"],

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -35,21 +35,15 @@ AGAIN = ("main_table", "costs", "gate_entropy", "leak_report")
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in a new folder, without a server, with another type of processor and no weights of the encoder."""
-
-    def closed(*_: object, **__: object) -> None:
-        raise AssertionError("something reached for a server, or for weights")
-
-    monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
+    closed = Mock(side_effect=AssertionError("something reached for a server, or for weights"))
     monkeypatch.setattr(FakeEncoder, "identity", "another processor")
     for name in ("socket.socket.connect", "harness.runner.plan.simulated_endpoint"):
         monkeypatch.setattr(name, closed)
     monkeypatch.setattr(FakeEncoder, "encode", closed)
     monkeypatch.setattr(registry, "of_run", lambda preset: [*map(registry.artefact, AGAIN)])
-    (tmp_path / "results").mkdir()
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return folder
 
 
 def test_cells_and_reports_come_out_again(bare: Path, finished: Path, place: Path) -> None:
@@ -82,10 +76,7 @@ def test_what_comes_out_otherwise_is_named_by_cell_and_question(
     bare: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("harness.runner.config_hash.code_of", lambda module: "other code")
-
-    async def wrong(*_: object) -> Verdict:
-        return Verdict(False, "never", Status.GRADED)
-
+    wrong = AsyncMock(return_value=Verdict(False, "never", Status.GRADED))
     monkeypatch.setattr("harness.agents.runtime.grade", wrong)
     found = replay(bare, is_wanted=SINGLE.__eq__, make_reports=False)
     assert found.other_code == [SINGLE]
@@ -115,24 +106,16 @@ def test_a_call_that_was_not_recorded_names_cell_and_prompt_and_tables_are_made_
     assert (REPLAYED / "smoke/main_table.md").exists()
 
 
-def absent(*_: object) -> None:
-    raise UserError("no questions here")
-
-
-def other(key: str, *words: Any) -> None:
-    prepare("mbpp", *words)
-
-
 def test_without_its_questions_tables_are_made_and_that_is_said(
     bare: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.replay.prepare", absent)
+    monkeypatch.setattr("cli.replay.prepare", Mock(side_effect=UserError("no questions here")))
     replayed = gmr("replay", str(bare))
     assert replayed.exit_code == 0
     assert f"nothing of {BENCHMARK} was graded again: no questions here" in replayed.output
     assert (REPLAYED / "smoke/main_table.md").exists()
     assert not (REPLAYED / "smoke/leak_report.md").exists()
-    monkeypatch.setattr("cli.replay.prepare", other)
+    monkeypatch.setattr("cli.replay.prepare", lambda key, *words: prepare("mbpp", *words))
     found = replay(bare, make_reports=False)
     why = f"the questions of {BENCHMARK} are not those of the recorded run: benchmark differs"
     assert (found.differences, found.ungraded) == ({}, {BENCHMARK: why})
@@ -147,16 +130,13 @@ def test_a_damaged_bundle_is_not_whole(bare: Path, place: Path) -> None:
 
 
 @pytest.fixture
-def run(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def run(finished: Path, folder: Path) -> Path:
     """Work in a copy of the finished run, with the cells of two methods alone."""
-    monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
-    for name in ("config", "results", "reports"):
-        shutil.copytree(finished / name, tmp_path / name)
-    for folder in (tmp_path / "results/smoke/cells").iterdir():
-        if folder.name not in METHODS:
-            shutil.rmtree(folder)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    shutil.copytree(finished, folder, dirs_exist_ok=True)
+    for cells in (folder / "results/smoke/cells").iterdir():
+        if cells.name not in METHODS:
+            shutil.rmtree(cells)
+    return folder
 
 
 def test_an_audit_is_a_line_of_the_page_and_of_the_bundle_until_a_cell_changes(run: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.planning import Plans, copied_suite, planner
+from tests.planning import Plans, copied_suite, planner, snakemake_of, stand_in
 
 TARGETS = [
     "reports/smoke/he_cost.csv",
@@ -70,14 +70,13 @@ if says("dies", command):
     os.kill(int(os.environ["GMR_PARENT"].rpartition(":")[2]), signal.SIGKILL)
 """
 CELL = "results/smoke/cells/gmr_no_halting/gsm_hard/pool/seed0"
-SNAKEMAKE = "import sys; sys.executable = sys.argv.pop(1); from snakemake.cli import main; main()"
 
 
 def snakemake(house: Path, *words: str, targets: Sequence[str] = TARGETS, status: int = 0) -> str:
     """Run Snakemake in a checkout, whose modules it imports and whose ``gmr`` it calls; return its output."""
     given = {key: value for key, value in os.environ.items() if key not in ("PYTHONSAFEPATH", "PYTHONPATH")}
     ended = subprocess.run(
-        [sys.executable, "-c", SNAKEMAKE, str(house / "bin" / "python"), "--cores", "1", *targets, *CONFIG, *words],
+        [*snakemake_of(house), "--cores", "1", *targets, *CONFIG, *words],
         cwd=house,
         env={**given, "PYTHONPATH": str(house)},
         stdout=subprocess.PIPE,
@@ -95,9 +94,7 @@ def snakemake(house: Path, *words: str, targets: Sequence[str] = TARGETS, status
 def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a checkout whose jobs only pretend."""
     folder = copied_suite(tmp_path_factory.mktemp("house"))
-    (folder / "bin").mkdir()
-    (folder / "bin" / "gmr").write_text(COMMAND.replace("{python}", sys.executable))
-    (folder / "bin" / "gmr").chmod(0o755)
+    stand_in(folder, COMMAND.replace("{python}", sys.executable))
     return folder
 
 
@@ -150,12 +147,15 @@ def changed(path: Path, old: str, new: str) -> Iterator[None]:
         path.write_text(text)
 
 
+def written(house: Path) -> dict[Path, float]:
+    return {path: path.stat().st_mtime for path in house.rglob("*") if ".snakemake" not in path.parts}
+
+
 Reruns = Callable[..., set[str]]
 
 
 @pytest.fixture(scope="module")
 def plan(house: Path, made: str) -> Iterator[Plans]:
-    """Return a function that plans runs of the targets that were made."""
     with planner(house) as plan:
         yield plan
 
@@ -176,11 +176,10 @@ def reruns(house: Path, plan: Plans, request: pytest.FixtureRequest) -> Iterator
             os.utime(path, (newest - age, newest - age))
 
     def planned(*words: str) -> set[str]:
-        before = {path: path.stat().st_mtime for path in house.rglob("*") if ".snakemake" not in path.parts}
+        before = written(house)
         ((status, output),) = plan([["--cores", "1", *TARGETS, *CONFIG, *words]])
         assert status == 0, output
-        after = {path: path.stat().st_mtime for path in house.rglob("*") if ".snakemake" not in path.parts}
-        assert after == before, "a plan writes nothing"
+        assert written(house) == before, "a plan writes nothing"
         lines = output.split("Job stats")[0].splitlines()
         return {line.split(": ")[0] for line in lines if ": " in line and not line.startswith(("to do", "Rules with"))}
 

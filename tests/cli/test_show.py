@@ -24,14 +24,13 @@ from harness.errors import UserError
 from harness.llm.request import Reply, Turn
 from harness.runner import layout
 from harness.runner.config import Cell
-from tests.cli.stories import Ask, Story, finish, prepare
+from tests.cli.stories import RIGHT, Ask, Story, finish, prepare
 from tests.command import gmr
 
 LOGS = "reports/embedded/inspect"
 ITEMS = [Item(f"q{number}", "gsm_hard", f"How many are {number} and 4?", f"{number + 4}.0") for number in range(3)]
 GMR, COT = Cell("gmr", "gsm_hard", "pool", 0), Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)
 WRONG, BROKEN = Verdict(False, "9", Status.GRADED), Verdict(False, None, Status.CALL_FAILED, "no room left")
-RIGHT = Verdict(True, "7", Status.GRADED)
 QUARTER, HALF = math.log(0.25), math.log(0.5)
 
 
@@ -59,22 +58,19 @@ AGGREGATE = Ask("The answer is 7", [("user", "Together?")], how={"step": 3, "pur
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def run(folder: Path) -> None:
     """Finish two cells in a folder: GMR is right, right and wrong; CoT wrong, without an answer, and right."""
-    (tmp_path / "results").mkdir()
-    monkeypatch.chdir(tmp_path)
     prepare(ITEMS)
     walk = Story([act(1, "Three"), act(2, "Four"), AGGREGATE], [*step(1, "yes", "no"), *step(2, "no", "yes", "no")])
     finish(GMR, ITEMS, [walk, Story([act(1, "x")]), Story([act(1, "\x1b[2Jy")], answer="9", verdict=WRONG)])
     finish(COT, ITEMS, [asked("n", WRONG), asked(Reply.failed("org/model", "too long"), BROKEN, ""), asked("p", RIGHT)])
-    return tmp_path
 
 
 def show(*words: str) -> str:
     return gmr("show", *words, COLUMNS="100").stdout
 
 
-def test_decisions_prompts_purposes_and_failures_are_shown(run: Path) -> None:
+def test_decisions_prompts_purposes_and_failures_are_shown(run: None) -> None:
     whole = show("gmr", "gsm_hard", "q0", "--full")
     assert whole.startswith("SIMULATED BACKBONES")
     assert "Step 2: Math/R2 on small\n  memory     step 1 left out (75.0 % to be shown)\n" in whole
@@ -98,7 +94,7 @@ def test_only_line_breaks_and_tabs_are_left_of_what_steers(text: str) -> None:
     shown.encode()
 
 
-def test_the_list_has_every_question_and_can_be_narrowed(run: Path) -> None:
+def test_the_list_has_every_question_and_can_be_narrowed(run: None) -> None:
     text = show("gmr", "gsm_hard")
     assert "2 of 3 right, 0 in error." in text
     assert [line.split()[:2] for line in text.splitlines()[4:]] == [["q0", "right"], ["q1", "right"], ["q2", "wrong"]]
@@ -123,7 +119,7 @@ def steps_of(method: str, backbone: str, story: Story) -> tuple[Step, ...]:
     return record.steps
 
 
-def test_without_gates_all_that_was_said_is_shown_and_other_methods_have_no_memory(run: Path) -> None:
+def test_without_gates_all_that_was_said_is_shown_and_other_methods_have_no_memory(run: None) -> None:
     asks = [Ask("so", how={"step": number}) for number in (1, 2)]
     story = Story(asks, [Decision(number, name, 0, "x", 2, HALF) for number in (1, 2) for name in ("role", "backbone")])
     first, second = steps_of("full_history_no_halting", "pool", story)
@@ -134,7 +130,7 @@ def test_without_gates_all_that_was_said_is_shown_and_other_methods_have_no_memo
     assert list(first.before()) == [("backbone", "x, 50.0 %, one of 2"), ("role", "x, 50.0 %, one of 2")]
 
 
-def test_decisions_of_other_methods_by_their_names(run: Path) -> None:
+def test_decisions_of_other_methods_by_their_names(run: None) -> None:
     decisions = [
         Decision(0, "agents", 0, "2", 6, 0.0),
         Decision(0, "role", 1, "Math/Teacher", 12, QUARTER),
@@ -148,18 +144,16 @@ def test_decisions_of_other_methods_by_their_names(run: Path) -> None:
     assert list(first.before()) == [("agent B: short cut", "Agent A")]
 
 
-def test_questions_of_others_and_a_damaged_log_are_refused(run: Path) -> None:
+def test_questions_of_others_and_a_damaged_log_are_refused_and_without_a_log_decisions_are_shown(run: None) -> None:
     prepare(ITEMS[1:])
     with pytest.raises(UserError, match="its question 'q0' is none of the prepared ones"):
         show("gmr", "gsm_hard", "q0")
     prepare(ITEMS)
-    (layout.cell("embedded", GMR) / layout.CALL_LOG).write_bytes(b"no database" * 1000)
+    log = layout.cell("embedded", GMR) / layout.CALL_LOG
+    log.write_bytes(b"no database" * 1000)
     with pytest.raises(UserError, match=r"calls\.sqlite is damaged"):
         show("gmr", "gsm_hard", "q0")
-
-
-def test_without_the_log_the_decisions_are_still_shown(run: Path) -> None:
-    (layout.cell("embedded", GMR) / layout.CALL_LOG).unlink()
+    log.unlink()
     text = show("gmr", "gsm_hard", "q0")
     assert "reply      (the log of the calls is not here" in text
     assert "write      stored (25.0 % to be stored)" in text
@@ -174,7 +168,7 @@ def test_without_the_log_the_decisions_are_still_shown(run: Path) -> None:
         (["gmr", "gsm_hard", "q0", "--wrong"], "--wrong and --errors are for the list"),
     ],
 )
-def test_a_mistake_is_refused_with_what_to_do(run: Path, words: list[str], message: str) -> None:
+def test_a_mistake_is_refused_with_what_to_do(run: None, words: list[str], message: str) -> None:
     with pytest.raises(UserError, match=message) as refusal:
         show(*words)
     assert "\n" not in str(refusal.value)
@@ -185,7 +179,7 @@ Logs = Callable[[], dict[str, Any]]
 
 
 @pytest.fixture
-def read_logs(run: Path) -> Logs:
+def read_logs(run: None) -> Logs:
     """Read the logs as Inspect lists and reads them, by benchmark and name."""
     inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra inspect is not installed")
     return lambda: {
@@ -277,7 +271,7 @@ def test_hostile_texts_come_back_as_they_are_and_equal_results_make_equal_bytes(
     assert (spoken.input[0].text, spoken.output.completion) == (hostile, hostile)
 
 
-def test_what_cannot_be_exported_is_one_line(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_exported_is_one_line(run: None, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match=r"unknown method 'gmrr'; did you mean 'gmr'\?"):
         export("--set", "methods=[gmrr]")
     find = importlib.util.find_spec
@@ -286,7 +280,7 @@ def test_what_cannot_be_exported_is_one_line(run: Path, monkeypatch: pytest.Monk
         export()
 
 
-def test_the_list_counts_the_numbers_of_ids(run: Path) -> None:
+def test_the_list_counts_the_numbers_of_ids(run: None) -> None:
     ids = ["math/2/10", "math/10/1", "math/2/9", "other", "math/2"]
     items = [Item(one, "math", "?", "7") for one in ids]
     prepare(items)

@@ -24,7 +24,6 @@ for words in json.loads(sys.argv[1]):
 
 
 def python(folder: Path, *words: str) -> str:
-    """Run a program in a suite and return what it printed."""
     given = {**os.environ, "PYTHONPATH": str(folder)}
     command = [sys.executable, *words]
     ended = subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, timeout=200, check=False)

@@ -50,12 +50,6 @@ def everything(*programs: str) -> list[Command]:
     return [command for page in PAGES for command in shown(page) if command.words[0] in programs]
 
 
-@pytest.fixture(scope="module")
-def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the suite with everything that the pages add to it."""
-    return additions.suite(tmp_path_factory.mktemp("docs") / "suite", "A backbone", "A benchmark")
-
-
 @pytest.fixture
 def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Configure what the pages add, but for methods, whose modules this process cannot import."""
@@ -115,8 +109,9 @@ def parted(command: Command) -> tuple[list[str], tuple[str, ...]]:
 
 
 @pytest.mark.nightly
-def test_runs_can_be_planned(suite: Path) -> None:
-    """One plan for all commands that differ in their targets only."""
+def test_runs_can_be_planned(tmp_path: Path) -> None:
+    """One plan for all commands that differ in their targets only, in a suite with all that the pages add to it."""
+    suite = additions.suite(tmp_path / "suite", "A backbone", "A benchmark")
     groups: defaultdict[tuple[str, ...], dict[str, str]] = defaultdict(dict)
     for command in everything("snakemake"):
         if "--unlock" not in command.words:

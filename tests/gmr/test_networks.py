@@ -16,10 +16,7 @@ from tests.gmr.reference import Reference
 def test_the_loss_is_reconstruction_plus_divergence_from_the_prior(kl: str) -> None:
     network, noise = router(vae_kl=kl), torch.Generator().manual_seed(1)
     expected, prior = 0.0, Independent(Normal(torch.zeros(128).double(), torch.ones(128).double()), 1)
-    for vae, profiles in (
-        (network.role_vae, network.role_profiles),
-        (network.backbone_vae, network.backbone_profiles),
-    ):
+    for vae, profiles in ((network.role_vae, network.role_profiles), (network.backbone_vae, network.backbone_profiles)):
         hidden = vae.encoder(profiles)
         posterior = Independent(Normal(vae.mu(hidden), torch.exp(vae.logvar(hidden) / 2)), 1)
         draws = torch.randn(len(profiles), 128, generator=noise, dtype=torch.float64)
@@ -49,7 +46,6 @@ def test_what_the_networks_start_from() -> None:
 
 
 def compare(network: Router, traces: list[Trace]) -> None:
-    """Compare an evaluation of trajectories with the reference, in everything it reports."""
     evaluation, walks = evaluate(network, traces), [Reference(network).walk(rollout) for rollout in traces]
     expected = [sum(draw.log_prob for draw in walk) for walk in walks]
     assert evaluation.log_prob.detach().numpy() == pytest.approx(np.array(expected), abs=1e-9)
@@ -76,21 +72,17 @@ def test_a_batch_against_the_reference(off: tuple[str, ...]) -> None:
             compare(router(**reading, **dict.fromkeys(off, False)), traces)
 
 
-def gradients(network: Router, traces: list[Trace]) -> dict[str, torch.Tensor]:
-    evaluation, vae = evaluate(network, traces), network.vae_loss(torch.Generator().manual_seed(0))
-    (evaluation.log_prob.sum() + evaluation.mean_entropy + vae).backward()
-    return {name: value.grad for name, value in network.named_parameters() if value.grad is not None}
-
-
 @pytest.mark.parametrize("off", OFF[:-1], ids=str)
 def test_every_parameter_learns_from_stored_records_and_no_buffer_does(off: tuple[str, ...]) -> None:
     network, rng = router(score="cosine", **dict.fromkeys(off, False)), np.random.default_rng(3)
     written = 1.0 if "write_gate" in off else 0.8
-    grads = gradients(network, [trace(rng, depth=6, written=written) for _ in range(4)])
-    assert set(grads) == {name for name, _ in network.named_parameters()}
+    evaluation = evaluate(network, [trace(rng, depth=6, written=written) for _ in range(4)])
+    vae = network.vae_loss(torch.Generator().manual_seed(0))
+    (evaluation.log_prob.sum() + evaluation.mean_entropy + vae).backward()
+    gradients = {name: value.grad for name, value in network.named_parameters()}
     always = {"encoder", "role_vae", "backbone_vae"}
-    assert {name.split(".")[0] for name in grads} == always | set(MODULES) - set(off)
-    assert all(gradient.isfinite().all() and gradient.any() for gradient in grads.values())
+    assert {name.split(".")[0] for name in gradients} == always | set(MODULES) - set(off)
+    assert all(gradient.isfinite().all() and gradient.any() for gradient in gradients.values())
     assert all(buffer.grad is None and not buffer.requires_grad for buffer in network.buffers())
 
 

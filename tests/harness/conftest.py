@@ -15,3 +15,10 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
         small_run.make(small_run.smoke(), small_run.SINGLE, small_run.GMR)
     return folder
+
+
+@pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clients try again at once."""
+    monkeypatch.setattr("harness.llm.served_backbone.FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,42 +16,31 @@ import orjson
 
 from harness.files import ROOT
 from harness.llm.call_log import CallLog
-from tests.planning import checkout
 from tests.small_run import results
 
-__all__ = ["ROOT", "checkout"]
-
 TARGETS = ("reports/smoke/main_table.tex", "reports/smoke/costs.md", "reports/smoke/errors.md")
-# What cells share and a run finds or does not.
-CACHE = "results/cache"
 
 
-def command(*words: str) -> list[str]:
-    """Return the command that makes all targets on two cores."""
-    return [sys.executable, "-m", "snakemake", *TARGETS, "--cores", "2", "--quiet", "all", *words]
+def start(folder: Path, *words: str, url: str = "") -> subprocess.Popen[bytes]:
+    """Start what makes all targets on two cores, before a simulated server if one is given."""
+    with (folder / "output").open("wb") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", "snakemake", *TARGETS, "--cores", "2", "--quiet", "all", *words],
+            cwd=folder,
+            env={**os.environ, "GMR_SIMULATED_URL": url},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
 
-def run(folder: Path, *words: str, environment: Mapping[str, str] | None = None) -> None:
-    """Run to the end.
-
-    Raises:
-        RuntimeError: It failed; with what it said last.
-    """
-    ended = subprocess.run(
-        command(*words),
-        cwd=folder,
-        env={**os.environ, **(environment or {})},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if ended.returncode:
-        raise RuntimeError(f"{folder}: {ended.stdout[-2000:]}{ended.stderr[-2000:]}")
+def run(folder: Path, *words: str, url: str = "") -> None:
+    assert start(folder, *words, url=url).wait() == 0, (folder / "output").read_text()[-4000:]
 
 
-def differences(folder_a: Path, folder_b: Path, preset: str = "smoke") -> list[str]:
+def differences(folder_a: Path, folder_b: Path) -> list[str]:
     """Return the names of files of results and reports that are not the same in both."""
-    files, others = (results(folder, f"results/{preset}", "reports") for folder in (folder_a, folder_b))
+    files, others = (results(folder, "results/smoke", "reports") for folder in (folder_a, folder_b))
     return sorted(name for name in files.keys() | others.keys() if files.get(name) != others.get(name))
 
 
@@ -95,21 +84,23 @@ def simulated(folder: Path, latency_s: float, faulty: float = 0.0) -> Iterator[s
         stderr=subprocess.DEVNULL,
     )
     try:
-        _wait_for(f"http://127.0.0.1:{port}/v1/models")
+        wait_until(lambda: _answers(f"http://127.0.0.1:{port}/v1/models"), 60)
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         process.terminate()
         process.wait()
 
 
-def _wait_for(url: str) -> None:
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            urllib.request.urlopen(url).close()
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.2)
-        else:
-            return
+def _answers(url: str) -> bool:
+    try:
+        urllib.request.urlopen(url).close()
+    except OSError:
+        return False
+    return True
+
+
+def wait_until(happens: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)

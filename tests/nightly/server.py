@@ -1,11 +1,9 @@
 """A modelled inference server in a process of its own: K places, and calls that take a stated time.
 
-It computes as little as a server can, so that on a small machine the clients are measured and not it. The words of a
-reply follow from its request alone.
+It computes as little as a server can, so that on a small machine the clients are measured and not it.
 """
 
 import asyncio
-import hashlib
 import subprocess
 import sys
 import time
@@ -19,9 +17,10 @@ from aiohttp import web
 
 from harness.files import ROOT
 from harness.llm.backbones import load
+from tests.harness.llm.serving import completion
 
 MODELS = {key: one.model for key, one in load(ROOT / "config" / "backbones.yaml").items()}
-_WORDS = [f"word{number}" for number in range(16)]
+_REPLY = " ".join([*(f"word{number % 16}" for number in range(64)), "The answer is 42."])
 
 
 class Model(NamedTuple):
@@ -63,17 +62,11 @@ class Server:
 
     async def chat(self, request: web.Request) -> web.Response:
         body = orjson.loads(await request.read())
-        content = orjson.dumps([body["model"], body["messages"]])
-        digest = hashlib.sha256(content + str(body["seed"]).encode()).hexdigest()
-        text = " ".join([*(_WORDS[int(one, 16)] for one in digest), "The answer is 42."])
         self._first = min(self._first, time.monotonic())
         async with self._free:
             await asyncio.sleep(self._model.seconds)
         self._last, self._requests = time.monotonic(), self._requests + 1
-        usage = {"prompt_tokens": len(content) // 4, "completion_tokens": 100}
-        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-        reply = {"id": "x", "object": "chat.completion", "model": body["model"], "choices": [choice], "usage": usage}
-        return web.json_response(reply)
+        return web.json_response(completion(_REPLY, body["model"]))
 
     async def report(self, _: web.Request) -> web.Response:
         """Return finished requests, and the share of places in use from the first arrival to the last end."""

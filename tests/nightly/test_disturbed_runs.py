@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.nightly import runs
+from tests.planning import checkout
 
 pytestmark = pytest.mark.nightly
 
@@ -22,15 +23,14 @@ SOONEST_S, LATEST_S = 5.0, 20.0
 
 @pytest.fixture(scope="module")
 def calm(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Finish a run that nothing disturbs."""
-    folder = runs.checkout(tmp_path_factory.mktemp("calm") / "run")
+    folder = checkout(tmp_path_factory.mktemp("calm") / "run")
     runs.run(folder)
     return folder
 
 
 @pytest.fixture
 def disturbed(tmp_path: Path) -> Iterator[Path]:
-    yield runs.checkout(tmp_path / "run")
+    yield checkout(tmp_path / "run")
     shutil.rmtree(tmp_path / "run")
 
 
@@ -44,21 +44,14 @@ def test_kills_lose_nothing_ask_nothing_twice_and_end_in_the_same_bytes(calm: Pa
             else:
                 forget_a_cell(disturbed)
             again += repeats()
-        runs.run(disturbed, environment={"GMR_SIMULATED_URL": url})
+        runs.run(disturbed, url=url)
     assert again == 0
     assert runs.differences(calm, disturbed) == []
 
 
 def killed(folder: Path, url: str, after_s: float) -> bool:
     """Start a run and kill Snakemake and all its jobs after so many seconds; False where it ended before."""
-    process = subprocess.Popen(
-        runs.command("--rerun-incomplete", "--nolock"),
-        cwd=folder,
-        env={**os.environ, "GMR_SIMULATED_URL": url},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    process = runs.start(folder, "--rerun-incomplete", "--nolock", url=url)
     try:
         process.wait(after_s)
         return False
@@ -80,7 +73,7 @@ def forget_a_cell(folder: Path) -> None:
 def test_a_server_that_fails_often_changes_nothing(calm: Path, disturbed: Path) -> None:
     with runs.simulated(calm, 0.0, faulty=0.3) as url:
         # Cells that wait for faults to pass need no core of their own.
-        runs.run(disturbed, "--cores", "8", environment={"GMR_SIMULATED_URL": url})
+        runs.run(disturbed, "--cores", "8", url=url)
     assert runs.differences(calm, disturbed) == []
 
 
@@ -90,8 +83,7 @@ def test_latency_questions_in_flight_cores_and_caches_change_nothing(calm: Path,
     # One question in flight is no run to wait for on one core.
     in_flight, cores = (1, 8) if number == 1 else (round(256 ** chance.random()), chance.randint(1, 8))
     if chance.random() < 0.75:
-        shutil.copytree(calm / runs.CACHE, disturbed / runs.CACHE)
+        shutil.copytree(calm / "results/cache", disturbed / "results/cache")
     with runs.simulated(calm, chance.uniform(0, 0.2)) as url:
-        words = ("--cores", str(cores), "--config", f"in_flight={in_flight}")
-        runs.run(disturbed, *words, environment={"GMR_SIMULATED_URL": url})
+        runs.run(disturbed, "--cores", str(cores), "--config", f"in_flight={in_flight}", url=url)
     assert runs.differences(calm, disturbed) == []

@@ -23,7 +23,6 @@ SEEN = 5
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a whole run of preset embedded."""
     folder = checkout(tmp_path_factory.mktemp("whole"))
     words = ["--cores", "2", "--quiet", "all", "--", "reports/embedded/index.html"]
     subprocess.run([sys.executable, "-m", "snakemake", *words], cwd=folder, check=True)

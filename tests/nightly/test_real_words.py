@@ -20,6 +20,7 @@ import pytest
 from harness.runner import config
 from tests.command import gmr_process
 from tests.nightly import runs
+from tests.planning import checkout
 from tests.serving.scripts import running
 
 SERVER, WEIGHTS = os.environ.get("GMR_LLAMA_CPP"), os.environ.get("GMR_SMOLLM2")
@@ -60,14 +61,10 @@ KILLED_AFTER_S = (40, 90)
 LARGEST_BUNDLE = 1_000_000
 
 
-def snakemake(*words: str) -> list[str]:
-    return [sys.executable, "-m", "snakemake", *words, "--cores", "2", "--quiet", "all"]
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Yield a checkout whose pool is served by llama.cpp while the tests run."""
-    folder = runs.checkout(tmp_path_factory.mktemp("words") / "run")
+    folder = checkout(tmp_path_factory.mktemp("words") / "run")
     (folder / "results").mkdir()
     named = [f"{name}={WEIGHTS}" for name in NAMES]
     with pytest.MonkeyPatch.context() as patch, running("llama-cpp", *named, folder=folder) as (_, line):
@@ -81,8 +78,8 @@ def finished(folder: Path) -> Path:
     again = 0
     for seconds in (*KILLED_AFTER_S, None):
         repeats = runs.count_repeats(folder)
-        words = snakemake(*REPORTS, "--rerun-incomplete", "--nolock", "--config", *SETTINGS)
-        process = subprocess.Popen(words, cwd=folder, start_new_session=True)
+        words = [*REPORTS, "--rerun-incomplete", "--nolock", "--cores", "2", "--quiet", "all", "--config", *SETTINGS]
+        process = subprocess.Popen([sys.executable, "-m", "snakemake", *words], cwd=folder, start_new_session=True)
         try:
             assert process.wait(seconds) == 0
         except subprocess.TimeoutExpired:
@@ -111,10 +108,9 @@ def test_every_method_is_trained_asked_and_reported(finished: Path) -> None:
 
 
 def test_health_page_and_trajectories(finished: Path) -> None:
-    gmr_process("health", "--preset", "open", "--set", "@results/open/config.yaml", folder=finished)
-    gmr_process("report", "page", "--preset", "open", "--set", "@results/open/config.yaml", folder=finished)
+    for words in (["health"], ["report", "page"], ["export"]):
+        gmr_process(*words, "--preset", "open", "--set", "@results/open/config.yaml", folder=finished)
     assert (finished / "reports/open/index.html").stat().st_size > 10_000
-    gmr_process("export", "--preset", "open", "--set", "@results/open/config.yaml", folder=finished)
     logs = [path for path in (finished / "reports/open/inspect").rglob("*") if path.is_file()]
     assert len(logs) > len(METHODS), "one a cell, and Single LLM has two"
 

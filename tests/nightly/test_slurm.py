@@ -9,13 +9,14 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.nightly import runs
+from tests.planning import checkout
 
 pytestmark = pytest.mark.nightly
 
@@ -68,28 +69,24 @@ def cluster(folder: Path) -> Iterator[None]:
             daemons.callback(process.wait)
             daemons.callback(process.terminate)
             time.sleep(1)
-        _until(lambda: "idle" in _said("sinfo", "--noheader", "--format", "%t"), 30)
+        runs.wait_until(lambda: "idle" in _said("sinfo", "--noheader", "--format", "%t"), 30)
         yield
         _said("scancel", "--user", "root")
 
 
 @pytest.mark.skipif(shutil.which("slurmd") is None or _ETC.exists(), reason="needs Slurm, and no cluster of its own")
 def test_a_job_that_dies_is_submitted_again_and_changes_nothing(tmp_path: Path) -> None:
-    here, there = (runs.checkout(tmp_path / one) for one in ("here", "there"))
+    here, there = (checkout(tmp_path / one) for one in ("here", "there"))
     runs.run(here)
     with runs.simulated(here, _LATENCY_S) as url, cluster(tmp_path / "cluster"):
-        process = subprocess.Popen(
-            runs.command(
-                *("--workflow-profile", "profiles/slurm", "--slurm-no-account", "--slurm-status-command", "squeue"),
-                *("--slurm-init-seconds-before-status-checks", "3", "--default-resources", "mem_mb=1000"),
-            ),
-            cwd=there,
-            env={**os.environ, "GMR_SIMULATED_URL": url},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+        process = runs.start(
+            there,
+            *("--workflow-profile", "profiles/slurm", "--slurm-no-account", "--slurm-status-command", "squeue"),
+            *("--slurm-init-seconds-before-status-checks", "3", "--default-resources", "mem_mb=1000"),
+            url=url,
         )
         cell = there / "results/smoke/cells" / _VICTIM
-        _until(lambda: len(runs.asked(cell)) >= _CALLS_BEFORE_ITS_DEATH or process.poll() is not None, 1800)
+        runs.wait_until(lambda: len(runs.asked(cell)) >= _CALLS_BEFORE_ITS_DEATH or process.poll() is not None, 1800)
         assert process.returncode is None, "the run ended before its job could be killed"
         _kill()
         # Its processes are gone a moment later.
@@ -109,10 +106,3 @@ def _kill() -> None:
 
 def _said(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
-
-
-def _until(happens: Callable[[], bool], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not happens():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)

@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
+def reports(finished: Path) -> Path:
+    return finished / "reports" / "smoke"
+
+
+@pytest.fixture(scope="module")
 def text(reports: Path) -> str:
     return (reports / "index.html").read_text()
 
 
 def values(text: str, attribute: str) -> list[str]:
-    """Return the values of an attribute in a document."""
     return re.findall(rf' {attribute}="([^"]*)"', text)
 
 
@@ -79,11 +83,8 @@ def test_it_is_accessible_and_fits(page: Page, reports: Path, scheme: Literal["l
     page.goto((reports / "index.html").as_uri())
     page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
     violations: list[dict[str, Any]] = Axe().run(page, options={"preload": False}).response["violations"]
-    assert [
-        (violation["id"], violation["nodes"][0]["html"])
-        for violation in violations
-        if violation["impact"] in {"serious", "critical"}
-    ] == []
+    grave = [violation for violation in violations if violation["impact"] in {"serious", "critical"}]
+    assert [(violation["id"], violation["nodes"][0]["html"]) for violation in grave] == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     wider = page.locator(".scroll").evaluate_all("all => all.filter(one => one.scrollWidth > one.clientWidth).length")
     assert wider == 0 or width == 400

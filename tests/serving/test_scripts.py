@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from psutil import pid_exists
 
 from harness.files import ROOT
 from harness.llm import endpoints
@@ -27,7 +28,6 @@ SCRIPTS = [
     ("eight-gpus", "paper", None, 0.921),
     ("cpu", "cpu_server", "random", 0),
 ]
-
 TWO = ("llama-3.2-3B=0.2", "llama-3.1-8B=0.3")
 
 
@@ -44,7 +44,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PORT", str(free_ports(2)))
     yield tmp_path
     for pid in started(tmp_path):
-        if alive(pid):
+        if pid_exists(pid):
             os.kill(pid, signal.SIGKILL)
 
 
@@ -64,22 +64,12 @@ def free_ports(number: int) -> int:
 
 
 def started(folder: Path) -> list[int]:
-    """Return the processes of the servers so far, in the order of their start."""
     events = folder / "events"
     text = events.read_text() if events.exists() else ""
     return [int(pid) for pid in re.findall(r" begins (\d+)$", text, re.MULTILINE)]
 
 
-def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def refused(name: str, *words: str) -> str:
-    """Run a script that ends with status 2; return its error."""
     ended = subprocess.run(script(name, *words), capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     return ended.stderr
@@ -109,12 +99,7 @@ def names(command: list[str]) -> list[str]:
 
 @pytest.mark.parametrize(("name", "preset", "weights", "share"), SCRIPTS)
 def test_what_is_served_is_what_presets_ask(
-    name: str,
-    preset: str,
-    weights: str | None,
-    share: float,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, preset: str, weights: str | None, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GMR_VLLM", "no-such-program")
@@ -141,9 +126,7 @@ def test_what_is_served_is_what_presets_ask(
     assert len({option(command, "port") for command in commands}) == len(commands)
 
 
-def test_models_of_ones_own_are_asked_by_the_name_of_their_folder_or_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_own_models_are_asked_by_the_name_of_folder_or_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "models" / "own").mkdir(parents=True)
     [folder, hub], addresses = printed("cpu", "a=models/own/", "b=some/model")
@@ -175,7 +158,7 @@ def test_servers_of_one_gpu_come_one_after_another_and_end_with_the_script(place
         assert set(yaml.safe_load(written.read_text())) == {"llama-3.2-3B", "llama-3.1-8B"}
         servers = started(place)
         assert "another program listens on port" in refused("one-gpu", *TWO)
-        assert [alive(pid) for pid in servers] == [True, True]
+        assert [pid_exists(pid) for pid in servers] == [True, True]
         assert written.exists()
     assert process.returncode == 128 + signal.SIGTERM
     assert [line.rpartition(" ")[0] for line in (place / "events").read_text().splitlines()] == [
@@ -184,7 +167,7 @@ def test_servers_of_one_gpu_come_one_after_another_and_end_with_the_script(place
         "hugging-quants/Meta-Llama-3.1-8B-Instruct-AWQ-INT4 begins",
         "hugging-quants/Meta-Llama-3.1-8B-Instruct-AWQ-INT4 is",
     ]
-    assert [alive(pid) for pid in servers] == [False, False]
+    assert [pid_exists(pid) for pid in servers] == [False, False]
     assert not written.exists()
 
 
@@ -193,12 +176,10 @@ def test_a_server_that_dies_later_ends_the_script_and_the_others(place: Path) ->
         first, second = started(place)
         os.kill(second, signal.SIGKILL)
         assert process.wait() == 2
-    assert not alive(first)
+    assert not pid_exists(first)
 
 
-def test_a_server_that_does_not_start_is_told_with_the_end_of_its_log(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_does_not_start_is_told_with_its_log(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_SAYS", "torch.OutOfMemoryError: CUDA out of memory")
     error = refused("one-gpu")
     assert "CUDA out of memory" in error

@@ -83,13 +83,11 @@ def ask(*requests: Request) -> list[Reply]:
 
     async def asked() -> list[Reply]:
         endpoints = config.servers(PRESET, [BACKBONE])
-        attempts = AttemptLog(Path("attempts.jsonl"))
-        with CallLog(Path(f"calls-{os.urandom(8).hex()}.sqlite")) as log:
+        log_path = Path(f"calls-{os.urandom(8).hex()}.sqlite")
+        with CallLog(log_path) as log, AttemptLog(Path("attempts.jsonl")) as attempts:
             async with ChatClient(endpoints, log, attempts) as client:
                 await client.served(BACKBONE, MODEL)
-                replies = await asyncio.gather(*(client.complete(BACKBONE, one) for one in requests))
-        attempts.close()
-        return replies
+                return await asyncio.gather(*(client.complete(BACKBONE, one) for one in requests))
 
     return asyncio.run(asked())
 

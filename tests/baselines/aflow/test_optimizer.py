@@ -138,11 +138,7 @@ AGAIN = proposal("Repeat.", kind="replace", id="node_1", node={**FIRST, "repeat"
     ("reply", "tried", "reason"),
     [
         (told("be brief."), child(3, "tell it to  Be Brief"), "round 3 tried an edit of this description"),
-        (
-            proposal("It.", **USING_A_PROGRAM),
-            child(3, "Run.", workflow=flow(node("other", "Programmer"))),
-            "round 3 tried the workflow that results",
-        ),
+        (PROGRAM, child(3, "Run.", workflow=flow(node("x", "Programmer"))), "round 3 tried the workflow that results"),
         (AGAIN, child(3, "Other."), "the edit changes nothing"),
     ],
 )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from baselines.aflow.edits import Add, Edit, Remove, Replace, apply, proposal_schema
-from baselines.aflow.search import Round, best, candidates, converged, probabilities
+from baselines.aflow.search import Round, candidates, converged, probabilities
 from baselines.aflow.workflow import InvalidWorkflowError, Node, Workflow, check, start
 from harness.agents.roles import DOMAINS
 from harness.simulator.replies import schema_reply
@@ -150,11 +150,6 @@ def test_the_first_round_is_always_a_candidate_and_the_best_others_fill_up() -> 
     assert [entry.round for entry in candidates(tried, 4)] == [1, 4, 6, 5]
     assert [entry.round for entry in candidates(tried, 1)] == [1]
     assert [entry.round for entry in candidates(rounds(90, 50, 60), 4)] == [1, 3, 2]
-
-
-def test_the_best_round_is_the_earliest_of_equals_and_may_be_the_first() -> None:
-    winners = [best(search) for search in (rounds(50, 70, 70), rounds(70, None, 60), rounds(0), [])]
-    assert [winner and winner.round for winner in winners] == [2, 1, 1, None]
 
 
 @given(st.lists(st.integers(0, 8), max_size=16), st.integers(1, 5))

@@ -1,18 +1,118 @@
-"""Graphs on a model whose replies say what it was shown: who is asked what, how often, how warm."""
+"""Graphs on a model whose replies are digests of what it was shown, against the schedule written down a second time."""
 
 import asyncio
+import hashlib
 from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baselines import macnet
 from harness.agents.trajectory import Trajectory
+from harness.benchmarks.items import Item
 from harness.llm.request import Message, Reply, Request
-from tests.baselines.macnet import model
-from tests.baselines.macnet.model import ITEM, RULES, TOPOLOGIES, Digesting, solve, take_apart
+from harness.runner.method import build
+from harness.simulator.reading import records
+from tests import scripted
+from tests.fixtures import FAILED, RULES, Client
 from tests.scripted import ScriptedClient
+
+ITEM = Item(id="1", benchmark="gsm_hard", question="How many eggs?", gold="3.0")
+QUESTION = f"Question:\n{ITEM.question}"
+TOPOLOGIES = ["chain", "tree", "complete"]
+KINDS = {macnet.SOLVE: "solve", macnet.CRITICISE: "critique", macnet.REVISE: "revise", macnet.MERGE: "merge"}
+
+
+class Asked(NamedTuple):
+    """One request, taken apart: what was asked for, every record it shows, the temperature, which sample."""
+
+    kind: str
+    shown: tuple[str, ...]
+    temperature: float
+    draw: int
+
+
+def take_apart(request: Request) -> Asked:
+    system, user = request.messages
+    [kind] = [kind for text, kind in KINDS.items() if text in system.content]
+    assert user.content.startswith(QUESTION)
+    assert request.metadata.kind == {"merge": "aggregate"}.get(kind, kind)
+    return Asked(kind, tuple(records(user.content)), round(request.temperature, 9), request.draw)
+
+
+def reply_to(call: Asked) -> str:
+    """Return a name no other request gets; a prompt that shows it shows this reply."""
+    return f"{call.kind} {hashlib.sha256(repr(call).encode()).hexdigest()[:16]}"
+
+
+class Digesting(Client):
+    """Answers with digests, or with what ``instead`` gives; with a seed of latencies, in a random order of arrival."""
+
+    def __init__(self, latency: int | None = None, instead: Callable[[Request], Reply | str | None] = lambda _: None):
+        random = np.random.default_rng(latency)
+        super().__init__(self._answer, late=lambda _: 0 if latency is None else int(random.integers(9)))
+        self._instead = instead
+        self.replies: dict[str, str] = {}
+
+    @property
+    def prompts(self) -> list[Asked]:
+        return [take_apart(request) for request in self.requests]
+
+    def _answer(self, backbone: str, request: Request) -> str | Reply:
+        reply = self._instead(request)
+        if reply is None:
+            reply = reply_to(take_apart(request))
+        self.replies[request.key] = reply if isinstance(reply, str) else reply.text
+        return reply
+
+
+async def solve(client: Any, topology: str, agents: int = 6, **changes: Any) -> Trajectory:
+    config = {"topology": topology, "agents": agents}
+    context = scripted.context(ITEM, client, RULES)
+    return context.close(await build("baselines.macnet", scripted.setting(**changes), config).solve(ITEM, context))
+
+
+def edges_of(topology: str, agents: int) -> list[tuple[int, int]]:
+    """Return the edges, ordered by where they lead, then by where they come from."""
+    edges = {
+        "chain": [(node, node + 1) for node in range(agents)],
+        "tree": [(node, child) for node in range(agents) for child in (2 * node + 1, 2 * node + 2)],
+        "complete": [(node, later) for node in range(agents) for later in range(node + 1, agents)],
+    }[topology]
+    return sorted((edge for edge in edges if edge[1] < agents), key=lambda edge: edge[::-1])
+
+
+def longest_path(node: int, edges: Sequence[tuple[int, int]]) -> int:
+    return max((1 + longest_path(before, edges) for before, after in edges if after == node), default=0)
+
+
+def textbook(topology: str, agents: int) -> tuple[str, list[Asked]]:
+    """Return the answer and every request, one node after the other; each call that a node may need has a number."""
+    edges, solutions, calls = edges_of(topology, agents), list[str](), list[Asked]()
+    incoming = [[source for source, target in edges if target == node] for node in range(agents)]
+    deepest = max(longest_path(node, edges) for node in range(agents))
+
+    def ask(node: int, offset: int, kind: str, shown: Sequence[str], temperature: float) -> str:
+        number = sum(3 * len(sources) + 1 for sources in incoming[:node]) + offset
+        calls.append(Asked(kind, tuple(shown), round(temperature, 9), number if temperature else 0))
+        return reply_to(calls[-1])
+
+    for node, sources in enumerate(incoming):
+        # One edge more comes from the released code's virtual source, and another one leads to its sink.
+        heat = 1 - (1 + longest_path(node, edges)) / (1 + deepest + 1)
+        candidates = [] if sources else [ask(node, 0, "solve", [], heat)]
+        for edge, source in enumerate(sources):
+            advice = ask(node, 2 * edge, "critique", [solutions[source]], heat)
+            candidates.append(ask(node, 2 * edge + 1, "revise", [solutions[source], advice], heat))
+        merged = len(candidates) > 1
+        solutions.append(ask(node, 2 * len(sources), "merge", candidates, heat) if merged else candidates[0])
+    final = [solutions[node] for node in range(agents) if all(source != node for source, _ in edges)]
+    return (final[0] if len(final) == 1 else ask(agents, 0, "merge", final, 0.0)), calls
+
 
 ANY = (st.sampled_from(TOPOLOGIES), st.integers(1, 8))
 
@@ -26,7 +126,7 @@ def run(client: Digesting, topology: str, agents: int) -> Trajectory:
 def test_every_prompt_shows_what_it_should_whatever_reply_arrives_first(
     topology: str, agents: int, latency: int
 ) -> None:
-    answer, calls = model.textbook(topology, agents)
+    answer, calls = textbook(topology, agents)
     client = Digesting(latency)
     trajectory = run(client, topology, agents)
     assert trajectory.answer == answer
@@ -53,22 +153,13 @@ def test_whatever_fails_the_answer_is_the_reply_to_the_last_call(
     assert trajectory.answer == client.replies[trajectory.calls[-1].key]
 
 
-QUESTION = f"Question:\n{ITEM.question}"
-
-
 async def test_a_chain_of_three_word_by_word() -> None:
     client = ScriptedClient("First.", "It lacks a unit.", "Second.", "no revision needed.", "Third.")
     trajectory = await solve(client, "chain", 3)
     assert trajectory.answer == "Third."
-    critic = "\n\n".join(
-        [
-            macnet.PROFILE,
-            macnet.CRITICISE,
-            macnet.CHECKS["Math"],
-            "If you find no defect, reply with these words alone: NO REVISION NEEDED",
-            f"The colleague, not you, has to keep to this form: {RULES}",
-        ]
-    )
+    approval = "If you find no defect, reply with these words alone: NO REVISION NEEDED"
+    form = f"The colleague, not you, has to keep to this form: {RULES}"
+    critic = "\n\n".join([macnet.PROFILE, macnet.CRITICISE, macnet.CHECKS["Math"], approval, form])
     reviser = f"{macnet.PROFILE}\n\n{macnet.REVISE}\n\n{RULES}"
     assert [(request.temperature, *request.messages) for _, request in client.asked] == [
         (0.75, Message("system", f"{macnet.PROFILE}\n\n{macnet.SOLVE}\n\n{RULES}"), user("Advice: None.")),
@@ -77,13 +168,8 @@ async def test_a_chain_of_three_word_by_word() -> None:
         (0.25, Message("system", critic), user("The colleague's solution:\n\n[1] Solution:\nSecond.")),
         (0.25, Message("system", reviser), user(revision("Second.", "None."))),
     ]
-    assert [(call.purpose, call.step, call.slot) for call in trajectory.calls] == [
-        ("solve", 1, 0),
-        ("critique", 2, 1),
-        ("revise", 2, 2),
-        ("critique", 3, 5),
-        ("revise", 3, 6),
-    ]
+    purposes = [("solve", 1, 0), ("critique", 2, 1), ("revise", 2, 2), ("critique", 3, 5), ("revise", 3, 6)]
+    assert [(call.purpose, call.step, call.slot) for call in trajectory.calls] == purposes
     assert {(name, request.max_tokens) for name, request in client.asked} == {("small", 2048)}
 
 
@@ -114,7 +200,7 @@ async def test_a_node_waits_for_its_own_predecessors_alone() -> None:
     assert len(trajectory.calls) == 12
 
 
-@pytest.mark.parametrize("failure", ["", " \n", Reply.failed("org/small", "refused")])
+@pytest.mark.parametrize("failure", ["", " \n", FAILED])
 async def test_nothing_to_criticise(failure: str | Reply) -> None:
     """A source that says nothing: the next node answers as if it were the first, at its own temperature."""
     client = ScriptedClient(failure, "Mine.", "Advice.", "Better.")
@@ -125,25 +211,24 @@ async def test_nothing_to_criticise(failure: str | Reply) -> None:
     assert trajectory.answer == "Better."
 
 
-@pytest.mark.parametrize("failure", ["", Reply.failed("org/small", "refused"), "Fine.\n\n**No revision needed.**"])
-async def test_the_actor_is_asked_although_there_is_no_advice(failure: str | Reply) -> None:
-    client = ScriptedClient("Mine.", failure, "Better.")
+@pytest.mark.parametrize(
+    ("critique", "advice"),
+    [
+        *((critique, "None.") for critique in ("", " \n ", FAILED, "NO REVISION NEEDED", "  No revision needed.\n")),
+        ("Fine.\n\n**No revision needed.**", "None."),
+        ("All hold.\n\n> **`No revision needed`**", "None."),
+        ("\nNo revision needed, except for the sign. ", "No revision needed, except for the sign."),
+        ("REVISION NEEDED", "REVISION NEEDED"),
+    ],
+)
+async def test_the_actor_is_asked_although_approval_and_silence_are_no_advice(
+    critique: str | Reply, advice: str
+) -> None:
+    client = ScriptedClient("Mine.", critique, "Better.")
     trajectory = await solve(client, "chain", 2)
     assert [call.purpose for call in trajectory.calls] == ["solve", "critique", "revise"]
-    assert client.asked[-1][1].messages[1] == user(revision("Mine.", "None."))
+    assert client.asked[-1][1].messages[1] == user(revision("Mine.", advice))
     assert trajectory.answer == "Better."
-
-
-def test_approval_and_silence_are_no_advice_and_approval_with_a_restriction_is() -> None:
-    for critique in (
-        "NO REVISION NEEDED",
-        "  No revision needed.\n",
-        "All hold.\n\n> **`No revision needed`**",
-        " \n ",
-    ):
-        assert macnet.advice_in(critique) == ""
-    for critique in ("No revision needed, except for the sign.", "REVISION NEEDED"):
-        assert macnet.advice_in(f"\n{critique} ") == critique
 
 
 @pytest.mark.parametrize("domain", ["Math", "Code", "Commonsense"])

@@ -1,10 +1,12 @@
-"""Teams on a client that answers by role, routers off their starting point, and one that decides as planned."""
+"""Teams on a client that answers by role, and routers: moved, in plain NumPy, deciding as planned."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from scipy.special import gammaln
 
 from baselines.masrouter.method import Config, MASRouter, Pool, TeamRollout
 from baselines.masrouter.router import Choices, Router, TeamPlan, Trace
@@ -46,6 +48,59 @@ def router(seed: int = 0, domain: str = "Commonsense", moved: float = 0.0) -> Ro
         for parameter in network.parameters():
             parameter += moved * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
     return network
+
+
+def _softmax(scores: np.ndarray) -> np.ndarray:
+    powers = np.exp(scores - scores.max())
+    return powers / powers.sum()
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
+
+
+class Reference:
+    """The probabilities behind a trace, the number of agents before it is rounded, and log π of the choices."""
+
+    def __init__(self, router: Router, trace: Trace) -> None:
+        self._state = {name: value.numpy() for name, value in router.state_dict().items()}
+        self._trace = trace
+        noise, choices = trace.noise, trace.choices
+        q = trace.question.astype(np.float64)
+        x = _unit(self._linear("classifier.question", q))
+        self.tasks = _softmax(_unit(self._linear("classifier.tasks", self._state["task_texts"])) @ x / 0.5)
+        modes = self._z("mode_vae", self._state["mode_texts"], noise.modes)
+        self.modes = _softmax(modes @ self._z("question_vae", q, noise.question[0]) / 0.8)
+        difficulty = self._linear("number.head", self._z("number.vae", q, noise.number[0]))[0]
+        self.n_f = 6 / (1 + math.exp(-difficulty))
+        roles = self._z("role_vae", self._state["role_texts"], noise.roles)
+        h, before, self.roles = np.zeros(64), np.zeros(64), []
+        for role in choices.roles:
+            row = h + before
+            h = (row - row.mean()) / math.sqrt(row.var() + 1e-5)
+            self.roles.append(self._matched("role", np.concatenate([x, modes[choices.mode], h]), roles, 0.5))
+            before = roles[role]
+        backbones = self._z("backbone_vae", self._state["backbone_texts"], noise.backbones)
+        self.backbones = self._matched("backbone", np.concatenate([x, modes[choices.mode], h]), backbones, 1.0)
+        counts = np.bincount(choices.backbones, minlength=len(backbones))
+        self.log_prob = (
+            math.log(self.modes[choices.mode])
+            + sum(math.log(p[role]) for p, role in zip(self.roles, choices.roles, strict=True))
+            + gammaln(self.n_f + 1)
+            - sum(gammaln(count + 1) for count in counts)
+            + sum(count * math.log(p) for count, p in zip(counts, self.backbones, strict=True))
+        )
+
+    def _linear(self, name: str, x: np.ndarray) -> np.ndarray:
+        return x @ self._state[f"{name}.weight"].T + self._state[f"{name}.bias"]
+
+    def _z(self, vae: str, x: np.ndarray, noise: Any) -> np.ndarray:
+        hidden = np.maximum(self._linear(f"{vae}.encoder.0", x), 0)
+        mu, logvar = self._linear(f"{vae}.mu", hidden), self._linear(f"{vae}.logvar", hidden)
+        return _unit(mu + 0.1 * np.exp(0.5 * logvar) * noise.numpy())
+
+    def _matched(self, kind: str, context: np.ndarray, choices: np.ndarray, temperature: float) -> np.ndarray:
+        return _softmax(choices @ _unit(self._linear(f"{kind}_matching.context", context)) / temperature)
 
 
 class Planned:

@@ -1,7 +1,5 @@
 """Settings, training and test as a whole, one step of the optimiser. Resumption stands in tests/test_learners.py."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any
@@ -17,8 +15,7 @@ from harness.agents.trajectory import Answered, Episode
 from harness.runner.config import methods
 from harness.training.learning import Learning
 from harness.training.loop import TrainingStep, checkpoint
-from tests.baselines.masrouter.fixtures import MODE_NAMES, code_tools, method, router, walk
-from tests.baselines.masrouter.reference import Reference
+from tests.baselines.masrouter.fixtures import MODE_NAMES, Reference, code_tools, method, router, walk
 from tests.fixtures import ITEMS, Client, answered_by, graded_rollouts, log, questions, right_if, trained
 from tests.scripted import setting
 

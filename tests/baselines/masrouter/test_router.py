@@ -12,11 +12,9 @@ from scipy.stats import multinomial
 from torch.distributions import Normal, kl_divergence
 
 from baselines.masrouter.router import VAE, draw_noise, log_multinomial
-from baselines.masrouter.team import MODES
 from harness.agents import rng
 from harness.agents.trajectory import Episode, sample
-from tests.baselines.masrouter.fixtures import BACKBONES, pool, router, walk
-from tests.baselines.masrouter.reference import Reference
+from tests.baselines.masrouter.fixtures import BACKBONES, MODE_NAMES, Reference, pool, router, walk
 from tests.fixtures import ITEMS, Client
 
 
@@ -46,7 +44,6 @@ async def test_training_starts_with_three_agents_and_the_loss_that_users_reporte
 
 async def test_every_decision_is_the_draw_by_its_key_from_the_probabilities_of_plain_numpy() -> None:
     network = router(moved=0.15)
-    names = [mode.key for mode in MODES]
     noises = set()
     roles, backbones = ([member.key for member in part] for part in (pool().roles, BACKBONES))
     for item in ITEMS:
@@ -62,7 +59,7 @@ async def test_every_decision_is_the_draw_by_its_key_from_the_probabilities_of_p
             assert (decision.step, decision.choice, decision.options) == (0, keys[index], len(keys))
             assert decision.log_prob == round(math.log(probabilities[index]), 6)
 
-        check("mode", 0, expected.modes, names, item.id)
+        check("mode", 0, expected.modes, MODE_NAMES, item.id)
         for agent, probabilities in enumerate(expected.roles, 1):
             check("role", agent, probabilities, roles, item.id)
             check("backbone", agent, expected.backbones, backbones, item.id)

@@ -6,18 +6,7 @@ from typing import Any
 
 import pytest
 
-from baselines.masrouter.team import (
-    LAST_OUTPUTS,
-    MODES,
-    NOTHING_CAME_BACK,
-    PREVIOUS_ROUND,
-    TASKS,
-    TEXTS,
-    THIS_ROUND,
-    formats_of,
-    profile,
-    with_all_tests,
-)
+from baselines.masrouter import team
 from harness.agents.roles import by_key, catalogue
 from harness.agents.trajectory import Episode, Trajectory
 from harness.benchmarks.items import CodeTask, Item
@@ -31,7 +20,7 @@ from tests.scripted import backbones, sampling
 ROLES = ("Critic", "Reflector", "Historian", "WikiSearcher", "Economist", "Scientist")
 TWICE = {"Reflector", "WikiSearcher"}
 BACKBONES = ("small", "small", "large", "small", "large", "large")
-BY_NAME = {mode.key: mode for mode in MODES}
+BY_NAME = {mode.key: mode for mode in team.MODES}
 QUESTION = f"Question:\n{ITEMS[0].question}"
 # What each slot sees, written down a second time.
 SEES = {
@@ -86,18 +75,18 @@ async def test_every_mode_calls_in_its_sequence_and_shows_everyone_what_it_shoul
     assert list(rounds) == list(ROLES[:agents])
     for slot, (name, requests) in enumerate(rounds.items()):
         agent_role = by_key()[f"Commonsense/{name}"]
-        blocks = [agent_role.description, agent_role.instruction, BY_NAME[mode].note, TEXTS[agent_role.output]]
+        blocks = [agent_role.description, agent_role.instruction, BY_NAME[mode].note, team.TEXTS[agent_role.output]]
         assert {request.messages[0].content for request in requests} == {"\n\n".join(filter(None, blocks))}
         earlier = SEES.get(mode, [[]] * 6)[slot]
         lines = [(f"Agent {'ABCDEF'[at]}, {ROLES[at]}", last_text(mode, ROLES[at])) for at in earlier]
-        seen = [shown(THIS_ROUND, *lines)]
+        seen = [shown(team.THIS_ROUND, *lines)]
         if mode == "Debate":
             others = [at for at in range(agents) if at != slot]
             lines = [(f"Agent {'ABCDEF'[at]}, {ROLES[at]}", last_text("IO", ROLES[at])) for at in others]
-            seen.append(shown(PREVIOUS_ROUND, *lines))
+            seen.append(shown(team.PREVIOUS_ROUND, *lines))
         assert [request.messages[1].content for request in requests] == seen
     lines = [(f"Agent {'ABCDEF'[slot]}", last_text(mode, name, agents)) for slot, name in enumerate(ROLES[:agents])]
-    told = f"{TASKS['Commonsense'].instruction}\n\n{RULES}", shown(LAST_OUTPUTS, *lines)
+    told = f"{team.TASKS['Commonsense'].instruction}\n\n{RULES}", shown(team.LAST_OUTPUTS, *lines)
     assert tuple(message.content for message in final.messages) == told
 
 
@@ -128,7 +117,7 @@ def failing(*names: str, later: bool = False) -> Any:
 @pytest.mark.parametrize("mode", MODE_NAMES)
 async def test_when_nobody_comes_back_the_final_node_is_told_and_answers_alone(mode: str) -> None:
     trajectory, requests = await at_work(mode, 3, failing(*ROLES))
-    assert requests[-1][1].messages[1].content == f"{QUESTION}\n\n{NOTHING_CAME_BACK}"
+    assert requests[-1][1].messages[1].content == f"{QUESTION}\n\n{team.NOTHING_CAME_BACK}"
     assert trajectory.answer == "the end"
     assert [call.error for call in trajectory.calls] == ["gone"] * 3 * BY_NAME[mode].rounds + [None]
 
@@ -211,7 +200,7 @@ async def test_tools_see_the_tests_that_the_setting_grants() -> None:
 def test_all_tests_are_the_plain_asserts_of_mbpp() -> None:
     mbpp = load_items("mbpp", "embedded").items
     for item in mbpp:
-        code = with_all_tests(item).code
+        code = team.with_all_tests(item).code
         assert len(item.code.visible) == 1 < len(code.visible)
         assert code.visible[0] == item.code.visible[0]
         assert "".join(f"{line}\n" for line in code.visible) == item.code.checks
@@ -242,9 +231,9 @@ def test_a_role_has_the_formats_and_the_profile_of_its_released_file() -> None:
     for entry in catalogue():
         first, second = RELEASED.get(entry.key, RELEASED[entry.domain])
         # A second call that the mode adds repeats the format of the first.
-        assert formats_of(entry) == (TEXTS[first], TEXTS[second or first])
+        assert team.formats_of(entry) == (team.TEXTS[first], team.TEXTS[second or first])
         description = f"{entry.description} {entry.instruction}"
         texts = (entry.name, entry.sees, description, first, entry.tool, entry.second_call, second)
-        assert json.loads(profile(entry)) == dict(zip(names.split(), (text or "none" for text in texts), strict=True))
-        assert list(json.loads(profile(entry))) == names.split()
-        assert [entry.key, profile(entry)] in method(domain=entry.domain).choices()["roles"]
+        entries = list(zip(names.split(), (text or "none" for text in texts), strict=True))
+        assert list(json.loads(team.profile(entry)).items()) == entries
+        assert [entry.key, team.profile(entry)] in method(domain=entry.domain).choices()["roles"]

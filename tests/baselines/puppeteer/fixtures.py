@@ -65,8 +65,6 @@ class Certain:
 
 
 class NoPrograms:
-    """Code tools that find no program in any text."""
-
     async def value(self, text: str) -> None:
         return None
 
@@ -86,7 +84,6 @@ async def walk(
 
 
 async def planned(*keys: str, client: Client, item: Item = MATHS, code_tools: Any = None) -> Trajectory:
-    """Return a single path whose actions go as planned."""
     trajectory, _ = await walk(Certain(*keys), client, item, code_tools=code_tools)
     assert [decision.choice for decision in trajectory.decisions][: len(keys)] == list(keys)
     return trajectory

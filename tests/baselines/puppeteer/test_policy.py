@@ -1,7 +1,5 @@
 """The network, rewards, loss and update against plain NumPy; settings and training as a whole."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any
@@ -17,18 +15,16 @@ from scipy.stats import entropy
 from baselines.puppeteer.agents import KEYS, TERMINATE
 from baselines.puppeteer.method import Puppeteer, returns
 from baselines.puppeteer.policy import STATE, ActionChoice, Config, Policy, Trace, state_of
-from harness.agents.code_tools import Value
 from harness.agents.trajectory import Episode
 from harness.llm.request import Request
 from harness.runner.config import methods
 from harness.training.learning import Learning, seeded
 from harness.training.loop import TrainingStep, checkpoint
-from tests.baselines.puppeteer.fixtures import Certain, Counting, NoPrograms, config, method, walk
-from tests.fixtures import ITEMS, Client, embedding, graded, graded_rollouts, log, questions, trained
+from tests.baselines.puppeteer.fixtures import Counting, NoPrograms, config, method, walk
+from tests.fixtures import ITEMS, Client, embedding, graded_rollouts, log, questions, trained
 from tests.scripted import setting
 
-RNG = np.random.default_rng(0)
-STATES = RNG.normal(size=(6, STATE))
+STATES = np.random.default_rng(0).normal(size=(6, STATE))
 BARRED = [(), (TERMINATE,), (TERMINATE,), (), (), (TERMINATE,)]
 
 
@@ -85,25 +81,6 @@ def test_returns_of_any_path_are_discounted_sums(
         assert values[at] == pytest.approx(expected, abs=1e-9)
 
 
-async def test_the_utility_of_a_path_is_the_return_of_its_first_choice() -> None:
-    policy, puppeteer = seeded(Policy, "any"), Puppeteer(setting("large"), config())
-    for seed in range(8):
-        trajectory, trace = await walk(policy, Counting(), seed=seed)
-        first = returns(trace, seed % 2 == 0, 10, config())[0]
-        assert puppeteer.utility(graded(trajectory, seed % 2 == 0)) == pytest.approx(first, abs=1e-12)
-
-
-async def test_both_calls_of_the_programmer_are_charged_and_the_final_call_is_not() -> None:
-    class Bench:
-        async def value(self, text: str) -> Value:
-            return Value(printed="42")
-
-    trajectory, trace = await walk(Certain("python", "terminate"), Counting(), code_tools=Bench())
-    # The n-th call reports 90 + n and 10 tokens.
-    assert [choice.tokens for choice in trace] == [101 + 102, 0]
-    assert len(trajectory.calls) == 3
-
-
 @pytest.mark.parametrize("limit", [6, 2])
 async def test_loss_and_log_of_an_update_are_those_of_plain_numpy(limit: int) -> None:
     settings, learner = config(max_steps=limit, entropy_weight=0.3), Learning(seeded(Policy, "learning"), 1e-3)
@@ -115,6 +92,7 @@ async def test_loss_and_log_of_an_update_are_those_of_plain_numpy(limit: int) ->
     for rollout, trace in zip(answered, traces, strict=True):
         gains = returns(trace, rollout.verdict.correct, 10, settings)
         gains_of_all.append(gains)
+        assert puppeteer.utility(rollout) == pytest.approx(gains[0], abs=1e-12)
         entropies = []
         for choice, gain in zip(trace, gains, strict=True):
             log_probs = plain(learner.network, choice.state, () if choice.step else (TERMINATE,))
@@ -133,7 +111,7 @@ async def test_loss_and_log_of_an_update_are_those_of_plain_numpy(limit: int) ->
         share = sum(decision.choice == key for decision in decisions) / len(decisions)
         assert log[f"share_{key}"] == pytest.approx(share)
     assert log["at_step_limit"] == pytest.approx(sum(decision.step == limit + 1 for decision in decisions) / 6)
-    assert log["utility"] == pytest.approx(np.mean([puppeteer.utility(rollout) for rollout in answered]))
+    assert log["utility"] == pytest.approx(np.mean([gains[0] for gains in gains_of_all]))
     assert log["return"] == pytest.approx(np.concatenate(gains_of_all).mean())
     assert 2 < log["entropy"] <= math.log(10)
 
@@ -145,10 +123,6 @@ def test_the_released_values_are_the_defaults() -> None:
     assert [setting(benchmark=key).epochs(config.epochs) for key in ("math", "gsm_hard", "mbpp")] == [5, 5, 10]
 
 
-async def fitted(folder: Path, client: Client, number: int = 4, **changes: Any) -> Puppeteer:
-    return await trained(method(**changes), folder, client, questions(number, "t"), code_tools=NoPrograms())
-
-
 async def test_the_agent_that_brings_right_answers_is_preferred(tmp_path: Path) -> None:
     def answering(backbone: str, request: Request) -> str:
         final = "Candidate answers" in request.messages[-1].content
@@ -156,16 +130,15 @@ async def test_the_agent_that_brings_right_answers_is_preferred(tmp_path: Path) 
         return f"{request.key[:6]}. The answer is {'right' if final and concluded else 'wrong'}"
 
     more: dict[str, Any] = {"epochs": {"default": 9}, "batch": 8, "lr": 2e-3, "entropy_weight": 0.1, "max_steps": 2}
-    learned = await fitted(tmp_path, Client(answering), number=24, **more)
+    learned = await trained(method(**more), tmp_path, Client(answering), questions(24, "t"), code_tools=NoPrograms())
     untrained = method()
     untrained.load(checkpoint.load(tmp_path / "checkpoints" / "epoch-00.safetensors"))
     conclude = KEYS.index("conclude")
-    share = [
-        np.mean(
-            [np.exp(puppeteer.network.log_probs(state_of(embedding(item.question), []), 0))[conclude] for item in ITEMS]
-        )
+    states = [state_of(embedding(item.question), []) for item in ITEMS]
+    before, after = (
+        np.mean([np.exp(puppeteer.network.log_probs(state, 0))[conclude] for state in states])
         for puppeteer in (untrained, learned)
-    ]
-    assert share[1] > 2 * share[0]
+    )
+    assert after > 2 * before
     utilities = log(tmp_path, "utility")
     assert np.mean(utilities[-3:]) > np.mean(utilities[:3])

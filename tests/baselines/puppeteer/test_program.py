@@ -7,7 +7,7 @@ from harness.agents.code_tools import NO_PROGRAM, CodeTools, Value
 from harness.agents.prompts import RECORDS_HEADER
 from harness.benchmarks.extraction import fenced
 from harness.llm.request import Message
-from tests.baselines.puppeteer.fixtures import CODE, MATHS, Counting, planned
+from tests.baselines.puppeteer.fixtures import CODE, MATHS, Certain, Counting, planned, walk
 from tests.fixtures import FAILED, RULES
 
 PROGRAM = "```python\nanswer = 6 * 7\n```"
@@ -24,8 +24,6 @@ WENT_WRONG = (
 
 
 class Scripted:
-    """A code_tools that returns one value."""
-
     def __init__(self, value: Value | None) -> None:
         self.returned = value
         self.given: list[str] = []
@@ -36,9 +34,10 @@ class Scripted:
 
 
 async def test_a_program_that_ran_is_followed_by_a_second_call_in_its_conversation() -> None:
+    """Both calls are charged, and the final call is not."""
     client = Counting(PROGRAM, "So the answer is 42", "Seen.", "The answer is 42.")
     bench = Scripted(Value(printed="42"))
-    trajectory = await planned("python", "reasoning", "terminate", client=client, code_tools=bench)
+    trajectory, trace = await walk(Certain("python", "reasoning", "terminate"), client, code_tools=bench)
     question = f"Question:\n{MATHS.question}"
     opening, second, reasoning, final = client.conversations
     assert bench.given == [PROGRAM]
@@ -47,12 +46,10 @@ async def test_a_program_that_ran_is_followed_by_a_second_call_in_its_conversati
     assert second == (*opening, Message("assistant", PROGRAM), Message("user", f"{told}\n\n{STATE}"))
     assert reasoning[1].content.endswith(f"{RECORDS_HEADER}\n\n[1] Programmer:\n{told}\n\nSo the answer is 42")
     assert final[1].content.endswith("[1] Programmer:\nThe answer is 42")
-    assert [(call.step, call.purpose) for call in trajectory.calls] == [
-        (1, "act"),
-        (1, "second_call"),
-        (2, "act"),
-        (3, "aggregate"),
-    ]
+    purposes = [(1, "act"), (1, "second_call"), (2, "act"), (3, "aggregate")]
+    assert [(call.step, call.purpose) for call in trajectory.calls] == purposes
+    # The n-th call reports 90 + n and 10 tokens.
+    assert [choice.tokens for choice in trace] == [101 + 102, 103, 0]
 
 
 @pytest.mark.parametrize(

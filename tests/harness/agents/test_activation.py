@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from harness.agents.activation import NO_ENTRY, act, appended, candidates
 from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools
@@ -27,7 +25,6 @@ OUTCOME = (
     "- example failed: assert double('a') == 'ab' (the result differs)"
 )
 VALUE = "The program was executed; its variable answer holds 42"
-NO_VALUE = "The program gave no value: it has no variable named answer."
 PROSE = Record("Planner", "Multiply.")
 WORK = Record("Worker", f"{PROGRAM}\n\nThe answer is 41")
 
@@ -42,9 +39,7 @@ TWICE = EXECUTES | {f"Code/{name}" for name in ("BugFixer", "ReflectProgrammer",
 TWICE |= {"Commonsense/Reflector", "Commonsense/WikiSearcher"}
 KEYS = [one.key for one in catalogue()]
 
-
-# With nothing to run a program in.
-IDLE = CodeTools(None)  # type: ignore[arg-type]
+IDLE = CodeTools(None)  # type: ignore[arg-type]  # with nothing to run a program in
 
 
 async def activate(
@@ -63,7 +58,6 @@ def prompts(client: ScriptedClient) -> list[list[tuple[str, str]]]:
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("item", [CODE, MATHS], ids=["code", "maths"])
 async def test_the_calls_of_every_role(key: str, item: Item, code_tools: CodeTools) -> None:
-    """Prompts, conversation and result of all roles on both kinds of benchmark, from the table alone."""
     one = by_key()[key]
     text, client, trajectory = await activate(key, item, code_tools, PROGRAM, "second", records=[PROSE, WORK])
 
@@ -181,20 +175,6 @@ async def test_records_that_show_their_outcome_do_not_show_it_twice(code_tools: 
 def test_additions_stand_outside_of_programs(text: str, closed: str) -> None:
     assert appended(text, "More.") == f"{closed}\n\nMore."
     assert appended(text, "") == text
-
-
-_LINES = st.sampled_from(
-    ["```", "```python", "````", "~~~", "~~~~python", "def double(x):", "    return x", "Words", ""]
-)
-
-
-@given(st.lists(_LINES, max_size=8).map("\n".join), st.sampled_from([NO_PROGRAM, OUTCOME, VALUE, NO_VALUE]))
-def test_an_addition_changes_no_program(text: str, addition: str) -> None:
-    extract = benchmark("humaneval").extract
-    before = extract(CODE, text)
-    if before is not None and "double" in before:
-        after = extract(CODE, appended(text, addition))
-        assert after.strip() == before.strip()
 
 
 def test_fixed_lines_cannot_pass_for_an_answer() -> None:

@@ -87,13 +87,6 @@ def test_a_program_that_defines_a_function_parses_and_is_the_last_one_behind_wha
         assert defining(text, "double") is None
 
 
-async def test_a_program_in_two_blocks_is_run_as_one(code_tools: CodeTools) -> None:
-    """Graders do so, too: without the first block the second one fails."""
-    text = f"{fenced('def twice(x): return 2 * x')}\nthen\n"
-    assert await code_tools.passes(ITEM, text + fenced("def double(x): return twice(x) if x else 1")) is True
-    assert await code_tools.value(text + fenced("answer = twice(4)")) == Value(printed="8")
-
-
 async def test_only_visible_examples_are_run_behind_the_setup_and_where_there_are_none_a_line_says_so() -> None:
     sandbox = FakeSandbox()
     code_tools = CodeTools(sandbox)
@@ -118,15 +111,11 @@ async def test_only_visible_examples_are_run_behind_the_setup_and_where_there_ar
         ("print('answer 7')\nanswer = 1\nprint('<0123456789abcdef>8', end='')", "1"),
         ("import sys\nsys.stdout = None\nprint = str = repr = len = 0\nanswer = 5", "5"),
         ("answer = [object()]", "[<object object at 0x...>]"),
-        ("answer = {'b', 'a', 'c'} | set('xyz')", None),
         ("answer = None", "None"),
     ],
 )
-async def test_the_value_is_what_print_would_show(code_tools: CodeTools, source: str, printed: str | None) -> None:
-    value = await code_tools.value(f"So:\n{fenced(source)}")
-    assert value == Value(printed=printed if printed is not None else value.printed)
-    async with Sandbox() as another:
-        assert printed is not None or await CodeTools(another).value(fenced(source)) == value
+async def test_the_value_is_what_print_would_show(code_tools: CodeTools, source: str, printed: str) -> None:
+    assert await code_tools.value(f"So:\n{fenced(source)}") == Value(printed=printed)
 
 
 @pytest.mark.parametrize(
@@ -150,6 +139,8 @@ async def test_a_failure_says_how(code_tools: CodeTools, source: str, failure: s
 async def test_the_last_program_that_speaks_of_the_answer_counts(code_tools: CodeTools) -> None:
     text = "\n".join([fenced("answer = 1"), "No:", fenced("answer = 2"), fenced("print('done')")])
     assert await code_tools.value(text) == Value(printed="2")
+    needing = f"{fenced('def twice(x): return 2 * x')}\nthen\n{fenced('answer = twice(4)')}"
+    assert await code_tools.value(needing) == Value(printed="8")
     assert await code_tools.value(fenced("answer = 1\nprint('x' * 10 ** 6)")) == Value(printed="1")
     assert await code_tools.value("The answer is 3.") is None
 

@@ -21,8 +21,3 @@ def mirror() -> Path:
     if not folder:
         pytest.skip("GMR_DATA_DIR is not set: no real benchmark files")
     return Path(folder)
-
-
-@pytest.fixture
-def no_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("GMR_DATA_DIR", raising=False)

@@ -9,10 +9,8 @@ import pytest
 
 from harness.benchmarks import Tools, benchmark, keys, prepare
 from harness.benchmarks.items import keyed_order
-from harness.benchmarks.math_verifier import MathVerifier
 from harness.benchmarks.prepare import load_items, split_items
 from harness.benchmarks.validate import EXAMPLES, validate_items
-from harness.sandbox import Sandbox
 
 # SHA-256 of the file, and the checksum of its items that every manifest carries, begun. A change here changes every
 # number measured on the embedded sets: it is a new version of the benchmark.
@@ -48,21 +46,16 @@ def test_the_questions_are_the_pinned_ones_in_one_form_and_no_two_alike(key: str
     assert (hashlib.sha256(content(key)).hexdigest()[:32], loaded.checksum[:32]) == PINS[key]
     assert (len(rows), len({tuple(record) for record in rows})) == (160, 1)
     assert all(item.difficulty is not None and 0 <= item.difficulty <= 1 for item in loaded.items)
-    split = prepare.split_items(key, "embedded", loaded.items, "official")
+    split = split_items(key, "embedded", loaded.items, "official")
     assert (len(split.train), len(split.test)) == (32, 128)
-    grams = [shingles(record[ASKED[key]]) for record in rows]
-    assert (
-        max(len(grams_of_one & other) / len(grams_of_one | other) for grams_of_one, other in combinations(grams, 2))
-        < NEAR_DUPLICATE
-    )
+    pairs = combinations([shingles(record[ASKED[key]]) for record in rows], 2)
+    assert max(len(one & other) / len(one | other) for one, other in pairs) < NEAR_DUPLICATE
 
 
 @pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("key", keys())
-async def test_every_gold_answer_is_right_and_a_mutant_wrong(key: str, step: int) -> None:
-    items = load_items(key, "embedded").items[::step]
-    async with Sandbox() as sandbox, MathVerifier() as math_verify:
-        report = await validate_items(benchmark(key), items, "embedded", Tools(sandbox, math_verify))
+async def test_every_gold_answer_is_right_and_a_mutant_wrong(key: str, step: int, tools: Tools) -> None:
+    report = await validate_items(benchmark(key), load_items(key, "embedded").items[::step], "embedded", tools)
     assert report.passed, report.to_markdown()
     assert report.exceptions(EXAMPLES) == []
 
@@ -87,7 +80,7 @@ SIZES = {
 @pytest.mark.realdata
 @pytest.mark.usefixtures("mirror")
 @pytest.mark.parametrize("key", keys())
-async def test_sizes_checksums_and_a_sample_validates(key: str) -> None:
+async def test_sizes_checksums_and_a_sample_validates(key: str, tools: Tools) -> None:
     items = load_items(key, "real").items
     *sizes_by_kind, sample_size = SIZES[key]
     for kind, sizes in zip(("published", "official", "all"), sizes_by_kind, strict=True):
@@ -96,6 +89,5 @@ async def test_sizes_checksums_and_a_sample_validates(key: str) -> None:
         assert not {*split.train} & {*split.test}
     by_id = {item.id: item for item in items}
     sample = [by_id[id_] for id_ in keyed_order(by_id, "validation sample")[:sample_size]]
-    async with Sandbox() as sandbox, MathVerifier() as math_verify:
-        report = await validate_items(benchmark(key), sample, "real", Tools(sandbox, math_verify))
+    report = await validate_items(benchmark(key), sample, "real", tools)
     assert report.passed, report.to_markdown()

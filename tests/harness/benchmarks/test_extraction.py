@@ -4,6 +4,7 @@ Many texts are slips of form that the outputs of real models show, each in words
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.benchmarks import Tools, benchmark, keys
+from harness.benchmarks.base import Benchmark
 from harness.benchmarks.extraction import after_answer_is, boxes_from_last, fenced_blocks, last_box
 from harness.benchmarks.items import Item, Status
+from harness.benchmarks.prepare import load_items
 from harness.benchmarks.programs import LONGEST_SALVAGED, salvage
 from harness.simulator.answers import present, wrong_answers
 from tests.harness.benchmarks.samples import item_of
@@ -84,8 +87,11 @@ def test_a_box_at_the_end_is_always_found(content: str, before: str) -> None:
     assert last_box(f"{before.rstrip(chr(92))}\\boxed{{{content}}}") == content.strip()
 
 
-ROWS = [orjson.loads(line) for line in Path(__file__).with_name("replies.jsonl").read_bytes().splitlines()]
-REPLIES = [(row["benchmark"], row["reply"], row.get("cut_off", False), row["answer"]) for row in ROWS]
+def rows(name: str) -> list[dict[str, Any]]:
+    return [orjson.loads(line) for line in Path(__file__).with_name(name).read_bytes().splitlines()]
+
+
+REPLIES = [(row["benchmark"], row["reply"], row.get("cut_off", False), row["answer"]) for row in rows("replies.jsonl")]
 
 
 @pytest.mark.parametrize(("key", "text", "cut_off", "answer"), REPLIES)
@@ -94,6 +100,35 @@ def test_the_answer_of_a_reply(key: str, text: str, cut_off: bool, answer: Any) 
     if key == "humaneval" and extracted and answer:
         extracted, answer = ([line for line in program.splitlines() if line] for program in (extracted, answer))
     assert (float(extracted) if key == "gsm_hard" and extracted else extracted) == answer
+
+
+# Replies of SmolLM2-135M-Instruct (Hugging Face, Apache-2.0) to questions of the mini-benchmarks, from calls of all
+# methods, read one by one: ``answer`` is what a reader takes one to state, for programs whether it has the function.
+REAL_REPLIES = rows("real_replies.jsonl")
+
+
+async def verdict(subject: Benchmark, item: Item, row: dict[str, Any], tools: Tools) -> tuple[Any, bool]:
+    """Return the answer found, for programs whether one is, and whether it is right."""
+    answer = subject.extract(item, row["reply"], row["cut_off"])
+    if item.code is not None:
+        graded = await subject.grade(item, row["reply"], tools, row["cut_off"])
+        return answer is not None and f"def {item.code.entry_point}(" in answer, graded.correct
+    stated = row["answer"] if answer and row["answer"] and subject.same(item, answer, row["answer"]) else answer
+    return stated, answer is not None and subject.same(item, item.gold, answer)
+
+
+@pytest.mark.parametrize("key", keys())
+async def test_extraction_and_grading_agree_with_a_reader(key: str, tools: Tools) -> None:
+    subject, items = benchmark(key), {item.id: item for item in load_items(key, "embedded").items}
+    own = [row for row in REAL_REPLIES if row["benchmark"] == key]
+    verdicts = [(row["reply"], await verdict(subject, items[row["id"]], row, tools)) for row in own]
+    assert verdicts == [(row["reply"], (row["answer"], row["right"])) for row in own]
+    if key not in ("mbpp", "humaneval"):
+        # Were what a reader takes it to state the reference, a reply would be right.
+        stating = [row for row in own if row["answer"] is not None]
+        restated = [replace(items[row["id"]], gold=row["answer"]) for row in stating]
+        rights = [(await verdict(subject, item, row, tools))[1] for item, row in zip(restated, stating, strict=True)]
+        assert [row["reply"] for row, right in zip(stating, rights, strict=True) if not right] == []
 
 
 @pytest.mark.parametrize("key", keys())
@@ -156,7 +191,7 @@ def test_presented_programs_survive_backticks(noise: str) -> None:
     assert subject.extract(item, present(subject, item, program)) == program
 
 
-SLOW = ["\\boxed{", "`", "answer is ", "answer: ", "answer*:("]
+SLOW = ["\\boxed{", "`", "answer is ", "answer: ", "answer*:(", "The answer is A\nQuestion: "]
 SLOWER = ["```\n", "{", "}", "~~~", "\\", "Which?\nA. x\n", "C.\n", "1 1/"]
 PAIRS = [("\\boxed{", "}"), ("\\boxed{(A) ", "}"), ("\\boxed{1, we ", "}"), ("12", " th x"), ("(C)", "~ ")]
 
@@ -164,7 +199,7 @@ PAIRS = [("\\boxed{", "}"), ("\\boxed{(A) ", "}"), ("\\boxed{1, we ", "}"), ("12
 @pytest.mark.parametrize(
     ("unit", "end"),
     [
-        *((unit, "") for unit in [*SLOW, "The answer is A\nQuestion: "]),
+        *((unit, "") for unit in SLOW),
         *PAIRS,
         *(pytest.param(unit, "", marks=pytest.mark.nightly) for unit in SLOWER),
     ],

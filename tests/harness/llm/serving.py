@@ -1,5 +1,6 @@
 """Servers and clients for tests: in process, behind a socket, or below HTTP."""
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -63,7 +64,7 @@ class Scripted:
     Who only asks for one token, to learn whether it is there, is answered.
     """
 
-    def __init__(self, *script: tuple[int, dict[str, Any]], **entry: Any) -> None:
+    def __init__(self, *script: tuple[int, dict[str, Any] | str], **entry: Any) -> None:
         self.script = list(script)
         self.entry = entry
         self.asked: list[dict[str, Any]] = []
@@ -75,7 +76,8 @@ class Scripted:
         self.asked.append(body)
         if self.script:
             status, answer = self.script.pop(0)
-            return web.json_response(answer, status=status)
+            text = answer if isinstance(answer, str) else json.dumps(answer)
+            return web.json_response(text=text, status=status)
         return web.json_response(completion("re: " + body["messages"][-1]["content"], body["model"]))
 
     async def models(self, http: web.Request) -> web.Response:
@@ -83,23 +85,19 @@ class Scripted:
 
 
 @asynccontextmanager
-async def served_at(
-    server: Any = None, port: int = 0, host: str = "127.0.0.1", **answers: Answer
-) -> AsyncIterator[str]:
+async def served_at(server: Any = None, host: str = "127.0.0.1", **answers: Answer) -> AsyncIterator[str]:
     """Serve over HTTP the methods ``models`` and ``chat`` of an object, or these answers; yield the URL.
 
     As at an inference server, what a client has given up is given up.
     """
     app = web.Application()
-    if (answer := answers.get("models") or getattr(server, "models", None)) is not None:
-        app.router.add_get("/v1/models", answer)
-    if (answer := answers.get("chat") or getattr(server, "chat", None)) is not None:
-        app.router.add_post("/v1/chat/completions", answer)
-    if (answer := answers.get("props")) is not None:
-        app.router.add_get("/props", answer)
+    places = {"models": "/v1/models", "chat": "/v1/chat/completions", "props": "/props"}
+    for name, path in places.items():
+        if (answer := answers.get(name) or getattr(server, name, None)) is not None:
+            app.router.add_route("POST" if name == "chat" else "GET", path, answer)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
     await runner.setup()
-    await web.TCPSite(runner, host, port).start()
+    await web.TCPSite(runner, host, 0).start()
     try:
         yield f"http://{f'[{host}]' if ':' in host else host}:{runner.addresses[0][1]}/v1"
     finally:

@@ -36,9 +36,7 @@ def test_the_pool_is_the_five_of_the_paper_in_its_order_sampled_as_their_publish
 
 @BACKBONES
 @given(prompt=TOKENS, completion=TOKENS)
-def test_cost_and_flops_equal_exact_arithmetic_with_the_printed_prices(
-    backbone: Backbone, prompt: int, completion: int
-) -> None:
+def test_cost_and_flops_are_exact_at_the_printed_prices(backbone: Backbone, prompt: int, completion: int) -> None:
     size, price_in, price_out = PRINTED[backbone.key]
     cost = (prompt * Fraction(price_in) + completion * Fraction(price_out)) / 10**6
     assert backbone.cost(prompt, completion) == pytest.approx(float(cost), rel=1e-12)

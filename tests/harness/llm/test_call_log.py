@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -16,7 +17,8 @@ from harness.errors import UserError
 from harness.llm.call_log import AttemptLog, CallLog, CallLogReader, CallTexts, copy
 from harness.llm.request import Message, Reply
 from harness.runner import layout
-from tests.harness.llm.logged import answers, calls_of, fill, reply, request
+from tests.harness.llm.logged import calls_of
+from tests.harness.llm.serving import request
 
 KINDS = pytest.mark.parametrize("kind", [CallLog, CallLogReader])
 
@@ -24,6 +26,28 @@ KINDS = pytest.mark.parametrize("kind", [CallLog, CallLogReader])
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "calls.sqlite"
+
+
+def reply(text: str) -> Reply:
+    return Reply(text, 3, 5, "stop", "some/model")
+
+
+def fill(path: Path, texts: Iterable[str]) -> None:
+    """Append calls one after the other, each answered by its own text in capitals."""
+
+    async def appended() -> None:
+        with CallLog(path) as log:
+            for text in texts:
+                await log.append(request(text), reply(text.upper()))
+
+    asyncio.run(appended())
+
+
+def answers(path: Path, texts: Iterable[str]) -> dict[str, str]:
+    """Return the texts that a log answers some calls with, as far as it does."""
+    with CallLog(path) as log:
+        found = {text: log.get(request(text).key) for text in texts}
+    return {text: one.text for text, one in found.items() if one is not None}
 
 
 async def test_a_finished_call_is_found_after_reopening(path: Path) -> None:
@@ -84,9 +108,7 @@ def execute(path: Path, statement: str) -> None:
 
 @KINDS
 @pytest.mark.parametrize("is_database", [True, False])
-def test_a_damaged_log_is_one_line_that_names_it_and_the_cure(
-    is_database: bool, kind: type[CallLogReader], path: Path
-) -> None:
+def test_a_damaged_log_is_one_line_with_the_cure(is_database: bool, kind: type[CallLogReader], path: Path) -> None:
     execute(path, "CREATE TABLE calls (something)") if is_database else path.write_bytes(b"no database" * 1000)
     damaged = pytest.raises(UserError, match=r"^[^\n]*calls\.sqlite is damaged .*move it away[^\n]*$")
     with damaged, kind(path) as log:

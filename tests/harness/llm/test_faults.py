@@ -9,27 +9,27 @@ from aiohttp import web
 from harness.errors import UserError
 from harness.llm.request import Reply
 from harness.llm.served_backbone import _MAX_ATTEMPTS, _MAX_UNCOUNTABLE, MAX_FAILURES
-from tests.harness.llm.conftest import Make, Tried
-from tests.harness.llm.serving import ANSWER, ERROR, MODEL, Kept, Scripted, completion, request
+from tests.harness.llm.conftest import Make
+from tests.harness.llm.serving import ANSWER, ERROR, MODEL, Scripted, completion, request
 
 
 def choice(content: Any, reason: Any = "stop", error: Any = None, **message: Any) -> dict[str, Any]:
-    """Return a completion with such a choice."""
     one = {"index": 0, "message": {"role": "assistant", "content": content, **message}, "finish_reason": reason}
     return completion(choices=[one if error is None else {**one, "error": error}])
 
 
 def using(prompt_tokens: Any, completion_tokens: Any, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return a completion that cost so much."""
     usage = {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
     return {**(body or completion()), "usage": usage}
 
 
 # Status, body, and what is said of it. A status that everybody is met with counts against no call before it has had
 # four times as many attempts.
-TRANSIENT: dict[str, tuple[int, dict[str, Any], str]] = {
+TRANSIENT: dict[str, tuple[int, dict[str, Any] | str, str]] = {
     "error 500": (500, ERROR, "busy"),
     "too early 425": (425, ERROR, "busy"),
+    "half a text": (200, '{"id"', "not JSON"),
+    "deep": (200, "[" * 100_000, "not JSON"),
     "no completion": (200, {"nonsense": True}, "not a chat completion"),
     "aborted": (200, choice("Half an ans", "abort"), "not finished (finish_reason 'abort')"),
     "no end and no text": (200, choice("", None), "not finished (finish_reason None)"),
@@ -64,32 +64,32 @@ UNCOUNTABLE: dict[str, tuple[dict[str, Any], str, tuple[int, int]]] = {
 
 @pytest.mark.parametrize(("status", "body", "error"), TRANSIENT.values(), ids=TRANSIENT)
 async def test_what_may_pass_is_tried_again_and_recorded_as_failed_in_the_end(
-    status: int, body: dict[str, Any], error: str, make: Make, kept: Kept, tried: Tried
+    status: int, body: dict[str, Any] | str, error: str, make: Make
 ) -> None:
     server = Scripted(*[(status, body)] * 2)
     client = await make(server)
     assert await client.complete("m", request()) == ANSWER
-    assert [error in message if message else None for message in tried()] == [True, True, None]
+    assert [error in message if message else None for message in make.tried] == [True, True, None]
     assert server.asked == [server.asked[0]] * 3
     is_malformed = status == 200 and "502" not in error
     server.script = [(status, body)] * (MAX_FAILURES if is_malformed else _MAX_ATTEMPTS)
     reply = await client.complete("m", request("again"))
     assert reply == Reply.failed(MODEL, str(reply.error))
     assert error in str(reply.error)
-    assert (len(server.script), len(kept.calls)) == (0, 2)
+    assert (len(server.script), len(make.kept.calls)) == (0, 2)
     assert await client.complete("m", request("again")) == reply
 
 
 @pytest.mark.parametrize(("body", "error", "tokens"), UNCOUNTABLE.values(), ids=UNCOUNTABLE)
 async def test_a_server_whose_replies_can_never_count_stops_the_cell_and_what_they_cost_is_charged(
-    body: dict[str, Any], error: str, tokens: tuple[int, int], make: Make, kept: Kept
+    body: dict[str, Any], error: str, tokens: tuple[int, int], make: Make
 ) -> None:
     server = Scripted(*[(200, body)] * 100)
     client = await make(server)
     with pytest.raises(UserError, match=rf"/v1 of m answers with .*{error}.*let it .*(usage|served_name).* same com"):
         await client.complete("m", request())
-    assert (len(server.asked), kept.calls) == (_MAX_UNCOUNTABLE, [])
-    assert kept.charged == [(MODEL, *tokens)] * _MAX_UNCOUNTABLE
+    assert (len(server.asked), make.kept.calls) == (_MAX_UNCOUNTABLE, [])
+    assert make.kept.charged == [(MODEL, *tokens)] * _MAX_UNCOUNTABLE
     # Once it has answered, such a reply is one of the faults that pass.
     server.script = []
     await client.complete("m", request("counts"))
@@ -102,12 +102,10 @@ async def test_a_server_whose_replies_can_never_count_stops_the_cell_and_what_th
 
 
 @pytest.mark.parametrize(("body", "text", "reason"), REPLIES.values(), ids=REPLIES)
-async def test_what_plainly_means_a_reply_is_one(
-    body: dict[str, Any], text: str, reason: str, make: Make, kept: Kept
-) -> None:
+async def test_what_plainly_means_a_reply_is_one(body: dict[str, Any], text: str, reason: str, make: Make) -> None:
     tokens = body["usage"]["completion_tokens"]
     reply = await (await make(Scripted((200, body)))).complete("m", request())
-    assert kept.replies == [reply] == [Reply(text, 7, tokens, reason, MODEL)]
+    assert make.kept.replies == [reply] == [Reply(text, 7, tokens, reason, MODEL)]
 
 
 @pytest.mark.parametrize(
@@ -121,27 +119,23 @@ async def test_what_plainly_means_a_reply_is_one(
         ({"detail": "x" * 5000}, "x" * 300),
     ],
 )
-async def test_a_refused_request_is_final_at_once_and_its_reason_said_in_whatever_form_it_comes(
-    body: dict[str, Any], reason: str, make: Make, kept: Kept, tried: Tried
-) -> None:
+async def test_a_refused_request_is_final_and_its_reason_said(body: dict[str, Any], reason: str, make: Make) -> None:
     reply = await (await make(Scripted((422, body)))).complete("m", request())
     assert reply.error is not None
     assert reply.error.startswith("Error code: 422 - ")
     assert reason in reply.error
     assert len(reply.error) < 400
-    (attempt,) = tried()
+    (attempt,) = make.tried
     assert reply.error in str(attempt)
-    assert kept.replies == [reply]
+    assert make.kept.replies == [reply]
 
 
-async def test_too_many_requests_cost_no_call_its_chance_and_an_error_with_status_200_is_that_error(
-    make: Make, tried: Tried
-) -> None:
+async def test_too_many_requests_cost_no_call_its_chance_also_with_status_200(make: Make) -> None:
     busy = [{"code": 429, "message": "slow"}, {"code": "rate_limit_exceeded", "message": "slow"}, {"code": "429"}]
     answers = [(429, ERROR), *((200, {"error": error}) for error in busy)]
     server = Scripted(*(answer for answer in answers for _ in range(5)))
     assert (await (await make(server)).complete("m", request())).error is None
-    assert len(tried()) == 21
+    assert len(make.tried) == 21
     refused = Scripted((200, {"error": {"code": 400, "message": "too long"}}))
     assert (await (await make(refused)).complete("m", request("long"))).error == "Error code: 400 - too long"
 
@@ -157,46 +151,37 @@ async def test_too_many_requests_cost_no_call_its_chance_and_an_error_with_statu
     ],
 )
 async def test_an_endpoint_that_refuses_everything_stops_the_cell(
-    status: int, body: dict[str, Any], message: str, make: Make, kept: Kept
+    status: int, body: dict[str, Any], message: str, make: Make
 ) -> None:
     server = Scripted((status, body))
     with pytest.raises(UserError, match=message):
         await (await make(server)).complete("m", request())
-    assert (len(server.asked), kept.calls) == (1, [])
+    assert (len(server.asked), make.kept.calls) == (1, [])
 
 
 async def test_a_request_that_alone_is_forbidden_fails_and_stops_nothing(make: Make) -> None:
-    """As by a filter of prompts."""
     client = await make(Scripted((200, completion()), (403, {"error": {"message": "your input was flagged"}})))
     assert (await client.complete("m", request())).error is None
     assert "your input was flagged" in str((await client.complete("m", request("flagged"))).error)
     assert (await client.complete("m", request("next"))).error is None
 
 
-@pytest.mark.parametrize("body", ['{"id"', "[" * 100_000], ids=["half a text", "deep"])
-async def test_a_body_that_is_no_json_is_tried_again(body: str, make: Make, tried: Tried) -> None:
-    server, bodies = Scripted(), [body]
-
-    async def chat(http: web.Request) -> web.StreamResponse:
-        return web.Response(text=bodies.pop(), content_type="application/json") if bodies else await server.chat(http)
-
-    assert await (await make(chat)).complete("m", request()) == ANSWER
-    assert ["not JSON" in str(error) for error in tried()] == [True, False]
-
-
-async def test_an_answer_that_is_no_http_is_a_failed_attempt(make: Make, tried: Tried) -> None:
+@pytest.mark.parametrize(
+    ("answer", "error"), [(b"SSH-2.0-OpenSSH_9.6\r\n\r\n", "Bad status line"), (b"", "Server disconnected")]
+)
+async def test_no_http_and_a_dropped_connection_are_failed_attempts(answer: bytes, error: str, make: Make) -> None:
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
+        writer.write(answer)
         writer.close()
 
     async with await asyncio.start_server(connected, "127.0.0.1", 0) as server:
         client = await make(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
         assert (await client.complete("m", request())).error == "Connection error."
-    assert all("Bad status line" in str(error) for error in tried())
+    assert all(error in str(attempt) for attempt in make.tried)
 
 
-async def test_a_call_is_given_up_at_once_while_the_server_is_silent(make: Make, kept: Kept) -> None:
+async def test_a_call_is_given_up_at_once_while_the_server_is_silent(make: Make) -> None:
     asked = asyncio.Event()
 
     async def chat(http: web.Request) -> web.StreamResponse:
@@ -212,4 +197,4 @@ async def test_a_call_is_given_up_at_once_while_the_server_is_silent(make: Make,
         await client.__aexit__()
         with pytest.raises(asyncio.CancelledError):
             await call
-    assert kept.calls == []
+    assert make.kept.calls == []

@@ -12,7 +12,7 @@ from harness.llm.endpoints import choose
 from harness.llm.request import Served
 from harness.runner.cell import as_served
 from tests.harness.llm.conftest import Make
-from tests.harness.llm.serving import ANSWER, MODEL, Kept, Scripted, request, served_at
+from tests.harness.llm.serving import ANSWER, MODEL, Scripted, request, served_at
 from tests.scripted import backbone
 
 
@@ -56,9 +56,7 @@ async def test_what_a_server_says_of_its_model(make: Make) -> None:
 
 
 @pytest.mark.parametrize("key", ["sk-1\n", "sk-\u00e9", "sk 1"])
-async def test_a_key_that_no_header_takes_is_told_by_its_variable(
-    key: str, make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_key_that_no_header_takes_is_told(key: str, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("THEIR_KEY", key)
     with pytest.raises(UserError, match="the API key in the environment variable THEIR_KEY has the character") as told:
         await make(Scripted(), key_env="THEIR_KEY")
@@ -75,7 +73,7 @@ async def test_an_address_of_either_version_in_any_case(host: str, make: Make) -
 
 
 @pytest.mark.parametrize("text", ["<html>hello</html>", '{"models": []}'])
-async def test_a_server_that_is_down_or_of_another_kind_is_one_line(make: Make, text: str) -> None:
+async def test_a_server_of_another_kind_is_one_line(make: Make, text: str) -> None:
     async def page(http: web.Request) -> web.Response:
         return web.Response(text=text, content_type="text/html" if text[0] == "<" else "application/json")
 
@@ -83,20 +81,16 @@ async def test_a_server_that_is_down_or_of_another_kind_is_one_line(make: Make, 
         client = await make(url)
         with pytest.raises(UserError, match=r"does its url in config/endpoints\.yaml .* end in /v1"):
             await client.served("m", MODEL)
-    with pytest.raises(UserError, match=r"127\.0\.0\.1:\d+/v1 of m does not answer .*Cannot connect.*start the server"):
-        await client.served("m", MODEL)
 
 
 @pytest.mark.parametrize(("listed", "served_name"), [("llama3.1:8b", "llama3.1:8b"), ("/models/Model.gguf", None)])
-async def test_a_served_name_goes_over_the_wire_and_into_no_log(
-    listed: str, served_name: str | None, make: Make, kept: Kept
-) -> None:
+async def test_a_served_name_is_sent_and_not_logged(listed: str, served_name: str | None, make: Make) -> None:
     server = Scripted(id=listed)
     client = await make(server, served_name=served_name)
     await client.served("m", MODEL)
     assert await client.complete("m", request()) == ANSWER
     assert server.asked[0]["model"] == listed
-    assert kept.calls == [(request(), ANSWER)]
+    assert make.kept.calls == [(request(), ANSWER)]
 
 
 @pytest.mark.parametrize(

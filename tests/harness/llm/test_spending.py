@@ -24,8 +24,6 @@ COST = M.cost(ANSWER.prompt_tokens, ANSWER.completion_tokens)
 
 
 class Slow:
-    """Backbones that take a while; those asked to fail do."""
-
     def __init__(self) -> None:
         self.asked: list[str] = []
 
@@ -59,52 +57,45 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "calls.sqlite"
 
 
-Ask = Callable[..., None]
+def ask(server: Slow, log: Path, budget: Budget, *texts: str, written: Path | None = None) -> None:
+    """Run a cell that asks texts all at once; it has the ``log`` of the preset unless another is ``written``."""
 
+    async def work(client: ChatClient) -> None:
+        await gather(client.complete("m", request(text)) for text in texts)
 
-@pytest.fixture
-def ask(server: Slow, log: Path) -> Ask:
-    """Return a function that runs a cell that asks texts all at once."""
-
-    def ask(budget: Budget, *texts: str, written: Path = log) -> None:
-        async def work(client: ChatClient) -> None:
-            await gather(client.complete("m", request(text)) for text in texts)
-
-        asyncio.run(run_cell(budget, server, written, lambda: [log], work, written == log))
-
-    return ask
+    asyncio.run(run_cell(budget, server, written or log, lambda: [log], work, written in (None, log)))
 
 
 def spent_in(*logs: Path) -> Spent:
     return Spending("p", Budget(), lambda: logs, [M]).spent
 
 
-def test_calls_are_never_exceeded_and_what_is_in_flight_is_recorded(ask: Ask, server: Slow, log: Path) -> None:
+def test_calls_are_never_exceeded_and_what_is_in_flight_is_recorded(server: Slow, log: Path) -> None:
     texts = [str(number) for number in range(60)]
     for most in (25, 25, 59):
         with pytest.raises(BudgetError, match=f"budget of preset p is spent: {most} of {most} calls .in all {most}"):
-            ask(Budget(calls=most), *texts)
+            ask(server, log, Budget(calls=most), *texts)
         assert len(server.asked) == spent_in(log).calls == most
-    ask(Budget(calls=60), *texts)
+    ask(server, log, Budget(calls=60), *texts)
     assert sorted(server.asked) == sorted(texts)
 
 
-def test_what_a_log_answers_and_failed_calls_cost_nothing(ask: Ask, server: Slow) -> None:
+def test_what_a_log_answers_and_failed_calls_cost_nothing(server: Slow, log: Path) -> None:
     for _ in range(2):
-        ask(Budget(calls=1), "fail", "answered")
+        ask(server, log, Budget(calls=1), "fail", "answered")
     assert server.asked == ["fail", "answered"]
     with pytest.raises(BudgetError, match="1 of 1 calls"):
-        ask(Budget(calls=1), "another")
+        ask(server, log, Budget(calls=1), "another")
 
 
-def test_tokens_and_cost_are_those_of_the_tables(ask: Ask, log: Path) -> None:
+def test_tokens_and_cost_are_those_of_the_tables(server: Slow, log: Path) -> None:
     for text in "ab":
-        ask(Budget(tokens=2 * TOKENS, cost=1.9 * COST), text)
+        ask(server, log, Budget(tokens=2 * TOKENS, cost=1.9 * COST), text)
     assert spent_in(log) == Spent(2, 2 * TOKENS, pytest.approx(2 * COST))
     with pytest.raises(BudgetError, match=f"{2 * TOKENS} of {2 * TOKENS} tokens"):
-        ask(Budget(tokens=2 * TOKENS), "c")
+        ask(server, log, Budget(tokens=2 * TOKENS), "c")
     with pytest.raises(BudgetError, match=r"of \S+ cost"):
-        ask(Budget(cost=1.9 * COST), "c")
+        ask(server, log, Budget(cost=1.9 * COST), "c")
 
 
 def ask_until_it_is_spent(folder: Path, name: str, calls: int) -> None:
@@ -121,10 +112,8 @@ def ask_until_it_is_spent(folder: Path, name: str, calls: int) -> None:
 
 
 def test_two_processes_share_a_budget(tmp_path: Path) -> None:
-    both = [
-        multiprocessing.get_context("spawn").Process(target=ask_until_it_is_spent, args=(tmp_path, name, 60))
-        for name in ("one", "other")
-    ]
+    spawn = multiprocessing.get_context("spawn").Process
+    both = [spawn(target=ask_until_it_is_spent, args=(tmp_path, name, 60)) for name in ("one", "other")]
     for process in both:
         process.start()
     for process in both:
@@ -134,9 +123,7 @@ def test_two_processes_share_a_budget(tmp_path: Path) -> None:
     assert 60 <= spent_in(*tmp_path.glob("*.sqlite")).calls <= 60 + 2 * 4
 
 
-def test_logs_of_other_cells_are_read_off_the_event_loop(
-    server: Slow, log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_logs_of_others_are_read_off_the_event_loop(server: Slow, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget_module, "CHECK_EVERY", 1)
     threads: list[threading.Thread] = []
 
@@ -164,11 +151,11 @@ def test_replies_that_can_be_no_answer_count_here_and_in_every_other_process(ser
 
 @pytest.mark.parametrize("name", ["calls.sqlite", "passing.sqlite"])
 def test_what_this_process_asked_counts_once_whoever_is_looked_up(
-    name: str, ask: Ask, server: Slow, log: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, server: Slow, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also calls that are committed together, and those of a timing, whose log is not among the others."""
     monkeypatch.setattr(budget_module, "CHECK_EVERY", 7)
-    ask(Budget(), "before")
+    ask(server, log, Budget(), "before")
     with pytest.raises(BudgetError, match="60 of 60 calls"):
-        ask(Budget(calls=60), *map(str, range(80)), written=log.with_name(name))
+        ask(server, log, Budget(calls=60), *map(str, range(80)), written=log.with_name(name))
     assert len(server.asked) == 60

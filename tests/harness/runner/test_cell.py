@@ -26,7 +26,6 @@ from tests.small_run import GMR, prepare_questions, smoke
 
 
 def identity(planned: Plan, revision: str = "", encoder: str = "encoder", sandbox: str = "full") -> str:
-    """Return the identity of a training with backbones, encoder and sandbox like these."""
     runtime: Any = SimpleNamespace(
         backbones={key: one.model_copy(update={"revision": revision}) for key, one in planned.backbones.items()},
         embeddings=SimpleNamespace(encoder=SimpleNamespace(identity=encoder)),
@@ -35,9 +34,7 @@ def identity(planned: Plan, revision: str = "", encoder: str = "encoder", sandbo
     return str(_training_facts(planned, runtime, {})["identity"])
 
 
-def test_what_can_change_a_training_changes_its_identity_and_nothing_else(
-    finished_run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_can_change_a_training_changes_its_identity(finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(finished_run)
     planned = plan(smoke(), GMR)
 
@@ -92,6 +89,9 @@ def test_a_method_that_learns_needs_a_question_to_train_on(tmp_path: Path, monke
         plan(smoke(), GMR)
 
 
+Run = Callable[..., dict[str, Any]]
+
+
 class Owned(Backbones):
     """Backbones that say who serves them, and keep the temperatures they were asked with."""
 
@@ -109,7 +109,7 @@ class Owned(Backbones):
 
 
 @pytest.fixture
-def run_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
+def run_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run a cell of two questions that need no program where only the weakest level works."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
@@ -124,9 +124,7 @@ def run_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dic
     return run
 
 
-def test_the_weakest_level_is_for_simulated_backbones_alone(
-    run_by: Callable[..., dict[str, Any]], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_weakest_level_is_for_simulated_backbones_alone(run_by: Run, caplog: pytest.LogCaptureFixture) -> None:
     simulated, real = Owned(), Owned("vllm")
     with pytest.raises(UserError, match=r"level rlimit.*real models write \(qwen-2.5-14B\).*gmr sandbox.*Linux"):
         run_by(real)
@@ -143,9 +141,7 @@ def test_the_weakest_level_is_for_simulated_backbones_alone(
 
 
 @pytest.mark.parametrize("method", ["macnet_chain", "macnet_chain_greedy"])
-def test_an_entry_may_decode_greedily_under_a_preset_that_does_not(
-    method: str, run_by: Callable[..., dict[str, Any]]
-) -> None:
+def test_an_entry_may_decode_greedily_under_a_preset_that_does_not(method: str, run_by: Run) -> None:
     backbones = Owned()
     run_by(backbones, method)
     assert (set(backbones.temperatures) == {0.0}) == (method == "macnet_chain_greedy")

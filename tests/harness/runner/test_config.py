@@ -32,7 +32,6 @@ COT, GMR = Cell("cot", "math", "qwen-2.5-14B", 0), Cell("gmr", "math", "pool", 0
 
 
 def forget() -> None:
-    """Forget what was read of the configuration."""
     for read in (config.methods, backbones.load, config_hash._content):
         read.cache_clear()
 
@@ -42,20 +41,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Return a copy of the configuration to spoil, in place of the real one."""
     shutil.copytree(ROOT / "config", tmp_path / "config")
     monkeypatch.setattr(config, "FOLDER", tmp_path / "config")
+    monkeypatch.setattr(catalogue, "_further", {})
+    monkeypatch.setattr(sys, "path", [*sys.path])
     forget()
     yield tmp_path / "config"
     forget()
 
 
 def edit(folder: Path, file: str, **changes: Any) -> None:
-    """Change entries of a file, or add some below."""
     path = folder / file
     path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **changes}, sort_keys=False))
     forget()
 
 
 def change(folder: Path, method: str, **fields: Any) -> None:
-    """Change fields of the entry of a method."""
     entry = yaml.safe_load((folder / "methods.yaml").read_text())[method]
     edit(folder, "methods.yaml", **{method: {**entry, **fields}})
 
@@ -105,7 +104,6 @@ def test_a_mistake_is_one_line_that_says_what_to_do(overrides: dict[str, Any], m
         ({"matches": "random_matched"}, "single matches random_matched, which matches another; name that"),
         ({"module": "baselines.singel"}, "names the module 'baselines.singel', which cannot be found"),
         ({"extends": "single"}, "unknown base method 'single'; known: "),
-        ({"module": None}, "single.module: None should be text"),
     ],
 )
 def test_a_slip_in_methods_yaml_is_one_line(folder: Path, changes: dict[str, Any], message: str) -> None:
@@ -129,27 +127,20 @@ def test_an_entry_takes_over_what_it_does_not_say_itself(folder: Path) -> None:
     assert (known["last"].module, known["last"].rows, known["last"].trained) == ("gmr", "large", True)
 
 
-def test_a_file_of_further_methods_joins_those_of_the_project(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "path", [*sys.path])
+def test_a_file_of_further_methods_joins_those_of_the_project(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "routers").mkdir()
     for name in ("__init__", "short"):
         (tmp_path / "routers" / f"{name}.py").touch()
-    extra, further = (
-        tmp_path / "methods.yaml",
-        {
-            "short": {"module": "routers.short", "title": "Short", "rows": "pool", "routing": False},
-            "deep": {"extends": "gmr", "title": "Deep", "config": {"max_depth": 9}},
-        },
-    )
+    short = {"module": "routers.short", "title": "Short", "rows": "pool", "routing": False}
+    further = {"short": short, "deep": {"extends": "gmr", "title": "Deep", "config": {"max_depth": 9}}}
+    extra = tmp_path / "methods.yaml"
     extra.write_text(yaml.safe_dump(further, sort_keys=False))
     preset = config.preset("smoke", {"extra": str(extra)})
     assert preset.methods == (*config.preset("smoke").methods, "short", "deep")
     assert config.preset("smoke", {"extra": str(extra), "methods": ["deep"]}).methods == ("deep",)
     known = config.methods(preset.extra)
     assert known["deep"].config == {**known["gmr"].config, "max_depth": 9}
-    flags = [(config_hash.declared(preset, Cell(key, "gsm_hard", "pool", 0))) for key in ("short", "deep")]
+    flags = [config_hash.declared(preset, Cell(key, "gsm_hard", "pool", 0)) for key in ("short", "deep")]
     assert [(run["multi_agent"], run["routing"]) for run in flags] == [(None, False), (True, True)]
     assert "short" not in config.methods()
     edit(tmp_path, "methods.yaml", gmr=further["deep"])
@@ -157,11 +148,7 @@ def test_a_file_of_further_methods_joins_those_of_the_project(
         config.preset("smoke", {"extra": str(extra)})
 
 
-def test_a_benchmark_of_a_users_file_is_known_by_its_entry_its_module_and_its_questions(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(catalogue, "_further", {})
+def test_a_benchmark_of_a_users_file_is_known_by_entry_module_and_questions(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "colours_of_things.py").touch()
     (tmp_path / "colours.jsonl").write_text("{}")
     extra, entry = tmp_path / "entries.yaml", {"module": "colours_of_things", "title": "Colours"}
@@ -207,10 +194,7 @@ def test_the_settings_of_a_preset_make_it_again(name: str) -> None:
     ("cell", "message"),
     [
         (Cell("single", "math", "llama-3.2-3B", 0), "unknown benchmark 'math'"),
-        (
-            Cell("cot", "gsm_hard", "llama-3.2-3B", 0),
-            r"cot has no row for llama-3\.2-3B in .* only for qwen-2\.5-14B; add it .* large",
-        ),
+        (Cell("cot", "gsm_hard", "llama-3.2-3B", 0), r"no row for llama-3\.2-3B .* for qwen-2\.5-14B; add .* large"),
         (Cell("gmr_no_gate", "gsm_hard", "pool", 0), "unknown method 'gmr_no_gate'"),
         (Cell("single", "gsm_hard", "lama-3.2-3B", 0), r"unknown backbone 'lama-3\.2-3B'; did you mean 'llama"),
         (Cell("single", "gsm_hard", "qwen-2.5-32B", 0), r"no row for qwen-2\.5-32B in preset smoke, only for "),
@@ -224,11 +208,10 @@ def test_a_cell_that_the_preset_does_not_have_is_refused(cell: Cell, message: st
 
 
 def of_cell(cell: Cell, **overrides: Any) -> dict[str, Any]:
-    """Return what identifies a cell of the embedded preset, of which some keys are overridden."""
     return config_hash.of_cell(config.preset("embedded", overrides), cell)
 
 
-def test_the_identity_of_a_cell_holds_what_can_change_it_and_nothing_else() -> None:
+def test_the_identity_of_a_cell_holds_what_can_change_it_and_nothing_else(folder: Path) -> None:
     limit, both = config.preset("embedded").limit.model_dump(), ["qwen-2.5-14B", "qwen-2.5-32B"]
     limits = [{"limit": {"test": 3}}, {"limit": {"share": 0.5}}]
     changing = [{"length_scale": 0.5}, {"data": "real"}, {"splits": "published"}, {"decoding": "greedy"}, *limits]
@@ -240,9 +223,6 @@ def test_the_identity_of_a_cell_holds_what_can_change_it_and_nothing_else() -> N
     assert all(of_cell(GMR, **overrides) != of_cell(GMR) for overrides in of_training)
     # The order of the pool counts.
     assert len({orjson.dumps(of_cell(GMR, backbones=pool)) for pool in (both, both[::-1])}) == 2
-
-
-def test_the_identity_of_a_cell_that_learns_holds_its_encoder(folder: Path) -> None:
     learned, answered = of_cell(GMR), of_cell(COT)
     edit(folder, "encoder.yaml", max_tokens=128)
     assert (of_cell(GMR) == learned, of_cell(COT) == answered) == (False, True)
@@ -257,10 +237,8 @@ def test_a_method_decodes_greedily_by_its_entry_as_by_the_preset(method: str, fo
 
 
 def test_a_cell_that_meets_the_cost_of_another_changes_with_it_and_waits_for_it(folder: Path) -> None:
-    chosen, cells = (
-        config.preset("smoke"),
-        [Cell(name, "gsm_hard", "pool", 3) for name in ("random_matched", "cascade")],
-    )
+    chosen = config.preset("smoke")
+    cells = [Cell(name, "gsm_hard", "pool", 3) for name in ("random_matched", "cascade")]
     before = [config_hash.of_cell(chosen, cell) for cell in cells]
     gmr = layout.cell("smoke", Cell("gmr", "gsm_hard", "pool", 3)) / "run.json"
     waits = [gmr in inputs.Jobs(chosen).cell(cell).files for cell in cells]
@@ -305,7 +283,6 @@ ENTRY = {"model": "me/mine", "parameters_b": 2, "description": "A model of my ow
 
 
 def with_pool(*names: str, **changes: Any) -> config.Preset:
-    """Return a preset with a pool of its own."""
     names = names or ("mine", "other")
     pool = {name: {**ENTRY, "model": f"me/{name}", **changes.pop(name, {})} for name in names}
     servers = {name: {"url": f"http://localhost:{port}/v1"} for port, name in enumerate(names, 1)}
@@ -342,9 +319,7 @@ def test_a_slip_in_a_pool_is_one_line(changes: dict[str, Any], message: str) -> 
     assert "\n" not in str(caught.value)
 
 
-def test_servers_are_those_of_the_environment_then_of_the_preset(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_servers_are_those_of_the_environment_or_the_preset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(ENDPOINTS, raising=False)
     assert config.servers(with_pool(), ["other"])["other"].url == "http://localhost:2/v1"
     with pytest.raises(UserError, match=r"unknown endpoint for backbone 'third'.* servers of preset embedded"):

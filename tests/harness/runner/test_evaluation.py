@@ -24,7 +24,6 @@ ITEMS = [Item(id=str(number), benchmark="toy", question=f"{number}", gold=str(nu
 
 
 def echo(order: int, replies: dict[str, Reply] | None = None) -> Client:
-    """Return a client that answers with the question, in an order of its own."""
     given = replies or {}
     text = lambda backbone, request: given.get(request.messages[0].content, request.messages[0].content)  # noqa: E731
     return Client(text, late=lambda number: number * order % 7)
@@ -99,14 +98,12 @@ def lines(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> 
 
 
 class Chain:
-    """Three calls, one after another."""
-
     async def solve(self, item: Item, context: Context) -> str:
         replies = [await context.ask("small", (Message("user", f"{item.id} {number}"),)) for number in range(3)]
         return replies[-1].text
 
 
-async def test_a_question_that_takes_long_is_told_by_its_calls(lines: pytest.LogCaptureFixture) -> None:
+async def test_a_long_question_is_told_by_its_calls(lines: pytest.LogCaptureFixture) -> None:
     await evaluate(Chain(), questions(2), runtime(Client(**SLOW)), "toy", in_flight=2)
     *before, last = lines.messages
     under_way = [line for line in before if line.startswith("toy: 0/2 questions")]
@@ -116,9 +113,7 @@ async def test_a_question_that_takes_long_is_told_by_its_calls(lines: pytest.Log
     assert re.match(r"toy: 2/2 questions .* 0\.0 % right, cost \S+ a question, 6 calls, 6,000 tokens", last)
 
 
-async def test_an_update_that_takes_long_is_told_by_its_attempts_and_calls(
-    tmp_path: Path, lines: pytest.LogCaptureFixture
-) -> None:
+async def test_a_long_update_is_told_by_its_attempts_and_calls(tmp_path: Path, lines: pytest.LogCaptureFixture) -> None:
     client = Client(lambda backbone, request: "right", **SLOW)
     run = training(tmp_path, client, questions(2))
     with progress(client, run.so_far):  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ import pytest
 from harness.sandbox import Execution, Limits, Program, Sandbox
 from harness.sandbox.pool import refusal
 
-SMALL = Limits(cpu_s=1, wall_s=6.0, memory_mib=256)
+SMALL = Limits(cpu_s=1, wall_s=20.0, memory_mib=256)
 
 Execute = Callable[[Mapping[Any, Program]], Awaitable[dict[Any, Execution]]]
 

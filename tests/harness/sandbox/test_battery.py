@@ -1,26 +1,107 @@
 """The battery of hostile programs at both levels: how each ends, what they leave, what they find of one another.
 
 A plain run takes a few of every class, those marked ``daily``; ``pytest -m nightly tests/harness/sandbox`` takes all.
+
+A program in ``battery.txt`` starts with ``## name | outcomes | options``; several outcomes where the interpreter, or
+which of two limits comes first, decides. Its checks start with ``-- ``, its set-up with ``-- setup``. ``@ name`` stands
+for a piece, which starts with ``## name | piece``; ``@ calls`` for a program that makes system calls, the rest of its
+lines; ``= `` for the value of an expression. Options are ``waiting`` and ``busy`` (limits), ``lasts`` (as long as a
+limit, shown at the best level only), ``daily`` (a part of every run), an architecture, and ``rlimit`` with other
+outcomes at that level, or ``nothing`` where none is promised. A few are honest and look hostile.
 """
 
 import asyncio
+import os
+import re
 import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 import pytest
 
-from harness.sandbox import Execution, Outcome, Program, Sandbox
+from harness.files import ROOT
+from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
+from harness.sandbox.jail import linux
 from harness.sandbox.pool import LEVELS, best_level
-from tests.harness.sandbox import battery
-from tests.harness.sandbox.battery import BATTERY, CHECKS, PIECES, QUICK, RIGHT_PROGRAM, probe
-from tests.harness.sandbox.conftest import need
+from tests.harness.sandbox.conftest import SMALL, need
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="most of the battery speaks to a Linux kernel")
 
 BY_LEVEL = pytest.mark.parametrize("level", LEVELS, indirect=True)
 PASSED = Execution(Outcome.PASSED, "")
+QUICK = Limits(cpu_s=2, wall_s=20.0, memory_mib=256)
+# For programs that never end by themselves, busy or waiting.
+LIMITS = {"busy": SMALL, "waiting": Limits(cpu_s=1, wall_s=0.5, memory_mib=256)}
+CHECKS = "assert f(20) == 42"
+RIGHT_PROGRAM = "def f(x):\n    return 2 * x + 2\n"
+PIECES = {"right": RIGHT_PROGRAM, "wrong": "def f(x):\n    return 41\n"}
+# Of a program that tries what must not work and returns what did.
+NOTHING = "assert f(0) == [], f(0)"
+# Of the honest writer.
+ONLY_ITS_OWN = "assert found[0] == ['own'] and found[1] == []"
+# Whatever the programs create outside their process bears this name, or listens here, so that it can be looked for.
+NAME, PORT = "wombat", 47851
+# Every marker starts like this and goes on with eight hexadecimal digits; the searching program holds the start alone.
+MARKER = "wombat-"
+IN_ENVIRONMENT, IN_EARLIER_PROGRAM, IN_EARLIER_CHECKS = (f"{MARKER}{number}badcafe" for number in (1, 2, 3))
+
+
+class HostileProgram(NamedTuple):
+    name: str
+    program: Program
+    ends: dict[str, tuple[Outcome, ...]]  # by level, empty where nothing is promised
+    limits: Limits
+    lasts: bool
+    daily: bool
+
+
+def probe(actions: dict[str, str]) -> str:
+    """Return a program that returns the names of those expressions that raised neither OSError nor ValueError."""
+    lines = "".join(f"    {name!r}: lambda: {action},\n" for name, action in actions.items())
+    return f"{PIECES['probe']}ACTIONS = {{\n{lines}}}\n"
+
+
+def _source(text: str) -> str:
+    if text.startswith("= "):
+        value: str = eval(text[2:], {"ROOT": ROOT, "Path": Path, "probe": probe, "sysconfig": sysconfig})  # noqa: S307  our own expressions
+        return value
+    if text.startswith("@ calls"):
+        calls = [call.split() for call in text.removeprefix("@ calls").split(",")]
+        numbers = {" ".join(call): linux.number(call[0]) for call in calls} if linux.KNOWN else {}
+        known = [(call, number) for call, number in numbers.items() if number is not None]
+        text = probe({call: f"raw({', '.join([str(number), *call.split()[1:]])})" for call, number in known})
+    return re.sub(r"(?m)^@ (\w+)$", lambda match: PIECES[match[1]], text)
+
+
+def _read() -> list[HostileProgram]:
+    """Read the programs that are written for this machine."""
+    entries = []
+    text = Path(__file__).with_name("battery.txt").read_text()
+    for block in text.removeprefix("## ").split("\n## "):
+        head, _, body = block.partition("\n")
+        name, ends, *more = head.split(" | ")
+        source, _, rest = f"{body}\n".partition("\n-- ")
+        if ends == "piece":
+            PIECES[name] = source
+            continue
+        checks, _, setup = rest.partition("\n-- setup\n")
+        options, _, other = "".join(more).partition("rlimit ")
+        words = [word.strip(",") for word in options.split()]
+        if {"x86_64", "aarch64"} & {*words} - {os.uname().machine}:
+            continue
+        expected = tuple(map(Outcome, ends.split()))
+        at_rlimit = () if other == "nothing" else tuple(map(Outcome, other.split())) or expected
+        limits = next((LIMITS[word] for word in words if word in LIMITS), QUICK)
+        program = Program(_source(source), setup, checks or CHECKS, "f")
+        levels = {"full": expected, "rlimit": at_rlimit}
+        entries.append(HostileProgram(name, program, levels, limits, "lasts" in words, "daily" in words))
+    return entries
+
+
+BATTERY = _read()
 
 
 @BY_LEVEL
@@ -31,15 +112,15 @@ async def test_every_program_ends_as_it_should_and_leaves_nothing(
     for path in (tmp_path, *tmp_path.parents[:2]):
         path.chmod(0o711)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setenv("HF_TOKEN", battery.IN_ENVIRONMENT)
+    monkeypatch.setenv("HF_TOKEN", IN_ENVIRONMENT)
     before, wrong = traces(tmp_path), {}
-    for limits in (*battery.LIMITS.values(), QUICK):
+    for limits in (*LIMITS.values(), QUICK):
         # What takes as long as a limit is shown once, at the best level there is.
         entries = [entry for entry in BATTERY if entry.daily >= daily and entry.limits == limits]
         entries = [entry for entry in entries if entry.ends[level] and (not entry.lasts or level == best_level())]
         async with Sandbox(limits, workers=2, level=level) as sandbox:
             executions = await asyncio.gather(*(sandbox.run(entry.program) for entry in entries))
-            honest = Program(f"{PIECES['writer']}{RIGHT_PROGRAM}", checks=f"{battery.ONLY_ITS_OWN}\n{CHECKS}")
+            honest = Program(f"{PIECES['writer']}{RIGHT_PROGRAM}", checks=f"{ONLY_ITS_OWN}\n{CHECKS}")
             assert await sandbox.run(honest) == PASSED
         for entry, execution in zip(entries, executions, strict=True):
             if execution.outcome not in entry.ends[level] or not presentable(execution):
@@ -54,16 +135,16 @@ def presentable(execution: Execution) -> bool:
     return detail == detail.encode("utf-8", "replace").decode() and "\n" not in detail and len(detail) <= 300
 
 
-def traces(home: Path, name: str = battery.NAME, port: int = battery.PORT) -> set[str]:
+def traces(home: Path) -> set[str]:
     """Return descriptors, files, and whatever outlives a process under the name that all programs here use."""
     traces_left = {f"descriptor {number}" for number in range(1024) if Path(f"/proc/self/fd/{number}").is_symlink()}
-    paths = [*home.glob("*"), *Path("/dev/shm").glob(f"*{name}*"), *Path("/dev/mqueue").glob(f"*{name}*")]  # noqa: S108
+    paths = [*home.glob("*"), *Path("/dev/shm").glob(f"*{NAME}*"), *Path("/dev/mqueue").glob(f"*{NAME}*")]  # noqa: S108
     traces_left |= {f"file {path}" for path in paths}
-    key = int.from_bytes(name.encode()[:4], "big")
+    key = int.from_bytes(NAME.encode()[:4], "big")
     for table in Path("/proc/sysvipc").glob("*"):
         traces_left |= {f"{table} {line}" for line in table.read_text().splitlines() if line.split()[0] == str(key)}
     for connection in psutil.net_connections("all"):
-        if name in str(connection.laddr) or getattr(connection.laddr, "port", None) == port:
+        if NAME in str(connection.laddr) or getattr(connection.laddr, "port", None) == PORT:
             traces_left.add(f"socket {connection.laddr}")
     return traces_left
 
@@ -74,7 +155,7 @@ def traces(home: Path, name: str = battery.NAME, port: int = battery.PORT) -> se
     [
         (probe({"may": "open('x', 'w').close()", "may not": "os.setuid(0)"}), ["may"]),
         (probe({"getpid": "raw(172 if os.uname().machine == 'aarch64' else 39)"}), ["getpid"]),
-        (f"{PIECES['search']}\nKEPT = '{battery.MARKER}4badcafe'", ["4badcafe"]),
+        (f"{PIECES['search']}\nKEPT = '{MARKER}4badcafe'", ["4badcafe"]),
     ],
     ids=["a probe", "a system call", "a search of memory"],
 )
@@ -85,9 +166,9 @@ async def test_what_can_be_found_is_found(level: str, source: str, found: list[s
 
 @BY_LEVEL
 async def test_nothing_of_an_earlier_program_is_in_memory(level: str) -> None:
-    source = f"{RIGHT_PROGRAM}\nMARK = '{battery.IN_EARLIER_PROGRAM}'"
-    earlier = Program(source, checks=f"MARK = '{battery.IN_EARLIER_CHECKS}'\n{CHECKS}", entry_point="f")
-    search = Program(PIECES["search"], checks=battery.NOTHING, entry_point="f")
+    source = f"{RIGHT_PROGRAM}\nMARK = '{IN_EARLIER_PROGRAM}'"
+    earlier = Program(source, checks=f"MARK = '{IN_EARLIER_CHECKS}'\n{CHECKS}", entry_point="f")
+    search = Program(PIECES["search"], checks=NOTHING, entry_point="f")
     async with Sandbox(QUICK, workers=1, level=level) as sandbox:
         assert [await sandbox.run(program) for program in (earlier, search, earlier, search)] == [PASSED] * 4
 

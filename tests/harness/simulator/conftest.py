@@ -1,6 +1,3 @@
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from harness.benchmarks.items import Item
@@ -18,13 +15,3 @@ def questions() -> dict[str, list[Item]]:
 @pytest.fixture(scope="session")
 def endpoint(questions: dict[str, list[Item]]) -> SimulatedEndpoint:
     return SimulatedEndpoint(parameters.load(), MODELS.values(), questions)
-
-
-@pytest.fixture(scope="session")
-def ask(endpoint: SimulatedEndpoint) -> Callable[[dict[str, Any]], str]:
-    def text(request: dict[str, Any]) -> str:
-        status, body = endpoint.chat(request)
-        assert status == 200, body
-        return body["choices"][0]["message"]["content"]
-
-    return text

@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import openai._base_client
 import orjson
 import pyarrow.parquet as pq
 import pytest
@@ -13,7 +12,6 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from harness.errors import UserError
-from harness.llm import served_backbone
 from harness.llm.endpoints import ENDPOINTS, SIMULATED_URL
 from harness.runner import cell, layout
 from harness.runner.plan import plan, simulated_endpoint
@@ -23,12 +21,6 @@ from harness.simulator.server import application
 from tests.fake_encoder import FakeEncoder
 from tests.faults import Faults
 from tests.small_run import GMR, SINGLE, results, smoke
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(served_backbone, "FIRST_WAIT_S", 0.0)
-    monkeypatch.setattr(openai._base_client, "INITIAL_RETRY_DELAY", 0.0)
 
 
 @asynccontextmanager
@@ -63,7 +55,7 @@ def empty_run(finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     return tmp_path
 
 
-@pytest.mark.usefixtures("impatient")
+@pytest.mark.usefixtures("no_waiting")
 async def test_a_cell_has_the_same_bytes_through_delays_and_faults(
     empty_run: Path, finished_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,7 @@
 """Replies: what they hold, what decides about them, how long they are, and what is refused."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import fmean, median
 from typing import Any
 
@@ -10,7 +10,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.agents.prompts import Record, team_prompt
+from harness.agents.prompts import Record, question_prompt, team_prompt
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item
 from harness.errors import UserError
@@ -20,11 +20,32 @@ from harness.simulator.answers import answers_to, present
 from harness.simulator.endpoint import SimulatedEndpoint
 from harness.simulator.replies import count_tokens, cut
 from harness.simulator.server import application
-from tests.harness.simulator.samples import MODELS, asked, request_for, word_problems
+from tests.harness.simulator.samples import MODELS, word_problems
 
 Ask = Callable[[dict[str, Any]], str]
+Questions = dict[str, list[Item]]
 VALUES = parameters.load()
 SUMS = benchmark("gsm_hard")
+
+
+@pytest.fixture
+def ask(endpoint: SimulatedEndpoint) -> Ask:
+    def text(request: dict[str, Any]) -> str:
+        status, body = endpoint.chat(request)
+        assert status == 200, body
+        return body["choices"][0]["message"]["content"]
+
+    return text
+
+
+def request_for(item: Item, backbone: str = "qwen-2.5-14B", style: str = "direct", **fields: Any) -> dict[str, Any]:
+    prompt = question_prompt("", benchmark(item.benchmark).output_rules, item)
+    return {**asked(prompt, backbone, style=style), "temperature": 0.0, "seed": 0, **fields}
+
+
+def asked(messages: Sequence[Message], backbone: str = "qwen-2.5-14B", **turn: str) -> dict[str, Any]:
+    shown = [message._asdict() for message in messages]
+    return {"model": MODELS[backbone].model, "messages": shown, "max_tokens": 4096, "metadata": turn}
 
 
 def states(item: Item, text: str, expected: str) -> bool:
@@ -33,9 +54,7 @@ def states(item: Item, text: str, expected: str) -> bool:
 
 
 @pytest.mark.parametrize(("backbone", "style"), [("llama-3.2-3B", "direct"), ("qwen-2.5-32B", "complex")])
-def test_accuracy_and_lengths_are_as_stated(
-    ask: Ask, questions: dict[str, list[Item]], backbone: str, style: str
-) -> None:
+def test_accuracy_and_lengths_are_as_stated(ask: Ask, questions: Questions, backbone: str, style: str) -> None:
     items, skill = questions["gsm_hard"], VALUES.backbones[backbone]
     replies = [ask(request_for(item, backbone, style)) for item in items]
     share = fmean(states(item, reply, item.gold) for item, reply in zip(items, replies, strict=True))
@@ -45,9 +64,7 @@ def test_accuracy_and_lengths_are_as_stated(
     assert median(map(count_tokens, replies)) == pytest.approx(wanted, rel=0.1)
 
 
-def test_replies_of_every_benchmark_parse_and_are_right_or_from_the_pool(
-    ask: Ask, questions: dict[str, list[Item]]
-) -> None:
+def test_replies_of_every_benchmark_parse_and_are_right_or_from_the_pool(ask: Ask, questions: Questions) -> None:
     unparsable = asked = 0
     for items in questions.values():
         for item in items:
@@ -60,7 +77,7 @@ def test_replies_of_every_benchmark_parse_and_are_right_or_from_the_pool(
     assert 0 < unparsable < 0.01 * asked + 4 * (0.01 * asked) ** 0.5
 
 
-def test_what_changes_a_reply_and_what_does_not(endpoint: SimulatedEndpoint, questions: dict[str, list[Item]]) -> None:
+def test_what_changes_a_reply_and_what_does_not(endpoint: SimulatedEndpoint, questions: Questions) -> None:
     item = word_problems(1)[0]
     plain = endpoint.chat(request_for(item))[1]
     assert endpoint.chat({**request_for(item), "temperature": 0, "top_p": 0.5, "user": "x"})[1] == plain
@@ -75,7 +92,6 @@ def test_what_changes_a_reply_and_what_does_not(endpoint: SimulatedEndpoint, que
 
 
 def test_prompts_that_differ_in_wording_alone_get_the_same_reply(endpoint: SimulatedEndpoint, ask: Ask) -> None:
-    """Of the same seed; only the tokens of the prompt differ."""
     for item in word_problems(40):
         shown = [Record("A", f"The answer is {item.gold}"), Record("B", "The answer is 7")]
         for told in ({"kind": "aggregate"}, {"kind": "critique"}, {"role": "Math/Engineer", "style": "step_by_step"}):
@@ -104,7 +120,7 @@ def test_right_records_help_wrong_ones_mislead_and_are_often_copied(ask: Ask) ->
     assert abs(repeated / (400 * (1 - shares[1])) - VALUES.copied_wrong) < 0.15
 
 
-def test_plans_critiques_and_keywords_state_no_answer(ask: Ask, questions: dict[str, list[Item]]) -> None:
+def test_plans_critiques_and_keywords_state_no_answer(ask: Ask, questions: Questions) -> None:
     for items in questions.values():
         item, answers = items[0], answers_to(items[0])
         record = Record("Engineer", present(answers.benchmark, item, answers.right))
@@ -115,7 +131,6 @@ def test_plans_critiques_and_keywords_state_no_answer(ask: Ask, questions: dict[
 
 
 def test_a_choice_names_the_candidate_that_has_the_answer(ask: Ask) -> None:
-    """Of three candidates with different answers, the right one is named most often and a wrong one at times."""
     named: Counter[str] = Counter()
     for item in word_problems(40):
         answers = answers_to(item)

@@ -65,7 +65,6 @@ def test_evidence_is_the_stated_equation() -> None:
 
 @pytest.mark.parametrize("key", keys())
 def test_an_oracle_beats_the_best_constant_choice_by_ten_points(key: str) -> None:
-    """Over all roles and backbones, in one call, of expected accuracy on a mini-benchmark."""
     turns = [Turn(), *(Turn(role=role.key) for role in catalogue())]
     table = [[chance(item, each, turn) for each in VALUES.backbones for turn in turns] for item in mini(key, 160)]
     chances = np.array(table)

@@ -13,12 +13,7 @@ from harness.training import checkpoint
 from harness.training.checkpoint import Checkpoint
 
 TENSORS = {"b.weight": np.arange(6, dtype=np.float64).reshape(2, 3), "a": np.float32([0.1]), "step": np.array(3.0)}
-FACTS: dict[str, Any] = {
-    "identity": "one",
-    "epoch": 2,
-    "roles": [["z", "last first"], ["a", "é"]],
-    "config": {"x": None},
-}
+FACTS: dict[str, Any] = {"epoch": 2, "roles": [["z", "last first"], ["a", "é"]], "config": {"x": None}}
 
 
 def save(path: Path, **changes: Any) -> bytes:
