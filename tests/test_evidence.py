@@ -28,3 +28,7 @@ def test_bundles_stay_small() -> None:
     assert BUNDLES
     files = [path for path in (ROOT / "evidence").rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) < 20_000_000
+
+
+def test_the_figure_of_the_readme_is_that_of_the_run() -> None:
+    assert (ROOT / "docs/images/open.png").read_bytes() == (ROOT / "evidence/open/report/pareto_he.png").read_bytes()
