@@ -83,9 +83,11 @@ class Cache(Closing):
 
     def close(self) -> None:
         """Give the file up; the next key opens it again."""
-        if self._opened is not None:
-            self._opened.close()
-            self._opened = None
+        # A thread may be storing still: SQLite's statements must not go while one of them runs.
+        with self._alone:
+            if self._opened is not None:
+                self._opened.close()
+                self._opened = None
 
     @property
     def _database(self) -> sqlite3.Connection:

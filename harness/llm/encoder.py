@@ -190,7 +190,7 @@ class Embeddings:
 
     async def __aexit__(self, *_: object) -> None:
         await self._in_flight.close()
-        self._threads.shutdown(wait=False)
+        self._threads.shutdown(cancel_futures=True)
 
     async def _in_thread(self, key: bytes, text: str) -> Encoded:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._compute, key, text)

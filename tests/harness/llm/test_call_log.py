@@ -243,6 +243,17 @@ def test_many_connections_share_a_new_file_without_an_error(tmp_path: Path) -> N
         list(threads.map(work, range(8)))
 
 
+def test_a_cache_closes_while_a_thread_stores(tmp_path: Path) -> None:
+    # As when a cell is stopped: without a lock this is a segmentation fault, not an exception.
+    with Cache(tmp_path / "cache.sqlite") as cache, ThreadPoolExecutor(1) as thread:
+        cache.get("embeddings", b"key")
+        stored = [thread.submit(cache.put, "embeddings", bytes([number]), bytes(300_000)) for number in range(30)]
+        while not stored[-1].done():
+            cache.close()
+            time.sleep(0.001)
+        assert all(future.exception() is None for future in stored)
+
+
 def test_the_folder_of_the_cache_can_be_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("socket.gethostname", lambda: "node7")
     assert layout.cache() == Path("results/cache/node7.sqlite")
