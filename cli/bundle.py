@@ -20,6 +20,7 @@ import orjson
 import yaml
 
 from cli.app import last_run
+from harness.benchmarks import catalogue
 from harness.errors import UserError, making
 from harness.files import ROOT, read_yaml, whole_file, writing
 from harness.fingerprint import sources
@@ -56,15 +57,16 @@ def pack(name: str, out: Path, *, questions: bool) -> tuple[Crate, list[str]]:
     if preset.recorded:
         raise UserError("this folder was unpacked from a bundle; pass that file on instead")
     settings = {key: value for key, value in config.settings(preset).items() if key not in _NO_SETTINGS}
+    further = further_files(preset, questions=questions)
     files, cells, unfinished = _finished(preset)
-    crate = {entity["@id"]: entity for entity in _about(preset, cells, questions=questions)}
+    crate = {entity["@id"]: entity for entity in _about(preset, cells, further, questions=questions)}
     with writing(out):
         out.parent.mkdir(parents=True, exist_ok=True)
     with writing(out), TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
         # What Snakemake reads in the folder that it is unpacked to.
         defaults, vectors = Path(folder) / "config.yaml", Path(folder) / layout.VECTORS
         defaults.write_bytes(yaml.safe_dump({"preset": name, "recorded": True, **settings}, encoding="utf-8"))
-        members = {str(SETTINGS): defaults, **_further_methods(preset)}
+        members = {str(SETTINGS): defaults, **further}
         for number, path in enumerate(sorted(files)):
             if path.name == call_log.CALL_LOG:
                 members[str(path)] = Path(folder) / str(number)
@@ -108,19 +110,21 @@ def extract(path: Path, folder: Path) -> Crate:
     return crate
 
 
-def _about(preset: Preset, cells: Mapping[Path, Mapping[str, Any]], *, questions: bool) -> list[dict[str, Any]]:
+def _about(
+    preset: Preset, cells: Mapping[Path, Mapping[str, Any]], further: Iterable[str], *, questions: bool
+) -> list[dict[str, Any]]:
     """Return the entities of a crate that describe the run, its code and the licences of what others made."""
     logs = [path for cell in cells if (path := cell / call_log.ATTEMPT_LOG).exists()]
     lines = (line for path in logs for line in path.read_bytes().splitlines())
     asked = [(attempt["started"], attempt["latency_s"]) for attempt in map(orjson.loads, lines)]
     started = min((started for started, _ in asked), default=0)
     ended = max((started + latency for started, latency in asked), default=0)
-    licences, programs, code = _licences(preset), _further_methods(preset), _code()
+    licences, code = _licences(preset), _code()
     simulated = any(run["simulated"] for run in cells.values())
     description = (
         f"{'SIMULATED BACKBONES. ' if simulated else ''}Preset {preset.name}, {len(cells)} finished cells"
         f"{'' if questions else ', no questions'}, by {code}"
-        f"{'; programs of its maker: ' if programs else ''}{', '.join(programs)}"
+        f"{'; programs of its maker: ' if further else ''}{', '.join(further)}"
     )
     action = {"startTime": _iso(started), "endTime": _iso(ended), "instrument": {"@id": "#code"}}
     return [
@@ -170,12 +174,22 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[Path, dict[str, Any]], li
     return files, cells, unfinished
 
 
-def _further_methods(preset: Preset) -> dict[str, Path]:
-    """Return the sources in the folder of a preset's further methods; UserError if that is not below this one."""
-    folder = Path(preset.extra or "").resolve().parent
-    if preset.extra is not None and Path.cwd() not in folder.parents:
-        raise UserError(f"{folder} is not below {Path.cwd()}, where a bundle could have it; move it, and run again")
-    return {str(file.relative_to(Path.cwd())): file for file in (sources(folder) if preset.extra else ())}
+def further_files(preset: Preset, *, questions: bool) -> dict[str, Path]:
+    """Return the sources in the folder of a preset's further methods, and the questions of its further benchmarks.
+
+    Raises UserError if they are not below this folder, or questions are to be left out, without which nothing is valid.
+    """
+    if preset.extra is None:
+        return {}
+    config.methods(preset.extra)
+    entries = map(catalogue.entry, filter(catalogue.is_further, catalogue.keys()))
+    own = [Path(entry.questions) for entry in entries if entry.questions]
+    if own and not questions:
+        raise UserError(f"{own[0].name} has questions of your own, which results depend on; pack them, too")
+    files, here = {*sources(Path(preset.extra).resolve().parent), *own}, Path.cwd()
+    if outside := [file for file in files if here not in file.parents]:
+        raise UserError(f"{min(outside)} is not below {here}, where a bundle could have it; move it, and run again")
+    return {str(file.relative_to(here)): file for file in sorted(files)}
 
 
 def _checksum(content: bytes) -> dict[str, str]:

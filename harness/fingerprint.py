@@ -49,10 +49,10 @@ def fingerprint_of(*names: str) -> str:
 def code_of(module: str) -> str:
     """Return the fingerprint of the code that can change the results of a method: ``harness`` and its own module.
 
-    Of a module outside the checkout it is all that lies beside it, which it may import.
+    Of a user's module it is all that lies beside it, which it may import.
     """
     source = source_of(module)
-    if source is not None and ROOT not in source.parents:
+    if source is not None and source.parent not in (ROOT, ROOT / "baselines"):
         source = source.parent
     return fingerprint([ROOT / "harness", *([source] if source else [])])
 

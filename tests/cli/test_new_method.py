@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.bundle import extract, pack
+from cli.app import last_run
+from cli.bundle import extract, further_files, pack
 from harness.errors import UserError
 from harness.runner import config
 from tests.command import gmr
@@ -66,6 +67,14 @@ def test_a_bundle_has_its_program_and_needs_no_other(place: Path, plan: Plans, t
         pack("smoke", tmp_path / "run.zip", questions=True)
     crate = extract(tmp_path / "run.zip", tmp_path / "unpacked")
     assert "programs of its maker: my/first.py, my/methods.yaml, my/second.py" in crate["./"]["description"]
+    with contextlib.chdir(place):
+        further = "benchmarks: {more: {module: harness.benchmarks.gsm_hard, title: More, questions: more.parquet}}\n"
+        (place / "my" / "methods.yaml").open("a").write(further)
+        (place / "my" / "more.parquet").touch()
+        config.methods.cache_clear()
+        assert "my/more.parquet" in further_files(last_run("smoke"), questions=True)
+        with pytest.raises(UserError, match="questions of your own"):
+            pack("smoke", tmp_path / "bare.zip", questions=False)
     (place / "my").rename(tmp_path / "gone")
     ((_, planned),) = plan([["--directory", str(tmp_path / "unpacked"), TABLE]])
     assert "to do: 1 job" in planned, planned

@@ -46,8 +46,16 @@ def test_the_fingerprint_sees_code_and_data_and_nothing_else(tmp_path: Path) -> 
     assert len({*seen, fingerprint.fingerprint([package, package / "notes.txt"])}) == 5
 
 
-def test_the_code_of_a_users_module_is_all_that_lies_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_the_code_of_a_users_module_is_all_that_lies_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_inside: bool
+) -> None:
     monkeypatch.syspath_prepend(tmp_path)
+    if is_inside:  # of the checkout, as `gmr new` makes it
+        (tmp_path / "harness").mkdir()
+        tmp_path, _ = tmp_path / "my", monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
+        tmp_path.mkdir()
+        monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "a_users_method.py").write_text("import a_users_helper\n")
     found = set()
     for text in ("ONE = 1\n", "ONE = 2\n"):
