@@ -18,7 +18,7 @@ test: $(DEV_READY)
 	pytest -n 2 --dist loadfile
 
 replay: $(READY)
-	gmr replay evidence/*/*.zip
+	set -e; for run in evidence/*/*.zip; do gmr replay $$run; done
 
 docs: $(DEV_READY)
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
