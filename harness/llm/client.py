@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import orjson
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 SERVERS = "servers.json"
 # Characters of the prompt of a call that was not recorded, in a message.
 _SHOWN = 200
+
+logger = logging.getLogger(__name__)
 
 
 class InProcess(Protocol):
@@ -111,10 +114,21 @@ class ChatClient:
             self._spending.add(model, prompt_tokens, completion_tokens)
 
 
-def note_served(folder: Path, served: Iterable[Served]) -> None:
-    """Write ``servers.json`` of a cell: the descriptions of served models, on which calls depend."""
+def note_served(folder: Path, served: Iterable[Served], kept: int) -> None:
+    """Write ``servers.json`` of a cell: the descriptions of served models, on which calls depend.
+
+    Descriptions that differ and under which some of the ``kept`` calls were answered stay there as ``earlier``.
+    """
+    path = folder / SERVERS
     models = {model.model: {name: value for name, value in asdict(model).items() if name != "root"} for model in served}
-    write_atomically(folder / SERVERS, orjson.dumps({"served": models}, option=orjson.OPT_INDENT_2))
+    content: dict[str, Any] = {"served": models}
+    if kept and path.exists():
+        before = orjson.loads(path.read_bytes())
+        changed = [before["served"]] if before["served"] != models else []
+        content |= {"earlier": earlier} if (earlier := [*before.get("earlier", []), *changed]) else {}
+        if changed:
+            logger.warning("%s: a server describes itself otherwise than when its first %d calls were kept", path, kept)
+    write_atomically(path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
 
 
 class Recorded:

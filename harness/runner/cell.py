@@ -24,7 +24,7 @@ from harness.files import digest, sha256, write_atomically
 from harness.llm.backbones import Backbone
 from harness.llm.budget import Spending
 from harness.llm.call_log import ATTEMPT_LOG, CALL_LOG, AttemptLog, CallLog
-from harness.llm.client import ChatClient, note_served
+from harness.llm.client import SERVERS, ChatClient, note_served
 from harness.llm.encoder import Embeddings, SentenceEncoder
 from harness.llm.endpoints import SIMULATED_URL
 from harness.llm.request import NOT_SENT, Served
@@ -67,7 +67,7 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
         client = ChatClient(plan.endpoints, log, attempts, plan.in_process, spending_of(plan, log.path))
         runtime, served = await open_runtime(plan, client, Sandbox(cache=cache), cache, stack, vectors)
         if not plan.preset.recorded:
-            note_served(plan.folder, served.values())
+            note_served(plan.folder, served.values(), len(log))
         if plan.method.trained:
             training = Training(
                 plan.questions.train,
@@ -264,6 +264,8 @@ def _notes(plan: Plan, served: Mapping[str, Served]) -> list[str]:
             notes.append(f"{key} of weights in {model.quantisation}, as its server says")
         if NOT_SENT in model.details:
             notes.append(f"{key} asked without {model.details[NOT_SENT]}, which its server does not take")
+    if "earlier" in orjson.loads((plan.folder / SERVERS).read_bytes()):
+        notes.append(f"earlier calls of servers that described themselves otherwise ({SERVERS})")
     if any(backbone.price for backbone in backbones):
         notes.append("costs at the prices that the pool states")
     if merged := [backbone.key for backbone in backbones if backbone.system == "merge"]:
