@@ -30,7 +30,7 @@ def audit(name: str) -> dict[str, Any]:
     preset = last_run(name)
     with TemporaryDirectory(prefix="gmr-audit-") as folder:
         bundle = Path(folder) / "run.zip"
-        pack(name, bundle, questions=True)
+        _, left_out = pack(name, bundle, questions=True)
         found = replay(bundle, make_reports=False)
     methods = config.methods(preset.extra)
     trained = [cell for cell in found.differences if methods[cell.method].trained]
@@ -46,6 +46,7 @@ def audit(name: str) -> dict[str, Any]:
         f"test questions asked in {len(trained)} trainings: {', '.join(asked) or 'none'}",
         f"test questions that are nearly a training question: {', '.join(near) or 'none'}",
         f"cells whose verdicts and decisions follow from their logs: {n - len(differences)} of {n}",
+        *([f"cells that are not finished, and not looked at: {len(left_out)}"] if left_out else []),
         "not excluded: settings chosen on test results, a log that was made up",
     ]
     result = {

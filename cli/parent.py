@@ -53,6 +53,8 @@ def end_with_parent() -> None:
         handle = os.pidfd_open(int(pid))
     except ProcessLookupError:
         exit_now(1)
+    except OSError:
+        return  # an old kernel, or a container that allows no such call
     threading.Thread(target=_exit_after, args=(handle,), daemon=True).start()
 
 

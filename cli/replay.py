@@ -149,6 +149,8 @@ def _tables(folder: Path) -> dict[str, pd.DataFrame]:
 
 def _difference(name: str, before: pd.DataFrame, after: pd.DataFrame) -> str:
     """Return in words how a table differs from the recorded one; empty if it does not."""
+    if list(before) != list(after):
+        return f"{name} has columns {', '.join(map(str, after))}"
     if len(before) != len(after):
         return f"{name} has {len(after)} rows, recorded were {len(before)}"
     unequal = before != after

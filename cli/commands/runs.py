@@ -58,7 +58,7 @@ def new(
         raise UserError(f"{key!r} is a {kind} or module already, or no name of a module; choose another name")
     write_atomically(module, (ROOT / "cli" / "method_template.py").read_text(encoding="utf-8"))
     entry = f"{key}: {{module: {key}, title: {key}, rows: pool, multi_agent: false, routing: true}}\n"
-    write_atomically(entries, f"{text}{entry}")
+    write_atomically(entries, "\n".join([*text.splitlines(), entry]))
     run = f"snakemake --cores all reports/smoke/main_table.md --config extra={entries} methods='[single, gmr, {key}]'"
     typer.echo(f"{module} and its entry in {entries} are yours to change; beside two others it runs by\n  {run}")
 

@@ -52,6 +52,8 @@ def prepare(benchmark_key: str, data: str, splits: str, out_items: Path, out_man
     """Load, check and divide a benchmark, and write items and manifest; raise UserError as the functions called."""
     loaded = load_items(benchmark_key, data)
     split = split_items(benchmark_key, data, loaded.items, splits)
+    if not split.test:
+        raise UserError(f"{loaded.source} has no test question of {entry(benchmark_key).title}; put some there")
     members = {*split.train, *split.test}
     pool = [item for item in loaded.items if item.id in members]
     declaration = entry(benchmark_key)

@@ -158,7 +158,10 @@ def request_text(request: str | bytes, database: sqlite3.Connection) -> str:
     """Return the JSON text of a stored request; ValueError if it is damaged."""
     if isinstance(request, str):
         return request
-    (dictionary,) = database.execute("SELECT content FROM dictionary").fetchone()
+    stored = database.execute("SELECT content FROM dictionary").fetchone()
+    if stored is None:
+        raise ValueError("its dictionary is lost")
+    (dictionary,) = stored
     try:
         return zstandard.ZstdDecompressor(dict_data=_raw(dictionary)).decompress(request).decode()
     except zstandard.ZstdError as error:
@@ -258,6 +261,8 @@ class CallLog(CallLogReader):
 
 def copy(log: Path, to: Path, *, prompts: bool) -> None:
     """Copy the calls of a log in the order of their keys, so that equal calls make equal bytes."""
+    if not log.exists():
+        raise UserError(f"{log} is missing; restore it, or delete its cell, and run that again")
     with writing(to):
         to.parent.mkdir(parents=True, exist_ok=True)
         to.unlink(missing_ok=True)
@@ -313,7 +318,7 @@ class AttemptLog(Closing):
         finally:
             latency = time.perf_counter() - clock
             attempt = {"key": key, "endpoint": endpoint, "host": self._host, "started": started}
-            attempt |= {"latency_s": latency, "error": failure}
+            attempt |= {"latency_s": latency, "error": failure and failure.encode(errors="replace").decode()}
             with writing(self.path):
                 self._file.write(orjson.dumps(attempt, option=orjson.OPT_APPEND_NEWLINE))
 

@@ -137,7 +137,7 @@ class Reply:
     @classmethod
     def failed(cls, model: str, error: str) -> Reply:
         """Return the reply to a call that the server refused, or that failed at every attempt."""
-        return cls("", 0, 0, "error", model, error)
+        return cls("", 0, 0, "error", model, error.encode(errors="replace").decode())
 
 
 @dataclass(frozen=True, slots=True)

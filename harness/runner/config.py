@@ -91,7 +91,7 @@ class Preset(Keys):
 class MethodEntry(Declaration):
     """Entry of ``config/methods.yaml``, which inherits fields, and keys of ``config``, from the one it ``extends``."""
 
-    key: str
+    key: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]  # in configuration, results and tables
     module: str  # with ``Config`` and ``build``
     title: str
     # Rows of a table: ``each`` backbone of the preset, each of its ``large`` ones, or the ``pool``.
@@ -324,4 +324,5 @@ def matched(preset: Preset, cell: Cell) -> Cell | None:
     name = entries[cell.method].matches
     if name is None:
         return None
-    return replace(cell, method=name, backbone=POOL if entries[name].rows == "pool" else cell.backbone)
+    seed = cell.seed if entries[name].trained else 0  # of what learns nothing there is one cell
+    return replace(cell, method=name, backbone=POOL if entries[name].rows == "pool" else cell.backbone, seed=seed)

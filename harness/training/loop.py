@@ -22,6 +22,7 @@ from harness.agents.runtime import Context, Runtime, Solve
 from harness.agents.trajectory import Answered, Episode, Trajectory, rounded
 from harness.benchmarks.items import Item
 from harness.concurrency import LongestFirstSemaphore
+from harness.errors import UserError
 from harness.files import write_atomically
 from harness.runner.layout import CHECKPOINT
 from harness.runner.results import CALLS, DECISIONS, read_rows, trajectory_rows, write_table
@@ -189,6 +190,8 @@ class Training:
 
     def finish(self) -> None:
         """Write the tables of the whole training and its last checkpoint into the cell's folder."""
+        if not self._checkpoint(self._finished).exists():
+            raise UserError("`fit` has never called `training.save`, so nothing is learned; save after each epoch")
         write_atomically(self._folder / CHECKPOINT, self._checkpoint(self._finished).read_bytes())
         for name, schema in TABLES.items():
             pieces = (self._piece(epoch, name) for epoch in range(self._finished + 1))

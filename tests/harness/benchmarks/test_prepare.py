@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 
 from harness.benchmarks import benchmark, catalogue, keys
 from harness.benchmarks.catalogue import Expected
-from harness.benchmarks.items import checksum, keyed_order, largest_remainder, share_split, stratified_sample
+from harness.benchmarks.items import (
+    Split,
+    checksum,
+    keyed_order,
+    largest_remainder,
+    share_split,
+    stratified_sample,
+)
 from harness.benchmarks.prepare import Prepared, load_items, prepare, read, split_items
 from harness.errors import UserError
 from tests.harness.benchmarks.samples import ALL
@@ -156,6 +163,12 @@ def test_files_that_are_damaged_or_do_not_belong_together(
     (tmp_path / name).unlink() if content is None else (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError, match=message):
         read(tmp_path / "manifest.json", tmp_path / "items.jsonl")
+
+
+def test_a_split_without_a_test_question_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.benchmarks.prepare.split_items", lambda *_: Split((), ()))
+    with pytest.raises(UserError, match="no test question of GSM-Hard"):
+        prepared("gsm_hard", tmp_path, data="embedded")
 
 
 IDS = st.lists(st.text(min_size=1, max_size=8), unique=True, max_size=60)

@@ -115,6 +115,17 @@ def test_a_damaged_log_is_one_line_with_the_cure(is_database: bool, kind: type[C
         log.get(request("a").key)
 
 
+async def test_a_log_that_lost_its_dictionary_is_damaged_and_a_missing_one_is_not_copied(path: Path) -> None:
+    with CallLog(path) as log:
+        await log.append(request("a"), Reply.failed("m", "half a pair: \ud83d"))
+    execute(path, "DELETE FROM dictionary")
+    with pytest.raises(UserError, match=r"calls\.sqlite is damaged \(its dictionary is lost"):
+        copy(path, path.with_name("copy.sqlite"), prompts=True)
+    path.unlink()
+    with pytest.raises(UserError, match=r"calls\.sqlite is missing"):
+        copy(path, path.with_name("copy.sqlite"), prompts=True)
+
+
 @KINDS
 def test_an_emptied_log_beside_attempts_is_no_new_one(kind: type[CallLogReader], path: Path) -> None:
     """A log has tables before the first attempt; without attempts, an empty file is one that was just begun."""

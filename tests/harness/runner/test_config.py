@@ -245,6 +245,8 @@ def test_a_cell_that_meets_the_cost_of_another_changes_with_it_and_waits_for_it(
     change(folder, "gmr", config={"epochs": {"default": 7}})
     changed = [config_hash.of_cell(chosen, cell) != value for cell, value in zip(cells, before, strict=True)]
     assert waits == changed == [True, False]
+    change(folder, "random_matched", matches="cascade")
+    assert config.matched(chosen, cells[0]) == Cell("cascade", "gsm_hard", "pool", 0), "it learns nothing: one cell"
 
 
 def test_an_entry_may_have_other_seeds_and_ask_more_backbones_than_that_of_its_row(folder: Path) -> None:

@@ -148,6 +148,11 @@ async def test_checkpoints_of_another_training_are_discarded_with_a_word(
     assert content(tmp_path / "old") == content(tmp_path / "new")
 
 
+async def test_a_training_that_saved_nothing_says_so(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"never called `training\.save`"):
+        training(tmp_path, right(), ITEMS).finish()
+
+
 @pytest.mark.parametrize("which", ["epoch-03.safetensors", "epoch-03.optimiser.safetensors"])
 async def test_a_damaged_checkpoint_is_one_line_and_doing_what_it_says_helps(tmp_path: Path, which: str) -> None:
     await trained(tmp_path)
