@@ -70,7 +70,7 @@ def test_a_bundle_has_its_program_and_needs_no_other(place: Path, plan: Plans, t
     crate = extract(tmp_path / "run.zip", tmp_path / "unpacked")
     assert "programs of its maker: my/first.py, my/methods.yaml, my/second.py" in crate["./"]["description"]
     with contextlib.chdir(place):
-        further = "benchmarks: {more: {module: harness.benchmarks.gsm_hard, title: More, questions: more.parquet}}\n"
+        further = "\nbenchmarks: {more: {module: harness.benchmarks.gsm_hard, title: More, questions: more.parquet}}\n"
         (place / "my" / "methods.yaml").open("a").write(further)
         (place / "my" / "more.parquet").touch()
         config.methods.cache_clear()
