@@ -115,7 +115,7 @@ async def candidates(records: Sequence[Record], code_tools: CodeTools) -> tuple[
 
 def _stated(text: str) -> str:
     """Return the answer that a text states, empty if it states none."""
-    if (box := last_box(text)) is not None:
+    if box := last_box(text):
         return " ".join(box.split())
     for line in reversed(after_answer_is(text.replace("−", "-"))):
         # A calculation may precede the result: "12 + 3 = 15".

@@ -77,6 +77,10 @@ _LONGEST_QUESTION = 2000  # characters
 FONT = r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|boldsymbol|mbox)\s*"
 _STATEMENT = re.compile(rf"(?im:{_ANSWER_IS.pattern})|{_BOX.pattern}|```")
 _PROGRAM = re.compile(r"```py.*?(?:```|\Z)", re.DOTALL | re.IGNORECASE)
+# "I hope this answer is helpful" states nothing.
+_PRAISE = re.compile(
+    r"(?:\w+ly\s+)?(?:not\s+)?(?:(?:in)?correct|right|wrong|(?:un)?clear|helpful|useful|satisfactory)\b", re.I
+)
 # Ends a statement, so that it is whole even if the text breaks off: the end of its line, sentence, clause or formula,
 # or a word behind its number.
 _ENDED = re.compile(r"\n|[.!?](?=\s|$)|,\s+[A-Za-z]|\d\s+[A-Za-z]|\$[^$]+\$|\\[)\]]")
@@ -115,8 +119,9 @@ def boxes_from_last(text: str) -> Iterator[str]:
 
 
 def last_box(text: str) -> str | None:
-    """Return the content of the last balanced box, None if there is none."""
-    return next(boxes_from_last(text), None)
+    """Return the content of the last balanced box that has one, None if there is none."""
+    # A box that is spoken of is empty, as that of a prompt is.
+    return next(filter(None, boxes_from_last(text)), None)
 
 
 def _closing_braces(text: str) -> dict[int, int]:
@@ -133,12 +138,13 @@ def _closing_braces(text: str) -> dict[int, int]:
 def after_answer_is(text: str, cut_off: bool = False) -> list[str]:
     """Return the text behind each "answer is" or "final result:", up to the end of the line or the next of them.
 
-    The last of a text that is cut off counts if what it states has ended.
+    Praise is left out. The last of a text that is cut off counts if what it states has ended.
     """
     statements = _ANSWER_IS.split(without_programs(text))[1:]
     if cut_off and statements and not _ENDED.search(statements[-1]):
         statements.pop()
-    return [re.split(r"\n|</answer>", statement, maxsplit=1)[0].strip() for statement in statements]
+    lines = [re.split(r"\n|</answer>", statement, maxsplit=1)[0].strip() for statement in statements]
+    return [line for line in lines if not _PRAISE.match(line)]
 
 
 def without_programs(text: str) -> str:

@@ -38,17 +38,15 @@ _UNKNOWN = re.compile(r"(?<![A-Za-z\\])[A-Za-z]")
 # "8 grams of tea"; "5 and x" counts nothing, and pi is no word.
 _COUNTED = re.compile(rf"(-?\d+(?:,\d{{3}})*(?:\.\d+)?%?)\s+(?!pi\b){_WORDS}")
 
-# "I hope this answer is helpful" states nothing, and words state something only where no formula does.
-_PRAISE = re.compile(
-    r"(?:\w+ly\s+)?(?:not\s+)?(?:(?:in)?correct|right|wrong|(?:un)?clear|helpful|useful|satisfactory)\b", re.I
-)
+_EMPTY_BOX = re.compile(r"\$*\\(?:boxed|fbox)\s*\{\s*\}\$*")
+# Words state something only where no formula does.
 _HAS_VALUE = re.compile(r"[\d\\$]|^\W*[A-Za-z]\W*$")
 
 
 class Math(Benchmark):
     """Graded by the string rules of its publication; Math-Verify's verdict is a second column."""
 
-    rule_version = "8"
+    rule_version = "9"
     role_domain = "Math"
     output_rules = (
         'Finish with a last line that begins with "The answer is" and has the final value inside \\boxed{}: the value '
@@ -83,7 +81,7 @@ class Math(Benchmark):
         """Return the last balanced box, else the text behind the last "answer is", without words that explain it."""
         answer = last_box(text)
         if answer is None:
-            lines = [line for line in after_answer_is(text, stated_only) if line and not _PRAISE.match(line)]
+            lines = list(filter(None, after_answer_is(_EMPTY_BOX.sub("", text), stated_only)))
             lines = [line for line in lines if _HAS_VALUE.search(line)] or lines
             answer = _result(_first_formula(lines[-1]), item.question) if lines else ""
         return _without_explanation(answer) or None
@@ -107,7 +105,7 @@ def _first_formula(line: str) -> str:
     formula = re.match(r"\\\((.+?)\\\)|\\\[(.+?)\\\]|\$+((?:\\.|[^$\\])+)\$", line)
     if formula:
         return re.sub(r"(?<![\\.])[.,]$", "", (formula[1] or formula[2] or formula[3]).strip())
-    return re.split(r"\.(?:\s|$)", line, maxsplit=1)[0].strip(" *")
+    return re.split(r"\.(?=[\s*_]|$)", line, maxsplit=1)[0].strip(" *_")
 
 
 def _result(line: str, question: str) -> str:
