@@ -112,7 +112,8 @@ def _deviations(runs: Iterable[RunInfo]) -> dict[str, list[str]]:
 
     def applies(names: str) -> bool:
         words = [part.partition(" and ")[0] for part in names.split(", ")]
-        return any(title.startswith(word) for word in words for title in titles) or names.startswith(("all", "FLOPs"))
+        is_of_report = names.startswith(("all", "Bounds", "FLOPs"))
+        return is_of_report or any(title.startswith(word) for word in words for title in titles)
 
     rows = re.findall(r"^\| ([^|]+) \| (\[D-.+) \|$", text, re.MULTILINE)
     return {
