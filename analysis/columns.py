@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pandas as pd
@@ -78,7 +79,15 @@ def interval_of(frame: pd.DataFrame, name: str, form: Form, between: str = "–"
     if f"{name}_seed0" not in frame:
         return text
     alone = format_series(unit * frame[f"{name}_seed0"], form)
-    return text + ("; seed 0: " + alone).where(alone != "", "")
+    return (text + ("; seed 0: " + alone).where(alone != "", "")).str.removeprefix("; ")
+
+
+def factors(frame: pd.DataFrame, name: str, form: Form, is_lacking: pd.Series, between: str = "–") -> list[Entry]:
+    """Return factors: blank where one of both cost nothing, without an interval where the questions leave it open."""
+    known = frame.filter(regex=f"^{name}(_low|_high)?$").astype(float)
+    known = known.where((known > 0) & (known < math.inf))
+    text = format_series(known[name], form).mask(is_lacking, NOT_RUN)
+    return entries(text, below=interval_of(known, name, form, between))
 
 
 def side_by_side(

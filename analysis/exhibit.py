@@ -112,7 +112,7 @@ def number(value: float, digits: int, sign: str = "") -> str:
 def format_cost(value: float, decimals: int = 2, sign: Literal["", "+"] = "") -> str:
     """Format a cost with at least ``decimals`` decimals, and more if needed for two significant digits."""
     digits = 1 - math.floor(math.log10(abs(value))) if value else 0
-    return f"{value:{sign}.{max(decimals, digits)}f}"
+    return number(value, max(decimals, digits), sign)
 
 
 def signed(points: float, digits: int = 2) -> str:

@@ -7,7 +7,7 @@ the calls that the published cost of the method counts (D-REPORT-2).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -101,11 +101,6 @@ class Results:
         """Blank the published values of pool rows if the run's pool has other backbones than the paper's."""
         of_other = self.has_other_pool and values.index.get_level_values("backbone") == POOL
         return values.mask(pd.Series(of_other, values.index))
-
-    @property
-    def rules(self) -> list[str]:
-        """Return the secondary rules that any answer was graded by."""
-        return sorted({rule for cell in self.cells for rule in cell.rules})
 
     @property
     def has_average(self) -> bool:
@@ -231,6 +226,11 @@ class Results:
         }
 
 
+def rules(cells: Iterable[FinishedCell]) -> list[str]:
+    """Return the secondary rules that any answer was graded by."""
+    return sorted({rule for cell in cells for rule in cell.rules})
+
+
 def measure(cells: Sequence[FinishedCell]) -> dict[str, Any]:
     """Return accuracy, verdicts and costs of a row on a benchmark as means over its seeds, calls and tokens as sums."""
     items = pd.concat([cell.items for cell in cells])
@@ -240,7 +240,7 @@ def measure(cells: Sequence[FinishedCell]) -> dict[str, Any]:
     shares = items["status"].value_counts(normalize=True)
     sums = items[["calls", "cost", "cost_total", "cost_steps", "prompt_tokens", "completion_tokens"]].sum() / seeds
     also: dict[str, float] = {}
-    for rule in sorted({rule for cell in cells for rule in cell.rules}):
+    for rule in rules(cells):
         # An item without a secondary verdict among items with one counts as wrong, so that n stays the same.
         undecided = (items["status"] == Status.GRADED) & items[rule].isna()
         also |= {rule: percent(items[rule].eq(True).mean()), f"{rule}_undecided": percent(undecided.mean())}

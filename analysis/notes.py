@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.exhibit import ALL_CALLS, FAR, NOT_RUN, signed
 from analysis.finished_cells import FinishedCell, answered
-from analysis.frames import Key, Results
+from analysis.frames import Key, Results, rules
 from analysis.provenance import provenance
 from analysis.source import describe_unfinished
 
@@ -145,7 +145,7 @@ def without_verdict(results: Results) -> Iterator[str]:
 
 def secondary_rules(results: Results) -> Iterator[str]:
     """Yield how far each secondary rule, such as Math-Verify, moves the measured values."""
-    for rule in results.rules:
+    for rule in rules(results.cells):
         name = rule.replace("_", "-").title()
         change = (results.measured[rule].astype(float) - results.measured["measured"]).dropna()
         for key, changes in change.groupby("benchmark"):

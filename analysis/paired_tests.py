@@ -38,19 +38,22 @@ def compare(first: Sequence[FinishedCell], second: Sequence[FinishedCell]) -> di
     points, *costs = jackknife.ratio(first_values, None, None, "first")
     other_points, *other_costs = jackknife.ratio(second_values, None, None, "second")
     accuracy = jackknife.spread(points - other_points, are_points=True)
-    spreads = {"difference": accuracy, "cost_difference": jackknife.spread(costs[0] - other_costs[0])}
-    measures = {name: (spread.value, *spread.ends()) for name, spread in spreads.items()}
+    cost_difference = jackknife.spread(costs[0] - other_costs[0])
+    measures: dict[str, Sequence[Any]] = {
+        "difference": accuracy.estimate(-100.0, 100.0)[:3],
+        "cost_difference": (cost_difference.value, *cost_difference.ends()),
+    }
     for name, cost, other_cost in zip(_MEASURES[2:], costs, other_costs, strict=True):
-        # What costs nothing is infinitely cheaper.
+        # What costs nothing is infinitely cheaper, and beside what costs nothing either there is no ratio.
         with np.errstate(divide="ignore", invalid="ignore"):
-            log = jackknife.spread(np.where(other_cost > 0, np.log(cost) - np.log(other_cost), math.inf))
-            measures[name] = tuple(np.exp([log.value, *log.ends()]).tolist())
+            log = jackknife.spread(np.log(cost) - np.log(other_cost))
+            measures[name] = np.exp([log.value, *log.ends()]).tolist()
     lead = first_values[0].mean(axis=0) - second_values[0].mean(axis=0)
     alone, others = int((lead > 0).sum()), int((lead < 0).sum())
     # What differs in no item is no certainty: the interval stands for the spread.
     is_known = 0 < accuracy.variance < math.inf
-    width = (measures["difference"][2] - measures["difference"][1]) / (2 * t_quantile(math.inf))
-    trainings = 0.0 if accuracy.counts else max(0.0, accuracy.variance - lead.var(ddof=1) / n)
+    width = float(np.subtract(*accuracy.ends())) / (2 * t_quantile(math.inf))
+    trainings = 0.0 if accuracy.counts or n == 1 else max(0.0, accuracy.variance - lead.var(ddof=1) / n)
     return {
         "n": n,
         **{f"{name}{end}": value for name, ends in measures.items() for end, value in zip(ENDS, ends, strict=True)},

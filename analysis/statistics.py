@@ -318,8 +318,6 @@ def estimates(seeds: Sequence[Mapping[str, Ratio]]) -> dict[str, Estimate]:
     """Return mean over the seeds and 95 % interval (:meth:`Jackknife.spread`) of every measure any seed has."""
     # A seed without a measure has no part in its mean; a share of exactly 0 or 1 gets a Wilson interval.
     names = list(dict.fromkeys(name for seed in seeds for name in seed))
-    if not names:
-        return {}
     nothing = np.zeros(next(len(ratio.numerators) for seed in seeds for ratio in seed.values()))
     jackknife = Jackknife({None: len(nothing)}, {None: len(seeds)})
     result = {}
@@ -331,9 +329,11 @@ def estimates(seeds: Sequence[Mapping[str, Ratio]]) -> dict[str, Estimate]:
         if 0 < spread.variance < math.inf:
             result[name] = spread.estimate(0.0 if tops.min() >= 0 else -math.inf, 1.0 if is_share else math.inf)
             continue
-        low = high = spread.value
+        # A single question says nothing of another.
+        low = high = spread.value if spread.variance == 0 else math.nan
         if is_share:
             cases = max(ratio.cases for ratio in ratios)
-            low, high = wilson(round(low * cases), cases)
-        result[name] = Estimate(spread.value, min(spread.value, low), max(spread.value, high), 0.0)
+            low, high = wilson(round(spread.value * cases), cases)
+            low, high = min(spread.value, low), max(spread.value, high)
+        result[name] = Estimate(spread.value, low, high, 0.0)
     return result

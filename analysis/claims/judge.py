@@ -135,10 +135,10 @@ def _judge_part(claim: Claim, arguments: tuple[Any, ...], run: Run, measure: Mea
         return part | {"outcome": BY_CONSTRUCTION if part["measured"] in region else FAILS}
     if not n.of_items:
         return part | {"outcome": UNDECIDED, "reason": "no interval: from a log or a timing job, not from questions"}
-    part |= _decide_part(claim, arguments, region, n.spread(value, is_share=claim.is_share), tail)
+    part |= _decide_part(claim, arguments, region, n.spread(value, claim), tail)
     printed = part.get("stated", part.get("published"))
     if "low" in part and printed is not None:
-        low, high = interval(n.spread(value, is_share=claim.is_share, published=n.published_sizes))
+        low, high = interval(n.spread(value, claim, published=n.published_sizes))
         part["agrees_with_published"] = low.at <= printed <= high.at
     return part
 

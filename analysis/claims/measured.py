@@ -288,9 +288,12 @@ class Measured(Numbers):
             sizes[key] = min(count.n for count in counts)
         return sizes
 
-    def spread(self, value: Value, **given: Any) -> Ordered | Spread:
-        """Return a value with the spread of each of its numbers, by the arguments of :meth:`Jackknife.spread`."""
-        return spreads(value, partial(self.jackknife.spread, are_points=True, **given))
+    def spread(self, value: Value, claim: Claim, **given: Any) -> Ordered | Spread:
+        """Return a claim's value with the spread of each of its numbers, as :meth:`Jackknife.spread`."""
+        # Counts of questions are an interval in points, for what no question moves, too: not one of a cost or of a
+        # correlation. A margin has points of accuracy in it; where its costs are equal, its sign stays open either way.
+        are_points = claim.is_share or claim.unit in ("points", "margin")
+        return spreads(value, partial(self.jackknife.spread, are_points=are_points, is_share=claim.is_share, **given))
 
     def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Any:
         """Return the value that the run measured; ``table``, which names one of the paper, makes no difference."""

@@ -160,4 +160,4 @@ def _evidence(claim: Claim, measure: Measure) -> Iterator[Evidence]:
     """Yield what each part of a claim requires, with the spread of its value in every sample."""
     for arguments in claim.parts():
         value, n = evaluate(claim, arguments, measure)
-        yield of_part(claim.holds, arguments), n.spread(value)
+        yield of_part(claim.holds, arguments), n.spread(value, claim)

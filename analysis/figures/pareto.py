@@ -53,15 +53,18 @@ def build(source: Source) -> Figure:
     accuracies = frame["published"], 100 * frame["fraction"]
     costs = frame["published_cost_per_query"], frame["cost_per_query"]
     for side, accuracy, cost in zip(_SIDES, accuracies, costs, strict=True):
-        frame[f"{side}_x"], frame[f"{side}_y"] = UNIT * cost.where(accuracy.notna()), accuracy
-        frame[f"{side}_on_frontier"] = on_frontier(cost.where(is_method), accuracy)
+        shown = cost.where(accuracy.notna() & (cost > 0))
+        frame[f"{side}_x"], frame[f"{side}_y"] = UNIT * shown, accuracy
+        frame[f"{side}_on_frontier"] = on_frontier(shown.where(is_method), accuracy)
     titles = frame["method_title"].nunique() + frame.loc[is_method, "backbone_title"].nunique()
     names = {"published": results.published.benchmarks.get(benchmark, title), "measured": title}
-    panels = {side: name for side, name in names.items() if frame[f"{side}_x"].notna().any()}
+    panels = {side: name for side, name in names.items() if side == "measured" or frame[f"{side}_x"].notna().any()}
+    free = (frame["method_title"] + (" (" + frame["backbone_title"] + ")").fillna(""))[frame["cost_per_query"].eq(0)]
+    left_out = f" Left out, free of cost, as a logarithmic axis has no zero: {', '.join(free)}." if len(free) else ""
     return Figure(
         label=f"pareto-{benchmark}",
-        **notes.describe_run(results, source.caption),
-        draw=functools.partial(_draw, panels, frame[is_method], frame[~is_method]),
+        **notes.describe_run(results, source.caption + left_out),
+        draw=functools.partial(_draw, panels, frame[is_method], frame[~is_method & frame["measured_x"].notna()]),
         inches=(COLUMN, 0.9 + 2.2 * len(panels) + _LINE_INCHES * math.ceil(titles / 2)),
         frame=frame.reset_index(),
     )

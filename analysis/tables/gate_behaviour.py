@@ -83,8 +83,9 @@ def _group(results: Results, frame: pd.DataFrame) -> dict[str, list[Entry]]:
     apart = results.compared(measured.where(measured != "").astype(float) - frame["published"])
     beside = [signed(gap, digits) if pd.notna(gap) else "" for gap, digits in zip(apart, frame["digits"], strict=True)]
     alone = "; seed 0: " + first.replace("", NOT_RUN) if frame["seed0"].notna().any() else ""
+    below = ((low + "–" + high).replace("–", "") + alone).str.removeprefix("; ")
     return {
         "Publ.": entries(texts("published", "printed_digits")),
-        "Meas.": entries(measured, missing=NOT_RUN, beside=pd.Series(beside), below=low + "–" + high + alone),
+        "Meas.": entries(measured, missing=NOT_RUN, beside=pd.Series(beside), below=below),
         "Cases": entries(frame["cases"].where(frame["measured"].notna(), 0).round(1), "{:g}"),
     }

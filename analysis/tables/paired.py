@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from analysis import columns, notes
-from analysis.columns import by_benchmark, entries, format_series, interval_of
+from analysis.columns import by_benchmark, entries, factors, format_series, interval_of
 from analysis.exhibit import BEST, NOT_RUN, Entry, signed
 from analysis.frames import AVERAGE, IDENTITY, KEY, Results, with_costs
 from analysis.paired_tests import ALPHA, ENDS, comparisons, detectable_note, holm, p_value, power_after_holm
@@ -109,7 +109,7 @@ def _group(rows: pd.DataFrame) -> dict[str, list[Entry]]:
         "p": entries(rows["p_holm"], p_value, NOT_RUN, mark=_bold(rows["p_holm"]), below=unadjusted),
         "Publ. cost ×": entries(rows["published_cost_ratio"], _ratio),
         **{
-            title: entries(rows[name], _ratio, NOT_RUN, below=interval_of(rows, name, _ratio))
+            title: factors(rows, name, _ratio, rows["n"].isna())
             for title, name in (("Cost ×", "cost_ratio"), ("All calls ×", "cost_ratio_all_calls"))
         },
     }
@@ -136,7 +136,8 @@ def _legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
     yield notes.COUNTED
     yield from detectable_note(rows["detectable_difference"], results.benchmarks)
     tests = rows["p"].notna().groupby(level=KEY[:2]).sum().max()
-    if tests > 1:
-        power = 100 * power_after_holm(int(rows["n"].max()), int(tests))
+    # The test of a single question has no power.
+    if tests > 1 and (n := int(rows["n"].max())) > 1:
+        power = 100 * power_after_holm(n, int(tests))
         yield f"Where Holm's first threshold decides, {ALPHA} over {tests}, the power for it is {power:.0f} %."
     yield from notes.seeds(results)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pandas as pd
 
 from analysis import columns, notes
-from analysis.columns import by_benchmark, entries, format_series, interval_of, stack_benchmarks
+from analysis.columns import by_benchmark, entries, factors, format_series, interval_of, stack_benchmarks
 from analysis.exhibit import NO, NOT_RUN, YES, Form, signed
 from analysis.figure import on_frontier
 from analysis.frames import KEY, QUESTIONS, Results, mean_with_interval, with_costs
@@ -93,13 +93,9 @@ def _frame(options: VariantOptions, results: Results) -> pd.DataFrame:
 
 def _groups(options: VariantOptions, rows: pd.DataFrame, reference: str, scaled: str) -> columns.Groups:
     change: Form = "×{:.2f}" if options.base else _saving
-    # Blank where one of both cost nothing; without an interval where the questions leave it open.
-    factors = rows[[f"cost_factor{end}" for end in ENDS]].astype(float)
-    factors = factors.where((factors > 0) & (factors < math.inf))
     # The reference is compared with nothing, which is not the same as not run.
     is_lacking = rows["gain"].isna() & (rows.index.get_level_values("method") != REFERENCE)
-    gains, ratios = format_series(rows["gain"], signed), format_series(factors["cost_factor"], change)
-    between = interval_of(factors, "cost_factor", change, " to ")
+    gains = format_series(rows["gain"], signed)
     steps = {
         "Steps": entries(rows["depth"], "{:.2f}", NOT_RUN, below=interval_of(rows, "depth", "{:.2f}")),
         "Frontier": entries(rows["frontier"].map({True: YES, False: NO}).fillna(""), missing=NOT_RUN),
@@ -116,7 +112,7 @@ def _groups(options: VariantOptions, rows: pd.DataFrame, reference: str, scaled:
         },
         (f"{'Cost against' if options.base else 'Saved (%) by'} {reference}", "paired"): {
             "Publ.": entries(rows["published_cost_factor"], change),
-            "Meas.": entries(ratios.mask(is_lacking, NOT_RUN), below=between),
+            "Meas.": factors(rows, "cost_factor", change, is_lacking, " to "),
         },
     }
 

@@ -38,8 +38,8 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(5)
 
 
-def part(quantity: Quantity, run: Run, **declared: Any) -> Part:
-    [[found]] = judge([claim("a", "b", "points", **declared)(quantity)], run)
+def part(quantity: Quantity, run: Run, unit: str = "points", **declared: Any) -> Part:
+    [[found]] = judge([claim("a", "b", unit, **declared)(quantity)], run)
     return found
 
 
@@ -305,6 +305,10 @@ def test_without_any_spread_nothing_is_decided(n: int) -> None:
     assert part(asked("accuracy"), run)["outcome"] == (UNDECIDED if n == 1 else HOLDS)
     cost = part(asked("cost"), run)
     assert (cost["outcome"], cost["reason"]) == (UNDECIDED, "no interval: no question moves the value")
+    # Nor do questions count as points of what is none: equal costs are no interval in percent.
+    equal = run_of(pair([True] * n, [True] * n), cost=pair(0.125, 0.125))
+    same = part(lambda n: n.saving(GMR, MASROUTER, "mbpp"), equal, "%", holds=Region(low=40))
+    assert (same["measured"], same["outcome"], same["reason"]) == (0, UNDECIDED, cost["reason"])
     # What is not sampled needs no spread.
     [[roles]] = judge([BY_KEY["role_count"]], run)
     assert (roles["verdict"], roles["measured"]) == ("true by construction", len(catalogue()))

@@ -146,6 +146,16 @@ def test_of_another_pool_than_the_papers_one_panel_is_drawn_and_few_costs_are_nu
     assert (panel.get_title(), len(costs_shown) > 1) == ("measured: GSM-Hard", True)
 
 
+@pytest.mark.parametrize("shown", [0, 1])
+def test_what_costs_nothing_is_named_and_not_drawn(shown: int, write_cell: Any) -> None:
+    mine = {"mine": {"model": "me/mine", "parameters_b": 1}}
+    costs = {"gmr": 1e-4 * shown, "single": 0}
+    figure = pareto(*(write_cell(method, "mine", cost=cost, backbones=mine) for method, cost in costs.items()))
+    [panel] = drawing.picture(figure.made).axes
+    assert [line.get_marker() for line in panel.lines if len(line.get_xdata()) == 1] == ["*"] * shown
+    assert f"zero: Single LLM (mine), {'Oracle' if shown else 'GMR (mine)'}" in figure.made.caption
+
+
 @pytest.mark.parametrize("title", ["Debate with a verifier and early stopping", "x" * 87])
 def test_a_long_title_leaves_the_panels_their_width_and_stays_in_the_picture(title: str, write_cell: Any) -> None:
     own = write_cell("own", "pool", method_title=title.strip(), cost=1e-4)

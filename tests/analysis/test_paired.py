@@ -62,9 +62,12 @@ def test_a_single_question_leaves_everything_open_and_what_cost_nothing_is_infin
     assert [found[f"cost_difference{end}"] for end in ENDS[1:]] == [-math.inf, math.inf]
     assert [found[f"cost_ratio{end}"] for end in ENDS[1:]] == [0, math.inf]
     assert found["detectable"] == math.inf
+    several = compare(cells([[True], [False]]), cells([[False]] * 2))
+    assert [several[name] for name in ("difference", "difference_low", "difference_high")] == [50, -100, 100]
     free, dear = cells([[True, False, True]], [[0.0] * 3]), cells([[True, True, False]], [[0.0, 0.0, 2.0]])
     assert [compare(dear, dear)[f"cost_ratio{end}"] for end in ENDS] == [1, 1, 1]
     assert [compare(dear, free)[f"cost_ratio{end}"] for end in ENDS] == [math.inf] * 3
+    assert np.isnan([compare(free, free)[f"cost_ratio{end}"] for end in ENDS]).all()
 
 
 @pytest.mark.parametrize(("own", "other"), [(3, 1), (3, 2)])
@@ -146,6 +149,14 @@ def test_a_single_row_is_compared_with_nothing(write_cell: WriteCell) -> None:
     mine = {"mine": {"model": "me/mine", "parameters_b": 1}}
     table = paired(write_cell("single", "mine", backbones=mine))
     assert [row.labels[0] for row in table.rows] == ["no other row"]
+
+
+def test_one_question_has_no_power_and_rows_that_cost_nothing_no_ratio(write_cell: WriteCell) -> None:
+    places = [(method, benchmark) for method in ("gmr", "masrouter") for benchmark in ("math", "mbpp")]
+    table = paired(*(write_cell(method, "pool", key, correct=[method == "gmr"], cost=0) for method, key in places))
+    row = group_of(table, "MATH", "MASRouter")
+    assert (row["Diff."].text, row["Cost ×"], row["All calls ×"]) == ("+100.00", Entry(), Entry())
+    assert not any("Holm" in note for note in table.notes)
 
 
 def test_p_is_adjusted_over_the_benchmarks_of_a_row(write_cell: WriteCell) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.exhibit import BEST, NOT_RUN, Entry, md_escape, number, write
+from analysis.exhibit import BEST, NOT_RUN, Entry, format_cost, md_escape, number, write
 from analysis.latex import latex_escape
 from analysis.published import load
 from analysis.table import Table, lay_out
@@ -82,6 +82,7 @@ def test_markdown_escapes_are_undone_by_dropping_backslashes(text):
 def test_a_number_has_a_true_minus_and_zero_no_sign() -> None:
     assert [number(one, 1) for one in (-1.25, -0.04, 2)] == ["−1.2", "0.0", "2.0"]
     assert [number(one, 1, "+") for one in (-1.25, 0.04, -0.04, 2)] == ["−1.2", "0.0", "0.0", "+2.0"]
+    assert [format_cost(one, sign="+") for one in (-0.00123, 0, 0.5)] == ["−0.0012", "0.00", "+0.50"]
 
 
 def test_bytes_depend_on_the_cells_alone(tmp_path, write_cell):

@@ -1,5 +1,6 @@
 """The tables about trainings: spread over seeds, budgets, gates and their intervals, halting."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,8 @@ def test_several_seeds_show_their_mean_and_seed_0(make: Any) -> None:
     depth, pooled = entries(table, "mean depth"), entries(table, "step 2", "pooled")
     assert [entry.text for entry in (*depth[1:], *pooled[1:])] == ["1.62", "4", "33.3", "1"]
     assert depth[1].below.endswith("; seed 0: 2.25")
+    alone = gate_behaviour(*(make(seed=seed, correct=[True], decisions=[], depth=[1]) for seed in (0, 1)))
+    assert entries(alone, "mean depth")[1].below == "seed 0: 1.00"
     assert (table.record(measure="depth")["by_seed"], table.record(measure="depth")["seeds"]) == ("2.25 1", "0 1")
     assert table.record(measure="write_rate")["by_seed"].split()[1] == "nan"
     with pytest.raises(UserError, match="cells of gmr with pool, gmr_greedy with pool; expected those of one router"):
@@ -261,4 +264,4 @@ def test_ratios_with_few_cases() -> None:
     never = Ratio(np.zeros(6), np.array([2.0, 2, 2, 0, 0, 0]))
     assert estimates([{"x": never}])["x"][:3] == (0, *wilson(0, 3))
     assert estimates([{"x": mean_of([2, 2, 2])}])["x"][:3] == (2, 2, 2)
-    assert estimates([{"x": mean_of([3.0])}])["x"][:3] == (3, 3, 3)
+    assert estimates([{"x": mean_of([3.0])}])["x"][:3] == pytest.approx((3, math.nan, math.nan), nan_ok=True)
