@@ -127,7 +127,8 @@ async def test_the_agent_that_brings_right_answers_is_preferred(tmp_path: Path) 
     def answering(backbone: str, request: Request) -> str:
         final = "Candidate answers" in request.messages[-1].content
         concluded = "Concluder" in request.messages[-1].content
-        return f"{request.key[:6]}. The answer is {'right' if final and concluded else 'wrong'}"
+        # "The answer is right" would be praise, which states no answer.
+        return f"{request.key[:6]}. The answer is {'upright' if final and concluded else 'left'}"
 
     more: dict[str, Any] = {"epochs": {"default": 9}, "batch": 8, "lr": 2e-3, "entropy_weight": 0.1, "max_steps": 2}
     learned = await trained(method(**more), tmp_path, Client(answering), questions(24, "t"), code_tools=NoPrograms())
