@@ -124,10 +124,12 @@ def note_served(folder: Path, served: Iterable[Served], kept: int) -> None:
     content: dict[str, Any] = {"served": models}
     if kept and path.exists():
         before = orjson.loads(path.read_bytes())
-        changed = [before["served"]] if before["served"] != models else []
-        content |= {"earlier": earlier} if (earlier := [*before.get("earlier", []), *changed]) else {}
-        if changed:
+        earlier = before.get("earlier", [])
+        if before["served"] != models:
             logger.warning("%s: a server describes itself otherwise than when its first %d calls were kept", path, kept)
+            earlier.append(before["served"])
+        if earlier:
+            content["earlier"] = earlier
     write_atomically(path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
 
 

@@ -53,7 +53,8 @@ def test_the_code_of_a_users_module_is_all_that_lies_beside_it(
     monkeypatch.syspath_prepend(tmp_path)
     if is_inside:  # of the checkout, as `gmr new` makes it
         (tmp_path / "harness").mkdir()
-        tmp_path, _ = tmp_path / "my", monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
+        monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
+        tmp_path /= "my"
         tmp_path.mkdir()
         monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "a_users_method.py").write_text("import a_users_helper\n")
