@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -64,9 +63,8 @@ class Artefact(Declaration):
     module: str  # has a function ``build`` that turns a source into a table, a figure or a report
     kind: Literal["table", "figure", "report"]
     cells: Annotated[Many[Selection], MinLen(1)] = ()
-    timed: bool = False  # reads timings of its cells, with the first of their seeds
     data: bool = False  # reads the prepared questions
-    reads_all: bool = False  # made from whatever is finished of the cells and timings of all others
+    reads_all: bool = False  # made from whatever is finished of the cells of all others
     about_paper: bool = False  # is about statements of the paper, so not for a run whose models are its own
     optional: bool = False  # part of a whole run only where the preset names its artefacts
     caption: str = ""  # what it shows, and in ``legend`` what a reader must know of any run of it, a note each
@@ -83,15 +81,6 @@ class Artefact(Declaration):
         if self.reads_all:
             return all_cells(preset)
         return _distinct(cell for selection in self.cells for cell in selection.cells(preset))
-
-    def timings_of(self, preset: Preset) -> list[Cell]:
-        """Return the cells whose timings the artefact reads, one seed each; none of simulated backbones."""
-        if preset.simulated:
-            return []
-        entries = of_run(preset) if self.reads_all else [self]
-        cells = _distinct(cell for entry in entries if entry.timed for cell in entry.cells_of(preset))
-        first = {replace(cell, seed=0): cell for cell in sorted(cells, reverse=True)}
-        return [cell for cell in cells if cell == first[replace(cell, seed=0)]]
 
     def lacking(self, preset: Preset) -> str:
         """Return what a preset lacks for the artefact to be made of it; empty if nothing."""
@@ -123,9 +112,8 @@ class Artefact(Declaration):
     def inputs(self, preset: Preset) -> list[Path]:
         """Return the files that the artefact reads, which the DAG makes first."""
         cells = [layout.cell(preset.name, cell) / "run.json" for cell in self.cells_of(preset)]
-        timings = [layout.timing(preset.name, cell) / "timing.json" for cell in self.timings_of(preset)]
         prepared = [layout.manifest(preset.name, key) for key in preset.benchmarks if self.data]
-        return [*cells, *timings, *prepared]
+        return [*cells, *prepared]
 
     def code(self) -> str:
         """Return the fingerprint of the code that, given the same inputs, can change the files of the artefact."""
@@ -138,11 +126,9 @@ class Artefact(Declaration):
         self.check(preset)
         folders = {cell: layout.cell(preset.name, cell) for cell in self.cells_of(preset)}
         done = {cell: folder for cell, folder in folders.items() if (folder / "run.json").is_file()}
-        timed = [layout.timing(preset.name, cell) for cell in self.timings_of(preset) if cell in done]
         source = Source(
             cells=tuple(done.values()),
             preset=preset,
-            timings=tuple(folder for folder in timed if (folder / "timing.json").is_file()),
             options=self.options,
             caption=self.caption,
             legend=self.legend,

@@ -25,11 +25,10 @@ def describe_unfinished(unfinished: Sequence[Path], finished: int) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """The files of one artefact: folders of finished cells and timing jobs, of a preset where there is one."""
+    """The files of one artefact: folders of finished cells, of a preset where there is one."""
 
     cells: tuple[Path, ...] = ()
     preset: Preset | None = None
-    timings: tuple[Path, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)  # of the entry of ``config/artefacts.yaml``
     unfinished: tuple[Path, ...] = ()  # folders of the preset's cells that are not finished
     caption: str = ""  # of the entry of ``config/artefacts.yaml``, and the notes that hold for any run

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from harness.errors import UserError, making
 
@@ -99,7 +101,23 @@ def common(
             logging.getLogger().addHandler(logging.FileHandler(log, mode="w"))
 
 
+# What to use in place of a command, an option or a variable of earlier versions.
+_GONE = {"--timing": "hw_cost has the seconds of the test itself, `gmr report hw_cost`"}
+
+
+class _Commands(TyperGroup):
+    """Commands of ``gmr``, which say what is to be used in place of what is gone."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        options = [word.partition("=")[0] for word in args[1:] if word.startswith("--")]
+        for word in (args[0], *options, *os.environ):
+            if word in _GONE:
+                raise UserError(f"{word} is gone", _GONE[word])
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
+    cls=_Commands,
     epilog="docs/runs.md says more of each command, and what exit statuses mean.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -114,11 +114,9 @@ def _about(
     preset: Preset, cells: Mapping[Path, Mapping[str, Any]], further: Iterable[str], *, questions: bool
 ) -> list[dict[str, Any]]:
     """Return the entities of a crate that describe the run, its code and the licences of what others made."""
-    logs = [path for cell in cells if (path := cell / call_log.ATTEMPT_LOG).exists()]
-    lines = (line for path in logs for line in path.read_bytes().splitlines())
-    asked = [(attempt["started"], attempt["latency_s"]) for attempt in map(orjson.loads, lines)]
-    started = min((started for started, _ in asked), default=0)
-    ended = max((started + latency for started, latency in asked), default=0)
+    attempts = [attempt for cell in cells for attempt in call_log.read_attempts(cell / call_log.ATTEMPT_LOG)]
+    started = min((attempt["started"] for attempt in attempts), default=0)
+    ended = max((attempt["started"] + attempt["latency_s"] for attempt in attempts), default=0)
     licences, code = _licences(preset), _code()
     simulated = any(run["simulated"] for run in cells.values())
     description = (
@@ -164,9 +162,8 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[Path, dict[str, Any]], li
         else:
             is_trained = config.methods(preset.extra)[cell.method].trained
             names = {*layout.cell_files(learned=is_trained), call_log.CALL_LOG, SERVERS} - {layout.CHECKPOINT}
-            files |= {folder / name for name in names}
-    timings = "timings/*/*/*/seed*"
-    for pattern in ("data/[!.]*", "audit.json", f"{timings}/timing.json", "made_of/data/*", f"made_of/{timings}"):
+            files |= {folder / name for name in names} | {*folder.glob(layout.TIMING)}
+    for pattern in ("data/[!.]*", "audit.json", "made_of/data/*"):
         files |= {*results.glob(pattern)}
     if not cells:
         cure = [*unfinished, making(f"all --config preset={preset.name}")][0]

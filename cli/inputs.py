@@ -32,7 +32,7 @@ class Jobs:
         self.preset = preset
         # Many jobs wait for the same ones.
         self.data, self.cell = functools.cache(self._data), functools.cache(self._cell)
-        self.timing, self.artefact = functools.cache(self._timing), functools.cache(self._artefact)
+        self.artefact = functools.cache(self._artefact)
 
     def _data(self, benchmark: str) -> Inputs:
         """Return the inputs of the prepared questions of a benchmark: none."""
@@ -63,19 +63,11 @@ class Jobs:
         is_current = config_hash.is_current(self.preset, cell) and all(inputs.is_current for inputs in before)
         return Inputs([*files, *self.runs(others)], is_current)
 
-    def _timing(self, cell: Cell) -> Inputs:
-        """Return the inputs of the timing of a method: its finished cell."""
-        record = layout.made_of(self.preset.name, layout.timing_name(cell))
-        path = layout.timing(self.preset.name, cell) / "timing.json"
-        is_made = config_hash.is_made_of(record, config_hash.made_of_timing(self.preset, cell), [path])
-        return Inputs(self.runs([cell]), is_made and self.cell(cell).is_current)
-
     def _artefact(self, key: str) -> Inputs:
         """Return the inputs of a table or figure of ``config/artefacts.yaml``."""
         entry = registry.artefact(key)
         entry.check(self.preset)
-        cells, timings = entry.cells_of(self.preset), entry.timings_of(self.preset)
-        before = [*map(self.cell, cells), *map(self.timing, timings)]
+        before = [*map(self.cell, entry.cells_of(self.preset))]
         before += map(self.data, self.preset.benchmarks if entry.data else ())
         return self._report(key, before)
 

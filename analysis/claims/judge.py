@@ -134,7 +134,7 @@ def _judge_part(claim: Claim, arguments: tuple[Any, ...], run: Run, measure: Mea
     if region.low == region.high:
         return part | {"outcome": BY_CONSTRUCTION if part["measured"] in region else FAILS}
     if not n.of_items:
-        return part | {"outcome": UNDECIDED, "reason": "no interval: from a log or a timing job, not from questions"}
+        return part | {"outcome": UNDECIDED, "reason": "no interval: from a log or a clock, not from questions"}
     part |= _decide_part(claim, arguments, region, n.spread(value, claim), tail)
     printed = part.get("stated", part.get("published"))
     if "low" in part and printed is not None:

@@ -30,13 +30,13 @@ from analysis.claims.numbers import (
     mean,
     most,
 )
+from analysis.compute import pflops, seconds
 from analysis.finished_cells import TRAINING, FinishedCell, updates
 from analysis.frames import Key
 from analysis.provenance import identity
 from analysis.published import AVERAGE, KEY
 from analysis.registry import Selection, artefact
 from analysis.statistics import Jackknife, Ratio, Spread, leave_one_out
-from analysis.timings import Timing, pflops
 from harness.runner import config
 
 #: Method, backbone, benchmark, measure.
@@ -126,25 +126,17 @@ class Run:
     seeds: Seeds = field(default_factory=Seeds)  # that are read
 
     @classmethod
-    def of(
-        cls,
-        claims: Iterable[Claim],
-        rows: Mapping[Key, Sequence[FinishedCell]],
-        seeds: Seeds,
-        timings: Mapping[Key, Timing] = MappingProxyType({}),
-    ) -> Run:
-        """Return what claims ask of finished cells and of timings."""
+    def of(cls, claims: Iterable[Claim], rows: Mapping[Key, Sequence[FinishedCell]], seeds: Seeds) -> Run:
+        """Return what claims ask of finished cells."""
         cells = {(*row, cell.run.seed): cell for row, group in rows.items() for cell in group}
         if not cells:
             return cls(seeds=seeds)
         asked: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
         for *row, measure in asked_by(claims):
             asked[*row,].add(measure)
-        seconds = {(*row, timing.seed): timing.per_query for row, timing in timings.items()}
-        records = [_of_cell(cell) | {"seconds": seconds.get(key)} for key, cell in cells.items()]
         questions = {key: _questions(cell, asked[key[:3]]) for key, cell in cells.items()}
         return cls(
-            pd.DataFrame(records, pd.MultiIndex.from_tuples(cells, names=CELL)),
+            pd.DataFrame(map(_of_cell, cells.values()), pd.MultiIndex.from_tuples(cells, names=CELL)),
             pd.concat(questions, names=CELL).droplevel(-1),
             seeds,
         )
@@ -168,14 +160,11 @@ class Run:
         method, backbone, benchmark, measure = asked
         rows = [(method, backbone), *(SINGLE_CALLS if measure in _BY_DIFFICULTY else ())]
         groups = tuple(Group(*row, benchmark, self.seeds.of((*row, benchmark, measure))) for row in rows)
-        if measure == "seconds":
-            timed = self.cells["seconds"].dropna().index
-            groups = (Group(*asked[:3], tuple(cell[3] for cell in timed if cell[:3] == asked[:3])),)
-            if not groups[0].seeds:
-                return Measurement(missing=(f"a timing job of {method} {backbone} on {benchmark}",))
         if missing := tuple(text for group in groups if (text := self._lacking(group))):
             return Measurement(missing=missing)
         group, *singles = groups
+        if measure == "seconds" and self.cells["seconds"].loc[group.cells].isna().any():
+            return Measurement(missing=(f"seconds of {method} {backbone} on {benchmark}",))
         if measure == "seconds" or measure.startswith(_OF_TRAININGS):
             return Measurement(np.array([self._of_cells(group, measure)]), groups=groups)
         if measure == "depth_by_difficulty":
@@ -219,12 +208,13 @@ class Run:
 
 
 def _of_cell(cell: FinishedCell) -> dict[str, Any]:
-    """Return what identifies a cell, and what its training log adds up to; not a number without one."""
+    """Return what identifies a cell, its seconds, and the sums of its training log; NaN without one."""
     has_log = (cell.folder / TRAINING).is_file()
     log = (updates(cell) if has_log else pd.DataFrame()).reindex(columns=["steps", "trajectories", *_ENTROPIES])
     sums = log[["steps", "trajectories"]].sum(min_count=1)
     training = {"training_steps": sums["steps"], "trajectories": sums["trajectories"], **log[_ENTROPIES].min()}
-    return {"cell": cell.run.cell, "simulated": cell.run.simulated, **identity([cell.run]), **training}
+    known = {"cell": cell.run.cell, "simulated": cell.run.simulated, "seconds": seconds(cell)}
+    return {**known, **identity([cell.run]), **training}
 
 
 def _questions(cell: FinishedCell, asked: set[str]) -> pd.DataFrame:

@@ -36,7 +36,6 @@ from analysis.notes import settings
 from analysis.provenance import provenance
 from analysis.source import Source
 from analysis.statistics import CONFIDENCE
-from analysis.timings import read_timings
 
 _NUMBERS = ["published", "published_low", "published_high", "stated", "measured", "low", "high", "measured_all_calls"]
 _USUAL = 100 * CONFIDENCE
@@ -99,14 +98,13 @@ class ClaimsReport(Exhibit):
 
 
 def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
-    """Judge every claim by the finished cells and timings of a preset; if there are none, by the paper alone."""
+    """Judge every claim by the finished cells of a preset; if there are none, by the paper alone."""
     seeds, run, changed, origin = seeds_of(source.run), Run(), "", {}
     if source.cells:
         results = source.results()
-        timings = read_timings(source.timings, results.cells)
-        run = Run.of(claims, results.cells_to_judge, seeds, timings)
+        run = Run.of(claims, results.cells_to_judge, seeds)
         changed = settings(results).strip()
-        origin = {**provenance([cell.run for cell in results.cells]), "timings": str(len(timings))}
+        origin = dict(provenance([cell.run for cell in results.cells]))
     judged = not_judged(claims) if run.simulated else judge(claims, run)
     _add_chances(judged, claims, run, source)
     legend = [note for note in source.legend if not (run.simulated and note.startswith(_OF_REAL_RUNS))]

@@ -2,48 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
 import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import format_series, interval_of, side_by_side
-from analysis.exhibit import Entry
+from analysis.compute import pflops, seconds, timing
+from analysis.exhibit import NOT_RUN, Entry, entries
+from analysis.finished_cells import FinishedCell
 from analysis.frames import IDENTITY, KEY, mean_with_interval
 from analysis.source import Source
 from analysis.table import Table
-from analysis.timings import Timing, pflops, read_timings
-
-_TIMED = [
-    "seconds",
-    "seconds_total",
-    "timed_seed",
-    "timed_calls",
-    "timed_calls_failed",
-    "timed_tokens",
-    "concurrency",
-    "machine",
-]
 
 
 def build(source: Source) -> Table:
     """Return the published rows, then others among the cells; two groups of columns a benchmark."""
     results = source.results()
-    timings = read_timings(source.timings, results.cells)
     printed = results.printed("hw_cost")
     known = dict.fromkeys([*printed.index.droplevel("benchmark"), *results.ran.index])
     rows = [row for row in known if row in results.rows_to_show.index]
     order = dict.fromkeys([*printed.index.unique("benchmark"), *results.benchmarks])
     titles = {key: results.benchmarks[key] for key in order if key in results.benchmarks}
     index = pd.MultiIndex.from_tuples([(*row, key) for row in rows for key in titles], names=KEY)
-    timed = pd.DataFrame([_timed(timings[key]) if key in timings else {} for key in index], index, _TIMED)
     flops = results.per_row(lambda cells: mean_with_interval(cells, "pflops", pflops))
     frame = pd.DataFrame({"benchmark_title": [titles[key] for *_, key in index]}, index).join(
-        [printed.add_prefix("published_"), results.measured[["n", *IDENTITY]], flops, timed.astype({"seconds": float})]
+        [printed.add_prefix("published_"), results.measured[["n", *IDENTITY]], flops, results.per_row(_seconds)]
     )
     for name in ("pflops", "seconds"):
         frame[f"{name}_ratio"] = results.compared(frame[name] / frame[f"published_{name}"])
+    is_timed = bool(frame["seconds"].notna().any())
     groups: dict[tuple[str, str], dict[str, list[Entry]]] = {}
     for key, title in titles.items():
         part, n = frame.xs(key, level="benchmark"), results.questions(key)
@@ -52,37 +43,40 @@ def build(source: Source) -> Table:
         groups[f"{title}, PFLOPs", n] = side_by_side(
             part, "pflops", "{:.3f}", "{:.3f}", beside=flops_ratio, below=below
         )
-        seconds = side_by_side(part, "seconds", "{:.1f}", "{:.2f}", beside=time_ratio)
-        # Without a timing, the questions of this run have no part in the column.
-        groups[f"{title}, seconds", n if timings else ""] = seconds if timings else {"Publ.": seconds["Publ."]}
+        time = {"Publ.": entries(part["published_seconds"], "{:.1f}")}
+        if is_timed:
+            text = format_series(part["seconds"], "{:.2f}").mask(part["n"].isna(), NOT_RUN)
+            time["Meas."] = entries(text, beside=time_ratio)
+        # Without a time, the questions of this run have no part in the column.
+        groups[f"{title}, seconds", n if is_timed else ""] = time
     return columns.table(
         results,
         label="hw-cost",
         caption=source.caption,
         rows=columns.labels(results.rows.loc[rows].assign(section="rows"), "section", "method_title", "backbone_title"),
         groups=groups,
-        legend=[*source.legend, *_legend(list(timings.values())), *notes.protocol(results)],
+        legend=[*source.legend, _legend(frame, is_timed=is_timed), *notes.protocol(results)],
         frame=frame.reset_index(),
     )
 
 
-def _timed(timing: Timing) -> dict[str, Any]:
-    tokens = timing.prompt_tokens + timing.completion_tokens
-    values = (timing.per_query, timing.seconds, timing.seed, timing.calls, timing.failed_calls, tokens)
-    return dict(zip(_TIMED, (*values, timing.concurrency, timing.machine), strict=True))
+def _seconds(cells: Sequence[FinishedCell]) -> dict[str, Any]:
+    """Return the mean over seeds of the seconds of a question, NaN if any lacks them, and the questions in flight."""
+    known = [number for cell in cells if (number := timing(cell).in_flight) is not None]
+    return {"seconds": fmean(map(seconds, cells)), "in_flight": min(known, default=math.nan)}
 
 
-def _legend(timings: Sequence[Timing]) -> Iterator[str]:
-    """Yield how seconds were measured."""
-    if not timings:
-        yield "Nothing was timed: seconds are measured in runs on real models alone."
-        return
-    first, hosts = timings[0], "; ".join(sorted({timing.machine for timing in timings}))
-    yield (
-        "Seconds of a question: wall-clock time of the whole test set over n, from a job of its own with the "
-        f"method as trained with seed {first.seed}: {first.concurrency} questions at a time, "
-        "nothing cached, answers not graded. One pass has no interval. "
-        f"Measured one method at a time from {hosts}; time depends on what the servers ran on."
+def _legend(frame: pd.DataFrame, *, is_timed: bool) -> str:
+    """Return how seconds were measured."""
+    if not is_timed:
+        return (
+            "No seconds were measured: backbones are simulated, or no cell asked all calls about its test questions "
+            "in one start."
+        )
+    numbers = sorted(frame["in_flight"][frame["seconds"].notna()].astype(int).unique())
+    return (
+        "Seconds of a question: from the first start to the last end of the attempts at calls about test questions, "
+        f"over n; mean over seeds, without interval. At a time {' or '.join(map(str, numbers))} questions were "
+        "answered. Blank: some were asked in another start of the cell. Time depends on that number, on what the "
+        "servers ran on, and on what else asked them."
     )
-    if failed := sum(timing.failed_calls for timing in timings):
-        yield f"In the timed passes {failed} of {sum(timing.calls for timing in timings)} calls got no reply."

@@ -25,20 +25,14 @@ def cell(
     benchmark: BenchmarkKey,
     backbone: BackboneRow,
     seed: Seed = 0,
-    timing: Annotated[bool, typer.Option("--timing", help="Time the finished cell; let nothing else run.")] = False,
     overrides: Overrides = None,
 ) -> None:
-    """Run one cell: a method on a benchmark with a backbone and a seed. Resumes where it stopped.
-
-    With --timing, ask all test questions of a finished one once more, nothing cached.
-    """
+    """Run one cell: a method on a benchmark with a backbone and a seed. Resumes where it stopped."""
     from harness.runner import cell as cells
-    from harness.runner import timing as timings
     from harness.runner.config import Cell
     from harness.runner.plan import plan
 
-    preset, key = preset_of(name, overrides), Cell(method, benchmark, backbone, seed)
-    signals.run(timings.run(preset, key) if timing else cells.run(plan(preset, key)))
+    signals.run(cells.run(plan(preset_of(name, overrides), Cell(method, benchmark, backbone, seed))))
 
 
 @app.command()

@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from pathlib import Path
@@ -297,6 +297,7 @@ class AttemptLog(Closing):
     def __init__(self, path: Path) -> None:
         self.path = path
         self.failed = 0
+        self._opened = time.time()
         self._host = socket.gethostname()
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -317,7 +318,7 @@ class AttemptLog(Closing):
             raise
         finally:
             latency = time.perf_counter() - clock
-            attempt = {"key": key, "endpoint": endpoint, "host": self._host, "started": started}
+            attempt = {"key": key, "endpoint": endpoint, "host": self._host, "opened": self._opened, "started": started}
             attempt |= {"latency_s": latency, "error": failure and failure.encode(errors="replace").decode()}
             with writing(self.path):
                 self._file.write(orjson.dumps(attempt, option=orjson.OPT_APPEND_NEWLINE))
@@ -325,3 +326,21 @@ class AttemptLog(Closing):
     def close(self) -> None:
         """Close the file; closing twice is harmless."""
         self._file.close()
+
+
+def read_attempts(path: Path) -> Iterator[dict[str, Any]]:
+    """Iterate over the attempts of a log; none if the file is missing."""
+    return map(orjson.loads, path.read_bytes().splitlines() if path.exists() else ())
+
+
+def seconds_of(path: Path, keys: Collection[str]) -> float | None:
+    """Return the seconds from the first start to the last end of the attempts at calls, by key.
+
+    None if a call has no attempt, or not all attempts were made by one process that had the log open.
+    """
+    attempts = [attempt for attempt in read_attempts(path) if attempt["key"] in keys]
+    opened = {attempt.get("opened") for attempt in attempts}
+    if None in opened or len(opened) != 1 or {attempt["key"] for attempt in attempts} != {*keys}:
+        return None
+    started = min(attempt["started"] for attempt in attempts)
+    return max(attempt["started"] + attempt["latency_s"] for attempt in attempts) - started

@@ -23,7 +23,7 @@ from harness.errors import StoppedError, UserError
 from harness.files import digest, sha256, write_atomically
 from harness.llm.backbones import Backbone
 from harness.llm.budget import Spending
-from harness.llm.call_log import ATTEMPT_LOG, CALL_LOG, AttemptLog, CallLog
+from harness.llm.call_log import ATTEMPT_LOG, CALL_LOG, AttemptLog, CallLog, seconds_of
 from harness.llm.client import SERVERS, ChatClient, note_served
 from harness.llm.encoder import Embeddings, SentenceEncoder
 from harness.llm.endpoints import SIMULATED_URL
@@ -64,8 +64,8 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
     async with AsyncExitStack() as stack:
         attempts = stack.enter_context(AttemptLog(plan.folder / ATTEMPT_LOG))
         cache, vectors = (stack.enter_context(Cache(path)) for path in (layout.cache(), plan.vectors))
-        client = ChatClient(plan.endpoints, log, attempts, plan.in_process, spending_of(plan, log.path))
-        runtime, served = await open_runtime(plan, client, Sandbox(cache=cache), cache, stack, vectors)
+        client = ChatClient(plan.endpoints, log, attempts, plan.in_process, _spending_of(plan, log.path))
+        runtime, served = await _open_runtime(plan, client, cache, vectors, stack)
         if not plan.preset.recorded:
             note_served(plan.folder, served.values(), len(log))
         if plan.method.trained:
@@ -87,31 +87,33 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
         timing = {
             "started": started,
             "wall_s": time.perf_counter() - clock,
-            "host": platform.node(),
+            "test_s": seconds_of(attempts.path, {call.key for each in answered for call in each.trajectory.calls}),
+            "in_flight": plan.in_flight,
             "platform": platform.platform(),
             "python": platform.python_version(),
-            "endpoints": {key: endpoint.url for key, endpoint in plan.endpoints.items()},
             "calls": {**client.counts, "failed_attempts": attempts.failed},
         }
+    # A replay asks nobody, and what was recorded stays.
+    if not plan.preset.recorded:
+        write_atomically(plan.folder / layout.TIMING, orjson.dumps(timing, option=orjson.OPT_INDENT_2))
     result = write(plan.folder, answered, record, method.utility if plan.method.trained else None)
-    write_atomically(plan.folder / "timing.json", orjson.dumps(timing, option=orjson.OPT_INDENT_2))
     if not plan.preset.epoch_checkpoints:
         delete_checkpoints(plan.folder)
     return result
 
 
-async def open_runtime(
-    plan: Plan, client: ChatClient, sandbox: Sandbox, cache: Cache, stack: AsyncExitStack, vectors: Cache | None = None
+async def _open_runtime(
+    plan: Plan, client: ChatClient, cache: Cache, vectors: Cache, stack: AsyncExitStack
 ) -> tuple[Runtime, Mapping[str, Served]]:
     """Open the runtime of a cell until the stack is closed; return it with the served models.
 
-    Sentence embeddings come from ``vectors``, the file that records them, if there is one, then from ``cache``.
+    Sentence embeddings come from ``vectors``, the file that records them, then from ``cache``.
     Raises UserError for an endpoint that does not reply or serves another model, or if programs cannot be confined.
     """
     await stack.enter_async_context(client)
     served = {key: await client.served(key, backbone.model) for key, backbone in plan.backbones.items()}
     _check_simulator(plan, served)
-    await stack.enter_async_context(sandbox)
+    sandbox = await stack.enter_async_context(Sandbox(cache=cache))
     check_confinement(sandbox.level, served)
     verifier = await stack.enter_async_context(MathVerifier(cache=cache))
     embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), cache, vectors))
@@ -130,7 +132,7 @@ async def open_runtime(
     return runtime, served
 
 
-def spending_of(plan: Plan, log: Path | None = None) -> Spending | None:
+def _spending_of(plan: Plan, log: Path) -> Spending | None:
     """Return the tracker of the preset's budget, None if it has none; ``log`` is the one this process writes."""
     name, budget = plan.preset.name, plan.preset.budget
     if budget is None:
@@ -170,7 +172,7 @@ def check_confinement(level: str, served: Mapping[str, Served]) -> None:
     )
 
 
-def is_simulated(plan: Plan, served: Mapping[str, Served]) -> bool:
+def _is_simulated(plan: Plan, served: Mapping[str, Served]) -> bool:
     """Return whether a backbone is no trained model: simulated, or of weights that stand in for others."""
     return any(model.simulated or plan.backbones[key].stand_in for key, model in served.items())
 
@@ -192,7 +194,7 @@ def _record(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dict[
     record = {
         **plan.record,
         "benchmark_title": questions.title,
-        "simulated": is_simulated(plan, served),
+        "simulated": _is_simulated(plan, served),
         "notes": _notes(plan, served),
         "data": {
             "source": questions.source,
@@ -246,7 +248,7 @@ def _training_facts(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) 
     return {
         "identity": digest(inputs),
         "preset": plan.preset.name,
-        "simulated": is_simulated(plan, served),
+        "simulated": _is_simulated(plan, served),
         **asdict(plan.cell),
         "module": plan.method.module,
         "config": dict(plan.method.config),

@@ -140,16 +140,6 @@ def made_of_data(preset: config.Preset, benchmark: str) -> str:
     return digest([of_data(preset, benchmark), fingerprint_of("harness/benchmarks", "config/benchmarks.yaml")])
 
 
-def made_of_timing(preset: config.Preset, cell: config.Cell) -> str:
-    """Return the digest of all that decides the timing of a finished cell."""
-    try:
-        run = orjson.loads((layout.cell(preset.name, cell) / "run.json").read_bytes()).get("run_id")
-    except (OSError, orjson.JSONDecodeError):
-        run = None
-    code = code_of(config.methods(preset.extra)[cell.method].module)
-    return digest([preset.in_flight, preset.endpoints, code, run])
-
-
 def note_made_of(path: Path, made_of: str) -> None:
     """Write the digest of the inputs of a job, once all its files exist."""
     write_atomically(path, f"{made_of}\n")

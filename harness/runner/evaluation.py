@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
-from typing import TypeVar
 
 from tqdm import tqdm
 
@@ -19,7 +17,6 @@ from harness.concurrency import gather
 from harness.llm.client import ChatClient
 from harness.runner.method import Method
 
-T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 # Seconds between two lines of progress.
@@ -31,43 +28,31 @@ _LINE = "{desc}: {n_fmt}/{total_fmt} questions [{elapsed}<{remaining}]{postfix}"
 async def evaluate(
     method: Method, items: Sequence[Item], runtime: Runtime, label: str, *, in_flight: int
 ) -> list[Answered]:
-    """Return graded answers in the order of the questions; UserError if too many failed, or an endpoint is gone."""
-    started = time.monotonic()
-
-    def line(answered: Collection[Answered]) -> str:
-        """Return the number of answered questions and the time left, with their accuracy and cost so far."""
-        n, measures = len(answered), ""
-        if n:
-            right = 100 * sum(each.verdict.correct for each in answered) / n
-            cost = sum(each.trajectory.cost_total for each in answered) / n
-            measures = f"{right:.1f} % right, cost {cost:.2e} a question"
-        elapsed = time.monotonic() - started
-        return tqdm.format_meter(n, len(items), elapsed, prefix=label, bar_format=_LINE, postfix=measures)
-
-    return await of_each(items, partial(runtime.attempt, method.solve), runtime, in_flight, line)
-
-
-async def of_each(
-    items: Sequence[Item],
-    attempt: Callable[[Item], Awaitable[T]],
-    runtime: Runtime,
-    in_flight: int,
-    line: Callable[[Collection[T]], str],
-) -> list[T]:
-    """Await ``attempt`` on each question, at most ``in_flight`` at a time; return results in order of the questions.
+    """Return graded answers in the order of the questions; UserError if too many failed, or an endpoint is gone.
 
     Long questions begin first, because one that began last would keep the servers idle. The order does not change a
-    result: chance depends on seed and question only. ``line`` says in a line of progress what was done so far.
+    result: chance depends on seed and question only.
     """
+    started = time.monotonic()
     runtime.errors.plan(len(items))
-    results: dict[int, T] = {}
+    results: dict[int, Answered] = {}
     waiting = iter(sorted(range(len(items)), key=lambda index: -len(items[index].question)))
 
     async def worker() -> None:
         for index in waiting:
-            results[index] = await attempt(items[index])
+            results[index] = await runtime.attempt(method.solve, items[index])
 
-    with progress(runtime.client, lambda: line(results.values())):
+    def line() -> str:
+        """Return the number of answered questions and the time left, with their accuracy and cost so far."""
+        n, measures = len(results), ""
+        if n:
+            right = 100 * sum(each.verdict.correct for each in results.values()) / n
+            cost = sum(each.trajectory.cost_total for each in results.values()) / n
+            measures = f"{right:.1f} % right, cost {cost:.2e} a question"
+        elapsed = time.monotonic() - started
+        return tqdm.format_meter(n, len(items), elapsed, prefix=label, bar_format=_LINE, postfix=measures)
+
+    with progress(runtime.client, line):
         await gather(worker() for _ in range(min(in_flight, len(items))))
     return [results[index] for index in range(len(items))]
 

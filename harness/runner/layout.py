@@ -15,6 +15,8 @@ RESULTS = Path("results")
 REPORTS = Path("reports")
 _ANSWERED = ("run.json", "items.parquet", "calls.parquet", "decisions.parquet")
 CHECKPOINT = "trained.safetensors"
+# Clock and pace of a cell, part of no identity.
+TIMING = "timing.json"
 # Sentence embeddings that a cell used; in a bundle, that all cells of the preset used.
 VECTORS = "vectors.sqlite"
 _LEARNED = ("training.parquet", "training_calls.parquet", "training_decisions.parquet", CHECKPOINT)
@@ -69,16 +71,6 @@ def cell_files(*, learned: bool) -> list[str]:
 def logs(preset: str) -> Iterator[Path]:
     """Return the call logs of a preset, those of earlier runs included."""
     return (RESULTS / preset).rglob(CALL_LOG)
-
-
-def timing(preset: str, cell: Cell) -> Path:
-    """Return the folder of the timing job of a cell."""
-    return RESULTS / preset / timing_name(cell)
-
-
-def timing_name(cell: Cell) -> str:
-    """Return the name of the timing job of a cell within a preset."""
-    return f"timings/{cell.method}/{cell.benchmark}/{cell.backbone}/seed{cell.seed}"
 
 
 def cache() -> Path:

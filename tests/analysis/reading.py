@@ -95,10 +95,8 @@ class Artefact:
         self._module = importlib.import_module(module)
         self._options = options
 
-    def __call__(
-        self, *cells: Path, preset: Preset | None = None, timings: tuple[Path, ...] = (), **options: Any
-    ) -> Read:
-        return Read(self._module.build(Source(cells, preset, timings, {**self._options, **options})))
+    def __call__(self, *cells: Path, preset: Preset | None = None, **options: Any) -> Read:
+        return Read(self._module.build(Source(cells, preset, {**self._options, **options})))
 
 
 def __getattr__(name: str) -> Any:

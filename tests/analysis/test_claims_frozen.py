@@ -1,7 +1,7 @@
 """The judge on frozen frames: some cells of preset embedded at 32 test questions, as if real models had answered.
 
 Cells of ``snakemake reports/claims.md --config preset=embedded limit='{train: 4, test: 32, epochs: 1}'``, without
-timings. After a change that is meant, ``python -m tests.analysis.test_claims_frozen`` writes the verdicts again.
+seconds. After a change that is meant, ``python -m tests.analysis.test_claims_frozen`` writes the verdicts again.
 """
 
 from pathlib import Path

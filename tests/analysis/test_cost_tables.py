@@ -1,18 +1,17 @@
 """The tables of costs, compute and time, and which calls a measured cost counts."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from analysis.compute import pflops
 from analysis.exhibit import FAR
 from analysis.finished_cells import read
 from analysis.frames import UNIT
 from analysis.published import load
-from analysis.timings import pflops
 from harness.errors import UserError
 from tests.analysis import reading
-from tests.analysis.cells import WriteCell, timing, title
+from tests.analysis.cells import WriteCell, timed, title
 from tests.analysis.reading import Read as Table
 from tests.analysis.reading import benchmark_cost, costs, hw_cost, paired
 
@@ -86,10 +85,10 @@ CALLS = [
 PFLOPS = [28e9 * 1500 / 1e15, 28e9 * 4500 / 1e15, 0, 64e9 * 1000 / 1e15]
 
 
-def test_compute_and_time_beside_the_published_ones(write_cell: WriteCell, tmp_path: Path) -> None:
+def test_compute_and_time_beside_the_published_ones(write_cell: WriteCell) -> None:
     folder = write_cell("gmr", "pool", "humaneval", simulated=False, calls=CALLS)
     assert pflops(read(folder)).tolist() == pytest.approx(PFLOPS)
-    table = hw_cost(folder, timings=(timing(folder, tmp_path / "t"),))
+    table = hw_cost(timed(folder))
     printed, own, seconds, passed = table.row("GMR").entries
     mean = sum(PFLOPS) / 4
     assert (printed.text, seconds.text) == ("0.107", "1.5")
@@ -97,13 +96,19 @@ def test_compute_and_time_beside_the_published_ones(write_cell: WriteCell, tmp_p
     low, high = map(float, own.below.split("–"))
     assert low < mean < high
     assert (passed.text, passed.beside) == ("1.50", "×1.00"), "seconds of the pass over the number of questions"
-    assert "32 questions at a time" in " ".join(table.notes)
-    # Of a simulated run there are FLOPs and no seconds.
-    table = hw_cost(write_cell("gmr", "pool", "humaneval", simulated=True, calls=CALLS))
-    printed, own, seconds = table.row("GMR").entries
-    assert (printed.text, float(own.text), seconds.text) == ("0.107", pytest.approx(mean, abs=5e-4), "1.5")
-    assert [group.detail for group in table.groups[:2]] == ["n = 4", ""]
-    assert "Nothing was timed" in " ".join(table.notes)
+    assert "At a time 32 questions" in " ".join(table.notes)
+    # Where one seed was asked in several starts, and of a simulated run, there are FLOPs and no seconds.
+    again = timed(write_cell("gmr", "pool", "humaneval", seed=1, calls=CALLS), None)
+    other = timed(write_cell("gmr", "pool", "humaneval", simulated=True, calls=CALLS, notes=()))
+    for cells in ((folder, again), (other,)):
+        table = hw_cost(*cells)
+        printed, own, seconds = table.row("GMR").entries
+        assert (printed.text, float(own.text), seconds.text) == ("0.107", pytest.approx(mean, abs=5e-4), "1.5")
+        assert [group.detail for group in table.groups[:2]] == ["n = 4", ""]
+        assert "No seconds were measured" in " ".join(table.notes)
+    # A row without seconds beside one that has them.
+    table = hw_cost(folder, write_cell("masrouter", "pool", "humaneval", calls=CALLS))
+    assert [table.row(name).entries[-1].text for name in ("GMR", "MASRouter", "Puppeteer")] == ["1.50", "", "–"]
 
 
 def test_calls_that_cannot_be_counted_are_refused(write_cell: WriteCell) -> None:
@@ -114,26 +119,26 @@ def test_calls_that_cannot_be_counted_are_refused(write_cell: WriteCell) -> None
         pflops(read(write_cell(calls=[{"item_id": "item-0000"}])))
 
 
-def test_a_timing_that_does_not_go_with_its_cell_is_refused(write_cell: WriteCell, tmp_path: Path) -> None:
+def test_a_timing_that_is_not_the_suites_is_refused_and_one_of_an_earlier_version_has_no_seconds(
+    write_cell: WriteCell,
+) -> None:
     folder = write_cell("gmr", "pool", "humaneval", calls=CALLS)
-    other = {"run_id": "f" * 64}
-    with pytest.raises(UserError, match="not as this version"):
-        hw_cost(folder, timings=(timing(folder, tmp_path / "schema", schema=2),))
-    with pytest.raises(UserError, match="the timing of run ffffffffffff, which is no cell"):
-        hw_cost(folder, timings=(timing(folder, tmp_path / "cell", cell=other),))
+    with pytest.raises(UserError, match=r"timing\.json is not as this version .*; delete it"):
+        hw_cost(timed(folder, -1.0))
+    (folder / "timing.json").write_text('{"started": 0.5, "host": "node", "endpoints": {}}')
+    assert "No seconds" in " ".join(hw_cost(folder).notes)
 
 
 TABLES = "main_table costs benchmark_cost hw_cost seed_variance gate_behaviour halting_training ablation paradigm roles"
 
 
 @pytest.mark.parametrize("name", TABLES.split())
-def test_a_simulated_run_is_compared_with_nothing(make: WriteCell, tmp_path: Path, name: str) -> None:
+def test_a_simulated_run_is_compared_with_nothing(make: WriteCell, name: str) -> None:
     """In every table that compares a real one with the paper; differences between rows of a run stay."""
     for simulated in (False, True):
         calls = [{**call, "key": "k"} for call in CALLS]
         folder = make(benchmark="humaneval", calls=calls, updates=[{"steps": 2.0}], simulated=simulated)
-        timings = () if simulated or name != "hw_cost" else (timing(folder, tmp_path / "timing"),)
-        table = getattr(reading, name)(folder, timings=timings)
+        table = getattr(reading, name)(timed(folder))
         assert bool(table.warning) is simulated
         marks = [entry.beside + entry.sign for row in table.rows for entry in row.entries]
         assert any(marks) is not simulated

@@ -48,17 +48,6 @@ def test_an_ablation_alone_needs_the_full_system_and_itself() -> None:
     assert numbers("ablation") == set.union(*(numbers(f"ablation/{switch}") for switch in SWITCHES))
 
 
-def test_what_is_timed_is_run_too_and_once() -> None:
-    served = config.preset("embedded", {"endpoints": "served"})
-    one, thrice = artefact("hw_cost"), served.model_copy(update={"seeds": (1, 2)})
-    assert one.timings_of(served) == one.cells_of(served)
-    assert one.timings_of(EMBEDDED) == []
-    assert {cell.seed for cell in one.timings_of(thrice)} == {1}
-    both = one.model_copy(update={"cells": (Selection(methods=("gmr", "cot"), benchmarks=("mbpp",)),)})
-    assert {(cell.method, cell.seed) for cell in both.timings_of(thrice)} == {("gmr", 1), ("cot", 0)}
-    assert layout.timing("embedded", one.timings_of(served)[0]) / "timing.json" in one.inputs(served)
-
-
 def test_an_artefact_without_questions_is_refused_with_the_reason() -> None:
     smoke = config.preset("smoke")
     alone = config.preset("smoke", {"backbones": ["llama-3.2-3B"], "methods": ["cot"]})

@@ -135,6 +135,16 @@ def test_what_was_not_recorded_is_one_line(whole: Path, folder: Path) -> None:
         Recorded(layout.cell("smoke", CELLS[0])).served("some/model")
 
 
+def test_the_pace_of_a_run_is_packed_without_its_servers_and_a_replay_leaves_it(whole: Path, folder: Path) -> None:
+    extract(whole, folder)
+    timing = layout.cell("smoke", CELLS[0]) / layout.TIMING
+    recorded = timing.read_bytes()
+    assert {"test_s", "in_flight"} < orjson.loads(recorded).keys()
+    assert {"host", "endpoints"}.isdisjoint(orjson.loads(recorded))
+    asyncio.run(cells.run(plan(settled(), CELLS[0])))
+    assert timing.read_bytes() == recorded
+
+
 def alter(files: Members) -> None:
     files["config/config.yaml"] += b" "
 

@@ -77,6 +77,7 @@ NOT_BEGUN = "has not been run here; make it with `snakemake --cores all all --co
         (["bundle", "x.zip", "--preset", "paper"], NOT_BEGUN),
         (["retry", "--preset", "paper"], NOT_BEGUN),
         (["simulate", "--preset", "paper"], "preset paper asks real servers"),
+        ([*CELL, "--timing"], "--timing is gone; hw_cost has"),
     ],
 )
 def test_a_mistake_is_one_line(words: list[str], message: str) -> None:

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -113,9 +114,12 @@ def logged(folder: Path, cell: Cell = COT) -> int:
         return 0
 
 
+def timing(folder: Path, cell: Cell = COT) -> Any:
+    return orjson.loads((folder / layout.cell("smoke", cell) / layout.TIMING).read_bytes())
+
+
 def calls(folder: Path, cell: Cell = COT) -> dict[str, int]:
-    path = folder / layout.cell("smoke", cell) / "timing.json"
-    return orjson.loads(path.read_bytes())["calls"]  # type: ignore[no-any-return]
+    return timing(folder, cell)["calls"]  # type: ignore[no-any-return]
 
 
 def wait_until(process: subprocess.Popen[str], reached: Callable[[], bool]) -> None:
@@ -188,14 +192,17 @@ def test_cells_of_a_run_share_its_budget_and_go_on_to_the_same_bytes(place: Path
         return ["--set", f"budget={{calls: {calls}}}"]
 
     run(place, *words(COT, *within(70)))
+    seconds = timing(place)["test_s"]
     for most in (70, 80):
         with pytest.raises(BudgetError, match=f"preset smoke is spent: {most} of {most} calls"):
             run(place, *words(CHAIN, *within(most)))
     # What the log holds needs no budget.
     run(place, *words(COT, *within(80)))
     assert calls(place)["asked"] == 0
+    assert timing(place)["test_s"] == seconds > 0, "asked in one start, whichever start wrote the results"
     run(place, *words(CHAIN))
     assert calls(place, CHAIN)["asked"] == logged(place, CHAIN) - (80 - logged(place))
+    assert timing(place, CHAIN)["test_s"] is None, "asked in two starts"
     for cell in (COT, CHAIN):
         assert results(place, cell) == undisturbed(cell)
 

@@ -62,7 +62,7 @@ else:
         sys.exit(2)
     cell = Cell(given["--method"], given["--benchmark"], given["--backbone"], int(given["--seed"]))
     folder = layout.cell(name, cell)
-    make(*(folder / file for file in [*layout.cell_files(learned=True), "timing.json"]))
+    make(*(folder / file for file in layout.cell_files(learned=True)))
     run = {**config_hash.declared(preset, cell), "tables": {}, "data": DATA}
     write_atomically(folder / "run.json", orjson.dumps(run))
 if says("dies", command):

@@ -6,7 +6,6 @@ rule cell:
         inputs_of("cell", "cell"),
     output:
         [f"{CELL}{name}" for name in layout.cell_files(learned=False)],
-        f"{CELL}timing.json",
     log:
         "results/{preset}/logs/cells/{method}/{benchmark}/{backbone}/seed{seed}.log",
     wildcard_constraints:
@@ -26,7 +25,6 @@ rule cell:
 use rule cell as learned_cell with:
     output:
         [f"{CELL}{name}" for name in layout.cell_files(learned=True)],
-        f"{CELL}timing.json",
     wildcard_constraints:
         method=one_of(key for key, entry in METHODS.items() if entry.trained),
 
@@ -35,22 +33,3 @@ use rule cell as learned_cell with:
 rule cells:
     input:
         lambda wildcards: jobs_of(config["preset"]).cells(),
-
-
-rule timing:
-    input:
-        inputs_of("timing", "cell"),
-    output:
-        "results/{preset}/timings/{method}/{benchmark}/{backbone}/seed{seed}/timing.json",
-        "results/{preset}/made_of/timings/{method}/{benchmark}/{backbone}/seed{seed}.sha256",
-    log:
-        "results/{preset}/logs/timings/{method}/{benchmark}/{backbone}/seed{seed}.log",
-    conda:
-        "../envs/jobs.yml"
-    # All cores there are, so that nothing else runs while a method is timed.
-    threads: 1024
-    shell:
-        "gmr --log {log} cell --timing --preset {wildcards.preset} --method {wildcards.method}"
-        " --benchmark {wildcards.benchmark} --backbone {wildcards.backbone}"
-        " --seed {wildcards.seed}"
-        " --set @results/{wildcards.preset}/config.yaml"

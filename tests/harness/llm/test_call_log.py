@@ -14,7 +14,7 @@ import pytest
 
 from harness.database import Cache
 from harness.errors import UserError
-from harness.llm.call_log import AttemptLog, CallLog, CallLogReader, CallTexts, copy
+from harness.llm.call_log import AttemptLog, CallLog, CallLogReader, CallTexts, copy, seconds_of
 from harness.llm.request import Message, Reply
 from harness.runner import layout
 from tests.harness.llm.logged import calls_of
@@ -222,6 +222,18 @@ async def test_every_attempt_is_noted_at_once_with_its_error_behind_no_torn_line
     assert second["latency_s"] >= 0.02
     assert before <= second["started"] <= time.time()
     assert third["error"] == "ValueError: worse"
+
+
+def test_seconds_are_those_of_one_process_that_attempted_every_call(tmp_path: Path) -> None:
+    path = tmp_path / "attempts.jsonl"
+    assert seconds_of(path, {"a"}) is None
+    rows = [("old", None, 0, 9), ("a", 1, 5, 2), ("b", 1, 3, 1), ("a", 1, 6, 4), ("c", 1, 9, 9), ("c", 2, 9, 9)]
+    names = ("key", "opened", "started", "latency_s")
+    lines = [orjson.dumps(dict(zip(names, row, strict=True))) for row in rows]
+    path.write_bytes(b"\n".join([*lines, b'{"key": "older", "started": 1, "latency_s": 1}']))
+    assert seconds_of(path, {"a", "b"}) == 6 + 4 - 3
+    for keys in ({"a", "b", "never"}, {"b", "c"}, {"old"}, {"older"}, set()):
+        assert seconds_of(path, keys) is None
 
 
 def test_what_is_put_into_a_cache_is_found_after_reopening_in_its_table_alone(tmp_path: Path) -> None:

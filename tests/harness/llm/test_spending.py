@@ -36,12 +36,10 @@ class Slow:
         pass
 
 
-async def run_cell(
-    budget: Budget, server: Slow, log: Path, logs: Callable[[], Any], work: Any, own: bool = True
-) -> None:
-    """Let a cell work with its client within a budget; not ``own``, its log is none of the preset's."""
+async def run_cell(budget: Budget, server: Slow, log: Path, logs: Callable[[], Any], work: Any) -> None:
+    """Let a cell work with its client within a budget."""
     with CallLog(log) as opened, AttemptLog(log.with_suffix(".jsonl")) as attempts:
-        spending = Spending("p", budget, logs, [M], log if own else None)
+        spending = Spending("p", budget, logs, [M], log)
         async with ChatClient({}, opened, attempts, spending=spending) as client:
             client._backbones = {"m": server}  # type: ignore[dict-item]
             await work(client)
@@ -57,13 +55,13 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "calls.sqlite"
 
 
-def ask(server: Slow, log: Path, budget: Budget, *texts: str, written: Path | None = None) -> None:
-    """Run a cell that asks texts all at once; it has the ``log`` of the preset unless another is ``written``."""
+def ask(server: Slow, log: Path, budget: Budget, *texts: str) -> None:
+    """Run a cell that asks texts all at once."""
 
     async def work(client: ChatClient) -> None:
         await gather(client.complete("m", request(text)) for text in texts)
 
-    asyncio.run(run_cell(budget, server, written or log, lambda: [log], work, written in (None, log)))
+    asyncio.run(run_cell(budget, server, log, lambda: [log], work))
 
 
 def spent_in(*logs: Path) -> Spent:
@@ -149,13 +147,12 @@ def test_replies_that_can_be_no_answer_count_here_and_in_every_other_process(ser
     assert spent_in(log) == Spent(2, 18, pytest.approx(2 * COST))
 
 
-@pytest.mark.parametrize("name", ["calls.sqlite", "passing.sqlite"])
 def test_what_this_process_asked_counts_once_whoever_is_looked_up(
-    name: str, server: Slow, log: Path, monkeypatch: pytest.MonkeyPatch
+    server: Slow, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also calls that are committed together, and those of a timing, whose log is not among the others."""
+    """Also calls that are committed together."""
     monkeypatch.setattr(budget_module, "CHECK_EVERY", 7)
     ask(server, log, Budget(), "before")
     with pytest.raises(BudgetError, match="60 of 60 calls"):
-        ask(server, log, Budget(calls=60), *map(str, range(80)), written=log.with_name(name))
+        ask(server, log, Budget(calls=60), *map(str, range(80)))
     assert len(server.asked) == 60

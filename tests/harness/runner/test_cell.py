@@ -9,13 +9,14 @@ from statistics import fmean
 from types import SimpleNamespace
 from typing import Any
 
+import orjson
 import pyarrow.parquet as pq
 import pytest
 
 from harness.benchmarks.prepare import read
 from harness.errors import UserError
 from harness.llm.request import Reply, Request, Served
-from harness.runner import cell, config, layout
+from harness.runner import cell, config, config_hash, layout
 from harness.runner.cell import _training_facts, check_confinement
 from harness.runner.config import Cell, Limit
 from harness.runner.plan import Plan, plan
@@ -87,6 +88,27 @@ def test_a_method_that_learns_needs_a_question_to_train_on(tmp_path: Path, monke
     assert plan(smoke(), Cell("single", "gsm_hard", "qwen-2.5-14B", 0)).questions.train == []
     with pytest.raises(UserError, match="gsm_hard has no question to train gmr on here"):
         plan(smoke(), GMR)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda run: run.update(code="other"), "its code is not that of this suite"),
+        (lambda run: run["data"].update(split_checksum="other"), "its questions is not that"),
+    ],
+)
+def test_a_cell_that_is_not_of_this_suite_as_it_stands_is_refused(
+    finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any], message: str
+) -> None:
+    shutil.copytree(finished_run, tmp_path / "run")
+    monkeypatch.chdir(tmp_path / "run")
+    path = layout.cell("smoke", GMR) / "run.json"
+    record = orjson.loads(path.read_bytes())
+    change(record)
+    path.write_bytes(orjson.dumps(record))
+    with pytest.raises(UserError, match=message) as caught:
+        config_hash.finished_run(smoke(), GMR)
+    assert "snakemake --cores all results/smoke/cells/gmr/gsm_hard/pool/seed0/run.json" in str(caught.value)
 
 
 Run = Callable[..., dict[str, Any]]
