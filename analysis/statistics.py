@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,8 +21,6 @@ _DUST = 1e-12
 _NEAR, _WHOLE = 1e-9, 1e-6
 
 Array = NDArray[np.float64]
-#: A number, or an array with that of each of many samples.
-Number: TypeAlias = Any
 
 
 class Estimate(NamedTuple):
@@ -36,17 +34,17 @@ class Estimate(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """A value with its sampling variance over questions and trainings, and intervals from it; of one sample or many."""
+    """A value with its sampling variance over questions and trainings, and intervals from it."""
 
-    value: Number
-    variance: Number
-    df: Number
+    value: float
+    variance: float
+    df: float
     # Questions worth 100 and -100 points, and n, if all others are worth 0.
-    counts: tuple[Any, Any, int] | None = None
-    stretch: Number = 1.0  # factor on the interval, above 1 where it is for the difference from a published value
+    counts: tuple[int, int, int] | None = None
+    stretch: float = 1.0  # factor on the interval, above 1 where it is for the difference from a published value
     share_of: int = 0  # number of questions, if the value is a percentage of them or of what happens in them
 
-    def ends(self, tail: float = TAIL) -> tuple[Number, Number]:
+    def ends(self, tail: float = TAIL) -> tuple[float, float]:
         """Return the ends of the interval that misses with probability ``tail`` on either side.
 
         That of a share stays between 0 and 100 %; it is Wilson's where questions are counted or no question moves it.
@@ -55,9 +53,9 @@ class Spread(NamedTuple):
             low, high = wilson(round(self.value / _PERCENT * self.share_of), self.share_of, tail)
             return _PERCENT * low, _PERCENT * high
         if self.counts:
-            low, high = (_PERCENT * end for end in np.vectorize(paired)(*self.counts, tail))
+            low, high = (_PERCENT * end for end in paired(*self.counts, tail))
             return self.value - self.stretch * (self.value - low), self.value + self.stretch * (high - self.value)
-        reach = self.stretch * t_quantile(self.df, tail) * np.sqrt(self.variance)
+        reach = self.stretch * t_quantile(self.df, tail) * math.sqrt(self.variance)
         low, high = self.value - reach, self.value + reach
         return (max(0.0, low), min(_PERCENT, high)) if self.share_of else (low, high)
 
@@ -80,11 +78,11 @@ class Spread(NamedTuple):
         return Estimate(self.value, max(lowest, low), min(highest, high), self.variance, self.df)
 
 
-def t_quantile(df: Number, tail: float = TAIL) -> Number:
+def t_quantile(df: float, tail: float = TAIL) -> float:
     """Return the quantile of Student's t that is exceeded with probability ``tail``; normal for infinite ``df``."""
     from scipy.special import stdtrit
 
-    return -stdtrit(df, tail)
+    return float(-stdtrit(df, tail))
 
 
 def wilson(correct: int, n: int, tail: float = TAIL) -> tuple[float, float]:
@@ -172,7 +170,7 @@ class Jackknife:
         is_share: bool = False,
         published: Mapping[Hashable, int] | None = None,
     ) -> Spread:
-        """Return a value with its jackknife variance and degrees of freedom, for each sample of ``values``.
+        """Return a value with its jackknife variance and degrees of freedom.
 
         The variances of questions and trainings are added, so what varies with both counts twice: the interval is wide
         rather than narrow. Degrees of freedom are Satterthwaite's: of trainings their number less one, of questions as
@@ -186,46 +184,43 @@ class Jackknife:
             published: Sample sizes of the published value, as far as known: numbers of questions and of trainings. The
                 interval is then widened for the difference between this value and that one.
         """
-        value, counts = values[..., 0], self._counts
+        value, counts = float(values[0]), self._counts
         with np.errstate(invalid="ignore"):
-            moves = values[..., 1:] - value[..., np.newaxis]
-            is_dust = np.abs(moves) <= _DUST * np.maximum(1.0, np.abs(value))[..., np.newaxis]
+            moves = values[1:] - value
+            is_dust = np.abs(moves) <= _DUST * max(1.0, abs(value))
         moves[~np.isfinite(moves) | is_dust] = 0.0
         squared = moves * moves
-        squares, fourths = (
-            np.add.reduceat(powers, self._starts - 1, axis=-1) for powers in (squared, squared * squared)
-        )
+        squares, fourths = (np.add.reduceat(powers, self._starts - 1) for powers in (squared, squared * squared))
         carrying = np.divide(squares**2, fourths, out=np.ones_like(squares), where=fourths > 0)
         degrees = np.maximum(np.where(self._are_questions, carrying, counts) - 1, 1.0)
         # A single question says nothing of another.
         variances = np.where(counts > 1, squares * (counts - 1) / counts, math.inf)
-        total = variances.sum(axis=-1)
-        is_known = ((total > 0) & (total < math.inf))[..., np.newaxis]
-        parts = np.broadcast_to(self._are_questions / self._are_questions.sum(), variances.shape).copy()
-        np.divide(variances, total[..., np.newaxis], out=parts, where=is_known)
+        total = float(variances.sum())
+        is_known = 0 < total < math.inf
+        parts = variances / total if is_known else self._are_questions / self._are_questions.sum()
         sizes = [(published or {}).get(key, math.inf) for key in (*self.questions, *self.trainings)]
         return Spread(
-            value[()],
+            value,
             total,
-            1 / (parts**2 / degrees).sum(axis=-1),
+            float(1 / (parts**2 / degrees).sum()),
             self._discordant_counts(value, moves, squares) if are_points else None,
-            np.sqrt(1 + (parts * counts / sizes).sum(axis=-1)) if published else 1.0,
+            math.sqrt(1 + (parts * counts / sizes).sum()) if published else 1.0,
             int(counts[self._are_questions].min()) if is_share else 0,
         )
 
-    def _discordant_counts(self, value: Array, moves: Array, squares: Array) -> tuple[Any, Any, int] | None:
+    def _discordant_counts(self, value: float, moves: Array, squares: Array) -> tuple[int, int, int] | None:
         """Return (wins, losses, n) of a paired comparison, for the exact test.
 
         None unless only one test set moves the value and each of its questions counts 100, 0 or -100 points.
         """
-        moving = np.flatnonzero(squares.reshape(-1, len(self._counts)).any(axis=0))
+        moving = np.flatnonzero(squares)
         if len(moving) > 1 or not self._are_questions[moving].all():
             return None
         place = moving[0] if len(moving) else np.argmin(self._counts[self._are_questions])
         n, start = int(self._counts[place]), self._starts[place] - 1
-        worth = (value[..., np.newaxis] - (n - 1) * moves[..., start : start + n]) / _PERCENT
-        first, others, second = (np.count_nonzero(np.abs(worth - whole) < _WHOLE, axis=-1) for whole in (1, 0, -1))
-        return (first, second, n) if np.all(first + second + others == n) else None
+        worth = (value - (n - 1) * moves[start : start + n]) / _PERCENT
+        first, others, second = (int(np.count_nonzero(np.abs(worth - whole) < _WHOLE)) for whole in (1, 0, -1))
+        return (first, second, n) if first + second + others == n else None
 
 
 def leave_one_out(tops: Array, bottoms: Array | None = None) -> tuple[Array, Array]:

@@ -10,15 +10,15 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from analysis.claims.numbers import Array, Leading, Ordered, Value
-from analysis.statistics import TAIL, Number, Spread
+from analysis.statistics import TAIL, Spread
 
 Measure: TypeAlias = Callable[[Array], Spread]
 
 
 class End(NamedTuple):
-    """An end of an interval, of one sample or of each of many, with the name of its row where several were compared."""
+    """An end of an interval, with the name of its row if several rows were compared."""
 
-    at: Number
+    at: float
     name: str = ""
 
 
@@ -30,7 +30,7 @@ def spreads(value: Value, measure: Measure) -> Ordered | Spread:
     if not isinstance(value, Leading):
         return replace(value, values=values)
     scores = np.stack(np.broadcast_arrays(*map(np.atleast_1d, value.scores)))
-    best = np.take_along_axis(scores, scores[..., :1].argmax(axis=0)[np.newaxis], axis=0)[0]
+    best = scores[scores[:, 0].argmax()]
     return replace(value, values=values, scores=tuple(measure(best - score) for score in scores))
 
 
@@ -48,14 +48,14 @@ def _end(spread: Ordered | Spread, is_high: bool, tail: float) -> End:
     """
     infinite = math.inf if is_high else -math.inf
     if isinstance(spread, Spread):
-        is_known = (spread.variance > 0) & (spread.variance < math.inf) | bool(spread.counts or spread.share_of)
-        return End(np.where(is_known, spread.ends(tail)[is_high], infinite)[()])
+        is_known = 0 < spread.variance < math.inf or spread.counts or spread.share_of
+        return End(spread.ends(tail)[is_high] if is_known else infinite)
     size = len(spread.values)
     if isinstance(spread, Leading):
         # Half of the risk is that of leaving out the one of the highest true score.
         share = tail / 2 / max(1, size - 1)
         ends = [
-            candidate._replace(at=np.where(_end(gap, False, share).at <= 0, candidate.at, -infinite)[()])
+            candidate if _end(gap, False, share).at <= 0 else candidate._replace(at=-infinite)
             for gap, candidate in zip(spread.scores, _ends(spread, is_high, tail / 2), strict=True)
         ]
         return _ranked(ends, 1 if is_high else size)
@@ -69,8 +69,5 @@ def _ends(spread: Ordered, is_high: bool, tail: float) -> list[End]:
 
 
 def _ranked(ends: Sequence[End], rank: int) -> End:
-    """Return the end of a rank, from 1 for the largest; of many samples that of each, without a name."""
-    by_name = sorted(ends, key=lambda end: end.name, reverse=True)
-    at = np.stack([end.at for end in by_name])
-    order = np.argsort(-at, axis=0, kind="stable")[rank - 1]
-    return End(np.take_along_axis(at, order[np.newaxis], axis=0)[0], "" if order.ndim else by_name[int(order)].name)
+    """Return the end of a rank, from 1 for the largest."""
+    return sorted(ends, reverse=True)[rank - 1]

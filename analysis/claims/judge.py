@@ -38,7 +38,7 @@ COLUMNS = (
     *("claim", "part", "section", "place", "says", "unit", "published", "published_low", "published_high", "stated"),
     *("tolerance", "paper_verdict", "claim_paper_verdict", "holds", "measured", "low", "high", "confidence"),
     *("measured_all_calls", "agrees_with_published", "outcome", "missing", "reason", "verdict"),
-    *("simulated", "note", "cells", "implied", "primary", "stands", "chance", "run_id", "seeds", "config_hash"),
+    *("simulated", "note", "cells", "implied", "primary", "stands", "run_id", "seeds", "config_hash"),
     *("code", "data_checksum", "backbones"),
 )
 #: One part of a claim, judged: those of the columns in which there is something to say.
@@ -222,19 +222,20 @@ def _identity(run: Run, groups: Sequence[Group]) -> Part:
     }
 
 
-def outcome_of(evidence: Sequence[Evidence], tail: float = TAIL) -> Any:
-    """Return the outcome of a claim by all its parts, with intervals that miss at ``tail``; of many samples, of each.
+def outcome_of(evidence: Sequence[Evidence], tail: float = TAIL) -> str:
+    """Return the outcome of a claim by all its parts, with intervals that miss at ``tail``.
 
-    It holds where every part does, and does not where one does not after Bonferroni's correction over the parts.
+    It holds if every part does. It fails if one part does after Bonferroni's correction over the parts.
     """
     share = tail / len(evidence)
-    holds = np.all([decide(region, *interval(spread, tail)) == HOLDS for region, spread in evidence], axis=0)
-    fails = np.any([decide(region, *interval(spread, share)) == FAILS for region, spread in evidence], axis=0)
-    return np.where(fails, FAILS, np.where(holds, HOLDS, UNDECIDED))[()]
+    if any(decide(region, *interval(spread, share)) == FAILS for region, spread in evidence):
+        return FAILS
+    holds = all(decide(region, *interval(spread, tail)) == HOLDS for region, spread in evidence)
+    return HOLDS if holds else UNDECIDED
 
 
-def decide(region: Region, low: End, high: End) -> Any:
-    """Return the outcome of an interval against a region, of many samples each: undecided if it touches the border."""
-    is_inside = (region.low < low.at) & (high.at < region.high)
-    is_outside = (high.at < region.low) | (low.at > region.high)
-    return np.where(is_inside, HOLDS, np.where(is_outside, FAILS, UNDECIDED))[()]
+def decide(region: Region, low: End, high: End) -> str:
+    """Return the outcome of an interval against a region: undecided if it touches the border."""
+    if region.low < low.at and high.at < region.high:
+        return HOLDS
+    return FAILS if high.at < region.low or low.at > region.high else UNDECIDED

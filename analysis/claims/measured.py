@@ -146,11 +146,6 @@ class Run:
         """Return whether the backbones were simulated."""
         return not self.cells.empty and bool(self.cells["simulated"].any())
 
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Return the number of questions of each benchmark."""
-        return {cell[2]: len(questions) for cell, questions in self._by_cell.items()}
-
     @cached_property
     def _by_cell(self) -> dict[tuple[Any, ...], pd.DataFrame]:
         return {} if self.questions.empty else dict(list(self.questions.groupby(level=CELL)))

@@ -16,18 +16,13 @@ from analysis.claims.judge import (
     CONSISTENT,
     INCONSISTENT,
     NOT_CHECKABLE,
-    NOT_JUDGED,
     PARTLY,
-    UNDECIDED,
     Part,
-    is_measured,
     judge,
     not_judged,
-    primary_tail,
 )
 from analysis.claims.measured import Run, seeds_of
 from analysis.claims.numbers import Row
-from analysis.claims.power import HOPELESS, chances, design_of, published_questions
 from analysis.claims.statements import CLAIMS
 from analysis.exhibit import NOT_RUN, Exhibit, csv, grid, number, provenance_text
 from analysis.exhibit import md_escape as escape
@@ -84,7 +79,6 @@ class ClaimsReport(Exhibit):
                 "Its own numbers": list(_in_paper(parts)),
                 "In print": whole["claim_paper_verdict"],
                 "Measured": list(_in_run(parts)),
-                "Chance": f"{100 * whole['chance']:.0f} %" if "chance" in whole else "",
                 "In this run": whole["verdict"],
             }
             line = {**whole, "remarks": list(_remarks(parts)), "fields": fields}
@@ -106,7 +100,6 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
         changed = settings(results).strip()
         origin = dict(provenance([cell.run for cell in results.cells]))
     judged = not_judged(claims) if run.simulated else judge(claims, run)
-    _add_chances(judged, claims, run, source)
     legend = [note for note in source.legend if not (run.simulated and note.startswith(_OF_REAL_RUNS))]
     legend.append(
         f"Seeds of a row: {_listed(seeds.usual)}; in statements about training seeds {_listed(seeds.several)}. "
@@ -121,21 +114,6 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
         judged=judged,
         notes=[*legend, changed] if changed else legend,
     )
-
-
-def _add_chances(judged: Sequence[Sequence[Part]], claims: Sequence[Claim], run: Run, source: Source) -> None:
-    """Add to each claim that was measured, or simulated, how probable it was to be reproduced by a run of this size."""
-    concerned = {
-        parts[0]["claim"]: parts for parts in judged if parts[0]["claim_outcome"] == NOT_JUDGED or is_measured(parts)
-    }
-    if not concerned:
-        return
-    sizes = {**published_questions(), **run.sizes} if run.simulated else run.sizes
-    design = design_of(source.run, source.run.seeds, sizes)
-    known = chances([claim for claim in claims if claim.key in concerned], design, primary_tail=primary_tail(claims))
-    for key, chance in known["reproduced"].items():
-        for part in concerned[key]:
-            part["chance"] = chance
 
 
 def _frame(records: Sequence[Part]) -> pd.DataFrame:
@@ -199,8 +177,6 @@ def _in_run(parts: Sequence[Part]) -> Iterator[str]:
         if "measured" in part:
             yield _label(part, parts) + _measured(part) + (f" ({part['outcome']})" if is_mixed else "")
     yield from dict.fromkeys(part["reason"] for part in parts if "reason" in part)
-    if parts[0]["claim_outcome"] == UNDECIDED and parts[0].get("chance", 1.0) < HOPELESS:
-        yield "little chance of being reproduced even if true"
     if not parts[0].get("stands", True):
         yield "does not stand after correction for the secondary statements"
     if missing := list(dict.fromkeys(text for part in parts for text in part.get("missing", ()))):

@@ -48,7 +48,7 @@ def test_the_paper_alone() -> None:
     assert report.frame[["measured", "cells", "simulated"]].isna().all(axis=None)
 
 
-def test_a_simulated_run_is_not_judged_and_its_power_is_said(some: Some, write_cell: Any) -> None:
+def test_a_simulated_run_is_not_judged(some: Some, write_cell: Any) -> None:
     cells = [write_cell(method, backbone, "gsm_hard", simulated=True) for method, backbone in ROWS]
     report = made(cells, some[1])
     text = report.contents()["md"]
@@ -58,8 +58,6 @@ def test_a_simulated_run_is_not_judged_and_its_power_is_said(some: Some, write_c
     assert "\nIn the paper: 3 consistent, 2 partly, 1 not checkable. Of those" in text
     assert "\nIn this run: 4 not judged: simulated, 2 about the paper only.\n" in text
     assert report.frame[["measured", "low", "agrees_with_published", "missing"]].isna().all(axis=None)
-    chances = report.frame.set_index("claim")["chance"].dropna().groupby("claim").first()
-    assert {"best_on_four", "gsm_same_pattern"} <= set(chances.index)
 
 
 def test_records_carry_numbers_and_provenance(some: Some, tmp_path: Path) -> None:
@@ -73,7 +71,7 @@ def test_records_carry_numbers_and_provenance(some: Some, tmp_path: Path) -> Non
         assert row["simulated"] == "false"
         assert bool(row["measured_all_calls"]) == (row["claim"] == "gsm_same_pattern")
         assert float(row["low"]) <= float(row["measured"]) <= float(row["high"])
-        assert row["agrees_with_published"] in ("True", "False")
+        assert row["agrees_with_published"] in ("true", "false")
     pattern = next(row for row in found if row["claim"] == "gsm_same_pattern")
     assert pattern["cells"] == "gmr/gsm_hard/pool/0 puppeteer/gsm_hard/qwen-2.5-32B/0"
     assert (pattern["paper_verdict"], pattern["claim_paper_verdict"]) == ("inconsistent", "partly")
