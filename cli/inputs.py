@@ -86,12 +86,6 @@ class Jobs:
         every = registry.all_cells(self.preset)
         return self.runs(cell for cell in every if cell.seed in config.seeds(self.preset, methods[cell.method]))
 
-    def sensitivity(self) -> list[Path]:
-        """Return the files of the optional artefacts that the preset has cells for."""
-        artefacts = [artefact for artefact in registry.artefacts().values() if artefact.optional]
-        files = (file for artefact in artefacts if not artefact.lacking(self.preset) for file in artefact.files)
-        return [layout.report(self.preset.name, file) for file in files]
-
     def questions(self, *benchmarks: str) -> list[Path]:
         """Return the manifests and the questions of benchmarks, all of the preset unless some are named."""
         keys = benchmarks or self.preset.benchmarks
