@@ -10,12 +10,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import orjson
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import ArrayLike
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from harness.benchmarks.items import Status
@@ -182,13 +180,6 @@ def updates(cell: FinishedCell) -> pd.DataFrame:
     rows = read_table(cell.folder / TRAINING, ("epoch", "update", "measure", "value"))
     log = rows.pivot(index=["update", "epoch"], columns="measure", values="value")
     return log.reset_index("epoch").rename_axis(columns=None)
-
-
-def mean_of_updates(log: pd.DataFrame, measure: str, by: ArrayLike) -> pd.Series:
-    """Return the mean of a measure over the attempts of groups of updates, whose last may have fewer."""
-    attempts = log["trajectories"]
-    sums = pd.DataFrame({"total": log[measure] * attempts, "attempts": attempts}).groupby(np.asarray(by)).sum()
-    return sums["total"] / sums["attempts"]
 
 
 def answered(backbone: Mapping[str, Any]) -> str:

@@ -30,7 +30,7 @@ def of_gates(cell: FinishedCell) -> dict[str, Ratio]:
 
     Of step k, counted from 0, ``retrieved_earlier_k`` is Σ retrieved / Σ k over the trajectories that reach it,
     ``retrieved_k`` is Σ retrieved / Σ stored, ``retrieved_mean_k`` the mean of that ratio over trajectories with
-    something stored; ``retrieved`` is that of all steps. A gate that is off draws nothing.
+    something stored. A gate that is off draws nothing.
 
     Raises UserError where the table of decisions is missing or damaged.
     """
@@ -58,7 +58,6 @@ def of_gates(cell: FinishedCell) -> dict[str, Ratio]:
             f"retrieved_{step}": _ratio(opened, stored),
             f"retrieved_mean_{step}": _ratio(shares, stored > 0),
         }
-    measures["retrieved"] = _ratio(retrieved.sum(axis=1), available.sum(axis=1))
     return {name: ratio for name, ratio in measures.items() if ratio.cases}
 
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
 from analysis.figure import PAGE, SIZE, SMALL, Figure, looks
-from analysis.finished_cells import TRAINING, RunInfo, mean_of_updates, updates
+from analysis.finished_cells import TRAINING, updates
 from analysis.notes import describe_run
 from analysis.source import Source
 from harness.errors import UserError
@@ -30,7 +30,8 @@ def build(source: Source) -> Figure:
             names = ("method", "backbone", "benchmark", "seed")
             curve = by_epoch(log).rename_axis("update").rename(_MEASURE).reset_index()
             curves.append(curve.assign(**{name: getattr(run, name) for name in names}, run_id=run.run_id))
-            titles[run.method, run.backbone] = row_title(run)
+            title = run.method_title if run.backbone == POOL else f"{run.method_title} ({run.backbone})"
+            titles[run.method, run.backbone] = title
     if not curves:
         raise UserError("nothing was trained in these cells, so there is no curve; train them, with epochs above 0")
     frame = pd.concat(curves)
@@ -43,15 +44,13 @@ def build(source: Source) -> Figure:
     )
 
 
-def row_title(run: RunInfo) -> str:
-    """Return the titles of method and backbone of a cell; the pool is left out."""
-    return run.method_title if run.backbone == POOL else f"{run.method_title} ({run.backbone})"
-
-
 def by_epoch(log: pd.DataFrame) -> pd.Series:
     """Return the mean own utility over the attempts of each epoch, at the middle of its updates."""
+    # The last update of an epoch may have fewer attempts.
+    totals = pd.DataFrame({"utility": log[_MEASURE] * log["trajectories"], "attempts": log["trajectories"]})
+    sums = totals.groupby(log["epoch"]).sum()
     middles = log.index.to_series().groupby(log["epoch"]).mean()
-    return mean_of_updates(log, _MEASURE, log["epoch"]).set_axis(middles)
+    return (sums["utility"] / sums["attempts"]).set_axis(middles)
 
 
 def _draw(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -9,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -18,6 +20,7 @@ from matplotlib.figure import Figure as Picture
 from analysis import exhibit
 from analysis import figure as drawing
 from analysis.figure import Figure, on_frontier
+from analysis.figures.training_curves import by_epoch
 from analysis.source import Source
 from harness.errors import UserError
 from harness.files import ROOT
@@ -168,3 +171,15 @@ def test_a_long_title_leaves_the_panels_their_width_and_stays_in_the_picture(tit
     assert all(picture.bbox.x0 <= box.x0 and box.x1 <= picture.bbox.x1 for box in boxes)
     assert not any(key.get_window_extent().overlaps(panel.get_tightbbox()) for panel in picture.axes)
     assert "Debate with a verifier" not in title or "early stopping" in words(picture)
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=30), st.integers(1, 6))
+def test_a_point_is_the_mean_over_the_attempts_of_one_epoch(values: list[float], per_epoch: int) -> None:
+    epochs = [values[start : start + per_epoch] for start in range(0, len(values), per_epoch)]
+    numbers = np.arange(len(values))
+    log = pd.DataFrame({"epoch": numbers // per_epoch, "utility": values, "trajectories": 16.0}, numbers + 1)
+    curve = by_epoch(log)
+    assert list(curve) == pytest.approx([statistics.fmean(epoch) for epoch in epochs], abs=1e-12)
+    assert list(curve.index) == [per_epoch * place + (len(one) + 1) / 2 for place, one in enumerate(epochs)]
+    small = pd.DataFrame({"epoch": 1, "utility": [0.5, 1.0], "trajectories": [96.0, 32.0]})
+    assert by_epoch(small).tolist() == [0.625]
