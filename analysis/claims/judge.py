@@ -14,7 +14,7 @@ from analysis.claims.declaration import ROUNDING, Claim, Region
 from analysis.claims.joint import End, interval
 from analysis.claims.measured import Group, Measure, Run, evaluate
 from analysis.claims.numbers import PAPER, AbsentError, Ordered, Printed, Value, compute, resolve
-from analysis.provenance import table_run_id
+from analysis.provenance import identity, table_run_id
 from analysis.statistics import TAIL, Spread
 
 #: Whether the paper's own numbers support a statement.
@@ -118,12 +118,12 @@ def _judge_part(claim: Claim, arguments: tuple[Any, ...], run: Run, measure: Mea
     if region is None:
         return part | {"outcome": NO_RESULT}
     part["holds"] = str(region)
-    if run.cells.empty:
+    if not run.cells:
         return part | {"outcome": NOT_RUN, "missing": ("any cell",)}
     value, n = evaluate(claim, arguments, measure)
     if n.missing:
         return part | {"outcome": NOT_RUN, "missing": tuple(n.missing)}
-    part |= _identity(run, n.groups)
+    part |= _identity(n.groups)
     if n.unknown:
         return part | {"outcome": UNDECIDED, "reason": f"nothing was drawn for {'; '.join(n.unknown)}"}
     part["measured"] = _number(value)
@@ -205,20 +205,19 @@ def _number(value: Value) -> float:
     return float(np.ravel(resolve(value))[0])
 
 
-def _identity(run: Run, groups: Sequence[Group]) -> Part:
+def _identity(groups: Sequence[Group]) -> Part:
     """Return the columns that identify the cells behind a statement; none if there is no cell."""
-    if not groups:
+    runs = [cell.run for group in groups for cell in group]
+    if not runs:
         return {}
-    cells = run.cells.loc[[cell for group in groups for cell in group.cells]]
-    ids = list(cells["run_id"])
-    backbones = {backbone for each in cells["backbones"] for backbone in each.split("; ")}
     return {
-        "simulated": bool(cells["simulated"].any()),
-        "cells": " ".join(cells["cell"]),
-        "run_id": ids[0] if len(ids) == 1 else table_run_id(ids),
-        "seeds": " ".join(map(str, sorted({seed for group in groups for seed in group.seeds}))),
-        **{name: " ".join(sorted(set(cells[name]))) for name in ("config_hash", "code", "data_checksum")},
-        "backbones": "; ".join(sorted(backbones)),
+        **identity(runs),
+        "simulated": any(run.simulated for run in runs),
+        "cells": " ".join(run.cell for run in runs),
+        "run_id": runs[0].run_id if len(runs) == 1 else table_run_id(run.run_id for run in runs),
+        "config_hash": " ".join(sorted({run.config_hash for run in runs})),
+        "code": " ".join(sorted({run.code for run in runs})),
+        "data_checksum": " ".join(sorted({run.data.checksum for run in runs})),
     }
 
 

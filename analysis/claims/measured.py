@@ -1,16 +1,18 @@
-"""Measurements of a run that claims read: from two frames, values with each question and training left out."""
+"""Measurements of a run that claims read: values of its cells, with each question and training left out."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy.stats import spearmanr
 
 from analysis import traces
@@ -33,18 +35,13 @@ from analysis.claims.numbers import (
 from analysis.compute import pflops, seconds
 from analysis.finished_cells import TRAINING, FinishedCell, updates
 from analysis.frames import Key
-from analysis.provenance import identity
-from analysis.published import AVERAGE, KEY
+from analysis.published import AVERAGE
 from analysis.registry import Selection, artefact
-from analysis.statistics import Jackknife, Ratio, Spread, leave_one_out
+from analysis.statistics import Jackknife, Ratio, Spread, leave_one_out, mean_of
 from harness.runner import config
 
 #: Method, backbone, benchmark, measure.
 Asked: TypeAlias = tuple[str, str, str, str]
-#: The index of both frames.
-CELL = [*KEY, "seed"]
-#: Joined to the name of a ratio in the frame of questions: the column of its denominators.
-OF = " of"
 # Of the averages of single seeds, each of the accuracies that ``seed_mean`` averages.
 _OF_SEEDS: Mapping[str, Callable[..., Any]] = {
     "seeds": lambda *seeds: seeds,
@@ -61,6 +58,13 @@ _RATIOS: Mapping[Callable[[FinishedCell], Mapping[str, Ratio]], tuple[str, ...]]
     traces.of_calls: ("later_prompt", f"calls_{LARGE}"),
     traces.redundancy: ("redundancy_stored", "redundancy_refused"),
     traces.of_gates: ("write_rate", *(f"retrieved_{step}" for step in traces.STEPS)),
+}
+# Measures that are a value of each question, by what reads them; every other such measure is a column of the items.
+_VALUES: Mapping[str, Callable[[FinishedCell], ArrayLike]] = {
+    **dict.fromkeys(("accuracy", "seed_mean", "hard_accuracy"), lambda cell: 100.0 * cell.items["correct"]),
+    "depth_by_difficulty": lambda cell: cell.items["depth"],
+    "six_steps": lambda cell: 100.0 * (cell.items["depth"] == 6),
+    "flops": pflops,
 }
 # Of ``seed_mean`` the paper prints a mean over so many trainings, of everything else one training.
 _PUBLISHED_SEEDS = 3
@@ -91,26 +95,16 @@ def by_row(seeds: Iterable[tuple[Row, int]]) -> dict[Row, tuple[int, ...]]:
     return {row: tuple(sorted(numbers)) for row, numbers in grouped.items()}
 
 
-class Group(NamedTuple):
-    """Some seeds of one method with one backbone on one benchmark, ascending."""
-
-    method: str
-    backbone: str
-    benchmark: str
-    seeds: tuple[int, ...]
-
-    @property
-    def cells(self) -> list[tuple[Any, ...]]:
-        """Return the entries of its cells in the index of the frames."""
-        return [(*self[:3], seed) for seed in self.seeds]
+#: The cells of one row on one benchmark, in order of seed.
+Group: TypeAlias = tuple[FinishedCell, ...]
 
 
 class Measurement(NamedTuple):
-    """A measure of a row on a benchmark, of a run or of each of many samples."""
+    """A measure of a row on a benchmark."""
 
-    whole: Array = np.empty(0)  # of each training, shape (..., trainings)
-    without: Array = np.empty((0, 0))  # the same without each question, shape (..., trainings, questions); else empty
-    groups: tuple[Group, ...] = ()  # that were read, that of the row first
+    whole: Array = np.empty(0)  # of each training
+    without: Array = np.empty((0, 0))  # without each question, shape (trainings, questions); empty if none moves it
+    groups: Sequence[Group] = ()  # that were read, that of the row first
     missing: tuple[str, ...] = ()  # what was not run, in words
 
 
@@ -119,119 +113,91 @@ Measure: TypeAlias = Callable[[Asked], Measurement]
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Results that claims are compared with: two frames by method, backbone, benchmark and seed."""
+    """Finished cells that claims are compared with."""
 
-    cells: pd.DataFrame = field(default_factory=pd.DataFrame)  # a row a cell: what identifies it, and its training
-    questions: pd.DataFrame = field(default_factory=pd.DataFrame)  # a row a question: a column a measure, and OF
+    cells: Mapping[Key, Sequence[FinishedCell]] = field(default_factory=dict)
     seeds: Seeds = field(default_factory=Seeds)  # that are read
-
-    @classmethod
-    def of(cls, claims: Iterable[Claim], rows: Mapping[Key, Sequence[FinishedCell]], seeds: Seeds) -> Run:
-        """Return what claims ask of finished cells."""
-        cells = {(*row, cell.run.seed): cell for row, group in rows.items() for cell in group}
-        if not cells:
-            return cls(seeds=seeds)
-        asked: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
-        for *row, measure in asked_by(claims):
-            asked[*row,].add(measure)
-        questions = {key: _questions(cell, asked[key[:3]]) for key, cell in cells.items()}
-        return cls(
-            pd.DataFrame(map(_of_cell, cells.values()), pd.MultiIndex.from_tuples(cells, names=CELL)),
-            pd.concat(questions, names=CELL).droplevel(-1),
-            seeds,
-        )
 
     @property
     def simulated(self) -> bool:
-        """Return whether the backbones were simulated."""
-        return not self.cells.empty and bool(self.cells["simulated"].any())
-
-    @cached_property
-    def _by_cell(self) -> dict[tuple[Any, ...], pd.DataFrame]:
-        return {} if self.questions.empty else dict(list(self.questions.groupby(level=CELL)))
+        """Return whether any backbone was simulated."""
+        return any(cell.run.simulated for cells in self.cells.values() for cell in cells)
 
     def measure(self, asked: Asked) -> Measurement:
         """Return the measurement of a row on a benchmark, or what is missing for it."""
         method, backbone, benchmark, measure = asked
         rows = [(method, backbone), *(SINGLE_CALLS if measure in _BY_DIFFICULTY else ())]
-        groups = tuple(Group(*row, benchmark, self.seeds.of((*row, benchmark, measure))) for row in rows)
-        if missing := tuple(text for group in groups if (text := self._lacking(group))):
-            return Measurement(missing=missing)
+        groups: list[Group] = []
+        missing: list[str] = []
+        for row in rows:
+            seeds = self.seeds.of((*row, benchmark, measure))
+            cells = self.cells.get((*row, benchmark), ())
+            groups.append(tuple(cell for cell in cells if cell.run.seed in seeds))
+            absent = "/".join(str(seed) for seed in seeds if all(cell.run.seed != seed for cell in cells))
+            if absent or not seeds:
+                lost = f"seed {absent}" if absent else "which the preset does not have"
+                missing.append(f"{' '.join(row)} on {benchmark}, {lost}")
+        if missing:
+            return Measurement(missing=tuple(missing))
         group, *singles = groups
-        if measure == "seconds" and self.cells["seconds"].loc[group.cells].isna().any():
-            return Measurement(missing=(f"seconds of {method} {backbone} on {benchmark}",))
         if measure == "seconds" or measure.startswith(_OF_TRAININGS):
-            return Measurement(np.array([self._of_cells(group, measure)]), groups=groups)
+            value = _of_cells(group, measure)
+            if measure == "seconds" and math.isnan(value):
+                return Measurement(missing=(f"seconds of {method} {backbone} on {benchmark}",))
+            return Measurement(np.array([value]), groups=groups)
+        tops, bottoms = _by_question(group, measure)
         if measure == "depth_by_difficulty":
-            return Measurement(*_correlation(self._sums(group, "depth")[0], self._wrong(singles)), groups)
-        tops, bottoms = self._sums(group, "accuracy" if measure in ("seed_mean", "hard_accuracy") else measure)
+            return Measurement(*_correlation(tops, _wrong(singles)), groups)
         if measure == "hard_accuracy":
-            bottoms = bottoms * (self._wrong(singles) >= _HARD)
+            bottoms = bottoms * (_wrong(singles) >= _HARD)
             tops = tops * bottoms
         return Measurement(*leave_one_out(tops, bottoms), groups)
 
-    def _lacking(self, group: Group) -> str:
-        """Return in words which cells of a group were not run; empty if none."""
-        absent = [str(cell[-1]) for cell in group.cells if cell not in self._by_cell]
-        if group.seeds and not absent:
-            return ""
-        lost = f"seed {'/'.join(absent)}" if absent else "which the preset does not have"
-        return f"{group.method} {group.backbone} on {group.benchmark}, {lost}"
 
-    def _sums(self, group: Group, measure: str) -> tuple[Array, Array]:
-        """Return numerators and denominators of a measure, shape (trainings, n); zeros for a training without."""
-        frames = [self._by_cell[cell] for cell in group.cells]
-        tops = np.array([frame[measure] for frame in frames], dtype=float)
-        if measure + OF not in self.questions:
-            return tops, np.ones_like(tops)
-        return tops, np.array([frame[measure + OF] for frame in frames], dtype=float)
-
-    def _wrong(self, groups: Sequence[Group]) -> Array:
-        """Return the percentage of the rows that answer wrong, by question."""
-        return 100 - np.array([self._sums(group, "accuracy")[0].mean(axis=0) for group in groups]).mean(axis=0)
-
-    def _of_cells(self, group: Group, measure: str) -> float:
-        """Return a measure that has no questions behind it, over all seeds; not a number where one has none.
-
-        Of an entropy the lowest; of the depth of trainings their steps over their trajectories; else the mean.
-        """
-        cells = self.cells.loc[group.cells]
-        if measure == "training_depth":
-            return float(cells["training_steps"].sum(skipna=False) / cells["trajectories"].sum(skipna=False))
-        values = cells[measure].astype(float)
-        return float(values.min(skipna=False) if measure.startswith("entropy_") else values.mean(skipna=False))
+def _by_question(group: Group, measure: str) -> tuple[Array, Array]:
+    """Return numerators and denominators of a measure, shape (trainings, questions)."""
+    ratios = [of_questions(cell, measure) for cell in group]
+    return np.array([ratio.numerators for ratio in ratios]), np.array([ratio.denominators for ratio in ratios])
 
 
-def _of_cell(cell: FinishedCell) -> dict[str, Any]:
-    """Return what identifies a cell, its seconds, and the sums of its training log; NaN without one."""
+def of_questions(cell: FinishedCell, measure: str) -> Ratio:
+    """Return a measure of a cell by question, shares in percent; of denominators 0 if nothing was drawn for it."""
+    for read_ratios, names in _RATIOS.items():
+        if measure in names:
+            nothing = np.zeros(len(cell.items))
+            ratio = _read_once(read_ratios, cell).get(measure, Ratio(nothing, nothing))
+            return Ratio((100 if ratio.is_share else 1) * ratio.numerators, ratio.denominators)
+    return mean_of(_VALUES[measure](cell) if measure in _VALUES else cell.items[measure])
+
+
+@cache
+def _read_once(read_ratios: Callable[[FinishedCell], Mapping[str, Ratio]], cell: FinishedCell) -> Mapping[str, Ratio]:
+    return read_ratios(cell)
+
+
+def _wrong(singles: Sequence[Group]) -> Array:
+    """Return the percentage of the rows of single calls that answer wrong, by question."""
+    return 100 - np.array([_by_question(group, "accuracy")[0].mean(axis=0) for group in singles]).mean(axis=0)
+
+
+def _of_cells(group: Group, measure: str) -> float:
+    """Return a measure that no question moves: the lowest entropy, the ratio of sums for a depth, else the mean.
+
+    NaN if any seed lacks it.
+    """
+    cells = pd.DataFrame([of_training(cell) | {"seconds": seconds(cell)} for cell in group])
+    if measure == "training_depth":
+        return float(cells["training_steps"].sum(skipna=False) / cells["trajectories"].sum(skipna=False))
+    values = cells[measure]
+    return float(values.min(skipna=False) if measure.startswith("entropy_") else values.mean(skipna=False))
+
+
+def of_training(cell: FinishedCell) -> dict[str, float]:
+    """Return what the training log of a cell adds up to, and its lowest entropies; NaN without a log."""
     has_log = (cell.folder / TRAINING).is_file()
     log = (updates(cell) if has_log else pd.DataFrame()).reindex(columns=["steps", "trajectories", *_ENTROPIES])
     sums = log[["steps", "trajectories"]].sum(min_count=1)
-    training = {"training_steps": sums["steps"], "trajectories": sums["trajectories"], **log[_ENTROPIES].min()}
-    known = {"cell": cell.run.cell, "simulated": cell.run.simulated, "seconds": seconds(cell)}
-    return {**known, **identity([cell.run]), **training}
-
-
-def _questions(cell: FinishedCell, asked: set[str]) -> pd.DataFrame:
-    """Return a row a question with the measures that are asked of a cell, besides those that its items have."""
-    items = cell.items
-    columns: dict[str, Any] = {
-        "accuracy": 100.0 * items["correct"].to_numpy(),
-        "cost": items["cost"].to_numpy(),
-        "cost_total": items["cost_total"].to_numpy(),
-        "depth": items["depth"].to_numpy(dtype=float),
-        "six_steps": 100.0 * (items["depth"].to_numpy() == 6),
-    }
-    if "flops" in asked:
-        columns["flops"] = pflops(cell).to_numpy()
-    nothing = Ratio(np.zeros(len(items)), np.zeros(len(items)))
-    for read_ratios, names in _RATIOS.items():
-        ratios = read_ratios(cell) if asked.intersection(names) else {}
-        for name in asked.intersection(names):
-            ratio = ratios.get(name, nothing)
-            columns[name] = (100 if ratio.is_share else 1) * ratio.numerators
-            columns[name + OF] = ratio.denominators
-    return pd.DataFrame(columns)
+    return {"training_steps": sums["steps"], "trajectories": sums["trajectories"], **log[_ENTROPIES].min()}
 
 
 class Measured(Numbers):
@@ -247,8 +213,8 @@ class Measured(Numbers):
         self.of_items = all(each.without.size for each in known)
         self.jackknife = Jackknife({}, {})
         if self.of_items:
-            sizes: dict[Hashable, int] = {each.groups[0].benchmark: each.without.shape[-1] for each in known}
-            self.jackknife = Jackknife(sizes, {group: len(group.seeds) for group in self.groups})
+            sizes: dict[Hashable, int] = {asked[2]: each.without.shape[-1] for asked, each in measurements.items()}
+            self.jackknife = Jackknife(sizes, {group: len(group) for group in self.groups})
         #: The measures that were asked for.
         self.measures: set[str] = set()
 
@@ -264,10 +230,10 @@ class Measured(Numbers):
     @property
     def published_sizes(self) -> dict[Any, int]:
         """Return the sample sizes of the published values: questions by test set, trainings by group of cells."""
-        rows = {(group.method, group.backbone) for group in self.groups}
+        rows = {(cell.run.method, cell.run.backbone) for group in self.groups for cell in group}
         printed = [row for row in PAPER.rows if (row.method, row.backbone) in rows] or PAPER.rows
         sizes: dict[Any, int] = dict.fromkeys(self.groups, _PUBLISHED_SEEDS if "seed_mean" in self.measures else 1)
-        for key in {group.benchmark for group in self.groups}:
+        for key in {cell.run.benchmark for group in self.groups for cell in group}:
             accuracies = [row.accuracies[key] for row in printed]
             counts = [count for accuracy in accuracies for count in (*accuracy.counts, accuracy.near) if count]
             sizes[key] = min(count.n for count in counts)
@@ -293,35 +259,26 @@ class Measured(Numbers):
     def _by_seed(self, row: Row) -> Iterator[Value]:
         """Iterate over the averages over the benchmarks of each seed."""
         known = {key: self._measurements[*row, key, "seed_mean"] for key in PAPER.benchmarks}
-        for index in range(min(each.whole.shape[-1] for each in known.values())):
-            alone = [(each.whole[..., [index]], each.without[..., [index], :], key) for key, each in known.items()]
+        for index in range(min(len(each.whole) for each in known.values())):
+            alone = [(each.whole[[index]], each.without[[index]], key) for key, each in known.items()]
             yield mean(*[self.jackknife.mean(*values) for values in alone])
 
     def seed_lead(self, row: Row, other: Row) -> Ordered:
         """Return the smallest lead of a row over another with the same seed, which both must have."""
         lead = super().seed_lead(row, other)
-        groups = {group for group in self.groups if (group.method, group.backbone) in (row, other)}
-        if not self.missing and len({group.seeds for group in groups}) > 1:
+        runs = [[cell.run for cell in group] for group in self.groups]
+        seeds = {tuple(run.seed for run in of) for of in runs if (of[0].method, of[0].backbone) in (row, other)}
+        if not self.missing and len(seeds) > 1:
             self.missing.append(f"the same seeds of {row[0]} and {other[0]}")
         return lead
 
 
-def asked_by(claims: Iterable[Claim]) -> list[Asked]:
-    """Return method, backbone, benchmark and measure of every number that claims ask of a run, each once."""
-    parts = ((claim, arguments) for claim in claims if claim.holds for arguments in claim.parts())
-    return list(dict.fromkeys(asked for claim, arguments in parts for asked in asked_by_part(claim, arguments)))
-
-
-def asked_by_part(claim: Claim, arguments: Sequence[Any]) -> list[Asked]:
-    """Return what a part of a claim asks, as :func:`asked_by`."""
-    asked: defaultdict[Asked, Measurement] = defaultdict(Measurement)
-    claim.quantity(Measured(asked), *arguments)
-    return list(asked)
-
-
 def evaluate(claim: Claim, arguments: Sequence[Any], measure: Measure) -> tuple[Value, Measured]:
     """Return the value of a part of a claim, and the measured numbers that it was computed from."""
-    n = Measured({asked: measure(asked) for asked in asked_by_part(claim, arguments)})
+    # Asked once for nothing, to know whose questions and trainings are to be left out.
+    asked: defaultdict[Asked, Measurement] = defaultdict(Measurement)
+    claim.quantity(Measured(asked), *arguments)
+    n = Measured({each: measure(each) for each in asked})
     return claim.quantity(n, *arguments), n
 
 

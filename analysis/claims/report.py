@@ -96,7 +96,7 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
     seeds, run, changed, origin = seeds_of(source.run), Run(), "", {}
     if source.cells:
         results = source.results()
-        run = Run.of(claims, results.cells_to_judge, seeds)
+        run = Run(results.cells_to_judge, seeds)
         changed = settings(results).strip()
         origin = dict(provenance([cell.run for cell in results.cells]))
     judged = not_judged(claims) if run.simulated else judge(claims, run)

@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis.claims.measured import CELL, Run, Seeds, by_row
+from analysis.claims.measured import Run, Seeds, by_row
+from analysis.finished_cells import FinishedCell, RunInfo, by_key
 from analysis.published import load
+from harness.files import check
 from harness.runner.config import POOL, methods
 from harness.runner.method import settings_of
 from harness.runner.results import DECISIONS, ITEMS, digests
@@ -26,7 +27,6 @@ WriteCell = Callable[..., Path]
 Step = tuple[Sequence[bool], bool]
 #: Method, backbone, benchmark, seed.
 Cell = tuple[str, str, str, int]
-IDENTITY = dict.fromkeys(("run_id", "config_hash", "code", "data_checksum", "backbones"), "")
 
 
 def digest(*parts: object) -> str:
@@ -180,17 +180,14 @@ def timed(cell: Path, seconds: float | None = 6.0, in_flight: int = 32) -> Path:
     return cell
 
 
-def run_of(correct: Mapping[Cell, Any], seeds: Seeds | None = None, **measures: Mapping[Cell, Any]) -> Run:
-    """Return a run by the answers of each cell, and by further measures; of the seeds that each row has, or others."""
-    index = pd.MultiIndex.from_tuples(correct, names=CELL)
-    names = [f"{method}/{benchmark}/{backbone}/{seed}" for method, backbone, benchmark, seed in correct]
-    cells = pd.DataFrame({**IDENTITY, "cell": names, "simulated": False, "seconds": np.nan}, index)
-    columns = {
-        cell: {"accuracy": 100.0 * np.array(right)} | {name: values.get(cell, 0.0) for name, values in measures.items()}
-        for cell, right in correct.items()
-    }
-    questions = pd.concat({cell: pd.DataFrame(values) for cell, values in columns.items()}, names=CELL).droplevel(-1)
-    if "cost" in measures:
-        questions["cost_total"] = questions["cost"]
+def run_of(correct: Mapping[Cell, Any], seeds: Seeds | None = None, **items: Mapping[Cell, Any]) -> Run:
+    """Return a run by the answers of each cell and further columns of its items; of the seeds it has, or others."""
+    cells = []
+    for key, right in sorted(correct.items()):
+        record = {**run_record(*key, len(right)), "tables": {}}
+        columns = {"correct": right, "depth": 1, **{name: values.get(key, 0.0) for name, values in items.items()}}
+        if "cost" in columns:
+            columns.setdefault("cost_total", columns["cost"])
+        cells.append(FinishedCell(Path("nowhere"), check(record, RunInfo, "a made cell"), pd.DataFrame(columns)))
     had = by_row((cell[:2], cell[-1]) for cell in correct)
-    return Run(cells, questions, seeds or Seeds(had, had))
+    return Run(by_key(cells), seeds or Seeds(had, had))
