@@ -63,7 +63,6 @@ class Artefact(Declaration):
     module: str  # has a function ``build`` that turns a source into a table, a figure or a report
     kind: Literal["table", "figure", "report"]
     cells: Annotated[Many[Selection], MinLen(1)] = ()
-    data: bool = False  # reads the prepared questions
     reads_all: bool = False  # made from whatever is finished of the cells of all others
     about_paper: bool = False  # is about statements of the paper, so not for a run whose models are its own
     optional: bool = False  # part of a whole run only where the preset names its artefacts
@@ -111,14 +110,12 @@ class Artefact(Declaration):
 
     def inputs(self, preset: Preset) -> list[Path]:
         """Return the files that the artefact reads, which the DAG makes first."""
-        cells = [layout.cell(preset.name, cell) / "run.json" for cell in self.cells_of(preset)]
-        prepared = [layout.manifest(preset.name, key) for key in preset.benchmarks if self.data]
-        return [*cells, *prepared]
+        return [layout.cell(preset.name, cell) / "run.json" for cell in self.cells_of(preset)]
 
     def code(self) -> str:
         """Return the fingerprint of the code that, given the same inputs, can change the files of the artefact."""
         # Without an input it is made from the configuration.
-        read = [] if self.cells or self.data or self.reads_all else ["config/backbones.yaml", "config/weights.yaml"]
+        read = [] if self.cells or self.reads_all else ["config/backbones.yaml", "config/weights.yaml"]
         return code_of_report("config/published.yaml", *read)
 
     def build(self, preset: Preset) -> Exhibit:

@@ -12,7 +12,6 @@ import orjson
 from cli.app import last_run
 from cli.bundle import pack
 from cli.replay import replay
-from harness.benchmarks.leaks import leaks
 from harness.benchmarks.prepare import Prepared
 from harness.files import write_atomically
 from harness.llm.call_log import CallLogReader
@@ -20,12 +19,15 @@ from harness.runner import config, layout
 from harness.runner.plan import questions
 from harness.runner.results import read_rows
 
+# Test questions at least this similar to a training question are named.
+_NEAR = 0.9
+
 
 def audit(name: str) -> dict[str, Any]:
     """Audit the finished cells of a preset, write the result to ``audit.json`` and return it.
 
     ``asked`` are the test questions that a training asked or learned from, ``near`` those nearly like one of its
-    questions by the measure of the leak report, ``differences`` what does not follow from the log.
+    questions, ``differences`` what does not follow from the log.
     """
     preset = last_run(name)
     with TemporaryDirectory(prefix="gmr-audit-") as folder:
@@ -35,8 +37,8 @@ def audit(name: str) -> dict[str, Any]:
     methods = config.methods(preset.extra)
     trained = [cell for cell in found.differences if methods[cell.method].trained]
     used = {key: questions(preset, key) for key in dict.fromkeys(cell.benchmark for cell in trained)}
-    alike = [leak for prepared in used.values() for leak in leaks(prepared)]
-    exact, near = (sorted({leak.test for leak in alike if leak.kind == kind}) for kind in ("exact", "near"))
+    alike = [_alike(prepared) for prepared in used.values()]
+    exact, near = (sorted({id_ for ids in alike for id_ in ids[kind]}) for kind in (0, 1))
     asked_ids = (_asked(layout.cell(name, cell), used[cell.benchmark]) for cell in trained)
     asked = sorted({*exact}.union(*asked_ids))
     folders = [layout.cell(name, cell) for cell in found.differences]
@@ -59,6 +61,22 @@ def audit(name: str) -> dict[str, Any]:
     }
     write_atomically(layout.audit(name), orjson.dumps(result, option=orjson.OPT_INDENT_2))
     return result
+
+
+def _alike(prepared: Prepared) -> tuple[set[str], set[str]]:
+    """Return the ids of the test questions that equal a training question, and of those nearly alike.
+
+    Case and white space do not count. Nearly alike: a tf-idf cosine of at least ``_NEAR`` over runs of five characters.
+    """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    if not prepared.train or not prepared.test:
+        return set(), set()
+    train, test = ([_text(item.question) for item in items] for items in (prepared.train, prepared.test))
+    vectors = TfidfVectorizer(analyzer="char", ngram_range=(5, 5), lowercase=False).fit([*train, *test])
+    near = (vectors.transform(test) @ vectors.transform(train).T >= _NEAR).nonzero()
+    exact = {item.id for item, text in zip(prepared.test, test, strict=True) if text in train}
+    return exact, {prepared.test[row].id for row, column in zip(*near, strict=True) if test[row] != train[column]}
 
 
 def _asked(folder: Path, used: Prepared) -> Iterator[str]:

@@ -67,9 +67,7 @@ class Jobs:
         """Return the inputs of a table or figure of ``config/artefacts.yaml``."""
         entry = registry.artefact(key)
         entry.check(self.preset)
-        before = [*map(self.cell, entry.cells_of(self.preset))]
-        before += map(self.data, self.preset.benchmarks if entry.data else ())
-        return self._report(key, before)
+        return self._report(key, map(self.cell, entry.cells_of(self.preset)))
 
     def page(self) -> Inputs:
         """Return the inputs of the page: the artefacts of the run."""

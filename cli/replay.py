@@ -116,7 +116,7 @@ def _prepare_questions(preset: Preset, benchmark: str) -> None:
 
 
 def _make_reports(preset: Preset) -> None:
-    """Make the main table and what has all its cells; some need a trained method or questions, which may be lacking."""
+    """Make the main table and what has all its cells; some need a trained method, which may be lacking."""
     artefacts = registry.of_run(preset)
     keys = [artefact.key for artefact in artefacts if all(path.exists() for path in artefact.inputs(preset))]
     for key in dict.fromkeys(["main_table", *keys, "page"]):

@@ -31,7 +31,7 @@ from tests.finished import BENCHMARK
 
 SINGLE, GMR = Cell("single", BENCHMARK, "qwen-2.5-14B", 0), Cell("gmr", BENCHMARK, "pool", 0)
 METHODS = ("single", "gmr")
-AGAIN = ("main_table", "costs", "gate_entropy", "leak_report")
+AGAIN = ("main_table", "costs", "gate_entropy")
 
 
 @pytest.fixture
@@ -114,7 +114,6 @@ def test_without_its_questions_tables_are_made_and_that_is_said(
     assert replayed.exit_code == 0
     assert f"nothing of {BENCHMARK} was graded again: no questions here" in replayed.output
     assert (REPLAYED / "smoke/main_table.md").exists()
-    assert not (REPLAYED / "smoke/leak_report.md").exists()
     monkeypatch.setattr("cli.replay.prepare", lambda key, *words: prepare("mbpp", *words))
     found = replay(bare, make_reports=False)
     why = f"the questions of {BENCHMARK} are not those of the recorded run: benchmark differs"
