@@ -102,7 +102,12 @@ def common(
 
 
 # What to use in place of a command, an option or a variable of earlier versions.
-_GONE = {"--timing": "hw_cost has the seconds of the test itself, `gmr report hw_cost`"}
+_SIMULATED = "simulated backbones reply in the process of a cell, in presets with `endpoints: simulated`"
+_GONE = {
+    "simulate": _SIMULATED,
+    "GMR_SIMULATED_URL": _SIMULATED,
+    "--timing": "hw_cost has the seconds of the test itself, `gmr report hw_cost`",
+}
 
 
 class _Commands(TyperGroup):

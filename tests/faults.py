@@ -1,14 +1,18 @@
-"""A simulated server that is slow and fails: ``python -m tests.faults PRESET PORT [LATENCY_S [SHARE]]``.
+"""Simulated backbones over HTTP, slow and failing: ``python -m tests.faults PRESET [LATENCY_S [SHARE]]`` says the URL.
 
-Which attempts fail is drawn from the request and the number of attempts before; from the twelfth on none fails.
+Which attempts fail is drawn from the request and the number of attempts before; from the twelfth on none fails. Only
+calls of methods fail, which tell what they are for.
 """
 
 import asyncio
+import os
 import random
 import socket
 import struct
 import sys
+import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,9 +20,14 @@ import orjson
 from aiohttp import web
 
 from harness.agents import rng
+from harness.files import ROOT
+from harness.llm.backbones import load
+from harness.llm.request import SIMULATED, Message, Request, Turn
 from harness.runner import config
 from harness.runner.plan import simulated_endpoint
-from harness.simulator.server import application
+from harness.simulator.endpoint import SimulatedEndpoint
+from tests.harness.llm.serving import completion, served_at
+from tests.small_run import prepare_questions
 
 KINDS = ("server_error", "rate_limit", "reset", "hang", "drip", "cut", "malformed", "no_usage", "wrong_model")
 LAST_FAULTY_ATTEMPT = 11
@@ -28,32 +37,54 @@ _NO_LINGER = struct.pack("ii", 1, 0)
 
 
 @dataclass
-class Faults:
-    """Faults of completions: a share of attempts, every kind alike, and a mean delay of every reply."""
+class Simulation:
+    """A server of simulated backbones of which a share of attempts fails, every kind alike, and every reply is late."""
 
+    endpoint: SimulatedEndpoint
     share: float = 0.0
     latency_s: float = 0.0
     hang_s: float = 5.0  # that a hanging or dripping connection is kept open
+    without: Sequence[str] = ()  # fields that a gateway leaves out of the list of models
     attempts: Counter[str] = field(default_factory=Counter)
 
-    def middleware(self) -> Any:
-        @web.middleware
-        async def disturb(request: web.Request, handler: Any) -> web.StreamResponse:
-            response = await handler(request)
-            if not request.path.endswith("/chat/completions") or response.status != 200:
-                return response
-            await asyncio.sleep(random.uniform(0, 2 * self.latency_s))  # noqa: S311 - decides nothing
-            reply = orjson.loads(response.body)
-            self.attempts[reply["id"]] += 1
-            attempt = self.attempts[reply["id"]]
-            key = ("fault", reply["id"], str(attempt))
-            if attempt > LAST_FAULTY_ATTEMPT or rng.uniform(*key) >= self.share:
-                return response
-            return await self.fail(KINDS[rng.index(len(KINDS), "kind", *key)], request, reply)
+    async def models(self, _: web.Request) -> web.Response:
+        known = [self.endpoint.served(one.model) for one in load(ROOT / "config" / "backbones.yaml").values()]
+        about = [{"id": one.model, "owned_by": one.owned_by, "root": one.root, **one.details} for one in known]
+        kept = [{name: value for name, value in one.items() if name not in self.without} for one in about]
+        data = [{"object": "model", "created": 0, **one} for one in kept]
+        return web.json_response({"object": "list", "data": data})
 
-        return disturb
+    async def chat(self, http: web.Request) -> web.StreamResponse:
+        body = await http.json()
+        request = Request(
+            body["model"],
+            SIMULATED,
+            tuple(Message(**message) for message in body["messages"]),
+            temperature=body["temperature"],
+            max_tokens=body["max_tokens"],
+            draw=body["seed"],
+            response_format=orjson.dumps(body["response_format"]).decode() if "response_format" in body else None,
+            metadata=Turn(**body.get("metadata", {})),
+        )
+        reply = self.endpoint.complete(request)
+        if reply.error is not None:
+            return web.json_response({"error": {"message": reply.error}}, status=400)
+        usage = {"prompt_tokens": reply.prompt_tokens, "completion_tokens": reply.completion_tokens}
+        usage["total_tokens"] = sum(usage.values())
+        # A health check knows no revision, and its replies do not have to tell it.
+        is_call = "metadata" in body or self.without
+        fingerprint = {"system_fingerprint": self.endpoint.revision} if is_call else {}
+        answer = completion(reply.text, reply.model, usage=usage, **fingerprint)
+        answer["choices"][0]["finish_reason"] = reply.finish_reason
+        await asyncio.sleep(random.uniform(0, 2 * self.latency_s))  # noqa: S311 - decides nothing
+        self.attempts[request.key] += 1
+        attempt = self.attempts[request.key]
+        key = ("fault", request.key, str(attempt))
+        if "metadata" not in body or attempt > LAST_FAULTY_ATTEMPT or rng.uniform(*key) >= self.share:
+            return web.json_response(answer)
+        return await self.fail(KINDS[rng.index(len(KINDS), "kind", *key)], http, answer)
 
-    async def fail(self, kind: str, request: web.Request, reply: dict[str, Any]) -> web.StreamResponse:
+    async def fail(self, kind: str, http: web.Request, answer: dict[str, Any]) -> web.StreamResponse:
         match kind:
             case "server_error":
                 return web.json_response({"error": {"message": "the engine has died"}}, status=500)
@@ -61,20 +92,20 @@ class Faults:
                 error = {"error": {"message": "too many requests"}}
                 return web.json_response(error, status=429, headers={"Retry-After": "0"})
             case "malformed":
-                return web.Response(body=orjson.dumps(reply)[:-1] + b",}", content_type="application/json")
+                return web.Response(body=orjson.dumps(answer)[:-1] + b",}", content_type="application/json")
             case "no_usage":
-                return web.json_response({key: value for key, value in reply.items() if key != "usage"})
+                return web.json_response({key: value for key, value in answer.items() if key != "usage"})
             case "wrong_model":
-                return web.json_response({**reply, "model": "another/model"})
-        return await self._break_off(kind, request, orjson.dumps(reply))
+                return web.json_response({**answer, "model": "another/model"})
+        return await self._break_off(kind, http, orjson.dumps(answer))
 
-    async def _break_off(self, kind: str, request: web.Request, body: bytes) -> web.StreamResponse:
+    async def _break_off(self, kind: str, http: web.Request, body: bytes) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": str(len(body))})
         try:
             if kind == "hang":
                 await asyncio.sleep(self.hang_s)
             else:
-                await response.prepare(request)
+                await response.prepare(http)
             if kind == "drip":
                 for index in range(min(len(body) - 1, int(self.hang_s * _DRIPS_PER_S))):
                     await response.write(body[index : index + 1])
@@ -83,7 +114,7 @@ class Faults:
                 await response.write(body[: len(body) // 2])
         except ConnectionError:
             pass  # the client has closed the connection
-        connection = request.transport
+        connection = http.transport
         if connection is not None:
             if kind == "reset":
                 connection.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
@@ -93,9 +124,16 @@ class Faults:
         return response
 
 
+async def _serve(name: str, latency_s: float = 0.0, share: float = 0.0) -> None:
+    preset = config.preset(name)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        prepare_questions(name, *preset.benchmarks)
+        endpoint = simulated_endpoint(preset)
+    async with served_at(Simulation(endpoint, share, latency_s)) as url:
+        print(url, flush=True)  # noqa: T201
+        await asyncio.Event().wait()
+
+
 if __name__ == "__main__":
-    preset, port, *rest = sys.argv[1:]
-    latency_s, share, *_ = [*map(float, rest), 0.0, 0.0]
-    app = application(simulated_endpoint(config.preset(preset)))
-    app.middlewares.append(Faults(share, latency_s).middleware())
-    web.run_app(app, host="127.0.0.1", port=int(port), print=None, access_log=None, backlog=2048)
+    asyncio.run(_serve(sys.argv[1], *map(float, sys.argv[2:])))

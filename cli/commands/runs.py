@@ -200,29 +200,6 @@ def sandbox() -> None:
     raise typer.Exit(int(bool(refusal(LEVELS[0]))))
 
 
-@app.command()
-def simulate(
-    name: PresetName,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8000,
-    overrides: Overrides = None,
-) -> None:
-    """Serve simulated backbones, which know the questions of a preset, as an OpenAI-compatible HTTP server."""
-    from harness.runner.plan import simulated_endpoint
-    from harness.simulator.server import serve
-
-    preset = preset_of(name, overrides)
-    if not preset.simulated:
-        raise UserError(f"preset {name} asks real servers; name one with simulated backbones")
-    endpoint = simulated_endpoint(preset)
-    models = len(endpoint.models()["data"])
-    logging.info(f"serving {models} simulated models at http://{host}:{port}/v1, Ctrl-C stops")
-    try:
-        serve(endpoint, host, port)
-    except OSError as error:
-        raise UserError(f"cannot listen on {host}:{port} ({error.strerror}); choose another --port") from error
-
-
 @app.command(hidden=True)
 def data(name: PresetName, benchmark: BenchmarkKey, overrides: Overrides = None) -> None:
     """Load, normalise, check and split one benchmark."""

@@ -14,9 +14,7 @@ from harness.files import Declaration, Distinct, Word, check
 from harness.llm.backbones import Price
 from harness.llm.request import EXTENDED
 
-SIMULATED_URL = "GMR_SIMULATED_URL"
 ENDPOINTS = "GMR_ENDPOINTS"
-_SIMULATED_IN_FLIGHT = 256
 # Hosts are names, or addresses of both versions.
 _URL = r"(?i)^https?://(\[[0-9a-f:.]+\]|[^\s/:\[\]]+)(:[0-9]{1,5})?(/\S*)?$"
 
@@ -80,20 +78,6 @@ def named_file() -> str | None:
 def endpoints_file() -> str:
     """Return the name of the file of addresses for a message."""
     return named_file() or "config/endpoints.yaml or `servers` of the preset"
-
-
-def simulated_url() -> str | None:
-    """Return the URL of simulated backbones in another process, or None; UserError if it is not a URL."""
-    url = os.environ.get(SIMULATED_URL) or None
-    if url is not None and not re.search(_URL, url):
-        raise UserError(f"{SIMULATED_URL} is {url!r}; expected the URL of a server, such as http://127.0.0.1:8000/v1")
-    return url
-
-
-def simulated() -> Endpoint:
-    """Return the endpoint of a simulated backbone: this process, or the server that the environment names."""
-    url = simulated_url()
-    return IN_PROCESS if url is None else Endpoint(url=url, max_in_flight=_SIMULATED_IN_FLIGHT)
 
 
 def choose(document: Any, backbones: Iterable[str], where: str) -> dict[str, Endpoint]:

@@ -26,7 +26,6 @@ from harness.llm.budget import Spending
 from harness.llm.call_log import ATTEMPT_LOG, CALL_LOG, AttemptLog, CallLog, seconds_of
 from harness.llm.client import SERVERS, ChatClient, note_served
 from harness.llm.encoder import Embeddings, SentenceEncoder
-from harness.llm.endpoints import SIMULATED_URL
 from harness.llm.request import NOT_SENT, Served
 from harness.runner import layout
 from harness.runner.evaluation import evaluate, progress
@@ -112,7 +111,6 @@ async def _open_runtime(
     """
     await stack.enter_async_context(client)
     served = {key: await client.served(key, backbone.model) for key, backbone in plan.backbones.items()}
-    _check_simulator(plan, served)
     sandbox = await stack.enter_async_context(Sandbox(cache=cache))
     check_confinement(sandbox.level, served)
     verifier = await stack.enter_async_context(MathVerifier(cache=cache))
@@ -138,18 +136,6 @@ def _spending_of(plan: Plan, log: Path) -> Spending | None:
     if budget is None:
         return None
     return Spending(name, budget, lambda: sorted(layout.logs(name)), plan.all_backbones, log)
-
-
-def _check_simulator(plan: Plan, served: Mapping[str, Served]) -> None:
-    """Raise a UserError if a server simulates other questions, by other code or lengths, than this process would."""
-    name, expected = plan.preset.name, plan.simulated_revision
-    for key, model in served.items():
-        if expected not in (None, model.revision):
-            raise UserError(
-                f"{plan.endpoints[key].url}, named by {SIMULATED_URL}, does not serve {key} as preset {name} does (it "
-                f"has revision {model.revision}, expected {expected}); start it with `gmr simulate --preset {name}` "
-                "and the same --set, in this checkout"
-            )
 
 
 def check_confinement(level: str, served: Mapping[str, Served]) -> None:

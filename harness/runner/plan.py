@@ -43,7 +43,6 @@ class Plan:
     backbones: Mapping[str, Backbone]  # that the cell may ask
     endpoints: Mapping[str, Endpoint]  # of these backbones
     in_process: InProcess | None  # backbones that reply in this process, None if servers reply
-    simulated_revision: str | None  # that servers of simulated backbones have to report
     all_backbones: Sequence[Backbone]  # of the whole preset, whose calls its budget counts
     vectors: Path  # file of the sentence embeddings that the cell uses
     in_flight: int  # questions answered at the same time
@@ -67,15 +66,11 @@ def plan(preset: Preset, cell: Cell) -> Plan:
     if entry.trained and not asked.train:
         raise UserError(f"{cell.benchmark} has no question to train {cell.method} on here; train with other splits")
     in_process: InProcess | None = None
-    simulated_revision = None
+    servers: Mapping[str, Endpoint] = dict.fromkeys(backbones, endpoints.IN_PROCESS)
     if preset.recorded:
-        servers, in_process = dict.fromkeys(backbones, endpoints.IN_PROCESS), Recorded(folder)
+        in_process = Recorded(folder)
     elif preset.simulated:
-        servers, simulator = dict.fromkeys(backbones, endpoints.simulated()), simulated_endpoint(preset)
-        if endpoints.simulated_url() is None:
-            in_process = simulator
-        else:
-            simulated_revision = simulator.revision
+        in_process = simulated_endpoint(preset)
     else:
         servers = config.servers(preset, backbones)
     setting = Setting(
@@ -99,7 +94,6 @@ def plan(preset: Preset, cell: Cell) -> Plan:
         backbones=backbones,
         endpoints=servers,
         in_process=in_process,
-        simulated_revision=simulated_revision,
         all_backbones=list(declared.values()),
         vectors=(layout.RESULTS / preset.name if preset.recorded else folder) / layout.VECTORS,
         # Twice the calls that all servers take keep them full while other replies are graded or embedded.

@@ -1,4 +1,4 @@
-"""What all commands share: their list, one line for a mistake, settings from files, the checkout; simulate, sandbox."""
+"""What all commands share: their list, one line for a mistake, settings from files, the checkout; sandbox."""
 
 import logging
 import os
@@ -76,7 +76,7 @@ NOT_BEGUN = "has not been run here; make it with `snakemake --cores all all --co
         ([*CELL, "--set", "@/dev/null"], "/dev/null holds no keys of a preset"),
         (["bundle", "x.zip", "--preset", "paper"], NOT_BEGUN),
         (["retry", "--preset", "paper"], NOT_BEGUN),
-        (["simulate", "--preset", "paper"], "preset paper asks real servers"),
+        (["simulate", "--preset", "smoke"], "simulate is gone; simulated backbones reply in the process of a cell"),
         ([*CELL, "--timing"], "--timing is gone; hw_cost has"),
     ],
 )
@@ -170,10 +170,6 @@ def test_other_places_than_a_checkout_of_its_own_are_refused(tmp_path: Path) -> 
     for name in ("cli", "harness"):
         shutil.copytree(ROOT / name, installed / name)
     assert "pip install -e ." in error(installed)
-
-
-def test_servers_are_simulated_for_this_machine_alone() -> None:
-    assert "[default: 127.0.0.1]" in gmr("simulate", "--help").output
 
 
 @pytest.mark.parametrize(

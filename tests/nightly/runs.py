@@ -2,12 +2,10 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,31 +14,36 @@ import orjson
 
 from harness.files import ROOT
 from harness.llm.call_log import CallLog
+from harness.runner import config
 from tests.small_run import results
 
 TARGETS = ("reports/smoke/main_table.tex", "reports/smoke/costs.md", "reports/smoke/errors.md")
 
 
-def start(folder: Path, *words: str, url: str = "") -> subprocess.Popen[bytes]:
-    """Start what makes all targets on two cores, before a simulated server if one is given."""
+def start(folder: Path, url: str, *words: str, **settings: object) -> subprocess.Popen[bytes]:
+    """Start what makes all targets on two cores, before a simulated server."""
+    entry = {"url": url, "max_in_flight": 256}
+    (folder / "endpoints.json").write_bytes(orjson.dumps(dict.fromkeys(config.preset("smoke").backbones, entry)))
+    given = [f"{name}={value}" for name, value in {"endpoints": "served", **settings}.items()]
     with (folder / "output").open("wb") as output:
         return subprocess.Popen(
-            [sys.executable, "-m", "snakemake", *TARGETS, "--cores", "2", "--quiet", "all", *words],
+            [sys.executable, "-m", "snakemake", *TARGETS, "--cores", "2", "--quiet", "all", "--config", *given, *words],
             cwd=folder,
-            env={**os.environ, "GMR_SIMULATED_URL": url},
+            env={**os.environ, "GMR_ENDPOINTS": str(folder / "endpoints.json")},
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
 
 
-def run(folder: Path, *words: str, url: str = "") -> None:
-    assert start(folder, *words, url=url).wait() == 0, (folder / "output").read_text()[-4000:]
+def run(folder: Path, url: str, *words: str, **settings: object) -> None:
+    assert start(folder, url, *words, **settings).wait() == 0, (folder / "output").read_text()[-4000:]
 
 
 def differences(folder_a: Path, folder_b: Path) -> list[str]:
     """Return the names of files of results and reports that are not the same in both."""
-    files, others = (results(folder, "results/smoke", "reports") for folder in (folder_a, folder_b))
+    parts = ("results/smoke/cells", "results/smoke/data", "reports")
+    files, others = (results(folder, *parts) for folder in (folder_a, folder_b))
     return sorted(name for name in files.keys() | others.keys() if files.get(name) != others.get(name))
 
 
@@ -72,31 +75,15 @@ def count_repeats(folder: Path) -> Callable[[], int]:
 
 
 @contextmanager
-def simulated(folder: Path, latency_s: float, faulty: float = 0.0) -> Iterator[str]:
-    """Serve the questions of a folder with a mean latency and a share of faults while the block runs; yield the URL."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.faults", "smoke", str(port), str(latency_s), str(faulty)],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stderr=subprocess.DEVNULL,
-    )
+def simulated(latency_s: float = 0.0, faulty: float = 0.0) -> Iterator[str]:
+    """Serve the smoke preset with a mean latency and a share of faults while the block runs; yield the URL."""
+    command = [sys.executable, "-m", "tests.faults", "smoke", str(latency_s), str(faulty)]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
-        wait_until(lambda: _answers(f"http://127.0.0.1:{port}/v1/models"), 60)
-        yield f"http://127.0.0.1:{port}/v1"
+        yield process.stdout.readline().strip()
     finally:
         process.terminate()
         process.wait()
-
-
-def _answers(url: str) -> bool:
-    try:
-        urllib.request.urlopen(url).close()
-    except OSError:
-        return False
-    return True
 
 
 def wait_until(happens: Callable[[], bool], seconds: float) -> None:

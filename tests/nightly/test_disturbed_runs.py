@@ -24,7 +24,8 @@ SOONEST_S, LATEST_S = 5.0, 20.0
 @pytest.fixture(scope="module")
 def calm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = checkout(tmp_path_factory.mktemp("calm") / "run")
-    runs.run(folder)
+    with runs.simulated() as url:
+        runs.run(folder, url)
     return folder
 
 
@@ -36,7 +37,7 @@ def disturbed(tmp_path: Path) -> Iterator[Path]:
 
 def test_kills_lose_nothing_ask_nothing_twice_and_end_in_the_same_bytes(calm: Path, disturbed: Path) -> None:
     moments, kills, again = random.Random(0), 0, 0
-    with runs.simulated(calm, 0.3) as url:
+    with runs.simulated(0.3) as url:
         while kills < KILLS:
             repeats = runs.count_repeats(disturbed)
             if killed(disturbed, url, moments.uniform(SOONEST_S, LATEST_S)):
@@ -44,14 +45,14 @@ def test_kills_lose_nothing_ask_nothing_twice_and_end_in_the_same_bytes(calm: Pa
             else:
                 forget_a_cell(disturbed)
             again += repeats()
-        runs.run(disturbed, url=url)
+        runs.run(disturbed, url)
     assert again == 0
     assert runs.differences(calm, disturbed) == []
 
 
 def killed(folder: Path, url: str, after_s: float) -> bool:
     """Start a run and kill Snakemake and all its jobs after so many seconds; False where it ended before."""
-    process = runs.start(folder, "--rerun-incomplete", "--nolock", url=url)
+    process = runs.start(folder, url, "--rerun-incomplete", "--nolock")
     try:
         process.wait(after_s)
         return False
@@ -71,9 +72,9 @@ def forget_a_cell(folder: Path) -> None:
 
 
 def test_a_server_that_fails_often_changes_nothing(calm: Path, disturbed: Path) -> None:
-    with runs.simulated(calm, 0.0, faulty=0.3) as url:
+    with runs.simulated(faulty=0.3) as url:
         # Cells that wait for faults to pass need no core of their own.
-        runs.run(disturbed, "--cores", "8", url=url)
+        runs.run(disturbed, url, "--cores", "8")
     assert runs.differences(calm, disturbed) == []
 
 
@@ -84,6 +85,6 @@ def test_latency_questions_in_flight_cores_and_caches_change_nothing(calm: Path,
     in_flight, cores = (1, 8) if number == 1 else (round(256 ** chance.random()), chance.randint(1, 8))
     if chance.random() < 0.75:
         shutil.copytree(calm / "results/cache", disturbed / "results/cache")
-    with runs.simulated(calm, chance.uniform(0, 0.2)) as url:
-        runs.run(disturbed, "--cores", str(cores), "--config", f"in_flight={in_flight}", url=url)
+    with runs.simulated(chance.uniform(0, 0.2)) as url:
+        runs.run(disturbed, url, "--cores", str(cores), in_flight=in_flight)
     assert runs.differences(calm, disturbed) == []

@@ -77,13 +77,13 @@ def cluster(folder: Path) -> Iterator[None]:
 @pytest.mark.skipif(shutil.which("slurmd") is None or _ETC.exists(), reason="needs Slurm, and no cluster of its own")
 def test_a_job_that_dies_is_submitted_again_and_changes_nothing(tmp_path: Path) -> None:
     here, there = (checkout(tmp_path / one) for one in ("here", "there"))
-    runs.run(here)
-    with runs.simulated(here, _LATENCY_S) as url, cluster(tmp_path / "cluster"):
+    with runs.simulated(_LATENCY_S) as url, cluster(tmp_path / "cluster"):
+        runs.run(here, url)
         process = runs.start(
             there,
+            url,
             *("--workflow-profile", "profiles/slurm", "--slurm-no-account", "--slurm-status-command", "squeue"),
             *("--slurm-init-seconds-before-status-checks", "3", "--default-resources", "mem_mb=1000"),
-            url=url,
         )
         cell = there / "results/smoke/cells" / _VICTIM
         runs.wait_until(lambda: len(runs.asked(cell)) >= _CALLS_BEFORE_ITS_DEATH or process.poll() is not None, 1800)

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from statistics import fmean, median
 from typing import Any
 
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,15 +14,14 @@ from harness.agents.prompts import Record, question_prompt, team_prompt
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item
 from harness.errors import UserError
-from harness.llm.request import Message
+from harness.llm.request import SIMULATED, Message, Request, Turn
 from harness.simulator import parameters
 from harness.simulator.answers import answers_to, present
 from harness.simulator.endpoint import SimulatedEndpoint
 from harness.simulator.replies import count_tokens, cut
-from harness.simulator.server import application
 from tests.harness.simulator.samples import MODELS, word_problems
 
-Ask = Callable[[dict[str, Any]], str]
+Ask = Callable[[Request], str]
 Questions = dict[str, list[Item]]
 VALUES = parameters.load()
 SUMS = benchmark("gsm_hard")
@@ -30,22 +29,21 @@ SUMS = benchmark("gsm_hard")
 
 @pytest.fixture
 def ask(endpoint: SimulatedEndpoint) -> Ask:
-    def text(request: dict[str, Any]) -> str:
-        status, body = endpoint.chat(request)
-        assert status == 200, body
-        return body["choices"][0]["message"]["content"]
+    def text(request: Request) -> str:
+        reply = endpoint.complete(request)
+        assert reply.error is None
+        return reply.text
 
     return text
 
 
-def request_for(item: Item, backbone: str = "qwen-2.5-14B", style: str = "direct", **fields: Any) -> dict[str, Any]:
+def request_for(item: Item, backbone: str = "qwen-2.5-14B", style: str = "direct", **fields: Any) -> Request:
     prompt = question_prompt("", benchmark(item.benchmark).output_rules, item)
-    return {**asked(prompt, backbone, style=style), "temperature": 0.0, "seed": 0, **fields}
+    return replace(asked(prompt, backbone, style=style), **fields)
 
 
-def asked(messages: Sequence[Message], backbone: str = "qwen-2.5-14B", **turn: str) -> dict[str, Any]:
-    shown = [message._asdict() for message in messages]
-    return {"model": MODELS[backbone].model, "messages": shown, "max_tokens": 4096, "metadata": turn}
+def asked(messages: Sequence[Message], backbone: str = "qwen-2.5-14B", **turn: Any) -> Request:
+    return Request(MODELS[backbone].model, SIMULATED, tuple(messages), max_tokens=4096, metadata=Turn(**turn))
 
 
 def states(item: Item, text: str, expected: str) -> bool:
@@ -71,7 +69,7 @@ def test_replies_of_every_benchmark_parse_and_are_right_or_from_the_pool(ask: As
             answers = answers_to(item)
             for seed in range(3):
                 asked += 1
-                answer = answers.stated_in(ask(request_for(item, seed=seed)))
+                answer = answers.stated_in(ask(request_for(item, draw=seed)))
                 unparsable += answer is None
                 assert answer in (None, answers.right, *answers.wrong)
     assert 0 < unparsable < 0.01 * asked + 4 * (0.01 * asked) ** 0.5
@@ -79,14 +77,14 @@ def test_replies_of_every_benchmark_parse_and_are_right_or_from_the_pool(ask: As
 
 def test_what_changes_a_reply_and_what_does_not(endpoint: SimulatedEndpoint, questions: Questions) -> None:
     item = word_problems(1)[0]
-    plain = endpoint.chat(request_for(item))[1]
-    assert endpoint.chat({**request_for(item), "temperature": 0, "top_p": 0.5, "user": "x"})[1] == plain
-    for change in ({"seed": 1}, {"max_tokens": 4000}, {"temperature": 0.7}):
-        assert endpoint.chat({**request_for(item), **change})[1]["id"] != plain["id"]
-    assert endpoint.chat(request_for(item, "qwen-2.5-32B"))[1]["id"] != plain["id"]
+    plain = endpoint.complete(request_for(item))
+    assert endpoint.complete(request_for(item, temperature=0, top_p=0.5, stop=("x",))) == plain
+    for change in ({"draw": 1}, {"max_tokens": 4000}, {"temperature": 0.7}):
+        assert endpoint.complete(request_for(item, **change)) != plain
+    assert endpoint.complete(request_for(item, "qwen-2.5-32B")) != plain
     turned = {key: items[::-1] for key, items in reversed(questions.items())}
     again = SimulatedEndpoint(VALUES, list(MODELS.values())[::-1], turned)
-    assert again.chat(request_for(item))[1] == plain, "whatever the order of questions and backbones"
+    assert again.complete(request_for(item)) == plain, "whatever the order of questions and backbones"
     others = {**questions, "math": questions["math"][1:]}
     assert SimulatedEndpoint(VALUES, MODELS.values(), others).revision != endpoint.revision
 
@@ -96,13 +94,13 @@ def test_prompts_that_differ_in_wording_alone_get_the_same_reply(endpoint: Simul
         shown = [Record("A", f"The answer is {item.gold}"), Record("B", "The answer is 7")]
         for told in ({"kind": "aggregate"}, {"kind": "critique"}, {"role": "Math/Engineer", "style": "step_by_step"}):
             plain, wordy = (
-                endpoint.chat(asked(team_prompt([words], item, shown, header=words), **told))[1]
+                endpoint.complete(asked(team_prompt([words], item, shown, header=words), **told))
                 for words in ("Weigh these:", "Rewrite what colleagues have handed in, step by step, and make a plan:")
             )
-            assert plain["choices"] == wordy["choices"]
-            assert plain["usage"]["prompt_tokens"] < wordy["usage"]["prompt_tokens"]
+            assert plain.text == wordy.text
+            assert plain.prompt_tokens < wordy.prompt_tokens
     turns = ({}, {"role": "a"}, {"instruction": "a"}, {"kind": "revise"}, {"style": "complex"})
-    assert len({ask({**request_for(item), "metadata": turn}) for turn in turns}) == len(turns)
+    assert len({ask(request_for(item, metadata=Turn(**turn))) for turn in turns}) == len(turns)
 
 
 def test_right_records_help_wrong_ones_mislead_and_are_often_copied(ask: Ask) -> None:
@@ -145,11 +143,11 @@ def test_a_choice_names_the_candidate_that_has_the_answer(ask: Ask) -> None:
 def test_usage_counts_the_texts_and_the_template_and_truncation_really_cuts(endpoint: SimulatedEndpoint) -> None:
     request = request_for(word_problems(1)[0], "llama-3.2-3B")
     for limit in (4000, 40, 7, 1):
-        [choice], usage = (endpoint.chat({**request, "max_tokens": limit})[1][key] for key in ("choices", "usage"))
-        assert choice["finish_reason"] == ("stop" if limit == 4000 else "length")
-        prompt, completion = (count_tokens(message["content"]) for message in (*request["messages"], choice["message"]))
-        total = prompt + 14 + completion
-        assert usage == {"prompt_tokens": prompt + 14, "completion_tokens": completion, "total_tokens": total}
+        reply = endpoint.complete(replace(request, max_tokens=limit))
+        assert reply.finish_reason == ("stop" if limit == 4000 else "length")
+        [message] = request.messages
+        prompt, completion = count_tokens(message.content), count_tokens(reply.text)
+        assert (reply.prompt_tokens, reply.completion_tokens) == (prompt + 14, completion)
         assert limit in (completion, 4000)
 
 
@@ -160,32 +158,13 @@ def test_a_cut_is_a_beginning_of_the_stated_length(text: str, limit: int) -> Non
     assert count_tokens(kept) == min(limit, count_tokens(text))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"model": "nobody"},
-        {"messages": []},
-        {"max_tokens": 0},
-        {"stream": True},
-        {"response_format": {"type": "json_schema"}},
-        {"metadata": {"kind": "solved"}},
-    ],
-)
-def test_bad_requests_are_refused_in_the_usual_form(endpoint: SimulatedEndpoint, change: dict[str, Any]) -> None:
-    found, body = endpoint.chat({**request_for(word_problems(1)[0]), **change})
-    assert found == (404 if "model" in change else 400)
-    assert set(body["error"]) == {"message", "type", "param", "code"}
-
-
 def test_an_over_long_prompt_is_refused_and_a_long_one_clamps(endpoint: SimulatedEndpoint) -> None:
     room = MODELS["qwen-2.5-14B"].context_length
-    status, body = endpoint.chat(asked((Message("user", "word " * (room + 5)),)))
-    assert status == 400
-    assert f"maximum context length is {room} tokens" in body["error"]["message"]
-    status, body = endpoint.chat(asked((Message("user", "word " * (room - 17)),)))
-    assert status == 200
-    assert body["usage"]["total_tokens"] == room
-    assert body["choices"][0]["finish_reason"] == "length"
+    refused = endpoint.complete(asked((Message("user", "word " * (room + 5)),)))
+    assert f"maximum context length is {room} tokens" in refused.error
+    reply = endpoint.complete(asked((Message("user", "word " * (room - 17)),)))
+    assert reply.prompt_tokens + reply.completion_tokens == room
+    assert (reply.error, reply.finish_reason) == (None, "length")
 
 
 def test_a_backbone_without_a_skill_and_a_broken_file_are_refused_in_one_line(tmp_path: Any) -> None:
@@ -194,15 +173,3 @@ def test_a_backbone_without_a_skill_and_a_broken_file_are_refused_in_one_line(tm
     (tmp_path / "simulator.yaml").write_text(parameters.FILE.read_text().replace("skill: 0.4", "skill: 40", 1))
     with pytest.raises(UserError, match=r"^[^\n]*skill[^\n]*$"):
         parameters.load(tmp_path / "simulator.yaml")
-
-
-async def test_over_http_bodies_are_those_in_process(endpoint: SimulatedEndpoint) -> None:
-    plain, path = request_for(word_problems(1)[0]), "/v1/chat/completions"
-    async with TestClient(TestServer(application(endpoint))) as client:
-        for body in (plain, {**plain, "model": "nobody"}, ["no object"]):
-            async with client.post(path, json=body) as response:
-                assert (response.status, await response.json()) == endpoint.chat(body)
-        async with client.post(path, data="{") as response:
-            assert response.status == 400
-        async with client.get("/v1/models") as response:
-            assert await response.json() == endpoint.models()
