@@ -77,6 +77,7 @@ def _list(is_given: bool) -> None:
 
 
 def common(
+    ctx: typer.Context,
     log: Annotated[Path | None, typer.Option(help="Write progress and errors to this file too.")] = None,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="The version.")] = False,
     listing: Annotated[
@@ -93,7 +94,8 @@ def common(
     """
     from harness.files import ROOT, writing
 
-    if not any(Path(name).exists() for name in ("Snakefile", "results")):
+    is_anywhere = ctx.invoked_subcommand == "forecast"
+    if not is_anywhere and not any(Path(name).exists() for name in ("Snakefile", "results")):
         raise UserError(f"no Snakefile and no results here; give the command in {ROOT}")
     if log is not None:
         with writing(log):
@@ -106,6 +108,7 @@ _SIMULATED = "simulated backbones reply in the process of a cell, in presets wit
 _GONE = {
     "simulate": _SIMULATED,
     "GMR_SIMULATED_URL": _SIMULATED,
+    "--from": "a forecast is from the finished cells of its preset, else from config/forecast.csv",
     "--timing": "hw_cost has the seconds of the test itself, `gmr report hw_cost`",
 }
 

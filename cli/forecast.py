@@ -1,153 +1,119 @@
-"""Forecast of a run: the distinct calls of a finished slice, scaled to the questions of the run.
+"""Forecast of a run: calls and tokens a question, times the questions of the run.
 
-Test questions take what the measured ones took on average, and so do training questions over all passes that were
-measured and that the run makes. Calls about no question, such as the proposals of AFlow's search, stay as they were.
+They are those of the preset's finished cells, else of ``config/forecast.csv``, measured on simulated backbones.
 """
 
 from __future__ import annotations
 
-import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, replace
 from functools import cache
-from operator import ne
 
-import numpy as np
 import orjson
 import pandas as pd
 
-from harness.benchmarks.prepare import Prepared, read
+from harness.benchmarks import catalogue
+from harness.benchmarks.prepare import load_items, split_items
 from harness.errors import UserError
+from harness.files import ROOT
 from harness.llm import endpoints
-from harness.llm.endpoints import Endpoint
 from harness.runner import config, layout
-from harness.runner.config import POOL, Cell, Preset
+from harness.runner.config import Cell, Preset
 
-_TOKENS = ["prompt", "completion"]
-# Questions do not change while a forecast is made.
-_read = cache(read)
+TABLE = ROOT / "config" / "forecast.csv"
+_AMOUNTS = ["calls", "prompt_tokens", "completion_tokens"]
 
 
-def lines(preset: Preset, cells: Sequence[Cell], source: Preset) -> Iterator[str]:
-    """Yield the lines of a forecast: calls and tokens; charges of priced endpoints; hours of timed servers.
+def lines(preset: Preset, cells: Sequence[Cell], speed: tuple[float, float] | None = None) -> Iterator[str]:
+    """Yield the lines of a forecast; ``speed`` is tokens a second that every server reads and writes.
 
-    Raises UserError if nothing like the cells was measured, or some endpoints have a price and others none.
+    Raises UserError if some endpoints have a price and others none.
     """
-    amounts, unlike = forecast(preset, cells, source)
-    simulated = f" (SIMULATED, replies of {source.length_scale:g} of their length)" if source.simulated else ""
-    yield f"{len(cells) - len(unlike)} cells of preset {preset.name}, from {source.name}{simulated}."
-    if unlike:
-        yield f"{len(unlike)} cells are like none of it: {', '.join(sorted({cell.method for cell in unlike}))}."
+    own, table = measured(preset.name), pd.read_csv(TABLE, comment="#", index_col=["method", "phase"])
+    amounts, finished = forecast(preset, cells, own.combine_first(table)), {*own.index.unique("method")}
+    count = sum(cell.method in finished for cell in cells)
+    yield f"{len(cells)} cells of preset {preset.name}, {count} by its finished cells, the others by a simulated run."
+    yield "Rough: calls within a factor of 2, tokens of 4; what a router asks is divided evenly over its pool."
+    if unknown := sorted({cell.method for cell in cells} - {*amounts["method"]}):
+        yield f"Left out, as none of their cells is finished: {', '.join(unknown)}."
     for level in ("method", "backbone"):
-        table = amounts.groupby(level=level, sort=False).sum()
-        table.loc["all"] = table.sum()
-        yield table.to_string(float_format=lambda value: f"{value:,.0f}" if value >= 100 else f"{value:.3g}")
-    if preset.simulated:
+        sums = amounts.groupby(level, sort=False)[_AMOUNTS].sum()
+        yield pd.concat([sums, sums.sum().to_frame("all").T]).to_string(float_format="{:,.0f}".format)
+    tokens = {str(key): (row.prompt_tokens, row.completion_tokens) for key, row in sums.iterrows()}
+    yield from _charges(preset, tokens)
+    speeds = _measured_speeds(preset) if speed is None else dict.fromkeys(tokens, speed)
+    if lacking := [key for key in tokens if key not in speeds]:
+        yield f"No hours: state --speed, or let `gmr health --preset {preset.name}` measure {', '.join(lacking)}."
         return
-    tokens = amounts.groupby(level="backbone", sort=False)[_TOKENS].sum()
-    is_named = preset.servers or endpoints.named_file()
-    costs = charges(tokens, config.servers(preset, tokens.index) if is_named else {})
-    for currency, charged in costs.groupby("currency")["cost"]:
-        text = ", ".join(f"{key} {cost:.3g}" for key, cost in charged.items())
-        yield f"At the prices of the endpoints: {text}, all {charged.sum():.3g} {currency}."
-    rates = speeds(preset)
-    if untimed := ", ".join(str(key) for key in tokens.index if key not in rates):
-        if costs.empty:
-            yield f"No hours: `gmr health --preset {preset.name}` times servers, and has not timed {untimed}."
-        return
-    hours = (tokens / np.array([rates[str(key)] for key in tokens.index])).sum(axis=1) / 3600
+    hours = {key: (read / speeds[key][0] + written / speeds[key][1]) / 3600 for key, (read, written) in tokens.items()}
     text = ", ".join(f"{key} {value:.2g}" for key, value in hours.items())
-    yield f"Hours of servers kept full, by the speeds of `gmr health`: {text}; {hours.sum():.2g} where they share one."
+    yield f"Hours of servers kept full: {text}; {sum(hours.values()):.2g} where they share one."
 
 
-def forecast(preset: Preset, cells: Sequence[Cell], source: Preset) -> tuple[pd.DataFrame, list[Cell]]:
-    """Return calls and tokens of a run by method and backbone, and the cells like which none was measured."""
-    measured = _finished(source.name)
-    pairs = [(cell, most_like(cell, measured, preset.extra)) for cell in cells]
-    # The seed of a cell does not show in what is forecast.
-    scaled = cache(lambda cell, like: _scaled(preset, cell, source, like))
-    parts = [scaled(replace(cell, seed=0), like).assign(method=cell.method) for cell, like in pairs if like]
-    if not parts:
-        raise UserError(
-            f"preset {source.name} has finished no cell like these; name one that has by --from, or measure a slice: "
-            f"snakemake --cores all cells --config preset={source.name} limit='{{share: 0.05}}' seeds='[0]'"
-        )
-    amounts = pd.concat(parts).groupby(["method", "backbone"], sort=False).sum()
-    return amounts, [cell for cell, like in pairs if not like]
-
-
-def most_like(cell: Cell, measured: Sequence[Cell], extra: str | None = None) -> Cell | None:
-    """Return the cell itself, else its like of another seed, backbone, benchmark or variant, in this order, or None."""
-    methods = config.methods(extra)
-    alike = [
-        other
-        for other in measured
-        if other.method in methods
-        and methods[other.method].module == methods[cell.method].module
-        and (other.backbone == POOL) == (cell.backbone == POOL)
-    ]
-    return min(alike, key=lambda other: list(map(ne, astuple(cell), astuple(other))), default=None)
-
-
-def speeds(preset: Preset) -> dict[str, tuple[float, float]]:
-    """Return tokens a second that the server of a backbone reads and writes, as ``gmr health`` timed its weights."""
-    paths = layout.served(preset.name, "any").parent.glob("*.json")
-    records = sorted((orjson.loads(path.read_bytes()) for path in paths), key=lambda record: str(record["asked"]))
-    return {
-        key: (backbone["speed"]["read"], backbone["speed"]["together"])
-        for record in records
-        if record["weights"] == preset.weights
-        for key, backbone in record["backbones"].items()
-        if "speed" in backbone
-    }
-
-
-def charges(tokens: pd.DataFrame, servers: Mapping[str, Endpoint]) -> pd.DataFrame:
-    """Return currency and cost of tokens at the endpoints that state a price, by backbone."""
-    prices = {key: server.price for key, server in servers.items() if server.price is not None}
-    if prices and (lacking := [key for key in tokens.index if key not in prices]):
-        raise UserError(f"the endpoint of {next(iter(prices))} has a price and that of {lacking[0]} has none; add it")
-    costs = {
-        key: (servers[key].currency, tokens.loc[key] @ [price.input, price.output] / 1e6)
-        for key, price in prices.items()
-    }
-    return pd.DataFrame.from_dict(costs, orient="index", columns=["currency", "cost"])
-
-
-def _finished(name: str) -> list[Cell]:
-    return [cell for cell in layout.cells(name) if (layout.cell(name, cell) / "run.json").exists()]
-
-
-def _scaled(preset: Preset, cell: Cell, source: Preset, like: Cell) -> pd.DataFrame:
-    """Return calls and tokens of a cell by backbone, from those of a measured one."""
-    declared, backbones = config.backbones(preset), config.backbones_of(preset, cell)
-    limit, longest = preset.limit, max(declared[key].max_tokens for key in backbones)
-    is_prepared = layout.manifest(preset.name, cell.benchmark).exists() or preset.data != source.data
-    run, measured = _questions(preset if is_prepared else source, cell.benchmark), _questions(source, like.benchmark)
+def forecast(preset: Preset, cells: Sequence[Cell], rates: pd.DataFrame) -> pd.DataFrame:
+    """Return calls and tokens of a run by method and backbone, without methods of which nothing is known."""
+    entries, limit = config.methods(preset.extra), preset.limit
+    by_module = {entries[key].module: key for key in reversed(rates.index.unique("method")) if key in entries}
     parts = []
-    for table, items, bound, known in (
-        ("training_calls", run.train, limit.train, measured.train),
-        ("calls", run.test, limit.test, measured.test),
-    ):
-        path = layout.cell(source.name, like) / f"{table}.parquet"
-        if not path.exists():
+    for cell in cells:
+        entry, backbones = entries[cell.method], config.backbones_of(preset, cell)
+        like = cell.method if cell.method in rates.index else by_module.get(entry.module)
+        if like is None:
             continue
-        calls = pd.read_parquet(path)
-        if "epoch" in calls and limit.epochs is not None:
-            calls = calls[calls["epoch"] <= limit.epochs]
-        is_of_question = calls["item_id"].isin({item.id for item in known})
-        factor = limit.used_questions(len(items), bound) / max(calls["item_id"][is_of_question].nunique(), 1)
-        amounts = calls[["prompt_tokens", "completion_tokens"]].clip(upper=[math.inf, longest], axis=1)
-        amounts = amounts.set_axis(_TOKENS, axis=1).assign(calls=1)[["calls", *_TOKENS]]
-        amounts = amounts.mul(is_of_question.map({True: factor, False: 1.0}), axis=0)
-        # What has the same key was asked once.
-        parts.append(amounts.assign(backbone=calls["backbone"])[~calls["key"].duplicated()])
-    total = pd.concat(parts).groupby("backbone").sum()
-    if not set(total.index) <= set(backbones):
-        # Measured on other backbones: nothing says which of these would be asked how often.
-        total = pd.DataFrame([total.sum() / len(backbones)] * len(backbones), pd.Index(backbones, name="backbone"))
-    return total.reset_index()
+        train, test = _questions(preset.data, preset.splits, cell.benchmark)
+        epochs = entry.config.get("epochs", rates["passes"].get((like, "train"), 0))
+        passes = epochs.get(cell.benchmark, epochs["default"]) if isinstance(epochs, Mapping) else epochs
+        passes = passes if limit.epochs is None else min(passes, limit.epochs)
+        questions = {"train": passes * limit.used_questions(train, limit.train)}
+        questions["test"] = limit.used_questions(test, limit.test)
+        amounts = rates.loc[like, _AMOUNTS].mul(pd.Series(questions), axis=0).sum() / len(backbones)
+        parts += [{"method": cell.method, "backbone": key, **amounts} for key in backbones]
+    return pd.DataFrame(parts, columns=["method", "backbone", *_AMOUNTS])
 
 
-def _questions(preset: Preset, benchmark: str) -> Prepared:
-    return _read(layout.manifest(preset.name, benchmark).resolve(), layout.items(preset.name, benchmark).resolve())
+def measured(name: str) -> pd.DataFrame:
+    """Return distinct calls and tokens a test question, and a training question and pass, by method and phase."""
+    rows = []
+    for cell in layout.cells(name):
+        run = layout.cell(name, cell) / "run.json"
+        for phase, file in (("test", "calls"), ("train", "training_calls")):
+            if run.exists() and (path := run.with_name(f"{file}.parquet")).exists():
+                calls = pd.read_parquet(path).drop_duplicates("key").assign(calls=1)
+                passes = calls["epoch"].max() if phase == "train" else 1
+                sums = calls[_AMOUNTS].sum() / orjson.loads(run.read_bytes())["data"][f"n_{phase}"] / passes
+                rows.append({"method": cell.method, "phase": phase, "passes": passes, **sums})
+    frame = pd.DataFrame(rows, columns=["method", "phase", "passes", *_AMOUNTS])
+    return frame.groupby(["method", "phase"]).mean().dropna()
+
+
+@cache
+def _questions(data: str, splits: str, benchmark: str) -> Sequence[int]:
+    """Return the numbers of training and test questions of a benchmark."""
+    expected = catalogue.entry(benchmark).expected
+    if data == "real" and expected is not None:
+        return expected.sizes[splits]
+    split = split_items(benchmark, data, load_items(benchmark, data).items, splits)
+    return len(split.train), len(split.test)
+
+
+def _measured_speeds(preset: Preset) -> dict[str, tuple[float, float]]:
+    """Return the tokens a second that the server of a backbone reads and writes, as ``gmr health`` measured them."""
+    records = [orjson.loads(path.read_bytes()) for path in layout.served(preset.name, "any").parent.glob("*.json")]
+    known = [record["backbones"] for record in records if record["weights"] == preset.weights]
+    speeds = {key: entry["speed"] for backbones in known for key, entry in backbones.items() if "speed" in entry}
+    return {key: (speed["read"], speed["together"]) for key, speed in speeds.items()}
+
+
+def _charges(preset: Preset, tokens: Mapping[str, tuple[float, float]]) -> Iterator[str]:
+    """Yield what tokens cost at the endpoints, if these state a price."""
+    is_named = preset.servers or endpoints.named_file()
+    servers = config.servers(preset, tokens) if is_named else {}
+    priced = [key for key, server in servers.items() if server.price]
+    costs: defaultdict[str, float] = defaultdict(float)
+    for key in tokens if priced else ():
+        read, written = tokens[key]
+        if (price := servers[key].price) is None:
+            raise UserError(f"the endpoint of {priced[0]} has a price and that of {key} has none; add it")
+        costs[str(servers[key].currency)] += (read * price.input + written * price.output) / 1e6
+    if costs:
+        yield f"At the prices of the endpoints: {', '.join(f'{cost:.3g} {unit}' for unit, cost in costs.items())}."

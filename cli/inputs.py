@@ -61,7 +61,8 @@ class Jobs:
         others = [matched] if matched else []
         before += map(self.cell, others)
         is_current = config_hash.is_current(self.preset, cell) and all(inputs.is_current for inputs in before)
-        return Inputs([*files, *self.runs(others)], is_current)
+        files += [layout.cell(self.preset.name, other) / "run.json" for other in others]
+        return Inputs(files, is_current)
 
     def _artefact(self, key: str) -> Inputs:
         """Return the inputs of a table or figure of ``config/artefacts.yaml``."""
@@ -78,20 +79,10 @@ class Jobs:
         """Return the inputs of the logs for Inspect: the cells of the main table."""
         return self._report("inspect", map(self.cell, config.cells(self.preset)))
 
-    def cells(self) -> list[Path]:
-        """Return the files of the cells behind any artefact of a whole run, with the seeds of the preset."""
-        methods = config.methods(self.preset.extra)
-        every = registry.all_cells(self.preset)
-        return self.runs(cell for cell in every if cell.seed in config.seeds(self.preset, methods[cell.method]))
-
     def questions(self, *benchmarks: str) -> list[Path]:
         """Return the manifests and the questions of benchmarks, all of the preset unless some are named."""
         keys = benchmarks or self.preset.benchmarks
         return [path(self.preset.name, key) for key in keys for path in (layout.manifest, layout.items)]
-
-    def runs(self, cells: Iterable[Cell]) -> list[Path]:
-        """Return the files that say that cells are finished."""
-        return [layout.cell(self.preset.name, cell) / "run.json" for cell in cells]
 
     def _checked(self, benchmark: str) -> Path:
         return layout.served(self.preset.name, benchmark).with_suffix(".checked")

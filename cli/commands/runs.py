@@ -146,16 +146,18 @@ def forecast(
         list[str] | None,
         typer.Argument(help="Names of artefacts; else all, or all cells of the methods that --set has."),
     ] = None,
-    source: Annotated[str, typer.Option("--from", help="The preset whose finished cells are measured.")] = "rehearsal",
+    speed: Annotated[
+        tuple[float, float] | None,
+        typer.Option(metavar="READ WRITE", help="Tokens a second of each server; else what `gmr health` measured."),
+    ] = None,
     overrides: Overrides = None,
 ) -> None:
-    """Say how many calls, tokens and hours a run takes, and what it costs, from a slice that was measured."""
+    """Say roughly how many calls, tokens and hours a run takes, and what it costs; needs nothing prepared."""
     from analysis import registry
     from cli.forecast import lines
-    from harness.runner import config, layout
+    from harness.runner import config
 
-    preset, settings = preset_of(name, overrides), layout.settings(source)
-    measured = preset_of(source, [f"@{settings}"] if settings.exists() else None)
+    preset = preset_of(name, overrides)
     entries = [registry.artefact(key) for key in artefacts or ()]
     for entry in entries:
         entry.check(preset)
@@ -163,7 +165,7 @@ def forecast(
     cells = cells or registry.all_cells(preset)
     if not artefacts and preset.methods != config.preset(name).methods:
         cells = [cell for cell in cells if cell.method in preset.methods]
-    for line in lines(preset, cells, measured):
+    for line in lines(preset, cells, speed):
         typer.echo(line)
 
 

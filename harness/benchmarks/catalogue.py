@@ -28,11 +28,12 @@ class Hub(Declaration):
 
 
 class Expected(Declaration):
-    """Expected normalised data: count, checksum, checksum of each kind of split."""
+    """Expected normalised data: count, checksum; of each kind of split its checksum, training and test questions."""
 
     count: int
     checksum: Sha256
     splits: Mapping[str, Sha256]
+    sizes: Mapping[str, Many[int]]
 
 
 class BenchmarkEntry(Declaration):

@@ -14,7 +14,6 @@ from harness.simulator.endpoint import CODE
 from tests.planning import plans
 
 EMBEDDED = config.preset("embedded")
-SLICE = ["cells", "--config", "preset=rehearsal", "limit={share: 0.05}", "seeds=[0]"]
 # Targets and settings, and the jobs that run for them.
 PLANS: Mapping[str, tuple[list[str], dict[str, int]]] = {
     "main table": (["reports/main_table.tex"], {"data": 5, "cell": 75, "learned_cell": 30, "table": 1, "link": 1}),
@@ -39,7 +38,7 @@ PLANS: Mapping[str, tuple[list[str], dict[str, int]]] = {
         {"data": 2, "learned_cell": 1},
     ),
 }
-WHOLE = {"embedded": [], "slice": SLICE}
+WHOLE: Mapping[str, list[str]] = {"embedded": []}
 REFUSED: Mapping[str, list[str]] = {
     "Not a directory: 'results'": ["--directory", "broken", "reports/smoke/main_table.tex"],
     "depth cannot be made of preset smoke, which has no benchmark it is made from": ["reports/smoke/depth.png"],
@@ -80,13 +79,6 @@ def test_everything_is_every_artefact_with_the_claims(said: dict[str, tuple[int,
     assert numbers["report"] == 1
     distinct = {layout.cell("embedded", cell) for cell in {*all_cells(EMBEDDED), *config.cells(EMBEDDED)}}
     assert numbers["cell"] + numbers["learned_cell"] == len(distinct)
-
-
-def test_a_forecast_is_measured_on_every_cell_with_the_seeds_of_the_run(said: dict[str, tuple[int, str]]) -> None:
-    numbers = jobs(said["slice"])
-    cells = [cell for cell in all_cells(config.preset("rehearsal")) if cell.seed == 0]
-    assert numbers.pop("cell") + numbers.pop("learned_cell") == len(cells) == 131
-    assert numbers == {"cells": 1, "data": 5}
 
 
 @pytest.mark.parametrize("message", REFUSED)

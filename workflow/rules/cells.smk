@@ -27,9 +27,3 @@ use rule cell as learned_cell with:
         [f"{CELL}{name}" for name in layout.cell_files(learned=True)],
     wildcard_constraints:
         method=one_of(key for key, entry in METHODS.items() if entry.trained),
-
-
-# What a run is forecast from: every cell behind any artefact, with the seeds of the preset, and nothing else.
-rule cells:
-    input:
-        lambda wildcards: jobs_of(config["preset"]).cells(),

@@ -46,7 +46,7 @@ def expect_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     for key, real in catalogue._entries().items():
         items = benchmark(key).normalise(ALL[key])
         splits = {"official": benchmark(key).split(items, "official").checksum}
-        expected = Expected(count=len(items), checksum=checksum(items), splits=splits)
+        expected = Expected(count=len(items), checksum=checksum(items), splits=splits, sizes={})
         entries[key] = real.model_copy(update={"expected": expected})
     monkeypatch.setattr(catalogue, "_entries", lambda: entries)
 
