@@ -34,7 +34,7 @@ class Config(Declaration):
     """Settings of MASRouter, with the released values where they do not depend on the benchmark (D-MR-9)."""
 
     epochs: ByBenchmark[NonNegativeInt]  # passes over the training questions
-    kappa: ByBenchmark[NonNegativeFloat]  # weight κ of cost in the utility (D-MR-5)
+    cost_weight: ByBenchmark[NonNegativeFloat]  # κ: weight of cost in the utility (D-MR-5)
     batch: PositiveInt = 16  # questions of one update
     max_agents: Annotated[int, Field(ge=1, le=MOST_AGENTS)] = 6
     lr: NonNegativeFloat = 0.01
@@ -148,11 +148,11 @@ class MASRouter(PolicyGradient[Router, Trace]):
         super().__init__(epochs=setting.epochs(config.epochs), batch=config.batch, lr=config.lr)
         self.config = config
         self.pool = Pool(setting.domain, by_domain(setting.domain), tuple(setting.pool.values()))
-        self._kappa = setting.of_benchmark(config.kappa)
+        self._cost_weight = setting.of_benchmark(config.cost_weight)
 
     def utility(self, answered: Answered) -> float:
         """Return u = correct - κ · cost, with the cost of all calls in the paper's unit (D-MR-5)."""
-        return float(answered.verdict.correct) - self._kappa * answered.trajectory.cost_total
+        return float(answered.verdict.correct) - self._cost_weight * answered.trajectory.cost_total
 
     def build(self, profiles: Mapping[str, Embeddings]) -> Router:
         """Return a router over the embedded texts of tasks, modes, roles and backbones, shape (choices, 384) each."""

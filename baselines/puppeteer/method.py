@@ -27,7 +27,7 @@ def step_reward(step: int, tokens: int, parameters_b: float, config: Config) -> 
     C(ℓ) = 0.1 · ln(1 + (ℓ+1)/(D+1)) / ln 2: later steps weigh more, at most 0.1.
     """
     weight = 0.1 * math.log1p((step + 1) / (config.max_steps + 1)) / math.log(2)
-    return -weight * (2 * parameters_b * tokens / 1e5) * config.step_weight
+    return -weight * (2 * parameters_b * tokens / 1e5) * config.cost_weight
 
 
 def returns(trace: Trace, correct: bool, parameters_b: float, config: Config) -> Array:

@@ -32,7 +32,7 @@ class Config(Declaration):
     lr: NonNegativeFloat = 1e-4
     gamma: NonNegativeFloat = 0.99  # discount of later rewards
     entropy_weight: NonNegativeFloat = 1.0  # of a question's mean entropy (D-PUP-8)
-    step_weight: NonNegativeFloat = 1.0  # factor κ on the cost of a step (D-PUP-6)
+    cost_weight: NonNegativeFloat = 1.0  # κ: factor on the cost of a step (D-PUP-6)
 
 
 Vector = NDArray[np.float32]

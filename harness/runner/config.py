@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
+from harness import earlier
 from harness.benchmarks import catalogue
 from harness.errors import UserError, check_names, unknown
 from harness.files import ROOT, Declaration, Distinct, Many, Share, check, check_entries, read_yaml
@@ -166,10 +167,14 @@ def _extended(stated: Mapping[str, _Stated], shared: Mapping[str, MethodEntry], 
     for key, entry in sorted(stated.items(), key=lambda pair: "extends" in pair[1].model_fields_set):
         base: dict[str, Any] = {}
         if "extends" in entry.model_fields_set:
-            where = f"{name}; one that extends another has to stand above"
-            check_names("base method", [entry.extends], whole, where)
-            base = {name: value for name, value in whole[entry.extends].items() if name != "title"}
-        whole[key] = {**base, **(entry.model_extra or {}), "config": {**base.get("config", {}), **entry.config}}
+            where, extends = f"{name}; one that extends another has to stand above", entry.extends
+            extends = extends if extends in whole else earlier.METHODS.get(extends, extends)
+            check_names("base method", [extends], whole, where)
+            base = {name: value for name, value in whole[extends].items() if name != "title"}
+        fields = {**base, **(entry.model_extra or {})}
+        renamed = earlier.SETTINGS.get(fields.get("module", ""), {})
+        settings = {renamed.get(name, name): value for name, value in entry.config.items()}
+        whole[key] = {**fields, "config": {**base.get("config", {}), **settings}}
     return {key: whole[key] for key in stated}
 
 

@@ -26,7 +26,7 @@ BACKBONES = tuple(backbones().values())
 
 
 def config(**changes: Any) -> Config:
-    return Config(**{"epochs": {"default": 1}, "kappa": {"default": 200}, **changes})
+    return Config(**{"epochs": {"default": 1}, "cost_weight": {"default": 200}, **changes})
 
 
 def pool(domain: str = "Commonsense") -> Pool:

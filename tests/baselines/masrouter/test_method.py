@@ -25,7 +25,7 @@ def test_the_released_values_are_the_defaults() -> None:
     assert (config.batch, config.max_agents, config.lr, config.vae_weight) == (16, 6, 0.01, 0.001)
     assert config.visible_tests == "first"
     settings = [setting(benchmark=key) for key in ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")]
-    assert [one.of_benchmark(config.kappa) for one in settings] == [100, 200, 400, 200, 500]
+    assert [one.of_benchmark(config.cost_weight) for one in settings] == [100, 200, 400, 200, 500]
     assert [one.epochs(config.epochs) for one in settings] == [5, 5, 10, 10, 10]
 
 
@@ -46,8 +46,8 @@ async def test_the_label_is_given_and_the_classifier_learns_it(tmp_path: Path) -
 
 async def test_a_backbone_that_is_always_wrong_and_dearer_is_asked_less(tmp_path: Path) -> None:
     client = Client(right_if("small"), tokens=(1000, 300))
-    learned = await fitted(tmp_path, client, 24, epochs={"default": 6}, batch=8, kappa={"default": 20})
-    untrained = method(kappa={"default": 20})
+    learned = await fitted(tmp_path, client, 24, epochs={"default": 6}, batch=8, cost_weight={"default": 20})
+    untrained = method(cost_weight={"default": 20})
     untrained.load(checkpoint.load(tmp_path / "checkpoints" / "epoch-00.safetensors"))
     shares, utilities = [], []
     for masrouter in (untrained, learned):

@@ -119,7 +119,7 @@ async def test_loss_and_log_of_an_update_are_those_of_plain_numpy(limit: int) ->
 def test_the_released_values_are_the_defaults() -> None:
     config = Config(**methods()["puppeteer"].config)
     assert (config.batch, config.max_steps, config.lr, config.gamma) == (1, 6, 1e-4, 0.99)
-    assert (config.entropy_weight, config.step_weight) == (1.0, 1.0)
+    assert (config.entropy_weight, config.cost_weight) == (1.0, 1.0)
     assert [setting(benchmark=key).epochs(config.epochs) for key in ("math", "gsm_hard", "mbpp")] == [5, 5, 10]
 
 

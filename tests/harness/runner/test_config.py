@@ -148,6 +148,17 @@ def test_a_file_of_further_methods_joins_those_of_the_project(folder: Path, tmp_
         config.preset("smoke", {"extra": str(extra)})
 
 
+def test_names_of_earlier_versions_in_a_users_file_are_read(folder: Path, tmp_path: Path) -> None:
+    further = {
+        "cheap": {"extends": "masrouter_kappa_20", "title": "Cheap", "config": {"kappa": {"default": 9}}},
+        "mine": {"module": "baselines.single", "title": "Mine", "rows": "pool", "config": {"kappa": 9}},
+    }
+    (tmp_path / "methods.yaml").write_text(yaml.safe_dump(further))
+    known = config.methods(str(tmp_path / "methods.yaml"))
+    assert known["cheap"].config == {**known["masrouter"].config, "cost_weight": {"default": 9}}
+    assert known["mine"].config == {"kappa": 9}, "a method of another module may have a setting of that name"
+
+
 def test_a_benchmark_of_a_users_file_is_known_by_entry_module_and_questions(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "colours_of_things.py").touch()
     (tmp_path / "colours.jsonl").write_text("{}")
