@@ -215,6 +215,11 @@ class Runtime:
     errors: ErrorShare
     greedy: bool = False  # every call takes the most probable tokens, whatever a method asks (D-GEN-2)
 
+    @property
+    def simulated(self) -> bool:
+        """Return whether a backbone is no trained model: simulated, or of weights that stand in for others."""
+        return any(backbone.stand_in for backbone in self.backbones.values())
+
     def context(self, item: Item, episode: Episode = TEST) -> Context:
         """Return a context for one attempt at a question."""
         return Context(item, self, episode)

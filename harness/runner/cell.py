@@ -72,7 +72,7 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
                 plan.questions.train,
                 runtime,
                 folder=plan.folder,
-                facts=_training_facts(plan, runtime, served),
+                facts=_training_facts(plan, runtime),
                 label=str(plan.cell),
                 has_call=log.__contains__,
                 in_flight=plan.in_flight,
@@ -158,20 +158,19 @@ def check_confinement(level: str, served: Mapping[str, Served]) -> None:
     )
 
 
-def _is_simulated(plan: Plan, served: Mapping[str, Served]) -> bool:
-    """Return whether a backbone is no trained model: simulated, or of weights that stand in for others."""
-    return any(model.simulated or plan.backbones[key].stand_in for key, model in served.items())
-
-
 def as_served(backbone: Backbone, served: Served) -> Backbone:
-    """Return the backbone with the revision that its server reports; UserError if the configuration pins another."""
+    """Return the backbone with the revision that its server reports; it stands in for another model if simulated.
+
+    Raises UserError if the configuration pins another revision.
+    """
     pinned = backbone.revision if not served.simulated else None
     if pinned and served.revision and pinned != served.revision:
         raise UserError(
             f"{backbone.key} is pinned to revision {pinned} but its server has {served.revision}; "
             "serve the pinned revision, or correct config/backbones.yaml"
         )
-    return backbone.model_copy(update={"revision": served.revision or backbone.revision})
+    is_stand_in = backbone.stand_in or served.simulated
+    return backbone.model_copy(update={"revision": served.revision or backbone.revision, "stand_in": is_stand_in})
 
 
 def _record(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dict[str, Any]:
@@ -180,7 +179,7 @@ def _record(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dict[
     record = {
         **plan.record,
         "benchmark_title": questions.title,
-        "simulated": _is_simulated(plan, served),
+        "simulated": runtime.simulated,
         "notes": _notes(plan, served),
         "data": {
             "source": questions.source,
@@ -218,7 +217,7 @@ def _backbone_record(backbone: Backbone, served: Served) -> dict[str, Any]:
     return record
 
 
-def _training_facts(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dict[str, Any]:
+def _training_facts(plan: Plan, runtime: Runtime) -> dict[str, Any]:
     """Return the facts of a training in its checkpoints; ``identity`` covers all that can change the result."""
     preset = plan.settings["preset"]
     limit = {name: bound for name, bound in preset["limit"].items() if name != "test"}
@@ -234,7 +233,7 @@ def _training_facts(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) 
     return {
         "identity": digest(inputs),
         "preset": plan.preset.name,
-        "simulated": _is_simulated(plan, served),
+        "simulated": runtime.simulated,
         **asdict(plan.cell),
         "module": plan.method.module,
         "config": dict(plan.method.config),

@@ -31,8 +31,9 @@ def identity(planned: Plan, revision: str = "", encoder: str = "encoder", sandbo
         backbones={key: one.model_copy(update={"revision": revision}) for key, one in planned.backbones.items()},
         embeddings=SimpleNamespace(encoder=SimpleNamespace(identity=encoder)),
         tools=SimpleNamespace(sandbox=SimpleNamespace(level=sandbox)),
+        simulated=True,
     )
-    return str(_training_facts(planned, runtime, {})["identity"])
+    return str(_training_facts(planned, runtime)["identity"])
 
 
 def test_what_can_change_a_training_changes_its_identity(finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
