@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _NAMED = 12
 
@@ -38,8 +38,12 @@ def check_names(noun: str, names: Iterable[str], existing: Iterable[str], where:
 
 def unknown(noun: str, name: str, known: Iterable[str], where: str) -> UserError:
     """Return the error for a name that no configuration has, with the nearest known name."""
-    choices = sorted(known)
-    near = difflib.get_close_matches(name, choices, n=1)
-    more = f" and {len(choices) - _NAMED} more" if len(choices) > _NAMED else ""
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(choices[:_NAMED])}{more}."
-    return UserError(f"unknown {noun} {name!r}; {hint} ({noun}s are declared in {where})")
+    return UserError(f"unknown {noun} {name!r}; {hint(name, sorted(known))} ({noun}s: {where})")
+
+
+def hint(name: str, known: Sequence[str], otherwise: str = "") -> str:
+    """Return the known name that is nearest to a wrong one; if none is near, ``otherwise`` or which names there are."""
+    if near := difflib.get_close_matches(name, known, n=1):
+        return f"did you mean {near[0]!r}?"
+    more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
+    return otherwise or f"known: {', '.join(known[:_NAMED])}{more}."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import hashlib
 import os
@@ -29,7 +28,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from harness.errors import UserError
+from harness.errors import UserError, hint
 from harness.unfinished import UNFINISHED
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -165,10 +164,8 @@ class Declaration(BaseModel):
             known = [field.alias or name for name, field in cls.model_fields.items()]
             for name in given:
                 if name not in known:
-                    near = difflib.get_close_matches(str(name), known, 1)
-                    shown = ", ".join(field for field in known if field != _KEY)
-                    hint = f"did you mean {near[0]!r}?" if near else f"known: {shown}"
-                    raise PydanticCustomError("unknown", "{text}", {"text": f"unknown key {name!r}; {hint}"})
+                    text = f"unknown key {name!r}; {hint(str(name), [field for field in known if field != _KEY])}"
+                    raise PydanticCustomError("unknown", "{text}", {"text": text})
         return given
 
 
@@ -249,12 +246,9 @@ def _reason(error: ErrorDetails) -> str:
     should = error["msg"].partition(" should ")[2].partition(" or instance of ")[0].partition(" after validation")[0]
     for theirs, ours in _WORDS.items():
         should = should.replace(theirs, ours)
-    choices = error["ctx"]["expected"].split("'")[1::2] if error["type"] == "literal_error" else []
-    near = difflib.get_close_matches(str(error["input"]), choices, 1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
     given = repr(error["input"])
     given = given if len(given) <= 120 else f"{given[:60]} ... {given[-60:]}"
-    return f"{given} should {should or error['msg']}{hint}"
+    return f"{given} should {should or error['msg']}"
 
 
 def digest(document: Any) -> str:

@@ -13,7 +13,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from statistics import fmean
 from types import TracebackType
@@ -221,12 +220,13 @@ def _error(text: str, exception: str) -> str:
             return f"error: {text.strip().splitlines()[-1]}; {cures}"
         case "MissingRuleException":
             from cli.reports import all_files
+            from harness.errors import hint
 
             missing = text.split(" (if you")[0].splitlines()[-1].strip()
-            near = get_close_matches(missing.partition("reports/")[2], all_files(), 1)
-            is_near = near and not missing.endswith(near[0])
-            hint = f"did you mean {near[0]}?" if is_near else "`gmr --list` names the artefacts and presets"
-            return f"error: {missing}; {hint}"
+            # The name of an artefact is right if the preset before it is wrong.
+            files = [] if missing.endswith(tuple(all_files())) else all_files()
+            names = "`gmr --list` names the artefacts and presets"
+            return f"error: {missing}; {hint(missing.partition('reports/')[2], files, names)}"
         case "WorkflowError" | "InputFunctionException" if "WorkflowError:\n" in text:
             # What the rules raise for a mistake of the user is one line.
             return f"error: {text.partition('WorkflowError:')[2].strip().splitlines()[0]}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.app import Overrides, PresetName, app, preset_of
-from harness.errors import UserError, making
+from harness.errors import UserError, check_names, making
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,9 +61,7 @@ def _text(preset: Preset, cell: Cell, item: str, full: bool) -> str:
 
     results = read(_folder(preset, cell))
     run, known = results.run, list(results.items["item_id"])
-    if item not in known:
-        near = difflib.get_close_matches(item, known, n=1) or known[:1]
-        raise UserError(f"{cell} has no question {item!r} among its {len(known)}; one that it has is {near[0]!r}")
+    check_names("question", [item], known, f"the {len(known)} of {cell}")
     record = next(record for record in records(results) if record.item.id == item)
     warning = [f"{SIMULATED_WARNING}.", ""] if run.simulated else []
     title = f"{run.method_title} on {run.benchmark_title}, {cell}, preset {preset.name}"

@@ -162,7 +162,7 @@ def test_questions_of_others_and_a_damaged_log_are_refused_and_without_a_log_dec
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["gmr", "gsm_hard", "q9"], "has no question 'q9' among its 3; one that it has is 'q"),
+        (["gmr", "gsm_hard", "q9"], "unknown question 'q9'; known: q0, q1, q2"),
         (["cot", "gsm_hard"], "cot has the rows qwen-2.5-14B, qwen-2.5-32B; name one by --backbone"),
         (["gmr", "math"], "of preset embedded is not finished; make it with `snakemake --cores all results/"),
         (["gmr", "gsm_hard", "q0", "--wrong"], "--wrong and --errors are for the list"),
