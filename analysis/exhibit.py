@@ -133,7 +133,7 @@ def md_escape(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>#|~&$])", r"\\\1", text)
 
 
-def grid(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> list[str]:
+def grid(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int) -> list[str]:
     """Return the lines of a pipe table and an empty one, its fields as given, the first columns flush left."""
     rule = ["---"] * left + ["--:"] * (len(heads) - left)
     return [*(f"| {' | '.join(line)} |" for line in ([md_escape(head) for head in heads], rule, *rows)), ""]

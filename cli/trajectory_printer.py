@@ -7,7 +7,7 @@ import shutil
 import textwrap
 from collections.abc import Sequence
 
-from analysis.trajectories import CallRecord, TrajectoryRecord
+from analysis.trajectories import TrajectoryRecord
 from harness.agents.trajectory import Call
 
 GONE = "(the log of the calls is not here, so prompts and replies are unknown)"
@@ -38,7 +38,8 @@ def record_lines(record: TrajectoryRecord, *, full: bool) -> list[str]:
             # Prompts repeat the question and earlier replies.
             prompt = [(message.role, message.content) for message in (use.messages or ()) if full]
             tool = [("tool", use.call.tool)] if use.call.tool else []
-            entries += [("asked", use.caller), *prompt, ("reply", _reply(use)), *tool]
+            reply = GONE if use.reply is None else use.reply or _failure([use.call])
+            entries += [("asked", use.caller), *prompt, ("reply", reply), *tool]
         lines += [line for entry in (*entries, *step.after()) for line in _entry(*entry, full=full)]
     verdict, totals = record.verdict, record.totals
     last = [use.call for use in record.steps[-1].calls] if record.steps else []
@@ -61,10 +62,6 @@ def record_lines(record: TrajectoryRecord, *, full: bool) -> list[str]:
         f"Cost {totals['cost_total']:.3g}, of this {totals['cost_steps']:.3g} in steps.",
         *([] if totals["utility"] is None else [f"Utility {totals['utility']:.4f}."]),
     ]
-
-
-def _reply(use: CallRecord) -> str:
-    return GONE if use.reply is None else use.reply or _failure([use.call])
 
 
 def _failure(calls: Sequence[Call]) -> str:

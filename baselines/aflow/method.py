@@ -84,7 +84,8 @@ class AFlow:
         rounds = [] if checkpoint is None else _rounds_of(checkpoint)
         if checkpoint is None:
             self._save(training, rounds)
-        while len(rounds) < self._most_rounds and not self._converged(rounds):
+        patience = self._config.patience
+        while len(rounds) < self._most_rounds and not search.converged(search.scores(rounds), patience):
             if rounds:
                 entry = await self.propose(rounds, training)
             else:
@@ -98,9 +99,6 @@ class AFlow:
     def _choose(self, rounds: Sequence[Round]) -> None:
         best = search.best(rounds)
         self.workflow = start(self._setting.domain) if best is None else best.tried
-
-    def _converged(self, rounds: Sequence[Round]) -> bool:
-        return search.converged(search.scores(rounds), self._config.patience)
 
     def _save(self, training: Training, rounds: Sequence[Round]) -> None:
         facts = {"search": [entry.model_dump(mode="json", by_alias=True) for entry in rounds]}

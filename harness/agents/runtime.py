@@ -79,7 +79,7 @@ class Context:
     Calls and decisions are recorded in an order that neither latency nor concurrency can change.
     """
 
-    def __init__(self, item: Item, runtime: Runtime, episode: Episode = TEST) -> None:
+    def __init__(self, item: Item, runtime: Runtime, episode: Episode) -> None:
         self.item = item
         self.rules = runtime.benchmark.output_rules
         self.code_tools = runtime.code_tools

@@ -152,7 +152,7 @@ def without_programs(text: str) -> str:
     return _PROGRAM.sub("\n", text)
 
 
-def before_next_question(text: str, question: str = "") -> str:
+def before_next_question(text: str, question: str) -> str:
     """Return the text up to where it goes on to another question than the one it answers, all of it if it does not."""
     programs = [program.span() for program in _PROGRAM.finditer(text) if program.group().endswith("```")]
     found = _NEXT_QUESTION.finditer(text)

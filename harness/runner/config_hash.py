@@ -145,7 +145,7 @@ def note_made_of(path: Path, made_of: str) -> None:
     write_atomically(path, f"{made_of}\n")
 
 
-def is_made_of(path: Path, made_of: str, files: Iterable[Path] = ()) -> bool:
+def is_made_of(path: Path, made_of: str, files: Iterable[Path]) -> bool:
     """Return whether all files of a job exist, made of the inputs with this digest."""
     try:
         return path.read_text(encoding="utf-8").strip() == made_of and all(file.exists() for file in files)
