@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from harness import earlier
 from harness.errors import UserError, making
 
 if TYPE_CHECKING:
@@ -103,24 +104,14 @@ def common(
             logging.getLogger().addHandler(logging.FileHandler(log, mode="w"))
 
 
-# What to use in place of a command, an option or a variable of earlier versions.
-_SIMULATED = "simulated backbones reply in the process of a cell, in presets with `endpoints: simulated`"
-_GONE = {
-    "simulate": _SIMULATED,
-    "GMR_SIMULATED_URL": _SIMULATED,
-    "--from": "a forecast is from the finished cells of its preset, else from config/forecast.csv",
-    "--timing": "hw_cost has the seconds of the test itself, `gmr report hw_cost`",
-}
-
-
 class _Commands(TyperGroup):
-    """Commands of ``gmr``, which say what is to be used in place of what is gone."""
+    """Commands of ``gmr``; of one that is gone, with its options and variables, they say what takes its place."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         options = [word.partition("=")[0] for word in args[1:] if word.startswith("--")]
         for word in (args[0], *options, *os.environ):
-            if word in _GONE:
-                raise UserError(f"{word} is gone", _GONE[word])
+            if instead := earlier.replacement("command", word):
+                raise UserError(f"{word} {instead}")
         return super().resolve_command(ctx, args)
 
 

@@ -21,6 +21,7 @@ from analysis import registry
 from analysis.provenance import audited
 from cli import reports, signals
 from cli.bundle import SETTINGS, Crate, extract
+from harness import earlier
 from harness.benchmarks.prepare import prepare
 from harness.errors import UserError
 from harness.files import read_yaml
@@ -43,6 +44,7 @@ class Replay(NamedTuple):
     crate: Crate  # of the bundle, whose files are whole
     differences: dict[Cell, str]  # how the results of each cell that was answered again differ; empty if they do not
     other_code: list[Cell]  # recorded by other code than today's
+    retired: list[Cell]  # of methods that are gone, and were not answered again
     ungraded: dict[str, str]  # benchmarks of which nothing was answered again, and why
     audit: str  # the stored result of an audit
 
@@ -63,7 +65,9 @@ def replay(
         folders = [layout.cell(preset.name, cell) for cell in recorded]
         run_ids = {str(folder): orjson.loads((folder / "run.json").read_bytes())["run_id"] for folder in folders}
         audit = audited(preset.name, run_ids)
-        wanted = [*filter(is_wanted, recorded)]
+        known = config.methods(preset.extra)
+        retired = [cell for cell in recorded if cell.method not in known and earlier.replacement("method", cell.method)]
+        wanted = [cell for cell in recorded if is_wanted(cell) and cell not in retired]
         ungraded: dict[str, str] = {}
         for benchmark in dict.fromkeys(cell.benchmark for cell in wanted):
             try:
@@ -82,7 +86,7 @@ def replay(
         if make_reports:
             _make_reports(preset)
             shutil.copytree(layout.REPORTS, target, dirs_exist_ok=True)
-        return Replay(crate, differences, other_code, ungraded, audit)
+        return Replay(crate, differences, other_code, retired, ungraded, audit)
 
 
 @contextlib.contextmanager

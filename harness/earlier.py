@@ -1,13 +1,59 @@
-"""Names of earlier versions and their present ones; files that have them are still read."""
+"""Names of earlier versions, and what to use in their place.
+
+Presets, bundles and entries of a user that have them are still read. Who types one is told.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Container, Iterable, Mapping
 
-#: Methods, as an entry of a user may extend them.
-METHODS: Mapping[str, str] = {"masrouter_kappa_20": "masrouter_cost_weight_20"}
-#: Settings of a method, by its module.
+logger = logging.getLogger(__name__)
+
+#: Present names by kind and former name.
+RENAMED: Mapping[str, Mapping[str, str]] = {"method": {"masrouter_kappa_20": "masrouter_cost_weight_20"}}
+#: Present names of a method's settings, by its module.
 SETTINGS: Mapping[str, Mapping[str, str]] = {
     "baselines.masrouter": {"kappa": "cost_weight"},
     "baselines.puppeteer": {"step_weight": "cost_weight"},
 }
+_LEARNING = "docs/simulator.md has the command that compares gmr over several seeds with itself as initialised"
+#: What is gone, by kind, and what takes its place.
+GONE: Mapping[str, Mapping[str, str]] = {
+    "artefact": {
+        "claims_power": "`paired` has the difference that the questions of a run show with 80 % power",
+        "specification_table": "its readings are methods that any run may name, such as gmr_dot",
+        "learning": _LEARNING,
+        "leak_report": "`gmr audit` finds test questions that are, or nearly are, training questions",
+    },
+    "preset": {"learning": _LEARNING},
+    "method": dict.fromkeys(
+        (
+            *("gmr_lr_0.003", "gmr_lambda_2000", "puppeteer_untrained", "masrouter_untrained"),
+            *("gmr_dot_no_halting", "gmr_lambda_10_no_halting", "gmr_lambda_50_no_halting"),
+            *("gmr_dot_no_memory_gates", "gmr_lambda_10_no_memory_gates", "gmr_lambda_50_no_memory_gates"),
+        ),
+        "an entry of your own that extends another has it back (docs/gmr.md#running-variants)",
+    ),
+    "target": {"sensitivity": "optional artefacts are made by name, such as reports/router_bounds.md"},
+    "command": {"--timing": "hw_cost has the seconds of the test itself, `gmr report hw_cost`"},
+}
+
+
+def replacement(kind: str, name: str) -> str:
+    """Return what became of a name of an earlier version, such as ``is gone; ...``; empty for any other name."""
+    if new := RENAMED.get(kind, {}).get(name):
+        return f"is {new} now"
+    instead = GONE.get(kind, {}).get(name)
+    return f"is gone; {instead}" if instead else ""
+
+
+def present_names(kind: str, names: Iterable[str], known: Container[str] = ()) -> tuple[str, ...]:
+    """Return the names that a file of an earlier version states as they are now; names what is gone, and leaves it out.
+
+    Names that are ``known`` stay, such as that of a user's own method.
+    """
+    gone = {name: GONE[kind][name] for name in names if name in GONE[kind] and name not in known}
+    if gone:
+        logger.warning("left out, since it is gone: %s", "; ".join(f"{kind} {name} ({gone[name]})" for name in gone))
+    return tuple(dict.fromkeys(RENAMED.get(kind, {}).get(name, name) for name in names if name not in gone))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
+from harness import earlier
+
 _NAMED = 12
 
 
@@ -38,11 +40,16 @@ def check_names(noun: str, names: Iterable[str], existing: Iterable[str], where:
 
 def unknown(noun: str, name: str, known: Iterable[str], where: str) -> UserError:
     """Return the error for a name that no configuration has, with the nearest known name."""
-    return UserError(f"unknown {noun} {name!r}; {hint(name, sorted(known))} ({noun}s: {where})")
+    return UserError(f"unknown {noun} {name!r}; {hint(noun, name, sorted(known))} ({noun}s: {where})")
 
 
-def hint(name: str, known: Sequence[str], otherwise: str = "") -> str:
-    """Return the known name that is nearest to a wrong one; if none is near, ``otherwise`` or which names there are."""
+def hint(noun: str, name: str, known: Sequence[str], otherwise: str = "") -> str:
+    """Return what replaced a name of an earlier version, else the known name that is nearest to a wrong one.
+
+    If none is near: ``otherwise``, or which names there are.
+    """
+    if instead := earlier.replacement(noun.rpartition(" ")[2], name):
+        return f"it {instead}"
     if near := difflib.get_close_matches(name, known, n=1):
         return f"did you mean {near[0]!r}?"
     more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""

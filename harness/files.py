@@ -164,7 +164,8 @@ class Declaration(BaseModel):
             known = [field.alias or name for name, field in cls.model_fields.items()]
             for name in given:
                 if name not in known:
-                    text = f"unknown key {name!r}; {hint(str(name), [field for field in known if field != _KEY])}"
+                    shown = [field for field in known if field != _KEY]
+                    text = f"unknown key {name!r}; {hint('key', str(name), shown)}"
                     raise PydanticCustomError("unknown", "{text}", {"text": text})
         return given
 

@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
 from statistics import fmean
 from types import TracebackType
@@ -220,13 +221,18 @@ def _error(text: str, exception: str) -> str:
             return f"error: {text.strip().splitlines()[-1]}; {cures}"
         case "MissingRuleException":
             from cli.reports import all_files
+            from harness import earlier
             from harness.errors import hint
 
             missing = text.split(" (if you")[0].splitlines()[-1].strip()
+            *_, target = missing.split()
+            words = [(kind, word) for word in Path(target).with_suffix("").parts for kind in earlier.GONE]
+            if gone := [*filter(None, starmap(earlier.replacement, words))]:
+                return f"error: {missing}; it {gone[-1]}"
             # The name of an artefact is right if the preset before it is wrong.
-            files = [] if missing.endswith(tuple(all_files())) else all_files()
+            files = [] if target.endswith(tuple(all_files())) else all_files()
             names = "`gmr --list` names the artefacts and presets"
-            return f"error: {missing}; {hint(missing.partition('reports/')[2], files, names)}"
+            return f"error: {missing}; {hint('artefact', target.removeprefix('reports/'), files, names)}"
         case "WorkflowError" | "InputFunctionException" if "WorkflowError:\n" in text:
             # What the rules raise for a mistake of the user is one line.
             return f"error: {text.partition('WorkflowError:')[2].strip().splitlines()[0]}"

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from cli.app import Overrides, PresetName, app, preset_of
+from harness import earlier
 from harness.errors import UserError, making
 
 
@@ -56,6 +57,8 @@ def replay(
     for cell, difference in found.differences.items():
         if difference:
             typer.echo(f"  {cell}: {difference}")
+    for cell in found.retired:
+        typer.echo(f"  {cell}: not replayed, since {cell.method} {earlier.replacement('method', cell.method)}")
     if found.other_code:
         typer.echo(f"  {len(found.other_code)} cells were recorded by other code than this")
     typer.echo(f"Audit: {found.audit}\nReports: {replaying.REPLAYED}")

@@ -168,7 +168,7 @@ def _extended(stated: Mapping[str, _Stated], shared: Mapping[str, MethodEntry], 
         base: dict[str, Any] = {}
         if "extends" in entry.model_fields_set:
             where, extends = f"{name}; one that extends another has to stand above", entry.extends
-            extends = extends if extends in whole else earlier.METHODS.get(extends, extends)
+            extends = extends if extends in whole else earlier.RENAMED["method"].get(extends, extends)
             check_names("base method", [extends], whole, where)
             base = {name: value for name, value in whole[extends].items() if name != "title"}
         fields = {**base, **(entry.model_extra or {})}
@@ -206,7 +206,7 @@ def preset_names() -> list[str]:
 def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
     """Read a preset, apply overrides, and check every name it uses (UserError).
 
-    It needs no file where the overrides are all of it, as in a bundle.
+    It needs no file where the overrides are all of it, as in a bundle. Names of earlier versions are read in files.
     """
     path = FOLDER / "presets" / f"{name}.yaml"
     changed = overrides or {}
@@ -217,7 +217,13 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
     where = f"{path}{' with ' + ', '.join(map(str, changed)) + ' overridden' if changed else ''}"
     keys: Keys = check({**stated, **changed}, Keys, where)
     checked = Preset(name=name, **dict(keys))
-    known = methods(checked.extra)
+    known, typed = methods(checked.extra), changed if stated else {}
+    present: dict[str, Any] = {}
+    if "methods" not in typed:
+        present["methods"] = earlier.present_names("method", checked.methods, known)
+    if "artefacts" not in typed:
+        present["artefacts"] = earlier.present_names("artefact", checked.artefacts or ()) or None
+    checked = checked.model_copy(update=present)
     if "extra" in changed and "methods" not in changed:
         further = [key for key in known if key not in methods()]
         checked = checked.model_copy(update={"methods": tuple(dict.fromkeys([*checked.methods, *further]))})

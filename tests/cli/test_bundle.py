@@ -57,6 +57,13 @@ def whole(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def test_every_setting_that_decides_results_is_packed_also_at_its_default(whole: Path) -> None:
+    packed = yaml.safe_load(members(whole)["config/config.yaml"])
+    others = {"in_flight", "budget", "epoch_checkpoints", "servers"}
+    assert packed.keys() == {"preset", *config.Keys.model_fields} - others
+    assert (packed["recorded"], packed["decoding"]) == (True, "released")
+
+
 def test_unzipped_snakemake_plans_reports_alone_and_the_same_run_makes_the_same_bytes(
     finished: Path, whole: Path, bare: Path, tmp_path: Path
 ) -> None:

@@ -8,14 +8,17 @@ import subprocess
 import sys
 from pathlib import Path
 from unittest.mock import AsyncMock, Mock
+from zipfile import ZipFile
 
+import orjson
 import pytest
+import yaml
 
 from analysis import registry
 from analysis.provenance import audited
 from cli import audit as audits
 from cli import replay as replays
-from cli.bundle import pack
+from cli.bundle import METADATA, _checksum, pack
 from cli.replay import REPLAYED, replay
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Status, Verdict
@@ -54,6 +57,31 @@ def test_cells_and_reports_come_out_again(bare: Path, finished: Path, place: Pat
     assert {path.stem for path in files} == {*AGAIN}
     assert [path for path in files if path.read_bytes() != (finished / "reports/smoke" / path.name).read_bytes()] == []
     assert sorted(path.name for path in place.iterdir()) == ["reports", "results"]
+
+
+def test_what_is_gone_since_a_bundle_was_packed_is_named_and_left_out(
+    bare: Path, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ZipFile(bare) as archive:
+        files = {
+            name.replace("cells/cot/", "cells/masrouter_kappa_20/"): archive.read(name) for name in archive.namelist()
+        }
+    settings = yaml.safe_load(files["config/config.yaml"])
+    settings |= {"methods": ["single", "masrouter_kappa_20"], "artefacts": ["main_table", "leak_report"]}
+    files |= {"config/config.yaml": yaml.safe_dump(settings).encode(), "results/smoke/timings/timing.json": b"{}"}
+    crate = orjson.loads(files.pop(METADATA))
+    crate["@graph"] = [entity for entity in crate["@graph"] if entity["@type"] != "File"]
+    crate["@graph"] += ({"@id": name, "@type": "File", **_checksum(content)} for name, content in files.items())
+    with ZipFile("old.zip", "w") as archive:
+        for name, content in {**files, METADATA: orjson.dumps(crate)}.items():
+            archive.writestr(name, content)
+    found = replay(Path("old.zip"), is_wanted=lambda cell: cell.method in ("single", "masrouter_kappa_20"))
+    retired = Cell("masrouter_kappa_20", BENCHMARK, "qwen-2.5-14B", 0)
+    assert (found.differences, found.retired) == ({SINGLE: ""}, [retired])
+    assert "left out, since it is gone: artefact leak_report (" in caplog.text
+    assert (REPLAYED / "smoke/main_table.md").exists()
+    replayed = gmr("replay", "old.zip").output
+    assert f"{retired}: not replayed, since masrouter_kappa_20 is masrouter_cost_weight_20 now" in replayed
 
 
 def test_other_vector_instructions_make_the_same_of_it(bare: Path, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def one_of(names):
 
 
 wildcard_constraints:
-    preset=one_of(suite.preset_names()),
+    preset=one_of({*suite.preset_names(), config["preset"]}),
     benchmark="[^/]+",
     method="[^/]+",
     backbone="[^/]+",
