@@ -55,16 +55,14 @@ def all_calls(frame: pd.DataFrame) -> dict[str, list[Entry]]:
 def totals(frame: pd.DataFrame) -> dict[str, list[Entry]]:
     """Return costs of the paper's test set: as printed, and the measured mean times its number of questions."""
     return {
-        "Publ.": entries(frame["published_total"], _total),
+        # Three decimals like the paper, or as many more as it once prints.
+        "Publ.": entries(
+            frame["published_total"], lambda cost: f"{cost:.3f}" if round(cost, 3) == cost else f"{cost:g}"
+        ),
         "Meas.": entries(
             format_series(frame["total_scaled"], lambda cost: format_cost(cost, 3)).mask(~frame["ran"], NOT_RUN)
         ),
     }
-
-
-def _total(cost: float) -> str:
-    """Return a total with three decimals like the paper, or as many more as it once prints."""
-    return f"{cost:.3f}" if round(cost, 3) == cost else f"{cost:g}"
 
 
 def interval(low: pd.Series, high: pd.Series, form: Form, between: str = "–") -> pd.Series:

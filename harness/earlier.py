@@ -17,6 +17,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     "baselines.masrouter": {"kappa": "cost_weight"},
     "baselines.puppeteer": {"step_weight": "cost_weight"},
 }
+_SIMULATED = "simulated backbones reply in the process of a cell, in presets with `endpoints: simulated`"
 _LEARNING = "docs/simulator.md has the command that compares gmr over several seeds with itself as initialised"
 #: What is gone, by kind, and what takes its place.
 GONE: Mapping[str, Mapping[str, str]] = {
@@ -35,8 +36,16 @@ GONE: Mapping[str, Mapping[str, str]] = {
         ),
         "an entry of your own that extends another has it back (docs/gmr.md#running-variants)",
     ),
-    "target": {"sensitivity": "optional artefacts are made by name, such as reports/router_bounds.md"},
-    "command": {"--timing": "hw_cost has the seconds of the test itself, `gmr report hw_cost`"},
+    "target": {
+        "sensitivity": "optional artefacts are made by name, such as reports/router_bounds.md",
+        "cells": "`gmr forecast` needs no run of its own",
+    },
+    "command": {
+        "simulate": _SIMULATED,
+        "GMR_SIMULATED_URL": _SIMULATED,
+        "--from": "a forecast is from the finished cells of its preset, else from config/forecast.csv",
+        "--timing": "hw_cost has the seconds of the test itself, `gmr report hw_cost`",
+    },
 }
 
 

@@ -226,7 +226,8 @@ def _error(text: str, exception: str) -> str:
 
             missing = text.split(" (if you")[0].splitlines()[-1].strip()
             *_, target = missing.split()
-            words = [(kind, word) for word in Path(target).with_suffix("").parts for kind in earlier.GONE]
+            parts, kinds = Path(target).with_suffix("").parts, ("preset", "method", "artefact")
+            words = [("target", target), *((kind, part) for part in parts for kind in kinds)]
             if gone := [*filter(None, starmap(earlier.replacement, words))]:
                 return f"error: {missing}; it {gone[-1]}"
             # The name of an artefact is right if the preset before it is wrong.

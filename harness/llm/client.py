@@ -82,18 +82,15 @@ class ChatClient:
 
     async def complete(self, backbone: str, request: Request) -> Reply:
         """Return the reply to a call; UserError, with nothing recorded, if servers refuse or the budget is spent."""
-        reply = await self._reply(backbone, request)
+        reply, key = self._log.get(request.key), request.key.encode()
+        if reply is not None:
+            self.counts["log"] += 1
+        else:
+            self.counts["flight"] += key in self._flight
+            reply = await self._flight.run_once(key, lambda: self._ask(backbone, request))
         self.calls_answered += 1
         self.tokens_written += reply.completion_tokens
         return reply
-
-    async def _reply(self, backbone: str, request: Request) -> Reply:
-        if (stored := self._log.get(request.key)) is not None:
-            self.counts["log"] += 1
-            return stored
-        key = request.key.encode()
-        self.counts["flight"] += key in self._flight
-        return await self._flight.run_once(key, lambda: self._ask(backbone, request))
 
     async def _ask(self, backbone: str, request: Request) -> Reply:
         async def ask_and_record() -> Reply:
