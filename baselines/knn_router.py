@@ -18,7 +18,7 @@ class Config(Declaration):
     """Settings of the router."""
 
     neighbours: PositiveInt = 10  # all training questions where there are fewer
-    cost_weight: NonNegativeFloat = 20.0  # accuracy that a unit of cost is worth, as λ_c of GMR
+    cost_weight: NonNegativeFloat = 20.0  # accuracy that a unit of cost is worth in the paper's pool, as λ_c of GMR
 
 
 class KNNRouter(Survey):
@@ -27,10 +27,11 @@ class KNNRouter(Survey):
     def __init__(self, setting: Setting, config: Config) -> None:
         super().__init__(setting)
         self._config = config
+        self._cost_weight = config.cost_weight * setting.cost_factor
 
     def utility(self, answered: Answered) -> float:
         """Return 1 for a right answer and 0 for a wrong one, less the weighted cost."""
-        return float(answered.verdict.correct) - self._config.cost_weight * answered.trajectory.cost_total
+        return float(answered.verdict.correct) - self._cost_weight * answered.trajectory.cost_total
 
     async def solve(self, item: Item, context: Context) -> str:
         """Return the reply of the backbone with the highest mean utility of the neighbours, of equals the first.
@@ -43,7 +44,7 @@ class KNNRouter(Survey):
             index = NearestNeighbors(n_neighbors=size, metric="cosine").fit(self.embeddings)
             question = (await context.embed(item.question))[np.newaxis]
             [neighbours] = index.kneighbors(question, return_distance=False)
-            utilities = self.correct[neighbours] - self._config.cost_weight * self.costs[neighbours]
+            utilities = self.correct[neighbours] - self._cost_weight * self.costs[neighbours]
             best = int(utilities.mean(axis=0).argmax())
         context.decide(Decision(1, "backbone", 0, self.pool[best], len(self.pool), 0.0))
         return await ask_once(self.pool[best], item, context)

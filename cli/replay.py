@@ -133,17 +133,18 @@ def _make_reports(preset: Preset) -> None:
 def _answer_again(preset: Preset, cell: Cell) -> tuple[str, bool]:
     """Train, answer and grade a cell from its log; return how its tables differ, and whether its code is today's.
 
-    The recorded ``run.json`` is restored if they do not. Raises UserError if a call is not in the log.
+    What was recorded is restored if they do not. Raises UserError if a call is not in the log.
     """
     cell_plan = plan(preset, cell)
-    recorded = (cell_plan.folder / "run.json").read_bytes()
+    recorded = {path: path.read_bytes() for path in cell_plan.folder.iterdir() if path.suffix in (".json", ".parquet")}
     before = _tables(cell_plan.folder)
     run = signals.run(cells.run(cell_plan))
     after = _tables(cell_plan.folder)
     differences = "; ".join(filter(None, (_difference(name, table, after[name]) for name, table in before.items())))
     if not differences:
-        (cell_plan.folder / "run.json").write_bytes(recorded)
-    return differences, run["code"] == orjson.loads(recorded)["code"]
+        for path, content in recorded.items():
+            path.write_bytes(content)
+    return differences, run["code"] == orjson.loads(recorded[cell_plan.folder / "run.json"])["code"]
 
 
 def _tables(folder: Path) -> dict[str, pd.DataFrame]:
@@ -152,9 +153,12 @@ def _tables(folder: Path) -> dict[str, pd.DataFrame]:
 
 
 def _difference(name: str, before: pd.DataFrame, after: pd.DataFrame) -> str:
-    """Return in words how a table differs from the recorded one; empty if it does not."""
-    if list(before) != list(after):
-        return f"{name} has columns {', '.join(map(str, after))}"
+    """Return in words how a table differs from the recorded one in what that has; empty if it does not."""
+    if lost := [str(column) for column in before if column not in after]:
+        return f"{name} has no column {', '.join(lost)}"
+    after = after[list(before)]
+    if "measure" in before:
+        after = after[after["measure"].isin(before["measure"])].reset_index(drop=True)
     if len(before) != len(after):
         return f"{name} has {len(after)} rows, recorded were {len(before)}"
     unequal = before != after

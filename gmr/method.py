@@ -14,7 +14,7 @@ from gmr.rollout import GatedRollout
 from gmr.router import Router
 from gmr.training import Trace, advantages, evaluate, loss, training_log
 from harness.agents.runtime import Context
-from harness.agents.trajectory import DRAWN_DECIMALS, Answered
+from harness.agents.trajectory import DRAWN_DECIMALS, Answered, Trajectory
 from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.runner.method import Setting
@@ -49,10 +49,13 @@ class GMR(PolicyGradient[Router, Trace]):
         return await rollout.solve(item, context)
 
     def utility(self, answered: Answered) -> float:
-        """Return u = R - λ_c · Cost(τ), with R in {0, 1} and the cost of the ``charged`` calls (D-GMR-7)."""
-        trajectory = answered.trajectory
+        """Return u = R - λ_c · Cost(τ), with R in {0, 1} and Cost(τ) relative to the pool (D-GMR-5)."""
+        return float(answered.verdict.correct) - self._weighted_cost(answered.trajectory)
+
+    def _weighted_cost(self, trajectory: Trajectory) -> float:
+        """Return λ_c · Cost(τ) of the ``charged`` calls (D-GMR-7)."""
         cost = trajectory.cost_steps if self.config.charged == "steps" else trajectory.cost_total
-        return float(answered.verdict.correct) - self.config.lambda_c * cost
+        return self.config.lambda_c * self._setting.cost_factor * cost
 
     def build(self, profiles: Mapping[str, NDArray[np.floating]]) -> Router:
         """Return a router over the embedded profiles of roles (R, 384) and backbones (M, 384)."""
@@ -72,16 +75,16 @@ class GMR(PolicyGradient[Router, Trace]):
     ) -> dict[str, float]:
         """Take one step of the optimiser and return its log; seed and update fix the noise of L_VAE."""
         config = self.config
-        utilities = np.array([self.utility(rollout) for rollout in answered]).reshape(-1, config.group)
         rewards = np.array([float(rollout.verdict.correct) for rollout in answered]).reshape(-1, config.group)
-        advantage = advantages(utilities, config.advantage)
+        costs = np.array([self._weighted_cost(rollout.trajectory) for rollout in answered]).reshape(-1, config.group)
+        advantage = advantages(rewards - costs, config.advantage)
         evaluation = evaluate(learning.network, traces)
         check_on_policy(evaluation.log_prob.detach().numpy(), [trace.log_prob for trace in traces])
         noise = torch.Generator().manual_seed(seed_of("vae", self._setting.seed, step.update))
         vae = learning.network.vae_loss(noise)
         total = loss(evaluation, advantage.ravel(), vae, config)
         learning.step(total)
-        log = training_log(utilities, rewards, advantage, traces, evaluation)
+        log = training_log(rewards, costs, advantage, traces, evaluation)
         return {**log, "loss": total.item(), "vae_loss": vae.item()}
 
 

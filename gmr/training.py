@@ -120,13 +120,24 @@ def loss(evaluation: Evaluation, advantage: Array, vae: Tensor, config: Config) 
 
 
 def training_log(
-    utilities: Array, rewards: Array, advantage: Array, traces: Sequence[Trace], evaluation: Evaluation
+    rewards: Array, costs: Array, advantage: Array, traces: Sequence[Trace], evaluation: Evaluation
 ) -> dict[str, float]:
-    """Return the measures of an update (docs/gmr.md), entropies in nats, for arrays of shape (questions, G)."""
+    """Return the measures of an update (docs/gmr.md).
+
+    Args:
+        rewards: R of each trajectory, shape (questions, G).
+        costs: λ_c · Cost(τ) of each trajectory, same shape.
+        advantage: A of each trajectory, same shape.
+        traces: Decisions of the trajectories.
+        evaluation: Entropies of the decisions, in nats.
+    """
     steps = [step for trace in traces for step in trace.steps]
     retrieved = [z for step in steps for z in step.retrieved]
     log = {
-        "utility": float(utilities.mean()),
+        "utility": float((rewards - costs).mean()),
+        # Which of the two taught: the standard deviation within a group, mean over groups.
+        "reward_deviation": float(rewards.std(axis=1).mean()),
+        "cost_deviation": float(costs.std(axis=1).mean()),
         "equal_reward_groups": float(np.mean(np.ptp(rewards, axis=1) == 0)),
         "zero_advantage_groups": float(np.mean(np.all(advantage == 0, axis=1))),
         "steps": float(len(steps)),

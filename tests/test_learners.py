@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from gmr.training import advantages
 from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.llm.request import Request
@@ -194,3 +196,25 @@ async def test_rollouts_of_an_earlier_policy_are_refused_and_change_nothing(
 
     monkeypatch.setattr(method, "learn", learn_twice)
     await trained(method, tmp_path, Client(LEARNERS[name].answering), code_tools=LEARNERS[name].code_tools)
+
+
+@pytest.mark.parametrize("name", ["gmr", "masrouter", "knn_router"])
+def test_the_same_trajectories_teach_the_same_in_a_pool_at_a_twentieth_of_the_prices(name: str) -> None:
+    """The factor of a pool cancels its prices (D-GMR-5); where all is free, the reward alone teaches."""
+
+    def taught(prices: float, **row: float) -> list[list[float]]:
+        learner, costs = LEARNERS[name].make(**row), [0.001, 0.006, 0.002, 0.003]
+        utilities = [
+            learner.utility(
+                SimpleNamespace(
+                    verdict=SimpleNamespace(correct=number != 2),
+                    trajectory=SimpleNamespace(cost_steps=cost * prices, cost_total=2 * cost * prices),
+                )
+            )
+            for number, cost in enumerate(costs)
+        ]
+        return advantages(np.array([utilities])).tolist()
+
+    assert np.allclose(taught(1 / 20, cost_factor=20), taught(1), rtol=1e-12)
+    assert not np.allclose(taught(1 / 20), taught(1), rtol=1e-3)
+    assert taught(0) == [[0.25, 0.25, -0.75, 0.25]]

@@ -148,10 +148,10 @@ class MASRouter(PolicyGradient[Router, Trace]):
         super().__init__(epochs=setting.epochs(config.epochs), batch=config.batch, lr=config.lr)
         self.config = config
         self.pool = Pool(setting.domain, by_domain(setting.domain), tuple(setting.pool.values()))
-        self._cost_weight = setting.of_benchmark(config.cost_weight)
+        self._cost_weight = setting.of_benchmark(config.cost_weight) * setting.cost_factor
 
     def utility(self, answered: Answered) -> float:
-        """Return u = correct - κ · cost, with the cost of all calls in the paper's unit (D-MR-5)."""
+        """Return u = correct - κ · cost, with the cost of all calls relative to the pool (D-MR-5)."""
         return float(answered.verdict.correct) - self._cost_weight * answered.trajectory.cost_total
 
     def build(self, profiles: Mapping[str, Embeddings]) -> Router:

@@ -324,6 +324,17 @@ def backbones_of(preset: Preset, cell: Cell) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*row, *methods(preset.extra)[cell.method].also_asks)))
 
 
+def cost_factor(preset: Preset) -> float:
+    """Return the factor on a weight of cost that makes cost weigh the same in every pool (D-GMR-5).
+
+    It is the price of a completion token of the paper's dearest backbone over that of the dearest backbone of the
+    preset: exactly 1.0 for the paper's pool, and 1.0 for a pool that is free.
+    """
+    declared, paper = backbones(preset), backbone_files.load(FOLDER / "backbones.yaml")
+    dearest = max(declared[key].price_out for key in preset.backbones)
+    return max(backbone.price_out for backbone in paper.values()) / dearest if dearest else 1.0
+
+
 def is_greedy(preset: Preset, entry: MethodEntry) -> bool:
     """Return whether every call has temperature 0, whatever the released code of the method sends (D-GEN-2)."""
     return "greedy" in (preset.decoding, entry.decoding)

@@ -55,6 +55,9 @@ def of_cell(preset: config.Preset, cell: config.Cell) -> dict[str, Any]:
         "pool": list(pool),
         "preset": decides,
     }
+    if entry.trained or cell.backbone == config.POOL:
+        # What other backbones of the preset cost decides it.
+        identity["cost_factor"] = config.cost_factor(preset)
     if entry.trained:
         identity["encoder"] = _content("encoder.yaml")
     if (matched := config.matched(preset, cell)) is not None:

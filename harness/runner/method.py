@@ -53,6 +53,8 @@ class Setting:
     seed: int
     max_epochs: int | None  # most passes over the training questions, ``None`` for no limit
     matched: Matched | None = None  # what an entry with ``matches`` has to meet
+    # To multiply every weight of cost by, so that cost weighs the same in every pool (D-GMR-5).
+    cost_factor: float = 1.0
 
     @property
     def one_backbone(self) -> str:

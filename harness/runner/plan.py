@@ -80,6 +80,7 @@ def plan(preset: Preset, cell: Cell) -> Plan:
         domain=loaded.role_domain,
         seed=cell.seed + entry.seed_offset,
         max_epochs=preset.limit.epochs,
+        cost_factor=config.cost_factor(preset),
         matched=_matched(preset, cell),
     )
     return Plan(

@@ -41,9 +41,15 @@ def config(**changes: Any) -> Config:
     return Config(**{"epochs": {"default": 1}, "role_subset": {"Commonsense": 2}, **changes})
 
 
-def method(seed: int = 0, max_epochs: int | None = None, matched: Matched | None = None, **changes: Any) -> GMR:
+def method(
+    seed: int = 0,
+    max_epochs: int | None = None,
+    matched: Matched | None = None,
+    cost_factor: float = 1.0,
+    **changes: Any,
+) -> GMR:
     """Return the method over :data:`POOL`."""
-    row = setting("pool", seed=seed, benchmark="toy", max_epochs=max_epochs, matched=matched)
+    row = setting("pool", seed=seed, benchmark="toy", max_epochs=max_epochs, matched=matched, cost_factor=cost_factor)
     gmr = GMR(row, config(**changes))
     gmr.pool = POOL
     return gmr

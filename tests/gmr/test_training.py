@@ -66,16 +66,19 @@ def test_the_training_log_utilities_memories_and_entropies() -> None:
         return Trace(units(rng), tuple(Step(0, 0, seen, units(rng), written, None) for written, *seen in steps), 0.0)  # type: ignore[arg-type]
 
     rewards = np.array([[1.0, 1.0], [0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
-    utilities = rewards - np.array([[0.1, 0.1], [0.1, 0.2], [0.1, 0.1], [0.2, 0.2]])
+    costs = np.array([[0.1, 0.1], [0.1, 0.2], [0.1, 0.1], [0.2, 0.2]])
+    utilities = rewards - costs
     traces = [
         trace((True,), (False, True), (True, False)),
         trace((False,), (False,)),
         trace((True,), (True, True), (True, True, False)),
     ]
     evaluation = Evaluation(torch.zeros(2), torch.tensor(0.0), {"role": 1.5, "retrieve": 0.5}, {"role": 0.75})
-    measures = training_log(utilities, rewards, utilities - utilities.mean(axis=1, keepdims=True), traces, evaluation)
+    measures = training_log(rewards, costs, utilities - utilities.mean(axis=1, keepdims=True), traces, evaluation)
     assert measures == {
         "utility": pytest.approx(utilities.sum() / 8),
+        "reward_deviation": 0.125,
+        "cost_deviation": pytest.approx(0.0125),
         "equal_reward_groups": 0.75,
         "zero_advantage_groups": 0.5,
         "steps": 8.0,
@@ -87,7 +90,7 @@ def test_the_training_log_utilities_memories_and_entropies() -> None:
         "max_probability_role": 0.75,
     }
     # No share of nothing.
-    assert "retrieved" not in training_log(utilities, rewards, utilities, traces[1:2], evaluation)
+    assert "retrieved" not in training_log(rewards, costs, utilities, traces[1:2], evaluation)
 
 
 async def test_the_noise_of_the_autoencoders_follows_seed_and_update_and_the_log_agrees_with_the_rollouts() -> None:

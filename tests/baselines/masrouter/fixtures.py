@@ -33,8 +33,14 @@ def pool(domain: str = "Commonsense") -> Pool:
     return Pool(domain, by_domain(domain), BACKBONES)
 
 
-def method(seed: int = 0, max_epochs: int | None = None, domain: str = "Commonsense", **changes: Any) -> MASRouter:
-    cell = setting("pool", seed=seed, benchmark="toy", domain=domain, max_epochs=max_epochs)
+def method(
+    seed: int = 0,
+    max_epochs: int | None = None,
+    domain: str = "Commonsense",
+    cost_factor: float = 1.0,
+    **changes: Any,
+) -> MASRouter:
+    cell = setting("pool", seed=seed, benchmark="toy", domain=domain, max_epochs=max_epochs, cost_factor=cost_factor)
     return MASRouter(cell, config(**changes))
 
 

@@ -378,6 +378,17 @@ def test_only_what_changes_replies_or_costs_is_of_a_cells_identity() -> None:
     assert config_hash.of_cell(with_pool(servers={}), cell) == base
 
 
+def test_cost_weighs_the_same_in_every_pool_by_the_price_of_its_dearest_backbone() -> None:
+    smaller = config.preset("embedded", {"backbones": ["llama-3.2-3B", "llama-3.1-8B"], "large": ["llama-3.1-8B"]})
+    assert [config.cost_factor(chosen) for chosen in (config.preset("paper"), smaller)] == [1.0, 4.0]
+    for output, factor in ((0.016, 20), (0, 1)):
+        price = {"price": {"input": 5, "output": output}}
+        assert config.cost_factor(with_pool(mine=price, other=price)) == pytest.approx(factor)
+    # Where a row may weigh cost, it changes with what other backbones of the preset cost.
+    cell = Cell("knn_router", "math", POOL, 0)
+    assert config_hash.of_cell(with_pool(), cell)["cost_factor"] == config.cost_factor(with_pool())
+
+
 def test_a_price_is_what_calls_cost_and_a_router_is_told() -> None:
     chosen = with_pool("mine", mine={"price": {"input": 0.5, "output": 1.5}})
     backbone = config.backbones(chosen)["mine"]
