@@ -83,6 +83,7 @@ class RunInfo(Declaration, extra="ignore"):
     run_id: Text
     tables: Mapping[str, Text]  # SHA-256 by file name
     backbones: Mapping[str, Mapping[str, Any]]  # identity of each backbone by its key
+    sampling: Many[Mapping[str, float]] | None = None  # distinct parameters of the test's calls; None: not recorded
     sandbox: str
     rule_version: str
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -13,6 +13,7 @@ from analysis.finished_cells import FinishedCell, answered
 from analysis.frames import Key, Results, rules
 from analysis.provenance import provenance
 from analysis.source import describe_unfinished
+from harness.llm.request import GREEDY
 
 # A caption names so many rows; of more it says how many cells they are.
 _FEW = 3
@@ -104,13 +105,42 @@ def far(frame: pd.DataFrame) -> Iterator[str]:
 def protocol(results: Results) -> Iterator[str]:
     """Yield the question format, which moves accuracies by many points, and benchmarks unlike the paper's."""
     asserts = "; MBPP questions show one assert" if "mbpp" in results.benchmarks else ""
-    yield f"Prompts: zero-shot; temperature 0 unless a method's released code samples{asserts}."
+    yield f"Prompts: zero-shot{asserts}."
+    yield from decoding(results)
     titles = results.published.benchmarks
     other = [
         f"{title} for {titles[key]}" for key, title in results.benchmarks.items() if titles.get(key, title) != title
     ]
     if other:
         yield f"Measured on other questions than the paper's: {', '.join(other)}."
+
+
+def decoding(results: Results) -> Iterator[str]:
+    """Yield how the replies of each row were sampled, by the parameters of the calls that runs recorded."""
+    by_row = {key: [cell.run.sampling for cell in cells] for key, cells in results.cells_by_row.items()}
+    if any(used is None for row in by_row.values() for used in row):
+        yield "Temperature 0 unless a method's released code samples."
+        return
+    keys_by_words: defaultdict[str, list[Key]] = defaultdict(list)
+    for key, row in by_row.items():
+        keys_by_words[_sampling_words([sampling for used in row for sampling in used or ()])].append(key)
+    greedy = keys_by_words.pop("", [])
+    if not keys_by_words:
+        yield "Decoding: temperature 0 in all rows."
+        return
+    sampled = (f"{', '.join(_rows(results, keys))}: {words}" for words, keys in sorted(keys_by_words.items()))
+    others = "; all others at temperature 0" if greedy else ""
+    yield f"Rows differ in decoding: {'; '.join(sampled)}{others}." if greedy else f"Decoding: {'; '.join(sampled)}."
+
+
+def _sampling_words(used: Sequence[Mapping[str, float]]) -> str:
+    """Return the range of each parameter that is not at its greedy value in every call; empty if all are."""
+    parts = []
+    for name, usual in GREEDY._asdict().items():
+        values = sorted({sampling[name] for sampling in used})
+        if values not in ([usual], []):
+            parts.append(f"{name} {values[0]:g}{f' to {values[-1]:g}' if len(values) > 1 else ''}")
+    return ", ".join(parts)
 
 
 def seeds(results: Results) -> Iterator[str]:

@@ -40,7 +40,8 @@ class Cascade:
             is_last = step == len(self._order)
             slots, temperature = (1, 0.0) if is_last or has_examples else (2, self._temperature)
             replies = await gather(
-                context.ask(backbone, prompt, step=step, slot=slot, temperature=temperature) for slot in range(slots)
+                context.ask(backbone, prompt, step=step, slot=slot, temperature=temperature, is_sample=slots > 1)
+                for slot in range(slots)
             )
             text = replies[0].text
             answers = [context.extract(reply.text) for reply in replies]

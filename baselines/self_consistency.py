@@ -48,7 +48,7 @@ class SelfConsistency(Survey):
         prompt, texts, spent = question_prompt("", context.rules, item), list[str](), 0.0
         spared = context.uniform(1, "spared part of a sample")
         while not texts or spent * (1 + spared / len(texts)) < self._target:
-            reply = await context.ask(self.best, prompt, slot=len(texts), temperature=self._temperature)
+            reply = await context.ask(self.best, prompt, slot=len(texts), temperature=self._temperature, is_sample=True)
             texts.append(reply.text)
             cost = self._backbones[self.best].cost(reply.prompt_tokens, reply.completion_tokens)
             spent = spent + cost if cost else math.inf

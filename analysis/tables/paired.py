@@ -140,4 +140,5 @@ def _legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
     if tests > 1 and (n := int(rows["n"].max())) > 1:
         power = 100 * power_after_holm(n, int(tests))
         yield f"Where Holm's first threshold decides, {ALPHA} over {tests}, the power for it is {power:.0f} %."
+    yield from notes.decoding(results)
     yield from notes.seeds(results)

@@ -161,6 +161,7 @@ class AFlow:
                     slot=slot,
                     temperature=TEMPERATURE,
                     draw=rng.index(1 << 31, PURPOSE, str(training.seed), *map(str, episode)),
+                    is_sample=True,
                     response_format=response_format,
                 )
                 if reply.error is None:

@@ -56,6 +56,7 @@ class NodeRun(NamedTuple):
             slot=self.slot + attempt,
             temperature=OTHERS_TEMPERATURE if self.repetition else 0.0,
             draw=self.draw,
+            is_sample=bool(self.repetition),
         )
 
     @property

@@ -91,6 +91,7 @@ class Context:
         self._embedded = 0
         self._truncated = 0
         self._cut_off: set[str] = set()
+        self._samplings: set[Sampling] = set()
 
     async def ask(
         self,
@@ -104,6 +105,7 @@ class Context:
         is_step: bool = True,
         temperature: float | None = 0.0,
         draw: int | None = None,
+        is_sample: bool = False,
         response_format: str | None = None,
     ) -> Reply:
         """Ask one backbone once; see :class:`Call` and :class:`~harness.llm.request.Request` for the arguments.
@@ -112,11 +114,14 @@ class Context:
         A temperature comes with neither nucleus nor penalty; ``None`` stands for the sampling that the publisher of the
         backbone recommends (D-GEN-2). At 0, equal prompts get equal replies, and each use is charged. Above 0, unless a
         ``draw`` is given, every call is an independent sample fixed by seed, question, episode, step, purpose and slot.
+        A method that compares several samples of one prompt marks them with ``is_sample``: they keep their temperature
+        where a run decodes greedily.
         """
         model = self._runtime.backbones[backbone]
         sampling = model.sampling if temperature is None else Sampling(temperature)
-        if self._runtime.greedy:
+        if self._runtime.greedy and not is_sample:
             sampling, draw = GREEDY, 0
+        self._samplings.add(sampling)
         if draw is None:
             # Servers take a seed of 31 bits.
             key = (*self._key, str(step), f"sample of {purpose}", str(slot))
@@ -194,7 +199,14 @@ class Context:
         decisions = sorted(self._decisions, key=lambda decision: (decision.step, decision.slot, decision.name))
         is_cut_off = answer.strip() in self._cut_off
         return Trajectory(
-            self.item, answer, tuple(calls), tuple(decisions), self._embedded, self._truncated, is_cut_off
+            self.item,
+            answer,
+            tuple(calls),
+            tuple(decisions),
+            self._embedded,
+            self._truncated,
+            is_cut_off,
+            frozenset(self._samplings),
         )
 
 
@@ -213,7 +225,7 @@ class Runtime:
     embeddings: Embeddings
     seed: int
     errors: ErrorShare
-    greedy: bool = False  # every call takes the most probable tokens, whatever a method asks (D-GEN-2)
+    greedy: bool = False  # temperature 0 for every call but samples of one prompt, whatever a method asks (D-GEN-2)
 
     @property
     def simulated(self) -> bool:

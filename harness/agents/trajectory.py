@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from harness.benchmarks.items import Item, Verdict
+from harness.llm.request import Sampling
 
 
 class Episode(NamedTuple):
@@ -63,6 +64,7 @@ class Trajectory:
     embedded: int = 0  # number of texts embedded
     truncated: int = 0  # number of these that were longer than the sentence encoder reads
     cut_off: bool = False  # the answer is a reply that ended at its length limit
+    samplings: frozenset[Sampling] = frozenset()  # distinct sampling parameters of the calls
 
     @property
     def cost_total(self) -> float:

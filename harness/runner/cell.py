@@ -6,7 +6,7 @@ import asyncio
 import logging
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +16,7 @@ import orjson
 
 from harness.agents.code_tools import CodeTools
 from harness.agents.runtime import ErrorShare, Runtime
+from harness.agents.trajectory import Answered
 from harness.benchmarks import Tools
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.database import Cache
@@ -26,7 +27,7 @@ from harness.llm.budget import Spending
 from harness.llm.call_log import ATTEMPT_LOG, CALL_LOG, AttemptLog, CallLog, seconds_of
 from harness.llm.client import SERVERS, ChatClient, note_served
 from harness.llm.encoder import Embeddings, SentenceEncoder
-from harness.llm.request import NOT_SENT, Served
+from harness.llm.request import NOT_SENT, Sampling, Served
 from harness.runner import layout
 from harness.runner.evaluation import evaluate, progress
 from harness.runner.method import build
@@ -82,7 +83,7 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
                 await method.fit(training)
             training.finish()
         answered = await evaluate(method, plan.questions.test, runtime, str(plan.cell), in_flight=plan.in_flight)
-        record = _record(plan, runtime, served)
+        record = {**_record(plan, runtime, served), "sampling": _sampling(answered)}
         timing = {
             "started": started,
             "wall_s": time.perf_counter() - clock,
@@ -202,6 +203,12 @@ def _record(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dict[
     return record
 
 
+def _sampling(answered: Sequence[Answered]) -> list[dict[str, float]]:
+    """Return the distinct sampling parameters of the calls about test questions, in ascending order."""
+    used = frozenset[Sampling]().union(*(each.trajectory.samplings for each in answered))
+    return [sampling._asdict() for sampling in sorted(used)]
+
+
 def _backbone_record(backbone: Backbone, served: Served) -> dict[str, Any]:
     record = {
         **served.details,
@@ -258,7 +265,7 @@ def _notes(plan: Plan, served: Mapping[str, Served]) -> list[str]:
     if merged := [backbone.key for backbone in backbones if backbone.system == "merge"]:
         notes.append(f"system message merged into the user's for {', '.join(merged)}")
     if plan.preset.decoding == "greedy":
-        notes.append("greedy decoding everywhere")
+        notes.append("greedy decoding")
     scales = {str(model.details.get("length_scale", 1)) for model in served.values()}
     notes += [f"length_scale {scale}" for scale in sorted(scales - {"1"})]
     limit = plan.preset.limit

@@ -64,7 +64,7 @@ class Keys(Declaration):
     weights: str | None = None  # other weights than the original, declared in ``config/weights.yaml``
     length_scale: Annotated[float, Field(gt=0, le=4)] = 1.0  # factor on the length of simulated replies
     limit: Limit = Limit()
-    # Sampling as each method's ``released`` code has it, or ``greedy``: temperature 0 for every call.
+    # Sampling as each method's ``released`` code has it, or ``greedy``: temperature 0, but for samples of one prompt.
     decoding: Literal["released", "greedy"] = "released"
     max_error_share: Share = 0.05  # share of failed attempts above which a cell stops
     # Questions in flight; without it, as many as keep all servers full.
@@ -336,7 +336,7 @@ def cost_factor(preset: Preset) -> float:
 
 
 def is_greedy(preset: Preset, entry: MethodEntry) -> bool:
-    """Return whether every call has temperature 0, whatever the released code of the method sends (D-GEN-2)."""
+    """Return whether calls have temperature 0, whatever the released code of the method sends (D-GEN-2)."""
     return "greedy" in (preset.decoding, entry.decoding)
 
 

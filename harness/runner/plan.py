@@ -46,7 +46,7 @@ class Plan:
     all_backbones: Sequence[Backbone]  # of the whole preset, whose calls its budget counts
     vectors: Path  # file of the sentence embeddings that the cell uses
     in_flight: int  # questions answered at the same time
-    greedy: bool  # every call has temperature 0
+    greedy: bool  # calls have temperature 0, but for samples of one prompt
     settings: Mapping[str, Any]  # that can change its results
     record: Mapping[str, Any]  # part of ``run.json`` that follows from configuration and code
 

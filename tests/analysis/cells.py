@@ -16,6 +16,7 @@ from analysis.claims.measured import Run, Seeds, by_row
 from analysis.finished_cells import FinishedCell, RunInfo, by_key
 from analysis.published import load
 from harness.files import check
+from harness.llm.request import GREEDY
 from harness.runner.config import POOL, methods
 from harness.runner.method import settings_of
 from harness.runner.results import DECISIONS, ITEMS, digests
@@ -85,6 +86,7 @@ def run_record(
             else {"model": key, "parameters_b": 1}
             for key in (load().prices if backbone == POOL else [backbone])
         },
+        "sampling": [GREEDY._asdict()],
         "sandbox": "full",
         "rule_version": "1",
     }

@@ -5,10 +5,11 @@ import numpy as np
 from analysis.exhibit import NOT_RUN, Entry
 from analysis.published import load
 from analysis.statistics import wilson
+from harness.llm.request import Sampling
 from tests.analysis.by_hand import crossed
 from tests.analysis.cells import verdicts
 from tests.analysis.reading import Read as Table
-from tests.analysis.reading import errors, main_table
+from tests.analysis.reading import errors, main_table, paired
 
 FIVE = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")
 
@@ -144,3 +145,19 @@ def test_the_second_grader_of_mathematics(write_cell):
     (note,) = [note for note in table.notes if "Math-Verify" in note]
     assert any("HumanEval graded by By-Hand instead: by −25.00 points" in note for note in table.notes)
     assert "between −25.00 and +25.00 points" in note
+
+
+def test_rows_that_were_sampled_otherwise_than_others_are_named(write_cell):
+    """A comparison of methods is one only if they decode alike, or else it has to say so."""
+
+    def notes_of(**sampling: object) -> str:
+        """Return the notes of a table of two rows, the second one sampled as given."""
+        cells = [write_cell("single"), write_cell("cot", **sampling)]
+        return " ".join(note for table in (main_table(*cells), paired(*cells)) for note in table.notes)
+
+    hot, cold = Sampling(0.7, 0.8, 20, 1.1)._asdict(), Sampling(0.1)._asdict()
+    assert notes_of().count("Decoding: temperature 0 in all rows.") == 2
+    named = "Rows differ in decoding: CoT (qwen-2.5-14B): temperature 0.1 to 0.7, top_p 0.8 to 1, top_k -1 to 20"
+    mixed = notes_of(sampling=[cold, hot])
+    assert mixed.count(f"{named}, repetition_penalty 1 to 1.1; all others at temperature 0.") == 2
+    assert notes_of(sampling=None).count("unless a method's released code samples") == 2

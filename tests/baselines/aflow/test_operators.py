@@ -76,9 +76,11 @@ async def test_instruction_and_inputs_are_shown_without_what_a_failed_call_left_
     )
 
 
-async def test_repeated_runs_are_a_greedy_one_and_independent_samples() -> None:
+@pytest.mark.parametrize("greedy", [False, True])
+async def test_repeated_runs_are_a_greedy_one_and_independent_samples(greedy: bool) -> None:
     client = ScriptedClient("one", "two", "three", "four")
-    trajectory = await run(flow(node("a", "Custom", repeat=3), node("b", "Custom", "question", "a")), client)
+    repeated = flow(node("a", "Custom", repeat=3), node("b", "Custom", "question", "a"))
+    trajectory = await run(repeated, client, greedy=greedy)
     sampling = sorted((request.temperature, request.draw) for _, request in client.asked)
     assert sampling == [(0.0, 0), (0.0, 0), (0.7, 1), (0.7, 2)]
     assert calls(trajectory) == [(1, "custom", 0), (1, "custom", 3), (1, "custom", 6), (2, "custom", 0)]

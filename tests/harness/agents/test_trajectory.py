@@ -82,7 +82,10 @@ async def test_greedy_decoding_leaves_nothing_to_chance_whatever_a_method_asks_f
     assert {(scripted.sampling(request), request.draw) for request in base} == {(GREEDY, 0)}
     drawn = scripted.context(ITEM, client := ScriptedClient("x"), greedy=True)
     await drawn.ask("small", (Message("user", "same"),), temperature=0.7, draw=5)
-    assert (client.asked[0][1].temperature, client.asked[0][1].draw) == (0.0, 0)
+    # One of several samples of a prompt would be the same reply as the others.
+    await drawn.ask("small", (Message("user", "same"),), temperature=0.7, draw=5, is_sample=True)
+    assert [(request.temperature, request.draw) for _, request in client.asked] == [(0.0, 0), (0.7, 5)]
+    assert drawn.close("x").samplings == {GREEDY, Sampling(0.7)}
 
 
 async def test_thinking_is_charged_and_handed_on_to_nobody() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from harness.benchmarks.prepare import read
 from harness.errors import UserError
-from harness.llm.request import Reply, Request, Served
+from harness.llm.request import Reply, Request, Sampling, Served
 from harness.runner import cell, config, config_hash, layout
 from harness.runner.cell import _training_facts, check_confinement
 from harness.runner.config import Cell, Limit
@@ -166,5 +166,6 @@ def test_the_weakest_level_is_for_simulated_backbones_alone(run_by: Run, caplog:
 @pytest.mark.parametrize("method", ["macnet_chain", "macnet_chain_greedy"])
 def test_an_entry_may_decode_greedily_under_a_preset_that_does_not(method: str, run_by: Run) -> None:
     backbones = Owned()
-    run_by(backbones, method)
+    recorded = run_by(backbones, method)["sampling"]
     assert (set(backbones.temperatures) == {0.0}) == (method == "macnet_chain_greedy")
+    assert recorded == [Sampling(temperature)._asdict() for temperature in sorted({*backbones.temperatures})]
