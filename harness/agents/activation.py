@@ -41,7 +41,7 @@ class Formats(NamedTuple):
     """Rules of the form of an agent's replies; empty for none."""
 
     first: str  # of the first call, in the system text
-    second: str = ""  # of the second one, behind its instruction; empty also where it shares the rules of the first
+    second: str = ""  # of the second one, behind its instruction
 
 
 async def act(
@@ -56,7 +56,7 @@ async def act(
     note: str = "",  # system text beyond the role's
     header: str = RECORDS_HEADER,
     second_call: str | None = None,  # for a role without one of its own
-    formats: Formats | None = None,  # without them, the output rules of the benchmark are in the system text
+    formats: Formats | None = None,  # without them, both calls are told the output rules of the benchmark
     style: Style | None = None,  # without it, the role's own
     temperature: float | None = 0.0,
 ) -> str:
@@ -72,7 +72,7 @@ async def act(
     elif role.sees == "numeric_hints":
         answers = await candidates(records, context.code_tools)
         hints = f"{HINTS_HEADER} {'; '.join(answers)}" if answers else ""
-    formats = formats or Formats(context.rules)
+    formats = formats or Formats(context.rules, context.rules)
     system = (role.description, role.instruction, note, formats.first)
     prompt = team_prompt(system, item, records, hints, header=header)
     turn = Turn(

@@ -169,7 +169,8 @@ async def test_calls_of_steps_and_the_aggregation_are_told_apart_and_the_second_
         (3, "aggregate", "large", "", False),
     ]
     assert trajectory.depth == 2
-    assert [message.content for message in client.requests[1].messages[2:]] == ["text 1", POOL.roles[2].second_call]
+    again = f"{POOL.roles[2].second_call}\n\n{RULES}"
+    assert [message.content for message in client.requests[1].messages[2:]] == ["text 1", again]
     assert [step.response.tolist() for step in trace.steps] == [embedding(f"text {n}").tolist() for n in (2, 3)]
     assert client.users[-1].endswith("[1] Reflector:\ntext 2\n\n[2] Critic:\ntext 3")
 

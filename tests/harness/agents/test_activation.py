@@ -78,7 +78,7 @@ async def test_the_calls_of_every_role(key: str, item: Item, code_tools: CodeToo
         added += f"\n\n{NO_ENTRY}"
 
     if key in TWICE:
-        assert prompts(client) == [first, [*first, ("assistant", added), ("user", one.second_call)]]
+        assert prompts(client) == [first, [*first, ("assistant", added), ("user", f"{one.second_call}\n\nRULES")]]
         assert text == "second"
     else:
         assert prompts(client) == [first]
@@ -121,7 +121,7 @@ async def test_a_note_a_header_and_a_second_call_from_outside(code_tools: CodeTo
         system = f"{by_key()[key].description}\n\n{by_key()[key].instruction}\n\nNOTE\n\nRULES"
         user = f"Question:\n{MATHS.question}\n\nHEADER\n\n[1] Planner:\nMultiply."
         assert first == [("system", system), ("user", user)]
-        assert second == [*first, ("assistant", "one"), ("user", wanted)]
+        assert second == [*first, ("assistant", "one"), ("user", f"{wanted}\n\nRULES")]
         assert text == "two"
         assert [call.slot for call in trajectory.calls] == [2, 2]
 
