@@ -20,15 +20,16 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.finished_cells import FinishedCell, read_table
+from analysis.finished_cells import FinishedCell
 from analysis.frames import Results
 from analysis.statistics import TAIL, Array
 from harness.agents import rng
+from harness.runner.config import SINGLE
 
 ORACLE, BEST, RANDOM = "oracle", "best_single", "random_backbone"
 TITLES = {ORACLE: "Oracle over the pool", BEST: "Best single backbone", RANDOM: "Random backbone"}
 #: The method that asks one backbone once, and the one whose cost others are multiples of.
-SINGLE, REFERENCE = "single", "gmr"
+REFERENCE = "gmr"
 RESAMPLES = 9999
 
 
@@ -52,7 +53,7 @@ def of_method(cells: Sequence[FinishedCell]) -> Answers:
     """Return the answers of a row; raises UserError where a table of calls is missing or damaged."""
     correct, cost = (np.mean([cell.items[name] for cell in cells], axis=0, dtype=float) for name in ("correct", "cost"))
     columns = ("backbone", "cost", "is_step")
-    calls = pd.concat([read_table(cell.folder / "calls.parquet", columns) for cell in cells])
+    calls = pd.concat([cell.rows("calls", columns) for cell in cells])
     compared = calls[calls["is_step"].eq(True) | (cells[0].run.compared_cost == "total")]
     totals = compared.groupby("backbone")["cost"].agg(calls="size", cost="sum")
     return Answers(correct, cost, totals / totals.sum())

@@ -21,6 +21,7 @@ from harness.errors import UserError
 from harness.files import Declaration, Many, Text, check
 from harness.llm.request import is_simulated
 from harness.runner.config_hash import check_tables
+from harness.runner.results import TEST_SPLIT
 
 #: The log that learning leaves in the folder of a cell.
 TRAINING = "training.parquet"
@@ -102,12 +103,17 @@ class FinishedCell:
     items: pd.DataFrame  # by id; ``cost`` is the compared one, and each secondary rule a column of its verdicts
     rules: tuple[str, ...] = ()  # the secondary rules that any answer was graded by, such as ``math_verify``
 
+    def rows(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
+        """Load some columns of ``calls`` or ``decisions``, of test questions alone."""
+        rows = read_table(self.folder / f"{table}.parquet", ["item_id", *columns])
+        return rows[rows["item_id"].isin(self.items["item_id"])].reset_index(drop=True)
+
 
 def read(folder: Path) -> FinishedCell:
     """Load one cell; raises UserError if it is incomplete, damaged or of another version of the suite."""
     run = read_run(folder)
     check_tables(folder, run.tables)
-    items = read_table(folder / "items.parquet", _COLUMNS).sort_values("item_id", ignore_index=True)
+    items = read_table(folder / "items.parquet", _COLUMNS, test_alone=True).sort_values("item_id", ignore_index=True)
     also = pd.DataFrame(map(dict, items.pop("also")), dtype=object)
     rules = tuple(sorted(map(str, also.columns)))
     items = items.assign(cost=items[f"cost_{run.compared_cost}"], **{rule: also[rule] for rule in rules})
@@ -165,10 +171,16 @@ def by_key(cells: Iterable[FinishedCell]) -> dict[tuple[str, str, str], tuple[Fi
     return {key: tuple(group) for key, group in groupby(ordered, key=attrgetter(*_ROW, "run.benchmark"))}
 
 
-def read_table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """Load some columns of a Parquet file of a cell; raises UserError if the file or a column is missing or damaged."""
+def read_table(path: Path, columns: Sequence[str], *, test_alone: bool = False) -> pd.DataFrame:
+    """Load some columns of a Parquet file of a cell, of all its rows or, of ``items``, those of test questions.
+
+    Raises UserError if the file or a column is missing or damaged.
+    """
     try:
-        return pq.read_table(path, columns=list(columns)).to_pandas()[list(columns)]
+        # Cells of earlier versions answered test questions alone, and say nothing of it.
+        is_split = test_alone and "split" in pq.read_schema(path).names
+        filters = [("split", "=", TEST_SPLIT)] if is_split else None
+        return pq.read_table(path, columns=list(columns), filters=filters).to_pandas()[list(columns)]
     except (pa.ArrowException, OSError, KeyError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(

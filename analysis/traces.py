@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.finished_cells import FinishedCell, read_table
+from analysis.finished_cells import FinishedCell
 from analysis.frames import Results
 from analysis.statistics import Ratio, mean_of
 from harness.errors import UserError
@@ -35,7 +35,7 @@ def of_gates(cell: FinishedCell) -> dict[str, Ratio]:
     Raises UserError where the table of decisions is missing or damaged.
     """
     depth, ids = cell.items["depth"].to_numpy(), list(cell.items["item_id"])
-    decisions = read_table(cell.folder / "decisions.parquet", ("item_id", "step", "name", "choice"))
+    decisions = cell.rows("decisions", ("step", "name", "choice"))
     steps = range(1, max(1, int(depth.max())) + 1)
 
     def draws(name: str, *choices: str) -> NDArray[np.int64]:
@@ -66,8 +66,8 @@ def of_calls(cell: FinishedCell) -> dict[str, Ratio]:
 
     Calls without a reply are left out. Raises UserError where the table of calls is missing or damaged.
     """
-    names = ("item_id", "step", "backbone", "prompt_tokens", "is_step", "error")
-    calls = read_table(cell.folder / "calls.parquet", names).set_index("item_id")
+    names = ("step", "backbone", "prompt_tokens", "is_step", "error")
+    calls = cell.rows("calls", names).set_index("item_id")
     calls = calls[calls["is_step"].eq(True) & calls["error"].isna()]
     ratios = {"later_prompt": _by_question(cell, calls.loc[calls["step"] > 1, "prompt_tokens"])}
     for backbone in cell.run.backbones:
@@ -80,7 +80,7 @@ def redundancy(cell: FinishedCell) -> dict[str, Ratio]:
 
     Contributions to an empty memory do not count. Raises UserError if the table of decisions is missing or damaged.
     """
-    decisions = read_table(cell.folder / "decisions.parquet", ("item_id", "step", "name", "choice"))
+    decisions = cell.rows("decisions", ("step", "name", "choice"))
     names = ["redundancy", "write"]
     rows = decisions[decisions["name"].isin(names)]
     table = rows.pivot(index=["item_id", "step"], columns="name", values="choice").reindex(columns=names).dropna()

@@ -18,7 +18,7 @@ from harness.errors import UserError
 from harness.llm.call_log import CallLogReader
 from harness.llm.request import Message
 from harness.runner import layout
-from harness.runner.results import read_rows
+from harness.runner.results import TEST_SPLIT, read_rows
 
 # Recorded with log-probability 0 though no policy drew them: counted, computed, found by a rule, or said by a model.
 _UNDRAWN = frozenset({"agents", "short_cut", "ensemble", "redundancy"})
@@ -117,7 +117,7 @@ def records(cell: FinishedCell) -> Iterator[TrajectoryRecord]:
     prepared = read(layout.manifest(run.preset, run.benchmark), layout.items(run.preset, run.benchmark))
     items = {item.id: item for item in prepared.pool}
     folder, has_memory = cell.folder, run.module == _MEMORY
-    rows = list(read_rows(folder / "items.parquet"))
+    rows = [row for row in read_rows(folder / "items.parquet") if row.get("split", TEST_SPLIT) == TEST_SPLIT]
     if strangers := [row["item_id"] for row in rows if row["item_id"] not in items]:
         raise UserError(f"{folder}: its question {strangers[0]!r} is none of the prepared ones; run the cell again")
     calls, decisions = _by_question(folder, "calls"), _by_question(folder, "decisions")

@@ -78,7 +78,7 @@ async def test_a_question_that_always_fails_is_no_reason_to_stop(name: str, tmp_
 
 async def ask_test_questions(name: str, folder: Path, method: Any, client: Any, *items: Item) -> list[Any]:
     answered = await answered_by(method, client, items or ITEMS[:4], code_tools=LEARNERS[name].code_tools)
-    results.write(folder, answered, {"cell": "toy", "simulated": False}, method.utility)
+    results.write(folder, {"test": answered}, {"cell": "toy", "simulated": False}, method.utility)
     return answered
 
 

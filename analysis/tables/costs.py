@@ -10,7 +10,7 @@ import pandas as pd
 from analysis import columns, notes
 from analysis.columns import by_benchmark, entries, format_series
 from analysis.exhibit import FAR, NOT_RUN, Entry
-from analysis.finished_cells import FinishedCell, read_table
+from analysis.finished_cells import FinishedCell
 from analysis.frames import with_costs
 from analysis.source import Source
 from analysis.table import Table
@@ -36,7 +36,7 @@ def build(source: Source) -> Table:
 
 def _duplicate_calls(cells: Sequence[FinishedCell]) -> dict[str, float]:
     """Return the percentage of calls that repeat an earlier one of the same question; not a number without a call."""
-    calls = [read_table(cell.folder / "calls.parquet", ("item_id", "key")) for cell in cells]
+    calls = [cell.rows("calls", ["key"]) for cell in cells]
     return {"copies": round(100 * fmean(table.duplicated().mean() for table in calls), 2)}
 
 

@@ -32,7 +32,7 @@ from harness.runner import layout
 from harness.runner.evaluation import evaluate, progress
 from harness.runner.method import build
 from harness.runner.plan import Plan
-from harness.runner.results import write
+from harness.runner.results import TEST_SPLIT, TRAINING_SPLIT, write
 from harness.sandbox import Sandbox
 from harness.sandbox.jail.confinement import FULL
 from harness.training.loop import CHECKPOINT, Training, delete_checkpoints
@@ -83,7 +83,9 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
                 await method.fit(training)
             training.finish()
         answered = await evaluate(method, plan.questions.test, runtime, str(plan.cell), in_flight=plan.in_flight)
-        record = {**_record(plan, runtime, served), "sampling": _sampling(answered)}
+        label, train = f"{plan.cell}, training questions", plan.questions.train if plan.answers_training else ()
+        of_training = await evaluate(method, train, runtime, label, in_flight=plan.in_flight)
+        record = {**_record(plan, runtime, served), "sampling": _sampling([*answered, *of_training])}
         timing = {
             "started": started,
             "wall_s": time.perf_counter() - clock,
@@ -96,7 +98,8 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
     # A replay asks nobody, and what was recorded stays.
     if not plan.preset.recorded:
         write_atomically(plan.folder / layout.TIMING, orjson.dumps(timing, option=orjson.OPT_INDENT_2))
-    result = write(plan.folder, answered, record, method.utility if plan.method.trained else None)
+    utility = method.utility if plan.method.trained else None
+    result = write(plan.folder, {TEST_SPLIT: answered, TRAINING_SPLIT: of_training}, record, utility)
     if not plan.preset.epoch_checkpoints:
         delete_checkpoints(plan.folder)
     return result
@@ -188,7 +191,7 @@ def _record(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dict[
             "checksum": questions.checksum,
             "split_checksum": questions.split_checksum,
             "n_test": len(questions.test),
-            "n_train": len(questions.train) if trained else 0,
+            "n_train": len(questions.train) if trained or plan.answers_training else 0,
         },
         "config": plan.config.model_dump(mode="json"),
         "backbones": {key: _backbone_record(runtime.backbones[key], model) for key, model in served.items()},
@@ -268,8 +271,8 @@ def _notes(plan: Plan, served: Mapping[str, Served]) -> list[str]:
         notes.append("greedy decoding")
     scales = {str(model.details.get("length_scale", 1)) for model in served.values()}
     notes += [f"length_scale {scale}" for scale in sorted(scales - {"1"})]
-    limit = plan.preset.limit
-    bounds = {"training questions": limit.train, "epochs": limit.epochs} if plan.method.trained else {}
+    limit = plan.preset.limit.of(plan.cell.benchmark)
+    bounds: dict[str, Any] = {"training questions": limit.train, "epochs": limit.epochs} if plan.method.trained else {}
     bounds["test questions"] = limit.test
     limits = [] if limit.share is None else [f"{100 * limit.share:g}% of the questions"]
     limits += [

@@ -25,20 +25,32 @@ from harness.llm.budget import Budget
 from harness.llm.endpoints import Endpoint
 
 POOL = "pool"
+SINGLE = "single"  # the method that asks a backbone once
 FOLDER = ROOT / "config"
 
 
 class Limit(Declaration):
     """Limits on the questions of each split and on training epochs; ``None`` for all."""
 
-    train: PositiveInt | None = None  # most training questions
-    test: PositiveInt | None = None  # most test questions
+    # Most training questions and most test questions, of every benchmark or by benchmark with a ``default`` for others.
+    train: PositiveInt | Mapping[str, PositiveInt] | None = None
+    test: PositiveInt | Mapping[str, PositiveInt] | None = None
     # Most passes of a learning method over the training questions; 0 leaves it as initialised.
     epochs: NonNegativeInt | None = None
     # Share of the questions of each split, so that every benchmark is cut in proportion; rounded up.
     share: Annotated[float, Field(gt=0, le=1)] | None = None
 
-    def used_questions(self, size: int, bound: int | None) -> int:
+    def of(self, benchmark: str) -> Limit:
+        """Return the limits of one benchmark, as numbers."""
+        bounds = {"train": self.train, "test": self.test}
+        return self.model_copy(
+            update={
+                split: bound.get(benchmark, bound.get("default")) if isinstance(bound, Mapping) else bound
+                for split, bound in bounds.items()
+            }
+        )
+
+    def used_questions(self, size: int, bound: Any) -> int:
         """Return how many of a split's ``size`` questions are used: its ``share``, and then at most ``bound``."""
         # By the decimal as written, not by the nearest float: a tenth of 30 is 3.
         used = size if self.share is None else math.ceil(size * Fraction(str(self.share)))
@@ -64,6 +76,12 @@ class Keys(Declaration):
     weights: str | None = None  # other weights than the original, declared in ``config/weights.yaml``
     length_scale: Annotated[float, Field(gt=0, le=4)] = 1.0  # factor on the length of simulated replies
     limit: Limit = Limit()
+    # Methods that learn nothing also answer the training questions, which later routers learn from.
+    answer_training: bool = False
+    # Benchmarks whose ``single`` rows are asked a second time, as seed 1: how far a method differs from itself.
+    noise_floor: Many[str] = ()
+    # Points of accuracy below which a loss counts as none: "cheaper, and not worse by more than this".
+    margin: Annotated[float, Field(gt=0, lt=100)] | None = None
     # Sampling as each method's ``released`` code has it, or ``greedy``: temperature 0, but for samples of one prompt.
     decoding: Literal["released", "greedy"] = "released"
     max_error_share: Share = 0.05  # share of failed attempts above which a cell stops
@@ -228,6 +246,7 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
         further = [key for key in known if key not in methods()]
         checked = checked.model_copy(update={"methods": tuple(dict.fromkeys([*checked.methods, *further]))})
     _check_backbones(checked, path.name)
+    _check_limits(checked, path.name)
     for noun, choices in (("benchmark", catalogue.keys()), ("method", known), ("backbone", backbones(checked))):
         named = "given for this run" if f"{noun}s" in changed else f"named in config/presets/{path.name}"
         check_names(noun, getattr(checked, f"{noun}s"), choices, f"config/{noun}s.yaml; {named}")
@@ -241,6 +260,18 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
 def settings(preset: Preset) -> dict[str, Any]:
     """Return every key of a preset with its value, in the form of overrides."""
     return preset.model_dump(mode="json", include=set(Keys.model_fields))
+
+
+def _check_limits(preset: Preset, name: str) -> None:
+    """Raise a UserError if ``limit`` or ``noise_floor`` does not fit the other keys of the preset in a file."""
+    bounds = [bound for bound in (preset.limit.train, preset.limit.test) if isinstance(bound, Mapping)]
+    limited = {key for bound in bounds for key in bound} - {"default"}
+    for key, named in (("limit", sorted(limited)), ("noise_floor", preset.noise_floor)):
+        check_names("benchmark", named, preset.benchmarks, f"the benchmarks of {name}; named by {key}")
+    if preset.noise_floor and preset.simulated:
+        raise UserError(f"{name} has noise_floor, but simulated replies repeat; leave it out")
+    if preset.noise_floor and SINGLE not in preset.methods:
+        raise UserError(f"{name} has noise_floor, which asks {SINGLE} twice; add {SINGLE} to its methods")
 
 
 def _check_backbones(preset: Preset, name: str) -> None:
@@ -282,6 +313,12 @@ def cells(preset: Preset) -> list[Cell]:
         for benchmark in preset.benchmarks
         for seed in seeds(preset, entries[method])
     ]
+
+
+def asked_again(preset: Preset) -> list[Cell]:
+    """Return the second askings of ``single`` rows that ``noise_floor`` names."""
+    entry = methods(preset.extra)[SINGLE]
+    return [Cell(SINGLE, benchmark, row, 1) for row in rows(preset, entry) for benchmark in preset.noise_floor]
 
 
 def rows(preset: Preset, entry: MethodEntry) -> list[str]:

@@ -38,7 +38,11 @@ def of_cell(preset: config.Preset, cell: config.Cell) -> dict[str, Any]:
     backbones = config.backbones(preset)
     pool = config.backbones_of(preset, cell)
     decides = of_data(preset, cell.benchmark)
-    decides["limit"] = preset.limit.model_dump(include=None if entry.trained else {"test", "share"})
+    answers_training = preset.answer_training and not entry.trained
+    limits = None if entry.trained else {"test", "share", *(["train"] if answers_training else [])}
+    decides["limit"] = preset.limit.of(cell.benchmark).model_dump(include=limits)
+    if answers_training:
+        decides["answer_training"] = True
     decides["endpoints"] = preset.endpoints
     if preset.simulated:
         decides |= {"length_scale": preset.length_scale, "simulator": _content("simulator.yaml")}

@@ -23,6 +23,7 @@ from harness.llm.endpoints import Endpoint
 from harness.runner import config, config_hash, layout
 from harness.runner.config import Cell, MethodEntry, Preset
 from harness.runner.method import Matched, Setting, settings_of
+from harness.runner.results import TEST_SPLIT
 
 if TYPE_CHECKING:
     from harness.simulator.endpoint import SimulatedEndpoint
@@ -45,6 +46,7 @@ class Plan:
     in_process: InProcess | None  # backbones that reply in this process, None if servers reply
     all_backbones: Sequence[Backbone]  # of the whole preset, whose calls its budget counts
     vectors: Path  # file of the sentence embeddings that the cell uses
+    answers_training: bool  # it answers the training questions, too
     in_flight: int  # questions answered at the same time
     greedy: bool  # calls have temperature 0, but for samples of one prompt
     settings: Mapping[str, Any]  # that can change its results
@@ -97,6 +99,7 @@ def plan(preset: Preset, cell: Cell) -> Plan:
         in_process=in_process,
         all_backbones=list(declared.values()),
         vectors=(layout.RESULTS / preset.name if preset.recorded else folder) / layout.VECTORS,
+        answers_training=preset.answer_training and not entry.trained,
         # Twice the calls that all servers take keep them full while other replies are graded or embedded.
         in_flight=preset.in_flight or 2 * sum(server.max_in_flight for server in servers.values()),
         greedy=config.is_greedy(preset, entry),
@@ -107,7 +110,7 @@ def plan(preset: Preset, cell: Cell) -> Plan:
 
 def questions(preset: Preset, benchmark_key: str) -> Prepared:
     """Read the questions of a benchmark that the limits of a preset leave; UserError if they are missing or altered."""
-    whole, limit = _prepared(preset, benchmark_key), preset.limit
+    whole, limit = _prepared(preset, benchmark_key), preset.limit.of(benchmark_key)
     train = whole.train[: limit.used_questions(len(whole.train), limit.train)]
     test = whole.test[: limit.used_questions(len(whole.test), limit.test)]
     return dataclasses.replace(whole, train=train, test=test)
@@ -128,7 +131,8 @@ def _matched(preset: Preset, cell: Cell) -> Matched | None:
         raise UserError(problem, making(run))
     config_hash.check_tables(folder, orjson.loads(run.read_bytes())["tables"])
     cost = f"cost_{entry.compared_cost}"
-    columns = pq.read_table(folder / "items.parquet", columns=[cost, "depth"]).to_pydict()
+    is_test = [("split", "=", TEST_SPLIT)]
+    columns = pq.read_table(folder / "items.parquet", columns=[cost, "depth"], filters=is_test).to_pydict()
     return Matched(other.method, cost=fmean(columns[cost]), depth=fmean(columns["depth"]))
 
 

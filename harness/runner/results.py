@@ -29,7 +29,8 @@ SIMULATED_WARNING = (
 # Thousands of calls take some megabytes in memory, and more would not compress better.
 ROW_GROUP = 1 << 12
 
-# Type and value of each column of ``items.parquet`` but the last, ``utility``.
+TEST_SPLIT, TRAINING_SPLIT = "test", "train"
+# Type and value of each column of ``items.parquet`` but the last two, ``utility`` and ``split``.
 _ITEMS: Mapping[str, tuple[pa.DataType, Callable[[Answered], Any]]] = {
     "item_id": (pa.string(), lambda answered: answered.trajectory.item.id),
     "correct": (pa.bool_(), lambda answered: answered.verdict.correct),
@@ -51,7 +52,9 @@ _ITEMS: Mapping[str, tuple[pa.DataType, Callable[[Answered], Any]]] = {
     "truncated": (pa.int64(), lambda answered: answered.trajectory.truncated),
     "cut_off": (pa.bool_(), lambda answered: answered.trajectory.cut_off),
 }
-ITEMS = pa.schema([*((name, type_) for name, (type_, _) in _ITEMS.items()), ("utility", pa.float64())])
+ITEMS = pa.schema(
+    [*((name, type_) for name, (type_, _) in _ITEMS.items()), ("utility", pa.float64()), ("split", pa.string())]
+)
 _TYPES = {"str": pa.string(), "str | None": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
 
 
@@ -66,26 +69,29 @@ TABLES: Mapping[str, pa.Schema] = {"items": ITEMS, "calls": CALLS, "decisions": 
 
 def write(
     folder: Path,
-    answered: Sequence[Answered],
+    answered: Mapping[str, Sequence[Answered]],
     identity: dict[str, Any],
     utility: Callable[[Answered], float] | None = None,
 ) -> dict[str, Any]:
     """Write the tables of a cell and, last, ``run.json``; return its content.
 
     That is the identity (configuration, data, code and models), the SHA-256 of each table in ``tables``, and a hash of
-    all that as ``run_id``. Answers come in the order of the test split; the utility of a question is the objective of a
-    learning method, null for one that learns nothing.
+    all that as ``run_id``. Answers come by split, in the order of its questions; the utility of a question is the
+    objective of a learning method, null for one that learns nothing.
     """
     items = (
         {
             **{name: value(each) for name, (_, value) in _ITEMS.items()},
             "utility": None if utility is None else utility(each),
+            "split": split,
         }
-        for each in answered
+        for split, answers in answered.items()
+        for each in answers
     )
     write_table(folder / "items.parquet", ITEMS, items, simulated=identity["simulated"])
     for name in ("calls", "decisions"):
-        rows = (row for each in answered for row in trajectory_rows(each.trajectory, name))
+        every = (each for answers in answered.values() for each in answers)
+        rows = (row for each in every for row in trajectory_rows(each.trajectory, name))
         write_table(folder / f"{name}.parquet", TABLES[name], rows, simulated=identity["simulated"])
     if utility is None:
         # A method that learned once has left its training here.

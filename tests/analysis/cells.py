@@ -134,13 +134,15 @@ def write(
         "cost_steps": 0.125,
         "depth": 1,
         "cut_off": False,
+        "split": "test",
         **given,
     }
     if (cost := columns.pop("cost", None)) is not None:
         columns |= {"cost_steps": cost, "cost_total": cost}
     rows = pd.DataFrame(columns, index=range(n)).to_dict("records")
     table(folder, "items", rows, ITEMS)
-    table(folder, "calls", calls if calls is not None else [{"item_id": one, "key": one} for one in ids])
+    made = [{"item_id": one, "key": one} for one in ids] if calls is None else calls
+    table(folder, "calls", [{"item_id": ids[0], **call} for call in made])
     table(folder, "decisions", decisions, DECISIONS)
     if updates is not None:
         log = [

@@ -58,7 +58,7 @@ def test_calls_tokens_and_cost_are_those_of_one_question(write_cell: WriteCell) 
 
 def test_copies_are_counted_within_a_question_and_averaged_over_seeds(write_cell: WriteCell) -> None:
     """The third and the fourth of five calls repeat earlier ones of their question; the fifth is another question's."""
-    calls = [{"item_id": item, "key": key} for item, key in zip("aaaab", "xyxxx", strict=True)]
+    calls = [{"item_id": f"item-{item:0>4}", "key": key} for item, key in zip("00001", "xyxxx", strict=True)]
     cells = write_cell("gmr", "pool", calls=calls), write_cell("gmr", "pool", seed=1), write_cell("macnet_chain")
     assert [row.entries[0].below for row in costs(*cells).rows] == ["0% copies", "20% copies"]
 

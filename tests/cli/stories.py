@@ -59,7 +59,7 @@ def finish(cell: Cell, items: Sequence[Item], stories: Sequence[Story]) -> None:
     answered = asyncio.run(_walk(cell, items, stories))
     record = run_record(cell.method, cell.backbone, cell.benchmark, cell.seed, len(items), simulated=True)
     identity = {name: value for name, value in record.items() if name not in ("schema", "run_id")}
-    results.write(folder, answered, identity, lambda one: float(len(one.trajectory.answer)))
+    results.write(folder, {"test": answered}, identity, lambda one: float(len(one.trajectory.answer)))
 
 
 async def _walk(cell: Cell, items: Sequence[Item], stories: Sequence[Story]) -> list[Answered]:

@@ -13,6 +13,7 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
+from analysis import finished_cells
 from harness.benchmarks.prepare import read
 from harness.errors import UserError
 from harness.llm.request import Reply, Request, Sampling, Served
@@ -138,9 +139,9 @@ def run_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
     monkeypatch.setattr("harness.sandbox.pool.best_level", lambda: "rlimit")
     prepare_questions()
-    preset = config.preset("smoke", {"benchmarks": ["gsm_hard"], "limit": {"test": 2}})
 
-    def run(backbones: Backbones, method: str = "cot") -> dict[str, Any]:
+    def run(backbones: Backbones, method: str = "cot", **overrides: Any) -> dict[str, Any]:
+        preset = config.preset("smoke", {"benchmarks": ["gsm_hard"], "limit": {"test": 2}, **overrides})
         planned = plan(preset, Cell(method, "gsm_hard", "qwen-2.5-14B", 0))
         return asyncio.run(cell.run(dataclasses.replace(planned, in_process=backbones)))
 
@@ -169,3 +170,17 @@ def test_an_entry_may_decode_greedily_under_a_preset_that_does_not(method: str, 
     recorded = run_by(backbones, method)["sampling"]
     assert (set(backbones.temperatures) == {0.0}) == (method == "macnet_chain_greedy")
     assert recorded == [Sampling(temperature)._asdict() for temperature in sorted({*backbones.temperatures})]
+
+
+def test_a_method_that_learns_nothing_may_answer_the_training_questions_which_no_table_counts(run_by: Run) -> None:
+    plain = run_by(Owned())
+    limit = {"test": {"default": 1, "gsm_hard": 2}, "train": {"gsm_hard": 3}}
+    both = run_by(Owned(), limit=limit, answer_training=True)
+    assert [run["data"]["n_train"] for run in (plain, both)] == [0, 3]
+    assert both["config_hash"] != plain["config_hash"]
+    folder = layout.cell("smoke", Cell("cot", "gsm_hard", "qwen-2.5-14B", 0))
+    items = pq.read_table(folder / "items.parquet").to_pandas()
+    assert list(items["split"]) == ["test"] * 2 + ["train"] * 3
+    read = finished_cells.read(folder)
+    assert set(read.items["item_id"]) == set(items["item_id"][:2])
+    assert set(read.rows("calls", ["key"])["item_id"]) == set(items["item_id"][:2])

@@ -304,6 +304,25 @@ def test_a_share_of_a_split_is_exact_rounded_up_and_bounded(questions: int, thou
     assert Limit(share=thousandths / 1000).used_questions(questions, most) == min(share, most or share)
 
 
+def test_limits_may_differ_by_benchmark_and_only_single_calls_are_asked_again() -> None:
+    limit = {"train": 5, "test": {"default": 7, "math": 3}}
+    chosen = with_pool(benchmarks=["math", "mbpp"], limit=limit, noise_floor=["mbpp"])
+    assert [chosen.limit.of(key) for key in chosen.benchmarks] == [Limit(train=5, test=3), Limit(train=5, test=7)]
+    assert Limit(test={"math": 3}).of("mbpp") == Limit(), "without a default, the others have no limit"
+    again = [Cell("single", "mbpp", row, 1) for row in ("mine", "other")]
+    assert config.asked_again(chosen) == again
+    assert not set(again) & {*config.cells(chosen)}
+    for overrides, message in (
+        ({"limit": {"test": {"mth": 3}}}, "unknown benchmark 'mth'.*named by limit"),
+        ({"noise_floor": ["humaneval"]}, "unknown benchmark 'humaneval'.*named by noise_floor"),
+        ({"noise_floor": ["math"], "methods": ["cot"]}, "add single to its methods"),
+    ):
+        with pytest.raises(UserError, match=message):
+            with_pool(**{"benchmarks": ["math"], "methods": ["single"], **overrides})
+    with pytest.raises(UserError, match="simulated replies repeat"):
+        config.preset("smoke", {"noise_floor": ["humaneval"]})
+
+
 @pytest.mark.parametrize("key", ["single", "cot", "macnet_chain", "aflow", "puppeteer"])
 def test_a_method_of_one_backbone_refuses_the_pool_in_one_line(key: str) -> None:
     entry = methods()[key]

@@ -32,7 +32,7 @@ def echo(order: int, replies: dict[str, Reply] | None = None) -> Client:
 async def test_results_are_the_same_bytes_whatever_the_order(tmp_path: Path) -> None:
     for name, order, in_flight in (("a", 1, 1), ("b", 3, 8), ("c", 5, 100)):
         answered = await evaluate(Repeat(), ITEMS, runtime(echo(order), limit=0.1), "toy", in_flight=in_flight)
-        results.write(tmp_path / name, answered, {"cell": "toy", "simulated": False})
+        results.write(tmp_path / name, {"test": answered}, {"cell": "toy", "simulated": False})
     assert content(tmp_path / "a") == content(tmp_path / "b") == content(tmp_path / "c")
     items, calls = (pq.read_table(tmp_path / "a" / f"{name}.parquet").to_pydict() for name in ("items", "calls"))
     assert items["item_id"] == [item.id for item in ITEMS] == calls["item_id"]

@@ -57,7 +57,7 @@ async def write_cell(folder: Path, *questions: str | Reply) -> Path:
         context = scripted.context(item, client, "")
         await context.ask("small", (Message("user", str(question)),))
         answered.append(Answered(context.close("x"), Verdict(False, None, Status.GRADED)))
-    results.write(folder, answered, {"cell": str(folder), "simulated": False})
+    results.write(folder, {"test": answered}, {"cell": str(folder), "simulated": False})
     return folder
 
 
