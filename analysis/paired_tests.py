@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from analysis.exhibit import signed
 from analysis.finished_cells import FinishedCell
 from analysis.frames import KEY, Key, Results
 from analysis.statistics import Array, Jackknife, t_quantile
@@ -19,12 +20,14 @@ POWER = 0.8
 ENDS = ("", "_low", "_high")
 _MEASURES = ("difference", "cost_difference", "cost_ratio", "cost_ratio_all_calls")
 COLUMNS = [
-    *("n", *(f"{name}{end}" for name in _MEASURES for end in ENDS), "variance", "df", "p"),
+    *("n", *(f"{name}{end}" for name in _MEASURES for end in ENDS), "variance", "df", "p", "p_not_worse"),
     *("first_alone", "second_alone", "odds_ratio", "cohens_g", "detectable"),
 ]
 
 
-def compare(first: Sequence[FinishedCell], second: Sequence[FinishedCell]) -> dict[str, Any]:
+def compare(
+    first: Sequence[FinishedCell], second: Sequence[FinishedCell], margin: float | None = None
+) -> dict[str, Any]:
     """Compare two rows on the same items, over all seeds; return :data:`COLUMNS`.
 
     Differences are first minus second, in points of accuracy and in cost; ratios of costs are first over second.
@@ -60,6 +63,7 @@ def compare(first: Sequence[FinishedCell], second: Sequence[FinishedCell]) -> di
         "variance": accuracy.variance if is_known else width**2,
         "df": accuracy.df if is_known else math.inf,
         "p": accuracy.p,
+        "p_not_worse": math.nan if margin is None else accuracy.p_above(-margin),
         "first_alone": alone,
         "second_alone": others,
         "odds_ratio": alone / others if others else math.inf if alone else math.nan,
@@ -68,15 +72,31 @@ def compare(first: Sequence[FinishedCell], second: Sequence[FinishedCell]) -> di
     }
 
 
-def comparisons(results: Results, pairs: Mapping[Key, tuple[Key, Key]]) -> pd.DataFrame:
+def comparisons(results: Results, pairs: Mapping[Key, tuple[Key, Key]], margin: float | None = None) -> pd.DataFrame:
     """Return :func:`compare` of pairs of rows, by the keys of the mapping; missing unless both were run."""
     compared = {
-        key: compare(results.cells_by_row[first], results.cells_by_row[second])
+        key: compare(results.cells_by_row[first], results.cells_by_row[second], margin)
         for key, (first, second) in pairs.items()
         if first in results.cells_by_row and second in results.cells_by_row
     }
     index = pd.MultiIndex.from_tuples(pairs, names=KEY)
     return pd.DataFrame([compared.get(key, {}) for key in pairs], index, COLUMNS)
+
+
+def noise_floor(results: Results, again: Iterable[FinishedCell]) -> str:
+    """Return a sentence on how far rows differ from themselves when they are asked a second time; empty without one."""
+    found = []
+    for cell in again:
+        run = cell.run
+        first = results.cells_by_row.get((run.method, run.backbone, run.benchmark))
+        if first is not None:
+            pair = compare(first, [cell])
+            alone, others = pair["first_alone"], pair["second_alone"]
+            found.append(
+                f"{run.backbone} on {run.benchmark_title}: {alone + others} of {pair['n']} verdicts ({alone} right the "
+                f"first time alone, {others} the second), {signed(pair['difference'])} points"
+            )
+    return f" Noise floor, the same single calls asked again: {'; '.join(found)}." if found else ""
 
 
 def holm(p_values: pd.Series) -> pd.Series:

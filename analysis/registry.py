@@ -63,6 +63,7 @@ class Artefact(Declaration):
     module: str  # has a function ``build`` that turns a source into a table, a figure or a report
     kind: Literal["table", "figure", "report"]
     cells: Annotated[Many[Selection], MinLen(1)] = ()
+    noise_floor: bool = False  # reads the second askings of single calls, too
     reads_all: bool = False  # made from whatever is finished of the cells of all others
     about_paper: bool = False  # is about statements of the paper, so not for a run whose models are its own
     optional: bool = False  # part of a whole run only where the preset names its artefacts
@@ -79,7 +80,8 @@ class Artefact(Declaration):
         """Return the cells that the artefact reads; none where the preset has none of its benchmarks."""
         if self.reads_all:
             return all_cells(preset)
-        return _distinct(cell for selection in self.cells for cell in selection.cells(preset))
+        again = config.asked_again(preset) if self.noise_floor else []
+        return _distinct([*(cell for selection in self.cells for cell in selection.cells(preset)), *again])
 
     def lacking(self, preset: Preset) -> str:
         """Return what a preset lacks for the artefact to be made of it; empty if nothing."""
@@ -102,7 +104,9 @@ class Artefact(Declaration):
     def deciding_settings(self, preset: Preset) -> dict[str, Any]:
         """Return the settings that, besides the content of its inputs, decide what the artefact shows."""
         settings = {name: getattr(preset, name) for name in ("backbones", "benchmarks", "endpoints", "weights")}
+        margin = {} if preset.margin is None else {"margin": preset.margin}
         return {
+            **margin,
             "inputs": [str(path) for path in self.inputs(preset)],
             "options": {**self.options, "caption": self.caption, "legend": list(self.legend)},
             **({} if self.cells_of(preset) else settings),
@@ -123,8 +127,10 @@ class Artefact(Declaration):
         self.check(preset)
         folders = {cell: layout.cell(preset.name, cell) for cell in self.cells_of(preset)}
         done = {cell: folder for cell, folder in folders.items() if (folder / "run.json").is_file()}
+        again = config.asked_again(preset)
         source = Source(
-            cells=tuple(done.values()),
+            cells=tuple(folder for cell, folder in done.items() if cell not in again),
+            again=tuple(done[cell] for cell in again if cell in done),
             preset=preset,
             options=self.options,
             caption=self.caption,

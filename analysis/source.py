@@ -11,6 +11,7 @@ from harness.errors import UserError
 from harness.runner.config import Preset
 
 if TYPE_CHECKING:
+    from analysis.finished_cells import FinishedCell
     from analysis.frames import Results
 
 _NAMED = 5
@@ -30,9 +31,16 @@ class Source:
     cells: tuple[Path, ...] = ()
     preset: Preset | None = None
     options: Mapping[str, Any] = field(default_factory=dict)  # of the entry of ``config/artefacts.yaml``
+    again: tuple[Path, ...] = ()  # folders of finished cells that asked single calls a second time
     unfinished: tuple[Path, ...] = ()  # folders of the preset's cells that are not finished
     caption: str = ""  # of the entry of ``config/artefacts.yaml``, and the notes that hold for any run
     legend: tuple[str, ...] = ()
+
+    def asked_again(self) -> list[FinishedCell]:
+        """Load the second askings of single calls (preset key ``noise_floor``) that are finished."""
+        from analysis.finished_cells import read
+
+        return [read(folder) for folder in self.again]
 
     def results(self) -> Results:
         """Load the cells; raises UserError as :func:`analysis.finished_cells.read_all`."""

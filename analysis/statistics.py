@@ -72,6 +72,19 @@ class Spread(NamedTuple):
             return float(self.value == 0)
         return float(2 * stdtr(self.df, -abs(self.value) / np.sqrt(self.variance)))
 
+    def p_above(self, border: float) -> float:
+        """Return the one-sided p that the value is at most a border: the tail at which the interval begins there.
+
+        It is below 2.5 % exactly where the 95 % interval lies above the border.
+        """
+        from scipy.special import stdtr
+
+        if self.counts:
+            return paired_p_above(*self.counts, border / _PERCENT)
+        if not 0 < self.variance < math.inf:
+            return float(self.variance == math.inf or self.value <= border)
+        return float(stdtr(self.df, -(self.value - border) / math.sqrt(self.variance)))
+
     def estimate(self, lowest: float = -math.inf, highest: float = math.inf) -> Estimate:
         """Return the value with its 95 % interval inside the values that it can have."""
         low, high = self.ends()
@@ -109,12 +122,7 @@ def paired(first: int, second: int, n: int, tail: float = TAIL) -> tuple[float, 
     z, difference, discordant = t_quantile(math.inf, tail), (first - second) / n, first + second
 
     def excess(delta: float) -> float:
-        # Distance from a supposed true difference beyond z standard errors, with the maximum-likelihood estimate, given
-        # that difference, of the share of questions that only the second method gets right.
-        turn = discordant - (2 * n - first + second) * delta
-        against = (turn + math.sqrt(max(0.0, turn**2 + 8 * n * second * delta * (1 - delta)))) / (4 * n)
-        variance = n * (2 * against + delta * (1 - delta))
-        return abs(first - second - n * delta) - z * math.sqrt(max(0.0, variance))
+        return abs(first - second - n * delta) - z * _tango_error(first, second, n, delta)
 
     low = -1.0 if second == n else brentq(excess, -1, difference - _NEAR)
     high = 1.0 if first == n else brentq(excess, difference + _NEAR, 1)
@@ -122,6 +130,32 @@ def paired(first: int, second: int, n: int, tail: float = TAIL) -> tuple[float, 
     most = betaincinv(first + 1, second, 1 - tail) if second else 1.0
     exact = ((2 * float(share) - 1) * discordant / n for share in (least, most))
     return min(low, next(exact)), max(high, next(exact))
+
+
+def paired_p_above(first: int, second: int, n: int, border: float) -> float:
+    """Return the one-sided p that a paired difference, (``first`` - ``second``) / ``n``, is in truth at most a border.
+
+    It is the tail at which :func:`paired` begins at the border: the larger one of the score test's and the exact one's.
+    """
+    from scipy.special import betainc, ndtr
+
+    error, distance = _tango_error(first, second, n, border), first - second - n * border
+    score = float(ndtr(-distance / error)) if error else float(distance <= 0)
+    # Of the discordant questions, the share for the first method at which the difference would be the border.
+    share = (border * n / (first + second) + 1) / 2 if first + second else float(border >= 0)
+    exact = 0.0 if share <= 0 else 1.0 if share >= 1 or not first else float(betainc(first, second + 1, share))
+    return max(score, exact)
+
+
+def _tango_error(first: int, second: int, n: int, delta: float) -> float:
+    """Return the standard error of ``first`` - ``second`` under a supposed true difference.
+
+    The share of questions that only the second method gets right is its maximum-likelihood estimate given that
+    difference (Tango, Statistics in Medicine 17, 1998).
+    """
+    turn = first + second - (2 * n - first + second) * delta
+    against = (turn + math.sqrt(max(0.0, turn**2 + 8 * n * second * delta * (1 - delta)))) / (4 * n)
+    return math.sqrt(max(0.0, n * (2 * against + delta * (1 - delta))))
 
 
 class Jackknife:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import pandas as pd
@@ -10,7 +11,16 @@ from analysis import columns, notes
 from analysis.columns import by_benchmark, entries, factors, format_series, interval_of
 from analysis.exhibit import BEST, NOT_RUN, Entry, signed
 from analysis.frames import AVERAGE, IDENTITY, KEY, Results, with_costs
-from analysis.paired_tests import ALPHA, ENDS, comparisons, detectable_note, holm, p_value, power_after_holm
+from analysis.paired_tests import (
+    ALPHA,
+    ENDS,
+    comparisons,
+    detectable_note,
+    holm,
+    noise_floor,
+    p_value,
+    power_after_holm,
+)
 from analysis.source import Source
 from analysis.statistics import Estimate, macro_average
 from analysis.table import Table
@@ -26,7 +36,8 @@ _NAMES = {
 
 def build(source: Source) -> Table:
     """Return the rows of the main table but the reference: GMR, or the last method of a choice without it."""
-    results = source.results()
+    results, again = source.results(), source.asked_again()
+    margin = source.preset.margin if source.preset else None
     heads = ("Against", "LLM")
     if len(results.rows_to_show) == 1:
         return columns.table(
@@ -40,21 +51,21 @@ def build(source: Source) -> Table:
             frame=pd.DataFrame(columns=KEY),
         )
     reference = _reference(results)
-    frame = _compare(results, reference)
+    frame = _compare(results, reference, margin)
     name = results.rows.loc[reference, "name"]
-    groups = {(title, n): _group(rows) for _, title, n, rows in by_benchmark(results, frame)}
+    groups = {(title, n): _group(rows, margin) for _, title, n, rows in by_benchmark(results, frame)}
     if results.has_average:
         rows = frame.xs(AVERAGE, level="benchmark")
         test = entries(rows["p"], p_value, NOT_RUN, mark=_bold(rows["p"]))
-        groups["Avg.", ""] = {**_differences(rows), "p": test}
+        groups["Avg.", ""] = {**_differences(rows), "p": test, **_not_worse(rows, margin)}
     return columns.table(
         results,
         label="paired",
-        caption=f"{name} against every other row, on the same questions.",
+        caption=f"{name} against every other row, on the same questions.{noise_floor(results, again)}",
         rows=columns.labels(results.rows_to_show.drop(index=[reference])),
         heads=heads,
         groups=groups,
-        legend=[*source.legend, *_legend(results, frame)],
+        legend=[*source.legend, *_legend(results, frame, margin)],
         frame=frame.reset_index(),
     )
 
@@ -65,7 +76,7 @@ def _reference(results: Results) -> tuple[str, str]:
     return next((row for row in rows if row in results.ran.index), rows[0])
 
 
-def _compare(results: Results, reference: tuple[str, str]) -> pd.DataFrame:
+def _compare(results: Results, reference: tuple[str, str], margin: float | None) -> pd.DataFrame:
     """Return the other rows on every benchmark, and their average, beside the reference, and the tests of both."""
     table, keys = with_costs(results.frame, results), [*results.benchmarks]
     if results.has_average:
@@ -76,11 +87,12 @@ def _compare(results: Results, reference: tuple[str, str]) -> pd.DataFrame:
     other = table.loc[[(*reference, key) for *_, key in index], _SIDE].set_axis(index)
     sides = rows.join(other.add_prefix("reference_"))
     sides = sides.where(rows["measured"].notna() & other["measured"].notna())
-    tests = comparisons(results, {key: ((*reference, key[2]), key) for key in index if key[2] != AVERAGE})
+    pairs = {key: ((*reference, key[2]), key) for key in index if key[2] != AVERAGE}
+    tests = comparisons(results, pairs, margin)
     tests["p_holm"] = tests["p"].groupby(level=KEY[:2], group_keys=False).apply(holm)
     if results.has_average:
         measured = sides.index[sides["measured"].notna() & (index.get_level_values("benchmark") == AVERAGE)]
-        tests = pd.concat([tests, _mean_differences(results, measured, tests)])
+        tests = pd.concat([tests, _mean_differences(results, measured, tests, margin)])
     return sides.rename(columns={"measured": "accuracy", "reference_measured": "reference_accuracy"}).assign(
         reference=reference[0],
         published_difference=(other["published"] - rows["published"]).round(2),
@@ -91,22 +103,26 @@ def _compare(results: Results, reference: tuple[str, str]) -> pd.DataFrame:
     )
 
 
-def _mean_differences(results: Results, index: pd.MultiIndex, tests: pd.DataFrame) -> pd.DataFrame:
+def _mean_differences(
+    results: Results, index: pd.MultiIndex, tests: pd.DataFrame, margin: float | None
+) -> pd.DataFrame:
     """Return average differences, whose variances add: the benchmarks share no question and no training."""
-    names = [*(f"difference{end}" for end in ENDS), "p"]
+    names = [*(f"difference{end}" for end in ENDS), "p", "p_not_worse"]
     frame = pd.DataFrame(index=index, columns=names, dtype=float)
     for key in index:
         rows = tests.loc[[(*key[:2], benchmark) for benchmark in results.published.benchmarks]]
         spread = macro_average([Estimate(row.difference, 0, 0, row.variance, row.df) for row in rows.itertuples()])
-        frame.loc[key] = [*spread.estimate(-100.0, 100.0)[:3], spread.p]
+        not_worse = math.nan if margin is None else spread.p_above(-margin)
+        frame.loc[key] = [*spread.estimate(-100.0, 100.0)[:3], spread.p, not_worse]
     return frame
 
 
-def _group(rows: pd.DataFrame) -> dict[str, list[Entry]]:
+def _group(rows: pd.DataFrame, margin: float | None) -> dict[str, list[Entry]]:
     unadjusted = format_series(rows["p"], p_value)
     return {
         **_differences(rows),
         "p": entries(rows["p_holm"], p_value, NOT_RUN, mark=_bold(rows["p_holm"]), below=unadjusted),
+        **_not_worse(rows, margin),
         "Publ. cost ×": entries(rows["published_cost_ratio"], _ratio),
         **{
             title: factors(rows, name, _ratio, rows["n"].isna())
@@ -123,17 +139,31 @@ def _differences(rows: pd.DataFrame) -> dict[str, list[Entry]]:
     }
 
 
-def _bold(p_values: pd.Series) -> pd.Series:
-    return p_values.lt(ALPHA).map({True: BEST, False: ""})
+def _not_worse(rows: pd.DataFrame, margin: float | None) -> dict[str, list[Entry]]:
+    """Return the column of the margin that the preset states; none without one."""
+    if margin is None:
+        return {}
+    p = rows["p_not_worse"].astype(float)
+    return {f"≤ {margin:g} worse: p": entries(p, p_value, NOT_RUN, mark=_bold(p, ALPHA / 2))}
+
+
+def _bold(p_values: pd.Series, level: float = ALPHA) -> pd.Series:
+    return p_values.lt(level).map({True: BEST, False: ""})
 
 
 def _ratio(value: float) -> str:
     return f"{value:.{1 if value >= 10 else 2 if value >= 0.1 else 3}f}"
 
 
-def _legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
+def _legend(results: Results, frame: pd.DataFrame, margin: float | None) -> Iterator[str]:
     rows = frame.drop(index=AVERAGE, level="benchmark", errors="ignore")
     yield notes.COUNTED
+    if margin is not None:
+        yield (
+            f"≤ {margin:g} worse: one-sided p that the method of the caption is {margin:g} points or more, the margin "
+            "that the preset stated, less accurate than the row. Under 0.025, bold, exactly where the interval of "
+            f"Diff. lies above −{margin:g}."
+        )
     yield from detectable_note(rows["detectable_difference"], results.benchmarks)
     tests = rows["p"].notna().groupby(level=KEY[:2]).sum().max()
     # The test of a single question has no power.

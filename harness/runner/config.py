@@ -317,8 +317,8 @@ def cells(preset: Preset) -> list[Cell]:
 
 def asked_again(preset: Preset) -> list[Cell]:
     """Return the second askings of ``single`` rows that ``noise_floor`` names."""
-    entry = methods(preset.extra)[SINGLE]
-    return [Cell(SINGLE, benchmark, row, 1) for row in rows(preset, entry) for benchmark in preset.noise_floor]
+    rows_asked = rows(preset, methods(preset.extra)[SINGLE])
+    return [Cell(SINGLE, benchmark, row, 1) for row in rows_asked for benchmark in preset.noise_floor]
 
 
 def rows(preset: Preset, entry: MethodEntry) -> list[str]:

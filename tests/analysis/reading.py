@@ -15,7 +15,6 @@ from analysis.exhibit import Entry
 from analysis.exhibit import csv as tidy
 from analysis.registry import artefact
 from analysis.source import Source
-from harness.runner.config import Preset
 
 
 class Row(NamedTuple):
@@ -95,8 +94,8 @@ class Artefact:
         self._module = importlib.import_module(module)
         self._options = options
 
-    def __call__(self, *cells: Path, preset: Preset | None = None, **options: Any) -> Read:
-        return Read(self._module.build(Source(cells, preset, {**self._options, **options})))
+    def __call__(self, *cells: Path, preset: Any = None, again: tuple[Path, ...] = (), **options: Any) -> Read:
+        return Read(self._module.build(Source(cells, preset, again=again, options={**self._options, **options})))
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,7 @@ from analysis.claims.declaration import Region
 from analysis.claims.joint import interval, spreads
 from analysis.claims.judge import FAILS, HOLDS, decide
 from analysis.claims.numbers import least
-from analysis.statistics import Jackknife, accuracy, paired
+from analysis.statistics import Jackknife, accuracy, paired, paired_p_above
 
 SIZES, DISCORDANT = (128, 416, 1056), (0.01, 0.03, 0.1)
 # The most that may be wrong to either side.
@@ -91,3 +91,20 @@ def test_a_true_leader_is_not_contradicted_and_a_clear_one_is_seen() -> None:
 @pytest.mark.parametrize(("n", "spread"), [(128, 0.0), (416, 0.3), (1056, 0.1)])
 def test_three_seeds_cover_what_they_say(n: int, spread: float) -> None:
     assert 0.9 <= covered(300, n, 0.7, spread) <= 0.99
+
+
+@pytest.mark.parametrize(("n", "margin"), [(32, 0.05), (32, 0.1), (60, 0.1)])
+def test_a_row_that_is_worse_by_the_margin_seldom_passes_as_no_worse(n: int, margin: float) -> None:
+    """The exact rate at the border, over all numbers of questions that only one of the two gets right."""
+    passing = np.array(
+        [
+            [first + second <= n and paired_p_above(first, second, n, -margin) < LIMIT for second in range(n + 1)]
+            for first in range(n + 1)
+        ]
+    )
+    first, second = np.meshgrid(range(n + 1), range(n + 1), indexing="ij")
+    for lost in (margin + 0.01, margin + 0.05, margin + 0.3):
+        left = np.where(first + second <= n, n - first - second, 0)
+        chances = [lost - margin, lost, 1 - 2 * lost + margin]
+        rate = stats.multinomial.pmf(np.stack([first, second, left], axis=-1), n, chances)[passing].sum()
+        assert rate <= LIMIT

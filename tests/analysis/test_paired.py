@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import optimize, stats
 
 from analysis import statistics as intervals
 from analysis.exhibit import BEST, NOT_RUN, Entry
@@ -189,3 +189,53 @@ def test_the_average_is_the_mean_of_the_differences_and_their_variances_add(writ
     assert (row["p"].text, record["p_holm"]) == (f"{float(record['p']):.3f}", "")
     assert len(record["run_id"].split()) == len(record["reference_run_id"].split()) == 5
     assert [table.entry("Avg.", name, "MASRouter").text for name in ("Diff.", "Publ. diff.")] == [NOT_RUN, "+3.46"]
+
+
+@given(st.integers(1, 60), st.data(), st.integers(-30, 30).map(lambda points: points / 100))
+@settings(max_examples=40)
+def test_the_p_of_a_margin_is_the_tail_at_which_the_interval_begins_there(n: int, data: Any, border: float) -> None:
+    first = data.draw(st.integers(0, n))
+    second = data.draw(st.integers(0, n - first))
+    p = intervals.paired_p_above(first, second, n, border)
+    for tail in (0.025, 0.05, 0.2):
+        if abs(p - tail) > 1e-6:
+            assert (p < tail) == (intervals.paired(first, second, n, tail)[0] > border)
+
+
+def test_whether_a_row_is_no_worse_than_by_the_margin_of_the_preset(write_cell: WriteCell) -> None:
+    """One seed against Tango's score statistic with the likelihood maximised numerically, several against t."""
+    (first, second, n), border = (6, 9, 100), -0.1
+    ours, theirs = counts(60, first, second, 25)
+
+    def unlikelihood(lost: float) -> float:
+        return -float(
+            stats.multinomial.logpmf(
+                [first, second, n - first - second], n, [lost + border, lost, 1 - 2 * lost - border]
+            )
+        )
+
+    lost = optimize.minimize_scalar(unlikelihood, bounds=(0.1, 0.55), method="bounded", options={"xatol": 1e-10}).x
+    error = math.sqrt(n * (2 * lost + border - border**2))
+    expected = stats.norm.sf((first - second - n * border) / error)
+    found = compare(cells([ours]), cells([theirs]), margin=10)
+    assert found["p_not_worse"] == pytest.approx(expected, rel=1e-6)
+    here, there = np.random.default_rng(0).random((2, 3, 80)) < 0.6
+    several = compare(cells(here.tolist()), cells(there.tolist()), margin=10)
+    mean, reach, _ = crossed(100.0 * here, 100.0 * there)
+    assert (several["p_not_worse"] < 0.025) == (mean - reach > -10)
+    folders = write_cell("gmr", "pool", correct=ours), write_cell("masrouter", "pool", correct=theirs)
+    stated, silent = (paired(*folders, preset=margin) for margin in (SimpleNamespace(margin=10.0, methods=()), None))
+    assert group_of(stated, "GSM-Hard", "MASRouter")["≤ 10 worse: p"].text == f"{expected:.3f}"
+    assert not any("worse" in column for column in group_of(silent, "GSM-Hard", "MASRouter"))
+
+
+def test_single_calls_asked_again_say_how_far_a_method_differs_from_itself(write_cell: WriteCell) -> None:
+    ours, theirs = counts(60, 3, 1, 36)
+    first, again = (write_cell("single", correct=verdicts, seed=seed) for seed, verdicts in enumerate((ours, theirs)))
+    table = paired(write_cell("gmr", "pool", correct=ours), first, again=(again,))
+    assert (
+        "the same single calls asked again: qwen-2.5-14B on GSM-Hard: 4 of 100 verdicts (3 right the first time alone, "
+        "1 the second), +2.00 points"
+    ) in table.caption
+    record = table.record(method="single", backbone="qwen-2.5-14B")
+    assert (record["seeds"], record["accuracy"]) == ("0", "63.0"), "no mean over two askings"
