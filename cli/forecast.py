@@ -52,11 +52,12 @@ def lines(preset: Preset, cells: Sequence[Cell], speed: tuple[float, float] | No
 
 def forecast(preset: Preset, cells: Sequence[Cell], rates: pd.DataFrame) -> pd.DataFrame:
     """Return calls and tokens of a run by method and backbone, without methods of which nothing is known."""
-    entries, limit = config.methods(preset.extra), preset.limit
+    entries = config.methods(preset.extra)
     by_module = {entries[key].module: key for key in reversed(rates.index.unique("method")) if key in entries}
     parts = []
     for cell in cells:
         entry, backbones = entries[cell.method], config.backbones_of(preset, cell)
+        limit = preset.limit.of(cell.benchmark)
         like = cell.method if cell.method in rates.index else by_module.get(entry.module)
         if like is None:
             continue
@@ -64,8 +65,9 @@ def forecast(preset: Preset, cells: Sequence[Cell], rates: pd.DataFrame) -> pd.D
         epochs = entry.config.get("epochs", rates["passes"].get((like, "train"), 0))
         passes = epochs.get(cell.benchmark, epochs["default"]) if isinstance(epochs, Mapping) else epochs
         passes = passes if limit.epochs is None else min(passes, limit.epochs)
-        questions = {"train": passes * limit.used_questions(train, limit.train)}
-        questions["test"] = limit.used_questions(test, limit.test)
+        train, test = limit.used_questions(train, limit.train), limit.used_questions(test, limit.test)
+        both = preset.answer_training and not entry.trained
+        questions = {"train": passes * train, "test": test + train if both else test}
         amounts = rates.loc[like, _AMOUNTS].mul(pd.Series(questions), axis=0).sum() / len(backbones)
         parts += [{"method": cell.method, "backbone": key, **amounts} for key in backbones]
     return pd.DataFrame(parts, columns=["method", "backbone", *_AMOUNTS])
@@ -80,7 +82,10 @@ def measured(name: str) -> pd.DataFrame:
             if run.exists() and (path := run.with_name(f"{file}.parquet")).exists():
                 calls = pd.read_parquet(path).drop_duplicates("key").assign(calls=1)
                 passes = calls["epoch"].max() if phase == "train" else 1
-                sums = calls[_AMOUNTS].sum() / orjson.loads(run.read_bytes())["data"][f"n_{phase}"] / passes
+                data = orjson.loads(run.read_bytes())["data"]
+                # What learned nothing may have answered the training questions, too.
+                also = 0 if run.with_name("training_calls.parquet").exists() else data["n_train"]
+                sums = calls[_AMOUNTS].sum() / (data[f"n_{phase}"] + also) / passes
                 rows.append({"method": cell.method, "phase": phase, "passes": passes, **sums})
     frame = pd.DataFrame(rows, columns=["method", "phase", "passes", *_AMOUNTS])
     return frame.groupby(["method", "phase"]).mean().dropna()

@@ -65,6 +65,13 @@ def test_it_needs_nothing_prepared_and_no_checkout(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == []
 
 
+def test_limits_by_benchmark_answers_to_training_questions_and_second_askings_are_counted() -> None:
+    preset = config.preset("open_grid")
+    cells = [*config.cells(preset), *config.asked_again(preset)]
+    asked = forecast(preset, cells, RATES)["calls"].sum()
+    assert asked == 2 * (3 * (100 + 200) + (100 + 500) + 2 * (32 + 129))
+
+
 def finish(cell: Cell, test: Sequence[str], train: Sequence[str] = (), passes: int = 1) -> None:
     """Write what a finished cell leaves: its calls by key, of 100 + 10 tokens each, about 2 and 4 questions."""
     folder = layout.cell("embedded", cell)
