@@ -112,7 +112,7 @@ async def measure(backbone: Backbone, server: Server) -> tuple[Speed, list[str]]
             f"writes {backbone.max_tokens} tokens in {longest_s:.0f} s with {at_once} requests at once, and an attempt "
             f"ends after {endpoint.timeout_s:g} s: lower max_in_flight or the backbone's max_tokens, or raise timeout_s"
         )
-    if first.finish_reason == "length" and not without_thinking(first.text).strip():
+    if first.finish_reason == "length" and not without_thinking(first.text, cut_off=True).strip():
         lacks.append(
             f"thinks before it answers: of {first.completion_tokens} tokens none was answer. A call has max_tokens "
             f"{backbone.max_tokens} for both, is charged for both, and counts as truncated where thinking takes all: "

@@ -44,13 +44,15 @@ _END_OF_TURN = re.compile(
     r"(?:<\|close\|>\w+<\|sep\|>|<[|｜][^<>|｜\s]{1,40}[|｜]>|</?s>|<(?:eos|end_of_turn|turn\|)>|\[/INST\])\Z"
 )
 _LONGEST_MARK = 50
+# What an answer before the reasons has, and "Here is my solution:" has not.
+_SAYS = re.compile(r"[\d$`\\]|\b[B-J]\b|\bA\b(?! [a-z])")
 
 
-def without_thinking(text: str) -> str:
+def without_thinking(text: str, cut_off: bool = False) -> str:
     """Return what a reply says: nothing up to the last mark that ends thinking, nor from one that begins it on.
 
-    A reply that is cut off inside its thinking says nothing; one that ends with its reasons, what stands before them.
-    Text without any such mark is returned as it is.
+    A reply that ends with its reasons says what stands before them. One that is thinking alone is returned whole, but
+    says nothing if it is cut off. Text without any such mark is returned as it is.
     """
     begin, opened = 0, None
     last = len(text[: _before_end_of_turn(text, 0, len(text))].rstrip())
@@ -61,7 +63,7 @@ def without_thinking(text: str) -> str:
         is_in_program = (before - bisect_left(fences, begin)) % 2 and (len(fences) - behind) % 2
         if _is_quoted(text, match) or (opened is None and (is_in_program or _NEEDS_FIRST.match(match[0]))):
             continue
-        if match["last"] and opened is not None and match.end() >= last and text[begin:opened].strip():
+        if match["last"] and opened is not None and match.end() >= last and _SAYS.search(text, begin, opened):
             break  # Reasons behind the answer.
         if match["last"]:
             begin, opened = match.end(), None
@@ -73,7 +75,8 @@ def without_thinking(text: str) -> str:
         elif opened is not None:
             begin, opened = match.end() if match["answer"][0] != "<" else match.start(), None
     end = _before_end_of_turn(text, begin, len(text) if opened is None else opened)
-    return text[begin:end]
+    is_said = cut_off or (text[begin:end].strip() if opened is None else _SAYS.search(text, begin, end))
+    return text[begin:end] if is_said else text
 
 
 def _is_quoted(text: str, match: re.Match[str]) -> bool:

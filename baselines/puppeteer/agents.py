@@ -12,8 +12,8 @@ from harness.agents.activation import appended
 from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, defining
 from harness.agents.prompts import RECORDS_HEADER, Record, join, render_records, team_prompt
 from harness.agents.runtime import Context
-from harness.benchmarks.extraction import after_answer_is, last_box
 from harness.benchmarks.items import Item
+from harness.benchmarks.statements import last_box, statements
 from harness.files import Declaration, read_entries
 from harness.llm.request import Kind, Message, Style, Turn
 
@@ -130,7 +130,7 @@ def answer_in(text: str) -> str | None:
     box = last_box(text)
     if box:
         return f"\\boxed{{{box}}}"
-    lines: Sequence[str] = [line for line in after_answer_is(text) if line]
+    lines: Sequence[str] = [statement.line for statement in statements(text) if statement.line]
     return lines[-1] if lines else None
 
 

@@ -16,8 +16,9 @@ from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools, program
 from harness.agents.prompts import HINTS_HEADER, RECORDS_HEADER, Record, team_prompt
 from harness.agents.roles import Output, Role
 from harness.agents.runtime import Context
-from harness.benchmarks.extraction import after_answer_is, fenced_blocks, last_box
+from harness.benchmarks.extraction import fenced_blocks
 from harness.benchmarks.items import Item
+from harness.benchmarks.statements import last_box, statements
 from harness.concurrency import gather
 from harness.llm.request import Kind, Message, Style, Turn
 
@@ -117,7 +118,7 @@ def _stated(text: str) -> str:
     """Return the answer that a text states, empty if it states none."""
     if box := last_box(text):
         return " ".join(box.split())
-    for line in reversed(after_answer_is(text.replace("−", "-"))):
+    for line in reversed([statement.line for statement in statements(text.replace("−", "-"))]):
         # A calculation may precede the result: "12 + 3 = 15".
         if number := _NUMBER.search(line.rpartition("=")[2]):
             return number.group()

@@ -139,7 +139,7 @@ class Context:
         )
         reply = await self._runtime.client.complete(backbone, request)
         # The log keeps, and the cost counts, all that was written.
-        reply = replace(reply, text=without_thinking(reply.text))
+        reply = replace(reply, text=without_thinking(reply.text, reply.finish_reason == "length"))
         call = Call(
             step=step,
             purpose=purpose,

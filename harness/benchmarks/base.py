@@ -74,18 +74,18 @@ class Benchmark(abc.ABC):
     def extract(self, item: Item, text: str, cut_off: bool = False) -> str | None:
         """Return the answer inside a model's text, None if there is none; accept any text.
 
-        Thinking is no part of the text. Behind its answer a model may go on to another question. What comes before that
-        question counts if it states an answer; else the reply divides its own question, and all of it counts. A text
-        that was cut off has to state it.
+        What comes before another question counts if it states an answer; else the reply divides its own question, and
+        all of it counts. A text that was cut off, or is thinking alone, has to state it.
         """
-        text = without_thinking(text)
+        text = without_thinking(text, cut_off)
+        is_thinking = without_thinking(text, cut_off=True) != text
         before = before_next_question(text, item.question)
         answer = self.read(item, f"{without_thinking(before)}\n", stated_only=True) if before != text else None
-        return self.read(item, text, stated_only=cut_off) if answer is None else answer
+        return self.read(item, text, stated_only=cut_off or is_thinking) if answer is None else answer
 
     async def grade(self, item: Item, text: str, tools: Tools, cut_off: bool = False) -> Verdict:
         """Extract the answer from a text and judge it; blank and unreadable texts are wrong, never an error."""
-        text = without_thinking(text)
+        text = without_thinking(text, cut_off)
         answer = self.extract(item, text, cut_off) if text.strip() else None
         if answer is not None:
             return await self.judge(item, answer, tools)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from dataclasses import replace
 
@@ -18,7 +19,7 @@ PYTHON_FENCES = frozenset({"", "py", "python", "python3"})
 class CodeBenchmark(Benchmark):
     """A benchmark whose answers are programs, judged by the tests of the question in the sandbox."""
 
-    rule_version = "7"
+    rule_version = "8"
     role_domain = "Code"
     output_rules = (
         "Finish with exactly one fenced Python block, opened by ```python and closed by ```. The block holds the "
@@ -32,7 +33,8 @@ class CodeBenchmark(Benchmark):
 
         A block that nothing closes may end anywhere in a text that is cut off, so it then comes after the others.
         """
-        text, entry_point = text.removeprefix("\ufeff"), task_of(item).entry_point
+        # A byte-order mark, and those of Llama.
+        text, entry_point = re.sub(r"\ufeff|<\|python_\w+\|>", "\n", text), task_of(item).entry_point
         blocks = [block for block in fenced_blocks(text) if block.language in PYTHON_FENCES]
         sources = [textwrap.dedent(block.source) for block in blocks]
         found = [(index, sources[index], block.closed) for index, block in enumerate(blocks)][::-1]

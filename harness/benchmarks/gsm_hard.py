@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import Any
 
 from harness.benchmarks.base import Benchmark
-from harness.benchmarks.extraction import FONT, after_answer_is, boxes_from_last, without_programs
 from harness.benchmarks.items import Item
+from harness.benchmarks.statements import Statement, decided, own_sentences, pattern, plain, statements
 
 TOLERANCE = 1e-3
 
@@ -19,18 +19,15 @@ TOLERANCE = 1e-3
 # "minus 12"); digits are grouped by three or as in India ("12,34,567"), or begin with the point (".5"); behind them
 # stand the exponent of a program's output, that of prose ("9.3 \times 10^{12}", which ``_plain`` writes
 # "9.3 \times 1e12"), or a fraction, alone ("3/4") or behind a whole number ("2 1/2 hours").
-_NUMBER = re.compile(
-    r"""
+_NUMBER = re.compile(r"""(?x)
     (?P<sign> (?<![\w)])[+-] | ^\s*[+-]\s* | (?<=\$)[+-]\s* | ^\s*(?:minus|negative)\s+ )?
     (?: [A-Z]{0,2}\$\s* | (?:[A-Z]{3}|Rs\.?)\s* )?
-    (?P<digits>
-        (?:\d{1,3}(?:,\d{3}){1,8} | \d{1,2}(?:,\d{2}){1,6},\d{3}) (?:\.\d+)?(?!\d|,\d) | \d+(?:\.\d*)? | \.\d+
-    )
+    (?P<digits> (?:\d{1,3}(?:,\d{3}){1,8} | \d{1,2}(?:,\d{2}){1,6},\d{3}) (?:\.\d+)?(?!\d|,\d)
+      | \d{1,3}(?:\.\d{3}){2,}(?!\d) | \d+(?:\.\d*)? | \.\d+ )
     (?: [eE](?P<exponent>[+-]?\d{1,3})\b | \s*(?:\\times|\\cdot|[×·⋅∙*x])\s*1e(?P<power>[+-]?\d{1,3})
-      | (?:\s+(?P<numerator>\d+))?\s*/\s*(?P<denominator>\d+(?:,\d{3})*(?:\.\d+)?) )?
-    """,
-    re.VERBOSE,
-)
+      | (?:\s+(?P<numerator>\d+))?\s*/\s*(?P<denominator>\d+(?:,\d{3})*(?:\.\d+)?)
+      | [\s-]*(?P<scale>(?i:hundred|thousand|million|billion|trillion))s?\b )?
+""")
 _FRACTION = re.compile(r"\\[dt]?frac\s*(?:\{\s*(-?[\d,.]+)\s*\}|(\d))\s*(?:\{\s*([\d,.]+)\s*\}|(\d))")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|(?<=\d[.!?])\s")
 # What may explain a number by an equation: "42 (x = 6)", "42 dollars, as 1 ticket = 6 dollars", "42 for x = 6".
@@ -39,9 +36,12 @@ _REMARK = re.compile(
     r"|hence|thus|then|therefore|meaning|that)\b|\s(?:for|with|at|by|in|from|on|and|or)\s+(?:the\s+)?[A-Za-z\\]\w*\s*="
 )
 _MOST_REMARKS = 20
+_SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 _CALCULATION = re.compile(r"[\d)]\s*(?:[-+*×·]|\\times|\\cdot)\s*(?!1e[-+\d])[\d$(.]")
-_BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{((?:[^{}]|\{[^{}]*\})*)\}(?!\s*[-+*/=])")
-_UNBOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
+# Words before a number that a sentence answers nothing with: "for 4 liters", "each of the 3".
+_CIRCUMSTANCE = pattern(
+    r"\b(?:for|in|of|each|every|per|after|at|with|from|by|on|than|within|the|all|between|during)\s+\Z"
+)
 # Between the number and the fraction of a mixed number.
 _MIXED = re.compile(r"(?<=\d)(?=\\[dt]?frac)")
 # An ordinary blank between digits may as well divide two numbers.
@@ -57,7 +57,7 @@ _LOWERED = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
 class GsmHard(Benchmark):
     """Graded by an absolute tolerance of 0.001 on the number."""
 
-    rule_version = "9"
+    rule_version = "10"
     role_domain = "Math"
     output_rules = (
         "Finish with a last line of the form: The answer is <number>. Write the number in plain digits, with a minus "
@@ -78,14 +78,11 @@ class GsmHard(Benchmark):
         ]
 
     def read(self, item: Item, text: str, stated_only: bool) -> str | None:
-        """Return the number on the last answer line that has one, else in the last such box, else the text's last."""
+        """Return the number of the last statement that has one, else the last of the text's own sentences."""
         readable = _plain(text)
-        unboxed = _UNBOXED.sub("", _BOXED.sub(lambda match: f"{match[1].strip()}; ", readable))
-        stated = [*reversed(after_answer_is(unboxed, stated_only)), *boxes_from_last(readable)]
-        number = next(filter(None, map(_stated_number, stated)), None)
+        number = decided(statements(readable, stated_only), _stated_number)
         if number is None and not stated_only:
-            for number in _NUMBER.finditer(_UNBOXED.sub("", without_programs(readable))):  # noqa: B007
-                pass
+            number = next(reversed(list(_NUMBER.finditer(own_sentences(readable)))), None)
         return _decimal(number) if number else None
 
     def same(self, item: Item, a: str, b: str) -> bool:
@@ -96,14 +93,17 @@ class GsmHard(Benchmark):
 BENCHMARK = GsmHard
 
 
-def _stated_number(statement: str) -> re.Match[str] | None:
+def _stated_number(statement: Statement) -> re.Match[str] | None:
     """Return the number of a statement's first sentence with one, without remarks: of a calculation its result."""
-    for sentence in _SENTENCE_END.split(statement):
+    for sentence in _SENTENCE_END.split(statement.text if statement.is_box else statement.line):
         parts = _without_remark(sentence).split("=")
         results = [part for part in parts if not _CALCULATION.search(part)]
         for part in reversed(results or parts):
-            if number := _NUMBER.search(part):
-                return number
+            numbers = list(_NUMBER.finditer(part))
+            if statement.is_direct or len(parts) > 1:
+                numbers = numbers[:1]
+            if numbers:
+                return min(numbers, key=lambda it: bool(_CIRCUMSTANCE.search(part, 0, it.start())) - ("$" in it[0]))
     return None
 
 
@@ -121,18 +121,20 @@ def _without_remark(sentence: str) -> str:
 
 def _plain(text: str) -> str:
     r"""Undo typography: signs, currencies, separators and powers of Unicode and LaTeX, fractions, fonts, bold marks."""
-    text = _CURRENCY.sub("$", _MINUS.sub("-", re.sub(rf"{FONT}\{{([^{{}}]*)\}}", r"\1", text))).replace("{,}", ",")
+    text = _CURRENCY.sub("$", _MINUS.sub("-", plain(text, fonts=False))).replace("{,}", ",")
     text = _RAISED.sub(lambda match: f"^{match.group().translate(_LOWERED)}", _GROUPED.sub("", text))
     text = _FRACTION.sub(lambda match: f"{match[1] or match[2]}/{match[3] or match[4]}", _MIXED.sub(" ", text))
-    text = re.sub(r"\\[,!$;:]|\*\*(?!\d)|(?<!\d)\*\*", "", text)
+    text = re.sub(r"\\(?:left|right|[,!$;:]|(?=[ {}]))", "", text)
+    text = re.sub(r"(?<=-)\s*[{(]\s*([\d.,/]+)\s*[})]|\{(-[\d.,/]+)\}", r"\1\2", text)
     return _POWER.sub(lambda match: f"1e{match[1] or match[2]}", text)
 
 
 def _decimal(number: re.Match[str]) -> str:
     """Return a match of ``_NUMBER`` as a decimal number that ``float`` reads."""
     sign = "-" if (number["sign"] or "+").strip() != "+" else ""
-    exponent = number["exponent"] or number["power"]
+    exponent = number["exponent"] or number["power"] or _SCALES.get((number["scale"] or "").lower())
     digits = number["digits"].replace(",", "").rstrip(".")
+    digits = digits if digits.count(".") < 2 else digits.replace(".", "")
     whole, over = (digits, number["numerator"]) if number["numerator"] else ("0", digits)
     if under := Decimal((number["denominator"] or "0").replace(",", "")):
         return f"{sign}{Decimal(whole) + Decimal(over) / under:f}"

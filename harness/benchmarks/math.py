@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.benchmarks.base import Benchmark, Tools
-from harness.benchmarks.extraction import FONT, after_answer_is, last_box
 from harness.benchmarks.items import Item, Split, Status, Verdict, share_split, stratified_sample
+from harness.benchmarks.statements import FONT, Statement, decided, last_box, plain, statements
 
 _WORDS = rf"(?:{FONT}\{{\s*)?(?!and\b|or\b)[A-Za-z]{{2}}[A-Za-z\s,.'-]*\}}?"
 # "(C) Plane", "\text{(C) Plane}", "\text{(C)} Plane", "\textbf{(B)}\ 3(1 + r/10)^x = 7"; "(A) and (B)" is no option.
@@ -32,21 +32,20 @@ _ORDINAL = re.compile(rf"(\d+)\^?\{{?(?:{FONT}\{{)?(?:st|nd|rd|th)\}}{{0,2}}(?:(
 _CLAUSE = re.compile(
     r"(?:,\s+(?:as|because|but|hence|it|since|so|that|the|then|therefore|this|thus|we|where|which)|(?<!\s)\s+because)\s+[A-Za-z]"
 )
-# "12 + 12 - 7" in front of "= 17": a calculation has an operation on a number, and no letter but in commands.
-_OPERATION = re.compile(r"\d\s*[-+*/×^]|\\(?:cdot|times|div)\b")
-_UNKNOWN = re.compile(r"(?<![A-Za-z\\])[A-Za-z]")
+# "12 + 12 - 7" or "\frac{84}{2}" in front of "= 17": letters of a calculation name commands or constants, or are bound.
+_EQUALS = re.compile(r"(?<![<>!\\:])=(?![^{]*\})")
+_UNKNOWN = re.compile(
+    r"\\(?:sum|prod|int|lim)(?s:.*)|\\(?:text|mathrm)\s*\{[^{}]*\}|\\[A-Za-z]+|(?:sqrt|sin|cos|tan|log|ln|gcd|lcm|max|min)\b"
+    r"|[ei](?![A-Za-z])|([A-Za-z])"
+)
 # "8 grams of tea"; "5 and x" counts nothing, and pi is no word.
 _COUNTED = re.compile(rf"(-?\d+(?:,\d{{3}})*(?:\.\d+)?%?)\s+(?!pi\b){_WORDS}")
-
-_EMPTY_BOX = re.compile(r"\$*\\(?:boxed|fbox)\s*\{\s*\}\$*")
-# Words state something only where no formula does.
-_HAS_VALUE = re.compile(r"[\d\\$]|^\W*[A-Za-z]\W*$")
 
 
 class Math(Benchmark):
     """Graded by the string rules of its publication; Math-Verify's verdict is a second column."""
 
-    rule_version = "9"
+    rule_version = "10"
     role_domain = "Math"
     output_rules = (
         'Finish with a last line that begins with "The answer is" and has the final value inside \\boxed{}: the value '
@@ -78,13 +77,9 @@ class Math(Benchmark):
         return share_split(stratified_sample(strata, sizes, self.key), self.key)
 
     def read(self, item: Item, text: str, stated_only: bool) -> str | None:
-        """Return the last balanced box, else the text behind the last "answer is", without words that explain it."""
-        answer = last_box(text)
-        if answer is None:
-            lines = list(filter(None, after_answer_is(_EMPTY_BOX.sub("", text), stated_only)))
-            lines = [line for line in lines if _HAS_VALUE.search(line)] or lines
-            answer = _result(_first_formula(lines[-1]), item.question) if lines else ""
-        return _without_explanation(answer) or None
+        """Return the value of the last statement, without words that explain it."""
+        found = statements(plain(text, fonts=True), stated_only)
+        return decided(found, lambda statement: _value(statement, item.question))
 
     def same(self, item: Item, a: str, b: str) -> bool:
         """Return whether the string rules call the answers equal."""
@@ -101,18 +96,23 @@ class Math(Benchmark):
 BENCHMARK = Math
 
 
+def _value(statement: Statement, question: str) -> str | None:
+    answer = statement.text if statement.is_box else _result(_first_formula(statement.line), question)
+    return _without_explanation(answer) or None
+
+
 def _first_formula(line: str) -> str:
     formula = re.match(r"\\\((.+?)\\\)|\\\[(.+?)\\\]|\$+((?:\\.|[^$\\])+)\$", line)
     if formula:
         return re.sub(r"(?<![\\.])[.,]$", "", (formula[1] or formula[2] or formula[3]).strip())
-    return re.split(r"\.(?=[\s*_]|$)", line, maxsplit=1)[0].strip(" *_")
+    return re.split(r"\.(?=[\s*_]|$)", line, maxsplit=1)[0].strip(" *_`")
 
 
 def _result(line: str, question: str) -> str:
     """Return the result of a calculation, or of an equation for a formula of the question, without what it counts."""
-    left, _, right = line.rpartition("=")
-    is_calculation = _OPERATION.search(left) and not _UNKNOWN.search(left)
-    result = right.strip() or line if is_calculation or f"${left.strip()}$" in question else line
+    *left, right = _EQUALS.split(line)
+    is_calculation = left and not any(name[1] for name in _UNKNOWN.finditer(left[-1]))
+    result = right.strip() or line if is_calculation or f"${'='.join(left).strip()}$" in question else line
     counted = _COUNTED.fullmatch(result)
     return counted[1] if counted else result
 

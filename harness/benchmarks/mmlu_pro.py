@@ -5,73 +5,44 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from harness.benchmarks.base import Benchmark
-from harness.benchmarks.extraction import FONT, boxes_from_last, letters_and_digits
+from harness.benchmarks.extraction import letters_and_digits
 from harness.benchmarks.items import Item, Split, largest_remainder, share_split, stratified_sample
+from harness.benchmarks.statements import IS, Statement, decided, plain, statements
 
 LETTERS = "ABCDEFGHIJ"
 PUBLISHED_SAMPLE = 1100
-_DEEPEST_WRAPPING = 3
 
-# A bare A or I with a word behind it is the article or the pronoun.
-_BARE = r"(?:[B-HJ](?![\w'])|[AI](?![\w'])(?!\s+[a-z]))"
+# A bare A or I with a word behind it is the article or the pronoun; a bare letter with an operator, a formula's.
+_BARE = r"(?:[A-J](?!\w|['’]\w|[-+^*=])(?<![AI](?=\s[a-z])))"
 # Two options are no choice: "A and C", "(B), (D)".
-_ALONE = rf"(?!\)?\s*(?:,|/|&|\band\b|\bor\b)\s*(?:\([A-J](?![\w'])|{_BARE}))"
-_NOUN = r"(?i:(?:option|choice|letter)\s+)?"
-# An equation in a box, such as "A = 2", is no option.
-_BOXED_LETTER = re.compile(
-    rf"{_NOUN}\(?([A-J]){_ALONE}\)?(?:[.:)\s](?!\s*(?:[=≈]|\\approx)).*)?|\(?([a-j])[.)]*", re.DOTALL
+_ALONE = rf"(?!\)?\s*(?:,|/|&|\band\b|\bor\b)\s*(?:\([A-J](?!\w|['’]\w)|{_BARE}))"
+_NOUN = r"(?i:(?:option|choice|letter|answer)[\s_-]+)?"
+# The letter of a statement: at its head, no equation, or else behind a few words.
+_HEAD = re.compile(rf"[^\w(.\n]*{_NOUN}(?:\(\s*([A-J])(?!\w|['’]\w)|({_BARE})){_ALONE}(?!\)?\s*(?:[=≈]|\\approx))")
+_LATER = re.compile(
+    rf"(?m)(?:[a-z'’,-]+\s){{0,6}}?([a-z]+,?\s)(?:\(([A-J])\)|([A-J])(?=[.,;:!)]*(?:\s*$|\s+[A-Z]|,?\s(?:because|since|as)\b))){_ALONE}"
 )
-_WRAPPED = re.compile(FONT + r"\{([^{}]*)\}")
-_LEAD = (
-    r"(?i:\b(?:the\s+)?(?:(?:final|correct)\s+)?(?:answer|correct\s+(?:option|choice))(?:\s+is\b|\s*:)|<answer>"
-    r"|^[ \t>#]*(?:the\s+)?(?:(?:final|correct)\s+)?(?:answer|choice|option)[ \t#]*\n)[\s:]*"
+# Answer lines on consecutive lines are a list, and the later ones no correction.
+_ONE_OF_LIST = re.compile(r"\W*[A-J][.)]{0,2}[ \t]*\n\s*(?:the\s+(?:(?:final|correct)\s+)?)?", re.IGNORECASE)
+# "C", "(C) seven", "Option C: seven", "C - seven". What stands before II is a number.
+_CHOICE = re.compile(
+    rf"{_NOUN}\(?\s?([A-J]|II)(?!\w|['’]\w)\s?(?:(?:[.:)]+|[.:)]*(?:[-–—|]>?(?=\s)|\())\s*(.*)|,?\s?(?:because|since)\b.*)?"
 )
-# "neither A nor B is right", "if B is right" and "why B is right" choose nothing.
-_SUBJECT = r"(?<!or\s)(?<!and\s)(?<![Ii]f\s)(?<!why\s)(?<![\w(])\(?([A-J])\)?\s+"
-_RIGHT = r"is\s+(?:\w+ly\s+)?(?:the\s+)?(?:most\s+|only\s+|single\s+)?(?:correct|right|best|accurate|appropriate)"
-# The letter behind "the answer is" and the like, or in front of "is the correct answer". Answer lines on consecutive
-# lines are a list, and the later ones no correction.
-_ANSWER_LETTER = re.compile(
-    rf"{_LEAD}{_NOUN}(?:\(\s*([A-J])(?![\w'])|({_BARE})){_ALONE}"
-    rf"(?:[.)]{{0,2}}[ \t]*\n\s*{_LEAD}{_NOUN}\(?[A-J](?![\w']))*"
-    rf"|{_SUBJECT}{_RIGHT}\s+(?i:answer|choice|option|one)\b",
-    re.MULTILINE,
-)
-# "C", "(C) seven", "Option C: seven"; and the end of "The most likely one is C." or "Hence option C is correct."
-# What stands before II is a number.
-_CHOICE = re.compile(rf"{_NOUN}\(?([A-J]|II)(?![\w'])(?:[.:)]+\s*(.*))?")
-_CONCLUSION = re.compile(
-    rf"\b(?:is|be|choose|pick|select)\s*:?\s+{_NOUN}(?:\(([A-J])\){_ALONE}|([A-J])[.!]?$)"
-    rf"|{_SUBJECT}{_RIGHT}\b"
-)
-# "(B) is wrong because", "B. no" and their like reject an option.
-_REJECTED = re.compile(r"[\W_]*(?:is|are|was|were|not?|n[o']t|wrong|incorrect|false)\b", re.IGNORECASE)
-# Small letters name an option in brackets, or alone at the end of their line.
-_SMALL = re.compile(
-    r"(?<![\w)])\([a-j]\)"
-    r"|(?:(?<=is\s)|(?<=answer:\s)|(?<=option\s)|(?<=choice\s)|(?<=letter\s)|^)[a-j](?=[.)]?[ \t]*$)",
-    re.IGNORECASE | re.MULTILINE,
-)
-# "The answer is:\nA. four\nB. six" lists the options.
+# "The answer is:\nA. four\nB. six" lists the options, and so does "A. four B. six C. seven".
 _OPTION_BELOW = re.compile(r"[^\n]{0,400}\n(\s*)\(?B[.):]+[ \t]*([^\n]*)")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
-# "A. four B. six C. seven" on one line does, too.
 _LISTED = re.compile(r"(?<!\w)\(?[A-J][.)]\s")
-# Words of a line that gives an option in other words than the question: "E. coli is found in ..." is a sentence.
-_MOST_WORDS = 3
-_MARKUP = re.compile(
-    r"[*_$`\"“”]|(?<!\w)['‘](?=[A-J]\b)|(?<=\b[A-J])['’](?!\w)"
-    r"|\\(?:boxed|fbox)\s*\{|\\(?:q?quad|mathbf|mathrm|bf|rm)\b|\\(?:[,;:! ()\[\]]|$)"
-)
+_WRAPPERS = " []{}<>«»“”„‹›\"'‘’/~.!;|"
+_MARKUP = re.compile(r"[*$`]|(?<![^\W_])_|_(?![^\W_])|\\(?:q?quad|mathbf|mathrm|bf|rm)\b|\\(?:[,;:! ()\[\]]|$)")
 
 
 class MmluPro(Benchmark):
     """Graded by the letter; a reply that names none is wrong, and none is drawn for it."""
 
-    rule_version = "7"
+    rule_version = "8"
     role_domain = "Commonsense"
     output_rules = (
         "Finish with a last line of the form: The answer is \\boxed{X}, where X is the letter of the one option that "
@@ -106,65 +77,64 @@ class MmluPro(Benchmark):
         return share_split(stratified_sample(strata, sizes, self.key), self.key)
 
     def read(self, item: Item, text: str, stated_only: bool) -> str | None:
-        """Return the last boxed letter, else that after the last "answer is", else that of a bare choice."""
-        # ``\text{...}`` and its kind may stand in one another.
-        for _ in range(_DEEPEST_WRAPPING):
-            text = _WRAPPED.sub(r"\1", text)
-        for content in boxes_from_last(text):
-            plain = _MARKUP.sub("", content).strip()
-            letter = _BOXED_LETTER.fullmatch(plain)
-            if letter and not _heads_list(item, plain, letter):
-                return (letter[1] or letter[2]).upper()
-        plain = _MARKUP.sub("", text)
-        plain = plain if "(ii)" in plain else _SMALL.sub(lambda match: match.group().upper(), plain)
-        for answer in reversed(list(_ANSWER_LETTER.finditer(plain))):
-            if not _heads_list(item, plain, answer):
-                return answer[answer.lastindex or 0]
-        return _bare_choice(item, plain, stated_only)
+        """Return the letter of the last statement that has one, else that of a bare choice."""
+        text = _MARKUP.sub("", plain(text, fonts=False))
+        text = text if "(ii)" in text else IS["small letter"].sub(lambda match: match.group().upper(), text)
+        found = statements(text, stated_only)
+        listed = [not last.is_box and _ONE_OF_LIST.fullmatch(first.text) for first, last in pairwise(found)]
+        found = [statement for statement, is_listed in zip(found, [None, *listed], strict=False) if not is_listed]
+        return decided(found, lambda statement: _letter(item, statement)) or _bare_choice(item, text, stated_only)
 
 
 BENCHMARK = MmluPro
+
+
+def _letter(item: Item, statement: Statement) -> str | None:
+    """Return the letter of a statement, None if it has none or begins a list of options."""
+    match = _HEAD.match(statement.text)
+    if match is None and not statement.is_direct and (match := _LATER.match(statement.text)):
+        # "Vitamin C" is a thing, and so is what the question has.
+        is_thing = IS["thing"].match(match[1]) or f"{match[1]}{match[match.lastindex or 0]}" in item.question
+        match = None if is_thing else match
+    return match[match.lastindex or 0] if match and not _heads_list(item, statement.text, match) else None
 
 
 def _heads_list(item: Item, text: str, letter: re.Match[str]) -> bool:
     """Return whether a letter A begins a list of options, with option B below; "(B) is wrong" is none."""
     group = letter.lastindex or 0
     below = _OPTION_BELOW.match(text, letter.end(group)) if letter[group] == "A" else None
-    if below is None:
-        return False
-    if len(item.options) > 1:
+    if below and len(item.options) > 1:
         return letters_and_digits(below[2]) == letters_and_digits(item.options[1])
-    return below[1].count("\n") == 0 and not _REJECTED.match(below[2])
+    return below is not None and below[1].count("\n") == 0 and not IS["rejected option"].match(below[2])
 
 
 def _bare_choice(item: Item, text: str, stated_only: bool) -> str | None:
-    """Return the letter that ends a text, or the only one whose line begins it; a list of options is no choice."""
-    lines = [line.strip() for line in text.split("\n")]
+    """Return the letter alone on the last line, or the only one that begins lines, of the last or the first."""
+    lines = [line.strip(_WRAPPERS) for line in re.sub(r"\\(?:boxed|fbox)\s*\{", "", text).split("\n")]
     # A text that is cut off ends amid its last line.
     unfinished = stated_only and bool(lines[-1])
-    lines = [line for line in (lines[:-1] if unfinished else lines) if line]
-    if not lines:
-        return None
-    if not unfinished and (concluded := list(_CONCLUSION.finditer(_SENTENCE_END.split(lines[-1])[-1]))):
-        return concluded[-1][concluded[-1].lastindex or 0]
-    options = {match[1] for match in map(_CHOICE.fullmatch, lines) if match}
-    ends = lines[:1] if unfinished else [lines[-1], lines[0]]
+    matches = [_CHOICE.fullmatch(line) for line in lines[: len(lines) - unfinished] if line]
+    *_, above, last = ["", "", *(match[1] if match and not match[2] else "" for match in matches)]
+    # Letters on one another are a list.
+    if last and last in LETTERS and not above and not unfinished:
+        return last
+    options = {match[1] for match in matches if match}
     if len(options) != 1 or "II" in options:
         return None
-    return next(filter(None, (_letter_of_line(item, line) for line in ends)), None)
+    ends = matches[:1] if unfinished else [matches[-1], matches[0]]
+    return next(filter(None, (_letter_of_line(item, match) for match in ends if match)), None)
 
 
-def _letter_of_line(item: Item, line: str) -> str | None:
+def _letter_of_line(item: Item, line: re.Match[str]) -> str | None:
     """Return the letter of a line that gives an option, by itself or with its words, None for any other line."""
-    match = _CHOICE.fullmatch(line)
-    if match is None:
-        return None
-    letter, words = match[1], letters_and_digits(match[2] or "")
+    letter, words = line[1], letters_and_digits(line[2] or "")
     options = dict(zip(LETTERS, map(letters_and_digits, item.options), strict=False))
     option = options.get(letter, "")
     if not words or words == option:
         return letter
-    if _REJECTED.match(match[2]) or _LISTED.search(match[2]) or {words, letters_and_digits(line)} & {*options.values()}:
+    is_rejected = IS["rejected option"].match(line[2]) or _LISTED.search(line[2])
+    if is_rejected or {words, letters_and_digits(line.string)} & {*options.values()}:
         return None
+    # An option in other words: "E. coli is found in ..." is a sentence.
     is_prefix = option and (words.startswith(option) or option.startswith(words))
-    return letter if is_prefix or len(match[2].split()) <= _MOST_WORDS else None
+    return letter if is_prefix or len(line[2].split()) <= 3 else None

@@ -197,6 +197,7 @@ def _record(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dict[
         "backbones": {key: _backbone_record(runtime.backbones[key], model) for key, model in served.items()},
         "sandbox": runtime.tools.sandbox.level,
         "rule_version": plan.benchmark.rule_version,
+        "python": platform.python_version(),  # whose syntax programs have
     }
     if plan.setting.matched is not None:
         record["matched"] = plan.setting.matched._asdict()

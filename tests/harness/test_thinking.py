@@ -27,9 +27,7 @@ SAID = [
     ("Here is my thought process:\n17\nHere is my response:\n42", "42"),
     ("The answer is 5.\n\n<reasoning>3 + 2</reasoning>\n", "The answer is 5."),
     ("42\n<think>so</think><|im_end|>", "42"),
-    # Cut off inside.
-    *((text, "") for text in ("<think>17", "\n <think>\n17", "[THINK]17", "<|channel|>analysis<|message|>17")),
-    ("analysisIs it 17", ""),
+    ("Here it is:\n<think>\n17\n</think>", "Here it is:\n<think>\n17\n</think>"), ("42\n<think>\n17\n</think>", "42"),
     ("42\n<think>\n17", "42"), ("<think>1</think>42\n<think>17", "42"),
     # Marks that end a turn.
     ("42<|im_end|>", "42"), ("42</s>", "42"), ("42<|eot_id|>\n<|endoftext|>", "42"), ("42<｜end▁of▁sentence｜>", "42"),
@@ -47,6 +45,13 @@ PLAIN = [
 def test_what_a_reply_says(text: str, said: str) -> None:
     assert without_thinking(text).strip() == said.strip()
     assert text not in PLAIN or without_thinking(text) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["<think>17", "\n <think>\n17", "[THINK]17", "<|channel|>analysis<|message|>17", "analysisIs it 17"]
+)
+def test_a_reply_of_thinking_alone_says_nothing_if_it_is_cut_off(text: str) -> None:
+    assert (without_thinking(text, cut_off=True).strip(), without_thinking(text)) == ("", text)
 
 
 MARKS = st.sampled_from(

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from harness.benchmarks import Tools, benchmark, keys
 from harness.benchmarks.base import Benchmark
-from harness.benchmarks.extraction import after_answer_is, boxes_from_last, fenced_blocks, last_box
+from harness.benchmarks.extraction import fenced_blocks
 from harness.benchmarks.items import Item, Status
 from harness.benchmarks.prepare import load_items
 from harness.benchmarks.programs import LONGEST_SALVAGED, salvage
+from harness.benchmarks.statements import last_box, statements
 from harness.simulator.answers import present, wrong_answers
 from tests.harness.benchmarks.samples import item_of
 
@@ -41,11 +42,11 @@ ALL_BOXES = [
 ANSWER_LINES = [
     (
         "The answer is 3.\nNo, the answer is the answer is 8\nNo: the **Answer is:** $4$\nFinal answer is\n5",
-        ["3.", "", "8", "$4$", "5"],
+        ["3.", "8", "$4$", "5"],
     ),
     ("**Answer:** 5 m", ["5 m"]),
     ("Final answer: $x$\nAnswer: -2", ["$x$", "-2"]),
-    ("Answer: none of them. answers: 5", []),  # words alone state nothing, and a list is no statement
+    ("Answer: none of them.\nanswers: 5", []),  # words alone state nothing, and a list is no statement
 ]
 BLOCKS = [
     ("```python\nx = 1", ["x = 1\n"]),  # never closed
@@ -64,8 +65,8 @@ SALVAGED = [
 ]
 FOUND = [
     *((last_box, *row) for row in BOXES),
-    *((lambda text: list(boxes_from_last(text)), *row) for row in ALL_BOXES),
-    *((after_answer_is, *row) for row in ANSWER_LINES),
+    *((lambda text: [box.text for box in statements(text) if box.is_box][::-1], *row) for row in ALL_BOXES),
+    *((lambda text: [statement.line for statement in statements(text)], *row) for row in ANSWER_LINES),
     *((lambda text: [block.source for block in fenced_blocks(text)], *row) for row in BLOCKS),
     (
         lambda text: [block.language for block in fenced_blocks(text)],
@@ -207,7 +208,7 @@ PAIRS = [("\\boxed{", "}"), ("\\boxed{(A) ", "}"), ("\\boxed{1, we ", "}"), ("12
 def test_long_texts_end(unit: str, end: str) -> None:
     """In quadratic time this would go on for many minutes."""
     text = unit * 20_000 + end * 20_000
-    assert after_answer_is(text) is not None
+    assert statements(text) is not None
     assert fenced_blocks(text) is not None
     for key in ("math", "gsm_hard", "mmlu_pro"):
         benchmark(key).extract(Item("1", key, "", ""), text)

@@ -1,0 +1,161 @@
+r"""What a text states as its own answer: in boxes, on answer lines, under headings, in tags and in JSON.
+
+What it denies, attributes to somebody else ("agent 1 says the answer is 5") or says about its answer ("is rounded to 2
+decimals") is no statement of its own. Statements are found in linear time, and nothing is evaluated.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from harness.files import read_yaml
+
+T = TypeVar("T")
+Mark = tuple[int, int, re.Match[str] | str]  # start, end, and what begins a statement or stands in a box
+
+PROGRAM = re.compile(r"```py.*?(?:```|\Z)", re.DOTALL | re.IGNORECASE)
+# Commands that set their argument in another font, in one another perhaps.
+FONT = r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|boldsymbol|mbox|underline)\s*"
+# TeX takes what follows for the argument where no brace opens one: "\boxed 5", "\boxed\frac12".
+_BARE_BOX = re.compile(r"\\(?:boxed|fbox)\s*((?:\\[a-zA-Z]+|(?<!box)(?<!boxed)(?<!\s)\{[^{}]*\}|[^\s{}$\\])+)")
+# Characters of full width, of mathematical alphabets or in circles, and fractions of one character.
+_FORMS = re.compile("[\uff01-\uffe6\U0001d400-\U0001d7ff①-⓪⅐-⅞¼-¾]")
+_MARKS = str.maketrans({"\u3000": " ", "。": ". ", "【": "[", "】": "]", "「": "“", "」": "”", "⁄": "/"})
+
+_FILE = read_yaml(Path(__file__).with_name("patterns.yaml"))
+
+
+def pattern(source: str) -> re.Pattern[str]:
+    """Compile a verbose pattern that may name words of the file; case is ignored, and ^ begins a line."""
+    for name, words in reversed(_FILE["words"].items()):
+        source = source.replace(name, f"(?:{words.strip()})")
+    return re.compile(source, re.IGNORECASE | re.MULTILINE | re.VERBOSE)
+
+
+IS = {name: pattern(source) for name, source in _FILE["patterns"].items()}
+_REACH = 200  # characters that are looked at before and behind a mark
+_MOST = 500  # marks
+
+
+class Statement(NamedTuple):
+    """An answer that a text states."""
+
+    text: str  # from the value on, up to the next statement; of a box its content
+    is_direct: bool  # the value stands at the head of the text
+    is_box: bool = False
+
+    @property
+    def line(self) -> str:
+        """Return the first line of the text."""
+        return self.text.split("\n", 1)[0].strip()
+
+
+def statements(text: str, cut_off: bool = False) -> list[Statement]:
+    """Return a text's own statements in order; the last of a text that is cut off counts if it has ended."""
+    text = IS["quoted"].sub("\n", PROGRAM.sub("\n", text))
+    marks: list[Mark] = [*((mark.start(), mark.end(), mark) for mark in IS["lead"].finditer(text)), *_boxes(text)]
+    marks = [*sorted(marks, key=lambda mark: mark[0])[-_MOST:], (len(text), 0, "")]
+    sentences = [0, *(end.end() for end in IS["sentence"].finditer(text))]
+    found: list[Statement] = []
+    previous, is_own = 0, True
+    for (start, end, mark), (stop, *_) in pairwise(marks):
+        sentence = sentences[bisect_right(sentences, start) - 1]
+        before, behind = text[max(previous, sentence, start - _REACH) : start], text[end : end + _REACH]
+        # What directly follows a mark belongs to it.
+        is_own = is_own or previous < sentence or any(map(str.isalnum, before))
+        if isinstance(mark, str):
+            is_own = is_own and _is_own(before, before, "", behind) and not re.search(r"\bnot\W*$", before)
+            found += [Statement(mark, True, True)] * (is_own and mark != "")
+            continue
+        previous, line = end, text[max(0, start - _REACH) : start].rpartition("\n")[2]
+        lead = mark[0].removesuffix(mark["hedges"] or "")
+        is_own = is_own and not mark["end"] and _is_own(line, before, lead, behind)
+        is_own = bool(mark["json"]) or (is_own and not IS["denied"].search(IS["clause"].split(before)[-1] + lead))
+        if is_own and (not cut_off or stop < len(text) or IS["ended"].search(text, end)):
+            found += filter(None, [_statement(mark, before, text[end:stop], behind)])
+    return found
+
+
+def decided(found: Sequence[Statement], read: Callable[[Statement], T | None]) -> T | None:
+    """Return what is read from the last statement whose value is direct, else from the last of the others."""
+    values = (read(each) for is_direct in (True, False) for each in reversed(found) if each.is_direct is is_direct)
+    return next((value for value in values if value is not None), None)
+
+
+def own_sentences(text: str) -> str:
+    """Return a text's own sentences, without remarks, or all of it if none of them has a digit."""
+    sentences = re.split(r"(?<=[.!?])\s+(?=[A-Z])|\n", PROGRAM.sub("\n", text))
+    own = [sentence for sentence in sentences if not IS["remark"].match(sentence) and _is_own(sentence, sentence)]
+    return next((found for found in ("\n".join(own), "\n".join(sentences)) if re.search(r"\d", found)), "")
+
+
+def _is_own(line: str, before: str, lead: str = "", behind: str = "") -> bool:
+    """Return whether a statement is the text's own, by the words before it in line and sentence, and those behind."""
+    is_labelled = IS["label"].match(line) and not IS["own"].match(before)
+    is_attributed = is_labelled or IS["others"].search(IS["clause"].split(before)[-1]) or IS["others"].search(lead)
+    return not (is_attributed and not IS["agreed"].search(before)) and not IS["rejected"].match(behind)
+
+
+def _statement(mark: re.Match[str], before: str, stated: str, behind: str) -> Statement | None:
+    """Return the statement behind a mark, None if nothing is stated or only something about the answer."""
+    if mark["subject"]:
+        return Statement(mark["subject"], bool(mark["of"]))
+    is_heading, is_section = mark["heading"] is not None, mark["tag"] is not None or mark["heading"] is not None
+    if mark["json"]:
+        stated = mark["json"].strip("\"' ").replace("\\\\", "\\")
+    stated = IS["hedges"].sub("", _focus(stated) if is_section else stated, count=1)
+    if denied := IS["negation"].match(stated):
+        stated = stated[denied.end() :] if denied["but"] else ""
+    is_weak = mark["choice"] or mark["key"] or IS["condition"].search(before + mark[0])
+    is_direct = bool(not is_weak and IS["value"].match(stated))
+    if not is_direct and (mark["label"] or is_heading):
+        # A label or a heading with words below states something if it is final, or ends the text.
+        is_last = len(behind) < _REACH and "\n" not in behind.strip()
+        stated = _focus(stated) if is_last or re.search("final|correct", before[-20:] + mark[0], re.I) else ""
+    elif not is_direct and not is_section and IS["about"].match(stated):
+        return None
+    return Statement(stated, is_direct) if re.search(r"[^\s$*\\{}.,:()_`]", stated) else None
+
+
+def _focus(section: str) -> str:
+    """Return what states a value in a section: the last item of a list, else the first line; its emphasised value."""
+    lines = [line for line in section.split("\n") if line.strip()] or [""]
+    items = [IS["item"].sub("", line, count=1) for line in lines if IS["item"].match(line)]
+    line = items[-1] if items else lines[0]
+    emphasis = None if IS["value"].match(line) else IS["emphasis"].search(line)
+    return next(filter(None, emphasis.groups())) if emphasis else line if items else section
+
+
+def last_box(text: str) -> str | None:
+    """Return the content of the last balanced box that has one, None if there is none."""
+    return next((content for *_, content in reversed(_boxes(text)) if content), None)
+
+
+def _boxes(text: str) -> list[tuple[int, int, str]]:
+    """Return start, end and content of the balanced boxes that hold no other, else of those without braces."""
+    pending: list[re.Match[str]] = []
+    found: list[tuple[int, int, str]] = []
+    for mark in re.finditer(r"(\\(?:boxed|fbox)\s*\{)|\\.|[{}]", text, re.DOTALL):
+        if mark[1] or mark[0] == "{":
+            pending.append(mark)
+        elif mark[0] == "}" and pending:
+            opened = pending.pop()
+            if opened[1] and (not found or found[-1][0] < opened.start()):
+                found.append((opened.start(), mark.end(), text[opened.end() : mark.start()].strip()))
+    bare = [] if found else [(box.start(), box.end(), box[1].rstrip(".,;:!?")) for box in _BARE_BOX.finditer(text)]
+    return found or [box for box in bare if len(box[2]) == 1 or re.search(r"\d|\\", box[2])]
+
+
+def plain(text: str, *, fonts: bool) -> str:
+    """Return a text with characters of other forms, and if so wished their fonts in LaTeX, written as plain ones."""
+    text = re.sub(r"(?<=\d) ?(?=[¼-¾⅐-⅞])", " ", text)
+    text = _FORMS.sub(lambda form: unicodedata.normalize("NFKC", form[0]), text).translate(_MARKS)
+    for _ in range(0 if fonts else 3):
+        text = re.sub(rf"{FONT}\{{([^{{}}]*)\}}", r"\1", text)
+    return re.sub(r"</?(?:b|strong|em|i|u|p|span|code|mark)>", "", text)
