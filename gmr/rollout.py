@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 
@@ -69,17 +70,8 @@ class GatedRollout:
             steps.append(Step(role_index, backbone_index, retrieved, response, written, halting))
             log_prob += sum(self._record(context, step, name, draw) for name, draw in {**agent, **end}.items())
         self.trace = Trace(question, tuple(steps), log_prob)
-        closing = "" if memory else NOTHING_STORED
-        reply = await context.ask(
-            most_frequent([pool.backbones[step.backbone].key for step in steps]),
-            team_prompt((AGGREGATOR_INSTRUCTION, context.rules), item, memory, closing),
-            Turn("aggregate"),
-            step=len(steps) + 1,
-            purpose="aggregate",
-            is_step=False,
-            temperature=temperature,
-        )
-        return reply.text
+        used = [pool.backbones[step.backbone].key for step in steps]
+        return await aggregate(item, memory, used, context, temperature=temperature)
 
     def _record(self, context: Context, step: int, name: str, draw: Draw) -> float:
         """Record one decision of a step, by slot for retrieval; return its log-probability under the policy."""
@@ -93,6 +85,30 @@ class GatedRollout:
                 recorded = -math.log(len(options)) if draw.log_probs is None else log_prob
                 context.decide(Decision(step, name, slot, options[index], len(options), recorded))
         return math.fsum(log_probs)
+
+
+async def aggregate(
+    item: Item, memory: Sequence[Record], used: Sequence[str], context: Context, *, temperature: float | None = 0.0
+) -> str:
+    """Return the answer of the call that closes a trajectory (D-GMR-4).
+
+    Args:
+        item: The question.
+        memory: The stored records, in the order of writing.
+        used: The backbone of each step, of which the most frequent one answers.
+        context: Access to the models.
+        temperature: Of the call; ``None`` for the sampling that the backbone's publisher recommends.
+    """
+    reply = await context.ask(
+        most_frequent(used),
+        team_prompt((AGGREGATOR_INSTRUCTION, context.rules), item, memory, "" if memory else NOTHING_STORED),
+        Turn("aggregate"),
+        step=len(used) + 1,
+        purpose="aggregate",
+        is_step=False,
+        temperature=temperature,
+    )
+    return reply.text
 
 
 def _uniforms(context: Context, step: int, slots: int) -> Uniforms:

@@ -36,6 +36,30 @@ def cell(
 
 
 @app.command()
+def enumerate(  # noqa: A001 - named as what it does
+    name: PresetName,
+    benchmark: BenchmarkKey,
+    method: MethodKey = "gmr_one_step",
+    overrides: Overrides = None,
+) -> None:
+    """Ask every first step of GMR once: each role and backbone on each question, and the call that closes it.
+
+    Any router of one step then trains on the replies without a server. results/PRESET/tree/BENCHMARK has them.
+    """
+    from dataclasses import replace
+
+    from gmr.enumeration import enumerate_steps
+    from harness.runner import layout
+    from harness.runner.config import POOL, Cell
+    from harness.runner.plan import plan
+
+    preset = preset_of(name, overrides)
+    folder = layout.tree(name, benchmark)
+    planned = plan(preset, Cell(method, benchmark, POOL, 0))
+    signals.run(enumerate_steps(replace(planned, folder=folder, vectors=folder / layout.VECTORS)))
+
+
+@app.command()
 def new(
     kind: Annotated[Literal["method"], typer.Argument(help="What to begin: a method.")],
     key: Annotated[str, typer.Argument(metavar="NAME", help="Its key and its module, such as length_router.")],

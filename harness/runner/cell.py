@@ -6,8 +6,8 @@ import asyncio
 import logging
 import platform
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -61,13 +61,8 @@ async def run(plan: Plan) -> dict[str, Any]:
 async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
     started, clock = time.time(), time.perf_counter()
     method = build(plan.method.module, plan.setting, plan.config, trained=plan.method.trained)
-    async with AsyncExitStack() as stack:
-        attempts = stack.enter_context(AttemptLog(plan.folder / ATTEMPT_LOG))
-        cache, vectors = (stack.enter_context(Cache(path)) for path in (layout.cache(), plan.vectors))
-        client = ChatClient(plan.endpoints, log, attempts, plan.in_process, _spending_of(plan, log.path))
-        runtime, served = await _open_runtime(plan, client, cache, vectors, stack)
-        if not plan.preset.recorded:
-            note_served(plan.folder, served.values(), len(log))
+    async with open_runtime(plan, log) as (runtime, served, attempts):
+        client = runtime.client
         if plan.method.trained:
             training = Training(
                 plan.questions.train,
@@ -85,7 +80,7 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
         answered = await evaluate(method, plan.questions.test, runtime, str(plan.cell), in_flight=plan.in_flight)
         label, train = f"{plan.cell}, training questions", plan.questions.train if plan.answers_training else ()
         of_training = await evaluate(method, train, runtime, label, in_flight=plan.in_flight)
-        record = {**_record(plan, runtime, served), "sampling": _sampling([*answered, *of_training])}
+        record = {**record_of(plan, runtime, served), "sampling": _sampling([*answered, *of_training])}
         timing = {
             "started": started,
             "wall_s": time.perf_counter() - clock,
@@ -105,33 +100,38 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
     return result
 
 
-async def _open_runtime(
-    plan: Plan, client: ChatClient, cache: Cache, vectors: Cache, stack: AsyncExitStack
-) -> tuple[Runtime, Mapping[str, Served]]:
-    """Open the runtime of a cell until the stack is closed; return it with the served models.
+@asynccontextmanager
+async def open_runtime(plan: Plan, log: CallLog) -> AsyncIterator[tuple[Runtime, Mapping[str, Served], AttemptLog]]:
+    """Open the runtime of a cell for the block; give it with the served models and the log of attempts.
 
-    Sentence embeddings come from ``vectors``, the file that records them, then from ``cache``.
+    Sentence embeddings come from the cell's own file, which records them, then from the cache of this machine.
     Raises UserError for an endpoint that does not reply or serves another model, or if programs cannot be confined.
     """
-    await stack.enter_async_context(client)
-    served = {key: await client.served(key, backbone.model) for key, backbone in plan.backbones.items()}
-    sandbox = await stack.enter_async_context(Sandbox(cache=cache))
-    check_confinement(sandbox.level, served)
-    verifier = await stack.enter_async_context(MathVerifier(cache=cache))
-    embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), cache, vectors))
-    urls = {key: endpoint.url for key, endpoint in plan.endpoints.items()}
-    runtime = Runtime(
-        client=client,
-        backbones={key: as_served(plan.backbones[key], model) for key, model in served.items()},
-        benchmark=plan.benchmark,
-        tools=Tools(sandbox, verifier),
-        code_tools=CodeTools(sandbox),
-        embeddings=embeddings,
-        seed=plan.setting.seed,
-        errors=ErrorShare(plan.preset.max_error_share, urls, f"gmr retry --preset {plan.preset.name}"),
-        greedy=plan.greedy,
-    )
-    return runtime, served
+    async with AsyncExitStack() as stack:
+        attempts = stack.enter_context(AttemptLog(plan.folder / ATTEMPT_LOG))
+        cache, vectors = (stack.enter_context(Cache(path)) for path in (layout.cache(), plan.vectors))
+        client = ChatClient(plan.endpoints, log, attempts, plan.in_process, _spending_of(plan, log.path))
+        await stack.enter_async_context(client)
+        served = {key: await client.served(key, backbone.model) for key, backbone in plan.backbones.items()}
+        sandbox = await stack.enter_async_context(Sandbox(cache=cache))
+        check_confinement(sandbox.level, served)
+        verifier = await stack.enter_async_context(MathVerifier(cache=cache))
+        embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), cache, vectors))
+        urls = {key: endpoint.url for key, endpoint in plan.endpoints.items()}
+        runtime = Runtime(
+            client=client,
+            backbones={key: as_served(plan.backbones[key], model) for key, model in served.items()},
+            benchmark=plan.benchmark,
+            tools=Tools(sandbox, verifier),
+            code_tools=CodeTools(sandbox),
+            embeddings=embeddings,
+            seed=plan.setting.seed,
+            errors=ErrorShare(plan.preset.max_error_share, urls, f"gmr retry --preset {plan.preset.name}"),
+            greedy=plan.greedy,
+        )
+        if not plan.preset.recorded:
+            note_served(plan.folder, served.values(), len(log))
+        yield runtime, served, attempts
 
 
 def _spending_of(plan: Plan, log: Path) -> Spending | None:
@@ -177,7 +177,7 @@ def as_served(backbone: Backbone, served: Served) -> Backbone:
     return backbone.model_copy(update={"revision": served.revision or backbone.revision, "stand_in": is_stand_in})
 
 
-def _record(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dict[str, Any]:
+def record_of(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dict[str, Any]:
     """Return the content of ``run.json`` but for the hashes of tables: all that identifies the results."""
     questions, trained = plan.questions, plan.method.trained
     record = {

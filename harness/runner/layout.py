@@ -48,6 +48,11 @@ def served(preset: str, benchmark: str) -> Path:
     return RESULTS / preset / "served" / f"{benchmark}.json"
 
 
+def tree(preset: str, benchmark: str) -> Path:
+    """Return the folder of an enumeration of first steps."""
+    return RESULTS / preset / "tree" / benchmark
+
+
 def cell(preset: str, of: Cell) -> Path:
     """Return the folder of a cell."""
     return RESULTS / f"{preset}/cells/{of.method}/{of.benchmark}/{of.backbone}/seed{of.seed}"

@@ -1,0 +1,129 @@
+"""Every first step of GMR on every question: all calls that a policy of one step can make (docs/own-models.md).
+
+At temperature 0 a call is identified by its content, so a router with ``max_depth: 1`` finds each of its calls in the
+log of an enumeration, whatever it decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import product
+from typing import Any, NamedTuple
+
+import orjson
+import pyarrow as pa
+
+from gmr.config import pool_of
+from gmr.rollout import aggregate
+from harness.agents.activation import act
+from harness.agents.prompts import Record
+from harness.agents.roles import Role
+from harness.agents.runtime import Context
+from harness.agents.trajectory import Answered
+from harness.benchmarks.items import Item
+from harness.errors import StoppedError
+from harness.files import sha256, write_atomically
+from harness.llm.call_log import CALL_LOG, CallLog
+from harness.runner.cell import open_runtime, record_of
+from harness.runner.evaluation import evaluate
+from harness.runner.plan import Plan
+from harness.runner.results import TEST_SPLIT, TRAINING_SPLIT, write_table
+
+logger = logging.getLogger(__name__)
+
+_PURPOSES = ("act", "second_call", "aggregate")
+NODES = pa.schema(
+    [
+        *((name, pa.string()) for name in ("item_id", "split", "role", "backbone")),
+        ("stored", pa.bool_()),  # whether the closing call sees the step
+        ("correct", pa.bool_()),
+        *((name, pa.string()) for name in ("status", "answer", "text")),  # of the closing reply
+        *((f"{purpose}_{name}", pa.string()) for purpose in _PURPOSES for name in ("key", "finish_reason")),
+        *((name, pa.int64()) for name in ("prompt_tokens", "completion_tokens")),
+        *((name, pa.float64()) for name in ("cost_steps", "cost_total")),
+    ]
+)
+
+
+class Branch(NamedTuple):
+    """One way through a trajectory of one step."""
+
+    role: Role
+    backbone: str
+    stored: bool
+
+    async def solve(self, item: Item, context: Context) -> str:
+        """Return the answer of the closing call, with the embeddings that a router needs."""
+        await context.embed(item.question)
+        text = await act(self.role, self.backbone, item, (), context, step=1)
+        await context.embed(text)
+        memory = [Record(self.role.name, text)] if self.stored else []
+        return await aggregate(item, memory, [self.backbone], context)
+
+
+async def enumerate_steps(plan: Plan) -> dict[str, Any]:
+    """Ask every first step of the roles and backbones of a plan, or resume; return the content of ``run.json``.
+
+    Writes the call log, the embeddings, and ``nodes.parquet`` with a row for each question, role and backbone, once
+    with the step stored and once with nothing stored. The plan is that of a cell of GMR; its folder is the result's.
+
+    Raises:
+        UserError: if its log is in use, an endpoint is gone, or the disk is full.
+        StoppedError: if it is cancelled.
+    """
+    with CallLog(plan.folder / CALL_LOG) as log:
+        try:
+            return await _enumerate(plan, log)
+        except asyncio.CancelledError as error:
+            raise StoppedError(f"{len(log)} finished calls are kept, and the same command resumes with them") from error
+
+
+async def _enumerate(plan: Plan, log: CallLog) -> dict[str, Any]:
+    pool, rows = pool_of(plan.config, plan.setting), list[dict[str, Any]]()
+    questions = {TRAINING_SPLIT: plan.questions.train, TEST_SPLIT: plan.questions.test}
+    splits = {item.id: split for split, items in questions.items() for item in items}
+    items = [item for each in questions.values() for item in each]
+    async with open_runtime(plan, log) as (runtime, served, _):
+        for text in (*(role.profile for role in pool.roles), *(backbone.profile for backbone in pool.backbones)):
+            await runtime.embeddings.embed(text)
+        # A role at a time, since prompts of a role share their beginning, which a server's prompt cache keeps.
+        for backbone, role, stored in product(pool.backbones, pool.roles, (True, False)):
+            branch = Branch(role, backbone.key, stored)
+            label = f"{plan.cell.benchmark}, {role.key} of {backbone.key}, {'stored' if stored else 'nothing stored'}"
+            answered = await evaluate(branch, items, runtime, label, in_flight=plan.in_flight)
+            rows += _rows(answered, splits, branch)
+        # Nothing is trained here, and both splits are answered.
+        untrained = plan.method.model_copy(update={"trained": False})
+        record = record_of(replace(plan, method=untrained, answers_training=True), runtime, served)
+    write_table(plan.folder / "nodes.parquet", NODES, rows, simulated=record["simulated"])
+    run = {**record, "roles": [role.key for role in pool.roles], "nodes": sha256(plan.folder / "nodes.parquet")}
+    write_atomically(plan.folder / "run.json", orjson.dumps(run, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
+    return run
+
+
+def _rows(answered: list[Answered], splits: Mapping[str, str], branch: Branch) -> Iterator[dict[str, Any]]:
+    for trajectory, verdict in answered:
+        calls = {call.purpose: call for call in trajectory.calls}
+        yield {
+            "item_id": trajectory.item.id,
+            "split": splits[trajectory.item.id],
+            "role": branch.role.key,
+            "backbone": branch.backbone,
+            "stored": branch.stored,
+            "correct": verdict.correct,
+            "status": verdict.status.value,
+            "answer": verdict.answer,
+            "text": trajectory.answer,
+            **{
+                f"{purpose}_{name}": getattr(calls[purpose], field) if purpose in calls else None
+                for purpose in _PURPOSES
+                for name, field in (("key", "key"), ("finish_reason", "finish_reason"))
+            },
+            "prompt_tokens": sum(call.prompt_tokens for call in trajectory.calls),
+            "completion_tokens": sum(call.completion_tokens for call in trajectory.calls),
+            "cost_steps": trajectory.cost_steps,
+            "cost_total": trajectory.cost_total,
+        }
