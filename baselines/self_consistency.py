@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 from pydantic import PositiveFloat
 
 from harness.agents.prompts import question_prompt
@@ -32,12 +31,6 @@ class SelfConsistency(Survey):
     def utility(self, answered: Answered) -> float:
         """Return 1 for a right answer and 0 for a wrong one, whatever it costs."""
         return float(answered.verdict.correct)
-
-    @property
-    def best(self) -> str:
-        """Return the backbone that is right most often, of equals the cheapest; before training the first."""
-        order = np.lexsort((self.costs.sum(axis=0), -self.correct.sum(axis=0)))
-        return self.pool[order[0]]
 
     async def solve(self, item: Item, context: Context) -> str:
         """Return the reply that wins the vote.

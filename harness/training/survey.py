@@ -1,14 +1,15 @@
-"""Survey of a pool: every backbone asked every training question once, for methods that learn without a network."""
+"""Survey: every option tried once on every training question, for methods that learn without a network."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.agents.prompts import question_prompt
-from harness.agents.runtime import Context
+from harness.agents.runtime import Context, Solve
 from harness.agents.trajectory import Episode
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
@@ -26,15 +27,27 @@ async def ask_once(backbone: str, item: Item, context: Context) -> str:
 
 
 class Survey:
-    """Part of a method: what each backbone got right of the training questions, and at which cost; empty before."""
+    """Per-option accuracy and cost on the training questions. Empty until :meth:`fit` has run.
 
-    def __init__(self, setting: Setting) -> None:
-        self.pool = tuple(setting.pool)
+    Args:
+        setting: Of the method.
+        options: Ways to answer a question, by name; without them, each backbone of the pool is asked once.
+    """
+
+    def __init__(self, setting: Setting, options: Mapping[str, Solve] | None = None) -> None:
+        self.options = {key: partial(ask_once, key) for key in setting.pool} if options is None else options
+        self.pool = tuple(self.options)
         self._passes = setting.epochs({"default": 1})
         self.embeddings: NDArray[np.generic] = np.zeros((0, EMBEDDING))  # of the questions, shape (questions, 384)
-        # Verdicts, and costs of the calls, shape (questions, backbones).
+        # Verdicts, and costs of the calls, shape (questions, options).
         self.correct: NDArray[np.generic] = np.zeros((0, len(self.pool)))
         self.costs: NDArray[np.generic] = self.correct
+
+    @property
+    def best(self) -> str:
+        """Return the option that is right most often, of equals the cheapest; before training the first."""
+        order = np.lexsort((self.costs.sum(axis=0), -self.correct.sum(axis=0)))
+        return self.pool[order[0]]
 
     async def fit(self, training: Training) -> None:
         """Ask all questions, or load the checkpoint of a survey that was finished."""
@@ -52,7 +65,7 @@ class Survey:
         self.embeddings, self.correct, self.costs = (checkpoint.tensors[name] for name in _TENSORS)
 
     async def _ask_all(self, training: Training) -> None:
-        size, solves = len(training.items), [partial(ask_once, backbone) for backbone in self.pool]
+        size, solves = len(training.items), [*self.options.values()]
         training.plan(size * len(solves))
         attempts = await gather(
             training.attempt(solve, item, Episode(1, at)) for at, solve in enumerate(solves) for item in training.items

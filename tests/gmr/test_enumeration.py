@@ -16,7 +16,9 @@ from harness.runner.plan import plan
 from tests.fake_encoder import FakeEncoder
 from tests.small_run import prepare_questions
 
-ROW = Cell("gmr_one_step", "humaneval", POOL, 0)
+ROW, FIXED, RANDOM = (
+    Cell(method, "humaneval", POOL, 0) for method in ("gmr_one_step", "fixed_step", "random_one_step")
+)
 BACKBONES = ["llama-3.2-3B", "qwen-2.5-32B"]
 
 
@@ -32,7 +34,8 @@ def test_a_router_of_one_step_asks_nothing_that_the_enumeration_has_not(
         "limit": {"train": 2, "test": 2, "epochs": 2},
         "benchmarks": ["humaneval"],
     }
-    planned, folder = plan(config.preset("smoke", small), ROW), layout.tree("smoke", "humaneval")
+    preset, folder = config.preset("smoke", small), layout.tree("smoke", "humaneval")
+    planned = plan(preset, ROW)
     tree = replace(planned, folder=folder, vectors=folder / layout.VECTORS)
     run = asyncio.run(enumerate_steps(tree))
     nodes = pq.read_table(folder / "nodes.parquet").to_pandas()
@@ -47,14 +50,16 @@ def test_a_router_of_one_step_asks_nothing_that_the_enumeration_has_not(
     assert len(keys) == 4 * 2 * (len(roles) + len(twice) + len(roles) + 1)
     with CallLogReader(folder / CALL_LOG) as log:
         assert {key for key in keys if log.get(key)} == keys
-    asyncio.run(cell.run(planned))
-    asked = {
-        key
-        for table in ("calls", "training_calls")
-        for key in pq.read_table(planned.folder / f"{table}.parquet", columns=["key"]).column("key").to_pylist()
-    }
-    assert asked
-    assert asked <= keys
+    for each in (ROW, FIXED, RANDOM):
+        asyncio.run(cell.run(plan(preset, each)))
+        tables = [pq.read_table(path).to_pandas() for path in layout.cell("smoke", each).glob("*calls.parquet")]
+        assert {key for table in tables for key in table["key"]} <= keys, each
+    # The constant policy is the best one of the training questions, of equals the cheapest.
+    train = nodes[(nodes["split"] == "train") & nodes["stored"]]
+    worth = train.groupby(["backbone", "role"], sort=False).agg({"correct": "sum", "cost_total": "sum"})
+    backbone, role = worth.sort_values(["correct", "cost_total"], ascending=[False, True], kind="stable").index[0]
+    decisions = pq.read_table(layout.cell("smoke", FIXED) / "decisions.parquet").to_pandas()
+    assert set(decisions["choice"]) == {f"{role} of {backbone}"}
     written = (folder / "nodes.parquet").read_bytes()
     assert asyncio.run(enumerate_steps(tree)) == run
     assert (folder / "nodes.parquet").read_bytes() == written, "resumed from its log, it is the same"
