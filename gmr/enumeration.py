@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, astuple, replace
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -47,6 +47,15 @@ NODES = pa.schema(
     ]
 )
 
+# What programs did that tools of roles ran, as agents saw it.
+TOOLS = pa.schema(
+    [
+        *((name, pa.string()) for name in ("source", "setup", "checks", "entry_point", "show")),  # of the program
+        *((name, pa.string()) for name in ("outcome", "detail", "shown")),  # of its execution
+        *((name, pa.bool_()) for name in ("is_loaded", "was_idle")),
+    ]
+)
+
 
 class Branch(NamedTuple):
     """One way through a trajectory of one step."""
@@ -67,8 +76,9 @@ class Branch(NamedTuple):
 async def enumerate_steps(plan: Plan) -> dict[str, Any]:
     """Ask every first step of the roles and backbones of a plan, or resume; return the content of ``run.json``.
 
-    Writes the call log, the embeddings, and ``nodes.parquet`` with a row for each question, role and backbone, once
-    with the step stored and once with nothing stored. The plan is that of a cell of GMR; its folder is the result's.
+    Writes the call log, the embeddings, ``tools.parquet`` (what the tools of roles ran) and ``nodes.parquet`` (a row
+    for each question, role and backbone, once with the step stored and once with nothing stored). The plan is that of a
+    cell of GMR; its folder is the result's.
 
     Raises:
         UserError: if its log is in use, an endpoint is gone, or the disk is full.
@@ -98,8 +108,12 @@ async def _enumerate(plan: Plan, log: CallLog) -> dict[str, Any]:
         # Nothing is trained here, and both splits are answered.
         untrained = plan.method.model_copy(update={"trained": False})
         record = record_of(replace(plan, method=untrained, answers_training=True), runtime, served)
+        executions = runtime.code_tools.executions
     write_table(plan.folder / "nodes.parquet", NODES, rows, simulated=record["simulated"])
-    run = {**record, "roles": [role.key for role in pool.roles], "nodes": sha256(plan.folder / "nodes.parquet")}
+    ran = [{**asdict(program), **asdict(executions[program])} for program in sorted(executions, key=astuple)]
+    write_table(plan.folder / "tools.parquet", TOOLS, ran, simulated=record["simulated"])
+    tables = {name: sha256(plan.folder / name) for name in ("nodes.parquet", "tools.parquet")}
+    run = {**record, "roles": [role.key for role in pool.roles], "tables": tables}
     write_atomically(plan.folder / "run.json", orjson.dumps(run, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
     return run
 

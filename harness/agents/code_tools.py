@@ -6,7 +6,7 @@ Programs run in the sandbox only (D-GEN-5). Of the tests of a question, a tool s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from harness.agents.prompts import EXAMPLES_RUN
@@ -42,10 +42,17 @@ class Value:
 
 
 class CodeTools:
-    """Runs programs of texts in a sandbox; every method raises UserError if the sandbox is broken."""
+    """Runs programs of texts in a sandbox; every method raises UserError if the sandbox is broken.
 
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
+    Args:
+        sandbox: Runs what is not recorded.
+        recorded: Executions by program, which are given instead of running the program: texts of exceptions differ
+            between versions of Python, and a text that agents saw is part of later prompts.
+    """
+
+    def __init__(self, sandbox: Sandbox, recorded: Mapping[Program, Execution] | None = None) -> None:
+        self._sandbox, self._recorded = sandbox, recorded or {}
+        self.executions: dict[Program, Execution] = {}
 
     async def examples(self, item: Item, text: str) -> str:
         """Run the program of a text on each example of the question; return a line each, or one that says why not."""
@@ -85,7 +92,8 @@ class CodeTools:
         return list(zip(task.visible, runs, strict=True))
 
     async def _run(self, program: Program) -> Execution:
-        run = await self._sandbox.run(program)
+        run = self._recorded.get(program) or await self._sandbox.run(program)
+        self.executions[program] = run
         if run.outcome is Outcome.SANDBOX_ERROR:
             raise UserError(
                 f"the sandbox failed on a program that a role's tool ran ({run.detail}); fix the cause, then give "

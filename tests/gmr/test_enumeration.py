@@ -60,6 +60,9 @@ def test_a_router_of_one_step_asks_nothing_that_the_enumeration_has_not(
     backbone, role = worth.sort_values(["correct", "cost_total"], ascending=[False, True], kind="stable").index[0]
     decisions = pq.read_table(layout.cell("smoke", FIXED) / "decisions.parquet").to_pandas()
     assert set(decisions["choice"]) == {f"{role} of {backbone}"}
+    tools = pq.read_table(folder / "tools.parquet").to_pandas()
+    assert len(tools) > 0
+    assert not tools.duplicated(["source", "setup", "checks"]).any()
     written = (folder / "nodes.parquet").read_bytes()
     assert asyncio.run(enumerate_steps(tree)) == run
     assert (folder / "nodes.parquet").read_bytes() == written, "resumed from its log, it is the same"
