@@ -54,7 +54,7 @@ def test_what_does_not_differ_or_always_does_is_no_certainty() -> None:
     assert 60 < always["difference_low"] < 90
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_a_single_question_leaves_everything_open_and_what_cost_nothing_is_infinitely_cheaper() -> None:
     found = compare(cells([[True]]), cells([[False]], [[4.0]]))
     assert [found[name] for name in ("difference", "cost_difference", "cost_ratio")] == [100, -3, 0.25]
