@@ -312,9 +312,10 @@ def test_limits_may_differ_by_benchmark_and_only_single_calls_are_asked_again() 
     again = [Cell("single", "mbpp", row, 1) for row in ("mine", "other")]
     assert config.asked_again(chosen) == again
     assert not set(again) & {*config.cells(chosen)}
+    assert config.asked_again(with_pool(benchmarks=["math"], limit=limit, noise_floor=["mbpp"])) == []
     for overrides, message in (
         ({"limit": {"test": {"mth": 3}}}, "unknown benchmark 'mth'.*named by limit"),
-        ({"noise_floor": ["humaneval"]}, "unknown benchmark 'humaneval'.*named by noise_floor"),
+        ({"noise_floor": ["humanevl"]}, "unknown benchmark 'humanevl'.*named by noise_floor"),
         ({"noise_floor": ["math"], "methods": ["cot"]}, "add single to its methods"),
     ):
         with pytest.raises(UserError, match=message):
