@@ -1,4 +1,4 @@
-"""Every first step of GMR on every question: all calls that a policy of one step can make (docs/own-models.md).
+"""Every first step of GMR on every question: all calls that a policy of one step can make (docs/runs.md).
 
 At temperature 0 a call is identified by its content, so a router with ``max_depth: 1`` finds each of its calls in the
 log of an enumeration, whatever it decides.
@@ -85,6 +85,8 @@ async def enumerate_steps(plan: Plan) -> dict[str, Any]:
         StoppedError: if it is cancelled.
     """
     with CallLog(plan.folder / CALL_LOG) as log:
+        if len(log):
+            logger.info("%s: %d finished calls in its log", plan.folder, len(log))
         try:
             return await _enumerate(plan, log)
         except asyncio.CancelledError as error:
@@ -132,9 +134,9 @@ def _rows(answered: list[Answered], splits: Mapping[str, str], branch: Branch) -
             "answer": verdict.answer,
             "text": trajectory.answer,
             **{
-                f"{purpose}_{name}": getattr(calls[purpose], field) if purpose in calls else None
+                f"{purpose}_{name}": getattr(calls[purpose], name) if purpose in calls else None
                 for purpose in _PURPOSES
-                for name, field in (("key", "key"), ("finish_reason", "finish_reason"))
+                for name in ("key", "finish_reason")
             },
             "prompt_tokens": sum(call.prompt_tokens for call in trajectory.calls),
             "completion_tokens": sum(call.completion_tokens for call in trajectory.calls),
