@@ -6,15 +6,13 @@ lists every file with its size and SHA-256. The same run makes the same bytes.
 
 from __future__ import annotations
 
-import hashlib
 import subprocess
-import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import orjson
 import yaml
@@ -26,22 +24,18 @@ from harness.files import ROOT, read_yaml, whole_file, writing
 from harness.fingerprint import sources
 from harness.llm import call_log
 from harness.llm.backbones import ABOUT
-from harness.llm.client import SERVERS
 from harness.llm.encoder import merge_vectors
+from harness.llm.recordings import METADATA, SERVERS, SETTINGS, Crate, Recordings, checksum
 from harness.runner import config, config_hash, layout
 from harness.runner.config import Preset
+from harness.runner.results import read_rows
 
-METADATA = "ro-crate-metadata.json"
-SETTINGS = Path("config", "config.yaml")
 _CRATE = "https://w3id.org/ro/crate/1.2"
 # Settings that change no result: how fast and how far a run may go, what it keeps, and where its servers are.
-_NO_SETTINGS = {"in_flight", "budget", "epoch_checkpoints", "recorded", "servers"}
+_NO_SETTINGS = {"in_flight", "budget", "epoch_checkpoints", "endpoints", "recordings", "servers"}
 # What decides results, as git's patterns of paths.
 _CODE = ("harness", "baselines", "gmr", "analysis", ":(glob)config/*.yaml")
 _NO_CODE = (":!config/config.yaml", ":!config/endpoints*", ":!config/licences.yaml")
-
-# The entities of an RO-Crate by ``@id``; ``./`` describes the whole.
-Crate = dict[str, dict[str, Any]]
 
 
 def pack(name: str, out: Path, *, questions: bool) -> tuple[Crate, list[str]]:
@@ -54,7 +48,7 @@ def pack(name: str, out: Path, *, questions: bool) -> tuple[Crate, list[str]]:
     folder was itself unpacked.
     """
     preset = last_run(name)
-    if preset.recorded:
+    if preset.recorded and not preset.recordings:
         raise UserError("this folder was unpacked from a bundle; pass that file on instead")
     settings = {key: value for key, value in config.settings(preset).items() if key not in _NO_SETTINGS}
     further = further_files(preset, questions=questions)
@@ -65,49 +59,26 @@ def pack(name: str, out: Path, *, questions: bool) -> tuple[Crate, list[str]]:
     with writing(out), TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
         # What Snakemake reads in the folder that it is unpacked to.
         defaults, vectors = Path(folder) / "config.yaml", Path(folder) / layout.VECTORS
-        defaults.write_bytes(yaml.safe_dump({"preset": name, "recorded": True, **settings}, encoding="utf-8"))
+        defaults.write_bytes(yaml.safe_dump({"preset": name, "endpoints": "recorded", **settings}, encoding="utf-8"))
         members = {str(SETTINGS): defaults, **further}
         for number, path in enumerate(sorted(files)):
             if path.name == call_log.CALL_LOG:
                 members[str(path)] = Path(folder) / str(number)
-                call_log.copy(path, members[str(path)], prompts=questions)
+                call_log.copy(path, members[str(path)], prompts=questions, more=_recorded_calls(preset, path))
             elif questions or not path.name.endswith(".items.jsonl"):
                 members[str(path)] = path
-        if embedded := [path for cell in cells if (path := cell / layout.VECTORS).exists()]:
+        if embedded := sorted((layout.RESULTS / name).glob(f"[ct]*/**/{layout.VECTORS}")):
             merge_vectors(embedded, vectors)
             members[str(layout.RESULTS / name / layout.VECTORS)] = vectors
         with whole_file(out) as file, ZipFile(file, "w") as archive:
             for member, path in members.items():
                 content = path.read_bytes()
-                crate[member] = {"@id": member, "@type": "File", **_checksum(content)}
+                crate[member] = {"@id": member, "@type": "File", **checksum(content)}
                 archive.writestr(ZipInfo(member), content, ZIP_DEFLATED, 9)
             crate["./"]["hasPart"] = [{"@id": member} for member in members]
             document = {"@context": f"{_CRATE}/context", "@graph": [*crate.values()]}
             archive.writestr(ZipInfo(METADATA), orjson.dumps(document, option=orjson.OPT_INDENT_2), ZIP_DEFLATED, 9)
     return crate, unfinished
-
-
-def extract(path: Path, folder: Path) -> Crate:
-    """Extract a bundle into a folder, check every file against the manifest, and return that.
-
-    Raises UserError if the file cannot be read, is no bundle, was cut off or altered.
-    """
-    try:
-        with ZipFile(path) as archive:
-            crate = {entity["@id"]: entity for entity in orjson.loads(archive.read(METADATA))["@graph"]}
-            files = {name: entity for name, entity in crate.items() if entity["@type"] == "File"}
-            if others := {*archive.namelist()} ^ {METADATA, *files}:
-                raise UserError(f"{path} is not what its manifest says: {min(others)} is not in both; fetch it again")
-            archive.extractall(folder)
-        for name, entity in files.items():
-            file = folder / name
-            if not file.is_file() or not _checksum(file.read_bytes()).items() <= entity.items():
-                raise UserError(f"{path} was altered: {name} is not what its manifest says; fetch it again")
-    except (BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is damaged or no bundle of this suite ({error}); fetch it again") from error
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
-    return crate
 
 
 def _about(
@@ -163,12 +134,24 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[Path, dict[str, Any]], li
             is_trained = config.methods(preset.extra)[cell.method].trained
             names = {*layout.cell_files(learned=is_trained), call_log.CALL_LOG, SERVERS} - {layout.CHECKPOINT}
             files |= {folder / name for name in names} | {*folder.glob(layout.TIMING)}
-    for pattern in ("data/[!.]*", "audit.json", "made_of/data/*"):
+    tree = ("run.json", "nodes.parquet", call_log.CALL_LOG, SERVERS)
+    for pattern in ("data/[!.]*", "audit.json", "made_of/data/*", *(f"tree/*/{name}" for name in tree)):
         files |= {*results.glob(pattern)}
-    if not cells:
+    if not cells and not [*results.glob("tree/*/run.json")]:
         cure = [*unfinished, making(f"all --config preset={preset.name}")][0]
         raise UserError(f"preset {preset.name} has no finished cell here", cure)
     return files, cells, unfinished
+
+
+def _recorded_calls(preset: Preset, log: Path) -> Iterator[tuple[Any, ...]]:
+    """Iterate over the calls of a cell that recordings answered, which are not in its log."""
+    cell = layout.cell_of(log.parent)
+    if cell is None or not preset.recordings:
+        return
+    tables = [path for name in ("calls", "training_calls") if (path := log.with_name(f"{name}.parquet")).exists()]
+    with call_log.CallLogReader(log) as own, Recordings(preset.recorded, cell, "") as recordings:
+        keys = {row["key"] for table in tables for row in read_rows(table, ["key"])}
+        yield from (recordings.row(key) for key in sorted(keys) if key in recordings and own.get(key) is None)
 
 
 def further_files(preset: Preset, *, questions: bool) -> dict[str, Path]:
@@ -187,10 +170,6 @@ def further_files(preset: Preset, *, questions: bool) -> dict[str, Path]:
     if outside := [file for file in files if here not in file.parents]:
         raise UserError(f"{min(outside)} is not below {here}, where a bundle could have it; move it, and run again")
     return {str(file.relative_to(here)): file for file in sorted(files)}
-
-
-def _checksum(content: bytes) -> dict[str, str]:
-    return {"contentSize": str(len(content)), "sha256": hashlib.sha256(content).hexdigest()}
 
 
 def _code() -> str:

@@ -43,8 +43,8 @@ class Jobs:
 
     def health(self, benchmark: str) -> Inputs:
         """Return the inputs of a check of servers, which must take the longest question."""
-        if self.preset.simulated:
-            raise UserError(f"preset {self.preset.name} is simulated and has no servers")
+        if not self.preset.served:
+            raise UserError(f"preset {self.preset.name} asks no servers")
         is_current = self._checked(benchmark).exists() and self.data(benchmark).is_current
         return Inputs(self.questions(benchmark), is_current)
 
@@ -52,9 +52,9 @@ class Jobs:
         """Return the inputs of a cell: questions, the check of servers, further cells that it depends on."""
         config.check_cell(self.preset, cell)
         # Simulated backbones know the questions of all benchmarks.
-        known = self.preset.benchmarks if self.preset.simulated else [cell.benchmark]
+        known = self.preset.benchmarks if self.preset.endpoints == "simulated" else [cell.benchmark]
         files, before = self.questions(*known), [*map(self.data, known)]
-        if not self.preset.simulated and not self.preset.recorded:
+        if self.preset.served:
             files.append(self._checked(cell.benchmark))
             before.append(self.health(cell.benchmark))
         matched = config.matched(self.preset, cell)

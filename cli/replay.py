@@ -1,13 +1,14 @@
 """Replay of a bundle: are its files whole, and does today's code make the same of its recorded replies again?
 
-No server is asked, and the weights of the sentence encoder are not needed. Programs of the recorded models, and methods
-that the bundle's maker added, are executed.
+A bundle is data: it opens no connection, its settings name no server, and its maker's code is run only if it is named.
+Programs of the recorded models are executed, confined.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,13 +21,13 @@ import pandas as pd
 from analysis import registry
 from analysis.provenance import audited
 from cli import reports, signals
-from cli.bundle import SETTINGS, Crate, extract
 from harness import earlier
-from harness.benchmarks.prepare import prepare
+from harness.benchmarks import catalogue
+from harness.benchmarks.prepare import FOREIGN
 from harness.errors import UserError
-from harness.files import read_yaml
+from harness.llm.recordings import Recording, data_of, opened
 from harness.runner import cell as cells
-from harness.runner import config, layout
+from harness.runner import config, layout, questions
 from harness.runner.config import Cell, Preset
 from harness.runner.plan import plan
 
@@ -36,17 +37,33 @@ logger = logging.getLogger(__name__)
 REPLAYED = layout.REPORTS / "replayed"
 # Characters of a value that differs.
 _SHOWN = 60
+# Settings of a bundle that a replay does not heed: where servers are, what it may spend, code.
+_NOT_TAKEN = {"servers", "budget", "recorded"}
+_OWN_CODE = "code of the bundle's maker, which runs only if its file is named (--code FILE)"
+# What a run says of itself that follows from replies, questions and settings; and from the same code alone.
+_RECOMPUTED = ("simulated", "notes", "backbones", "data", "sampling")
+_OF_CODE = (
+    "rule_version",
+    "benchmark_title",
+    "method_title",
+    "module",
+    "multi_agent",
+    "routing",
+    "compared_cost",
+    "config",
+)
 
 
 class Replay(NamedTuple):
     """Result of a replay."""
 
-    crate: Crate  # of the bundle, whose files are whole
+    recording: Recording  # whose files are whole
     differences: dict[Cell, str]  # how the results of each cell that was answered again differ; empty if they do not
     other_code: list[Cell]  # recorded by other code than today's
-    retired: list[Cell]  # of methods that are gone, and were not answered again
+    left_out: dict[Cell, str]  # cells that were not answered again, and why: their method is gone, or the bundle's own
     ungraded: dict[str, str]  # benchmarks of which nothing was answered again, and why
-    audit: str  # the stored result of an audit
+    unchecked: list[str]  # benchmarks whose questions are the bundle's word
+    audit: str  # the stored result of an audit, the bundle's word
 
 
 def replay(
@@ -54,69 +71,87 @@ def replay(
     *,
     is_wanted: Callable[[Cell], bool] = lambda cell: True,
     make_reports: bool = True,
+    code: str | None = None,
 ) -> Replay:
     """Check a bundle, answer its cells again, all or those that are wanted, and make its reports in ``REPLAYED``.
 
-    Raises UserError as :func:`cli.bundle.extract`, or if its preset is not one of today's.
+    Methods of the bundle's maker are run only if the file that declares them is named as ``code``. Raises UserError as
+    :func:`harness.llm.recordings.extract`, or if its preset is not one of today's.
     """
     target = Path.cwd() / REPLAYED
-    with _unpacked(path) as (crate, preset):
+    recording = opened(path.absolute(), code)
+    with data_of(path), _work_folder(recording, code) as preset:
         recorded = layout.cells(preset.name)
-        folders = [layout.cell(preset.name, cell) for cell in recorded]
-        run_ids = {str(folder): orjson.loads((folder / "run.json").read_bytes())["run_id"] for folder in folders}
-        audit = audited(preset.name, run_ids)
         known = config.methods(preset.extra)
-        retired = [cell for cell in recorded if cell.method not in known and earlier.replacement("method", cell.method)]
-        wanted = [cell for cell in recorded if is_wanted(cell) and cell not in retired]
+        left_out = {
+            cell: f"{cell.method} {earlier.replacement('method', cell.method) or _OWN_CODE}"
+            for cell in recorded
+            if cell.method not in known
+        }
+        left_out |= {cell: _OWN_CODE for cell in recorded if cell.benchmark not in preset.benchmarks}
+        folders = [layout.cell(preset.name, cell) for cell in recorded]
+        audit = audited(preset.name, {str(f): orjson.loads((f / "run.json").read_bytes())["run_id"] for f in folders})
+        wanted = [cell for cell in recorded if is_wanted(cell) and cell not in left_out]
         ungraded: dict[str, str] = {}
+        falsified: dict[str, str] = {}
         for benchmark in dict.fromkeys(cell.benchmark for cell in wanted):
             try:
-                _prepare_questions(preset, benchmark)
+                questions.write(preset, benchmark)
+            except questions.OtherQuestionsError as error:
+                falsified[benchmark] = str(error)
             except UserError as error:
                 ungraded[benchmark] = str(error)
-        differences: dict[Cell, str] = {}
+        differences = {cell: falsified[cell.benchmark] for cell in wanted if cell.benchmark in falsified}
         other_code: list[Cell] = []
         for cell in wanted:
-            if cell.benchmark not in ungraded:
+            if cell.benchmark not in ungraded | falsified:
                 try:
-                    differences[cell], is_same_code = _answer_again(preset, cell)
+                    with data_of(path):
+                        differences[cell], is_same_code = _answer_again(preset, cell, recording)
                     other_code += [] if is_same_code else [cell]
                 except UserError as error:
                     differences[cell] = str(error)
+        used = {benchmark: layout.manifest(preset.name, benchmark) for benchmark in preset.benchmarks}
+        unchecked = [key for key, path in used.items() if path.is_file() and FOREIGN in path.read_text("utf-8")]
         if make_reports:
             _make_reports(preset)
             shutil.copytree(layout.REPORTS, target, dirs_exist_ok=True)
-        return Replay(crate, differences, other_code, retired, ungraded, audit)
+        return Replay(recording, differences, other_code, left_out, ungraded, unchecked, audit)
 
 
 @contextlib.contextmanager
-def _unpacked(path: Path) -> Iterator[tuple[Crate, Preset]]:
-    """Unpack a bundle into a working folder that is deleted afterwards; yield its manifest and its preset."""
-    source = path.absolute()
-    with TemporaryDirectory(prefix="gmr-replay-") as folder, contextlib.chdir(folder):
-        crate = extract(source, Path())
-        settings = read_yaml(SETTINGS)
-        yield crate, config.preset(settings.pop("preset"), settings)
-
-
-def _prepare_questions(preset: Preset, benchmark: str) -> None:
-    """Prepare the questions of a benchmark that the bundle was made without.
-
-    Raises UserError if they cannot be had, or are others than the recorded ones.
-    """
-    items, manifest = layout.items(preset.name, benchmark), layout.manifest(preset.name, benchmark)
-    if items.exists():
-        return
-    content = manifest.read_bytes()
-    recorded = orjson.loads(content)
+def _own_cache(folder: str) -> Iterator[None]:
+    before = os.environ.get("GMR_CACHE_DIR")
+    os.environ["GMR_CACHE_DIR"] = f"{folder}/cache"
     try:
-        prepare(benchmark, preset.data, preset.splits, items, manifest)
-        prepared = orjson.loads(manifest.read_bytes())
+        yield
     finally:
-        manifest.write_bytes(content)
-    if others := [name for name in recorded if recorded[name] != prepared.get(name) and name != "source"]:
-        items.unlink()
-        raise UserError(f"the questions of {benchmark} are not those of the recorded run: {others[0]} differs")
+        os.environ.pop("GMR_CACHE_DIR")
+        os.environ |= {} if before is None else {"GMR_CACHE_DIR": before}
+
+
+@contextlib.contextmanager
+def _work_folder(recording: Recording, code: str | None) -> Iterator[Preset]:
+    """Work in a folder, with caches, that is deleted afterwards, in which the recorded tables lie; give the preset.
+
+    Whatever the settings of the bundle say, its replies are its own, and no server is asked.
+    """
+    settings = {key: value for key, value in recording.settings.items() if key not in _NOT_TAKEN}
+    settings |= {"endpoints": "recorded", "recordings": [str(recording.path)], "extra": None}
+    with TemporaryDirectory(prefix="gmr-replay-") as folder, contextlib.chdir(folder), _own_cache(folder):
+        if code is not None:
+            if recording.settings.get("extra") != code or not (recording.root / code).is_file():
+                raise UserError(f"{recording.path.name} has no methods in a file {code}")
+            settings["extra"] = str(recording.root / code)
+        known = config.methods(settings["extra"])
+        for noun, names in (("methods", known), ("benchmarks", catalogue.keys())):
+            named = [*settings.get(noun, ())]
+            settings[noun] = [name for name in named if name in names or earlier.replacement(noun[:-1], name)]
+            if not settings[noun]:
+                raise UserError(f"all {noun} of {recording.path.name} are {_OWN_CODE}")
+        results = layout.RESULTS / recording.preset
+        shutil.copytree(recording.results, results, ignore=shutil.ignore_patterns("*.sqlite", "data", "made_of"))
+        yield config.preset(recording.preset, settings)
 
 
 def _make_reports(preset: Preset) -> None:
@@ -130,21 +165,33 @@ def _make_reports(preset: Preset) -> None:
             logger.warning("%s is not made: %s", key, error)
 
 
-def _answer_again(preset: Preset, cell: Cell) -> tuple[str, bool]:
-    """Train, answer and grade a cell from its log; return how its tables differ, and whether its code is today's.
+def _answer_again(preset: Preset, cell: Cell, recording: Recording) -> tuple[str, bool]:
+    """Train, answer and grade a cell again; return how its results differ, and whether its code is today's.
 
-    What was recorded is restored if they do not. Raises UserError if a call is not in the log.
+    If its tables do not, its ``run.json`` is the recorded one, but for what follows from the rest. Raises UserError if
+    a call was not recorded.
     """
-    cell_plan = plan(preset, cell)
-    recorded = {path: path.read_bytes() for path in cell_plan.folder.iterdir() if path.suffix in (".json", ".parquet")}
-    before = _tables(cell_plan.folder)
-    run = signals.run(cells.run(cell_plan))
-    after = _tables(cell_plan.folder)
-    differences = "; ".join(filter(None, (_difference(name, table, after[name]) for name, table in before.items())))
-    if not differences:
-        for path, content in recorded.items():
-            path.write_bytes(content)
-    return differences, run["code"] == orjson.loads(recorded[cell_plan.folder / "run.json"])["code"]
+    folder = layout.cell(preset.name, cell)
+    stated = orjson.loads((folder / "run.json").read_bytes())
+    run = signals.run(cells.run(plan(preset, cell)))
+    before, after = _tables(recording.results / folder.relative_to(layout.RESULTS / preset.name)), _tables(folder)
+    differences = [_difference(name, table, after[name]) for name, table in before.items()]
+    run["data"]["source"] = stated["data"]["source"]
+    is_same_code = run["code"] == stated["code"]
+    recomputed = {key: run[key] for key in (*_RECOMPUTED, *(_OF_CODE if is_same_code else ())) if key in stated}
+    if wrong := [key for key, value in recomputed.items() if value != stated[key]]:
+        was, now = (str(each[wrong[0]])[:_SHOWN] for each in (stated, run))
+        text = f"run.json says {wrong[0]} {was!r}, which is {now!r}"
+        if is_same_code:
+            differences.append(text)
+        else:
+            logger.info("%s, recorded by other code: its %s", cell, text)
+    if not any(differences):
+        content = orjson.dumps({**stated, **recomputed}, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
+        (folder / "run.json").write_bytes(content)
+        for name in stated["tables"]:
+            shutil.copyfile(recording.results / folder.relative_to(layout.RESULTS / preset.name) / name, folder / name)
+    return "; ".join(filter(None, differences)), is_same_code
 
 
 def _tables(folder: Path) -> dict[str, pd.DataFrame]:

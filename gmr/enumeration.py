@@ -98,7 +98,7 @@ async def _enumerate(plan: Plan, log: CallLog) -> dict[str, Any]:
     questions = {TRAINING_SPLIT: plan.questions.train, TEST_SPLIT: plan.questions.test}
     splits = {item.id: split for split, items in questions.items() for item in items}
     items = [item for each in questions.values() for item in each]
-    async with open_runtime(plan, log) as (runtime, served, _):
+    async with open_runtime(plan, log) as (runtime, served, *_):
         for text in (*(role.profile for role in pool.roles), *(backbone.profile for backbone in pool.backbones)):
             await runtime.embeddings.embed(text)
         # A role at a time, since prompts of a role share their beginning, which a server's prompt cache keeps.

@@ -39,6 +39,7 @@ def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
     database = sqlite3.connect(uri, _PATIENCE_S, isolation_level=None, check_same_thread=False, uri=True)
     if not writes:
         database.execute("PRAGMA query_only = ON")
+        database.execute("PRAGMA trusted_schema = OFF")  # It may be of a stranger.
     return database
 
 

@@ -25,6 +25,11 @@ class StoppedError(Exception):
     """Work was cancelled and has cleaned up; the message says what is kept, and how to resume."""
 
 
+def printable(text: object) -> str:
+    """Return a text with its control characters escaped, so that no file can fake a line of a terminal."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in str(text))
+
+
 def making(target: object) -> str:
     """Return the command that makes a file of a run, for the end of a message."""
     return f"make it with `snakemake --cores all {target}`"

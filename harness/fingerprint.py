@@ -14,12 +14,14 @@ from typing import Any
 import orjson
 
 from harness.errors import UserError
-from harness.files import ROOT, write_atomically
+from harness.files import ROOT, digest, write_atomically
 
 # Digests of files by path, size and times of change: reading and parsing the whole suite takes a fifth of a short cell,
 # and is done once a run and not once a job.
 _CACHE = Path("results", "cache", "syntax.json")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+# A text of code with so many spaces may be part of a prompt.
+_WORDS = 3
 _SUFFIXES = {".py", ".yaml", ".j2", ".jsonl"}
 
 
@@ -55,6 +57,22 @@ def code_of(module: str) -> str:
     if source is not None and source.parent not in (ROOT, ROOT / "baselines"):
         source = source.parent
     return fingerprint([ROOT / "harness", *([source] if source else [])])
+
+
+@functools.cache
+def prompts_of(module: str, rules: str) -> str:
+    """Return the digest of the texts that a method's prompts are made of: of agents, its own, and the output rules."""
+    texts, own = {rules}, source_of(module)
+    for file in [*sources(ROOT / "harness" / "agents"), *(sources(own) if own else ())]:
+        if file.suffix != ".py":
+            texts.add(_digest(file))
+            continue
+        for node in ast.walk(ast.parse(file.read_bytes())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.count(" ") >= _WORDS:
+                texts.add(node.value)
+            if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False):
+                node.body = node.body[1:]  # what is in it is walked later
+    return digest(sorted(texts))
 
 
 def source_of(module: str) -> Path | None:

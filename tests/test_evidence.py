@@ -22,7 +22,7 @@ def test_reports_are_made_and_single_calls_on_humaneval_come_out_again(
     found = replay(bundle, is_wanted=lambda cell: (cell.method, cell.benchmark) == single_calls)
     assert found.differences
     assert {str(cell): difference for cell, difference in found.differences.items() if difference} == {}
-    assert found.retired == []
+    assert found.left_out == {}
     made = {path.name for path in (REPLAYED / bundle.stem).iterdir()}
     assert made >= {"index.html", "main_table.md", "costs.csv", "errors.html"}
     assert ("left out, since it is gone: artefact leak_report" in caplog.text) == (bundle.stem == "open")

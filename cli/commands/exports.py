@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 
 from cli.app import Overrides, PresetName, app, preset_of
-from harness import earlier
-from harness.errors import UserError, making
+from harness.errors import UserError, making, printable
 
 
 @app.command()
@@ -36,6 +35,10 @@ def replay(
     file: Annotated[
         Path, typer.Argument(help="A bundle, such as evidence/open_single/open_single.zip.", show_default=False)
     ],
+    code: Annotated[
+        str | None,
+        typer.Option(help="Also run methods of the bundle's maker: the file that declares them.", show_default=False),
+    ] = None,
 ) -> None:
     """Check a recorded run without a server: its files, and whether today's code makes the same of its replies.
 
@@ -44,24 +47,28 @@ def replay(
     from cli import replay as replaying
 
     try:
-        found = replaying.replay(file)
+        found = replaying.replay(file, code=code)
     except UserError as error:
-        typer.echo(f"{file}\nNot replayed: {error}")
+        typer.echo(f"{file}\nNot replayed: {printable(error)}")
         raise typer.Exit(1) from error
-    typer.echo(f"{file}: {found.crate['./']['description']}")
-    typer.echo(f"Whole: yes, {len(found.crate['./']['hasPart'])} files are what the manifest says")
+    whole = found.recording.crate["./"]
+    typer.echo(f"{file}: preset {found.recording.preset}, {len(found.recording.cells)} cells")
+    typer.echo(f"  its manifest says: {printable(whole['description'])}")
+    typer.echo(f"Whole: yes, {len(whole['hasPart'])} files are what the manifest says")
     same = [cell for cell, difference in found.differences.items() if not difference]
     typer.echo(f"Again: {len(same)} of {len(found.differences)} cells have the same items, calls, decisions and costs")
     for benchmark, why in found.ungraded.items():
-        typer.echo(f"  nothing of {benchmark} was graded again: {why}")
+        typer.echo(f"  nothing of {benchmark} was graded again: {printable(why)}")
+    for benchmark in found.unchecked:
+        typer.echo(f"  the questions of {benchmark}, and their answers, are the bundle's word")
     for cell, difference in found.differences.items():
         if difference:
-            typer.echo(f"  {cell}: {difference}")
-    for cell in found.retired:
-        typer.echo(f"  {cell}: not replayed, since {cell.method} {earlier.replacement('method', cell.method)}")
+            typer.echo(f"  {cell}: {printable(difference)}")
+    for cell, why in found.left_out.items():
+        typer.echo(f"  {cell}: not replayed, since {printable(why)}")
     if found.other_code:
         typer.echo(f"  {len(found.other_code)} cells were recorded by other code than this")
-    typer.echo(f"Audit: {found.audit}\nReports: {replaying.REPLAYED}")
+    typer.echo(f"Audit, by the bundle's word: {printable(found.audit)}\nReports: {replaying.REPLAYED}")
     raise typer.Exit(int(len(same) < len(found.differences)))
 
 

@@ -229,10 +229,9 @@ def sandbox() -> None:
 @app.command(hidden=True)
 def data(name: PresetName, benchmark: BenchmarkKey, overrides: Overrides = None) -> None:
     """Load, normalise, check and split one benchmark."""
-    from harness.benchmarks.prepare import prepare
-    from harness.runner import config, config_hash, layout
+    from harness.runner import config, config_hash, layout, questions
 
     preset = preset_of(name, overrides)
     config.check_benchmark(preset, benchmark)
-    prepare(benchmark, preset.data, preset.splits, layout.items(name, benchmark), layout.manifest(name, benchmark))
+    questions.write(preset, benchmark)
     config_hash.note_made_of(layout.made_of(name, f"data/{benchmark}"), config_hash.made_of_data(preset, benchmark))

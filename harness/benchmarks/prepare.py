@@ -24,6 +24,8 @@ from harness.files import write_atomically
 
 DATA_DIR = "GMR_DATA_DIR"
 EMBEDDED = Path(__file__).with_name("data")
+# Beginning of the source of questions that a recording has, and nothing here was at hand to compare them with.
+FOREIGN = "recording "
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,14 @@ def read(manifest: Path, items: Path) -> Prepared:
     if checksum(pool) != content["pool_checksum"] or not by_id.keys() >= {*train, *test}:
         raise UserError(f"{items} does not hold the questions that {manifest} lists; {cure}")
     return Prepared(**content, pool=pool, train=[by_id[id_] for id_ in train], test=[by_id[id_] for id_ in test])
+
+
+def is_at_hand(key: str, data: str) -> bool:
+    """Return whether the questions of a benchmark can be read without a network."""
+    declaration, folder = entry(key), os.environ.get(DATA_DIR)
+    if data == "real" and declaration.questions is None and folder:
+        return (Path(folder).expanduser() / declaration.mirror).is_file()
+    return data == "embedded" or declaration.questions is not None or declaration.package is not None
 
 
 class UpstreamRecords(NamedTuple):

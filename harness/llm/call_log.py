@@ -7,15 +7,17 @@ process killed at any moment asks no finished call twice.
 from __future__ import annotations
 
 import asyncio
+import heapq
 import os
 import socket
 import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,6 +58,7 @@ COMMIT;
 """
 _COLUMNS = "key, model, asked, prompt_tokens, completion_tokens, finish_reason, replied, error"
 _INSERT = f"INSERT OR REPLACE INTO calls (request, {_COLUMNS}, reply, checksum) VALUES (?{', ?' * 10})"  # noqa: S608
+_SELECT = f"SELECT request, {_COLUMNS}, reply, checksum FROM calls"  # noqa: S608
 # The fields of a reply, in their order.
 _REPLY_COLUMNS = "reply, prompt_tokens, completion_tokens, finish_reason, replied, error"
 _CHARGE = "INSERT INTO uncounted VALUES (?, ?, ?)"
@@ -95,6 +98,17 @@ class CallLogReader(Closing):
         """Return the reply to a call, or None if it is not finished."""
         row = self._row(key)
         return None if row is None else row[1]
+
+    def checksums(self) -> list[tuple[str, int | None]]:
+        """Return the key of each call with the checksum of its reply, which no other reply has but by chance."""
+        with self._one_line():
+            return self._database.execute("SELECT key, checksum FROM calls").fetchall()
+
+    def row(self, key: str) -> tuple[Any, ...]:
+        """Return a call as a bundle has it, its request as text."""
+        with self._one_line():
+            request, *others = self._database.execute(f"{_SELECT} WHERE key = ?", (key,)).fetchone()
+            return (request_text(request, self._database), *others)
 
     def texts(self, key: str) -> CallTexts | None:
         """Return prompt and reply of a call, or None if it is not finished."""
@@ -259,20 +273,23 @@ class CallLog(CallLogReader):
         self._database.close()
 
 
-def copy(log: Path, to: Path, *, prompts: bool) -> None:
-    """Copy the calls of a log in the order of their keys, so that equal calls make equal bytes."""
+_KEY_OF = itemgetter(1)
+
+
+def copy(log: Path, to: Path, *, prompts: bool, more: Iterable[tuple[Any, ...]] = ()) -> None:
+    """Copy the calls of a log, and ``more`` from recordings, by their keys, so that equal calls make equal bytes."""
     if not log.exists():
         raise UserError(f"{log} is missing; restore it, or delete its cell, and run that again")
     with writing(to):
         to.parent.mkdir(parents=True, exist_ok=True)
         to.unlink(missing_ok=True)
     with one_line(log, "restore it"), closing(connect(log, writes=False)) as source:
-        calls = source.execute(f"SELECT request, {_COLUMNS}, reply, checksum FROM calls ORDER BY key")  # noqa: S608
+        own = ((request_text(stored, source), *others) for stored, *others in source.execute(f"{_SELECT} ORDER BY key"))
+        calls = heapq.merge(own, sorted(more, key=_KEY_OF), key=_KEY_OF)
         with closing(connect(to, writes=True)) as database, database:
             database.executescript(_SCHEMA)
             database.execute("BEGIN")
-            for stored, *others in calls:
-                request = request_text(stored, source)
+            for request, *others in calls:
                 if not prompts:
                     request = orjson.dumps({**orjson.loads(request), "messages": []}).decode()
                 database.execute(_INSERT, (request, *others))

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
@@ -17,14 +17,11 @@ from harness.files import write_atomically
 from harness.llm.budget import Spending
 from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.endpoints import IN_PROCESS, Endpoint
+from harness.llm.recordings import SERVERS, Recordings
 from harness.llm.request import Reply, Request, Served
 
 if TYPE_CHECKING:
     from harness.llm.served_backbone import ServedBackbone
-
-SERVERS = "servers.json"
-# Characters of the prompt of a call that was not recorded, in a message.
-_SHOWN = 200
 
 logger = logging.getLogger(__name__)
 
@@ -49,21 +46,24 @@ class ChatClient:
         attempts: AttemptLog,
         in_process: InProcess | None = None,
         spending: Spending | None = None,
+        recordings: Recordings | None = None,  # that answer what the log does not have
     ) -> None:
-        self.counts = Counter(asked=0, log=0, flight=0)  # replies by source: backbone, log, or an equal call in flight
+        # Replies by source: backbone, log, recordings, or an equal call in flight.
+        self.counts = Counter(asked=0, log=0, recorded=0, flight=0)
         self.calls_answered = self.tokens_written = 0  # by any source
         self._log, self._attempts, self._spending = log, attempts, spending
         self._flight: InFlight[Reply] = InFlight()
-        self._in_process = in_process
+        self._in_process, self._recordings = in_process, recordings
         self._backbones: Mapping[str, ServedBackbone] = {}
-        if in_process is None and endpoints:
+        servers = {key: endpoint for key, endpoint in endpoints.items() if endpoint is not IN_PROCESS}
+        if in_process is None and servers:
             # Takes a second to import.
             from harness.llm.served_backbone import ServedBackbone
             from harness.llm.servers import http_client
 
-            http = http_client(sum(endpoint.max_in_flight for endpoint in endpoints.values()))
+            http = http_client(sum(endpoint.max_in_flight for endpoint in servers.values()))
             self._backbones = {
-                key: ServedBackbone(key, endpoint, http, attempts, self._charge) for key, endpoint in endpoints.items()
+                key: ServedBackbone(key, endpoint, http, attempts, self._charge) for key, endpoint in servers.items()
             }
 
     async def __aenter__(self) -> ChatClient:
@@ -78,13 +78,19 @@ class ChatClient:
         """Return the description of a model; UserError if its server is gone or serves another."""
         if self._in_process is not None:
             return self._in_process.served(model)
-        return await self._backbones[backbone].served(model)
+        if backbone in self._backbones:
+            return await self._backbones[backbone].served(model)
+        if self._recordings is None or (recorded := self._recordings.served(model)) is None:
+            raise UserError(f"{model} was not asked in the recordings; take it out of `backbones`")
+        return recorded
 
     async def complete(self, backbone: str, request: Request) -> Reply:
         """Return the reply to a call; UserError, with nothing recorded, if servers refuse or the budget is spent."""
         reply, key = self._log.get(request.key), request.key.encode()
         if reply is not None:
             self.counts["log"] += 1
+        elif self._recordings is not None and (reply := self._recordings.get(request.key)) is not None:
+            self.counts["recorded"] += 1
         else:
             self.counts["flight"] += key in self._flight
             reply = await self._flight.run_once(key, lambda: self._ask(backbone, request))
@@ -94,6 +100,8 @@ class ChatClient:
 
     async def _ask(self, backbone: str, request: Request) -> Reply:
         async def ask_and_record() -> Reply:
+            if self._recordings is not None and backbone not in self._backbones:
+                raise self._recordings.missing(request)
             if self._in_process is None:
                 reply = await self._backbones[backbone].ask(request)
             else:
@@ -128,27 +136,3 @@ def note_served(folder: Path, served: Iterable[Served], kept: int) -> None:
         if earlier:
             content["earlier"] = earlier
     write_atomically(path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
-
-
-class Recorded:
-    """Backbones that answer no call, for the replay of a cell whose log has all calls."""
-
-    def __init__(self, folder: Path) -> None:
-        if not (folder / SERVERS).exists():
-            raise UserError(f"{folder} holds no recorded run, and no server is asked here (recorded: true)")
-        self._folder = folder
-        self._recorded = orjson.loads((folder / SERVERS).read_bytes())
-
-    def served(self, model: str) -> Served:
-        """Return the description of a model when the run was recorded; UserError if it was not asked then."""
-        if model not in self._recorded["served"]:
-            raise UserError(f"{model} was not asked in the recorded run of {self._folder}; take it out of `backbones`")
-        return Served(**self._recorded["served"][model])
-
-    def complete(self, request: Request) -> NoReturn:
-        """Raise a UserError that names the cell and shows the prompt."""
-        prompt = " ".join(request.messages[-1].content.split())
-        raise UserError(
-            f"call {request.key[:12]} of {request.model} is not in the call log of {self._folder}: settings, code or "
-            f"questions are others, or the log is incomplete; its prompt begins {prompt[:_SHOWN]!r}"
-        )

@@ -10,7 +10,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from importlib.metadata import version
@@ -171,9 +171,15 @@ class Embeddings:
     type of processor or with other libraries, has the same vectors and asks the same calls.
     """
 
-    def __init__(self, encoder: SentenceEncoder, cache: Cache, recorded: Cache | None = None) -> None:
+    def __init__(
+        self,
+        encoder: SentenceEncoder,
+        cache: Cache,
+        recorded: Cache | None = None,
+        others: Callable[[bytes], bytes | None] = lambda key: None,  # of recordings, which are not copied
+    ) -> None:
         self.encoder = encoder
-        self._cache, self._recorded = cache, recorded
+        self._cache, self._recorded, self._others = cache, recorded, others
         self._threads = ThreadPoolExecutor(max_workers=processors(), thread_name_prefix="encode")
         self._in_flight: InFlight[Encoded] = InFlight()
 
@@ -183,7 +189,9 @@ class Embeddings:
     async def embed(self, text: str) -> Encoded:
         """Return the embedding of a text, read-only; computed once for concurrent callers."""
         key = hashlib.sha256(f"{self.encoder.weights}\0{text}".encode()).digest()
-        stored = None if self._recorded is None else self._recorded.get("embeddings", key)
+        stored = self._others(key)
+        if stored is None and self._recorded is not None:
+            stored = self._recorded.get("embeddings", key)
         if stored is None:
             return await self._in_flight.run_once(key, lambda: self._in_thread(key, text))
         return _unpack(stored)

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
@@ -22,17 +23,19 @@ from harness.benchmarks.math_verifier import MathVerifier
 from harness.database import Cache
 from harness.errors import StoppedError, UserError
 from harness.files import digest, sha256, write_atomically
+from harness.fingerprint import prompts_of
 from harness.llm.backbones import Backbone
 from harness.llm.budget import Spending
 from harness.llm.call_log import ATTEMPT_LOG, CALL_LOG, AttemptLog, CallLog, seconds_of
-from harness.llm.client import SERVERS, ChatClient, note_served
+from harness.llm.client import ChatClient, note_served
 from harness.llm.encoder import Embeddings, SentenceEncoder
+from harness.llm.recordings import SERVERS, Recordings
 from harness.llm.request import NOT_SENT, Sampling, Served
 from harness.runner import layout
 from harness.runner.evaluation import evaluate, progress
 from harness.runner.method import build
 from harness.runner.plan import Plan
-from harness.runner.results import TEST_SPLIT, TRAINING_SPLIT, write
+from harness.runner.results import TEST_SPLIT, TRAINING_SPLIT, read_rows, write
 from harness.sandbox import Sandbox
 from harness.sandbox.jail.confinement import FULL
 from harness.training.loop import CHECKPOINT, Training, delete_checkpoints
@@ -61,7 +64,7 @@ async def run(plan: Plan) -> dict[str, Any]:
 async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
     started, clock = time.time(), time.perf_counter()
     method = build(plan.method.module, plan.setting, plan.config, trained=plan.method.trained)
-    async with open_runtime(plan, log) as (runtime, served, attempts):
+    async with open_runtime(plan, log) as (runtime, served, attempts, recordings):
         client = runtime.client
         if plan.method.trained:
             training = Training(
@@ -70,7 +73,7 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
                 folder=plan.folder,
                 facts=_training_facts(plan, runtime),
                 label=str(plan.cell),
-                has_call=log.__contains__,
+                has_call=lambda key: key in log or key in recordings,
                 in_flight=plan.in_flight,
                 keep_epochs=plan.preset.epoch_checkpoints,
             )
@@ -81,6 +84,8 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
         label, train = f"{plan.cell}, training questions", plan.questions.train if plan.answers_training else ()
         of_training = await evaluate(method, train, runtime, label, in_flight=plan.in_flight)
         record = {**record_of(plan, runtime, served), "sampling": _sampling([*answered, *of_training])}
+        if plan.preset.recordings:
+            record |= _replies(plan, log, [*answered, *of_training])
         timing = {
             "started": started,
             "wall_s": time.perf_counter() - clock,
@@ -90,8 +95,8 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
             "python": platform.python_version(),
             "calls": {**client.counts, "failed_attempts": attempts.failed},
         }
-    # A replay asks nobody, and what was recorded stays.
-    if not plan.preset.recorded:
+    # Of recorded replies the pace is not this machine's, and that of an unpacked bundle stays.
+    if not plan.recorded or client.counts["asked"]:
         write_atomically(plan.folder / layout.TIMING, orjson.dumps(timing, option=orjson.OPT_INDENT_2))
     utility = method.utility if plan.method.trained else None
     result = write(plan.folder, {TEST_SPLIT: answered, TRAINING_SPLIT: of_training}, record, utility)
@@ -101,26 +106,36 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def open_runtime(plan: Plan, log: CallLog) -> AsyncIterator[tuple[Runtime, Mapping[str, Served], AttemptLog]]:
-    """Open the runtime of a cell for the block; give it with the served models and the log of attempts.
+async def open_runtime(
+    plan: Plan, log: CallLog
+) -> AsyncIterator[tuple[Runtime, Mapping[str, Served], AttemptLog, Recordings]]:
+    """Open the runtime of a cell for the block; give it with the served models, the log of attempts, the recordings.
 
-    Sentence embeddings come from the cell's own file, which records them, then from the cache of this machine.
+    Sentence embeddings come from recordings, the cell's own file, which records them, the cache of this machine.
     Raises UserError for an endpoint that does not reply or serves another model, or if programs cannot be confined.
     """
     async with AsyncExitStack() as stack:
         attempts = stack.enter_context(AttemptLog(plan.folder / ATTEMPT_LOG))
-        cache, vectors = (stack.enter_context(Cache(path)) for path in (layout.cache(), plan.vectors))
-        client = ChatClient(plan.endpoints, log, attempts, plan.in_process, _spending_of(plan, log.path))
+        path = layout.cache()
+        if plan.foreign:
+            path = Path(stack.enter_context(TemporaryDirectory(prefix="gmr-cache-")), path.name)
+        cache, vectors = (stack.enter_context(Cache(each)) for each in (path, plan.vectors))
+        prompts = prompts_of(plan.method.module, plan.benchmark.output_rules)
+        recordings = stack.enter_context(Recordings(plan.recorded, plan.cell, prompts))
+        stack.callback(recordings.report_differing)
+        spending = _spending_of(plan, log.path)
+        answers = recordings if plan.recorded else None
+        client = ChatClient(plan.endpoints, log, attempts, plan.in_process, spending, answers)
         await stack.enter_async_context(client)
         served = {key: await client.served(key, backbone.model) for key, backbone in plan.backbones.items()}
-        sandbox = await stack.enter_async_context(Sandbox(cache=cache))
+        sandbox = await stack.enter_async_context(Sandbox(cache=cache, reuses=not plan.foreign))
         check_confinement(sandbox.level, served)
         verifier = await stack.enter_async_context(MathVerifier(cache=cache))
-        embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), cache, vectors))
+        embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), cache, vectors, recordings.vector))
         urls = {key: endpoint.url for key, endpoint in plan.endpoints.items()}
         runtime = Runtime(
             client=client,
-            backbones={key: as_served(plan.backbones[key], model) for key, model in served.items()},
+            backbones={key: as_served(recordings.pinned(plan.backbones[key]), model) for key, model in served.items()},
             benchmark=plan.benchmark,
             tools=Tools(sandbox, verifier),
             code_tools=CodeTools(sandbox),
@@ -129,9 +144,8 @@ async def open_runtime(plan: Plan, log: CallLog) -> AsyncIterator[tuple[Runtime,
             errors=ErrorShare(plan.preset.max_error_share, urls, f"gmr retry --preset {plan.preset.name}"),
             greedy=plan.greedy,
         )
-        if not plan.preset.recorded:
-            note_served(plan.folder, served.values(), len(log))
-        yield runtime, served, attempts
+        note_served(plan.folder, served.values(), len(log))
+        yield runtime, served, attempts, recordings
 
 
 def _spending_of(plan: Plan, log: Path) -> Spending | None:
@@ -198,6 +212,7 @@ def record_of(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dic
         "sandbox": runtime.tools.sandbox.level,
         "rule_version": plan.benchmark.rule_version,
         "python": platform.python_version(),  # whose syntax programs have
+        "prompts": prompts_of(plan.method.module, plan.benchmark.output_rules),
     }
     if plan.setting.matched is not None:
         record["matched"] = plan.setting.matched._asdict()
@@ -205,6 +220,18 @@ def record_of(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dic
         record["encoder"] = runtime.embeddings.encoder.identity
         record["checkpoint"] = sha256(plan.folder / CHECKPOINT)
     return record
+
+
+def _replies(plan: Plan, log: CallLog, answered: Sequence[Answered]) -> dict[str, Any]:
+    """Return name and digest of the recordings, and how many calls they answered, and how many a server."""
+    keys = {call.key for each in answered for call in each.trajectory.calls}
+    if plan.method.trained:
+        keys |= {row["key"] for row in read_rows(plan.folder / "training_calls.parquet", ["key"])}
+    asked = sum(key in log for key in keys)
+    return {
+        "recordings": {recording.path.name: recording.sha256 for recording in plan.recorded},
+        "replies": {"recorded": len(keys) - asked, "asked": asked},
+    }
 
 
 def _sampling(answered: Sequence[Answered]) -> list[dict[str, float]]:

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveInt, Strict
 
 from harness import earlier
 from harness.benchmarks import catalogue
@@ -19,14 +19,17 @@ from harness.errors import UserError, check_names, unknown
 from harness.files import ROOT, Declaration, Distinct, Many, Share, check, check_entries, read_yaml
 from harness.fingerprint import source_of
 from harness.llm import backbones as backbone_files
-from harness.llm import endpoints
+from harness.llm import endpoints, recordings
 from harness.llm.backbones import Backbone
 from harness.llm.budget import Budget
 from harness.llm.endpoints import Endpoint
+from harness.llm.recordings import Recording
 
 POOL = "pool"
 SINGLE = "single"  # the method that asks a backbone once
 FOLDER = ROOT / "config"
+# What decides the key of a call, which a preset takes from its recordings unless it states it.
+_DECIDES_CALLS = ("data", "splits", "weights", "length_scale", "limit", "decoding")
 
 
 class Limit(Declaration):
@@ -67,8 +70,14 @@ class Keys(Declaration):
     benchmarks: Distinct[str]
     methods: Distinct[str]
     backbones: Distinct[str]  # of ``config/backbones.yaml`` or of ``pool``
-    # ``simulated``, or ``served`` at the addresses in ``config/endpoints.yaml`` or ``servers``.
-    endpoints: Literal["simulated", "served"]
+    # ``simulated``, ``served`` at the addresses in ``config/endpoints.yaml`` or ``servers``, or ``recorded``; with
+    # ``[recorded, served]`` servers are asked what no recording holds.
+    endpoints: (
+        Literal["simulated", "served", "recorded"]
+        | Annotated[tuple[Literal["recorded"], Literal["served"]], Strict(False)]
+    )
+    # Bundles or folders of results that answer calls; what decides calls is theirs unless the preset states it.
+    recordings: Distinct[str] | None = None
     seeds: Distinct[NonNegativeInt]  # of training
     large: Distinct[str] | None = None  # backbones of the methods whose rows are ``large``; without it, all
     pool: Mapping[str, Any] = {}  # further backbones, entries as in ``config/backbones.yaml``
@@ -88,23 +97,32 @@ class Keys(Declaration):
     # Questions in flight; without it, as many as keep all servers full.
     in_flight: PositiveInt | None = None
     epoch_checkpoints: bool = False  # keep the router of every epoch of a training
-    # Replay each cell from its call log, without any server.
-    recorded: bool = False
     # File of further methods, entries as in ``config/methods.yaml``; its modules lie beside it.
     extra: str | None = None
     budget: Budget | None = None
     artefacts: Distinct[str] | None = None  # of a whole run, keys of ``config/artefacts.yaml``; else the usual ones
 
 
+PresetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+
+
 class Preset(Keys):
     """Settings of a run: data, methods, backbones, seeds, budgets."""
 
-    name: str  # of the file
+    name: PresetName  # of the file
+    simulated: bool  # the backbones, also where their replies are recorded
 
     @property
-    def simulated(self) -> bool:
-        """Return whether the backbones are simulated."""
-        return self.endpoints == "simulated"
+    def recorded(self) -> tuple[Recording, ...]:
+        """Return the recordings that answer calls; of an unpacked bundle that is its own folder."""
+        if "recorded" not in self.endpoints:
+            return ()
+        return tuple(recordings.opened(Path(path).absolute()) for path in self.recordings or (".",))
+
+    @property
+    def served(self) -> bool:
+        """Return whether servers are asked."""
+        return "served" in self.endpoints
 
 
 class MethodEntry(Declaration):
@@ -226,15 +244,18 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
 
     It needs no file where the overrides are all of it, as in a bundle. Names of earlier versions are read in files.
     """
+    check(name, PresetName, f"preset {name!r}")
     path = FOLDER / "presets" / f"{name}.yaml"
-    changed = overrides or {}
+    changed = earlier.present_keys(overrides or {})
     stated: dict[str, Any] = {}
     if not changed.keys() >= {key for key, field in Keys.model_fields.items() if field.is_required()}:
         check_names("preset", [name], preset_names(), "config/presets/")
         stated = check(read_yaml(path), dict[str, Any], path)
     where = f"{path}{' with ' + ', '.join(map(str, changed)) + ' overridden' if changed else ''}"
-    keys: Keys = check({**stated, **changed}, Keys, where)
-    checked = Preset(name=name, **dict(keys))
+    keys: Keys = check(_with_recorded({**stated, **changed}), Keys, where)
+    checked = Preset(name=name, simulated=keys.endpoints == "simulated", **dict(keys))
+    if checked.recorded:
+        checked = checked.model_copy(update={"simulated": any(each.simulated for each in checked.recorded)})
     known, typed = methods(checked.extra), changed if stated else {}
     present: dict[str, Any] = {}
     if "methods" not in typed:
@@ -255,6 +276,31 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
         raise UserError(problem, "use official, or methods that learn nothing")
     check_names("large backbone", keys.large or (), backbones(checked), f"the backbones of {path.name}")
     return checked
+
+
+def _with_recorded(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of a preset with what decides calls in its recordings; UserError for a key in which they differ.
+
+    Of the ``pool`` the preset may state some fields of an entry.
+    """
+    paths = check(document.get("recordings") or (), Many[str], "recordings")
+    if paths and "recorded" not in str(document.get("endpoints")):
+        raise UserError("recordings answer calls with `endpoints: recorded`, or `[recorded, served]`; state one")
+    found: dict[str, Any] = {"pool": {}, "benchmarks": [], "backbones": []} if paths else {}
+    own = document.get("pool") or {}
+    for path in paths:
+        recorded = recordings.opened(Path(path).absolute()).settings
+        with recordings.data_of(Path(path)):
+            for key in ("benchmarks", "backbones"):
+                found[key] = list(dict.fromkeys([*found[key], *recorded[key]]))
+            decides = {key: recorded[key] for key in _DECIDES_CALLS if key in recorded and key not in document}
+            pool = {name: {**entry, **own.get(name, {})} for name, entry in (recorded.get("pool") or {}).items()}
+        for known, given, where in ((found, decides, ""), (found["pool"], pool, "pool.")):
+            for key, value in given.items():
+                if known.setdefault(key, value) != value:
+                    raise UserError(f"{path}: its {where}{key} is not that of the recordings before it; state the key")
+    pool = {**own, **found.get("pool", {})}
+    return {**found, **document, **({"pool": pool} if pool else {})}
 
 
 def settings(preset: Preset) -> dict[str, Any]:

@@ -24,7 +24,9 @@ _HEAD = "# The settings of the last run of this preset, overrides included; its 
 
 def of_data(preset: config.Preset, benchmark: str) -> dict[str, Any]:
     """Return what decides the questions of a benchmark; of a user's own that is its title, module and questions too."""
-    decides = {"data": preset.data, "splits": preset.splits}
+    decides: dict[str, Any] = {"data": preset.data, "splits": preset.splits}
+    if preset.recordings:
+        decides["recordings"] = [recording.sha256 for recording in preset.recorded]
     if not catalogue.is_further(benchmark):
         return decides
     entry = catalogue.entry(benchmark)
@@ -43,7 +45,7 @@ def of_cell(preset: config.Preset, cell: config.Cell) -> dict[str, Any]:
     decides["limit"] = preset.limit.of(cell.benchmark).model_dump(include=limits)
     if answers_training:
         decides["answer_training"] = True
-    decides["endpoints"] = preset.endpoints
+    decides["endpoints"] = "simulated" if preset.simulated else "served"
     if preset.simulated:
         decides |= {"length_scale": preset.length_scale, "simulator": _content("simulator.yaml")}
     if config.is_greedy(preset, entry):

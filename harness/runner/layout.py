@@ -9,6 +9,7 @@ from pathlib import Path
 from harness.database import machine_folder
 from harness.files import ROOT
 from harness.llm.call_log import CALL_LOG
+from harness.llm.recordings import VECTORS as VECTORS
 from harness.runner.config import Cell
 
 RESULTS = Path("results")
@@ -17,8 +18,6 @@ _ANSWERED = ("run.json", "items.parquet", "calls.parquet", "decisions.parquet")
 CHECKPOINT = "trained.safetensors"
 # Clock and pace of a cell, part of no identity.
 TIMING = "timing.json"
-# Sentence embeddings that a cell used; in a bundle, that all cells of the preset used.
-VECTORS = "vectors.sqlite"
 _LEARNED = ("training.parquet", "training_calls.parquet", "training_decisions.parquet", CHECKPOINT)
 
 

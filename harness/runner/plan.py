@@ -13,13 +13,14 @@ import orjson
 import pyarrow.parquet as pq
 
 from harness.benchmarks import Benchmark, benchmark
-from harness.benchmarks.prepare import Prepared, read
+from harness.benchmarks.prepare import FOREIGN, Prepared, read
 from harness.errors import UserError, making
 from harness.llm import endpoints
 from harness.llm.backbones import Backbone
 from harness.llm.backbones import load as load_backbones
-from harness.llm.client import InProcess, Recorded
+from harness.llm.client import InProcess
 from harness.llm.endpoints import Endpoint
+from harness.llm.recordings import Recording
 from harness.runner import config, config_hash, layout
 from harness.runner.config import Cell, MethodEntry, Preset
 from harness.runner.method import Matched, Setting, settings_of
@@ -43,7 +44,9 @@ class Plan:
     questions: Prepared  # those that the limits of the preset leave
     backbones: Mapping[str, Backbone]  # that the cell may ask
     endpoints: Mapping[str, Endpoint]  # of these backbones
-    in_process: InProcess | None  # backbones that reply in this process, None if servers reply
+    in_process: InProcess | None  # backbones that reply in this process, None if servers or recordings reply
+    recorded: Sequence[Recording]  # that answer calls
+    foreign: bool  # the questions, and their checks, are the word of a recording
     all_backbones: Sequence[Backbone]  # of the whole preset, whose calls its budget counts
     vectors: Path  # file of the sentence embeddings that the cell uses
     answers_training: bool  # it answers the training questions, too
@@ -69,11 +72,9 @@ def plan(preset: Preset, cell: Cell) -> Plan:
         raise UserError(f"{cell.benchmark} has no question to train {cell.method} on here; train with other splits")
     in_process: InProcess | None = None
     servers: Mapping[str, Endpoint] = dict.fromkeys(backbones, endpoints.IN_PROCESS)
-    if preset.recorded:
-        in_process = Recorded(folder)
-    elif preset.simulated:
+    if preset.endpoints == "simulated":
         in_process = simulated_endpoint(preset)
-    else:
+    elif preset.served:
         servers = config.servers(preset, backbones)
     setting = Setting(
         backbone=cell.backbone,
@@ -97,8 +98,10 @@ def plan(preset: Preset, cell: Cell) -> Plan:
         backbones=backbones,
         endpoints=servers,
         in_process=in_process,
+        recorded=preset.recorded,
+        foreign=asked.source.startswith(FOREIGN) or (bool(preset.recorded) and not preset.recordings),
         all_backbones=list(declared.values()),
-        vectors=(layout.RESULTS / preset.name if preset.recorded else folder) / layout.VECTORS,
+        vectors=folder / layout.VECTORS,
         answers_training=preset.answer_training and not entry.trained,
         # Twice the calls that all servers take keep them full while other replies are graded or embedded.
         in_flight=preset.in_flight or 2 * sum(server.max_in_flight for server in servers.values()),

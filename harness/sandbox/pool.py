@@ -110,6 +110,7 @@ class Sandbox:
         limits: Limits | None = None,
         workers: int | None = None,  # by default one a processor; with more, programs would wait too long
         level: str | None = None,  # of LEVELS, by default the best; UserError if the machine refuses it
+        reuses: bool = True,  # a worker runs one program after another; not where checks are a stranger's
         cache: Cache | None = None,  # keeps the outcome of programs that depend on nothing but their text
     ) -> None:
         if level and level not in LEVELS:
@@ -118,7 +119,7 @@ class Sandbox:
             raise UserError(f"sandbox level {level!r} does not work here ({reason}); the best is {best_level()!r}")
         self.limits = limits or Limits()
         self.level = level or best_level()
-        self._workers = workers or processors()
+        self._workers, self._reuses = workers or processors(), reuses
         self._slots = asyncio.Semaphore(self._workers)
         self._alone = asyncio.Lock()
         self._idle: list[Worker] = []
@@ -175,7 +176,7 @@ class Sandbox:
         except (OSError, ValueError) as error:
             return failed_execution(f"{type(error).__name__}: {error}")
         finally:
-            if worker is not None and worker.is_spent:
+            if worker is not None and (worker.is_spent or not self._reuses):
                 # Ending a process and deleting its files may take a while.
                 await asyncio.to_thread(worker.close)
             elif worker is not None:

@@ -14,11 +14,11 @@ import pytest
 import yaml
 
 from cli import bundle
-from cli.bundle import METADATA, extract, pack
+from cli.bundle import pack
 from harness.benchmarks.prepare import read
 from harness.errors import UserError
 from harness.llm.call_log import CALL_LOG
-from harness.llm.client import Recorded
+from harness.llm.recordings import METADATA, extract
 from harness.runner import cell as cells
 from harness.runner import config, layout
 from harness.runner.config import Cell
@@ -59,9 +59,9 @@ def whole(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_setting_that_decides_results_is_packed_also_at_its_default(whole: Path) -> None:
     packed = yaml.safe_load(members(whole)["config/config.yaml"])
-    others = {"in_flight", "budget", "epoch_checkpoints", "servers"}
+    others = {"in_flight", "budget", "epoch_checkpoints", "recordings", "servers"}
     assert packed.keys() == {"preset", *config.Keys.model_fields} - others
-    assert (packed["recorded"], packed["decoding"]) == (True, "released")
+    assert (packed["endpoints"], packed["decoding"]) == ("recorded", "released")
 
 
 def test_unzipped_snakemake_plans_reports_alone_and_the_same_run_makes_the_same_bytes(
@@ -134,12 +134,13 @@ def test_the_manifest_is_an_ro_crate(whole: Path) -> None:
 def test_what_was_not_recorded_is_one_line(whole: Path, folder: Path) -> None:
     extract(whole, folder)
     preset = settled()
-    with pytest.raises(UserError, match=r"cot/.* holds no recorded run, and no server is asked here"):
-        asyncio.run(cells.run(plan(preset, Cell("cot", BENCHMARK, "qwen-2.5-14B", 1))))
     with pytest.raises(UserError, match="unpacked from a bundle"):
         pack("smoke", folder / "b.zip", questions=True)
-    with pytest.raises(UserError, match="some/model was not asked in the recorded run of"):
-        Recorded(layout.cell("smoke", CELLS[0])).served("some/model")
+    (layout.cell("smoke", CELLS[0]) / CALL_LOG).unlink()
+    with pytest.raises(
+        UserError, match=r"cot .*: 0 of its calls are recorded so far; .* holds aflow, .* a server would"
+    ):
+        asyncio.run(cells.run(plan(preset, CELLS[0])))
 
 
 def test_the_pace_of_a_run_is_packed_without_its_servers_and_a_replay_leaves_it(whole: Path, folder: Path) -> None:

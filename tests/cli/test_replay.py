@@ -18,13 +18,14 @@ from analysis import registry
 from analysis.provenance import audited
 from cli import audit as audits
 from cli import replay as replays
-from cli.bundle import METADATA, _checksum, pack
+from cli.bundle import pack
 from cli.replay import REPLAYED, replay
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import Status, Verdict
 from harness.benchmarks.prepare import Prepared, prepare
 from harness.errors import UserError
 from harness.files import ROOT
+from harness.llm.recordings import METADATA, checksum
 from harness.runner import layout
 from harness.runner.config import Cell, Preset
 from harness.runner.plan import Plan, questions
@@ -71,13 +72,13 @@ def test_what_is_gone_since_a_bundle_was_packed_is_named_and_left_out(
     files |= {"config/config.yaml": yaml.safe_dump(settings).encode(), "results/smoke/timings/timing.json": b"{}"}
     crate = orjson.loads(files.pop(METADATA))
     crate["@graph"] = [entity for entity in crate["@graph"] if entity["@type"] != "File"]
-    crate["@graph"] += ({"@id": name, "@type": "File", **_checksum(content)} for name, content in files.items())
+    crate["@graph"] += ({"@id": name, "@type": "File", **checksum(content)} for name, content in files.items())
     with ZipFile("old.zip", "w") as archive:
         for name, content in {**files, METADATA: orjson.dumps(crate)}.items():
             archive.writestr(name, content)
     found = replay(Path("old.zip"), is_wanted=lambda cell: cell.method in ("single", "masrouter_kappa_20"))
     retired = Cell("masrouter_kappa_20", BENCHMARK, "qwen-2.5-14B", 0)
-    assert (found.differences, found.retired) == ({SINGLE: ""}, [retired])
+    assert (found.differences, [*found.left_out]) == ({SINGLE: ""}, [retired])
     assert "left out, since it is gone: artefact leak_report (" in caplog.text
     assert (REPLAYED / "smoke/main_table.md").exists()
     replayed = gmr("replay", "old.zip").output
@@ -129,7 +130,7 @@ def test_a_call_that_was_not_recorded_names_cell_and_prompt_and_tables_are_made_
     assert replayed.exit_code == 1
     assert "Whole: yes" in replayed.output
     assert "Again: 0 of " in replayed.output
-    assert f"  {SINGLE}: call " in replayed.output
+    assert f"  {SINGLE}: 0 of its calls are recorded so far; call " in replayed.output
     assert "its prompt begins '" in replayed.output
     assert (REPLAYED / "smoke/main_table.md").exists()
 
@@ -137,15 +138,17 @@ def test_a_call_that_was_not_recorded_names_cell_and_prompt_and_tables_are_made_
 def test_without_its_questions_tables_are_made_and_that_is_said(
     bare: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.replay.prepare", Mock(side_effect=UserError("no questions here")))
+    monkeypatch.setattr("harness.runner.questions.prepare", Mock(side_effect=UserError("no questions here")))
     replayed = gmr("replay", str(bare))
     assert replayed.exit_code == 0
-    assert f"nothing of {BENCHMARK} was graded again: no questions here" in replayed.output
+    assert (
+        f"nothing of {BENCHMARK} was graded again: no questions here; bare.zip has no questions of" in replayed.output
+    )
     assert (REPLAYED / "smoke/main_table.md").exists()
-    monkeypatch.setattr("cli.replay.prepare", lambda key, *words: prepare("mbpp", *words))
-    found = replay(bare, make_reports=False)
-    why = f"the questions of {BENCHMARK} are not those of the recorded run: benchmark differs"
-    assert (found.differences, found.ungraded) == ({}, {BENCHMARK: why})
+    monkeypatch.setattr("harness.runner.questions.prepare", lambda key, *words: prepare("mbpp", *words))
+    found = replay(bare, is_wanted=SINGLE.__eq__, make_reports=False)
+    why = f"the questions of {BENCHMARK} in bare.zip are not the benchmark's own: benchmark differs"
+    assert (found.differences, found.ungraded) == ({SINGLE: why}, {})
 
 
 def test_a_damaged_bundle_is_not_whole(bare: Path, place: Path) -> None:

@@ -1,0 +1,267 @@
+"""Recordings: bundles and folders of results, whose replies answer calls. They are data: read, never written or run."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile, ZipFile
+
+import orjson
+
+from harness.database import Closing, connect, one_line
+from harness.errors import UserError
+from harness.files import digest, read_yaml, sha256
+from harness.llm.call_log import CALL_LOG, CallLogReader
+from harness.llm.request import Reply, Request, Served
+
+if TYPE_CHECKING:
+    from harness.llm.backbones import Backbone
+    from harness.runner.config import Cell
+
+METADATA = "ro-crate-metadata.json"
+SETTINGS = Path("config", "config.yaml")
+SERVERS = "servers.json"
+# Sentence embeddings that a cell used; in a bundle, that all cells of the preset used.
+VECTORS = "vectors.sqlite"
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+# What a bundle of this suite has, but for the code of its maker's own methods.
+_MEMBER = re.compile(
+    rf"config/config\.yaml|results/{_NAME}/(vectors\.sqlite|audit\.json|(data|made_of/data)/{_NAME}"
+    rf"|(cells/{_NAME}/{_NAME}/{_NAME}/seed[0-9]+|tree/{_NAME})/([a-z_]+\.(json|parquet)|(calls|vectors)\.sqlite))"
+)
+# A bundle unpacks to at most so many bytes, or times its own size; those of evidence/ to three times theirs.
+_LARGEST, _MOST = 64 << 20, 50
+# Characters of the prompt of a call that was not recorded, in a message.
+_SHOWN = 200
+
+# The entities of an RO-Crate by ``@id``; ``./`` describes the whole.
+Crate = dict[str, dict[str, Any]]
+
+logger = logging.getLogger(__name__)
+
+
+_MALFORMED = (BadZipFile, zlib.error, EOFError, RuntimeError, LookupError, TypeError, ValueError, AttributeError)
+
+
+@contextmanager
+def data_of(path: Path) -> Iterator[None]:
+    """Turn what a malformed file raises inside the block into a UserError of one line."""
+    try:
+        yield
+    except _MALFORMED as error:
+        reason = " ".join(f"{error}".split()) or type(error).__name__
+        raise UserError(f"{path} is damaged or no bundle of this suite ({reason}); fetch it again") from error
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def extract(path: Path, folder: Path, code: str | None = None) -> Crate:
+    """Extract a bundle, check every file against the manifest, and return that.
+
+    Only what bundles of this suite have is extracted, to a bounded size; the ``code`` of its maker, that is the folder
+    of the file with this name, only if it is asked for. Raises UserError if the file cannot be read, is no bundle, was
+    cut off or altered.
+    """
+    with data_of(path), ZipFile(path) as archive:
+        infos = archive.infolist()
+        if sum(info.file_size for info in infos) > max(_LARGEST, _MOST * path.stat().st_size):
+            raise UserError(f"{path} would unpack to more than {_MOST} times its size, as no bundle does; delete it")
+        crate: Crate = {entity["@id"]: entity for entity in orjson.loads(archive.read(METADATA))["@graph"]}
+        crate["./"] = {"description": str(crate["./"]["description"]), "hasPart": [*crate["./"]["hasPart"]]}
+        files = {name: entity for name, entity in crate.items() if entity.get("@type") == "File"}
+        if others := {info.filename for info in infos} ^ {METADATA, *files}:
+            raise UserError(f"{path} is not what its manifest says: {min(others)} is not in both; fetch it again")
+        for name, entity in files.items():
+            content = archive.read(name)
+            if not checksum(content).items() <= entity.items():
+                raise UserError(f"{path} was altered: {name} is not what its manifest says; fetch it again")
+            if _MEMBER.fullmatch(name) or (code and _is_beside(name, code)):
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_bytes(content)
+    return crate
+
+
+def _is_beside(name: str, code: str) -> bool:
+    parts = Path(name).parts
+    inside = Path(code).parent.parts
+    return parts[: len(inside)] == inside and ".." not in parts and not Path(name).is_absolute()
+
+
+def checksum(content: bytes) -> dict[str, str]:
+    """Return size and SHA-256 of a file as its manifest has them."""
+    return {"contentSize": str(len(content)), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+class Recording:
+    """Bundle, unpacked to a folder that is deleted with this process, or folder of results."""
+
+    def __init__(self, path: Path, code: str | None = None) -> None:
+        self.path, self.crate = path, Crate()
+        folder = path
+        if not path.is_dir():
+            self._unpacked = TemporaryDirectory(prefix="gmr-recording-")
+            folder = Path(self._unpacked.name)
+            self.crate = extract(path, folder, code)
+        self.root = folder  # of a bundle
+        found = [each for each in (folder / SETTINGS, folder / "config.yaml") if each.is_file()]
+        if not found:
+            raise UserError(f"{path} is no recording: expected a bundle, or a folder results/PRESET of a run")
+        settings = read_yaml(found[0])
+        if not isinstance(settings, dict):
+            raise UserError(f"{path}: its {found[0].name} holds no keys of a preset")
+        self.preset = settings.pop("preset", path.name)
+        if not re.fullmatch(_NAME, str(self.preset)) or not isinstance(self.preset, str):
+            raise UserError(f"{path}: preset {self.preset!r} is no name: letters, digits, '.', '_' and '-' alone")
+        self.settings: Mapping[str, Any] = settings
+        self.results = folder if found[0].parent == folder else folder / "results" / self.preset
+
+    @functools.cached_property
+    def sha256(self) -> str:
+        """Return the digest of the bundle, or of the call logs in the folder."""
+        return digest([[str(log), sha256(log)] for log in self.logs()]) if self.path.is_dir() else sha256(self.path)
+
+    @functools.cached_property
+    def served(self) -> dict[str, Served]:
+        """Return the description of each model that was asked."""
+        found: dict[str, Served] = {}
+        for path in sorted(self.results.glob(f"*/**/{SERVERS}")):
+            with data_of(path):
+                for model, entry in orjson.loads(path.read_bytes())["served"].items():
+                    found.setdefault(model, Served(**entry))
+        return found
+
+    @property
+    def simulated(self) -> bool:
+        """Return whether its replies are simulated."""
+        return any(model.simulated for model in self.served.values())
+
+    @property
+    def cells(self) -> list[Path]:
+        """Return the folders of its finished cells."""
+        return [path.parent for path in sorted(self.results.glob("cells/*/*/*/seed*/run.json"))]
+
+    def logs(self, benchmark: str = "*") -> list[Path]:
+        """Return the call logs about a benchmark."""
+        patterns = (f"cells/*/{benchmark}/*/seed*/{CALL_LOG}", f"tree/{benchmark}/{CALL_LOG}")
+        return [path for pattern in patterns for path in sorted(self.results.glob(pattern))]
+
+    def describe(self) -> str:
+        """Return in words what it holds."""
+        runs = [path.parent.relative_to(self.results).parts for path in self.logs()]
+        methods = dict.fromkeys(parts[1] if parts[0] == "cells" else "all first steps" for parts in runs)
+        benchmarks = dict.fromkeys(parts[2] if parts[0] == "cells" else parts[1] for parts in runs)
+        pool = self.settings.get("pool") or {}
+        limits = dict.fromkeys(f"max_tokens {entry.get('max_tokens')}" for entry in pool.values())
+        settings = [f"{key} {self.settings[key]}" for key in ("splits", "decoding", "limit") if key in self.settings]
+        return (
+            f"{self.path.name} holds {', '.join(methods)} on {', '.join(benchmarks)} by {', '.join(self.served)} "
+            f"({', '.join([*settings, *limits])})"
+        )
+
+
+@functools.cache
+def opened(path: Path, code: str | None = None) -> Recording:
+    """Return a recording, read once a process; UserError if there is none, or it is damaged."""
+    return Recording(path, code)
+
+
+class Recordings(Closing):
+    """The replies of recordings to the calls of one cell, and the embeddings that their cells used."""
+
+    def __init__(self, recordings: Sequence[Recording], cell: Cell, prompts: str) -> None:
+        self._recordings, self._cell, self._prompts = recordings, cell, prompts
+        logs = [log for recording in recordings for log in recording.logs(cell.benchmark)]
+        same = ("cells", cell.method, cell.benchmark, cell.backbone, f"seed{cell.seed}")
+        # First the same cell, so that a second asking stays itself; then as they are listed.
+        logs.sort(key=lambda log: log.parent.parts[-5:] != same)
+        self._index: dict[str, int] = {}
+        self._checksums: dict[str, int | None] = {}
+        self._differing: set[str] = set()  # calls with several replies, none of them of the same cell
+        self.found: set[str] = set()
+        with ExitStack() as stack:
+            self._logs = [stack.enter_context(CallLogReader(log)) for log in logs]
+            self._vectors = [
+                stack.enter_context(closing(connect(path, writes=False)))
+                for recording in recordings
+                for path in sorted(recording.results.rglob(VECTORS))
+            ]
+            for number, log in enumerate(self._logs):
+                for key, check in log.checksums():
+                    if self._index.setdefault(key, number) == number:
+                        self._checksums[key] = check
+                    elif self._checksums[key] != check and logs[self._index[key]].parent.parts[-5:] != same:
+                        self._differing.add(key)
+            self._open = stack.pop_all()
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._index
+
+    def get(self, key: str) -> Reply | None:
+        """Return the reply to a call, or None if it is in no recording."""
+        if key not in self._index:
+            return None
+        self.found.add(key)
+        return self._logs[self._index[key]].get(key)
+
+    def row(self, key: str) -> tuple[Any, ...]:
+        """Return a call as a bundle has it."""
+        return self._logs[self._index[key]].row(key)
+
+    def served(self, model: str) -> Served | None:
+        """Return the description of a model when it was asked, or None."""
+        return next((each.served[model] for each in self._recordings if model in each.served), None)
+
+    def pinned(self, backbone: Backbone) -> Backbone:
+        """Return a backbone at the revision that was recorded, which another server has to have."""
+        recorded = self.served(backbone.model)
+        revision = recorded.revision if recorded is not None else None
+        return backbone.model_copy(update={"revision": revision}) if revision else backbone
+
+    def vector(self, key: bytes) -> bytes | None:
+        """Return a stored embedding, or None."""
+        for database in self._vectors:
+            with one_line(Path(VECTORS), "fetch the recording again"):
+                row = database.execute("SELECT value FROM embeddings WHERE key = ?", (key,)).fetchone()
+            if row is not None:
+                return bytes(row[0])
+        return None
+
+    def missing(self, request: Request) -> UserError:
+        """Return the error for a call that is in no recording."""
+        prompt, turn = " ".join(request.messages[-1].content.split()), request.metadata
+        what = f"to {turn.kind}{f' as {turn.role}' if turn.role else ''}" if turn else "once more"
+        return UserError(
+            f"{self._cell}: {len(self.found)} of its calls are recorded so far; call {request.key[:12]}, which asks "
+            f"{request.model} {what} (max_tokens {request.max_tokens}), is not{self._other_prompts()}; its prompt "
+            f"begins {prompt[:_SHOWN]!r}. {'; '.join(each.describe() for each in self._recordings)}",
+            "a server would close the gap (endpoints: [recorded, served])",
+        )
+
+    def report_differing(self) -> None:
+        """Name once the calls of the cell to which the recordings have several replies."""
+        if several := sorted(self._differing & self.found):
+            what = f"{len(several)} of its calls, such as {several[0][:12]}, have replies that differ"
+            logger.warning("%s: %s in the recordings, of which the first counts", self._cell, what)
+
+    def close(self) -> None:
+        """Close the logs; closing twice is harmless."""
+        self._open.close()
+
+    def _other_prompts(self) -> str:
+        """Return in words whether the recorded runs of this method have other prompts."""
+        runs = f"cells/{self._cell.method}/{self._cell.benchmark}/*/*/run.json"
+        for recording in self._recordings:
+            for path in sorted(recording.results.glob(runs)):
+                with data_of(path):
+                    recorded = orjson.loads(path.read_bytes()).get("prompts")
+                if recorded != self._prompts:
+                    return ", and its prompts are not those recorded" if recorded else ""
+        return ""

@@ -1,0 +1,51 @@
+"""The questions of a run: prepared here, or those of its recordings, compared with the benchmark's own if at hand."""
+
+from __future__ import annotations
+
+import orjson
+
+from harness.benchmarks.prepare import DATA_DIR, FOREIGN, is_at_hand, prepare, read
+from harness.errors import UserError
+from harness.files import write_atomically
+from harness.llm.recordings import data_of
+from harness.runner import layout
+from harness.runner.config import Preset
+
+
+def write(preset: Preset, benchmark: str) -> None:
+    """Write the questions of a benchmark and their manifest.
+
+    Raises UserError if they cannot be had, or a recording of the same splits has others than the benchmark.
+    """
+    items, manifest = layout.items(preset.name, benchmark), layout.manifest(preset.name, benchmark)
+    recorded, lacking = {}, ""
+    for recording in preset.recorded:
+        theirs = recording.results / "data" / manifest.name
+        if theirs.is_file():
+            with data_of(recording.path):
+                stated = orjson.loads(theirs.read_bytes())
+                if (stated["data"], stated["splits"]) == (preset.data, preset.splits):
+                    recorded[recording.path.name] = stated
+            questions = theirs.with_name(items.name)
+            if not questions.is_file():
+                lacking = f"; {recording.path.name} has no questions of {benchmark}: set {DATA_DIR}, or use the hub"
+            elif recording.path.name in recorded and not is_at_hand(benchmark, preset.data):
+                read(theirs, questions)
+                write_atomically(items, questions.read_bytes())
+                write_atomically(manifest, orjson.dumps({**stated, "source": f"{FOREIGN}{recording.path.name}"}))
+                return
+    try:
+        prepare(benchmark, preset.data, preset.splits, items, manifest)
+    except UserError as error:
+        raise UserError(f"{error}{lacking}") from error
+    prepared = orjson.loads(manifest.read_bytes())
+    for name, stated in recorded.items():
+        if others := [key for key in stated if stated[key] != prepared.get(key) and key != "source"]:
+            items.unlink()
+            raise OtherQuestionsError(
+                f"the questions of {benchmark} in {name} are not the benchmark's own: {others[0]} differs"
+            )
+
+
+class OtherQuestionsError(UserError):
+    """A recording has other questions than the benchmark whose name they have."""
