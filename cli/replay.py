@@ -110,7 +110,7 @@ def replay(
                         differences[cell], is_same_code = _answer_again(preset, cell, recording)
                     other_code += [] if is_same_code else [cell]
                 except UserError as error:
-                    differences[cell] = str(error)
+                    differences[cell] = str(error).removeprefix(f"{cell}: ")
         used = {benchmark: layout.manifest(preset.name, benchmark) for benchmark in preset.benchmarks}
         unchecked = [key for key, path in used.items() if path.is_file() and FOREIGN in path.read_text("utf-8")]
         if make_reports:

@@ -49,7 +49,7 @@ class ChatClient:
         recordings: Recordings | None = None,  # that answer what the log does not have
     ) -> None:
         # Replies by source: backbone, log, recordings, or an equal call in flight.
-        self.counts = Counter(asked=0, log=0, recorded=0, flight=0)
+        self.counts = Counter(asked=0, log=0, flight=0)
         self.calls_answered = self.tokens_written = 0  # by any source
         self._log, self._attempts, self._spending = log, attempts, spending
         self._flight: InFlight[Reply] = InFlight()

@@ -25,3 +25,12 @@ def bare(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with contextlib.chdir(finished):
         pack("smoke", path, questions=False)
     return path
+
+
+@pytest.fixture(scope="session")
+def whole(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a bundle of the finished run with questions."""
+    path = tmp_path_factory.mktemp("bundles") / "whole.zip"
+    with contextlib.chdir(finished):
+        pack("smoke", path, questions=True)
+    return path

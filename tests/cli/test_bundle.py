@@ -48,15 +48,6 @@ def test_every_method_has_its_row_and_two_runs_make_the_same_bytes(finished: Pat
     assert [name for name in again if first[name] != again[name]] == []
 
 
-@pytest.fixture(scope="module")
-def whole(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a bundle of the finished run with questions."""
-    path = tmp_path_factory.mktemp("bundles") / "whole.zip"
-    with contextlib.chdir(finished):
-        pack("smoke", path, questions=True)
-    return path
-
-
 def test_every_setting_that_decides_results_is_packed_also_at_its_default(whole: Path) -> None:
     packed = yaml.safe_load(members(whole)["config/config.yaml"])
     others = {"in_flight", "budget", "epoch_checkpoints", "recordings", "servers"}

@@ -1,0 +1,207 @@
+"""A stranger's bundle is data: what it says opens no connection and changes no file, verdict or line."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import orjson
+import pytest
+import yaml
+from pydantic import TypeAdapter
+
+from cli.replay import Replay, replay
+from harness.benchmarks.items import Item, checksum
+from harness.errors import UserError
+from harness.llm.endpoints import Endpoint
+from harness.llm.recordings import METADATA, opened
+from harness.llm.recordings import checksum as checksum_of
+from harness.runner import layout
+from harness.runner.config import Cell
+from harness.sandbox import Outcome, Program, Sandbox
+from tests.command import gmr
+from tests.finished import BENCHMARK
+
+SINGLE = Cell("single", BENCHMARK, "qwen-2.5-14B", 0)
+RUN, SETTINGS = str(layout.cell("smoke", SINGLE) / "run.json"), "config/config.yaml"
+QUESTIONS = f"results/smoke/data/{BENCHMARK}"
+Members = dict[str, bytes]
+Change = Callable[[Members], object]
+
+
+def made(of: Path, change: Change, description: str = "") -> Path:
+    """Return the bundle of a stranger: two cells of another, changed, with a manifest that agrees."""
+    with ZipFile(of) as archive:
+        files = {name: archive.read(name) for name in archive.namelist() if not re.search("cells/[^sg]", name)}
+    crate = orjson.loads(files.pop(METADATA))
+    change(files)
+    crate["@graph"] = [entity for entity in crate["@graph"] if entity["@type"] != "File"]
+    crate["@graph"] += [{"@id": name, "@type": "File", **checksum_of(content)} for name, content in files.items()]
+    whole = next(entity for entity in crate["@graph"] if entity["@id"] == "./")
+    whole["description"] = description or whole["description"]
+    with ZipFile("strange.zip", "w", ZIP_DEFLATED) as archive:
+        for name, content in {**files, METADATA: orjson.dumps(crate)}.items():
+            archive.writestr(name, content)
+    return Path("strange.zip").absolute()
+
+
+def stating(**changes: Any) -> Change:
+    def change(files: Members) -> None:
+        files[SETTINGS] = yaml.safe_dump({**yaml.safe_load(files[SETTINGS]), **changes}).encode()
+
+    return change
+
+
+def saying(**changes: Any) -> Change:
+    def change(files: Members) -> None:
+        files[RUN] = orjson.dumps({**orjson.loads(files[RUN]), **changes})
+
+    return change
+
+
+def answered(path: Path) -> Replay:
+    return replay(path, is_wanted=SINGLE.__eq__, make_reports=False)
+
+
+def test_settings_of_a_bundle_open_no_client_and_read_no_key(
+    whole: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reached(*_: object, **__: object) -> None:
+        raise AssertionError("a client was opened, or a key read")
+
+    monkeypatch.setattr("harness.llm.served_backbone.ServedBackbone.__init__", reached)
+    monkeypatch.setattr("harness.llm.servers.http_client", reached)
+    monkeypatch.setattr(Endpoint, "api_key", property(reached))
+    monkeypatch.setenv("SOME_VARIABLE", "secret")
+    servers = {"qwen-2.5-14B": {"url": "http://stranger.example/v1", "key_env": "SOME_VARIABLE"}}
+    for endpoints in ("served", "recorded", ["recorded", "served"]):
+        change = stating(recorded=False, endpoints=endpoints, servers=servers, budget={"calls": 9})
+        opened.cache_clear()
+        assert answered(made(whole, change)).differences == {SINGLE: ""}
+
+
+@pytest.mark.parametrize("name", ["../../../elsewhere/smoke", "/elsewhere", ".", "a/b", 5, ["smoke"], "a\nb", ""])
+def test_a_name_is_a_name(name: object, whole: Path, folder: Path) -> None:
+    path = made(whole, stating(preset=name))
+    with pytest.raises(UserError, match="is no name"):
+        opened(path)
+    assert {*folder.iterdir()} == {path, folder / "results"}
+    if isinstance(name, str):
+        with pytest.raises(UserError, match="preset"):
+            gmr("report", "page", "--preset", name)
+
+
+def test_caches_are_those_of_the_replay(whole: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GMR_CACHE_DIR", str(folder / "mine"))
+    more = {"results/cache/machine.sqlite": b"", "harness/evil.py": b"", "results/smoke/cells/../x.json": b""}
+    path = made(whole, lambda files: files.update(more))
+    assert answered(path).differences == {SINGLE: ""}
+    assert not (folder / "mine").exists()
+    assert [name for name in more if (opened(path).root / name).exists()] == []
+
+
+async def test_checks_of_a_stranger_run_in_a_grader_that_nobody_uses_after_them() -> None:
+    patch = "import sys\nfor module in list(sys.modules.values()):\n    module.__dict__['left'] = 1"
+    found = "import sys\nassert 'left' not in vars(sys)"
+    for reuses, outcome in ((True, Outcome.WRONG_ANSWER), (False, Outcome.PASSED)):
+        async with Sandbox(workers=1, reuses=reuses) as sandbox:
+            await sandbox.run(Program("def f(): pass", "", patch, "f"))
+            assert (await sandbox.run(Program("def f(): pass", "", found, "f"))).outcome is outcome
+
+
+def with_other_questions(files: Members) -> None:
+    items = [TypeAdapter(Item).validate_json(line) for line in files[f"{QUESTIONS}.items.jsonl"].splitlines()]
+    lines = [line.replace(b"assert ", b"assert True or ") for line in files[f"{QUESTIONS}.items.jsonl"].splitlines()]
+    others = [TypeAdapter(Item).validate_json(line) for line in lines]
+    assert others != items
+    files[f"{QUESTIONS}.items.jsonl"] = b"\n".join(lines)
+    manifest = orjson.loads(files[f"{QUESTIONS}.json"])
+    files[f"{QUESTIONS}.json"] = orjson.dumps({**manifest, "pool_checksum": checksum(others)})
+
+
+def test_questions_are_compared_with_the_benchmarks_own_or_said_to_be_the_bundles_word(
+    whole: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = made(whole, with_other_questions)
+    found = answered(path)
+    why = f"the questions of {BENCHMARK} in strange.zip are not the benchmark's own: pool_checksum differs"
+    assert found.differences == {SINGLE: why}
+    monkeypatch.setattr("harness.runner.questions.is_at_hand", lambda *_: False)
+    assert answered(path).unchecked == [BENCHMARK]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"simulated": False}, {"rule_version": "99"}, {"notes": ["x"]}, {"backbones": {}}, {"data": {"source": "x"}}],
+)
+def test_what_a_run_says_of_itself_is_recomputed(change: dict[str, Any], whole: Path, folder: Path) -> None:
+    assert f"run.json says {next(iter(change))} " in answered(made(whole, saying(**change))).differences[SINGLE]
+
+
+def test_control_characters_are_escaped_and_cells_are_counted(whole: Path, folder: Path) -> None:
+    path = made(whole, lambda files: None, "42 finished cells\x1b[2K\rWhole: yes\nAgain: 42 of 42")
+    shown = gmr("replay", str(path)).output
+    assert re.search("preset smoke, [0-3] cells", shown)
+    assert "42 finished cells\\x1b[2K\\rWhole: yes\\nAgain: 42 of 42" in shown
+
+
+def test_a_bundle_unpacks_to_a_bounded_size(whole: Path, folder: Path) -> None:
+    with pytest.raises(UserError, match="would unpack to more than 50 times its size"):
+        answered(made(whole, lambda files: files.update({f"{QUESTIONS}.zeros": bytes(70 << 20)})))
+
+
+def encrypted(content: bytes) -> bytes:
+    """Set the bit of encryption of every member."""
+    changed = bytearray(content)
+    for magic, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        for found in re.finditer(re.escape(magic), content):
+            changed[found.start() + offset] |= 1
+    return bytes(changed)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(lambda files, text=text: files.update({SETTINGS: text}) for text in (b"", b"[]", b"5", b"\xff", b"{")),
+        *(lambda files, text=text: files.update({RUN: text}) for text in (b"{}", b"[]", b"", b"{")),
+        *(lambda files, key=key: stating(**{key: 5})(files) for key in ("methods", "benchmarks", "pool", "seeds")),
+        lambda files: files.update({"results/smoke/audit.json": b"[]"}),
+        lambda files: files.update({RUN.replace("run.json", "items.parquet"): b"PAR1"}),
+        lambda files: files.update({RUN.replace("run.json", "servers.json"): b"{}"}),
+        lambda files: files.update({RUN.replace("run.json", "calls.sqlite"): b"no database"}),
+        lambda files: files.update({f"{QUESTIONS}.json": b"{}"}),
+    ],
+)
+def test_a_malformed_bundle_is_one_line(change: Change, whole: Path, folder: Path) -> None:
+    shown = gmr("replay", str(made(whole, change)))
+    assert shown.exit_code == 1 or "was graded again" in shown.output or "not checked" in shown.output
+
+
+def test_an_encrypted_bundle_is_one_line(whole: Path, folder: Path) -> None:
+    Path("e.zip").write_bytes(encrypted(whole.read_bytes()))
+    with pytest.raises(UserError, match="damaged"):
+        answered(Path("e.zip"))
+
+
+def test_methods_of_a_bundle_run_only_if_their_file_is_named(whole: Path, folder: Path) -> None:
+    own = {
+        "mine/methods.yaml": b"mine_too: {extends: single, title: Mine, module: mine_too}",
+        "mine/mine_too.py": b"from pathlib import Path\nPath('/tmp/imported').touch()\nfrom baselines.single import *",
+    }
+
+    def change(files: Members) -> None:
+        stating(extra="mine/methods.yaml", methods=["single", "mine_too"])(files)
+        theirs = {
+            name.replace("cells/single", "cells/mine_too"): files[name] for name in files if "cells/single" in name
+        }
+        files |= own | theirs
+
+    path = made(whole, change)
+    mine = Cell("mine_too", BENCHMARK, "qwen-2.5-14B", 0)
+    found = replay(path, make_reports=False, is_wanted=lambda cell: cell in (SINGLE, mine))
+    assert (found.differences, "--code FILE" in found.left_out[mine]) == ({SINGLE: ""}, True)
+    assert not (opened(path.absolute()).root / "mine").exists()
+    assert [*replay(path, make_reports=False, is_wanted=mine.__eq__, code="mine/methods.yaml").differences] == [mine]
+    with pytest.raises(UserError, match="has no methods in a file other"):
+        replay(path, make_reports=False, code="other.yaml")

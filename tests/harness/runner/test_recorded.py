@@ -1,0 +1,175 @@
+"""Recordings answer the calls of other runs: by what they are found, what is said of the rest, who else is asked."""
+
+import asyncio
+import contextlib
+import shutil
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+
+from cli.bundle import pack
+from cli.replay import replay
+from gmr.enumeration import enumerate_steps
+from harness.errors import UserError
+from harness.llm.call_log import CALL_LOG, CallLogReader
+from harness.llm.recordings import Recordings, opened
+from harness.runner import cell as cells
+from harness.runner import config, config_hash, layout, questions
+from harness.runner.config import Cell, Preset
+from harness.runner.plan import plan
+from tests.fake_encoder import FakeEncoder
+from tests.finished import BENCHMARK
+
+SINGLE, GMR = Cell("single", BENCHMARK, "qwen-2.5-14B", 0), Cell("gmr", BENCHMARK, "pool", 0)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a new folder, with vectors from recordings alone."""
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
+    return tmp_path
+
+
+@pytest.fixture
+def source(finished: Path, place: Path) -> Path:
+    """Return a copy of the results of a finished run."""
+    return Path(shutil.copytree(finished / "results" / "smoke", place / "theirs" / "results" / "smoke"))
+
+
+def recorded(*paths: Path, **changes: Any) -> Preset:
+    """Return a preset that states no more than it has to, with its questions prepared."""
+    keys = {"description": "x", "methods": ["single"], "seeds": [0], "endpoints": "recorded"}
+    with pytest.MonkeyPatch.context() as patch:
+        folder = Path("presets")
+        (folder / "presets").mkdir(parents=True, exist_ok=True)
+        for file in config.FOLDER.glob("*.yaml"):
+            shutil.copy(file, folder)
+        whole = {**keys, "recordings": list(map(str, paths)), **changes}
+        (folder / "presets" / "mine.yaml").write_text(yaml.safe_dump(whole))
+        patch.setattr(config, "FOLDER", folder)
+        preset = config.preset("mine")
+    for benchmark in preset.benchmarks:
+        questions.write(preset, benchmark)
+    return preset
+
+
+def tables(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
+
+
+def test_a_run_of_five_lines_makes_the_same_tables_without_a_call_or_a_vector_of_its_own(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeEncoder, "encode", lambda *_: pytest.fail("a text was embedded"))
+    before = {path: path.stat().st_mtime_ns for path in source.rglob("*") if path.is_file()}
+    preset = recorded(source)
+    assert (preset.simulated, preset.limit.test, preset.backbones) == (True, 3, ("qwen-2.5-14B",))
+    for cell in (SINGLE, GMR):
+        run = asyncio.run(cells.run(plan(preset, cell)))
+        folder = layout.cell("mine", cell)
+        assert tables(folder) == tables(source / Path(*folder.parts[2:]))
+        assert run["recordings"] == {"smoke": opened(source).sha256}
+        assert (run["replies"]["asked"], run["replies"]["recorded"] > 0) == (0, True)
+        with contextlib.closing(sqlite3.connect(folder / CALL_LOG)) as log:
+            assert log.execute("SELECT count(*) FROM calls").fetchone() == (0,)
+        assert not (folder / layout.VECTORS).exists()
+    assert {path: path.stat().st_mtime_ns for path in source.rglob("*") if path.is_file()} == before
+
+
+def test_a_bundle_of_it_holds_the_recorded_replies(source: Path) -> None:
+    preset = recorded(source)
+    asyncio.run(cells.run(plan(preset, SINGLE)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cli.bundle.last_run", lambda name: preset)
+        patch.setattr("harness.runner.config_hash.write_settings", lambda preset: None)
+        config_hash.write_settings(preset)
+        pack("mine", Path("mine.zip"), questions=True)
+    assert replay(Path("mine.zip"), make_reports=False).differences == {SINGLE: ""}
+
+
+def change_replies(log: Path, text: str) -> None:
+    with contextlib.closing(sqlite3.connect(log)) as database, database:
+        database.execute("UPDATE calls SET reply = ?, checksum = NULL", (text,))
+
+
+def reply_of(preset: Preset, cell: Cell, key: str) -> str:
+    with Recordings(preset.recorded, cell, "") as recordings:
+        reply = recordings.get(key)
+        recordings.report_differing()
+    assert reply is not None
+    return reply.text
+
+
+def test_the_same_cell_answers_before_the_first_recording_and_differing_replies_are_named_once(
+    source: Path, place: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder, again = Path("cells/single", BENCHMARK, "qwen-2.5-14B"), replace(SINGLE, seed=1)
+    with CallLogReader(source / folder / "seed0" / CALL_LOG) as log:
+        key = log.checksums()[0][0]
+    for cells_of in (source / "cells").glob("[!s]*"):
+        shutil.rmtree(cells_of)
+    shutil.copytree(source, place / "other")
+    shutil.copytree(place / "other" / folder / "seed0", place / "other" / folder / "seed1")
+    change_replies(place / "other" / folder / "seed1" / CALL_LOG, "the second asking")
+    change_replies(source / folder / "seed0" / CALL_LOG, "the first")
+    preset = recorded(source, place / "other")
+    assert (reply_of(preset, SINGLE, key), reply_of(preset, again, key)) == ("the first", "the second asking")
+    assert "have replies that differ" not in caplog.text
+    assert reply_of(preset, replace(SINGLE, method="cot"), key) == "the first"
+    assert caplog.text.count("1 of its calls, such as") == 1
+
+
+def test_what_is_missing_is_one_line_that_says_what_there_is(source: Path) -> None:
+    preset = recorded(source, limit={"test": 6, "train": 1}, methods=["single"])
+    said = (
+        r"^single .*: \d of its calls are recorded so far; call \w{12}, which asks \S+ to solve \(max_tokens \d+\), "
+        r"is not; its prompt begins '.*'. smoke holds aflow, .* on humaneval by .*; a server would close the gap"
+    )
+    with pytest.raises(UserError, match=said):
+        asyncio.run(cells.run(replace(plan(preset, SINGLE), in_flight=1)))
+    run = source / Path(*layout.cell("smoke", SINGLE).parts[2:]) / "run.json"
+    run.write_bytes(orjson.dumps({**orjson.loads(run.read_bytes()), "prompts": "others"}))
+    with pytest.raises(UserError, match="is not, and its prompts are not those recorded; "):
+        asyncio.run(cells.run(plan(preset, SINGLE)))
+
+
+def test_recordings_that_disagree_are_an_error_that_names_the_key(source: Path, place: Path) -> None:
+    other = Path(shutil.copytree(source, place / "other"))
+    settings = yaml.safe_load((other / "config.yaml").read_text())
+    for key, value, named in (
+        ("decoding", "greedy", "its decoding is not that"),
+        ("limit", {"test": 1}, "its limit is not"),
+        ("pool", {"m": {"max_tokens": 2}}, r"its pool\.m is not"),
+    ):
+        for folder, changes in ((source, {"pool": {"m": {"max_tokens": 1}}}), (other, {key: value})):
+            (folder / "config.yaml").write_text(yaml.safe_dump({**settings, **changes}))
+        opened.cache_clear()
+        with pytest.raises(UserError, match=named):
+            recorded(source, other)
+        opened.cache_clear()
+    with pytest.raises(UserError, match="recordings answer calls with"):
+        recorded(source, endpoints="simulated")
+    with pytest.raises(UserError, match="is no recording: expected a bundle, or a folder"):
+        recorded(place)
+
+
+def test_the_log_of_an_enumeration_answers_a_router_of_one_step(place: Path) -> None:
+    changes = {"backbones": ["llama-3.2-3B", "qwen-2.5-32B"], "large": None, "benchmarks": [BENCHMARK]}
+    smoke = config.preset("smoke", {**changes, "limit": {"train": 2, "test": 2, "epochs": 1}})
+    questions.write(smoke, BENCHMARK)
+    row, folder = Cell("gmr_one_step", BENCHMARK, "pool", 0), layout.tree("smoke", BENCHMARK)
+    asyncio.run(enumerate_steps(replace(plan(smoke, row), folder=folder, vectors=folder / layout.VECTORS)))
+    config_hash.write_settings(smoke)
+    run = asyncio.run(cells.run(plan(recorded(Path("results/smoke"), methods=["gmr_one_step"]), row)))
+    assert run["replies"]["asked"] == 0
+    pack("smoke", Path("tree.zip"), questions=True)
+    shutil.rmtree("results/mine")
+    run = asyncio.run(cells.run(plan(recorded(Path("tree.zip"), methods=["gmr_one_step"]), row)))
+    assert run["replies"]["asked"] == 0
