@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from harness.benchmarks.items import Status
-from harness.errors import UserError
+from harness.errors import UserError, printable
 from harness.files import Declaration, Many, Text, check
 from harness.llm.request import is_simulated
 from harness.runner.config_hash import check_tables
@@ -85,6 +85,7 @@ class RunInfo(Declaration, extra="ignore"):
     tables: Mapping[str, Text]  # SHA-256 by file name
     backbones: Mapping[str, Mapping[str, Any]]  # identity of each backbone by its key
     sampling: Many[Mapping[str, float]] | None = None  # distinct parameters of the test's calls; None: not recorded
+    recordings: Mapping[str, Text] = {}  # SHA-256 of those that answered calls, by their names
     sandbox: str
     rule_version: str
 
@@ -123,8 +124,10 @@ def read(folder: Path) -> FinishedCell:
 def read_run(folder: Path) -> RunInfo:
     """Load ``run.json`` of a cell, whose tables are not checked."""
     run: RunInfo = read_json(folder / "run.json", RunInfo, "run the cell again")
-    # White space in the notes cannot break a line of a table.
-    return run.model_copy(update={"notes": tuple(" ".join(note.split()) for note in run.notes)})
+    recorded = [f"RECORDED replies of {name} ({short(digest)})" for name, digest in run.recordings.items()]
+    # White space in the notes cannot break a line of a table, nor a control character one of a terminal.
+    notes = tuple(printable(" ".join(note.split())) for note in (*run.notes, *recorded))
+    return run.model_copy(update={"notes": notes})
 
 
 def read_json(path: Path, form: type[Declaration], cure: str) -> Any:

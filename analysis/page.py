@@ -28,6 +28,7 @@ DEVIATIONS = ROOT / "docs" / "deviations.md"
 _CLAIMS = "claims"
 _FIRST = ("main_table", "pareto_gsm", "pareto_he")
 _REAL = "REAL MODELS: the replies of the servers that are named under Provenance"
+_RECORDED = "REAL MODELS, RECORDED: replies of {}"
 _USE = {
     True: "Use it to see that every method, table and plot works and how many calls each method makes; it is not "
     "evidence about language models.",
@@ -85,10 +86,12 @@ def write(preset: Preset) -> list[str]:
             sections[entry.section].append(shown[entry.key])
     lacking = {entry.key: entry.title for entry in artefacts if entry.key not in shown}
     simulated = any(run.simulated for run in runs.values())
+    bundles = {f"{name} (SHA-256 {sha})" for run in runs.values() for name, sha in run.recordings.items()}
+    real = _RECORDED.format(", ".join(sorted(bundles))) if bundles else _REAL
     text = render(
         "page.html.j2",
         preset=preset.name,
-        banner=("simulated", SIMULATED_WARNING) if simulated else ("real", _REAL),
+        banner=("simulated", SIMULATED_WARNING) if simulated else ("real", real),
         use=_USE[simulated],
         facts=_facts(preset, runs),
         first=[shown[key] for key in _FIRST if key in shown],

@@ -21,9 +21,11 @@ from harness.llm.recordings import Recordings, opened
 from harness.runner import cell as cells
 from harness.runner import config, config_hash, layout, questions
 from harness.runner.config import Cell, Preset
-from harness.runner.plan import plan
+from harness.runner.plan import plan, simulated_endpoint
 from tests.fake_encoder import FakeEncoder
+from tests.faults import Simulation
 from tests.finished import BENCHMARK
+from tests.harness.llm.serving import served_at
 
 SINGLE, GMR = Cell("single", BENCHMARK, "qwen-2.5-14B", 0), Cell("gmr", BENCHMARK, "pool", 0)
 
@@ -173,3 +175,32 @@ def test_the_log_of_an_enumeration_answers_a_router_of_one_step(place: Path) -> 
     shutil.rmtree("results/mine")
     run = asyncio.run(cells.run(plan(recorded(Path("tree.zip"), methods=["gmr_one_step"]), row)))
     assert run["replies"]["asked"] == 0
+
+
+async def test_a_server_is_asked_what_no_recording_holds_and_a_killed_training_goes_on(
+    source: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    smoke = config.preset("smoke", {"benchmarks": [BENCHMARK], "backbones": ["qwen-2.5-14B"]})
+    questions.write(smoke, BENCHMARK)
+    log = source / Path(*layout.cell("smoke", GMR).parts[2:]) / CALL_LOG
+    with contextlib.closing(sqlite3.connect(log)) as database, database:
+        database.execute("DELETE FROM calls WHERE number % 2")
+    for cells_of in source.glob("cells/[!g]*"):
+        shutil.rmtree(cells_of)
+    monkeypatch.setenv("GMR_ENDPOINTS", "endpoints.yaml")
+    simulation = simulated_endpoint(smoke)
+    async with served_at(Simulation(simulation)) as url:
+        Path("endpoints.yaml").write_text(f"qwen-2.5-14B: {{url: {url!r}}}")
+        limit = {"train": 3, "test": 3, "epochs": 2}
+        preset = recorded(source, endpoints=["recorded", "served"], limit=limit, epoch_checkpoints=True)
+        planned = plan(preset, GMR)
+        run = await cells.run(planned)
+        assert min(run["replies"].values()) > 0
+        first = tables(planned.folder)
+        (planned.folder / "run.json").unlink()
+        attempts = (planned.folder / "attempts.jsonl").read_bytes()
+        caplog.set_level("INFO")
+        again = await cells.run(planned)
+        assert "training resumes after epoch 2" in caplog.text
+        assert (tables(planned.folder), again["replies"]) == (first, run["replies"])
+        assert (planned.folder / "attempts.jsonl").read_bytes() == attempts
