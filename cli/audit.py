@@ -33,7 +33,7 @@ def audit(name: str) -> dict[str, Any]:
     with TemporaryDirectory(prefix="gmr-audit-") as folder:
         bundle = Path(folder) / "run.zip"
         _, left_out = pack(name, bundle, questions=True)
-        found = replay(bundle, make_reports=False)
+        found = replay(bundle, make_reports=False, code=preset.extra)  # that of this run
     methods = config.methods(preset.extra)
     trained = [cell for cell in found.differences if methods[cell.method].trained]
     used = {key: questions(preset, key) for key in dict.fromkeys(cell.benchmark for cell in trained)}

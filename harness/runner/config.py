@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import sys
 from collections.abc import Iterable, Mapping
@@ -15,7 +16,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, Strict
 
 from harness import earlier
 from harness.benchmarks import catalogue
-from harness.errors import UserError, check_names, unknown
+from harness.errors import UserError, check_names, printable, unknown
 from harness.files import ROOT, Declaration, Distinct, Many, Share, check, check_entries, read_yaml
 from harness.fingerprint import source_of
 from harness.llm import backbones as backbone_files
@@ -24,6 +25,8 @@ from harness.llm.backbones import Backbone
 from harness.llm.budget import Budget
 from harness.llm.endpoints import Endpoint
 from harness.llm.recordings import Recording
+
+logger = logging.getLogger(__name__)
 
 POOL = "pool"
 SINGLE = "single"  # the method that asks a backbone once
@@ -179,6 +182,8 @@ def methods(extra: str | None = None) -> Mapping[str, MethodEntry]:
     stated = check(document, dict[str, _Stated], path)
     if clashes := shared.keys() & stated:
         raise UserError(f"{name}: {min(clashes)} is in config/methods.yaml already; rename it")
+    if extra is not None:
+        logger.info("code beside %s is run: its methods and benchmarks", printable(path))
     if extra is not None and (folder := str(path.resolve().parent)) not in sys.path:
         sys.path.append(folder)  # Last, so that its files hide no other module.
     if further_benchmarks is not None:
@@ -253,6 +258,10 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
         stated = check(read_yaml(path), dict[str, Any], path)
     where = f"{path}{' with ' + ', '.join(map(str, changed)) + ' overridden' if changed else ''}"
     keys: Keys = check(_with_recorded({**stated, **changed}), Keys, where)
+    if Path(recordings.METADATA).exists() and (keys.endpoints != "recorded" or keys.servers):
+        raise UserError(
+            f"{Path.cwd()} was unpacked from a bundle, which is data: `endpoints: recorded`, and no servers"
+        )
     checked = Preset(name=name, simulated=keys.endpoints == "simulated", **dict(keys))
     if checked.recorded:
         checked = checked.model_copy(update={"simulated": any(each.simulated for each in checked.recorded)})

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from cli.app import last_run
-from cli.bundle import extract, further_files, pack
+from cli.bundle import further_files, pack
 from harness.errors import UserError
+from harness.llm.recordings import extract
 from harness.runner import config
 from tests.command import gmr
 from tests.planning import Plans, checkout, planner
@@ -67,7 +68,7 @@ def test_a_bundle_has_its_program_and_needs_no_other(place: Path, plan: Plans, t
     with contextlib.chdir(place):
         assert "of 3 right" in gmr("show", "first", "gsm_hard", "--preset", "smoke").output
         pack("smoke", tmp_path / "run.zip", questions=True)
-    crate = extract(tmp_path / "run.zip", tmp_path / "unpacked")
+    crate = extract(tmp_path / "run.zip", tmp_path / "unpacked", "my/methods.yaml")
     assert "programs of its maker: my/first.py, my/methods.yaml, my/second.py" in crate["./"]["description"]
     with contextlib.chdir(place):
         further = "\nbenchmarks: {more: {module: harness.benchmarks.gsm_hard, title: More, questions: more.parquet}}\n"
