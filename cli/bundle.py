@@ -134,7 +134,7 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[Path, dict[str, Any]], li
             is_trained = config.methods(preset.extra)[cell.method].trained
             names = {*layout.cell_files(learned=is_trained), call_log.CALL_LOG, SERVERS} - {layout.CHECKPOINT}
             files |= {folder / name for name in names} | {*folder.glob(layout.TIMING)}
-    tree = ("run.json", "nodes.parquet", call_log.CALL_LOG, SERVERS)
+    tree = ("run.json", "nodes.parquet", "tools.parquet", call_log.CALL_LOG, SERVERS)
     for pattern in ("data/[!.]*", "audit.json", "made_of/data/*", *(f"tree/*/{name}" for name in tree)):
         files |= {*results.glob(pattern)}
     if not cells and not [*results.glob("tree/*/run.json")]:

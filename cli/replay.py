@@ -115,6 +115,7 @@ def replay(
         unchecked = [key for key, path in used.items() if path.is_file() and FOREIGN in path.read_text("utf-8")]
         if make_reports:
             _make_reports(preset)
+            layout.REPORTS.mkdir(exist_ok=True)  # A tree alone has none.
             shutil.copytree(layout.REPORTS, target, dirs_exist_ok=True)
         return Replay(recording, differences, other_code, left_out, ungraded, unchecked, audit)
 

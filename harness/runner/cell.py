@@ -8,7 +8,7 @@ import platform
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -29,14 +29,14 @@ from harness.llm.budget import Spending
 from harness.llm.call_log import ATTEMPT_LOG, CALL_LOG, AttemptLog, CallLog, seconds_of
 from harness.llm.client import ChatClient, note_served
 from harness.llm.encoder import Embeddings, SentenceEncoder
-from harness.llm.recordings import SERVERS, Recordings
+from harness.llm.recordings import SERVERS, Recordings, data_of
 from harness.llm.request import NOT_SENT, Sampling, Served
 from harness.runner import layout
 from harness.runner.evaluation import evaluate, progress
 from harness.runner.method import build
 from harness.runner.plan import Plan
 from harness.runner.results import TEST_SPLIT, TRAINING_SPLIT, read_rows, write
-from harness.sandbox import Sandbox
+from harness.sandbox import Execution, Outcome, Program, Sandbox
 from harness.sandbox.jail.confinement import FULL
 from harness.training.loop import CHECKPOINT, Training, delete_checkpoints
 
@@ -138,7 +138,7 @@ async def open_runtime(
             backbones={key: as_served(recordings.pinned(plan.backbones[key]), model) for key, model in served.items()},
             benchmark=plan.benchmark,
             tools=Tools(sandbox, verifier),
-            code_tools=CodeTools(sandbox),
+            code_tools=CodeTools(sandbox, _recorded_tools(plan)),
             embeddings=embeddings,
             seed=plan.setting.seed,
             errors=ErrorShare(plan.preset.max_error_share, urls, f"gmr retry --preset {plan.preset.name}"),
@@ -146,6 +146,18 @@ async def open_runtime(
         )
         note_served(plan.folder, served.values(), len(log))
         yield runtime, served, attempts, recordings
+
+
+def _recorded_tools(plan: Plan) -> dict[Program, Execution]:
+    """Return what tools returned in recorded enumerations, by program, which is looked up before it is run."""
+    found: dict[Program, Execution] = {}
+    for recording in plan.recorded:
+        path = recording.results / "tree" / plan.cell.benchmark / "tools.parquet"
+        with data_of(path):
+            for row in read_rows(path) if path.exists() else ():
+                program = Program(**{field.name: row.pop(field.name) for field in fields(Program)})
+                found.setdefault(program, Execution(**{**row, "outcome": Outcome(row["outcome"])}))
+    return found
 
 
 def _spending_of(plan: Plan, log: Path) -> Spending | None:

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from cli.bundle import pack
 from cli.replay import replay
 from gmr.enumeration import enumerate_steps
+from harness.agents.code_tools import CodeTools
 from harness.errors import UserError
 from harness.llm.call_log import CALL_LOG, CallLogReader
 from harness.llm.recordings import Recordings, opened
@@ -173,8 +175,13 @@ def test_the_log_of_an_enumeration_answers_a_router_of_one_step(place: Path) -> 
     assert run["replies"]["asked"] == 0
     pack("smoke", Path("tree.zip"), questions=True)
     shutil.rmtree("results/mine")
-    run = asyncio.run(cells.run(plan(recorded(Path("tree.zip"), methods=["gmr_one_step"]), row)))
-    assert run["replies"]["asked"] == 0
+    planned = plan(recorded(Path("tree.zip"), methods=["gmr_one_step"]), row)
+    tools = cells._recorded_tools(planned)
+    assert len(tools) == pq.read_table(folder / "tools.parquet").num_rows > 0
+    with pytest.MonkeyPatch.context() as patch:  # Only graders run programs.
+        run_program = CodeTools._run
+        patch.setattr(CodeTools, "_run", lambda self, program: run_program(self, self._recorded[program] and program))
+        assert asyncio.run(cells.run(planned))["replies"]["asked"] == 0
 
 
 async def test_a_server_is_asked_what_no_recording_holds_and_a_killed_training_goes_on(
