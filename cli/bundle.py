@@ -1,4 +1,4 @@
-"""Bundle: the results of a preset as one zip file, in whose folder, once unzipped, every report is made again.
+"""Bundle: the results of a preset as one zip file, which replays make again and recordings answer calls from.
 
 It is an RO-Crate (1.2): ``ro-crate-metadata.json`` says what was run, when, by which code and under which licences, and
 lists every file with its size and SHA-256. The same run makes the same bytes.
@@ -44,12 +44,9 @@ def pack(name: str, out: Path, *, questions: bool) -> tuple[Crate, list[str]]:
     Without ``questions`` it has no questions and prompts: calls have only their key (a hash) and their reply. It has no
     trained routers, which a replay trains again.
 
-    Returns the entities of its manifest, and why cells were left out. Raises UserError if nothing is finished, or the
-    folder was itself unpacked.
+    Returns the entities of its manifest, and why cells were left out. Raises UserError if nothing is finished.
     """
     preset = last_run(name)
-    if preset.recorded and not preset.recordings:
-        raise UserError("this folder was unpacked from a bundle; pass that file on instead")
     settings = {key: value for key, value in config.settings(preset).items() if key not in _NO_SETTINGS}
     further = further_files(preset, questions=questions)
     files, cells, unfinished = _finished(preset)
@@ -57,9 +54,8 @@ def pack(name: str, out: Path, *, questions: bool) -> tuple[Crate, list[str]]:
     with writing(out):
         out.parent.mkdir(parents=True, exist_ok=True)
     with writing(out), TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
-        # What Snakemake reads in the folder that it is unpacked to.
         defaults, vectors = Path(folder) / "config.yaml", Path(folder) / layout.VECTORS
-        defaults.write_bytes(yaml.safe_dump({"preset": name, "endpoints": "recorded", **settings}, encoding="utf-8"))
+        defaults.write_bytes(yaml.safe_dump({"preset": name, **settings}, encoding="utf-8"))
         members = {str(SETTINGS): defaults, **further}
         for number, path in enumerate(sorted(files)):
             if path.name == call_log.CALL_LOG:
@@ -135,7 +131,7 @@ def _finished(preset: Preset) -> tuple[set[Path], dict[Path, dict[str, Any]], li
             names = {*layout.cell_files(learned=is_trained), call_log.CALL_LOG, SERVERS} - {layout.CHECKPOINT}
             files |= {folder / name for name in names} | {*folder.glob(layout.TIMING)}
     tree = ("run.json", "nodes.parquet", "tools.parquet", call_log.CALL_LOG, SERVERS)
-    for pattern in ("data/[!.]*", "audit.json", "made_of/data/*", *(f"tree/*/{name}" for name in tree)):
+    for pattern in ("data/[!.]*", "audit.json", *(f"tree/*/{name}" for name in tree)):
         files |= {*results.glob(pattern)}
     if not cells and not [*results.glob("tree/*/run.json")]:
         cure = [*unfinished, making(f"all --config preset={preset.name}")][0]

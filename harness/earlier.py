@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Container, Iterable, Mapping
-from typing import Any
 
 logger = logging.getLogger(__name__)
 
@@ -56,12 +55,6 @@ def replacement(kind: str, name: str) -> str:
         return f"is {new} now"
     instead = GONE.get(kind, {}).get(name)
     return f"is gone; {instead}" if instead else ""
-
-
-def present_keys(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of a preset in a bundle of an earlier version as they are now."""
-    present = {key: value for key, value in settings.items() if key != "recorded"}
-    return {**present, "endpoints": "recorded"} if settings.get("recorded") is True else present
 
 
 def present_names(kind: str, names: Iterable[str], known: Container[str] = ()) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ VECTORS = "vectors.sqlite"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 # What a bundle of this suite has, but for the code of its maker's own methods.
 _MEMBER = re.compile(
-    rf"config/config\.yaml|results/{_NAME}/(vectors\.sqlite|audit\.json|(data|made_of/data)/{_NAME}"
+    rf"config/config\.yaml|results/{_NAME}/(vectors\.sqlite|audit\.json|data/{_NAME}"
     rf"|(cells/{_NAME}/{_NAME}/{_NAME}/seed[0-9]+|tree/{_NAME})/([a-z_]+\.(json|parquet)|(calls|vectors)\.sqlite))"
 )
 # A bundle unpacks to at most so many bytes, or times its own size; those of evidence/ to three times theirs.

@@ -95,7 +95,7 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
             "python": platform.python_version(),
             "calls": {**client.counts, "failed_attempts": attempts.failed},
         }
-    # Of recorded replies the pace is not this machine's, and that of an unpacked bundle stays.
+    # Of recorded replies the pace is not this machine's.
     if not plan.recorded or client.counts["asked"]:
         write_atomically(plan.folder / layout.TIMING, orjson.dumps(timing, option=orjson.OPT_INDENT_2))
     utility = method.utility if plan.method.trained else None

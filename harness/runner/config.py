@@ -117,10 +117,8 @@ class Preset(Keys):
 
     @property
     def recorded(self) -> tuple[Recording, ...]:
-        """Return the recordings that answer calls; of an unpacked bundle that is its own folder."""
-        if "recorded" not in self.endpoints:
-            return ()
-        return tuple(recordings.opened(Path(path).absolute()) for path in self.recordings or (".",))
+        """Return the recordings that answer calls."""
+        return tuple(recordings.opened(Path(path).absolute()) for path in self.recordings or ())
 
     @property
     def served(self) -> bool:
@@ -251,16 +249,16 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
     """
     check(name, PresetName, f"preset {name!r}")
     path = FOLDER / "presets" / f"{name}.yaml"
-    changed = earlier.present_keys(overrides or {})
+    changed = overrides or {}
     stated: dict[str, Any] = {}
     if not changed.keys() >= {key for key, field in Keys.model_fields.items() if field.is_required()}:
         check_names("preset", [name], preset_names(), "config/presets/")
         stated = check(read_yaml(path), dict[str, Any], path)
     where = f"{path}{' with ' + ', '.join(map(str, changed)) + ' overridden' if changed else ''}"
     keys: Keys = check(_with_recorded({**stated, **changed}), Keys, where)
-    if Path(recordings.METADATA).exists() and (keys.endpoints != "recorded" or keys.servers):
+    if Path(recordings.METADATA).exists():
         raise UserError(
-            f"{Path.cwd()} was unpacked from a bundle, which is data: `endpoints: recorded`, and no servers"
+            f"{Path.cwd()} was unpacked from a bundle, which is data; elsewhere, list the file in `recordings`"
         )
     checked = Preset(name=name, simulated=keys.endpoints == "simulated", **dict(keys))
     if checked.recorded:
@@ -293,8 +291,8 @@ def _with_recorded(document: Mapping[str, Any]) -> dict[str, Any]:
     Of the ``pool`` the preset may state some fields of an entry.
     """
     paths = check(document.get("recordings") or (), Many[str], "recordings")
-    if paths and "recorded" not in str(document.get("endpoints")):
-        raise UserError("recordings answer calls with `endpoints: recorded`, or `[recorded, served]`; state one")
+    if bool(paths) != ("recorded" in str(document.get("endpoints"))):
+        raise UserError("`endpoints: recorded`, or `[recorded, served]`, and `recordings` need each other; state both")
     found: dict[str, Any] = {"pool": {}, "benchmarks": [], "backbones": []} if paths else {}
     own = document.get("pool") or {}
     for path in paths:

@@ -117,8 +117,6 @@ def _current_run(preset: config.Preset, cell: config.Cell) -> dict[str, Any]:
 def is_current(preset: config.Preset, cell: config.Cell) -> bool:
     """Return whether all files of a cell exist and match the present settings, code and questions."""
     needed = {*layout.cell_files(learned=config.methods(preset.extra)[cell.method].trained)}
-    if preset.recorded and not preset.recordings:
-        needed -= {layout.CHECKPOINT}  # which no bundle has
     try:
         _current_run(preset, cell)
         return needed <= {*os.listdir(layout.cell(preset.name, cell))}

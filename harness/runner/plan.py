@@ -99,7 +99,7 @@ def plan(preset: Preset, cell: Cell) -> Plan:
         endpoints=servers,
         in_process=in_process,
         recorded=preset.recorded,
-        foreign=asked.source.startswith(FOREIGN) or (bool(preset.recorded) and not preset.recordings),
+        foreign=asked.source.startswith(FOREIGN),
         all_backbones=list(declared.values()),
         vectors=folder / layout.VECTORS,
         answers_training=preset.answer_training and not entry.trained,

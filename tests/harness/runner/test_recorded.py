@@ -158,8 +158,9 @@ def test_recordings_that_disagree_are_an_error_that_names_the_key(source: Path, 
         with pytest.raises(UserError, match=named):
             recorded(source, other)
         opened.cache_clear()
-    with pytest.raises(UserError, match="recordings answer calls with"):
-        recorded(source, endpoints="simulated")
+    for changes in ({"endpoints": "simulated"}, {"recordings": None}):
+        with pytest.raises(UserError, match="need each other; state both"):
+            recorded(source, **changes)
     with pytest.raises(UserError, match="is no recording: expected a bundle, or a folder"):
         recorded(place)
 
