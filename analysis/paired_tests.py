@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -21,16 +22,17 @@ ENDS = ("", "_low", "_high")
 _MEASURES = ("difference", "cost_difference", "cost_ratio", "cost_ratio_all_calls")
 COLUMNS = [
     *("n", *(f"{name}{end}" for name in _MEASURES for end in ENDS), "variance", "df", "p", "p_not_worse"),
-    *("first_alone", "second_alone", "odds_ratio", "cohens_g", "detectable"),
+    *("first_alone", "second_alone", "odds_ratio", "cohens_g", "detectable", "detectable_holm"),
 ]
 
 
 def compare(
-    first: Sequence[FinishedCell], second: Sequence[FinishedCell], margin: float | None = None
+    first: Sequence[FinishedCell], second: Sequence[FinishedCell], margin: float | None = None, tests: int = 1
 ) -> dict[str, Any]:
     """Compare two rows on the same items, over all seeds; return :data:`COLUMNS`.
 
     Differences are first minus second, in points of accuracy and in cost; ratios of costs are first over second.
+    ``detectable_holm`` is for the first threshold of Holm's correction for so many ``tests``.
 
     Where each item is right or wrong on both sides, as of one seed each, the test is the exact one of McNemar and the
     interval that of :func:`analysis.statistics.paired`; otherwise both are of t (:meth:`Jackknife.spread`).
@@ -68,16 +70,20 @@ def compare(
         "second_alone": others,
         "odds_ratio": alone / others if others else math.inf if alone else math.nan,
         "cohens_g": alone / (alone + others) - 0.5 if alone + others else 0.0,
-        "detectable": detectable(lead, trainings, None if accuracy.counts else accuracy.df),
+        **{
+            f"detectable{name}": detectable(lead, trainings, None if accuracy.counts else accuracy.df, level)
+            for name, level in (("", ALPHA), ("_holm", ALPHA / tests))
+        },
     }
 
 
 def comparisons(results: Results, pairs: Mapping[Key, tuple[Key, Key]], margin: float | None = None) -> pd.DataFrame:
     """Return :func:`compare` of pairs of rows, by the keys of the mapping; missing unless both were run."""
+    cells = results.cells_by_row
+    run = {key: pair for key, pair in pairs.items() if cells.keys() >= {*pair}}
+    tests = Counter(key[:2] for key in run)
     compared = {
-        key: compare(results.cells_by_row[first], results.cells_by_row[second], margin)
-        for key, (first, second) in pairs.items()
-        if first in results.cells_by_row and second in results.cells_by_row
+        key: compare(cells[first], cells[second], margin, tests[key[:2]]) for key, (first, second) in run.items()
     }
     index = pd.MultiIndex.from_tuples(pairs, names=KEY)
     return pd.DataFrame([compared.get(key, {}) for key in pairs], index, COLUMNS)
@@ -107,8 +113,8 @@ def holm(p_values: pd.Series) -> pd.Series:
     return present if present.empty else pd.Series(multipletests(present, ALPHA, method="holm")[1], present.index)
 
 
-def detectable(differences: Array, trainings: float = 0.0, df: float | None = None) -> float:
-    """Return the smallest true mean difference shown with 80 % power at two-sided 5 %, or infinity.
+def detectable(differences: Array, trainings: float, df: float | None, level: float = ALPHA) -> float:
+    """Return the smallest true mean difference shown with 80 % power at a two-sided level, or infinity.
 
     Items are taken to differ as often and as far as these do. A larger difference than that allows could still be
     shown: where it is infinite, none at this rate.
@@ -116,17 +122,22 @@ def detectable(differences: Array, trainings: float = 0.0, df: float | None = No
     Args:
         differences: Of each item, shape (n,), in the unit of the result.
         trainings: What the spread between trainings adds to the squared standard error.
-        df: Degrees of freedom of the t test, by default n - 1.
+        df: Degrees of freedom of the t test; None where the test is the exact one of McNemar.
+        level: Of the test.
     """
     n = len(differences)
-    df = n - 1 if df is None else df
-    error = math.sqrt(np.mean(differences**2) / n + trainings)
-    needed = _effect(df + 1) * math.sqrt(df + 1) * error if n > 1 else math.inf
     # At this rate no mean can exceed the mean absolute difference.
-    return needed if 0 < needed <= np.abs(differences).mean() else math.inf
+    most = float(np.abs(differences).mean())
+    if df is None:
+        return most * _least_lead(n, np.count_nonzero(differences), level) if most else math.inf
+    error = math.sqrt(np.mean(differences**2) / n + trainings)
+    needed = _effect(df + 1, level) * math.sqrt(df + 1) * error if n > 1 else math.inf
+    return needed if 0 < needed <= most else math.inf
 
 
-def detectable_note(points: pd.Series, benchmarks: Mapping[str, str]) -> Iterator[str]:
+def detectable_note(
+    points: pd.Series, benchmarks: Mapping[str, str], level: str = "an unadjusted 5 %"
+) -> Iterator[str]:
     """Yield a sentence with the range of :func:`detectable` over the rows of each benchmark, given by title."""
     ranges = []
     for key, title in benchmarks.items():
@@ -139,8 +150,8 @@ def detectable_note(points: pd.Series, benchmarks: Mapping[str, str]) -> Iterato
             ranges.append(f"{title} {', '.join(limits)}")
     if ranges:
         yield (
-            "Smallest true difference, in points, that these questions show with 80 % power at an unadjusted 5 %, at "
-            f"the rate at which the rows differ here, by row (the CSV has each): {'; '.join(ranges)}."
+            f"Smallest true difference, in points, that these questions show with 80 % power at {level}, at the rate "
+            f"at which the rows differ here, by row (the CSV has each): {'; '.join(ranges)}."
         )
 
 
@@ -149,19 +160,33 @@ def p_value(p: float) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def power_after_holm(n: int, tests: int) -> float:
-    """Return the power for the detectable difference of ``n`` items at Holm's first threshold over some tests."""
-    from statsmodels.stats.power import TTestPower
+@cache
+def _least_lead(n: int, discordant: int, level: float) -> float:
+    """Return the least lead among discordant items, as a share of them, that the exact test shows; or infinity.
 
-    return float(TTestPower().power(_effect(n), n, ALPHA / tests / 2, alternative="larger"))
+    Their number varies as in another sample of ``n`` items.
+    """
+    from scipy.optimize import brentq
+    from scipy.stats import binom
+
+    numbers = np.arange(n + 1)
+    # The most items for the loser at which the test still rejects.
+    most = binom.ppf(level / 2, numbers, 0.5)
+    most -= binom.cdf(most, numbers, 0.5) > level / 2
+    chances = binom.pmf(numbers, n, discordant / n)
+
+    def excess(lead: float) -> float:
+        return float(chances @ binom.cdf(most, numbers, (1 - lead) / 2)) - POWER
+
+    return float(brentq(excess, 0, 1)) if excess(1) >= 0 else math.inf
 
 
 @cache
-def _effect(n: float) -> float:
+def _effect(n: float, level: float) -> float:
     """Return the detectable effect in standard deviations; one-sided at half the level, where the solver converges."""
     from statsmodels.stats.power import TTestPower
 
-    return float(TTestPower().solve_power(nobs=n, alpha=ALPHA / 2, power=POWER, alternative="larger"))
+    return float(TTestPower().solve_power(nobs=n, alpha=level / 2, power=POWER, alternative="larger"))
 
 
 def _values(cells: Sequence[FinishedCell]) -> Array:

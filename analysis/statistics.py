@@ -345,7 +345,8 @@ def mean(seeds: Sequence[ArrayLike]) -> Estimate:
 
 def estimates(seeds: Sequence[Mapping[str, Ratio]]) -> dict[str, Estimate]:
     """Return mean over the seeds and 95 % interval (:meth:`Jackknife.spread`) of every measure any seed has."""
-    # A seed without a measure has no part in its mean; a share of exactly 0 or 1 gets a Wilson interval.
+    # A seed without a measure has no part in its mean; a share of counted questions, or of exactly 0 or 1,
+    # gets a Wilson interval.
     names = list(dict.fromkeys(name for seed in seeds for name in seed))
     nothing = np.zeros(next(len(ratio.numerators) for seed in seeds for ratio in seed.values()))
     jackknife = Jackknife({None: len(nothing)}, {None: len(seeds)})
@@ -355,7 +356,9 @@ def estimates(seeds: Sequence[Mapping[str, Ratio]]) -> dict[str, Estimate]:
         tops, bottoms = (np.array([ratio[part] for ratio in ratios], dtype=float) for part in (0, 1))
         spread = jackknife.spread(jackknife.ratio(tops, bottoms, None))
         is_share = all(ratio.is_share for ratio in ratios)
-        if 0 < spread.variance < math.inf:
+        # Of one seed, where each question counts as yes or no.
+        is_counted = is_share and len(seeds) == 1 and bool(np.isin([tops, bottoms], (0, 1)).all())
+        if 0 < spread.variance < math.inf and not is_counted:
             result[name] = spread.estimate(0.0 if tops.min() >= 0 else -math.inf, 1.0 if is_share else math.inf)
             continue
         # A single question says nothing of another.
@@ -364,5 +367,5 @@ def estimates(seeds: Sequence[Mapping[str, Ratio]]) -> dict[str, Estimate]:
             cases = max(ratio.cases for ratio in ratios)
             low, high = wilson(round(spread.value * cases), cases)
             low, high = min(spread.value, low), max(spread.value, high)
-        result[name] = Estimate(spread.value, low, high, 0.0)
+        result[name] = Estimate(spread.value, low, high, spread.variance if is_counted else 0.0)
     return result

@@ -11,16 +11,7 @@ from analysis import columns, notes
 from analysis.columns import by_benchmark, entries, factors, format_series, interval_of
 from analysis.exhibit import BEST, NOT_RUN, Entry, signed
 from analysis.frames import AVERAGE, IDENTITY, KEY, Results, with_costs
-from analysis.paired_tests import (
-    ALPHA,
-    ENDS,
-    comparisons,
-    detectable_note,
-    holm,
-    noise_floor,
-    p_value,
-    power_after_holm,
-)
+from analysis.paired_tests import ALPHA, ENDS, comparisons, detectable_note, holm, noise_floor, p_value
 from analysis.source import Source
 from analysis.statistics import Estimate, macro_average
 from analysis.table import Table
@@ -31,6 +22,7 @@ _NAMES = {
     "first_alone": "reference_right_alone",
     "second_alone": "row_right_alone",
     "detectable": "detectable_difference",
+    "detectable_holm": "detectable_difference_holm",
 }
 
 
@@ -165,10 +157,8 @@ def _legend(results: Results, frame: pd.DataFrame, margin: float | None) -> Iter
             f"Diff. lies above −{margin:g}."
         )
     yield from detectable_note(rows["detectable_difference"], results.benchmarks)
-    tests = rows["p"].notna().groupby(level=KEY[:2]).sum().max()
-    # The test of a single question has no power.
-    if tests > 1 and (n := int(rows["n"].max())) > 1:
-        power = 100 * power_after_holm(n, int(tests))
-        yield f"Where Holm's first threshold decides, {ALPHA} over {tests}, the power for it is {power:.0f} %."
+    if rows["p"].notna().groupby(level=KEY[:2]).sum().max() > 1:
+        level = "Holm's first threshold, 5 % over the number of benchmarks of the row"
+        yield from detectable_note(rows["detectable_difference_holm"], results.benchmarks, level)
     yield from notes.decoding(results)
     yield from notes.seeds(results)

@@ -16,7 +16,7 @@ from scipy import optimize, stats
 from analysis import statistics as intervals
 from analysis.exhibit import BEST, NOT_RUN, Entry
 from analysis.finished_cells import FinishedCell
-from analysis.paired_tests import ENDS, compare, detectable, holm, power_after_holm
+from analysis.paired_tests import ENDS, compare, detectable, holm
 from tests.analysis.by_hand import averaged, crossed, mcnemar
 from tests.analysis.cells import WriteCell
 from tests.analysis.reading import Read as Table
@@ -91,14 +91,34 @@ def test_difference_and_p_are_of_all_seeds(own: int, other: int) -> None:
 
 @pytest.mark.parametrize("n", [12, 73, 1319, 20_000])
 def test_the_detectable_difference_solves_the_power_of_a_paired_t_test(n: int) -> None:
-    effect = detectable(np.array([1.0, -1.0] * (n // 2) + [1.0] * (n % 2)))
+    effect = detectable(np.array([1.0, -1.0] * (n // 2) + [1.0] * (n % 2)), 0.0, n - 1)
     critical, shifted = stats.t.ppf(0.975, n - 1), stats.nct(n - 1, effect * math.sqrt(n))
     assert shifted.sf(critical) == pytest.approx(0.8, abs=1e-4)
-    # After Holm over five benchmarks the first threshold leaves less.
-    assert power_after_holm(416, 5) == pytest.approx(0.587, abs=0.001)
+
+
+def power_by_enumeration(n: int, discordant: int, lead: float, level: float) -> float:
+    """Return the power of McNemar's exact test, summed over all tables of counts."""
+    chances = [(discordant / n + sign * lead) / 2 for sign in (1, -1)]
+    tables = [(first, second) for first in range(n + 1) for second in range(n + 1 - first) if second < first]
+    shown = [table for table in tables if mcnemar(*table) < level]
+    joint = stats.multinomial(n, [*chances, 1 - sum(chances)])
+    return float(sum(joint.pmf([first, second, n - first - second]) for first, second in shown))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"), [(9, 1, 27.3), (12, 2, 32.8), (15, 3, 37.3), (1, 3, math.inf)]
+)
+def test_of_one_seed_the_detectable_difference_is_that_of_the_exact_test(
+    first: int, second: int, expected: float
+) -> None:
+    found = compare(*map(cells, ([side] for side in counts(8, first, second, 24 - first - second))), tests=2)
+    assert found["detectable"] == pytest.approx(expected, abs=0.05)
+    for name, level in (("detectable", 0.05), ("detectable_holm", 0.025)):
+        if math.isfinite(found[name]):
+            assert power_by_enumeration(32, first + second, found[name] / 100, level) == pytest.approx(0.8, abs=1e-4)
     # Up to five discordant questions, the exact test cannot reach 5 %, however many agree.
     assert mcnemar(5, 0) > 0.05
-    assert detectable(np.array([1.0] * 5 + [0.0] * 1000)) == math.inf
+    assert detectable(np.array([1.0] * 5 + [0.0] * 1000), 0.0, None) == math.inf
 
 
 @given(st.lists(st.floats(0, 1), max_size=6))
@@ -142,7 +162,7 @@ def test_a_pair(write_cell: WriteCell) -> None:
     assert [float(record[name]) for name in names] == [15, 5, 75, 65, 100, 3]
     expected = {"cohens_g": 0.25, "p": 2 * 21700 / 2**20, "cost_difference": -0.1, "published_difference": 4.55}
     assert {name: float(record[name]) for name in expected} == pytest.approx(expected)
-    assert float(record["detectable_difference"]) == pytest.approx(100 * 2.83 * math.sqrt(0.2 / 100), rel=0.01)
+    assert power_by_enumeration(100, 20, float(record["detectable_difference"]) / 100, 0.05) == pytest.approx(0.8)
 
 
 def test_a_single_row_is_compared_with_nothing(write_cell: WriteCell) -> None:
@@ -156,7 +176,7 @@ def test_one_question_has_no_power_and_rows_that_cost_nothing_no_ratio(write_cel
     table = paired(*(write_cell(method, "pool", key, correct=[method == "gmr"], cost=0) for method, key in places))
     row = group_of(table, "MATH", "MASRouter")
     assert (row["Diff."].text, row["Cost ×"], row["All calls ×"]) == ("+100.00", Entry(), Entry())
-    assert not any("Holm" in note for note in table.notes)
+    assert all("MATH none for 1 of 1 rows; " in note for note in table.notes if "80 % power" in note)
 
 
 def test_p_is_adjusted_over_the_benchmarks_of_a_row(write_cell: WriteCell) -> None:

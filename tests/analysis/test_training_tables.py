@@ -262,5 +262,7 @@ def test_ratios_with_few_cases() -> None:
     # A share without spread gets the interval of its cases, another mean and a single question none.
     never = Ratio(np.zeros(6), np.array([2.0, 2, 2, 0, 0, 0]))
     assert estimates([{"x": never}])["x"][:3] == (0, *wilson(0, 3))
+    once = Ratio(np.array([1.0] + [0.0] * 31), np.ones(32))
+    assert estimates([{"x": once}])["x"][:3] == (1 / 32, *wilson(1, 32))
     assert estimates([{"x": mean_of([2, 2, 2])}])["x"][:3] == (2, 2, 2)
     assert estimates([{"x": mean_of([3.0])}])["x"][:3] == pytest.approx((3, math.nan, math.nan), nan_ok=True)
