@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from harness.benchmarks.catalogue import BenchmarkEntry, benchmark, entry
 from harness.benchmarks.items import Item, Split, checksum
 from harness.errors import UserError, making
-from harness.files import write_atomically
+from harness.files import first_error, write_atomically
 
 DATA_DIR = "GMR_DATA_DIR"
 EMBEDDED = Path(__file__).with_name("data")
@@ -126,12 +126,16 @@ def load_items(key: str, data: str) -> LoadedItems:
     declaration = entry(key)
     records, source = load(declaration, data)
     try:
-        items = benchmark(key).normalise(records)
+        # Checked as :func:`read` will, so that no cell finds a field that is of another type there.
+        items = [_ITEM.validate_json(item.to_json()) for item in benchmark(key).normalise(records)]
         if repeated := len(items) - len({item.id for item in items}):
             raise ValueError(f"{repeated} ids repeat")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        reason = f"a record lacks the field {error}" if isinstance(error, KeyError) else error
-        raise UserError(f"{source}: {reason}; expected upstream's schema, use upstream's file") from error
+        reason: object = f"a record lacks the field {error}" if isinstance(error, KeyError) else error
+        if isinstance(error, ValidationError):
+            reason = f"{first_error(error)}, as `normalise` gives it"
+        cure = "use upstream's file" if declaration.questions is None else f"correct it, or {declaration.module}.py"
+        raise UserError(f"{source}: {reason}; expected the schema of {declaration.title}, {cure}") from error
     digest, expected, hub = checksum(items), declaration.expected, declaration.hub
     if data == "real" and expected and hub and (len(items), digest) != (expected.count, expected.checksum):
         copy = f"{hub.repo} at {hub.revision or 'an earlier revision'}"

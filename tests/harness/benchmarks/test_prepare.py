@@ -4,6 +4,7 @@ import gzip
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from harness.benchmarks import benchmark, catalogue, keys
 from harness.benchmarks.catalogue import Expected
 from harness.benchmarks.items import (
+    Item,
     Split,
     checksum,
     keyed_order,
@@ -103,6 +105,18 @@ def test_records_that_are_not_upstream_s(key: str, records: list[dict[str, Any]]
     write_mirror(folder, key, records)
     with pytest.raises(UserError, match=message):
         load_items(key, "real")
+
+
+def test_an_answer_that_is_a_number_is_refused_before_any_cell_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = catalogue.entry("gsm_hard").model_copy(update={"questions": __file__, "module": "mine"})
+    numbers = [Item("0", "gsm_hard", "6 x 7?", 42, difficulty=1)]  # type: ignore[arg-type]
+    monkeypatch.setattr("harness.benchmarks.prepare.entry", lambda _: mine)
+    monkeypatch.setattr("harness.benchmarks.prepare.load", lambda *_: ([], "file sums.jsonl"))
+    monkeypatch.setattr(type(benchmark("gsm_hard")), "normalise", lambda *_: numbers)
+    with pytest.raises(UserError, match=r"^file sums.jsonl: gold: 42 should be text, .*; .*correct it, or mine.py"):
+        load_items("gsm_hard", "embedded")
+    numbers[0] = replace(numbers[0], gold="42")
+    assert checksum(load_items("gsm_hard", "embedded").items) == checksum([replace(numbers[0], difficulty=1.0)])
 
 
 def test_a_split_that_came_out_otherwise_and_what_is_unknown(folder: Path, tmp_path: Path) -> None:
