@@ -121,11 +121,14 @@ def signed(points: float, digits: int = 2) -> str:
 
 
 def csv(frame: pd.DataFrame, warning: str) -> str:
-    """Return a tidy CSV, after a comment line with the warning, which readers skip with ``comment="#"``."""
+    """Return a tidy CSV; its first column has the warning, if there is one, so that readers need no option."""
     flags = [name for name, column in frame.items() if set(map(type, column.dropna())) == {bool}]
     words = {name: frame[name].map({True: "true", False: "false"}) for name in flags}
-    text: str = frame.assign(**words).to_csv(index=False, float_format="%.10g", lineterminator="\n")
-    return f"# {warning}\n{text}" if warning else text
+    tidy = frame.assign(**words)
+    if warning:
+        tidy.insert(0, "SIMULATED", warning)
+    text: str = tidy.to_csv(index=False, float_format="%.10g", lineterminator="\n")
+    return text
 
 
 def md_escape(text: str) -> str:

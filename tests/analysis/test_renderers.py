@@ -1,6 +1,7 @@
 """The file formats: honest first lines, valid syntax, the same bytes every time, and LaTeX that compiles."""
 
 import dataclasses
+import io
 import re
 import shutil
 import subprocess
@@ -54,6 +55,12 @@ def test_the_first_line_of_every_file_tells_a_simulated_run(tmp_path):
         assert {path.suffix for path in files} == {".tex", ".csv", ".md", ".html"}
         for path in files:
             assert ("SIMULATED" in path.read_text(encoding="utf-8").splitlines()[0]) == simulated
+
+
+@pytest.mark.parametrize("simulated", [True, False])
+def test_a_csv_is_read_without_an_option_whatever_a_title_holds(simulated: bool) -> None:
+    frame = pd.read_csv(io.StringIO(tiny('router #2, "new"', simulated=simulated).contents()["csv"]))
+    assert frame[["a", "b"]].to_dict("records") == [{"a": 'router #2, "new"', "b": 1}]
 
 
 def test_nothing_a_user_writes_becomes_markup_on_the_page():
