@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from harness import earlier
-from harness.errors import UserError, making
+from harness.errors import UserError, check_names, making
 
 if TYPE_CHECKING:
     from harness.runner.config import Preset
@@ -112,6 +112,8 @@ class _Commands(TyperGroup):
         for word in (args[0], *options, *os.environ):
             if instead := earlier.replacement("command", word):
                 raise UserError(f"{word} {instead}")
+        where = "`gmr -h` has them; `snakemake --cores all --config preset=NAME` makes a run"
+        check_names("command", args[:1], self.commands, where)
         return super().resolve_command(ctx, args)
 
 

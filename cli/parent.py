@@ -26,13 +26,14 @@ def prepare_jobs() -> None:
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     os.environ.setdefault(PLANNED, str(time.time_ns()))
     os.environ.setdefault(PARENT, f"{socket.gethostname()}:{os.getpid()}")
-    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
-        signal.signal(signal.SIGHUP, _interrupt)
+    for number, usual in ((signal.SIGHUP, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler)):
+        if signal.getsignal(number) == usual:
+            signal.signal(number, _interrupt)
 
 
-def _interrupt(*_: object) -> None:
-    """Raise KeyboardInterrupt, so that Snakemake releases its lock; a terminal that is closed sends SIGHUP twice."""
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+def _interrupt(number: int, _: object) -> None:
+    """Raise KeyboardInterrupt, once, so that Snakemake releases its lock; a second Ctrl-C is for the jobs alone."""
+    signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

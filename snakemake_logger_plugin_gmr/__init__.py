@@ -25,6 +25,7 @@ _CELLS = ("cell", "learned_cell")
 _MOST_LINES = 8
 _KILLED = "no message in its log; it may have been killed (out of memory?), or a traceback above says why"
 _STOPPED = "stopped by"
+_UNWRITABLE = ("PermissionError", "OSError", "NotADirectoryError", "FileExistsError", "ProtectedOutputException")
 _IGNORED = {LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO, LogEvent.PROGRESS, LogEvent.GROUP_INFO}
 
 
@@ -215,10 +216,11 @@ def _error(text: str, exception: str) -> str:
                 f"error: another snakemake is at work in {Path.cwd()}; wait for its end. If none is, "
                 "since it was killed, release its lock by `snakemake --unlock`"
             )
-        case "PermissionError" | "OSError" | "NotADirectoryError" | "FileExistsError":
+        case _ if exception in _UNWRITABLE or "Failed to create output directory" in text:
             # Snakemake's own cache is in the user's home.
             cures = f"make {Path.cwd()} writable, free space, or name another folder for caches by XDG_CACHE_HOME"
-            return f"error: {text.strip().splitlines()[-1]}; {cures}"
+            what = "cannot write " if exception.startswith("Protected") else ""
+            return f"error: {what}{text.strip().splitlines()[-1].strip()}; {cures}"
         case "MissingRuleException":
             from cli.reports import all_files
             from harness import earlier

@@ -6,13 +6,13 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli import signals
 from cli.app import BackboneRow, BenchmarkKey, MethodKey, Overrides, PresetName, Seed, app, last_run, preset_of
-from harness.errors import UserError
+from harness.errors import UserError, check_names
 
 if TYPE_CHECKING:
     from harness.runner.config import Preset
@@ -61,7 +61,7 @@ def enumerate(  # noqa: A001 - named as what it does
 
 @app.command()
 def new(
-    kind: Annotated[Literal["method"], typer.Argument(help="What to begin: a method.")],
+    kind: Annotated[str, typer.Argument(metavar="method", help="What to begin.")],
     key: Annotated[str, typer.Argument(metavar="NAME", help="Its key and its module, such as length_router.")],
 ) -> None:
     """Write a method of your own that runs as it is: my/NAME.py, and its entry in my/methods.yaml."""
@@ -69,11 +69,14 @@ def new(
     from harness.fingerprint import source_of
     from harness.runner import config
 
+    check_names("kind", [kind], ["method"], "docs/adding.md#a-benchmark has a benchmark to copy")
+    if not key.isidentifier():
+        raise UserError(f"{key!r} is no name of a Python module; give `gmr new method {key.replace('-', '_')}`")
     entries, module = Path("my/methods.yaml"), Path(f"my/{key}.py")
     text = entries.read_text(encoding="utf-8") if entries.exists() else ""
     known = config.methods(str(entries) if text else None)
-    if not key.isidentifier() or key in known or module.exists() or source_of(key) is not None:
-        raise UserError(f"{key!r} is a {kind} or module already, or no name of a module; choose another name")
+    if key in known or module.exists() or source_of(key) is not None:
+        raise UserError(f"{key!r} is a method or module already; choose another name")
     write_atomically(module, (ROOT / "cli" / "method_template.py").read_text(encoding="utf-8"))
     entry = f"{key}: {{module: {key}, title: {key}, rows: pool, multi_agent: false, routing: true}}\n"
     write_atomically(entries, "\n".join([*text.splitlines(), entry]))

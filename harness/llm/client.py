@@ -131,7 +131,9 @@ def note_served(folder: Path, served: Iterable[Served], kept: int) -> None:
         before = orjson.loads(path.read_bytes())
         earlier = before.get("earlier", [])
         if before["served"] != models:
-            logger.warning("%s: a server describes itself otherwise than when its first %d calls were kept", path, kept)
+            changed = {model: entry for model, entry in before["served"].items() if entry != models.get(model)}
+            text = "%s: a server describes itself otherwise than when its first %d calls were kept (%s, now %s)"
+            logger.warning(text, path, kept, changed, {model: models.get(model) for model in changed})
             earlier.append(before["served"])
         if earlier:
             content["earlier"] = earlier

@@ -255,6 +255,8 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
         check_names("preset", [name], preset_names(), "config/presets/")
         stated = check(read_yaml(path), dict[str, Any], path)
     where = f"{path}{' with ' + ', '.join(map(str, changed)) + ' overridden' if changed else ''}"
+    if not changed.keys() <= Keys.model_fields.keys():
+        where = "keys given for this run"
     keys: Keys = check(_with_recorded({**stated, **changed}), Keys, where)
     if Path(recordings.METADATA).exists():
         raise UserError(

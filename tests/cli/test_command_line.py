@@ -78,12 +78,22 @@ NOT_BEGUN = "has not been run here; make it with `snakemake --cores all all --co
         (["retry", "--preset", "paper"], NOT_BEGUN),
         (["simulate", "--preset", "smoke"], "simulate is gone; simulated backbones reply in the process of a cell"),
         ([*CELL, "--timing"], "--timing is gone; hw_cost has"),
+        (["run"], "unknown command 'run'; known: audit, "),
+        (["helth"], "unknown command 'helth'; did you mean 'health'?"),
+        (["new", "benchmark", "x"], "unknown kind 'benchmark'; known: method. (kinds: docs/adding.md#a-benchmark "),
+        (["new", "method", "my-router"], "give `gmr new method my_router`"),
+        ([*CELL, "--set", "mehtods=[cot]"], "keys given for this run: unknown key 'mehtods'; did you mean 'methods'?"),
     ],
 )
 def test_a_mistake_is_one_line(words: list[str], message: str) -> None:
     with pytest.raises(UserError, match=re.escape(message)) as refused:
         gmr(*words)
     assert "\n" not in str(refused.value)
+
+
+def test_the_package_of_the_method_names_the_command() -> None:
+    ended = subprocess.run([sys.executable, "-m", "gmr"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr.count("\n"), "type `gmr`" in ended.stderr) == (1, 1, True)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from harness.runner import config_hash, layout
 from harness.runner.config import Cell
 
 # --config preset=NAME chooses the preset; every other key overrides one of its keys.
+config["preset"] = str(config["preset"] or "")
 OVERRIDES = files.yaml_values(
     {key: value for key, value in config.items() if key != "preset"}
 )

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
@@ -84,3 +85,4 @@ def test_a_server_that_changed_under_kept_calls_is_noted(tmp_path: Path, caplog:
     assert (written["served"]["m"]["details"], len(written["earlier"])) == ({"quantisation": "Q8"}, 1)
     assert written["earlier"][0]["m"]["details"] == {"quantisation": "Q4"}
     assert caplog.text.count("describes itself otherwise") == 1
+    assert re.search("calls were kept .*Q4.*, now .*Q8", caplog.text)
