@@ -8,21 +8,24 @@ from dataclasses import replace
 
 import openai
 from pydantic import PositiveFloat, PositiveInt
+from tenacity import AsyncRetrying, retry_if_exception, wait_exponential_jitter
 
 from harness.concurrency import gather
 from harness.errors import UserError
 from harness.files import Declaration
 from harness.llm import endpoints
 from harness.llm.backbones import Backbone
-from harness.llm.completion import MalformedReplyError
+from harness.llm.completion import MAX_FAILURES, MalformedReplyError, status_of
 from harness.llm.request import GREEDY, Message, Reply, Request
-from harness.llm.servers import REFUSES_ALL, TRIES, Server, with_cause
+from harness.llm.served_backbone import FIRST_WAIT_S, is_transient
+from harness.llm.servers import REFUSES_ALL, Server, with_cause
 from harness.thinking import without_thinking
 
 # What every method's calls have: a system message, sampling, and a seed as large as any that is sent.
 _PROMPT = (Message("system", "You are a helpful assistant."), Message("user", "Count from one to ninety in words."))
 _SEED = (1 << 31) - 1
 _LIMIT_S = 120.0
+_LONGEST_WAIT_S = 2.0
 # Tokens of the reply timed alone; of those timed together, least and most, so that all of them take about so long.
 _ALONE, _LEAST, _MOST = 32, 8, 64
 _TOGETHER_S = 20.0
@@ -59,13 +62,21 @@ def short_request(backbone: Backbone, tokens: int, draw: int = _SEED) -> Request
 
 async def complete(server: Server, request: Request) -> Reply:
     """Return a completion; UserError with what to do if it is refused, fails or could not be counted."""
+    # As patient as a call, so that a server that a run can bear passes.
+    retrying = AsyncRetrying(
+        retry=retry_if_exception(is_transient),
+        wait=wait_exponential_jitter(multiplier=FIRST_WAIT_S, max=_LONGEST_WAIT_S),
+        stop=lambda state: (
+            state.attempt_number >= getattr(state.outcome and state.outcome.exception(), "most", MAX_FAILURES)
+        ),
+        reraise=True,
+    )
     try:
-        return await server.complete(request, within_s=min(server.endpoint.timeout_s, _LIMIT_S), tries=TRIES)
+        return await retrying(server.complete, request, within_s=min(server.endpoint.timeout_s, _LIMIT_S))
     except MalformedReplyError as error:
         raise UserError(f"{server} answers with {error}", error.cure or "see its log") from error
     except openai.APIError as error:
-        status = error.status_code if isinstance(error, openai.APIStatusError) else None
-        if status in REFUSES_ALL:
+        if (status := status_of(error)) in REFUSES_ALL:
             raise server.unreachable(error) from error
         if status not in (400, 422):
             problem = f"{server} lists its models and completes no text ({with_cause(error)})"
@@ -107,6 +118,8 @@ async def measure(backbone: Backbone, server: Server) -> tuple[Speed, list[str]]
     rates = {"alone": alone, "together": together, "read": sum(reply.prompt_tokens for reply in prompts) / seconds}
     speed = Speed(at_once=at_once, **{name: float(f"{rate:.3g}") for name, rate in rates.items()})
     lacks: list[str] = []
+    if not first.text and first.finish_reason == "tool_calls":
+        lacks.append("answers by tool_calls without a text, though no tool is offered: its replies count as empty")
     if (longest_s := backbone.max_tokens * at_once / speed.together) > endpoint.timeout_s:
         lacks.append(
             f"writes {backbone.max_tokens} tokens in {longest_s:.0f} s with {at_once} requests at once, and an attempt "

@@ -26,6 +26,9 @@ _REPORT_USAGE = "nothing can be charged without counts of tokens: let it report 
 # Tokens that no text accounts for, such as those of the system prompt of a chat template.
 _UNSEEN_TOKENS = 4096
 _TOO_MANY_REQUESTS = re.compile(r"rate.?limit|too.?many", re.IGNORECASE)
+MAX_FAILURES = 12
+# Replies in a row that cannot be charged, of a server that has given no other.
+_MAX_UNCOUNTABLE = 3
 # Bodies of errors may repeat the whole request.
 _LONGEST_REASON = 300
 # Of errors that the library did not raise itself; it is nowhere shown.
@@ -40,6 +43,11 @@ class MalformedReplyError(Exception):
         self.cure = cure  # for the server, if all its replies are likely to be so
         self.tokens = tokens  # of prompt and completion, if the server may charge for them
 
+    @property
+    def most(self) -> int:
+        """Return how many such replies are enough, of a server that has given no other."""
+        return MAX_FAILURES if not self.cure else 1 if self.tokens is None else _MAX_UNCOUNTABLE
+
 
 def parse(completion: ChatCompletion, request: Request, names: Sequence[str]) -> Reply:
     """Return the reply to a request of the model with these names.
@@ -49,10 +57,14 @@ def parse(completion: ChatCompletion, request: Request, names: Sequence[str]) ->
     # The package checks no type.
     try:
         _raise_error(getattr(completion, "error", None))
+        if "choices" not in getattr(completion, "model_fields_set", ()):
+            cure = f"correct its url in {endpoints_file()}, which has to lead to OpenAI's chat completions"
+            raise MalformedReplyError(f"{_describe(completion)}, no chat completion", cure)
         choice, usage = completion.choices[0], completion.usage
         _raise_error(getattr(choice, "error", None))
         # A lone surrogate, which stands for a damaged character, cannot be stored.
-        text = _text(choice.message.content).encode("utf-8", "replace").decode()
+        text = _text(choice.message.content) or getattr(choice.message, "refusal", None) or ""
+        text = text.encode("utf-8", "replace").decode()
         reason: Any = choice.finish_reason
         prompt_tokens, completion_tokens = (usage.prompt_tokens, usage.completion_tokens) if usage else (None, None)
         model = completion.model
@@ -130,10 +142,20 @@ def _with_reason(error: openai.APIStatusError) -> str:
     return message if " - " in message or not body or reason.startswith("<") else f"{message} - {reason}"
 
 
+def _describe(body: Any) -> str:
+    """Return what a body is that holds no choices."""
+    if isinstance(body, str):
+        start = body.lstrip()[:6].lower()
+        is_stream = start.startswith(("data:", "event:", ":"))
+        return "an event stream" if is_stream else "a page of HTML" if start.startswith("<") else "text that is no JSON"
+    fields = body.to_dict() if isinstance(body, ChatCompletion) else ()
+    return f"JSON without `choices` ({', '.join(fields) or type(body).__name__})"[:_LONGEST_REASON]
+
+
 def _text(content: Any) -> str:
     """Return the text of a message, whose parts may be listed, those of thinking among them."""
     if isinstance(content, list):
-        return "".join(part["text"] for part in content if part["type"] == "text")
+        return "".join(part["text"] for part in content if part["type"] in ("text", "output_text"))
     if content is not None and not isinstance(content, str):
         raise TypeError(f"content of type {type(content).__name__}")
     return content or ""

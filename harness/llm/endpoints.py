@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt, model_validator
 
 from harness.errors import UserError, check_names
 from harness.files import Declaration, Distinct, Word, check
@@ -16,20 +16,28 @@ from harness.llm.request import EXTENDED
 
 ENDPOINTS = "GMR_ENDPOINTS"
 # Hosts are names, or addresses of both versions.
-_URL = r"(?i)^https?://(\[[0-9a-f:.]+\]|[^\s/:\[\]]+)(:[0-9]{1,5})?(/\S*)?$"
+_URL = r"(?i)^https?://(\[[0-9a-f:.]+\]|[^\s/:\[\]]+)(:[0-9]{1,5})?(/[^\s?#]*)?$"
 
 # Parameters that some servers refuse; all others are of the request, and without them a reply would answer another one.
 Omitted = Literal["temperature", "top_p", "seed", "n", "frequency_penalty", "presence_penalty"]
 
 
+def _without_password(url: Any) -> Any:
+    """Refuse a password before any message or file repeats it."""
+    if isinstance(url, str) and "@" in url:
+        raise ValueError("has a user or password before @; take it out, and name the variable of a key by key_env")
+    return url
+
+
 class Endpoint(Declaration):
     """OpenAI-compatible server of one backbone; ``config/endpoints.yaml`` explains each field."""
 
-    url: Annotated[str, Field(pattern=_URL)]
+    url: Annotated[str, Field(pattern=_URL), BeforeValidator(_without_password)]
     key_env: str | None = None
     max_in_flight: PositiveInt = 64
     timeout_s: PositiveFloat = 600.0
     served_name: Word | None = None
+    lists_models: bool = True
     extended: bool = True
     omit: Distinct[Omitted] = ()
     max_completion_tokens: bool = False

@@ -20,7 +20,7 @@ from tenacity import AsyncRetrying, retry_if_exception, wait_exception, wait_exp
 
 from harness.errors import UserError
 from harness.llm.call_log import AttemptLog
-from harness.llm.completion import MalformedReplyError, status_of
+from harness.llm.completion import MAX_FAILURES, MalformedReplyError, status_of
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Message, Reply, Request
 from harness.llm.servers import REFUSES_ALL, Server, with_cause
@@ -30,9 +30,6 @@ logger = logging.getLogger(__name__)
 # Commits model, prompt and completion tokens of an unusable reply that was paid for.
 Charge = Callable[[str, int, int], Awaitable[None]]
 
-MAX_FAILURES = 12
-# Replies in a row that cannot be charged, of a server that has given no other.
-_MAX_UNCOUNTABLE = 3
 # Including attempts lost to outages, so that a call that takes its server down each time fails in the end.
 _MAX_ATTEMPTS = 4 * MAX_FAILURES
 FIRST_WAIT_S = 0.5
@@ -71,7 +68,7 @@ class ServedBackbone(Server):
             try:
                 return await self._attempt(request)
             except (openai.APIError, MalformedReplyError) as error:
-                if _is_transient(error):
+                if is_transient(error):
                     answers_others = self._replied_at > last and status_of(error) != 429
                     failures += answers_others or isinstance(error, MalformedReplyError)
                     last = time.monotonic()
@@ -82,7 +79,7 @@ class ServedBackbone(Server):
                 raise
 
         retrying = AsyncRetrying(
-            retry=retry_if_exception(_is_transient),
+            retry=retry_if_exception(is_transient),
             wait=wait_exponential_jitter(multiplier=FIRST_WAIT_S, max=MAX_WAIT_S, jitter=FIRST_WAIT_S)
             + wait_exception(_retry_after),
             stop=lambda state: failures >= MAX_FAILURES or state.attempt_number >= _MAX_ATTEMPTS,
@@ -120,7 +117,7 @@ class ServedBackbone(Server):
         if error.tokens is not None:
             await self._charge(request.model, *error.tokens)
         self._uncountable += bool(error.cure)
-        if self._uncountable >= (MAX_FAILURES if self._has_replied else _MAX_UNCOUNTABLE):
+        if error.cure and self._uncountable >= (MAX_FAILURES if self._has_replied else error.most):
             raise UserError(
                 f"{self} answers with {error}; {error.cure}; then give the same command again (finished calls are kept)"
             ) from error
@@ -156,7 +153,7 @@ class ServedBackbone(Server):
         try:
             await self.complete(probe, within_s=_PROBE_S)
         except (openai.APIError, MalformedReplyError) as error:
-            return not _is_transient(error)
+            return not is_transient(error)
         return True
 
 
@@ -174,7 +171,8 @@ def _retry_after(error: BaseException) -> float:
     return min(max(0.0, seconds), 60.0)
 
 
-def _is_transient(error: BaseException) -> bool:
+def is_transient(error: BaseException) -> bool:
+    """Return whether another attempt may have a reply."""
     if (status := status_of(error)) is not None:
         return status >= 500 or status in _TRANSIENT_STATUS
     return isinstance(error, (openai.APIConnectionError, MalformedReplyError))

@@ -6,12 +6,12 @@ import hashlib
 import re
 import resource
 from dataclasses import replace
+from typing import Any
 from urllib.parse import urljoin
 
 import aiohttp
 import httpx2
 import openai
-from openai.types import Model
 from openai.types.chat import ChatCompletion
 
 from harness.errors import UserError
@@ -19,10 +19,11 @@ from harness.llm.completion import MalformedReplyError, base_name, explained_err
 from harness.llm.endpoints import ENDPOINTS, Endpoint, endpoints_file
 from harness.llm.request import EXTENDED, NOT_SENT, Reply, Request, Served, is_simulated
 
-# Of requests that no call waits for: the list of models, and the short completion of a health check.
-TRIES = 3
-# Statuses of a key that is refused (401, 403) or without credit (402), and of a model or an address that is not known.
-REFUSES_ALL = (401, 402, 403, 404)
+# Of the list of models.
+_TRIES = 5
+# Statuses of a key that is refused (401, 403) or without credit (402), and of a model or an address that is not known;
+# 405 is the address to which a redirect of 301 or 302 leads, which takes no POST.
+REFUSES_ALL = (401, 402, 403, 404, 405)
 _CONNECT_S = 10.0
 _LISTING_S = 60.0
 # Open files besides connections: tables, logs, pipes to workers.
@@ -50,7 +51,7 @@ class Server:
     def __str__(self) -> str:
         return f"{self.endpoint.url} of {self.backbone}"
 
-    async def complete(self, request: Request, *, within_s: float | None = None, tries: int = 1) -> Reply:
+    async def complete(self, request: Request, *, within_s: float | None = None) -> Reply:
         """Return the reply, within the endpoint's ``timeout_s`` by default.
 
         Raises APIError or MalformedReplyError without a reply, and UserError if only the reply tells that the server is
@@ -59,7 +60,7 @@ class Server:
         names = self._names or (request.model,)
         client = self._client
         if within_s is not None:
-            client = client.with_options(max_retries=tries - 1, timeout=within_s)
+            client = client.with_options(timeout=within_s)
         body = {**self.endpoint.accepted(request.body()), "model": names[0]}
         with explained_errors():
             # As chat.completions.create, but without its walk through the declared type of every field, which takes a
@@ -71,23 +72,24 @@ class Server:
     async def served(self, model: str) -> Served:
         """Return the server's description of the model; UserError if it does not reply or serves other weights."""
         name, url = self.endpoint.served_name or model, self.endpoint.url
-        listed = await self._listed()
+        listed = await self._listed() if self.endpoint.lists_models else {name: {}}
         if name not in listed:
             files = [key for key in listed if is_file(key) and base_name(key) == base_name(name)]
             name = files[0] if len(files) == 1 else name
         if name not in listed:
             calls = "" if name == model else ", or what it calls this model, as served_name"
+            calls += ", or `lists_models: false` if this is a page of its list" if len(listed) > 1 else ""
             what = f"{url} does not serve {name!r} (it serves {', '.join(listed) or 'nothing'})"
             start = f"start it with --served-model-name {name}"
             raise UserError(f"{what}; {start}, or correct the entry of {self.backbone} in {endpoints_file()}{calls}")
-        served = Served.listed(model, dict(listed[name]))
+        served = Served.listed(model, listed[name])
         if served.root is not None and _ON_THE_HUB.fullmatch(served.root) and served.root not in (model, name):
             raise UserError(
                 f"{url} serves the weights of {served.root} under the name {name}; start it with those of {model}"
                 f", or correct the entry of {self.backbone} in config/backbones.yaml or weights.yaml"
             )
         # A server with several names for one model may reply by any of them, or by what it was told to load.
-        aliases = [key for key, entry in listed.items() if dict(entry).get("root") == served.root is not None]
+        aliases = [key for key, entry in listed.items() if entry.get("root") == served.root is not None]
         self._names = (name, *aliases, *([served.root] if served.root else []))
         details = dict(served.details)
         if (template := await self._chat_template()) is not None:
@@ -121,7 +123,9 @@ class Server:
             return UserError(
                 f"{url} refuses the API key of {backbone} ({error}); check its credit and the variable named by key_env"
             )
-        if status == 404:
+        if isinstance(error, openai.APIStatusError) and error.response.history:
+            return UserError(f"{url} redirects {backbone} to {error.response.url} ({error})", "name that as its url")
+        if status in (404, 405):
             return UserError(f"{url} does not know what {backbone} asks for ({error}); check {endpoints_file()}")
         return UserError(
             f"endpoint {self} does not answer ({with_cause(error)})",
@@ -142,16 +146,20 @@ class Server:
                 f"simulator itself in {endpoints_file()}, not a gateway that drops fields"
             )
 
-    async def _listed(self) -> dict[str, Model]:
-        client = self._client.with_options(max_retries=TRIES - 1, timeout=_LISTING_S)
+    async def _listed(self) -> dict[str, dict[str, Any]]:
+        client = self._client.with_options(max_retries=_TRIES - 1, timeout=_LISTING_S)
+        cure = f"if it completes all the same, say `lists_models: false` in its entry of {endpoints_file()}"
         try:
             with explained_errors():
-                return {entry.id: entry for entry in (await client.models.list()).data}
+                body: Any = await client.get("/models", cast_to=object)
+            return {entry["id"]: entry for entry in (body if isinstance(body, list) else body["data"])}
         except openai.APIError as error:
-            raise self.unreachable(error) from error
-        except (MalformedReplyError, AttributeError, TypeError) as error:
-            what = f"{self} does not answer like an OpenAI-compatible server"
-            raise UserError(f"{what}; does its url in {endpoints_file()} end in /v1?") from error
+            refusal = self.unreachable(error)
+            # A key may be for completions alone, and a list is not everywhere.
+            raise UserError(refusal.problem, cure if status_of(error) in (403, 404, 405) else refusal.cure) from error
+        except (MalformedReplyError, LookupError, TypeError) as error:
+            what = f"{self} does not list its models like an OpenAI-compatible server"
+            raise UserError(f"{what}; does its url in {endpoints_file()} end in /v1?", cure) from error
 
 
 def http_client(connections: int) -> httpx2.AsyncClient:

@@ -262,6 +262,7 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
         raise UserError(
             f"{Path.cwd()} was unpacked from a bundle, which is data; elsewhere, list the file in `recordings`"
         )
+    check(keys.servers, Mapping[str, Endpoint], f"servers of preset {name}")
     checked = Preset(name=name, simulated=keys.endpoints == "simulated", **dict(keys))
     if checked.recorded:
         checked = checked.model_copy(update={"simulated": any(each.simulated for each in checked.recorded)})

@@ -5,10 +5,10 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-import openai._base_client
 import orjson
 import pytest
 import yaml
@@ -17,7 +17,7 @@ from aiohttp import web
 from analysis.finished_cells import read
 from analysis.frames import measure
 from analysis.provenance import identity, provenance
-from cli import health
+from cli import health, speed
 from harness.errors import UserError
 from harness.runner import cell, config, layout
 from harness.runner.config import Cell
@@ -59,6 +59,7 @@ def listing(*names: str, status: int = 200, **changes: Any) -> Callable[[web.Req
 def preset(folder: Path, monkeypatch: pytest.MonkeyPatch) -> config.Preset:
     """Return a preset of two backbones and one benchmark, its questions prepared."""
     monkeypatch.setenv("GMR_ENDPOINTS", str(folder / "endpoints.yaml"))
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)
     prepared = config.preset("cpu_server", PRESET)
     prepare_questions(prepared.name)
     return prepared
@@ -124,6 +125,24 @@ def think(body: dict[str, Any], **message: str) -> dict[str, Any]:
     return said(body, choices=[choice])
 
 
+def call_a_tool(body: dict[str, Any]) -> dict[str, Any]:
+    message = {"role": "assistant", "content": None, "tool_calls": []}
+    return said(body, choices=[{"index": 0, "message": message, "finish_reason": "tool_calls"}])
+
+
+def fail_often() -> Answer:
+    """Return an answer that fails for three attempts of each nine, in two ways."""
+    attempts = count()
+
+    async def answer(http: web.Request) -> web.StreamResponse:
+        turn = next(attempts) % 9
+        return (
+            await answering(http) if turn > 2 else web.Response(status=503) if turn % 2 else web.json_response(text="{")
+        )
+
+    return answer
+
+
 async def die_of_a_seed(http: web.Request) -> web.StreamResponse:
     if (await http.json())["seed"] >= 1 << 30:
         raise ConnectionResetError
@@ -185,6 +204,7 @@ REFUSED = r"takes {} tokens, .*gsm_hard"
 # What calls would fail at is known before the first, with what helps.
 NO_SYSTEM = r"refuses a short completion \(.*System role .*\n  -> .* takes `system: merge` in"
 NO_SEED = r"refuses a short completion \(.*'seed' are not supported.*\n  -> .*`omit: \[seed, \.\.\.\]`"
+TOOLS = "answers by tool_calls without a text, though no tool is offered"
 NO_TEXT = r"lists its models and completes no text \(.*\)\n  -> see its log$"
 OTHER_NAME = r"answers with a completion of the model 'my-model'.*\n  -> .*--served-model-name"
 
@@ -200,6 +220,8 @@ OTHER_NAME = r"answers with a completion of the model 'my-model'.*\n  -> .*--ser
         (answering, {}, {"max_in_flight": 8}, WINDOW, None),
         (chat(partial(think, reasoning_content="The user wants")), {}, {}, WINDOW, THINKS),
         (chat(partial(think, content="<think>\nThe user wants")), {}, {}, WINDOW, THINKS),
+        (chat(call_a_tool), {}, {}, WINDOW, TOOLS),
+        (fail_often(), {}, {}, WINDOW, None),
         (chat(want_another_name), {}, {"omit": ["seed"], "max_completion_tokens": True}, WINDOW, None),
         # A template without a system role is asked as calls are.
         (chat(refuse_systems), {"system": "merge"}, {}, WINDOW, None),
@@ -223,7 +245,7 @@ async def test_what_a_server_lacks_is_told_or_refused(
     lack: str | UserError | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(openai._base_client, "INITIAL_RETRY_DELAY", 0.0)
+    monkeypatch.setattr(speed, "_LONGEST_WAIT_S", 0.0)
     pool = {"backbones": ["mine"], "large": None, "pool": {"mine": {**OWN, **entry}}, "weights": None}
     preset = config.preset("cpu_server", {**PRESET, **pool})
     async with served_at(models=listing("me/mine", **listed), chat=chat) as url:

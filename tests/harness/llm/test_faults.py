@@ -7,8 +7,9 @@ import pytest
 from aiohttp import web
 
 from harness.errors import UserError
+from harness.llm.completion import _MAX_UNCOUNTABLE, MAX_FAILURES
 from harness.llm.request import Reply
-from harness.llm.served_backbone import _MAX_ATTEMPTS, _MAX_UNCOUNTABLE, MAX_FAILURES
+from harness.llm.served_backbone import _MAX_ATTEMPTS
 from tests.harness.llm.conftest import Make
 from tests.harness.llm.serving import ANSWER, ERROR, MODEL, Scripted, completion, request
 
@@ -30,7 +31,7 @@ TRANSIENT: dict[str, tuple[int, dict[str, Any] | str, str]] = {
     "too early 425": (425, ERROR, "busy"),
     "half a text": (200, '{"id"', "not JSON"),
     "deep": (200, "[" * 100_000, "not JSON"),
-    "no completion": (200, {"nonsense": True}, "not a chat completion"),
+    "no choice": (200, completion(choices=[]), "not a chat completion"),
     "aborted": (200, choice("Half an ans", "abort"), "not finished (finish_reason 'abort')"),
     "no end and no text": (200, choice("", None), "not finished (finish_reason None)"),
     "an error in it": (200, {"error": "no worker"}, "an error: no worker"),
@@ -50,6 +51,8 @@ REPLIES: dict[str, tuple[dict[str, Any], str, str]] = {
     "empty reason": (choice("four", ""), "four", "stop"),
     "no reason at the limit": (using(7, 2048, choice("fo", None)), "fo", "length"),
     "parts": (choice(PARTS), "four", "stop"),
+    "parts of responses": (choice([{"type": "output_text", "text": "four"}]), "four", "stop"),
+    "a refusal": (choice(None, refusal="I can't help."), "I can't help.", "stop"),
     "thinking alone": (choice(None, "length", reasoning_content="2?"), "", "length"),
     "a file": (completion("four", model="/models/Model.gguf"), "four", "stop"),
     "a file of windows": (completion("four", model="C:\\models\\model.gguf"), "four", "stop"),
@@ -99,6 +102,33 @@ async def test_a_server_whose_replies_can_never_count_stops_the_cell_and_what_th
     with pytest.raises(UserError, match=error):
         await client.complete("m", request("more"))
     assert 100 - len(server.script) == MAX_FAILURES
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("data: {}\n\n", "an event stream"),
+        ("<html>Log in</html>", "a page of HTML"),
+        ("hello", "text that is no JSON"),
+        ({"status": "ok", "result": completion()}, r"JSON without `choices` \(status, result\)"),
+        ([completion()], r"JSON without `choices` \(list\)"),
+        (301, r"redirects m to http://[\d.:]+/v1/chat/completions \(.*405.*name that as its url"),
+    ],
+)
+async def test_what_is_no_server_of_completions_is_told_after_one_try(body: Any, message: str, make: Make) -> None:
+    asked = 0
+
+    async def chat(http: web.Request) -> web.Response:
+        nonlocal asked
+        asked += 1
+        if body == 301:
+            raise web.HTTPMovedPermanently(http.path)
+        return web.Response(text=body) if isinstance(body, str) else web.json_response(body)
+
+    client = await make(chat)
+    with pytest.raises(UserError, match=message):
+        await client.complete("m", request())
+    assert (asked, make.kept.calls) == (1, [])
 
 
 @pytest.mark.parametrize(("body", "text", "reason"), REPLIES.values(), ids=REPLIES)

@@ -10,6 +10,7 @@ from aiohttp import web
 from harness.errors import UserError
 from harness.llm.endpoints import choose
 from harness.llm.request import Served
+from harness.runner import config
 from harness.runner.cell import as_served
 from tests.harness.llm.conftest import Make
 from tests.harness.llm.serving import ANSWER, MODEL, Scripted, request, served_at
@@ -72,6 +73,22 @@ async def test_an_address_of_either_version_in_any_case(host: str, make: Make) -
         assert (await client.complete("m", request())).error is None
 
 
+@pytest.mark.parametrize("answer", [[{"id": MODEL}], 403, 404])
+async def test_a_server_need_not_list_its_models(answer: Any, make: Make) -> None:
+    async def listed(_: web.Request) -> web.Response:
+        return web.json_response(
+            answer if isinstance(answer, list) else {}, status=200 if answer == [{"id": MODEL}] else answer
+        )
+
+    async with served_at(Scripted(), models=listed) as url:
+        if isinstance(answer, int):
+            with pytest.raises(UserError, match=f"{answer}.*; if it completes all the same, say `lists_models: false`"):
+                await (await make(url)).served("m", MODEL)
+        client = await make(url, lists_models=isinstance(answer, list))
+        assert await client.served("m", MODEL) == Served(MODEL, None)
+        assert await client.complete("m", request()) == ANSWER
+
+
 @pytest.mark.parametrize("text", ["<html>hello</html>", '{"models": []}'])
 async def test_a_server_of_another_kind_is_one_line(make: Make, text: str) -> None:
     async def page(http: web.Request) -> web.Response:
@@ -107,6 +124,13 @@ async def test_a_server_of_another_model_is_refused(
 ) -> None:
     with pytest.raises(UserError, match=message):
         await (await make(Scripted(**entry), served_name=served_name)).served("m", MODEL)
+
+
+def test_a_password_in_an_address_is_refused_and_not_repeated() -> None:
+    server = {"m": {"url": "http://me:hunter2@host/v1"}}
+    with pytest.raises(UserError, match=r"servers of preset paper: m\.url: has a user or password") as told:
+        config.preset("paper", {"servers": server})
+    assert "hunter2" not in str(told.value)
 
 
 def test_an_address_without_a_scheme_is_one_line() -> None:
