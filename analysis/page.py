@@ -29,11 +29,12 @@ _CLAIMS = "claims"
 _FIRST = ("main_table", "pareto_gsm", "pareto_he")
 _REAL = "REAL MODELS: the replies of the servers that are named under Provenance"
 _RECORDED = "REAL MODELS, RECORDED: replies of {}"
-_USE = {
-    True: "Use it to see that every method, table and plot works and how many calls each method makes; it is not "
-    "evidence about language models.",
-    False: "Use it as evidence about the models under Provenance on these questions.",
-}
+_SIMULATED_USE = (
+    "Use it to see that every method, table and plot works and how many calls each method makes; it is not evidence "
+    "about language models."
+)
+# The exact test is under 5 % from so many questions on that one of two rows alone has right.
+_LEAST = 6
 # CSS pixels of an inch of a figure.
 _PIXELS = 130
 
@@ -92,7 +93,7 @@ def write(preset: Preset) -> list[str]:
         "page.html.j2",
         preset=preset.name,
         banner=("simulated", SIMULATED_WARNING) if simulated else ("real", real),
-        use=_USE[simulated],
+        use=_SIMULATED_USE if simulated else _use(runs.values()),
         facts=_facts(preset, runs),
         first=[shown[key] for key in _FIRST if key in shown],
         sections=sections,
@@ -105,6 +106,17 @@ def write(preset: Preset) -> list[str]:
     )
     write_atomically(folder / "index.html", text)
     return list(lacking)
+
+
+def _use(runs: Iterable[RunInfo]) -> str:
+    """Return what the numbers of test questions of a real run can show."""
+    sizes = {run.benchmark_title: run.data.n_test for run in runs}
+    points = ", ".join(f"{title} {100 * _LEAST / n:.1f} points" for title, n in sizes.items() if n >= _LEAST)
+    few = ", ".join(f"{title} ({n})" for title, n in sizes.items() if n < _LEAST)
+    evidence = "Use it as evidence about the models under Provenance on these questions. " if points else ""
+    least = f"With one seed, two rows differ at 5 % if one has {_LEAST} questions right that the other has wrong, "
+    unlike = f"No difference can be shown on fewer questions: {few}." if few else ""
+    return f"{evidence}{least}and none the other way round{f': {points}' if points else ''}. {unlike}".rstrip()
 
 
 def _deviations(runs: Iterable[RunInfo]) -> dict[str, list[str]]:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pytest
 
-from analysis.page import write
+from analysis.page import _LEAST, _use, write
 from analysis.registry import artefact
 from harness.errors import UserError
 from harness.runner import config
 from harness.runner.results import SIMULATED_WARNING
+from tests.analysis.by_hand import mcnemar
 from tests.finished import REPORTS, preset
 
 if TYPE_CHECKING:
@@ -66,6 +68,17 @@ def test_it_runs_no_script_and_asks_nobody(text: str) -> None:
     (policy,) = [value for value in values(text, "content") if "default-src" in value]
     assert "default-src 'none'" in policy
     assert "script" not in policy
+
+
+def test_a_real_run_says_what_its_questions_can_show() -> None:
+    sizes = {"HumanEval": 32, "Riddles": 4}
+    runs = [SimpleNamespace(benchmark_title=title, data=SimpleNamespace(n_test=n)) for title, n in sizes.items()]
+    both, few = _use(cast(Any, runs)), _use(cast(Any, runs[1:]))
+    assert both.startswith("Use it as evidence")
+    assert "HumanEval 18.8 points." in both
+    assert "Use it as evidence" not in few
+    assert few.endswith("No difference can be shown on fewer questions: Riddles (4).")
+    assert mcnemar(_LEAST, 0) < 0.05 < mcnemar(_LEAST - 1, 0)
 
 
 def test_what_cannot_be_shown_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
