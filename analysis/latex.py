@@ -19,7 +19,7 @@ def latex(table: Exhibit, shown: pd.DataFrame, notes: Sequence[str]) -> str:
     parts = _parts(shown)
     notes = [*notes, f"Provenance: {provenance_text(table)}."]
     # An entry above a smaller figure, deep enough to touch nothing.
-    entry = r"\providecommand{\entry}[2]{\vtop{\hbox{\strut#1}\kern1.5pt\hbox{\tiny\vrule width 0pt depth 3pt#2}}}"
+    entry = r"\providecommand{\gmrentry}[2]{\vtop{\hbox{\strut#1}\kern1.5pt\hbox{\tiny\vrule width 0pt depth 3pt#2}}}"
     lines = [*latex_comments(table, "booktabs,multirow,adjustbox"), entry]
     for number, part in enumerate(parts, start=1):
         continued = [r"\addtocounter{table}{-1}", r"\caption{Continued.}"]
@@ -95,7 +95,9 @@ def latex_caption(exhibit: Exhibit, kind: str, *sentences: str) -> list[str]:
     """Return the caption with the warning of a simulated run and further sentences, and a label of a kind."""
     warning = rf"\textbf{{{latex_escape(exhibit.warning)}.}} " if exhibit.warning else ""
     text = " ".join(map(latex_escape, (exhibit.caption, *sentences)))
-    return [rf"\caption{{{warning}{text}}}", rf"\label{{{kind}:{exhibit.label}}}"]
+    # Of several presets in one document, each has its own.
+    label = "-".join(filter(None, (exhibit.provenance.get("preset"), exhibit.label)))
+    return [rf"\caption{{{warning}{text}}}", rf"\label{{{kind}:{re.sub('[^A-Za-z0-9]+', '-', label)}}}"]
 
 
 _LIGATURES = re.compile(r"(?<=[-'`?!])(?=[-'`])")
@@ -151,4 +153,4 @@ def _latex_entry(entry: Entry) -> str:
     first = rf"{text}{{\tiny\,{small}}}" if small else text
     if not entry.below:
         return first
-    return rf"\entry{{{first}}}{{{latex_escape(entry.below)}}}"
+    return rf"\gmrentry{{{first}}}{{{latex_escape(entry.below)}}}"

@@ -63,6 +63,16 @@ def test_a_csv_is_read_without_an_option_whatever_a_title_holds(simulated: bool)
     assert frame[["a", "b"]].to_dict("records") == [{"a": 'router #2, "new"', "b": 1}]
 
 
+def test_tables_of_two_presets_stand_in_one_document_that_has_an_entry_of_its_own() -> None:
+    fragments = [
+        dataclasses.replace(tiny(), provenance={"preset": preset}).contents()["tex"]
+        for preset in ("paper_4bit", "mine")
+    ]
+    labels = [re.findall(r"\\label{(.*)}", text) for text in fragments]
+    assert labels == [["tab:paper-4bit-tiny"], ["tab:mine-tiny"]]
+    assert not any(r"\entry" in text for text in fragments)
+
+
 def test_nothing_a_user_writes_becomes_markup_on_the_page():
     fragment = tiny('50% & <b>"x"</b> <script>alert(1)</script>').contents()["html"]
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in fragment
