@@ -22,6 +22,8 @@ _MANY = 20
 WITHOUT_VERDICT = {
     "unparsable": "no answer found",
     "empty": "empty answer",
+    "tool_calls": "tool call in place of text",
+    "content_filter": "filtered or refused by its server",
     "truncated": "reply cut off",
     "call_failed": "call failed",
     "sandbox_error": "sandbox failed",

@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import openai
 from pydantic import PositiveFloat, PositiveInt
-from tenacity import AsyncRetrying, retry_if_exception, wait_exponential_jitter
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
 from harness.concurrency import gather
 from harness.errors import UserError
 from harness.files import Declaration
 from harness.llm import endpoints
 from harness.llm.backbones import Backbone
-from harness.llm.completion import MAX_FAILURES, MalformedReplyError, status_of
+from harness.llm.completion import MalformedReplyError, status_of
 from harness.llm.request import GREEDY, Message, Reply, Request
-from harness.llm.served_backbone import FIRST_WAIT_S, is_transient
+from harness.llm.served_backbone import FIRST_WAIT_S, MAX_FAILURES, is_transient
 from harness.llm.servers import REFUSES_ALL, Server, with_cause
 from harness.thinking import without_thinking
 
@@ -64,11 +64,9 @@ async def complete(server: Server, request: Request) -> Reply:
     """Return a completion; UserError with what to do if it is refused, fails or could not be counted."""
     # As patient as a call, so that a server that a run can bear passes.
     retrying = AsyncRetrying(
-        retry=retry_if_exception(is_transient),
+        retry=retry_if_exception(lambda error: is_transient(error) and not getattr(error, "cure", "")),
         wait=wait_exponential_jitter(multiplier=FIRST_WAIT_S, max=_LONGEST_WAIT_S),
-        stop=lambda state: (
-            state.attempt_number >= getattr(state.outcome and state.outcome.exception(), "most", MAX_FAILURES)
-        ),
+        stop=stop_after_attempt(MAX_FAILURES),
         reraise=True,
     )
     try:
@@ -118,8 +116,8 @@ async def measure(backbone: Backbone, server: Server) -> tuple[Speed, list[str]]
     rates = {"alone": alone, "together": together, "read": sum(reply.prompt_tokens for reply in prompts) / seconds}
     speed = Speed(at_once=at_once, **{name: float(f"{rate:.3g}") for name, rate in rates.items()})
     lacks: list[str] = []
-    if not first.text and first.finish_reason == "tool_calls":
-        lacks.append("answers by tool_calls without a text, though no tool is offered: its replies count as empty")
+    if not first.text and first.finish_reason in ("tool_calls", "content_filter"):
+        lacks.append(f"answers without a text (finish_reason {first.finish_reason}), which counts as wrong")
     if (longest_s := backbone.max_tokens * at_once / speed.together) > endpoint.timeout_s:
         lacks.append(
             f"writes {backbone.max_tokens} tokens in {longest_s:.0f} s with {at_once} requests at once, and an attempt "

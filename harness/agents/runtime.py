@@ -261,4 +261,7 @@ async def grade(benchmark: Benchmark, trajectory: Trajectory, tools: Tools) -> V
             f"the sandbox failed on question {trajectory.item.id} ({verdict.detail}); fix the cause, then give the "
             "same command again (finished calls are kept)"
         )
+    reason = trajectory.calls[-1].finish_reason if trajectory.calls else ""
+    if verdict.status is Status.EMPTY and reason in (Status.TOOL_CALLS, Status.CONTENT_FILTER):
+        return replace(verdict, status=Status(reason))
     return verdict

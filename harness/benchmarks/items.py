@@ -54,6 +54,8 @@ class Status(enum.StrEnum):
     GRADED = "graded"
     UNPARSABLE = "unparsable"
     EMPTY = "empty"
+    TOOL_CALLS = "tool_calls"
+    CONTENT_FILTER = "content_filter"
     TRUNCATED = "truncated"
     CALL_FAILED = "call_failed"
     SANDBOX_ERROR = "sandbox_error"

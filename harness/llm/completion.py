@@ -26,9 +26,6 @@ _REPORT_USAGE = "nothing can be charged without counts of tokens: let it report 
 # Tokens that no text accounts for, such as those of the system prompt of a chat template.
 _UNSEEN_TOKENS = 4096
 _TOO_MANY_REQUESTS = re.compile(r"rate.?limit|too.?many", re.IGNORECASE)
-MAX_FAILURES = 12
-# Replies in a row that cannot be charged, of a server that has given no other.
-_MAX_UNCOUNTABLE = 3
 # Bodies of errors may repeat the whole request.
 _LONGEST_REASON = 300
 # Of errors that the library did not raise itself; it is nowhere shown.
@@ -42,11 +39,6 @@ class MalformedReplyError(Exception):
         super().__init__(message)
         self.cure = cure  # for the server, if all its replies are likely to be so
         self.tokens = tokens  # of prompt and completion, if the server may charge for them
-
-    @property
-    def most(self) -> int:
-        """Return how many such replies are enough, of a server that has given no other."""
-        return MAX_FAILURES if not self.cure else 1 if self.tokens is None else _MAX_UNCOUNTABLE
 
 
 def parse(completion: ChatCompletion, request: Request, names: Sequence[str]) -> Reply:
@@ -63,9 +55,9 @@ def parse(completion: ChatCompletion, request: Request, names: Sequence[str]) ->
         choice, usage = completion.choices[0], completion.usage
         _raise_error(getattr(choice, "error", None))
         # A lone surrogate, which stands for a damaged character, cannot be stored.
-        text = _text(choice.message.content) or getattr(choice.message, "refusal", None) or ""
-        text = text.encode("utf-8", "replace").decode()
-        reason: Any = choice.finish_reason
+        text = _text(choice.message.content).encode("utf-8", "replace").decode()
+        is_refusal = not text and getattr(choice.message, "refusal", None)
+        reason: Any = "refusal" if is_refusal else choice.finish_reason
         prompt_tokens, completion_tokens = (usage.prompt_tokens, usage.completion_tokens) if usage else (None, None)
         model = completion.model
     except (AttributeError, LookupError, TypeError) as error:

@@ -20,7 +20,7 @@ from tenacity import AsyncRetrying, retry_if_exception, wait_exception, wait_exp
 
 from harness.errors import UserError
 from harness.llm.call_log import AttemptLog
-from harness.llm.completion import MAX_FAILURES, MalformedReplyError, status_of
+from harness.llm.completion import MalformedReplyError, status_of
 from harness.llm.endpoints import Endpoint
 from harness.llm.request import Message, Reply, Request
 from harness.llm.servers import REFUSES_ALL, Server, with_cause
@@ -30,6 +30,9 @@ logger = logging.getLogger(__name__)
 # Commits model, prompt and completion tokens of an unusable reply that was paid for.
 Charge = Callable[[str, int, int], Awaitable[None]]
 
+MAX_FAILURES = 12
+# Replies in a row that cannot be charged, of a server that has given no other.
+_MAX_UNCOUNTABLE = 3
 # Including attempts lost to outages, so that a call that takes its server down each time fails in the end.
 _MAX_ATTEMPTS = 4 * MAX_FAILURES
 FIRST_WAIT_S = 0.5
@@ -117,7 +120,9 @@ class ServedBackbone(Server):
         if error.tokens is not None:
             await self._charge(request.model, *error.tokens)
         self._uncountable += bool(error.cure)
-        if error.cure and self._uncountable >= (MAX_FAILURES if self._has_replied else error.most):
+        # Where nothing was charged, it is no server of completions.
+        most = MAX_FAILURES if self._has_replied else 1 if error.tokens is None else _MAX_UNCOUNTABLE
+        if error.cure and self._uncountable >= most:
             raise UserError(
                 f"{self} answers with {error}; {error.cure}; then give the same command again (finished calls are kept)"
             ) from error

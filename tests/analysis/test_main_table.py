@@ -94,24 +94,24 @@ def test_a_missing_seed_leaves_no_average(write_cell):
 
 def test_answers_without_a_verdict_are_counted_and_told(write_cell):
     """In the main table the worst row of each benchmark; in that of errors every row and why."""
-    statuses = ["graded", "graded", "unparsable", "unparsable", "empty", "truncated", "call_failed", "sandbox_error"]
+    statuses = ["graded", "graded", "unparsable", "tool_calls", "empty", "truncated", "call_failed", "sandbox_error"]
     correct = [True] + [False] * 7
     cut_off = [True, False, False, False, False, True, False, False]
     single = write_cell("single", correct=[True] * 8)
     folders = [write_cell("cot", correct=correct, status=statuses, cut_off=cut_off), single]
     (note,) = [note for note in main_table(*folders).notes if "without a full verdict" in note]
-    assert "no answer found 25.0 %, empty answer 12.5 %" in note
+    assert "no answer found 12.5 %, empty answer 12.5 %, tool call in place of text 12.5 %" in note
     silent = write_cell("cot", "llama-3.1-8B", correct=[False] * 8, status=["empty"] * 8)
     for cells, is_told in ((folders, False), ([silent], True)):
         assert any("reasoning_content" in note for note in main_table(*cells).notes) is is_told
     assert not any("without a full verdict" in note for note in main_table(single).notes)
     table = errors(*folders)
-    below = "N 25.0, E 12.5, R 12.5, C 12.5, S 12.5"
+    below = "N 12.5, E 12.5, T 12.5, R 12.5, C 12.5, S 12.5"
     assert table.entries("GSM-Hard", "No verdict") == [Entry("0.0"), Entry("75.0", below=below)]
     assert table.entries("GSM-Hard", "At limit") == [Entry("0.0"), Entry("25.0")]
     record = table.record(method="cot")
     names = ("measured", "measured_of_graded", "graded", "unparsable", "empty", "truncated", "call_failed", "cut_off")
-    assert [float(record[name]) for name in names] == [12.5, 50, 25, 25, 12.5, 12.5, 12.5, 25]
+    assert [float(record[name]) for name in names] == [12.5, 50, 25, 12.5, 12.5, 12.5, 12.5, 25]
 
 
 def test_programs_are_counted_by_how_they_ended(write_cell):

@@ -204,7 +204,7 @@ REFUSED = r"takes {} tokens, .*gsm_hard"
 # What calls would fail at is known before the first, with what helps.
 NO_SYSTEM = r"refuses a short completion \(.*System role .*\n  -> .* takes `system: merge` in"
 NO_SEED = r"refuses a short completion \(.*'seed' are not supported.*\n  -> .*`omit: \[seed, \.\.\.\]`"
-TOOLS = "answers by tool_calls without a text, though no tool is offered"
+TOOLS = r"answers without a text \(finish_reason tool_calls\)"
 NO_TEXT = r"lists its models and completes no text \(.*\)\n  -> see its log$"
 OTHER_NAME = r"answers with a completion of the model 'my-model'.*\n  -> .*--served-model-name"
 

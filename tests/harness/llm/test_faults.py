@@ -7,9 +7,8 @@ import pytest
 from aiohttp import web
 
 from harness.errors import UserError
-from harness.llm.completion import _MAX_UNCOUNTABLE, MAX_FAILURES
 from harness.llm.request import Reply
-from harness.llm.served_backbone import _MAX_ATTEMPTS
+from harness.llm.served_backbone import _MAX_ATTEMPTS, _MAX_UNCOUNTABLE, MAX_FAILURES
 from tests.harness.llm.conftest import Make
 from tests.harness.llm.serving import ANSWER, ERROR, MODEL, Scripted, completion, request
 
@@ -52,7 +51,7 @@ REPLIES: dict[str, tuple[dict[str, Any], str, str]] = {
     "no reason at the limit": (using(7, 2048, choice("fo", None)), "fo", "length"),
     "parts": (choice(PARTS), "four", "stop"),
     "parts of responses": (choice([{"type": "output_text", "text": "four"}]), "four", "stop"),
-    "a refusal": (choice(None, refusal="I can't help."), "I can't help.", "stop"),
+    "a refusal": (choice(None, refusal="I can't help."), "", "content_filter"),
     "thinking alone": (choice(None, "length", reasoning_content="2?"), "", "length"),
     "a file": (completion("four", model="/models/Model.gguf"), "four", "stop"),
     "a file of windows": (completion("four", model="C:\\models\\model.gguf"), "four", "stop"),

@@ -65,6 +65,7 @@ async def test_an_error_is_told_from_a_wrong_answer_and_what_is_cut_off_from_wha
         (Reply(" ", 1, 2048, "length", "m"), (Status.TRUNCATED, None, True)),
         (Reply("-", 1, 5, "stop", "m"), (Status.UNPARSABLE, None, False)),
         (Reply("", 1, 0, "stop", "m"), (Status.EMPTY, None, False)),
+        (Reply("", 1, 9, "tool_calls", "m"), (Status.TOOL_CALLS, None, False)),
         (Reply(unfinished, 1, 9, "stop", "m"), (Status.GRADED, "2", False)),
         (Reply(f"The answer is 5. Check: {unfinished}", 1, 2048, "length", "m"), (Status.GRADED, "5", True)),
     ]
