@@ -20,6 +20,8 @@ FAR = "‡"
 ALL_CALLS = "All calls"
 YES, NO = "●", "○"
 BEST, SECOND = "best", "second"
+# This label stands below the one before it, so that a page has room for numbers.
+_SECOND_LINE = "LLM"
 # Letters of a line of an entry or label that is too long for one.
 _LINE = 28
 # What is printed of the provenance: all of it, which the comments of a LaTeX fragment have, is longer than the table.
@@ -87,6 +89,13 @@ def write(exhibit: Exhibit, folder: Path, name: str) -> list[Path]:
 def line_count(text: str) -> int:
     """Return about how many lines a text takes; without a space it cannot be broken."""
     return max(1, math.ceil(len(text) / _LINE)) if " " in text else 1
+
+
+def join_labels(names: Sequence[str], labels: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the labels of a row, each with its second line or nothing."""
+    below = names.index(_SECOND_LINE) if _SECOND_LINE in names[1:] else 0
+    small = {below - 1: labels[below]} if below else {}
+    return [(label, small.get(number, "")) for number, label in enumerate(labels) if not below or number != below]
 
 
 def section_starts(shown: pd.DataFrame) -> list[int]:

@@ -8,56 +8,47 @@ from itertools import groupby
 
 import pandas as pd
 
-from analysis.exhibit import BEST, SECOND, Entry, Exhibit, line_count, provenance_text, section_starts
+from analysis.exhibit import BEST, SECOND, Entry, Exhibit, join_labels, line_count, provenance_text, section_starts
 
-# Most columns beside one another.
-_COLUMNS = 16
+#: Points that a table has, those of figures: 6.8 and 3.3 inches.
+WIDTHS = {"table*": 491.0, "table": 238.0}
 
 
-def latex(table: Exhibit, shown: pd.DataFrame, notes: Sequence[str]) -> str:
-    """Return a LaTeX fragment of a table: a ``table*`` for each part, as large as a page at most, and notes."""
-    parts = _parts(shown)
+def latex(table: Exhibit, parts: Sequence[pd.DataFrame], notes: Sequence[str], kind: str) -> str:
+    """Return a LaTeX fragment of a table: a float of a kind of :data:`WIDTHS` for each part, at 7 pt, and notes."""
     notes = [*notes, f"Provenance: {provenance_text(table)}."]
-    # An entry above a smaller figure, deep enough to touch nothing.
-    entry = r"\providecommand{\gmrentry}[2]{\vtop{\hbox{\strut#1}\kern1.5pt\hbox{\tiny\vrule width 0pt depth 3pt#2}}}"
+    # An entry above another line, deep enough to touch nothing.
+    entry = r"\providecommand{\gmrentry}[2]{\vtop{\hbox{\strut#1}\kern1pt\hbox{\vrule width 0pt depth 4pt#2}}}"
     lines = [*latex_comments(table, "booktabs,multirow,adjustbox"), entry]
-    for number, part in enumerate(parts, start=1):
-        continued = [r"\addtocounter{table}{-1}", r"\caption{Continued.}"]
-        end = [r"\par\smallskip\parbox{\textwidth}{\scriptsize", *(rf"{latex_escape(note)}\par" for note in notes), "}"]
-        lines += [
-            r"\begin{table*}[t]",
-            *(latex_caption(table, "tab") if number == 1 else continued),
-            r"\begin{adjustbox}{max width=\textwidth,max totalheight=0.8\textheight,center}",
-            r"\scriptsize\setlength{\tabcolsep}{4pt}%",
+    end = [r"\par\smallskip\parbox{\linewidth}{\scriptsize", *(rf"{latex_escape(note)}\par" for note in notes), "}"]
+    floats = [
+        [
+            r"\begin{adjustbox}{max width=\linewidth,max totalheight=0.8\textheight,center}",
+            r"\scriptsize\setlength{\tabcolsep}{2.2pt}%",
             *_tabular(part),
             r"\end{adjustbox}",
-            *(end if number == len(parts) else []),
-            r"\end{table*}",
         ]
+        for part in parts
+    ]
+    if kind == "table":  # A column has no room for both.
+        floats.append(end)
+    else:
+        floats[-1] += end
+    captions = [latex_caption(table, "tab"), *[[r"\addtocounter{table}{-1}", r"\caption{Continued.}"]] * len(parts)]
+    for caption, content in zip(captions, floats, strict=False):
+        lines += [rf"\begin{{{kind}}}[t]", *caption, *content, rf"\end{{{kind}}}"]
     return "\n".join([*lines, ""])
-
-
-def _parts(shown: pd.DataFrame) -> list[pd.DataFrame]:
-    """Return a table cut between groups of columns: with labels sixteen at most, unless a group has more.
-
-    The main table has sixteen. A column with texts of several lines counts twice.
-    """
-    counts = shown.map(lambda entry: min(line_count(entry.text), 2)).max()
-    labels = shown.index.droplevel(0).to_frame().map(lambda label: min(line_count(label), 2)).max().sum()
-    parts: list[list[tuple[str, str, str]]] = [[]]
-    for _, group in groupby(shown.columns, lambda column: column[:2]):
-        columns = list(group)
-        if parts[-1] and labels + counts[parts[-1] + columns].sum() > _COLUMNS:
-            parts.append([])
-        parts[-1] += columns
-    return [shown[columns] for columns in parts]
 
 
 def _tabular(part: pd.DataFrame) -> list[str]:
     """Return the lines of a table, as wide as its columns need."""
     body = part.map(_latex_entry)
-    _, *names = body.index.names
-    body.index = pd.MultiIndex.from_tuples([tuple(map(_latex_text, labels)) for _, *labels in body.index])
+    names = list(part.index.names[1:])
+    joined = [join_labels(names, labels) for _, *labels in part.index]
+    body.index = pd.MultiIndex.from_tuples(
+        [tuple(_stacked(_latex_text(label), _latex_text(below)) for label, below in labels) for labels in joined]
+    )
+    names = [name for name, _ in join_labels(names, names)]
     rows = body.style.hide(axis="columns").to_latex(multirow_align="t").splitlines()[1:-1]
     for place in reversed(section_starts(part)):
         rows.insert(place, r"\midrule")
@@ -125,6 +116,7 @@ _LATEX = {
     "·": r"$\cdot$",
     "×": r"$\times$",
     "±": r"$\pm$",
+    "≤": r"$\leq$",
     "λ": r"$\lambda$",
     "φ": r"$\phi$",
 }
@@ -150,7 +142,9 @@ def _latex_entry(entry: Entry) -> str:
     form = {BEST: r"\textbf{{{}}}", SECOND: r"\underline{{{}}}", "": "{}"}[entry.mark]
     text = _latex_text(entry.text, form)
     small = latex_escape(entry.sign) + latex_escape(entry.beside)
-    first = rf"{text}{{\tiny\,{small}}}" if small else text
-    if not entry.below:
-        return first
-    return rf"\gmrentry{{{first}}}{{{latex_escape(entry.below)}}}"
+    first = rf"{text}\,{small}" if small else text
+    return _stacked(first, latex_escape(f"[{entry.below}]") if entry.below else "")
+
+
+def _stacked(first: str, below: str) -> str:
+    return rf"\gmrentry{{{first}}}{{{below}}}" if below else first

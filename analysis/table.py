@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 
 import pandas as pd
 
-from analysis.exhibit import BEST, SECOND, Entry, Exhibit, csv, grid, line_count, md_escape, provenance_text
+from analysis.exhibit import (
+    BEST,
+    SECOND,
+    Entry,
+    Exhibit,
+    csv,
+    grid,
+    join_labels,
+    line_count,
+    md_escape,
+    provenance_text,
+)
 from analysis.html import render
-from analysis.latex import latex
+from analysis.latex import WIDTHS, latex
 
-# In HTML this label stands below the one before it, so that a narrow screen has room for numbers.
-_SECOND_LINE = "LLM"
+# Points at 7 pt beyond which a table comes in parts on the page and in Markdown.
+_WIDEST = 600.0
+# Points at 7 pt: of a narrow letter, a wide one, any other, of a line of long text, and between two columns.
+_NARROW, _WIDE, _LETTER, _LONGEST, _BETWEEN = 2.3, 5.5, 4.0, 128.0, 4.4
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -24,9 +38,10 @@ class Table(Exhibit):
     notes: tuple[str, ...]  # legend and footnotes, one sentence or two each
 
     def contents(self) -> Mapping[str, str]:
-        """Return LaTeX, CSV, Markdown and HTML by file ending."""
-        tex = latex(self, self.shown, self.notes)
-        return {"tex": tex, "csv": csv(self.frame, self.warning), "md": markdown(self), "html": html(self)}
+        """Return LaTeX in both widths, CSV, Markdown and HTML by file ending."""
+        forms = zip(("tex", "column.tex"), WIDTHS, strict=True)
+        tex = {ending: latex(self, _parts(self.shown, WIDTHS[kind]), self.notes, kind) for ending, kind in forms}
+        return {**tex, "csv": csv(self.frame, self.warning), "md": markdown(self), "html": html(self)}
 
 
 def lay_out(
@@ -41,42 +56,68 @@ def lay_out(
     return frame.set_axis(pd.MultiIndex.from_tuples(columns), axis=1)
 
 
+def _parts(shown: pd.DataFrame, points: float) -> list[pd.DataFrame]:
+    """Return a table in as few parts as are that narrow at 7 pt, cut between groups of columns, or within one alone."""
+    groups = [list(columns) for _, columns in groupby(shown.columns, lambda column: column[:2])]
+    if len(groups) == 1:
+        groups = [[column] for column in shown.columns]
+    for number in range(1, len(groups) + 1):
+        size = math.ceil(len(groups) / number)
+        cut = [shown[[*chain(*groups[at : at + size])]] for at in range(0, len(groups), size)]
+        if all(_width(part) <= points for part in cut):
+            return cut
+    return [part for group in cut for part in (_parts(group, points) if group.shape[1] > 1 else [group])]
+
+
+def _width(shown: pd.DataFrame) -> float:
+    """Return about how many points a table is wide at 7 pt."""
+    names = list(shown.index.names[1:])
+    labels = [join_labels(names, labels) for labels in (names, *(labels for _, *labels in shown.index))]
+    columns = [[*chain(*column)] for column in zip(*labels, strict=True)]
+    for name, column in shown.items():
+        lines = ((f"{entry.text} {entry.beside}", f"[{entry.below}]") for entry in column)
+        columns.append([name[2], *chain(*lines)])
+    return sum(_BETWEEN + max(map(_points, texts)) for texts in columns)
+
+
+def _points(text: str) -> float:
+    points = sum(
+        _NARROW if letter in " .,:;[]()|il–" else _WIDE if letter.isupper() or letter in "+−×≤" else _LETTER
+        for letter in text
+    )
+    return min(points, _LONGEST) if line_count(text) > 1 else points
+
+
 def html(table: Table) -> str:
     """Return a fragment of HTML with the table, its notes and its provenance."""
-    shown = table.shown
-    names = list(shown.index.names[1:])
-    below = names.index(_SECOND_LINE) if _SECOND_LINE in names[1:] else 0
+    names = list(table.shown.index.names[1:])
     return render(
         "table.html.j2",
         table=table,
-        heads=_join_label(names, below),
-        groups=[(*head, len(list(group))) for head, group in groupby(shown.columns, lambda column: column[:2])],
-        rows=[
-            (section, _join_label(labels, below), entries)
-            for (section, *labels), entries in zip(shown.index, shown.to_numpy(), strict=True)
+        heads=join_labels(names, names),
+        labels=[(section, join_labels(names, labels)) for section, *labels in table.shown.index],
+        parts=[
+            (part, [(*head, len(list(group))) for head, group in groupby(part, lambda column: column[:2])])
+            for part in _parts(table.shown, _WIDEST)
         ],
         line_count=line_count,
     )
 
 
-def _join_label(labels: Sequence[str], below: int) -> list[tuple[str, str]]:
-    """Return labels with a smaller second line, which is the label at an index; 0 for none."""
-    small = {below - 1: labels[below]} if below else {}
-    return [(label, small.get(number, "")) for number, label in enumerate(labels) if not below or number != below]
-
-
 def markdown(table: Table) -> str:
     """Return warning, caption, a pipe table, notes and provenance."""
     _, *names = table.shown.index.names
-    heads = [*names, *(f"{group} {title}" for group, _, title in table.shown.columns)]
-    rows = [
-        [*map(md_escape, labels), *map(_markdown_entry, row)]
-        for (_, *labels), row in zip(table.shown.index, table.shown.to_numpy(), strict=True)
-    ]
     details = dict.fromkeys(f"{group} {detail}" for group, detail, _ in table.shown.columns if detail)
     notes = [*table.notes, *([f"{'; '.join(details)}."] if details else [])]
     lines = [*([f"> **{md_escape(table.warning)}**", ""] if table.warning else []), md_escape(table.caption), ""]
-    lines += [*grid(heads, rows, left=len(names)), *(f"- {md_escape(note)}" for note in notes), ""]
+    for part in _parts(table.shown, _WIDEST):
+        heads = [*names, *(f"{group} {title}" for group, _, title in part)]
+        rows = [
+            [*map(md_escape, labels), *map(_markdown_entry, row)]
+            for (_, *labels), row in zip(part.index, part.to_numpy(), strict=True)
+        ]
+        lines += grid(heads, rows, left=len(names))
+    lines += [*(f"- {md_escape(note)}" for note in notes), ""]
     return "\n".join([*lines, f"Provenance: {md_escape(provenance_text(table, full=True))}", ""])
 
 

@@ -65,7 +65,7 @@ def build(source: Source) -> Figure:
         label=f"pareto-{benchmark}",
         **notes.describe_run(results, source.caption + left_out),
         draw=functools.partial(_draw, panels, frame[is_method], frame[~is_method & frame["measured_x"].notna()]),
-        inches=(COLUMN, 0.9 + 2.2 * len(panels) + _LINE_INCHES * math.ceil(titles / 2)),
+        inches=(COLUMN, 0.9 + 1.75 * len(panels) + _LINE_INCHES * math.ceil(titles / 2)),
         frame=frame.reset_index(),
     )
 

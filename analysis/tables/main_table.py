@@ -30,7 +30,7 @@ def build(source: Source) -> Table:
         label="main-table",
         caption=source.caption,
         rows=columns.labels(rows, "family", "method_title", "backbone_title", *flags),
-        heads=("Method", "LLM", "Mul.", "Rout."),
+        heads=("Method", "LLM", "M", "R"),
         groups=groups,
         legend=[*source.legend, *_legend(results)],
         frame=frame.reset_index(),

@@ -135,8 +135,8 @@ class MethodEntry(Declaration):
     # Rows of a table: ``each`` backbone of the preset, each of its ``large`` ones, or the ``pool``.
     rows: Literal["each", "large", "pool"]
     trained: bool = False  # learns from the training split, with every seed of the preset
-    multi_agent: bool | None = None  # several agents; shown as "Mul." in the main table
-    routing: bool | None = None  # routes over the pool of models; shown as "Rout."
+    multi_agent: bool | None = None  # several agents; shown as "M" in the main table
+    routing: bool | None = None  # routes over the pool of models; shown as "R"
     # Cost compared in tables: ``total`` of all calls, or ``steps`` without the final one (D-REPORT-2).
     compared_cost: Literal["total", "steps"] = "total"
     # Added to the seeds of a preset, for a second training of the same configuration.

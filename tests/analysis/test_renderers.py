@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from analysis.exhibit import BEST, NOT_RUN, Entry, format_cost, md_escape, number, write
 from analysis.latex import latex_escape
 from analysis.published import load
+from analysis.registry import ENDINGS
 from analysis.table import Table, lay_out
 from harness.files import ROOT
 from tests.analysis.reading import main_table
@@ -38,21 +39,26 @@ def tiny(text: str = "text", simulated: bool = True) -> Table:
     )
 
 
-def test_wide_tables_come_in_parts_between_groups_and_long_texts_are_broken() -> None:
+def test_wide_tables_come_in_parts_that_lose_no_column_and_long_texts_are_broken() -> None:
     words = "many words of one label " * 5
-    groups = {("A heading", str(number)): {title: [Entry("1")] for title in "abcdefgh"} for number in range(3)}
-    groups["Texts", ""] = {title: [Entry(words)] for title in "abc"}
-    table = dataclasses.replace(tiny(), shown=lay_out([("one", words, words.replace(" ", "_"))], ("a", "b"), groups))
-    text = table.contents()["tex"]
-    # Labels and columns of long texts count twice.
-    assert re.findall(r"{@{}(l+)@{}}", text) == ["l" * (2 + columns) for columns in (8, 8, 8, 3)]
-    assert text.count(r"\parbox[t]{16em}") == 4 + 3
+    columns = {title: [Entry("+12.34", beside="×0.93", below="−11.8, +30.1")] for title in "abc"}
+    groups = {("A heading", str(number)): columns for number in range(5)}
+    table = dataclasses.replace(tiny(), shown=lay_out([("one", "GMR", "LLM Pool")], ("Method", "LLM"), groups))
+    texts = table.contents()
+    for ending, parts in (("tex", [6, 6, 3]), ("column.tex", [3] * 5)):
+        assert [len(found) - 1 for found in re.findall(r"{@{}(l+)@{}}", texts[ending])] == parts
+    assert (texts["md"].count("\n| --- "), texts["html"].count("<table>")) == (2, 2)
+    # A group that is too wide is cut itself.
+    groups = {("", ""): {title: [Entry(words)] for title in "abc"}}
+    table = dataclasses.replace(table, shown=lay_out([("one", words, words.replace(" ", "_"))], ("a", "b"), groups))
+    text = table.contents()["column.tex"]
+    assert (text.count(r"\parbox[t]{16em}"), text.count(r"\begin{tabular}")) == (3 + 3, 3)
 
 
 def test_the_first_line_of_every_file_tells_a_simulated_run(tmp_path):
     for simulated in (True, False):
         files = write(tiny(simulated=simulated), tmp_path / str(simulated), "tiny")
-        assert {path.suffix for path in files} == {".tex", ".csv", ".md", ".html"}
+        assert {path.name for path in files} == {f"tiny.{ending}" for ending in ENDINGS["table"]}
         for path in files:
             assert ("SIMULATED" in path.read_text(encoding="utf-8").splitlines()[0]) == simulated
 
@@ -106,7 +112,7 @@ def test_bytes_depend_on_the_cells_alone(tmp_path, write_cell):
     cells = [write_cell(method, benchmark=key) for method in ("cot", "aflow") for key in ("math", "mbpp", "riddles")]
     first, second = (main_table(*order).made.contents() for order in (cells, cells[::-1]))
     assert first == second
-    assert set(first) == {"tex", "csv", "md", "html"}
+    assert set(first) == {*ENDINGS["table"]}
     assert not any(str(tmp_path) in text for text in first.values())
 
 
@@ -122,10 +128,13 @@ def compiled(fragment: str, folder: Path) -> str:
 def test_the_full_table_fits_its_page_and_whatever_stands_in_a_label_compiles(tmp_path, write_cell):
     places = [(row, benchmark) for row in load().rows for benchmark in row.accuracies]
     cells = [write_cell(row.method, row.backbone, key) for row, key in places]
-    log = compiled(main_table(*cells).made.contents()["tex"], tmp_path)
-    assert "(1 page" in log
-    # By how many points boxes stick out; a few are not seen.
-    assert all(float(points) < 5 for points in re.findall(r"Overfull \\hbox \(([\d.]+)pt", log))
+    contents = main_table(*cells).made.contents()
+    for ending in ("tex", "column.tex"):
+        # At 7 pt, without what makes it fit.
+        log = compiled(re.sub(r"\\(begin|end){adjustbox}({.*})?", "", contents[ending]), tmp_path)
+        assert "(1 page" in log
+        # By how many points boxes stick out; a few are not seen.
+        assert all(float(points) < 5 for points in re.findall(r"Overfull \\hbox \(([\d.]+)pt", log))
     # At the start of a row a bracket or a star would be taken for an argument of the line break before it.
     for start in ("".join(map(chr, range(32, 127))), "[1pt]", "*", "--- '' `` ● ○ − † é 中 \N{GRINNING FACE}"):
         made = tiny(start)
