@@ -91,7 +91,7 @@ def line_count(text: str) -> int:
     return max(1, math.ceil(len(text) / _LINE)) if " " in text else 1
 
 
-def join_labels(names: Sequence[str], labels: Sequence[str]) -> list[tuple[str, str]]:
+def two_lines(names: Sequence[str], labels: Sequence[str]) -> list[tuple[str, str]]:
     """Return the labels of a row, each with its second line or nothing."""
     below = names.index(_SECOND_LINE) if _SECOND_LINE in names[1:] else 0
     small = {below - 1: labels[below]} if below else {}

@@ -8,7 +8,7 @@ from itertools import groupby
 
 import pandas as pd
 
-from analysis.exhibit import BEST, SECOND, Entry, Exhibit, join_labels, line_count, provenance_text, section_starts
+from analysis.exhibit import BEST, SECOND, Entry, Exhibit, line_count, provenance_text, section_starts, two_lines
 
 #: Points that a table has, those of figures: 6.8 and 3.3 inches.
 WIDTHS = {"table*": 491.0, "table": 238.0}
@@ -44,11 +44,11 @@ def _tabular(part: pd.DataFrame) -> list[str]:
     """Return the lines of a table, as wide as its columns need."""
     body = part.map(_latex_entry)
     names = list(part.index.names[1:])
-    joined = [join_labels(names, labels) for _, *labels in part.index]
+    joined = [two_lines(names, labels) for _, *labels in part.index]
     body.index = pd.MultiIndex.from_tuples(
         [tuple(_stacked(_latex_text(label), _latex_text(below)) for label, below in labels) for labels in joined]
     )
-    names = [name for name, _ in join_labels(names, names)]
+    names = [name for name, _ in two_lines(names, names)]
     rows = body.style.hide(axis="columns").to_latex(multirow_align="t").splitlines()[1:-1]
     for place in reversed(section_starts(part)):
         rows.insert(place, r"\midrule")

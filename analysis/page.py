@@ -113,13 +113,10 @@ def _use(runs: Iterable[RunInfo]) -> str:
     sizes = {run.benchmark_title: run.data.n_test for run in runs}
     points = ", ".join(f"{title} {100 * _LEAST / n:.1f} points" for title, n in sizes.items() if n >= _LEAST)
     few = ", ".join(f"{title} ({n})" for title, n in sizes.items() if n < _LEAST)
-    least = f"With one seed, two rows differ at 5 % if one alone is right on {_LEAST} questions and the other on none"
-    sentences = [
-        "Use it as evidence about the models under Provenance on these questions." if points else "",
-        f"{least}: {points}." if points else f"{least}.",
-        f"Too few questions to show any difference: {few}." if few else "",
-    ]
-    return " ".join(filter(None, sentences))
+    evidence = "Use it as evidence about the models under Provenance on these questions. With one seed, two rows differ"
+    least = f"{evidence} at 5 % if one alone is right on {_LEAST} questions and the other on none: {points}."
+    too_few = f"Too few questions to show any difference: {few}."
+    return " ".join([least] * bool(points) + [too_few] * bool(few))
 
 
 def _deviations(runs: Iterable[RunInfo]) -> dict[str, list[str]]:

@@ -9,18 +9,7 @@ from itertools import chain, groupby
 
 import pandas as pd
 
-from analysis.exhibit import (
-    BEST,
-    SECOND,
-    Entry,
-    Exhibit,
-    csv,
-    grid,
-    join_labels,
-    line_count,
-    md_escape,
-    provenance_text,
-)
+from analysis.exhibit import BEST, SECOND, Entry, Exhibit, csv, grid, line_count, md_escape, provenance_text, two_lines
 from analysis.html import render
 from analysis.latex import WIDTHS, latex
 
@@ -72,7 +61,7 @@ def _parts(shown: pd.DataFrame, points: float) -> list[pd.DataFrame]:
 def _width(shown: pd.DataFrame) -> float:
     """Return about how many points a table is wide at 7 pt."""
     names = list(shown.index.names[1:])
-    labels = [join_labels(names, labels) for labels in (names, *(labels for _, *labels in shown.index))]
+    labels = [two_lines(names, labels) for labels in (names, *(labels for _, *labels in shown.index))]
     columns = [[*chain(*column)] for column in zip(*labels, strict=True)]
     for name, column in shown.items():
         lines = ((f"{entry.text} {entry.beside}", f"[{entry.below}]") for entry in column)
@@ -81,10 +70,9 @@ def _width(shown: pd.DataFrame) -> float:
 
 
 def _points(text: str) -> float:
-    points = sum(
-        _NARROW if letter in " .,:;[]()|il–" else _WIDE if letter.isupper() or letter in "+−×≤" else _LETTER
-        for letter in text
-    )
+    narrow = sum(letter in " .,:;[]()|il–" for letter in text)
+    wide = sum(letter.isupper() or letter in "+−×≤" for letter in text)
+    points = _NARROW * narrow + _WIDE * wide + _LETTER * (len(text) - narrow - wide)
     return min(points, _LONGEST) if line_count(text) > 1 else points
 
 
@@ -94,8 +82,8 @@ def html(table: Table) -> str:
     return render(
         "table.html.j2",
         table=table,
-        heads=join_labels(names, names),
-        labels=[(section, join_labels(names, labels)) for section, *labels in table.shown.index],
+        heads=two_lines(names, names),
+        labels=[(section, two_lines(names, labels)) for section, *labels in table.shown.index],
         parts=[
             (part, [(*head, len(list(group))) for head, group in groupby(part, lambda column: column[:2])])
             for part in _parts(table.shown, _WIDEST)
