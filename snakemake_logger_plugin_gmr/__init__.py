@@ -181,7 +181,7 @@ class LogHandler(LogHandlerBase):
         made: dict[str, str] = {}
         for job in finished:
             paths = [path for path in job.outputs if path.startswith("reports/")]
-            made |= {path if len(paths) == 1 else f"{path.rpartition('.')[0]}.*": job.rule for path in paths}
+            made |= {path if len(paths) == 1 else f"{paths[0].rpartition('.')[0]}.*": job.rule for path in paths}
         # Who asked for a link, or for the page, has the rest behind it.
         asked = [path for path, rule in made.items() if rule == "link"]
         asked = asked or [path for path in made if path.endswith("index.*")] or list(made)

@@ -54,7 +54,7 @@ if command == "data":
 elif command == "health":
     make(layout.served(name, given["--benchmark"]))
 elif command == "report":
-    make(*(layout.report(name, shown + "." + kind) for kind in "tex csv md html pdf png svg".split()))
+    make(*(layout.report(name, shown + "." + kind) for kind in "tex column.tex csv md html pdf png svg".split()))
     reports.note_made(shown, preset)
 else:
     if says("fails", given["--method"]):
