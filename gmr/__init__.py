@@ -1,4 +1,4 @@
-"""Gated-Memory Routing, the paper's own method: a method like any other, by ``Config`` and ``build``."""
+"""Gated-Memory Routing, the paper's method. Like every method it exports ``Config`` and ``build``."""
 
 from gmr.config import Config
 from gmr.method import GMR, build

@@ -1,4 +1,4 @@
-"""Settings of GMR and the pools it chooses from; every variant of the paper is one value of ``Config``."""
+"""Hyperparameters of GMR and its role and backbone pools. Each variant in the paper is one ``Config``."""
 
 from __future__ import annotations
 
@@ -22,33 +22,34 @@ Entropies = Literal["routing", "all"]
 
 
 class Config(Declaration):
-    """Settings of GMR, with the paper's values (Implementation Details); a module that is off draws nothing."""
+    """Hyperparameters of GMR with the paper's values (Implementation Details). A disabled module draws nothing."""
 
     epochs: ByBenchmark[NonNegativeInt]  # passes over the training questions; 0 leaves the router as initialised
     batch: PositiveInt = 16  # questions B of one update
     group: PositiveInt = 6  # rollouts G of each question
-    max_depth: PositiveInt = 6  # most steps φ of a trajectory
+    max_depth: PositiveInt = 6  # maximum number of steps φ
     lambda_c: NonNegativeFloat = 20.0  # weight λ_c of cost in the utility (D-GMR-5)
     lr: NonNegativeFloat = 0.01  # learning rate of Adam
-    vae_weight: NonNegativeFloat = 0.001  # weight α of the loss of the two autoencoders
-    vae_kl: VaeKL = "sum"  # how their KL divergence is reduced over the latent dimensions (D-GMR-12)
-    entropy_weight: NonNegativeFloat = 0.01  # weight c_H of the mean policy entropy
-    entropy_of: Entropies = "routing"  # what H̄ counts: role, backbone and halting, or every gate too (D-GMR-17)
-    charged: Literal["steps", "total"] = "steps"  # calls whose cost the utility has: without the last, or all (D-GMR-7)
-    halting_bias: float = -1.1  # of the halting logit at first: a probability to halt of about a quarter (D-GMR-2)
-    score: Score = "cosine"  # logits of roles and backbones: cosine with a learned scale, or dot product (D-GMR-1)
-    advantage: Advantage = "centred"  # utilities less the mean of their group, or that over its standard deviation
-    # The ablations; without both memory gates this is Full-History routing.
+    vae_weight: NonNegativeFloat = 0.001  # weight α of L_VAE
+    vae_kl: VaeKL = "sum"  # reduction of the KL divergence over latent dimensions (D-GMR-12)
+    entropy_weight: NonNegativeFloat = 0.01  # weight c_H of the mean policy entropy H̄
+    entropy_of: Entropies = "routing"  # H̄ over role, backbone and halting, or over all decisions (D-GMR-17)
+    # Which calls the utility charges: every step but the final aggregation, or all (D-GMR-7).
+    charged: Literal["steps", "total"] = "steps"
+    halting_bias: float = -1.1  # initial bias of the halting logit: P(halt) is about 0.25 (D-GMR-2)
+    score: Score = "cosine"  # role and backbone logits: cosine with learned scale, or dot product (D-GMR-1)
+    advantage: Advantage = "centred"  # minus the group mean; "standardised" also divides by the standard deviation
+    # Ablations. Without both memory gates the method is Full-History routing.
     role_allocator: bool = True  # off: the role is uniform over the pool
     llm_router: bool = True  # off: the backbone is uniform over the pool
-    retrieval_gate: bool = True  # off: an agent sees all that is stored
+    retrieval_gate: bool = True  # off: an agent sees every stored record
     write_gate: bool = True  # off: every response is stored
-    halting: bool = True  # off: every trajectory has ``max_depth`` steps
-    role_pool: Literal["all", "domain"] = "all"  # roles of the catalogue, or of the benchmark's domain (D-GMR-6)
-    # How many roles of each domain are kept, drawn once by the training seed; all where ``None``.
+    halting: bool = True  # off: every trajectory takes ``max_depth`` steps
+    role_pool: Literal["all", "domain"] = "all"  # every role, or those of the benchmark's domain (D-GMR-6)
+    # Number of roles per domain, sampled once by the training seed; None keeps all.
     role_subset: Annotated[Mapping[str, int], MinLen(1)] | None = None
-    decode: Literal["sample", "greedy"] = "sample"  # how decisions are made at test time
-    # How backbones write: at temperature 0, or as their publishers have them sample (D-GEN-2).
+    decode: Literal["sample", "greedy"] = "sample"  # policy at test time
+    # Sampling of the backbones: temperature 0, or the publisher's parameters (D-GEN-2).
     sampling: Literal["greedy", "published"] = "greedy"
 
     @model_validator(mode="after")
@@ -59,14 +60,14 @@ class Config(Declaration):
 
 
 class Pool(NamedTuple):
-    """Roles and backbones of a router, in the order of their indices."""
+    """Role and backbone pools. The order gives the action indices."""
 
     roles: tuple[Role, ...]
     backbones: tuple[Backbone, ...]
 
 
 def pool_of(config: Config, setting: Setting) -> Pool:
-    """Return the pools of a configuration; UserError if a role subset asks for more roles than there are, or none."""
+    """Build the pools; UserError if ``role_subset`` asks for 0 roles or for more than a domain has."""
     roles = by_domain(setting.domain) if config.role_pool == "domain" else catalogue()
     if config.role_subset is not None:
         roles = tuple(

@@ -1,7 +1,7 @@
-"""Every first step of GMR on every question: all calls that a policy of one step can make (docs/runs.md).
+"""Exhaustive enumeration of GMR's first step: every role and backbone on every question (docs/runs.md).
 
-At temperature 0 a call is identified by its content, so a router with ``max_depth: 1`` finds each of its calls in the
-log of an enumeration, whatever it decides.
+At temperature 0 the prompt identifies a call. The log of an enumeration therefore answers every call that a router
+with ``max_depth: 1`` can make.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _PURPOSES = ("act", "second_call", "aggregate")
 NODES = pa.schema(
     [
         *((name, pa.string()) for name in ("item_id", "split", "role", "backbone")),
-        ("stored", pa.bool_()),  # whether the closing call sees the step
+        ("stored", pa.bool_()),  # whether the aggregation call sees the step
         ("correct", pa.bool_()),
-        *((name, pa.string()) for name in ("status", "answer", "text")),  # of the closing reply
+        *((name, pa.string()) for name in ("status", "answer", "text")),  # of the aggregation reply
         *((f"{purpose}_{name}", pa.string()) for purpose in _PURPOSES for name in ("key", "finish_reason")),
         *((name, pa.int64()) for name in ("prompt_tokens", "completion_tokens")),
         *((name, pa.float64()) for name in ("cost_steps", "cost_total")),
     ]
 )
 
-# What programs did that tools of roles ran, as agents saw it.
+# Programs run by the tools of roles, with the results that agents saw.
 TOOLS = pa.schema(
     [
         *((name, pa.string()) for name in ("source", "setup", "checks", "entry_point", "show")),  # of the program
@@ -58,14 +58,14 @@ TOOLS = pa.schema(
 
 
 class Branch(NamedTuple):
-    """One way through a trajectory of one step."""
+    """One action of a single-step trajectory."""
 
     role: Role
     backbone: str
     stored: bool
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Return the answer of the closing call, with the embeddings that a router needs."""
+        """Act once and aggregate. Also embeds the texts that a router needs, so that they are cached."""
         await context.embed(item.question)
         text = await act(self.role, self.backbone, item, (), context, step=1)
         await context.embed(text)
@@ -74,15 +74,17 @@ class Branch(NamedTuple):
 
 
 async def enumerate_steps(plan: Plan) -> dict[str, Any]:
-    """Ask every first step of the roles and backbones of a plan, or resume; return the content of ``run.json``.
+    """Run or resume an enumeration and return the content of its ``run.json``.
 
-    Writes the call log, the embeddings, ``tools.parquet`` (what the tools of roles ran) and ``nodes.parquet`` (a row
-    for each question, role and backbone, once with the step stored and once with nothing stored). The plan is that of a
-    cell of GMR; its folder is the result's.
+    Writes the call log, the embeddings, ``tools.parquet`` (programs run by tools) and ``nodes.parquet`` (two rows for
+    each question, role and backbone: with the step stored, and with an empty memory).
+
+    Args:
+        plan: Plan of a GMR cell. The output goes to its folder.
 
     Raises:
-        UserError: if its log is in use, an endpoint is gone, or the disk is full.
-        StoppedError: if it is cancelled.
+        UserError: If another process writes the log, an endpoint is gone, or the disk is full.
+        StoppedError: If the task is cancelled.
     """
     with CallLog(plan.folder / CALL_LOG) as log:
         if len(log):
@@ -101,13 +103,13 @@ async def _enumerate(plan: Plan, log: CallLog) -> dict[str, Any]:
     async with open_runtime(plan, log) as (runtime, served, *_):
         for text in (*(role.profile for role in pool.roles), *(backbone.profile for backbone in pool.backbones)):
             await runtime.embeddings.embed(text)
-        # A role at a time, since prompts of a role share their beginning, which a server's prompt cache keeps.
+        # Role by role: prompts of one role share a prefix, which the server's prefix cache keeps.
         for backbone, role, stored in product(pool.backbones, pool.roles, (True, False)):
             branch = Branch(role, backbone.key, stored)
             label = f"{plan.cell.benchmark}, {role.key} of {backbone.key}, {'stored' if stored else 'nothing stored'}"
             answered = await evaluate(branch, items, runtime, label, in_flight=plan.in_flight)
             rows += _rows(answered, splits, branch)
-        # Nothing is trained here, and both splits are answered.
+        # An enumeration trains nothing and answers both splits.
         untrained = plan.method.model_copy(update={"trained": False})
         record = record_of(replace(plan, method=untrained, answers_training=True), runtime, served)
         executions = runtime.code_tools.executions

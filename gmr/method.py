@@ -1,4 +1,4 @@
-"""Gated-Memory Routing as a method of the suite: training on its questions, then one trajectory a question."""
+"""GMR as a method of the suite: policy-gradient training, then one trajectory per test question."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class GMR(PolicyGradient[Router, Trace]):
             raise UserError(f"{setting.matched.method} cannot be matched with {depth}; raise max_depth in the entry")
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Return the answer of one trajectory, decided as ``decode`` says.
+        """Run one trajectory with decisions sampled or greedy (``decode``).
 
-        An entry that matches another method has no more steps than that: a number drawn between the two whole ones
-        around its mean depth, so that without halting the mean depth is the same (D-BASE-5).
+        If the entry is matched to another method, ``max_depth`` is drawn from the two integers around that method's
+        mean depth. Without halting the mean depths are then equal (D-BASE-5).
         """
         config = self.config
         if self._setting.matched is not None:
@@ -49,31 +49,28 @@ class GMR(PolicyGradient[Router, Trace]):
         return await rollout.solve(item, context)
 
     def utility(self, answered: Answered) -> float:
-        """Return u = R - λ_c · Cost(τ), with R in {0, 1} and Cost(τ) relative to the pool (D-GMR-5)."""
+        """Compute u = R - λ_c · Cost(τ) with R in {0, 1}. Cost(τ) is relative to the pool (D-GMR-5)."""
         return float(answered.verdict.correct) - self._weighted_cost(answered.trajectory)
 
     def _weighted_cost(self, trajectory: Trajectory) -> float:
-        """Return λ_c · Cost(τ) of the ``charged`` calls (D-GMR-7)."""
         cost = trajectory.cost_steps if self.config.charged == "steps" else trajectory.cost_total
         return self.config.lambda_c * self._setting.cost_factor * cost
 
     def build(self, profiles: Mapping[str, NDArray[np.floating]]) -> Router:
-        """Return a router over the embedded profiles of roles (R, 384) and backbones (M, 384)."""
+        """Build a router from the profile embeddings of ``roles`` (R, 384) and ``backbones`` (M, 384)."""
         return Router(self.config, profiles["roles"], profiles["backbones"])
 
     def choices(self) -> Choices:
-        """Return key and profile of the roles and backbones."""
         roles = [[role.key, role.profile] for role in self.pool.roles]
         return {"roles": roles, "backbones": [[backbone.key, backbone.profile] for backbone in self.pool.backbones]}
 
     def rollout(self, network: Router) -> GatedRollout:
-        """Return a rollout with sampled decisions."""
         return GatedRollout(network, self.pool, self.config)
 
     def learn(
         self, learning: Learning[Router], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
     ) -> dict[str, float]:
-        """Take one step of the optimiser and return its log; seed and update fix the noise of L_VAE."""
+        """Take one optimiser step and return its log. Seed and update number fix the noise of L_VAE."""
         config = self.config
         rewards = np.array([float(rollout.verdict.correct) for rollout in answered]).reshape(-1, config.group)
         costs = np.array([self._weighted_cost(rollout.trajectory) for rollout in answered]).reshape(-1, config.group)

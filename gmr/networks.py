@@ -1,4 +1,4 @@
-"""Networks of the router, in the order of the paper (Method, Representations; D-GMR-1, D-GMR-2, D-GMR-3, D-GMR-15)."""
+"""Networks of the router in the paper's order (Methodology; appendix on representations; D-GMR-1, 2, 3 and 15)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _INITIAL_SHARPNESS = 5.0  # of cosine scores and of both gates
 
 
 class ProfileVAE(nn.Module):
-    """Variational autoencoder of profile embeddings; policies use the posterior mean, the loss a sample."""
+    """Variational autoencoder of profile embeddings. Policies use the posterior mean, the loss a sample."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,11 +30,17 @@ class ProfileVAE(nn.Module):
         self.decoder = nn.Sequential(nn.Linear(LATENT, _VAE_HIDDEN), nn.ReLU(), nn.Linear(_VAE_HIDDEN, EMBEDDING))
 
     def forward(self, profiles: Tensor) -> Tensor:
-        """Return the posterior means, shape (pool, 128), of profiles of shape (pool, 384)."""
+        """Map profiles (pool, 384) to posterior means (pool, 128)."""
         return self.mu(self.encoder(profiles))
 
     def loss(self, profiles: Tensor, generator: torch.Generator, kl: VaeKL) -> Tensor:
-        """Return reconstruction error plus KL from N(0, I), mean over the pool (D-GMR-12)."""
+        """Compute reconstruction error plus KL divergence from N(0, I), mean over the pool (D-GMR-12).
+
+        Args:
+            profiles: Embeddings, shape (pool, 384).
+            generator: Source of the reparametrisation noise.
+            kl: Reduction of the divergence over the latent dimensions.
+        """
         hidden = self.encoder(profiles)
         mu, logvar = self.mu(hidden), self.logvar(hidden)
         noise = torch.randn(mu.shape, generator=generator, dtype=mu.dtype)
@@ -62,17 +68,26 @@ class StateEncoder(nn.Module):
         self.h_empty = nn.Parameter(torch.zeros(LATENT))
 
     def token(self, role: Tensor, backbone: Tensor, response: Tensor) -> Tensor:
-        """Return the tokens u_j of records, without positions, shape (rows, 128), for responses (rows, 384)."""
+        """Compute record tokens u_j (rows, 128) before position embeddings.
+
+        Args:
+            role: Latents r_j, shape (rows, 128).
+            backbone: Latents m_j, shape (rows, 128).
+            response: Embeddings y_j, shape (rows, 384).
+        """
         return role + backbone + torch.sigmoid(self.W_g(response))
 
     def forward(self, q_hat: Tensor, tokens: Tensor, stored: Tensor) -> Tensor:
-        """Return c_t, shape (rows, 256), for q̂ = W_q q (rows, 128) and tokens (rows, φ, 128).
+        """Compute contexts c_t, shape (rows, 256).
 
-        ``stored`` (rows, φ) tells which slots hold a record: the first ones of each row.
+        Args:
+            q_hat: W_q q, shape (rows, 128).
+            tokens: Record tokens, shape (rows, φ, 128).
+            stored: Mask of filled slots, shape (rows, φ). Filled slots come first.
         """
         history = self.h_empty.expand_as(q_hat)
         rows = stored.any(dim=1)
-        # Attention over an empty memory would be NaN.
+        # Attention over an empty memory is NaN.
         if rows.any():
             history = history.index_put((rows,), self._history(q_hat[rows], tokens[rows], stored[rows]))
         return torch.cat([q_hat, history], dim=1)
@@ -95,7 +110,7 @@ class PoolSoftmax(nn.Module):
         self.scale = nn.Parameter(torch.tensor(_INITIAL_SHARPNESS)) if score == "cosine" else None
 
     def forward(self, query: Tensor, pool: Tensor) -> Tensor:
-        """Return log-probabilities, shape (rows, pool), for queries (rows, 128) and latents (pool, 128)."""
+        """Map queries (rows, 128) and latents (pool, 128) to log-probabilities (rows, pool)."""
         if self.scale is None:
             logits = query @ pool.T / math.sqrt(LATENT)
         else:
@@ -104,7 +119,7 @@ class PoolSoftmax(nn.Module):
 
 
 class RoleAllocator(nn.Module):
-    """Policy π_r over roles."""
+    """Policy π_r over roles (History-Aware Role Allocator)."""
 
     def __init__(self, score: Score) -> None:
         super().__init__()
@@ -112,7 +127,7 @@ class RoleAllocator(nn.Module):
         self.softmax = PoolSoftmax(score)
 
     def forward(self, context: Tensor, roles: Tensor) -> Tensor:
-        """Return log π_r, shape (rows, R), for contexts (rows, 256) and the latents of all roles (R, 128)."""
+        """Map contexts (rows, 256) and role latents (R, 128) to log π_r (rows, R)."""
         return self.softmax(self.W_r(context), roles)
 
 
@@ -125,12 +140,12 @@ class LLMRouter(nn.Module):
         self.softmax = PoolSoftmax(score)
 
     def forward(self, context: Tensor, role: Tensor, backbones: Tensor) -> Tensor:
-        """Return log π_m, shape (rows, M), for contexts (rows, 256) and the latents of the roles (rows, 128)."""
+        """Map contexts (rows, 256), chosen roles (rows, 128) and backbones (M, 128) to log π_m (rows, M)."""
         return self.softmax(self.g(torch.cat([context, role], dim=1)), backbones)
 
 
 class RetrievalGate(nn.Module):
-    """Bernoulli gate of each stored record: z_j ~ σ(s cos(p_t, v_j) + b)."""
+    """Bernoulli gate per stored record: z_j ~ σ(s cos(p_t, v_j) + b)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -141,17 +156,24 @@ class RetrievalGate(nn.Module):
         self.b = nn.Parameter(torch.tensor(0.0))
 
     def record(self, role: Tensor, backbone: Tensor, response: Tensor) -> Tensor:
-        """Return the record embeddings v_j = W_v [r_j ‖ m_j ‖ W_y y_j], shape (rows, 128)."""
+        """Compute record embeddings v_j = W_v [r_j ‖ m_j ‖ W_y y_j], shape (rows, 128)."""
         return self.W_v(torch.cat([role, backbone, self.W_y(response)], dim=1))
 
     def forward(self, question: Tensor, role: Tensor, backbone: Tensor, records: Tensor) -> Tensor:
-        """Return log-probabilities of no and yes, shape (rows, φ, 2), for record embeddings v_j (rows, φ, 128)."""
+        """Compute log-probabilities of closed and open, shape (rows, φ, 2).
+
+        Args:
+            question: Embeddings q, shape (rows, 384).
+            role: Latents r_t, shape (rows, 128).
+            backbone: Latents m_t, shape (rows, 128).
+            records: Record embeddings v_j, shape (rows, φ, 128).
+        """
         p = self.W_p(torch.cat([question, role, backbone], dim=1))
         return bernoulli(self.s * F.cosine_similarity(p.unsqueeze(1), records, dim=2) + self.b)
 
 
 class WriteGate(nn.Module):
-    """Bernoulli gate of a response, w_t ~ σ(β(ω_t − θ)): relevance to the context against redundancy."""
+    """Bernoulli gate of a response: w_t ~ σ(β(ω_t − θ)), where ω_t trades relevance against redundancy."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -163,9 +185,13 @@ class WriteGate(nn.Module):
         self.theta = nn.Parameter(torch.tensor(0.0))
 
     def forward(self, context: Tensor, projected: Tensor, records: Tensor, stored: Tensor) -> Tensor:
-        """Return log-probabilities of no and yes, shape (rows, 2).
+        """Compute log-probabilities of closed and open, shape (rows, 2).
 
-        ``projected`` is P_y y of the new responses (rows, 128), ``records`` that of the stored ones (rows, φ, 128).
+        Args:
+            context: c_t, shape (rows, 256).
+            projected: P_y y of the new responses, shape (rows, 128).
+            records: P_y y of the stored responses, shape (rows, φ, 128).
+            stored: Mask of filled slots, shape (rows, φ).
         """
         relevance = F.cosine_similarity(projected, self.P_c(context), dim=1)
         similarity = F.cosine_similarity(projected.unsqueeze(1), records, dim=2).masked_fill(~stored, -torch.inf)
@@ -176,7 +202,7 @@ class WriteGate(nn.Module):
 
 
 class Halting(nn.Module):
-    """GRU over pooled memories, and a halting logit whose initial bias sets the depth before training (D-GMR-2)."""
+    """GRU over mean-pooled memories with a halting logit. Its initial bias sets the untrained depth (D-GMR-2)."""
 
     def __init__(self, bias: float) -> None:
         super().__init__()
@@ -186,16 +212,16 @@ class Halting(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(LATENT, _HALTING_HIDDEN), nn.ReLU(), output)
 
     def forward(self, state: Tensor) -> Tensor:
-        """Return log-probabilities of going on and of halting, shape (rows, 2), for states h_t (rows, 128)."""
+        """Map states h_t (rows, 128) to log-probabilities of continuing and halting (rows, 2)."""
         return bernoulli(self.mlp(state).squeeze(1))
 
 
 def bernoulli(logits: Tensor) -> Tensor:
-    """Return log-probabilities of no and yes, shape (..., 2), for logits of yes."""
+    """Map logits of 1 to log-probabilities of 0 and 1, shape (..., 2)."""
     return torch.stack([F.logsigmoid(-logits), F.logsigmoid(logits)], dim=-1)
 
 
 def mean_token(tokens: Tensor, stored: Tensor) -> Tensor:
-    """Return the mean token of each memory, shape (rows, 128), for tokens (rows, φ, 128); zero if it is empty."""
+    """Average the stored tokens (rows, φ, 128) of each memory, shape (rows, 128). Zero if the memory is empty."""
     total = torch.where(stored.unsqueeze(2), tokens, 0.0).sum(dim=1)
     return total / stored.sum(dim=1, keepdim=True).clamp(min=1)

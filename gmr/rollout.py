@@ -1,4 +1,4 @@
-"""One trajectory of Gated-Memory Routing (Algorithm 1), from the question to the aggregated answer."""
+"""One GMR trajectory, from question to aggregated answer (Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOTHING_STORED = "No stored records: none of your colleagues' contributions was 
 
 
 class GatedRollout:
-    """One question through Algorithm 1, decided by a router as it is now."""
+    """Algorithm 1 on one question with fixed router parameters. Sets ``trace``."""
 
     def __init__(self, router: Router, pool: Pool, config: Config, *, greedy: bool = False) -> None:
         self._router = router
@@ -35,7 +35,7 @@ class GatedRollout:
         self.trace: Trace
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Run steps until halted or φ are done, aggregate the stored records, and return the answer (D-GMR-4)."""
+        """Act until the controller halts or step φ, then aggregate the stored records (D-GMR-4)."""
         config, pool, router = self._config, self._pool, self._router
         temperature = None if config.sampling == "published" else 0.0
         steps: list[Step] = []
@@ -47,7 +47,6 @@ class GatedRollout:
         while not halted and len(steps) < config.max_depth:
             step = len(steps) + 1
             uniforms = _uniforms(context, step, slots=state.tokens.shape[1])
-            # Role ~ softmax, backbone ~ softmax, and for every record in memory whether it is seen ~ Bernoulli.
             with torch.inference_mode():
                 state, agent = router.assign(state, latents, uniforms, self._greedy)
             role_index, backbone_index = int(agent["role"].choice), int(agent["backbone"].choice)
@@ -57,10 +56,9 @@ class GatedRollout:
             text = await act(role, backbone.key, item, seen, context, step=step, temperature=temperature)
             response = await context.embed(text)
             if config.write_gate and memory:
-                # No decision of the policy, but what the write gate is to keep low: the similarity to what is stored.
+                # Not a decision: the similarity to stored responses, which the write gate is meant to keep low.
                 nearest = max(float(response @ earlier.response) for earlier in steps if earlier.written)
                 context.decide(Decision(step, "redundancy", 0, f"{nearest:.4f}", 1, 0.0))
-            # Written ~ Bernoulli, halted ~ Bernoulli.
             with torch.inference_mode():
                 state, end = router.end_step(state, latents, agent, stack([response]), uniforms, self._greedy)
             written, halted = bool(end["write"].choice), bool(end["halt"].choice)
@@ -74,14 +72,14 @@ class GatedRollout:
         return await aggregate(item, memory, used, context, temperature=temperature)
 
     def _record(self, context: Context, step: int, name: str, draw: Draw) -> float:
-        """Record one decision of a step, by slot for retrieval; return its log-probability under the policy."""
+        """Record one decision (for retrieval, one per slot) and return its log-probability."""
         roles, backbones = self._pool
         keys = {"role": [role.key for role in roles], "backbone": [backbone.key for backbone in backbones]}
         options = keys.get(name, ["no", "yes"])
         indices, log_probs = (values.flatten().tolist() for values in (draw.choice, draw.log_prob()))
         for slot, (index, log_prob) in enumerate(zip(indices, log_probs, strict=True)):
             if draw.drawn.flatten()[slot]:
-                # If no module decides, the choice is uniform.
+                # Without its module the choice is uniform.
                 recorded = -math.log(len(options)) if draw.log_probs is None else log_prob
                 context.decide(Decision(step, name, slot, options[index], len(options), recorded))
         return math.fsum(log_probs)
@@ -90,14 +88,17 @@ class GatedRollout:
 async def aggregate(
     item: Item, memory: Sequence[Record], used: Sequence[str], context: Context, *, temperature: float | None = 0.0
 ) -> str:
-    """Return the answer of the call that closes a trajectory (D-GMR-4).
+    """Make the final aggregation call (appendix on the aggregator prompt; D-GMR-4).
 
     Args:
-        item: The question.
-        memory: The stored records, in the order of writing.
-        used: The backbone of each step, of which the most frequent one answers.
+        item: Question.
+        memory: Stored records in the order of writing.
+        used: Backbone of each step. The most frequent one answers.
         context: Access to the models.
-        temperature: Of the call; ``None`` for the sampling that the backbone's publisher recommends.
+        temperature: None for the publisher's sampling parameters.
+
+    Returns:
+        The text of the reply.
     """
     reply = await context.ask(
         most_frequent(used),
@@ -112,7 +113,7 @@ async def aggregate(
 
 
 def _uniforms(context: Context, step: int, slots: int) -> Uniforms:
-    """Return the numbers of one step, each fixed by seed, question, episode, step, decision and memory slot."""
+    """Draw the uniform numbers of one step, keyed by seed, question, episode, step, decision and slot."""
     role, backbone, write, halt = (context.uniform(step, name) for name in ("role", "backbone", "write", "halt"))
     retrieve = [context.uniform(step, "retrieve", slot) for slot in range(slots)]
     numbers = ([number] for number in (role, backbone, retrieve, write, halt))

@@ -1,4 +1,4 @@
-"""Router of GMR: its networks put together, and the two halves of a step of Algorithm 1 for a batch of trajectories."""
+"""GMR's router: all networks, and both halves of a step of Algorithm 1 for a batch of trajectories."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Latents(NamedTuple):
 
 
 class Uniforms(NamedTuple):
-    """Uniform numbers that one step is drawn with, or in an update the recorded indices, which are repeated."""
+    """Uniform numbers for sampling one step or, in an update, the recorded indices to replay."""
 
     role: Tensor  # shape (rows,)
     backbone: Tensor  # shape (rows,)
@@ -46,14 +46,14 @@ class Uniforms(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """One decision of a step; a gate is open at 1."""
+    """One decision of a step for a batch. An open gate is 1."""
 
-    choice: Tensor  # index of the option taken, shape (rows,), or (rows, φ) for the retrieval gate
-    drawn: Tensor  # mask of the same shape: where there was something to draw
-    log_probs: Tensor | None = None  # of the options, in the last dimension; None if no module decides
+    choice: Tensor  # index of the option, shape (rows,), or (rows, φ) for the retrieval gate
+    drawn: Tensor  # mask of sampled entries, same shape
+    log_probs: Tensor | None = None  # of the options in the last dimension; None without a module
 
     def log_prob(self) -> Tensor:
-        """Return the log-probabilities of the outcomes, in the shape of ``choice``; zero where no module drew."""
+        """Gather the log-probability of each choice, in the shape of ``choice``. Zero where nothing was sampled."""
         if self.log_probs is None:
             return torch.zeros(self.choice.shape)
         return torch.where(self.drawn, self.log_probs.gather(-1, self.choice.unsqueeze(-1)).squeeze(-1), 0.0)
@@ -64,7 +64,7 @@ Draws = Mapping[str, Draw]
 
 
 class State(NamedTuple):
-    """Trajectories between two steps, one a row; memories are padded to φ records."""
+    """State of a batch of trajectories between two steps. Memories are padded to φ records."""
 
     question: Tensor  # q, shape (rows, 384)
     q_hat: Tensor  # W_q q, shape (rows, 128)
@@ -72,22 +72,21 @@ class State(NamedTuple):
     retrieval_keys: Tensor  # v_j of the retrieval gate, shape (rows, φ, 128)
     projected: Tensor  # P_y y_j of the write gate, shape (rows, φ, 128)
     size: Tensor  # number of records, shape (rows,)
-    context: Tensor  # c_t of the present step, shape (rows, 256)
+    context: Tensor  # c_t of the current step, shape (rows, 256)
     halting: Tensor  # h_t of the halting controller, shape (rows, 128)
     steps: Tensor  # number of finished steps, shape (rows,)
 
     @property
     def stored(self) -> Tensor:
-        """Mask of the slots that hold a record, shape (rows, φ)."""
+        """Mask of filled memory slots, shape (rows, φ)."""
         return torch.arange(self.tokens.shape[1]) < self.size[:, None]
 
     def first(self, count: int) -> State:
-        """Return the first ``count`` trajectories."""
         return State(*(tensor[:count] for tensor in self))
 
 
 class Router(nn.Module):
-    """All learned parameters, in float64, with the profile embeddings (R, 384) and (M, 384) as buffers."""
+    """All learned parameters in float64. Profile embeddings (R, 384) and (M, 384) are buffers."""
 
     role_profiles: Tensor
     backbone_profiles: Tensor
@@ -100,7 +99,7 @@ class Router(nn.Module):
         self.role_vae = ProfileVAE()
         self.backbone_vae = ProfileVAE()
         self.encoder = StateEncoder(config.max_depth)
-        # Every module is initialised and only then dropped, so ablations of one seed start from the same weights.
+        # Modules are dropped after initialisation, so that all ablations of a seed start from the same weights.
         self.role_allocator = _if_on(config.role_allocator, RoleAllocator(config.score))
         self.llm_router = _if_on(config.llm_router, LLMRouter(config.score))
         self.retrieval_gate = _if_on(config.retrieval_gate, RetrievalGate())
@@ -109,16 +108,16 @@ class Router(nn.Module):
         self.double()
 
     def latents(self) -> Latents:
-        """Return the latents of all roles and backbones; they change with the parameters only."""
+        """Encode both pools. The result depends on the parameters alone."""
         return Latents(self.role_vae(self.role_profiles), self.backbone_vae(self.backbone_profiles))
 
     def vae_loss(self, generator: torch.Generator) -> Tensor:
-        """Return L_VAE, the sum over both pools, with the noise of a generator."""
+        """Compute L_VAE, the sum over both pools."""
         roles = self.role_vae.loss(self.role_profiles, generator, self.config.vae_kl)
         return roles + self.backbone_vae.loss(self.backbone_profiles, generator, self.config.vae_kl)
 
     def begin(self, question: Tensor) -> State:
-        """Return trajectories before their first step, for question embeddings (rows, 384)."""
+        """Create the initial state for question embeddings (rows, 384)."""
         memory = question.new_zeros(len(question), self.config.max_depth, LATENT)
         zeros = torch.zeros(len(question), dtype=torch.int64)
         return State(
@@ -134,9 +133,18 @@ class Router(nn.Module):
         )
 
     def assign(self, state: State, latents: Latents, uniforms: Uniforms, greedy: bool = False) -> tuple[State, Draws]:
-        """Encode c_t, then role ~ softmax, backbone ~ softmax, z_j ~ Bernoulli for every stored record.
+        """First half of a step: encode c_t and draw role, backbone and z_j of every stored record.
 
-        Without its module, role or backbone is uniform; without its gate, an agent sees all records.
+        Role or backbone is uniform if its module is off. Without the retrieval gate an agent sees all records.
+
+        Args:
+            state: State before the step.
+            latents: Encoded pools.
+            uniforms: Random numbers, or recorded indices to replay.
+            greedy: Take the most probable option.
+
+        Returns:
+            The state with c_t, and the draws ``role``, ``backbone`` and ``retrieve``.
         """
         context = self.encoder(state.q_hat, state.tokens, state.stored)
         log_probs = None if self.role_allocator is None else self.role_allocator(context, latents.roles)
@@ -154,9 +162,20 @@ class Router(nn.Module):
     def end_step(
         self, state: State, latents: Latents, agent: Draws, response: Tensor, uniforms: Uniforms, greedy: bool = False
     ) -> tuple[State, Draws]:
-        """Store responses (rows, 384) by w ~ Bernoulli, then h ~ Bernoulli, which is not drawn at φ (D-GMR-3).
+        """Second half of a step: draw w_t, write the responses, and draw h_t unless the step is φ (D-GMR-3).
 
-        Without its gate, every response is stored.
+        Without the write gate every response is stored.
+
+        Args:
+            state: State after :meth:`assign`.
+            latents: Encoded pools.
+            agent: Draws of :meth:`assign`.
+            response: Response embeddings y_t, shape (rows, 384).
+            uniforms: Random numbers, or recorded indices to replay.
+            greedy: Take the most probable option.
+
+        Returns:
+            The state after the step, and the draws ``write`` and ``halt``.
         """
         r, m = latents.roles[agent["role"].choice], latents.backbones[agent["backbone"].choice]
         everyone = torch.ones_like(state.steps, dtype=torch.bool)
@@ -193,10 +212,10 @@ def _softmax(log_probs: Tensor | None, options: int, uniforms: Tensor, greedy: b
 
 
 def _bernoulli(log_probs: Tensor, drawn: Tensor, uniforms: Tensor, greedy: bool) -> Draw:
-    """Draw gates where the mask says so; the others stay closed."""
+    """Sample the masked gates. All others stay closed."""
     return Draw(open_gates(log_probs, uniforms, greedy=greedy) * drawn, drawn, log_probs)
 
 
 def _fixed(is_open: Tensor) -> Draw:
-    """Return gates that no module decides."""
+    """Set gates without a module."""
     return Draw(is_open.long(), torch.zeros_like(is_open))

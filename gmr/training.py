@@ -1,4 +1,4 @@
-"""Update of the router: log-probabilities of finished trajectories, advantages, loss, log (paper, Optimization)."""
+"""Update of the router: log-probabilities, advantages, loss and training log (paper, Optimization)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gmr.router import Router, Uniforms
 
 Array = NDArray[np.float64]
 Vector = NDArray[np.float32]
-# Decisions whose entropies are in H̄; of retrieval that of every record.
+# Decisions in H̄ by default.
 _ROUTING = ("role", "backbone", "halt")
 
 
@@ -28,7 +28,7 @@ class Step(NamedTuple):
     retrieved: tuple[bool, ...]  # z_{t,j} of each record of S_{t-1}, in memory order
     response: Vector  # embedding y_t of the response, shape (384,)
     written: bool  # w_t
-    halted: bool | None  # h_t; None if no draw is made (t = φ, or halting switched off)
+    halted: bool | None  # h_t; None if nothing is drawn (t = φ, or halting is off)
 
 
 class Trace(NamedTuple):
@@ -40,23 +40,23 @@ class Trace(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """Terms of the loss for n trajectories, and what the training log reports of them."""
+    """Loss terms of n trajectories, and statistics for the training log."""
 
     log_prob: Tensor  # log π_i, shape (n,), with gradient
-    mean_entropy: Tensor  # H̄, mean over all steps of the entropies that ``entropy_of`` counts, with gradient
-    entropies: Mapping[str, float]  # mean of a draw in nats, by decision (retrieve: a draw a record)
-    top: Mapping[str, float]  # mean over the steps of the largest probability of role and backbone, where on
+    mean_entropy: Tensor  # H̄: mean over steps of the entropies in ``entropy_of``, with gradient
+    entropies: Mapping[str, float]  # mean per draw in nats, by decision (retrieve: one draw per record)
+    top: Mapping[str, float]  # mean over steps of the maximum probability, by decision (role, backbone)
 
 
 def stack(vectors: Sequence[Vector]) -> Tensor:
-    """Return embeddings as rows in float64."""
+    """Stack embeddings into a float64 tensor (rows, 384)."""
     return torch.from_numpy(np.stack(vectors).astype(np.float64))
 
 
 def evaluate(router: Router, traces: Sequence[Trace]) -> Evaluation:
-    """Compute log π and entropies of finished trajectories under the present parameters, with gradient."""
+    """Compute log π and entropies of finished trajectories under the current parameters, with gradient."""
     latents = router.latents()
-    # The longest first, so that the trajectories with a further step are always the first rows.
+    # Longest first: trajectories with another step are then always the first rows.
     order = sorted(range(len(traces)), key=lambda index: -len(traces[index].steps))
     state = router.begin(stack([traces[index].question for index in order]))
     log_prob = state.question.new_zeros(len(order))
@@ -91,7 +91,7 @@ def evaluate(router: Router, traces: Sequence[Trace]) -> Evaluation:
 
 
 def _recorded(steps: Sequence[Step], max_depth: int) -> Uniforms:
-    """Return the decisions of one step of several trajectories as indices, one trajectory a row."""
+    """Pack the recorded decisions of one step, one trajectory per row."""
     retrieved = torch.zeros(len(steps), max_depth, dtype=torch.int64)
     for row, step in enumerate(steps):
         retrieved[row, : len(step.retrieved)] = torch.tensor(step.retrieved)
@@ -101,12 +101,13 @@ def _recorded(steps: Sequence[Step], max_depth: int) -> Uniforms:
 
 
 def advantages(utilities: Array, kind: Advantage = "centred") -> Array:
-    """Return A_i = u_i - mean of its group, for utilities (questions, G); zero if all of a group are equal.
+    """Compute group-relative advantages A_i = u_i - mean(u) for utilities (questions, G).
 
-    ``standardised`` divides by the sample standard deviation of the group, which the paper drops on purpose.
+    ``standardised`` also divides by the group's sample standard deviation, which the paper drops on purpose. If all
+    utilities of a group are equal, its advantages are exactly zero.
     """
     centred: Array = utilities - utilities.mean(axis=1, keepdims=True)
-    # The mean of equal numbers need not be that number in floating point, and no rounding error is to be learned from.
+    # In floating point the mean of equal numbers can differ from them; the router must not learn from rounding errors.
     equal = np.all(utilities == utilities[:, :1], axis=1, keepdims=True)
     if kind == "standardised":
         centred /= np.where(equal, 1.0, utilities.std(axis=1, ddof=1, keepdims=True))
@@ -114,7 +115,14 @@ def advantages(utilities: Array, kind: Advantage = "centred") -> Array:
 
 
 def loss(evaluation: Evaluation, advantage: Array, vae: Tensor, config: Config) -> Tensor:
-    """Return ℒ = -mean(log π_i A_i) + α L_VAE - c_H H̄, the mean over all B · G trajectories."""
+    """Compute ℒ = -mean(log π_i A_i) + α L_VAE - c_H H̄.
+
+    Args:
+        evaluation: log π_i and H̄ of all B · G trajectories.
+        advantage: A_i, shape (B · G,).
+        vae: L_VAE.
+        config: Weights α and c_H.
+    """
     policy = -(evaluation.log_prob * torch.from_numpy(advantage)).mean()
     return policy + config.vae_weight * vae - config.entropy_weight * evaluation.mean_entropy
 
@@ -122,20 +130,20 @@ def loss(evaluation: Evaluation, advantage: Array, vae: Tensor, config: Config) 
 def training_log(
     rewards: Array, costs: Array, advantage: Array, traces: Sequence[Trace], evaluation: Evaluation
 ) -> dict[str, float]:
-    """Return the measures of an update (docs/gmr.md).
+    """Compute the logged measures of an update (docs/gmr.md).
 
     Args:
         rewards: R of each trajectory, shape (questions, G).
-        costs: λ_c · Cost(τ) of each trajectory, same shape.
-        advantage: A of each trajectory, same shape.
+        costs: λ_c · Cost(τ), same shape.
+        advantage: A, same shape.
         traces: Decisions of the trajectories.
-        evaluation: Entropies of the decisions, in nats.
+        evaluation: Entropies of the decisions.
     """
     steps = [step for trace in traces for step in trace.steps]
     retrieved = [z for step in steps for z in step.retrieved]
     log = {
         "utility": float((rewards - costs).mean()),
-        # Which of the two taught: the standard deviation within a group, mean over groups.
+        # Signal of accuracy and of cost: mean over groups of the standard deviation within a group.
         "reward_deviation": float(rewards.std(axis=1).mean()),
         "cost_deviation": float(costs.std(axis=1).mean()),
         "equal_reward_groups": float(np.mean(np.ptp(rewards, axis=1) == 0)),

@@ -140,7 +140,7 @@ class Reference:
         for slot, value in (("_peer", peer), ("_number", number), ("_name", name), ("_class", class_number)):
             object.__setattr__(self, slot, value)
 
-    def __call__(self, *arguments: object, **keywords: object) -> Any:  # noqa: D102
+    def __call__(self, *arguments: object, **keywords: object) -> Any:
         return self._peer.call(self, arguments, keywords)
 
     def __eq__(self, other: object) -> bool:
