@@ -1,1 +1,1 @@
-"""Agents: roles, prompts, activation, code tools, context and trajectory."""
+"""Agents: roles, prompts, activation, code tools, runtime context, trajectories."""

@@ -1,6 +1,6 @@
-"""Activation of a role: its prompt, its call, its tool, its second call (paper, Agent Role Profiles; D-PROMPT-2).
+"""One turn of an agent: prompt, call, tool and optional second call (paper, Agent Role Profiles; D-PROMPT-2).
 
-Every role acts on every benchmark, so a tool that finds nothing to work on says so in one line.
+Every role acts on every benchmark, so a tool without input says so in one line.
 """
 
 from __future__ import annotations
@@ -23,49 +23,66 @@ from harness.concurrency import gather
 from harness.llm.request import Kind, Message, Style, Turn
 
 _KIND_OF_FIRST_CALL: Mapping[Output, Kind] = {"text": "plan", "keywords": "search"}
-# Lines of tools hold no digit of their own and never say "answer is": either could pass for an answer.
+# Tool messages contain no digit and not "answer is": an extractor could take either for an answer.
 NO_ENTRY = "The encyclopedia has no result for these keywords."
 _LONGEST_CANDIDATE = 80
-# A brace before it makes a number the argument of a TeX command, such as half of a fraction.
+# A number after a brace is an argument of a TeX command, such as a numerator.
 _NUMBER = re.compile(
     r"(?<![\w.{/])[-+]?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,3}\b|/\d+)?"
 )
 
 
 def most_frequent(backbones: Sequence[str]) -> str:
-    """Return the most frequent backbone of a team, of equally frequent ones the first."""
-    # A Counter keeps the order of first sight.
+    """Return the most frequent backbone of a team. Ties go to the first."""
+    # Counter keeps insertion order.
     return Counter(backbones).most_common(1)[0][0]
 
 
 class Formats(NamedTuple):
-    """Rules of the form of an agent's replies; empty for none."""
+    """Output rules of an agent's calls. May be empty."""
 
-    first: str  # of the first call, in the system text
-    second: str = ""  # of the second one, behind its instruction
+    first: str  # part of the system message
+    second: str = ""  # follows the instruction of the second call
 
 
 async def act(
     role: Role,
     backbone: str,
     item: Item,
-    records: Sequence[Record],  # earlier contributions that the agent may see, in the order shown
+    records: Sequence[Record],
     context: Context,
     *,
     step: int,
     slot: int = 0,
-    note: str = "",  # system text beyond the role's
+    note: str = "",
     header: str = RECORDS_HEADER,
-    second_call: str | None = None,  # for a role without one of its own
-    formats: Formats | None = None,  # without them, both calls are told the output rules of the benchmark
-    style: Style | None = None,  # without it, the role's own
+    second_call: str | None = None,
+    formats: Formats | None = None,
+    style: Style | None = None,
     temperature: float | None = 0.0,
 ) -> str:
-    """Let an agent contribute once, in one call or two, and return its contribution.
+    """Let an agent contribute once, in one or two calls. The second continues the conversation after the tool output.
 
-    A second call continues the conversation: it sees the first reply with the output of the tool. The contribution is
-    the second reply, else the only one with the output of the tool; empty where a call failed for good (D-GMR-11).
-    Raises UserError if the sandbox is broken or an endpoint is gone.
+    Args:
+        role: Role of the agent.
+        backbone: Backbone to call.
+        item: Question.
+        records: Earlier contributions shown to the agent, in this order.
+        context: Access to models and tools.
+        step: Step of the trajectory, from 1.
+        slot: Order among agents of the same step.
+        note: Extra system text.
+        header: Heading of the records.
+        second_call: Instruction of a second call, if the role has none.
+        formats: Output rules. Default: those of the benchmark, for both calls.
+        style: Reasoning style for simulated models. Default: by the role's output.
+        temperature: None for the publisher's sampling parameters.
+
+    Returns:
+        The second reply or, without one, the first with the tool output. Empty if a call failed for good (D-GMR-11).
+
+    Raises:
+        UserError: If the sandbox is broken or an endpoint is gone.
     """
     hints = ""
     if role.sees == "test_feedback":
@@ -99,27 +116,26 @@ async def act(
 
 
 async def candidates(records: Sequence[Record], code_tools: CodeTools) -> tuple[str, ...]:
-    """Return the distinct answers that records state or compute, in order of first appearance.
+    """Collect the distinct answers of records in order of first appearance. Numbers of equal value are one candidate.
 
-    A record states the content of its last box or, without a box, the number on its last answer line; it computes
-    what its program leaves in ``answer``. Numbers of equal value are one candidate.
+    A record can contribute its last box (without a box, the number on its last answer line) and the value of its
+    program's ``answer``.
     """
     values = await gather(code_tools.value(record.text) for record in records)
     distinct: dict[Decimal | str, str] = {}
     for record, value in zip(records, values, strict=True):
         computed = value.printed if value is not None and value.printed != "None" else None
-        for candidate in (_stated(record.text), computed or ""):
+        for candidate in (_extract_answer(record.text), computed or ""):
             if 0 < len(candidate) <= _LONGEST_CANDIDATE:
                 distinct.setdefault(_number_or_text(candidate), candidate)
     return tuple(distinct.values())
 
 
-def _stated(text: str) -> str:
-    """Return the answer that a text states, empty if it states none."""
+def _extract_answer(text: str) -> str:
     if box := last_box(text):
         return " ".join(box.split())
     for line in reversed([statement.line for statement in statements(text.replace("−", "-"))]):
-        # A calculation may precede the result: "12 + 3 = 15".
+        # The result may follow a calculation: "12 + 3 = 15".
         if number := _NUMBER.search(line.rpartition("=")[2]):
             return number.group()
     return ""
@@ -134,7 +150,7 @@ def _number_or_text(candidate: str) -> Decimal | str:
 
 
 async def _with_feedback(record: Record, item: Item, context: Context) -> Record:
-    """Append the results of the examples to a record, unless there are none or they are in it."""
+    """Append the example results to a record if there are any and it lacks them."""
     results = await context.code_tools.examples(item, record.text)
     if results in (NO_EXAMPLE, NO_PROGRAM) or results in record.text:
         return record
@@ -152,12 +168,12 @@ async def _tool_output(role: Role, item: Item, reply: str, context: Context) -> 
         case "execute_code":
             return str(await context.code_tools.value(reply) or "")
         case "lookup":
-            # A look-up over the network would make a result depend on the day of the run (D-GEN-7).
+            # A network look-up would make results depend on the date of the run (D-GEN-7).
             return NO_ENTRY
 
 
 def appended(text: str, addition: str) -> str:
-    """Append to a text so that no extractor takes the addition for a part of the program before it; close its fence."""
+    """Append to a text, closing an open fence, so that extractors do not read the addition as part of a program."""
     if not addition or not text.strip():
         return addition or text
     if programs(text) == [text]:

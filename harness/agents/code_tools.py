@@ -1,6 +1,6 @@
-"""Tools of roles: run the program of a reply on the examples of the question, or read its result.
+"""Code tools of roles: run a reply's program on the question's examples, or read its result.
 
-Programs run in the sandbox only (D-GEN-5). Of the tests of a question, a tool sees only those that its text states.
+Programs run only in the sandbox (D-GEN-5). A tool sees only those tests that the question's text shows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.concurrency import gather
 from harness.errors import UserError
 from harness.sandbox import Execution, Outcome, Program, Sandbox
 
-# Neither speaks of an outcome, so neither may sound like one; digits could pass for an answer.
+# Neither is an outcome, so neither may read like one. Digits could be taken for an answer.
 NO_PROGRAM = "Nothing was run, because there is no program in a fenced Python block."
 NO_EXAMPLE = "Nothing was run, because the question states no example as code."
 VALUE_SHOWN = "The program was executed; its variable answer holds "
@@ -32,9 +32,9 @@ _ANSWER = re.compile(r"\banswer\b")
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """Value of a program's variable ``answer``, or the reason why it has none; as text, a sentence."""
+    """Value of a program's variable ``answer``, or why there is none. ``str()`` gives a sentence."""
 
-    printed: str | None = None  # as ``print`` shows it, on one line, cut at 200 characters
+    printed: str | None = None  # printed form, on one line, cut at 200 characters
     failure: str | None = None
 
     def __str__(self) -> str:
@@ -42,12 +42,12 @@ class Value:
 
 
 class CodeTools:
-    """Runs programs of texts in a sandbox; every method raises UserError if the sandbox is broken.
+    """Runs the programs in texts. Every method raises UserError if the sandbox is broken.
 
     Args:
-        sandbox: Runs what is not recorded.
-        recorded: Executions by program, which are given instead of running the program: texts of exceptions differ
-            between versions of Python, and a text that agents saw is part of later prompts.
+        sandbox: Runs programs that are not recorded.
+        recorded: Recorded executions, used instead of running the program. Exception messages differ between Python
+            versions, and agents' later prompts contain them.
     """
 
     def __init__(self, sandbox: Sandbox, recorded: Mapping[Program, Execution] | None = None) -> None:
@@ -55,19 +55,19 @@ class CodeTools:
         self.executions: dict[Program, Execution] = {}
 
     async def examples(self, item: Item, text: str) -> str:
-        """Run the program of a text on each example of the question; return a line each, or one that says why not."""
+        """Run a text's program on each visible example. Return one line per example, or why nothing was run."""
         runs = await self._on_examples(item, text)
         if not runs:
             return NO_EXAMPLE if programs(text) else NO_PROGRAM
         return "\n".join([EXAMPLES_RUN, *(_example_line(example, run) for example, run in runs)])
 
     async def passes(self, item: Item, text: str) -> bool | None:
-        """Return whether the program of a text passes every example of the question, or None without either."""
+        """Whether a text's program passes every visible example; None without a program or an example."""
         runs = await self._on_examples(item, text)
         return all(run.outcome is Outcome.PASSED for _, run in runs) if runs else None
 
     async def value(self, text: str) -> Value | None:
-        """Run the last program of a text that mentions ``answer``; return this variable, or None without a program."""
+        """Run the last program that mentions ``answer`` and return that variable; None without a program."""
         if not programs(text):
             return None
         source = computing(text)
@@ -103,9 +103,9 @@ class CodeTools:
 
 
 def programs(text: str) -> list[str]:
-    """Return the Python programs in a text: blocks fenced as Python, or unmarked ones that define a name.
+    """Extract Python programs: blocks fenced as Python, and unlabelled blocks that define a name.
 
-    Without fences, that is the text itself if it defines one.
+    Without fences, the whole text is a program if it defines a name.
     """
     blocks = fenced_blocks(text)
     if not blocks:
@@ -114,7 +114,7 @@ def programs(text: str) -> list[str]:
 
 
 def computing(text: str) -> str | None:
-    """Return the last program of a text that mentions ``answer``, which :meth:`CodeTools.value` runs, or None."""
+    """Return the last program of a text that mentions ``answer``, or None."""
     return _last(programs(text), lambda source: bool(_ANSWER.search(source)))
 
 
@@ -124,7 +124,7 @@ def defining(text: str, name: str) -> str | None:
 
 
 def _last(sources: list[str], is_wanted: Callable[[str], bool]) -> str | None:
-    """Return the last program that is wanted, behind what it needs of those before it, as graders do (D-GRADE-3)."""
+    """Return the last wanted program, completed with definitions from earlier ones as graders do (D-GRADE-3)."""
     found = (index for index in reversed(range(len(sources))) if is_wanted(sources[index]))
     return next((completed(sources[index], sources[:index]) for index in found), None)
 
@@ -132,7 +132,7 @@ def _last(sources: list[str], is_wanted: Callable[[str], bool]) -> str | None:
 def _is_program(block: Block) -> bool:
     if block.language:
         return block.language in PYTHON_FENCES and bool(block.source.strip())
-    # A single word, a number or a formula is Python too; giving something a name tells a program from them.
+    # A word, a number or a formula parses as Python too. Only a program defines a name.
     return bool(outline(block.source).defined)
 
 

@@ -1,4 +1,4 @@
-"""Random numbers that are functions of their key: no state, no order, the same in every process."""
+"""Stateless random numbers: each is a function of its key, the same in every process and order."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ _RANGE = 1 << 53
 
 
 def uniform(*key: str) -> float:
-    """Return a number strictly between 0 and 1: 53 bits of the SHA-256 of a key, whose parts are kept apart."""
+    """Draw from U(0, 1), endpoints excluded: 53 bits of the SHA-256 of the key."""
     digest = hashlib.sha256("\x1f".join(key).encode("utf-8", "surrogatepass")).digest()
     return ((int.from_bytes(digest[:8], "big") >> 11) + 0.5) / _RANGE
 
 
 def normal(*key: str) -> float:
-    """Return a standard normal number fixed by a key."""
+    """Draw from N(0, 1)."""
     return _NORMAL.inv_cdf(uniform(*key))
 
 
 def index(count: int, *key: str) -> int:
-    """Return a number in ``range(count)`` fixed by a key."""
+    """Draw uniformly from ``range(count)``."""
     return int(uniform(*key) * count)
 
 
 def weighted(weights: Sequence[float], *key: str) -> int:
-    """Return an index drawn in proportion to weights, which need not sum to one."""
+    """Draw an index in proportion to ``weights``, which need not sum to 1."""
     point = uniform(*key) * sum(weights)
     for position, weight in enumerate(weights):
         point -= weight
@@ -37,7 +37,7 @@ def weighted(weights: Sequence[float], *key: str) -> int:
 
 
 class Stream:
-    """Sequence of small numbers fixed by one key; cheaper than a key for each."""
+    """Stream of small random integers from one key. Cheaper than one key per number."""
 
     def __init__(self, *key: str) -> None:
         self._seed = hashlib.sha256("\x1f".join(key).encode("utf-8", "surrogatepass")).digest()
@@ -45,7 +45,7 @@ class Stream:
         self._numbers: list[int] = []
 
     def below(self, count: int) -> int:
-        """Return the next number in ``range(count)``; even only for a count far below 65536."""
+        """Draw from ``range(count)``. Nearly uniform only if ``count`` is far below 65536."""
         if not self._numbers:
             digest = hashlib.sha512(self._seed + self._block.to_bytes(4, "big")).digest()
             self._numbers = [int.from_bytes(digest[at : at + 2], "big") for at in range(0, len(digest), 2)]

@@ -1,4 +1,4 @@
-"""Runtime of a cell: client, tools and embeddings, and the context by which a method has them for one question."""
+"""Runtime of a cell (client, tools, embeddings), and the context that a method gets for one question."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
 
 MIN_ATTEMPTS = 20
 _SHOWN_ERRORS, _LONGEST_ERROR = 3, 120
-# Numbers, identifiers and addresses differ between failures of the same kind.
+# Numbers, identifiers and addresses, which differ between failures of one kind.
 _VARYING = re.compile(r"\b(?:0x)?[0-9a-fA-F-]*\d[0-9a-fA-F-]*\b")
 
 
 @dataclass
 class ErrorShare:
-    """Count of attempts that failed through no fault of the method; stops a run that will have too many of them."""
+    """Counts attempts that failed because of a call, and stops the run if their share gets too large."""
 
-    limit: float  # largest share of failed attempts, of those planned and of at least twenty
-    addresses: Mapping[str, str] = field(default_factory=dict)  # of the server of each backbone, for the message
-    retry: str = "gmr retry"  # command that asks failed calls again, for the message
+    limit: float  # maximum share of failed attempts, relative to the planned number (at least MIN_ATTEMPTS)
+    addresses: Mapping[str, str] = field(default_factory=dict)  # server by backbone, for the message
+    retry: str = "gmr retry"  # command that repeats failed calls, for the message
     planned: int = 0
     attempts: int = 0
     failed: int = 0
     _errors: defaultdict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def plan(self, attempts: int) -> None:
-        """Restart the count, with the number of attempts to expect."""
+        """Reset the counts and set the expected number of attempts."""
         self.planned, self.attempts, self.failed = attempts, 0, 0
         self._errors.clear()
 
     def count_attempt(self, failed_call: Call | None) -> None:
-        """Count an attempt and the call that made it fail, if any; UserError with examples if too many failed."""
+        """Count an attempt, with the call that made it fail if any. UserError if too many have failed."""
         self.attempts += 1
         if failed_call is not None:
             self.failed += 1
@@ -67,16 +67,15 @@ class ErrorShare:
             )
 
     def _error_summary(self, backbone: str, messages: list[str]) -> str:
-        """Return the count, first message and address of one kind of error."""
         message = messages[0] if len(messages[0]) <= _LONGEST_ERROR else f"{messages[0][:_LONGEST_ERROR]}..."
         address = f" at {self.addresses[backbone]}" if backbone in self.addresses else ""
         return f"{len(messages)} x {message!r} from {backbone}{address}"
 
 
 class Context:
-    """Access of a method to models, chance, embeddings and tools, for one attempt at one question.
+    """Gives a method models, random numbers, embeddings and tools for one attempt at one question.
 
-    Calls and decisions are recorded in an order that neither latency nor concurrency can change.
+    Records calls and decisions in an order independent of latency and concurrency.
     """
 
     def __init__(self, item: Item, runtime: Runtime, episode: Episode) -> None:
@@ -108,14 +107,25 @@ class Context:
         is_sample: bool = False,
         response_format: str | None = None,
     ) -> Reply:
-        """Ask one backbone once; see :class:`Call` and :class:`~harness.llm.request.Request` for the arguments.
+        """Call one backbone. Every use is recorded and charged, even if the reply is cached.
 
-        The text of the reply is without the thinking that a model wrote before it, which no agent sees (D-GEN-9).
-        A temperature comes with neither nucleus nor penalty; ``None`` stands for the sampling that the publisher of the
-        backbone recommends (D-GEN-2). At 0, equal prompts get equal replies, and each use is charged. Above 0, unless a
-        ``draw`` is given, every call is an independent sample fixed by seed, question, episode, step, purpose and slot.
-        A method that compares several samples of one prompt marks them with ``is_sample``: they keep their temperature
-        where a run decodes greedily.
+        Args:
+            backbone: Key of the backbone.
+            messages: Prompt.
+            turn: Purpose of the call, for simulated models.
+            step: Step of the trajectory, from 1.
+            purpose: Purpose in the method's words, for the tables of calls.
+            slot: Order among calls of the same step and purpose.
+            is_step: False for the final aggregation, which ``cost_steps`` excludes.
+            temperature: With top_p 1 and no penalty. None: the publisher's sampling parameters (D-GEN-2). At 0, equal
+                prompts get equal replies.
+            draw: Sample index. Default above temperature 0: an independent draw keyed by seed, question, episode, step,
+                purpose and slot.
+            is_sample: Keep the temperature even if the preset decodes greedily, to compare samples of one prompt.
+            response_format: OpenAI's response_format, as JSON text.
+
+        Returns:
+            The reply without the thinking that precedes the answer (D-GEN-9).
         """
         model = self._runtime.backbones[backbone]
         sampling = model.sampling if temperature is None else Sampling(temperature)
@@ -123,7 +133,7 @@ class Context:
             sampling, draw = GREEDY, 0
         self._samplings.add(sampling)
         if draw is None:
-            # Servers take a seed of 31 bits.
+            # Servers take 31-bit seeds.
             key = (*self._key, str(step), f"sample of {purpose}", str(slot))
             draw = rng.index(1 << 31, *key) if sampling.temperature else 0
         request = Request(
@@ -138,7 +148,7 @@ class Context:
             metadata=turn,
         )
         reply = await self._runtime.client.complete(backbone, request)
-        # The log keeps, and the cost counts, all that was written.
+        # The call log and the cost include the thinking.
         reply = replace(reply, text=without_thinking(reply.text, reply.finish_reason == "length"))
         call = Call(
             step=step,
@@ -161,16 +171,16 @@ class Context:
         return reply
 
     def note_tool(self, reply: Reply, output: str, item: Item) -> None:
-        """Record what a tool said of a question to a reply, the question's examples replaced by their numbers."""
-        # So that results hold no part of a question, and a bundle can leave questions out.
+        """Attach a tool's output to the call of ``reply``, with the question's examples replaced by numbers."""
+        # Results must not contain parts of a question, since bundles leave questions out.
         examples = enumerate(item.code.visible if item.code else (), 1)
-        for number, example in sorted(examples, key=lambda pair: -len(pair[1])):  # one may begin another
+        for number, example in sorted(examples, key=lambda pair: -len(pair[1])):  # one can be a prefix of another
             output = output.replace(" ".join(example.split()), f"no. {number}")
         index = next(index for index, other in enumerate(self._replies) if other is reply)
         self._calls[index] = replace(self._calls[index], tool=output)
 
     async def embed(self, text: str) -> NDArray[np.float32]:
-        """Return the sentence embedding of a text, shape (384,), of unit length."""
+        """Embed a text: unit vector, shape (384,)."""
         embeddings = self._runtime.embeddings
         encoded = await embeddings.embed(text)
         self._embedded += 1
@@ -178,23 +188,23 @@ class Context:
         return encoded.vector
 
     def extract(self, text: str) -> str | None:
-        """Return the answer that the benchmark's extractor finds in a text, or None."""
+        """Extract the answer from a text as the benchmark does, or None."""
         return self._runtime.benchmark.extract(self.item, text)
 
     def same(self, a: str, b: str) -> bool:
-        """Return whether the benchmark calls two extracted answers equal."""
+        """Whether the benchmark considers two extracted answers equal."""
         return self._runtime.benchmark.same(self.item, a, b)
 
     def uniform(self, step: int, name: str, slot: int = 0) -> float:
-        """Return a number strictly between 0 and 1, fixed by seed, question, episode and decision."""
+        """Draw from U(0, 1), keyed by seed, question, episode, step, name and slot."""
         return rng.uniform(*self._key, str(step), name, str(slot))
 
     def decide(self, decision: Decision) -> None:
-        """Record one decision of a policy, its log-probability with six decimals."""
+        """Record one decision of a policy. Its log-probability is rounded to six decimals."""
         self._decisions.append(replace(decision, log_prob=rounded(decision.log_prob)))
 
     def close(self, answer: str) -> Trajectory:
-        """Return the trajectory, whose answer is given."""
+        """Build the trajectory with this final answer."""
         calls = sorted(self._calls, key=lambda call: (not call.is_step, call.step, call.slot, call.purpose, call.key))
         decisions = sorted(self._decisions, key=lambda decision: (decision.step, decision.slot, decision.name))
         is_cut_off = answer.strip() in self._cut_off
@@ -218,26 +228,25 @@ class Runtime:
     """Client, tools and embeddings of one cell."""
 
     client: ChatClient
-    backbones: Mapping[str, Backbone]  # that may be asked, as their servers report them
+    backbones: Mapping[str, Backbone]  # with the revisions that servers report
     benchmark: Benchmark
-    tools: Tools  # of grading
-    code_tools: CodeTools  # of roles
+    tools: Tools  # for grading
+    code_tools: CodeTools  # for roles
     embeddings: Embeddings
     seed: int
     errors: ErrorShare
-    greedy: bool = False  # temperature 0 for every call but samples of one prompt, whatever a method asks (D-GEN-2)
+    greedy: bool = False  # temperature 0 for every call except is_sample (D-GEN-2)
 
     @property
     def simulated(self) -> bool:
-        """Return whether a backbone is no trained model: simulated, or of weights that stand in for others."""
+        """Whether any backbone is simulated or has random weights."""
         return any(backbone.stand_in for backbone in self.backbones.values())
 
     def context(self, item: Item, episode: Episode = TEST) -> Context:
-        """Return a context for one attempt at a question."""
         return Context(item, self, episode)
 
     async def attempt(self, solve: Solve, item: Item, episode: Episode = TEST) -> Answered:
-        """Solve a question and grade it; UserError if too many have failed, or the sandbox or an endpoint is gone."""
+        """Solve and grade a question. UserError if too many attempts failed, or sandbox or endpoint is gone."""
         context = self.context(item, episode)
         answer = await solve(item, context)
         if not isinstance(answer, str):
@@ -252,7 +261,7 @@ class Runtime:
 
 
 async def grade(benchmark: Benchmark, trajectory: Trajectory, tools: Tools) -> Verdict:
-    """Return the verdict, which tells a failed call from a wrong answer; UserError if the sandbox failed."""
+    """Grade a trajectory. A failed call is a status of its own. UserError if the sandbox failed."""
     if (failed := trajectory.failed_call) is not None:
         return Verdict(False, None, Status.CALL_FAILED, failed.error or "")
     verdict = await benchmark.grade(trajectory.item, trajectory.answer, tools, trajectory.cut_off)

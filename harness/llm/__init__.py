@@ -1,1 +1,1 @@
-"""Chat completions of all backbones: request, client, call log, servers, prices."""
+"""Chat completions: backbones, client, call log, recordings, servers, sentence encoder."""

@@ -1,4 +1,4 @@
-"""Budget of a run, over the call logs of its cells."""
+"""Budget of a preset, summed over the call logs of its cells."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from harness.llm.backbones import Backbone
 from harness.llm.call_log import CallLogReader
 from harness.llm.request import Reply, Request
 
-# Calls of this process between two readings of the logs of other processes.
+# Number of calls after which the logs of other processes are read again.
 CHECK_EVERY = 200
 
 
 class Budget(Declaration):
-    """Limits for all cells of a preset together, apart from calls between two readings of their logs."""
+    """Limits on the sum over all cells of a preset. Calls made between two log reads can exceed them."""
 
     calls: PositiveInt | None = None
-    tokens: PositiveInt | None = None  # of prompts and completions
-    cost: PositiveFloat | None = None  # in the paper's unit
+    tokens: PositiveInt | None = None  # prompt plus completion
+    cost: PositiveFloat | None = None  # in the paper's unit of cost
 
 
 class Spent(NamedTuple):
-    """Number of finished calls, their prompt and completion tokens, and their cost in the paper's unit."""
+    """Totals of finished calls. ``cost`` is in the paper's unit."""
 
     calls: int = 0
     tokens: int = 0
@@ -36,11 +36,11 @@ class Spent(NamedTuple):
 
 
 class BudgetError(UserError):
-    """Error: the budget of a run is spent."""
+    """The budget of a preset is spent."""
 
 
 class Spending:
-    """Use of a budget: refuses further calls of a cell once the cells of its preset have spent it."""
+    """Budget accounting of one cell: refuses calls once the cells of its preset have spent the budget."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Spending:
         budget: Budget,
         logs: Callable[[], Iterable[Path]],
         backbones: Iterable[Backbone],
-        log: Path | None = None,  # the one that this process writes
+        log: Path | None = None,  # log of this process
     ) -> None:
         self._preset = preset
         self._budget = budget
@@ -61,7 +61,15 @@ class Spending:
         self._ended = asyncio.Event()
 
     async def pay(self, request: Request, ask: Callable[[], Awaitable[Reply]]) -> Reply:
-        """Run ``ask``, which records its reply; BudgetError if the budget is spent, once no call is in flight."""
+        """Run ``ask`` and count its reply.
+
+        Args:
+            request: The call to pay for.
+            ask: Makes the call and records its reply.
+
+        Raises:
+            BudgetError: If the budget is spent. Calls in flight finish first.
+        """
         while (reached := self._reached()) is not None:
             if not self._in_flight:
                 raise BudgetError(reached)
@@ -81,12 +89,11 @@ class Spending:
         return reply
 
     def add(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
-        """Count a reply of a backbone."""
         self._by_this = self._plus(self._by_this, model, 1, prompt_tokens, completion_tokens)
 
     @property
     def spent(self) -> Spent:
-        """Return the use of all cells, of others as of the last reading of their logs."""
+        """Totals of all cells; those of other processes as of the last log read."""
         others, this = self._by_others, self._by_this
         return Spent(others.calls + this.calls, others.tokens + this.tokens, others.cost + this.cost)
 

@@ -1,7 +1,7 @@
-"""Call log of a cell: cache, ledger and proof of its model calls; and the log of attempts at them.
+"""Call log of a cell (cache, ledger and evidence of its model calls) and the log of attempts.
 
-One process, named in a lock file, writes the SQLite file. A call is committed before its reply is used, so that a
-process killed at any moment asks no finished call twice.
+A lock file names the one process that writes the SQLite file. A call is committed before its reply is used, so that a
+killed process never repeats a finished call.
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ from harness.llm.request import Message, Reply, Request
 
 CALL_LOG = "calls.sqlite"
 ATTEMPT_LOG = "attempts.jsonl"
-# Numbers stand before texts, so that sums leave most of the file unread. ``asked`` is 1 in every row. Uncounted replies
-# are unusable ones that were paid for, whose tokens only budgets count. Requests are compressed by a dictionary, those
-# of the first commit: most of their text is the same; in bundles, and in logs of earlier versions, which have none,
-# they are text.
+# Numeric columns come first, so that SUM() does not read the text columns. ``asked`` is 1 in every row. ``uncounted``
+# holds the tokens of unusable replies that were paid for; only budgets count them. Requests are compressed with a
+# dictionary made from the first commit. Bundles and logs of earlier versions have no dictionary; requests are text.
 _SCHEMA = """
 BEGIN;
 CREATE TABLE IF NOT EXISTS uncounted (model TEXT NOT NULL, prompt_tokens INTEGER, completion_tokens INTEGER);
@@ -59,7 +58,7 @@ COMMIT;
 _COLUMNS = "key, model, asked, prompt_tokens, completion_tokens, finish_reason, replied, error"
 _INSERT = f"INSERT OR REPLACE INTO calls (request, {_COLUMNS}, reply, checksum) VALUES (?{', ?' * 10})"  # noqa: S608
 _SELECT = f"SELECT request, {_COLUMNS}, reply, checksum FROM calls"  # noqa: S608
-# The fields of a reply, in their order.
+# The fields of Reply, in its order.
 _REPLY_COLUMNS = "reply, prompt_tokens, completion_tokens, finish_reason, replied, error"
 _CHARGE = "INSERT INTO uncounted VALUES (?, ?, ?)"
 _PAID = """
@@ -72,14 +71,14 @@ _DICTIONARY_SIZE = 1 << 16
 
 
 class CallTexts(NamedTuple):
-    """Prompt and reply of a call."""
+    """Prompt messages and reply text of a call."""
 
     messages: tuple[Message, ...]
     reply: str
 
 
 class CallLogReader(Closing):
-    """Call log open for reading, also while another process writes; UserError if it is missing or damaged."""
+    """Call log open for reading, even while another process writes. UserError if it is missing or damaged."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -90,28 +89,26 @@ class CallLogReader(Closing):
             if path.stat().st_size:
                 self._database = connect(path, writes=False)
             else:
-                # Before its first commit a log has no table.
+                # Before the first commit the file is empty.
                 self._database = sqlite3.connect(":memory:", check_same_thread=False)
                 self._database.executescript(_SCHEMA)
 
     def get(self, key: str) -> Reply | None:
-        """Return the reply to a call, or None if it is not finished."""
         row = self._row(key)
         return None if row is None else row[1]
 
     def checksums(self) -> list[tuple[str, int | None]]:
-        """Return the key of each call with the checksum of its reply, which no other reply has but by chance."""
+        """Return the key of each call with the CRC-32 of its reply."""
         with self._one_line():
             return self._database.execute("SELECT key, checksum FROM calls").fetchall()
 
     def row(self, key: str) -> tuple[Any, ...]:
-        """Return a call as a bundle has it, its request as text."""
+        """Return the row of a call with its request decompressed, as bundles store it."""
         with self._one_line():
             request, *others = self._database.execute(f"{_SELECT} WHERE key = ?", (key,)).fetchone()
             return (request_text(request, self._database), *others)
 
     def texts(self, key: str) -> CallTexts | None:
-        """Return prompt and reply of a call, or None if it is not finished."""
         if (row := self._row(key)) is None:
             return None
         with self._one_line():
@@ -119,22 +116,21 @@ class CallLogReader(Closing):
         return CallTexts(tuple(Message(**message) for message in request["messages"]), row[1].text)
 
     def paid(self) -> list[tuple[str, int, int, int]]:
-        """Return each model with the number of replies paid for, and their prompt and completion tokens."""
+        """Sum the paid replies by model: (model, replies, prompt tokens, completion tokens)."""
         with self._one_line():
             return self._database.execute(_PAID).fetchall()
 
     def failed(self) -> int:
-        """Return the number of calls that failed for good."""
+        """Count the calls that failed for good."""
         with self._one_line():
             (count,) = self._database.execute("SELECT count(*) FROM calls WHERE error IS NOT NULL").fetchone()
         return int(count)
 
     def close(self) -> None:
-        """Close the file; closing twice is harmless."""
         self._database.close()
 
     def _row(self, key: str) -> tuple[str | bytes, Reply] | None:
-        """Return the stored request and the reply, or None; UserError if the reply is not as it was recorded."""
+        """Return the stored request and the reply, or None; UserError if the checksum does not match."""
         select = f"SELECT request, checksum, key, {_REPLY_COLUMNS} FROM calls WHERE key = ?"  # noqa: S608
         with self._one_line():
             row = self._database.execute(select, (key,)).fetchone()
@@ -158,7 +154,7 @@ class CallLogReader(Closing):
 
 
 def _refuse_emptied(path: Path) -> None:
-    """Raise ValueError if a log is empty beside attempts, which are made only once its tables are on the disk."""
+    """Raise ValueError if the log is empty but attempts exist: the log's tables are written before any attempt."""
     attempts = path.with_name(ATTEMPT_LOG)
     if path.exists() and not path.stat().st_size and attempts.exists() and attempts.stat().st_size:
         raise ValueError(f"it is empty, and {attempts.name} has attempts at calls")
@@ -169,7 +165,7 @@ def _checksum(key: str, *reply: Any) -> int:
 
 
 def request_text(request: str | bytes, database: sqlite3.Connection) -> str:
-    """Return the JSON text of a stored request; ValueError if it is damaged."""
+    """Decompress a stored request to JSON text; ValueError if it is damaged."""
     if isinstance(request, str):
         return request
     stored = database.execute("SELECT content FROM dictionary").fetchone()
@@ -187,24 +183,24 @@ def _raw(dictionary: bytes) -> zstandard.ZstdCompressionDict:
 
 
 class CallLog(CallLogReader):
-    """Call log open for appending; UserError if another process writes it, or the disk is full."""
+    """Call log open for appending. UserError if another process writes it or the disk is full."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._waiting: list[tuple[Any, ...]] = []
-        self._batch: Future[None] | None = None  # that will commit what waits
-        self._lock = threading.Lock()  # of these two
+        self._batch: Future[None] | None = None  # next commit
+        self._lock = threading.Lock()  # guards these two
         self._compressor: zstandard.ZstdCompressor | None = None
         with ExitStack() as opened, self._one_line():
             opened.enter_context(_lock(path.with_suffix(".lock")))
             _refuse_emptied(path)
             self._database = connect(path, writes=True)
             opened.callback(self._close_database)
-            # Creating and deleting a journal for each commit takes ten times as long.
+            # A new journal file for each commit takes ten times as long.
             self._database.execute("PRAGMA journal_mode = PERSIST")
             self._database.execute("PRAGMA synchronous = NORMAL")
             self._database.executescript(_SCHEMA)
-            # So that a look-up of a new call does not wait for the disk.
+            # A look-up of a new call does not wait for the disk.
             self._known = {bytes.fromhex(str(key)) for (key,) in self._database.execute("SELECT key FROM calls")}
             self._thread = ThreadPoolExecutor(1, "call log")
             opened.callback(self._thread.shutdown)
@@ -217,11 +213,10 @@ class CallLog(CallLogReader):
         return bytes.fromhex(key) in self._known
 
     def get(self, key: str) -> Reply | None:
-        """Return the reply to a call, or None if it is not finished."""
         return super().get(key) if key in self else None
 
     async def append(self, request: Request, reply: Reply) -> None:
-        """Commit a finished call; UserError if the disk is full."""
+        """Commit a finished call. Concurrent calls share one commit."""
         counted = (reply.prompt_tokens, reply.completion_tokens, reply.finish_reason, reply.model, reply.error)
         checksum = _checksum(request.key, reply.text, *counted)
         row = (request.record, request.key, request.model, True, *counted, reply.text, checksum)
@@ -231,19 +226,19 @@ class CallLog(CallLogReader):
         await asyncio.shield(asyncio.wrap_future(batch))
 
     async def charge(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
-        """Commit the tokens of an unusable reply that was paid for; only budgets count them."""
+        """Commit the tokens of an unusable reply that was paid for. Only budgets count them."""
         row = (model, prompt_tokens, completion_tokens)
         await asyncio.get_running_loop().run_in_executor(self._thread, self._write, _CHARGE, [row])
 
     def forget_failed(self) -> int:
-        """Delete the failed calls, so that they are asked again; return their number."""
+        """Delete the failed calls, so that they are repeated. Return their number."""
         with self._one_line():
             keys = self._database.execute("DELETE FROM calls WHERE error IS NOT NULL RETURNING key").fetchall()
         self._known.difference_update(bytes.fromhex(key) for (key,) in keys)
         return len(keys)
 
     def close(self) -> None:
-        """Commit waiting calls and release the lock; closing twice is harmless."""
+        """Commit pending calls and release the lock."""
         self._open.close()
 
     def _commit_waiting(self) -> None:
@@ -262,13 +257,13 @@ class CallLog(CallLogReader):
         return zstandard.ZstdCompressor(dict_data=_raw(*stored), write_checksum=True)
 
     def _write(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        # As a block, the connection commits or rolls back.
+        # The connection as context manager commits or rolls back.
         with self._one_line(), self._database:
             self._database.execute("BEGIN IMMEDIATE")
             self._database.executemany(statement, rows)
 
     def _close_database(self) -> None:
-        with suppress(sqlite3.Error):  # While another process reads, an empty journal stays and does no harm.
+        with suppress(sqlite3.Error):  # If another process is reading, an empty journal remains.
             self._database.execute("PRAGMA journal_mode = DELETE")
         self._database.close()
 
@@ -277,7 +272,17 @@ _KEY_OF = itemgetter(1)
 
 
 def copy(log: Path, to: Path, *, prompts: bool, more: Iterable[tuple[Any, ...]] = ()) -> None:
-    """Copy the calls of a log, and ``more`` from recordings, by their keys, so that equal calls make equal bytes."""
+    """Copy a log in the order of its keys, so that equal calls give identical files.
+
+    Args:
+        log: Source.
+        to: Target, replaced.
+        prompts: Whether to keep the messages of requests.
+        more: Further rows, from recordings.
+
+    Raises:
+        UserError: If the source is missing or damaged.
+    """
     if not log.exists():
         raise UserError(f"{log} is missing; restore it, or delete its cell, and run that again")
     with writing(to):
@@ -296,7 +301,7 @@ def copy(log: Path, to: Path, *, prompts: bool, more: Iterable[tuple[Any, ...]] 
 
 
 def _lock(path: Path) -> AbstractContextManager[Any]:
-    """Lock a file for this process, named in it; UserError that names the holder where another has it."""
+    """Lock a file and write this process into it; UserError with the holder's name if it is locked."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -309,7 +314,7 @@ def _lock(path: Path) -> AbstractContextManager[Any]:
 
 
 class AttemptLog(Closing):
-    """Log of attempts at calls, a JSON line each, which may differ between equal runs; ``failed`` counts failures."""
+    """Log of call attempts as JSON lines. Not reproducible between runs. ``failed`` counts failures."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -318,14 +323,14 @@ class AttemptLog(Closing):
         self._host = socket.gethostname()
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            # Without a buffer only a kill or a full disk leaves half a line, which would swallow the next.
+            # Unbuffered: only a kill or a full disk can leave a partial line, which is cut off here.
             self._file = path.open("a+b", buffering=0)
             if path.is_file() and not (lines := path.read_bytes()).endswith(b"\n"):
                 self._file.truncate(lines.rfind(b"\n") + 1)
 
     @contextmanager
     def measure(self, key: str, endpoint: str) -> Iterator[None]:
-        """Record the time, and the exception if any, of the block as an attempt at a call."""
+        """Record duration and exception of the block as one attempt at a call."""
         started, clock, failure = time.time(), time.perf_counter(), None
         try:
             yield
@@ -341,19 +346,18 @@ class AttemptLog(Closing):
                 self._file.write(orjson.dumps(attempt, option=orjson.OPT_APPEND_NEWLINE))
 
     def close(self) -> None:
-        """Close the file; closing twice is harmless."""
         self._file.close()
 
 
 def read_attempts(path: Path) -> Iterator[dict[str, Any]]:
-    """Iterate over the attempts of a log; none if the file is missing."""
+    """Iterate over the attempts of a log, which may be missing."""
     return map(orjson.loads, path.read_bytes().splitlines() if path.exists() else ())
 
 
 def seconds_of(path: Path, keys: Collection[str]) -> float | None:
-    """Return the seconds from the first start to the last end of the attempts at calls, by key.
+    """Measure the wall time of a set of calls: from their first start to their last end, in seconds.
 
-    None if a call has no attempt, or not all attempts were made by one process that had the log open.
+    None if a call has no attempt, or if several processes made the attempts.
     """
     attempts = [attempt for attempt in read_attempts(path) if attempt["key"] in keys]
     opened = {attempt.get("opened") for attempt in attempts}

@@ -1,4 +1,4 @@
-"""Client of all backbones: every model call of every method goes through :class:`ChatClient`."""
+"""Client of all backbones. Every model call of every method goes through :class:`ChatClient`."""
 
 from __future__ import annotations
 
@@ -27,17 +27,24 @@ logger = logging.getLogger(__name__)
 
 
 class InProcess(Protocol):
-    """Backbones in this process: a pure function of the request."""
+    """Backbones simulated in this process. ``complete`` is a pure function of the request."""
 
-    def served(self, model: str) -> Served:
-        """Return the description of a model."""
+    def served(self, model: str) -> Served: ...
 
-    def complete(self, request: Request) -> Reply:
-        """Return the reply to a call."""
+    def complete(self, request: Request) -> Reply: ...
 
 
 class ChatClient:
-    """Client that sends each distinct call once: equal calls in flight share one request."""
+    """Client that sends each distinct call once. Equal calls in flight share one request.
+
+    Args:
+        endpoints: Servers by backbone.
+        log: Call log, which answers finished calls.
+        attempts: Log of attempts.
+        in_process: Simulated backbones, used instead of the servers.
+        spending: Budget.
+        recordings: Answer calls that are not in the log, before any server is asked.
+    """
 
     def __init__(
         self,
@@ -46,18 +53,18 @@ class ChatClient:
         attempts: AttemptLog,
         in_process: InProcess | None = None,
         spending: Spending | None = None,
-        recordings: Recordings | None = None,  # that answer what the log does not have
+        recordings: Recordings | None = None,
     ) -> None:
-        # Replies by source: backbone, log, recordings, or an equal call in flight.
+        # Replies by source: backbone, log, recordings, equal call in flight.
         self.counts = Counter(asked=0, log=0, flight=0)
-        self.calls_answered = self.tokens_written = 0  # by any source
+        self.calls_answered = self.tokens_written = 0  # from all sources
         self._log, self._attempts, self._spending = log, attempts, spending
         self._flight: InFlight[Reply] = InFlight()
         self._in_process, self._recordings = in_process, recordings
         self._backbones: Mapping[str, ServedBackbone] = {}
         servers = {key: endpoint for key, endpoint in endpoints.items() if endpoint is not IN_PROCESS}
         if in_process is None and servers:
-            # Takes a second to import.
+            # Lazy: the import takes a second.
             from harness.llm.served_backbone import ServedBackbone
             from harness.llm.servers import http_client
 
@@ -75,7 +82,7 @@ class ChatClient:
             await backbone.close()
 
     async def served(self, backbone: str, model: str) -> Served:
-        """Return the description of a model; UserError if its server is gone or serves another."""
+        """Return the description of a model; UserError if its server is gone or serves another model."""
         if self._in_process is not None:
             return self._in_process.served(model)
         if backbone in self._backbones:
@@ -85,7 +92,7 @@ class ChatClient:
         return recorded
 
     async def complete(self, backbone: str, request: Request) -> Reply:
-        """Return the reply to a call; UserError, with nothing recorded, if servers refuse or the budget is spent."""
+        """Return the reply to a call. UserError, with nothing recorded, if servers refuse or the budget is spent."""
         reply, key = self._log.get(request.key), request.key.encode()
         if reply is not None:
             self.counts["log"] += 1
@@ -120,9 +127,12 @@ class ChatClient:
 
 
 def note_served(folder: Path, served: Iterable[Served], kept: int) -> None:
-    """Write ``servers.json`` of a cell: the descriptions of served models, on which calls depend.
+    """Write ``servers.json`` of a cell: the descriptions of its served models.
 
-    Descriptions that differ and under which some of the ``kept`` calls were answered stay there as ``earlier``.
+    Args:
+        folder: Folder of the cell.
+        served: Descriptions of today.
+        kept: Number of calls in the log. If it is positive, descriptions that differ from today's stay as ``earlier``.
     """
     path = folder / SERVERS
     models = {model.model: {name: value for name, value in asdict(model).items() if name != "root"} for model in served}
@@ -132,7 +142,7 @@ def note_served(folder: Path, served: Iterable[Served], kept: int) -> None:
         earlier = before.get("earlier", [])
         if before["served"] != models:
             changed = {model: entry for model, entry in before["served"].items() if entry != models.get(model)}
-            text = "%s: a server describes itself otherwise than when its first %d calls were kept (%s, now %s)"
+            text = "%s: the description of a server changed after the first %d calls were recorded (%s, now %s)"
             logger.warning(text, path, kept, changed, {model: models.get(model) for model in changed})
             earlier.append(before["served"])
         if earlier:

@@ -1,4 +1,4 @@
-"""Reading of a chat completion: the reply, in the dialects of several engines, or why it is none."""
+"""Parse chat completions in the dialects of several engines."""
 
 from __future__ import annotations
 
@@ -15,38 +15,44 @@ from openai.types.chat import ChatCompletion
 from harness.llm.endpoints import endpoints_file
 from harness.llm.request import Reply, Request
 
-# Reasons of a complete generation, by OpenAI's names.
+# Finish reasons of a complete generation, by OpenAI's names.
 _REASONS = {name: name for name in ("stop", "length", "content_filter", "tool_calls")}
-# Those of text-generation-inference, Anthropic, Google, Cohere and Mistral. Words that may mean an end before the end,
-# such as `abort` or `error`, are no reason.
+# Those of text-generation-inference, Anthropic, Google, Cohere and Mistral. Words that may mean an incomplete
+# generation, such as `abort` or `error`, are left out.
 _REASONS |= dict.fromkeys(("eos", "eos_token", "end_turn", "stop_sequence", "complete", "completed"), "stop")
 _REASONS |= dict.fromkeys(("max_tokens", "max_new_tokens", "max_length", "model_length"), "length")
 _REASONS |= {"safety": "content_filter", "refusal": "content_filter", "function_call": "tool_calls"}
 _REPORT_USAGE = "nothing can be charged without counts of tokens: let it report `usage`, or serve by another engine"
-# Tokens that no text accounts for, such as those of the system prompt of a chat template.
+# Allowance for tokens that are in no message, such as a chat template's system prompt.
 _UNSEEN_TOKENS = 4096
 _TOO_MANY_REQUESTS = re.compile(r"rate.?limit|too.?many", re.IGNORECASE)
-# Bodies of errors may repeat the whole request.
+# Error bodies may repeat the whole request.
 _LONGEST_REASON = 300
-# Of errors that the library did not raise itself; it is nowhere shown.
+# Placeholder for errors that the library did not raise itself; never shown.
 _GATEWAY = httpx2.Request("POST", "http://gateway/")
 
 
 class MalformedReplyError(Exception):
-    """Response that is no completion of the request; the message may end up in a call log and names no host."""
+    """The response does not complete the request. The message can be stored in a call log, so it names no host."""
 
     def __init__(self, message: str, cure: str = "", tokens: tuple[int, int] | None = None) -> None:
         super().__init__(message)
-        self.cure = cure  # for the server, if all its replies are likely to be so
-        self.tokens = tokens  # of prompt and completion, if the server may charge for them
+        self.cure = cure  # what to change at the server, if all its replies are likely affected
+        self.tokens = tokens  # prompt and completion tokens, if the server may charge for them
 
 
 def parse(completion: ChatCompletion, request: Request, names: Sequence[str]) -> Reply:
-    """Return the reply to a request of the model with these names.
+    """Convert a completion to a reply.
 
-    Raises MalformedReplyError if it is none, and APIStatusError if it is an error that a gateway sent with status 200.
+    Args:
+        completion: As the library parsed it, without type checks.
+        request: The request it answers.
+        names: Names of the model that the server may reply with.
+
+    Raises:
+        MalformedReplyError: If it does not complete the request.
+        APIStatusError: If it is an error that a gateway sent with status 200.
     """
-    # The package checks no type.
     try:
         _raise_error(getattr(completion, "error", None))
         if "choices" not in getattr(completion, "model_fields_set", ()):
@@ -54,7 +60,7 @@ def parse(completion: ChatCompletion, request: Request, names: Sequence[str]) ->
             raise MalformedReplyError(f"{_describe(completion)}, no chat completion", cure)
         choice, usage = completion.choices[0], completion.usage
         _raise_error(getattr(choice, "error", None))
-        # A lone surrogate, which stands for a damaged character, cannot be stored.
+        # A lone surrogate (a damaged character) cannot be stored.
         text = _text(choice.message.content).encode("utf-8", "replace").decode()
         is_refusal = not text and getattr(choice.message, "refusal", None)
         reason: Any = "refusal" if is_refusal else choice.finish_reason
@@ -64,7 +70,7 @@ def parse(completion: ChatCompletion, request: Request, names: Sequence[str]) ->
         raise MalformedReplyError(f"not a chat completion: {error!r}") from error
     if prompt_tokens is None or completion_tokens is None:
         raise MalformedReplyError("a chat completion that does not report its usage", _REPORT_USAGE, (0, 0))
-    # No tokenizer makes more tokens than bytes of a text. In Python, True is an int.
+    # A text never has more tokens than bytes. type() is compared because True is an int.
     prompt_limit = sum(len(message.content.encode()) for message in request.messages) + _UNSEEN_TOKENS
     if not (
         (type(prompt_tokens), type(completion_tokens)) == (int, int)
@@ -74,7 +80,7 @@ def parse(completion: ChatCompletion, request: Request, names: Sequence[str]) ->
         what = f"a chat completion with an impossible usage ({prompt_tokens!r} and {completion_tokens!r} tokens)"
         raise MalformedReplyError(what, _REPORT_USAGE, (0, 0))
     if not reason and text:
-        # Of a text without a reason, the number of its tokens says how it ended.
+        # Without a finish reason, the token count says whether the reply was cut off.
         reason = "stop" if completion_tokens < request.max_tokens else "length"
     if (finish_reason := _REASONS.get(str(reason).lower())) is None:
         what = f"a completion that was not finished (finish_reason {reason!r})"
@@ -87,32 +93,31 @@ def parse(completion: ChatCompletion, request: Request, names: Sequence[str]) ->
 
 
 def is_file(model: object) -> bool:
-    """Return whether a server names a model by the file of its weights."""
+    """Whether a server names a model by its weight file."""
     return isinstance(model, str) and (
         model.lower().endswith(".gguf") or model.startswith(("/", "./")) or "\\" in model
     )
 
 
 def base_name(model: str) -> str:
-    """Return the name of a model without organisation or folder, and without the ending of a file."""
+    """Strip organisation or folder and file suffix from a model name."""
     return re.split(r"[/\\]", model.rstrip("/\\"))[-1].lower().removesuffix(".gguf")
 
 
 def status_of(error: BaseException) -> int | None:
-    """Return the HTTP status of an error, or None if it has none."""
     return error.status_code if isinstance(error, openai.APIStatusError) else None
 
 
 @contextmanager
 def explained_errors() -> Iterator[None]:
-    """Let the block raise APIError, with the reason that the server gives, or MalformedReplyError."""
+    """Convert every error of the block to APIError, with the server's reason, or to MalformedReplyError."""
     try:
         yield
     except openai.APIStatusError as error:
         error.args = (_with_reason(error),)
         raise
     except openai.APITimeoutError as error:
-        # The libraries raise it for a connection that is refused or dropped, too.
+        # The libraries also raise it for refused or dropped connections.
         cause = error.__cause__ and error.__cause__.__cause__
         if isinstance(cause, aiohttp.ClientError) and not isinstance(cause, TimeoutError):
             raise openai.APIConnectionError(request=error.request) from cause
@@ -120,17 +125,17 @@ def explained_errors() -> Iterator[None]:
     except (ValueError, RecursionError) as error:
         raise MalformedReplyError(f"not JSON: {error}") from error
     except (aiohttp.ClientError, httpx2.HTTPError, OSError) as error:
-        # Errors that both libraries pass through, such as a response that is no HTTP.
+        # Errors that both libraries pass through, such as a response that is not HTTP.
         raise openai.APIConnectionError(request=_GATEWAY) from error
 
 
 def _with_reason(error: openai.APIStatusError) -> str:
-    """Return the message of an error with the reason in its body, which the library reads in OpenAI's form alone."""
+    """Append the reason from the error's body to its message. The library reads only OpenAI's format."""
     message, body = str(error), error.body
     if isinstance(body, Mapping):
         body = next((body[name] for name in ("error", "detail", "errors") if body.get(name)), body)
     reason = " ".join(str(body).split())[:_LONGEST_REASON]
-    # Pages of proxies say nothing.
+    # A body that starts with "<" is a proxy's HTML page.
     return message if " - " in message or not body or reason.startswith("<") else f"{message} - {reason}"
 
 
@@ -145,7 +150,7 @@ def _describe(body: Any) -> str:
 
 
 def _text(content: Any) -> str:
-    """Return the text of a message, whose parts may be listed, those of thinking among them."""
+    """Join the text parts of a message; others, such as thinking, are dropped."""
     if isinstance(content, list):
         return "".join(part["text"] for part in content if part["type"] in ("text", "output_text"))
     if content is not None and not isinstance(content, str):
@@ -154,7 +159,7 @@ def _text(content: Any) -> str:
 
 
 def _raise_error(error: Any) -> None:
-    """Raise the error that a gateway sent with status 200, as if it had come with its own status."""
+    """Raise an error that a gateway sent with status 200, with the status in its body."""
     if not error:
         return
     entry = error if isinstance(error, Mapping) else {"message": error}

@@ -1,4 +1,4 @@
-"""Frozen sentence encoder: maps the head of a text (D-GEN-3) to a unit vector, the same bytes in any batch."""
+"""Frozen sentence encoder: maps the first ``max_tokens`` of a text (D-GEN-3) to a unit vector, deterministically."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
 
-# Length of a vector. Networks that learn are built for it.
+# Dimension of a vector. The networks of the methods are built for it.
 EMBEDDING = 384
 DECLARATION = ROOT / "config" / "encoder.yaml"
 EXPORTER = ROOT / "harness" / "llm" / "encoder_graph.py"
 _WEIGHTS = "model.safetensors"
 _TOKENIZER = "tokenizer.json"
-# Without modules.json the library would silently leave out the normalisation.
+# Without modules.json the library silently skips the normalisation.
 _FILES = (_WEIGHTS, "config.json", _TOKENIZER, "modules.json")
 
 
@@ -46,22 +46,22 @@ class Declared(Declaration):
     """Declaration of the encoder in ``config/encoder.yaml``."""
 
     name: Annotated[str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$")]  # on the hub
-    # A Python package whose get_model_path() returns the folder of the files; or the folder, written with a slash.
+    # A Python package whose get_model_path() returns the model folder, or a path with a slash.
     source: Annotated[str, Field(pattern="^([A-Za-z_][A-Za-z0-9_.]*|.*/.*)$")]
     sha256: Sha256  # of model.safetensors
     dimension: Annotated[int, Field(ge=EMBEDDING, le=EMBEDDING)]  # of a vector
-    max_tokens: Annotated[int, Field(ge=3)]  # most word pieces read, with two special ones
+    max_tokens: Annotated[int, Field(ge=3)]  # word pieces read, including two special ones
 
 
 class Encoded(NamedTuple):
     """Embedding of a text."""
 
-    vector: NDArray[np.float32]  # of the first max_tokens of the text, shape (dimension,), of length 1
-    tokens: int  # word pieces of the whole text, with special ones
+    vector: NDArray[np.float32]  # of the first max_tokens word pieces, shape (dimension,), unit length
+    tokens: int  # word pieces of the whole text, including special ones
 
 
 class SentenceEncoder:
-    """Encoder declared in ``config/encoder.yaml``: single precision on one CPU thread, by ONNX (D-GEN-8)."""
+    """Encoder declared in ``config/encoder.yaml``: float32 on one CPU thread, in ONNX Runtime (D-GEN-8)."""
 
     def __init__(self, declaration: Path = DECLARATION) -> None:
         self._entry: Declared = read(declaration, Declared)
@@ -72,14 +72,14 @@ class SentenceEncoder:
 
     @functools.cached_property
     def identity(self) -> str:
-        """Return the names of graph, runtime and vector instructions, which together decide every byte of a vector."""
-        import torch  # Takes seconds; what learns from vectors has it.
+        """Graph, runtime and CPU instruction set, which together determine every byte of a vector."""
+        import torch  # Lazy: takes seconds to import.
 
         instructions = "-".join(torch.backends.cpu.get_cpu_capability().lower().split())
         return f"{self._graph_name}-onnxruntime{version('onnxruntime')}-{instructions}"
 
     def encode(self, text: str) -> Encoded:
-        """Return the embedding of a text, from any thread; UserError if the model's files are missing or altered."""
+        """Embed a text. Thread-safe. UserError if the model files are missing or altered."""
         tokenizer, session = self._loaded()
         pieces = tokenizer.encode(text).ids
         read = pieces if len(pieces) <= self.max_tokens else [*pieces[: self.max_tokens - 1], pieces[-1]]
@@ -99,7 +99,7 @@ class SentenceEncoder:
             return self._model
 
     def _graph(self, folder: Path) -> Path:
-        """Return the graph of this machine, exported once even by cells that begin together."""
+        """Return the ONNX graph of this machine, exported once even if several cells start together."""
         graph = machine_folder() / f"{self._graph_name}.onnx"
         if graph.exists():
             return graph
@@ -138,7 +138,7 @@ def _session(graph: Path) -> InferenceSession:
     from onnxruntime import InferenceSession, SessionOptions
 
     options = SessionOptions()
-    # How a sum is divided among threads shows in its last digits.
+    # The number of threads changes the order of summation, so the last digits.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     try:
         return InferenceSession(graph, options, providers=["CPUExecutionProvider"])
@@ -165,10 +165,16 @@ _TOKENS = struct.Struct("<I")
 
 
 class Embeddings:
-    """Embeddings of texts: those ``recorded`` with a cell, else from the cache of this machine, else computed.
+    """Embeddings of texts, looked up in recordings, the cell's own file and the machine's cache, else computed.
 
-    What a cell uses is recorded with it by weights and text alone. So a cell that resumes, or is replayed, on another
-    type of processor or with other libraries, has the same vectors and asks the same calls.
+    The cell's file is keyed by weights and text alone, so that a cell resumed or replayed on another CPU or with other
+    library versions gets the same vectors and makes the same calls.
+
+    Args:
+        encoder: Computes missing embeddings.
+        cache: Cache of this machine.
+        recorded: Embeddings that the cell used.
+        others: Look-up in recordings. Hits are not copied.
     """
 
     def __init__(
@@ -176,7 +182,7 @@ class Embeddings:
         encoder: SentenceEncoder,
         cache: Cache,
         recorded: Cache | None = None,
-        others: Callable[[bytes], bytes | None] = lambda key: None,  # of recordings, which are not copied
+        others: Callable[[bytes], bytes | None] = lambda key: None,
     ) -> None:
         self.encoder = encoder
         self._cache, self._recorded, self._others = cache, recorded, others
@@ -187,7 +193,7 @@ class Embeddings:
         return self
 
     async def embed(self, text: str) -> Encoded:
-        """Return the embedding of a text, read-only; computed once for concurrent callers."""
+        """Embed a text. The vector is read-only. Concurrent callers share one computation."""
         key = hashlib.sha256(f"{self.encoder.weights}\0{text}".encode()).digest()
         stored = self._others(key)
         if stored is None and self._recorded is not None:
@@ -220,7 +226,7 @@ def _unpack(content: bytes) -> Encoded:
 
 
 def merge_vectors(recorded: Iterable[Path], to: Path) -> None:
-    """Write the vectors of several cells into one file, each once, in the order of their keys."""
+    """Merge the vector files of several cells into one, sorted by key, without duplicates."""
     with closing(connect(to, writes=True)) as database:
         database.execute("CREATE TEMP TABLE found (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
         for path in recorded:

@@ -1,4 +1,4 @@
-"""Export of the sentence encoder as ONNX, in its own process: importing sentence-transformers takes ten seconds."""
+"""Export the sentence encoder to ONNX. A separate process, since importing sentence-transformers takes ten seconds."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ OPSET = 17
 
 
 def export(model: str, graph: str) -> None:
-    """Export a model as a graph from word pieces, shape (1, n), to a unit vector, shape (1, dimension)."""
+    """Export a model that maps word pieces (1, n) to a unit vector (1, dimension)."""
     os.environ["HF_HUB_OFFLINE"] = "1"
     import torch
     from sentence_transformers import SentenceTransformer
 
-    # "eager" writes the attention out in matrix products, without the special cases of torch's own operator.
+    # "eager" attention is exported as plain matrix products, without the special cases of torch's fused operator.
     attention = {"attn_implementation": "eager"}
     encoder = SentenceTransformer(model, device="cpu", local_files_only=True, model_kwargs=attention)
 
@@ -36,7 +36,7 @@ def export(model: str, graph: str) -> None:
             output_names=["vector"],
             dynamic_axes={"pieces": {1: "length"}},
             opset_version=OPSET,
-            dynamo=False,  # the other exporter needs onnxscript
+            dynamo=False,  # the dynamo exporter needs onnxscript
         )
 
 

@@ -1,4 +1,4 @@
-"""Addresses of backbones, read from ``config/endpoints.yaml`` or the file that the environment names."""
+"""Endpoints of backbones, from ``config/endpoints.yaml`` or the file in ``GMR_ENDPOINTS``."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from harness.llm.backbones import Price
 from harness.llm.request import EXTENDED
 
 ENDPOINTS = "GMR_ENDPOINTS"
-# Hosts are names, or addresses of both versions.
+# The host is a name, an IPv4 or an IPv6 address.
 _URL = r"(?i)^https?://(\[[0-9a-f:.]+\]|[^\s/:\[\]]+)(:[0-9]{1,5})?(/[^\s?#]*)?$"
 
-# Parameters that some servers refuse; all others are of the request, and without them a reply would answer another one.
+# Parameters that some servers refuse. No other parameter can be left out without changing the request.
 Omitted = Literal["temperature", "top_p", "seed", "n", "frequency_penalty", "presence_penalty"]
 
 
@@ -30,7 +30,7 @@ def _without_password(url: Any) -> Any:
 
 
 class Endpoint(Declaration):
-    """OpenAI-compatible server of one backbone; ``config/endpoints.yaml`` explains each field."""
+    """OpenAI-compatible server of one backbone. ``config/endpoints.yaml`` explains the fields."""
 
     url: Annotated[str, Field(pattern=_URL), BeforeValidator(_without_password)]
     key_env: str | None = None
@@ -52,7 +52,7 @@ class Endpoint(Declaration):
 
     @property
     def api_key(self) -> str:
-        """Return the key from the environment, or a placeholder if the server checks none; UserError if it is unset."""
+        """API key from the environment, or a placeholder without ``key_env``. UserError if the variable is unset."""
         if self.key_env is None:
             return "none"
         key = os.environ.get(self.key_env)
@@ -65,31 +65,30 @@ class Endpoint(Declaration):
 
     @property
     def not_sent(self) -> tuple[str, ...]:
-        """Return the parameters of a request that the server does not take."""
+        """Parameters that the server does not accept."""
         return self.omit if self.extended else (*self.omit, *EXTENDED)
 
     def accepted(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the body of a request as the server takes it."""
+        """Drop and rename parameters of a request body as the server requires."""
         names = {"max_tokens": "max_completion_tokens"} if self.max_completion_tokens else {}
         return {names.get(name, name): value for name, value in body.items() if name not in self.not_sent}
 
 
-# Stands for a backbone that this process answers for.
+# Marks a backbone that is simulated in this process.
 IN_PROCESS = Endpoint.model_construct(url="in-process", max_in_flight=16)
 
 
 def named_file() -> str | None:
-    """Return the file of addresses that the environment names, or None."""
     return os.environ.get(ENDPOINTS) or None
 
 
 def endpoints_file() -> str:
-    """Return the name of the file of addresses for a message."""
+    """Return where endpoints are configured, for a message."""
     return named_file() or "config/endpoints.yaml or `servers` of the preset"
 
 
 def choose(document: Any, backbones: Iterable[str], where: str) -> dict[str, Endpoint]:
-    """Return the endpoints of backbones; UserError if one is missing, or any in the document is not valid."""
+    """Select endpoints by backbone. UserError if one is missing or any in the document is invalid."""
     entries, keys = check(document, dict[str, Endpoint], where), list(backbones)
     check_names("endpoint for backbone", keys, entries, where)
     return {key: entries[key] for key in keys}

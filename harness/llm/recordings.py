@@ -1,4 +1,4 @@
-"""Recordings: bundles and folders of results, whose replies answer calls. They are data: read, never written or run."""
+"""Recordings: bundles or result folders whose replies answer calls. They are only read, never written or executed."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 METADATA = "ro-crate-metadata.json"
 SETTINGS = Path("config", "config.yaml")
 SERVERS = "servers.json"
-# Sentence embeddings that a cell used; in a bundle, that all cells of the preset used.
+# Sentence embeddings that a cell used or, in a bundle, all cells.
 VECTORS = "vectors.sqlite"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
-# What a bundle of this suite has, but for the code of its maker's own methods.
+# Files of a bundle, except the code of its maker's own methods.
 _MEMBER = re.compile(
     rf"config/config\.yaml|results/{_NAME}/(vectors\.sqlite|audit\.json|data/{_NAME}"
     rf"|(cells/{_NAME}/{_NAME}/{_NAME}/seed[0-9]+|tree/{_NAME})/([a-z_]+\.(json|parquet)|(calls|vectors)\.sqlite))"
 )
-# A bundle unpacks to at most so many bytes, or times its own size; those of evidence/ to three times theirs.
+# Limits on the unpacked size: bytes, or a multiple of the bundle's size (3 for those in evidence/).
 _LARGEST, _MOST = 64 << 20, 50
-# Characters of the prompt of a call that was not recorded, in a message.
+# Characters of a prompt shown in a message.
 _SHOWN = 200
 
-# The entities of an RO-Crate by ``@id``; ``./`` describes the whole.
+# Entities of an RO-Crate by ``@id``. ``./`` is the root data entity.
 Crate = dict[str, dict[str, Any]]
 
 logger = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ _MALFORMED = (BadZipFile, zlib.error, EOFError, RuntimeError, LookupError, TypeE
 
 @contextmanager
 def data_of(path: Path) -> Iterator[None]:
-    """Turn what a malformed file raises inside the block into a UserError of one line."""
+    """Convert errors that a malformed file raises in the block to a one-line UserError."""
     try:
         yield
     except _MALFORMED as error:
@@ -64,11 +64,20 @@ def data_of(path: Path) -> Iterator[None]:
 
 
 def extract(path: Path, folder: Path, code: str | None = None) -> Crate:
-    """Extract a bundle, check every file against the manifest, and return that.
+    """Extract a bundle and check every file against the manifest.
 
-    Only what bundles of this suite have is extracted, to a bounded size; the ``code`` of its maker, that is the folder
-    of the file with this name, only if it is asked for. Raises UserError if the file cannot be read, is no bundle, was
-    cut off or altered.
+    Only known files are extracted, up to a bounded size.
+
+    Args:
+        path: The bundle.
+        folder: Where to extract it.
+        code: File of the maker's own methods, whose folder is extracted as well.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        UserError: If the file is unreadable, no bundle, truncated or altered.
     """
     with data_of(path), ZipFile(path) as archive:
         infos = archive.infolist()
@@ -96,12 +105,12 @@ def _is_beside(name: str, code: str) -> bool:
 
 
 def checksum(content: bytes) -> dict[str, str]:
-    """Return size and SHA-256 of a file as its manifest has them."""
+    """Compute size and SHA-256 in the manifest's format."""
     return {"contentSize": str(len(content)), "sha256": hashlib.sha256(content).hexdigest()}
 
 
 class Recording:
-    """Bundle, unpacked to a folder that is deleted with this process, or folder of results."""
+    """A bundle, unpacked to a temporary folder, or a result folder."""
 
     def __init__(self, path: Path, code: str | None = None) -> None:
         self.path, self.crate = path, Crate()
@@ -110,7 +119,7 @@ class Recording:
             self._unpacked = TemporaryDirectory(prefix="gmr-recording-")
             folder = Path(self._unpacked.name)
             self.crate = extract(path, folder, code)
-        self.root = folder  # of a bundle
+        self.root = folder
         found = [each for each in (folder / SETTINGS, folder / "config.yaml") if each.is_file()]
         if not found:
             raise UserError(f"{path} is no recording: expected a bundle, or a folder results/PRESET of a run")
@@ -125,12 +134,12 @@ class Recording:
 
     @functools.cached_property
     def sha256(self) -> str:
-        """Return the digest of the bundle, or of the call logs in the folder."""
+        """SHA-256 of the bundle or, for a folder, of its call logs."""
         return digest([[str(log), sha256(log)] for log in self.logs()]) if self.path.is_dir() else sha256(self.path)
 
     @functools.cached_property
     def served(self) -> dict[str, Served]:
-        """Return the description of each model that was asked."""
+        """Descriptions of the recorded models by name."""
         found: dict[str, Served] = {}
         for path in sorted(self.results.glob(f"*/**/{SERVERS}")):
             with data_of(path):
@@ -140,21 +149,19 @@ class Recording:
 
     @property
     def simulated(self) -> bool:
-        """Return whether its replies are simulated."""
         return any(model.simulated for model in self.served.values())
 
     @property
     def cells(self) -> list[Path]:
-        """Return the folders of its finished cells."""
+        """Folders of finished cells."""
         return [path.parent for path in sorted(self.results.glob("cells/*/*/*/seed*/run.json"))]
 
     def logs(self, benchmark: str = "*") -> list[Path]:
-        """Return the call logs about a benchmark."""
         patterns = (f"cells/*/{benchmark}/*/seed*/{CALL_LOG}", f"tree/{benchmark}/{CALL_LOG}")
         return [path for pattern in patterns for path in sorted(self.results.glob(pattern))]
 
     def describe(self) -> str:
-        """Return in words what it holds."""
+        """Summarise methods, benchmarks, models and settings, for a message."""
         runs = [path.parent.relative_to(self.results).parts for path in self.logs()]
         methods = dict.fromkeys(parts[1] if parts[0] == "cells" else "all first steps" for parts in runs)
         benchmarks = dict.fromkeys(parts[2] if parts[0] == "cells" else parts[1] for parts in runs)
@@ -169,22 +176,28 @@ class Recording:
 
 @functools.cache
 def opened(path: Path, code: str | None = None) -> Recording:
-    """Return a recording, read once a process; UserError if there is none, or it is damaged."""
+    """Open a recording, once per process. UserError if it is missing or damaged."""
     return Recording(path, code)
 
 
 class Recordings(Closing):
-    """The replies of recordings to the calls of one cell, and the embeddings that their cells used."""
+    """Recorded replies and embeddings for one cell.
+
+    Args:
+        recordings: Searched in this order, after any recording of the same cell.
+        cell: The cell whose calls are answered.
+        prompts: Digest of its method's prompt texts, for messages.
+    """
 
     def __init__(self, recordings: Sequence[Recording], cell: Cell, prompts: str) -> None:
         self._recordings, self._cell, self._prompts = recordings, cell, prompts
         logs = [log for recording in recordings for log in recording.logs(cell.benchmark)]
         same = ("cells", cell.method, cell.benchmark, cell.backbone, f"seed{cell.seed}")
-        # First the same cell, so that a second asking stays itself; then as they are listed.
+        # The same cell first, so that its repeated single calls keep their own replies.
         logs.sort(key=lambda log: log.parent.parts[-5:] != same)
         self._index: dict[str, int] = {}
         self._checksums: dict[str, int | None] = {}
-        self._differing: set[str] = set()  # calls with several replies, none of them of the same cell
+        self._differing: set[str] = set()  # calls with differing replies, none from the same cell
         self.found: set[str] = set()
         with ExitStack() as stack:
             self._logs = [stack.enter_context(CallLogReader(log)) for log in logs]
@@ -205,28 +218,25 @@ class Recordings(Closing):
         return key in self._index
 
     def get(self, key: str) -> Reply | None:
-        """Return the reply to a call, or None if it is in no recording."""
         if key not in self._index:
             return None
         self.found.add(key)
         return self._logs[self._index[key]].get(key)
 
     def row(self, key: str) -> tuple[Any, ...]:
-        """Return a call as a bundle has it."""
         return self._logs[self._index[key]].row(key)
 
     def served(self, model: str) -> Served | None:
-        """Return the description of a model when it was asked, or None."""
+        """Return the recorded description of a model, or None."""
         return next((each.served[model] for each in self._recordings if model in each.served), None)
 
     def pinned(self, backbone: Backbone) -> Backbone:
-        """Return a backbone at the revision that was recorded, which another server has to have."""
+        """Pin a backbone to its recorded revision, so that a server with another one is refused."""
         recorded = self.served(backbone.model)
         revision = recorded.revision if recorded is not None else None
         return backbone.model_copy(update={"revision": revision}) if revision else backbone
 
     def vector(self, key: bytes) -> bytes | None:
-        """Return a stored embedding, or None."""
         for database in self._vectors:
             with one_line(Path(VECTORS), "fetch the recording again"):
                 row = database.execute("SELECT value FROM embeddings WHERE key = ?", (key,)).fetchone()
@@ -235,7 +245,7 @@ class Recordings(Closing):
         return None
 
     def missing(self, request: Request) -> UserError:
-        """Return the error for a call that is in no recording."""
+        """Build the error for a call that is in no recording."""
         prompt, turn = " ".join(request.messages[-1].content.split()), request.metadata
         what = f"to {turn.kind}{f' as {turn.role}' if turn.role else ''}" if turn else "once more"
         return UserError(
@@ -246,17 +256,16 @@ class Recordings(Closing):
         )
 
     def report_differing(self) -> None:
-        """Name once the calls of the cell to which the recordings have several replies."""
+        """Warn about calls of the cell whose recorded replies differ."""
         if several := sorted(self._differing & self.found):
             what = f"{len(several)} of its calls, such as {several[0][:12]}, have replies that differ"
             logger.warning("%s: %s in the recordings, of which the first counts", self._cell, what)
 
     def close(self) -> None:
-        """Close the logs; closing twice is harmless."""
         self._open.close()
 
     def _other_prompts(self) -> str:
-        """Return in words whether the recorded runs of this method have other prompts."""
+        """Return a remark if the recorded runs of this method used other prompts."""
         runs = f"cells/{self._cell.method}/{self._cell.benchmark}/*/*/run.json"
         for recording in self._recordings:
             for path in sorted(recording.results.glob(runs)):

@@ -1,8 +1,8 @@
 """Retries and outage detection of a backbone's server.
 
-A failed attempt counts against its call if the server answered other calls meanwhile; if not, the call waits. After ten
-minutes without any reply one token is requested: either the server replies, and the call is tried once more before it
-fails, or the cell stops with nothing recorded. A server whose replies cannot be charged stops the cell at once.
+A failed attempt counts against its call if the server answered other calls in the meantime. Otherwise the call waits.
+After ten minutes without any reply a probe requests one token. If the server answers it, the call is tried once more
+before it fails. If not, the cell stops and records nothing. Replies without token counts stop the cell at once.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from harness.llm.servers import REFUSES_ALL, Server, with_cause
 
 logger = logging.getLogger(__name__)
 
-# Commits model, prompt and completion tokens of an unusable reply that was paid for.
+# Commits (model, prompt tokens, completion tokens) of an unusable reply that was paid for.
 Charge = Callable[[str, int, int], Awaitable[None]]
 
 MAX_FAILURES = 12
-# Replies in a row that cannot be charged, of a server that has given no other.
+# Consecutive replies without token counts, from a server that has sent no usable one.
 _MAX_UNCOUNTABLE = 3
-# Including attempts lost to outages, so that a call that takes its server down each time fails in the end.
+# Includes attempts lost to outages, so that a call that crashes its server each time fails eventually.
 _MAX_ATTEMPTS = 4 * MAX_FAILURES
 FIRST_WAIT_S = 0.5
 MAX_WAIT_S = 30.0
-# Time without any reply until a warning says that calls wait.
+# Time without any reply before a warning is logged.
 SILENCE_S = 30.0
-# Time without any reply until the cell stops; it resumes from its log when it is started again.
+# Time without any reply before the cell stops. A restart resumes from the log.
 OUTAGE_S = 600.0
-# For one token of a busy server.
+# Time limit of a probe, which waits behind other calls.
 _PROBE_S = 30.0
-# Time-out at a proxy, conflict, too early, too many requests: not the fault of the request.
+# Proxy timeout, conflict, too early, too many requests.
 _TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
 
 
 class ServedBackbone(Server):
-    """Server whose calls are tried until they have a reply or have failed for good."""
+    """Server with retries: each call ends with a reply or with a final error."""
 
     def __init__(
         self, backbone: str, endpoint: Endpoint, http: httpx2.AsyncClient, attempts: AttemptLog, charge: Charge
@@ -58,11 +58,15 @@ class ServedBackbone(Server):
         self._charge = charge
         self._slots = asyncio.Semaphore(endpoint.max_in_flight)
         self._replied_at = float("-inf")
-        self._uncountable = 0  # replies in a row that cannot be charged
+        self._uncountable = 0  # consecutive replies without token counts
         self._is_out = False
 
     async def ask(self, request: Request) -> Reply:
-        """Return the reply to a call, or its error; UserError if the server refuses all or is gone for long."""
+        """Return the reply, or the error of a call that failed for good.
+
+        Raises:
+            UserError: If the server refuses every request or has been unreachable for OUTAGE_S.
+        """
         began = last = time.monotonic()
         failures, is_suspect = 0, False
 
@@ -76,7 +80,7 @@ class ServedBackbone(Server):
                     failures += answers_others or isinstance(error, MalformedReplyError)
                     last = time.monotonic()
                     if await self._is_calls_fault(request, error, began):
-                        # Once may be a server that came back meanwhile.
+                        # The first time, the server may just have come back.
                         failures = MAX_FAILURES if is_suspect else failures
                         is_suspect = True
                 raise
@@ -91,7 +95,7 @@ class ServedBackbone(Server):
         try:
             return await retrying(attempt)
         except (openai.APIError, MalformedReplyError) as error:
-            # After a reply, 403 is about one request: a filter of prompts.
+            # A 403 after a successful reply concerns one request (a content filter).
             if (status := status_of(error)) in REFUSES_ALL and not (status == 403 and self._has_replied):
                 raise self.unreachable(error) from error
             return Reply.failed(request.model, str(error))
@@ -101,7 +105,7 @@ class ServedBackbone(Server):
         return self._replied_at > float("-inf")
 
     async def _attempt(self, request: Request) -> Reply:
-        # A call that waits for its next attempt holds no slot.
+        # A call that backs off holds no slot.
         async with self._slots:
             try:
                 with self._attempts.measure(request.key, self.endpoint.url):
@@ -116,7 +120,7 @@ class ServedBackbone(Server):
         return reply
 
     async def _count_unusable(self, request: Request, error: MalformedReplyError) -> None:
-        """Record the tokens of an unusable reply; UserError if the server is unlikely ever to give a usable one."""
+        """Record the tokens of an unusable reply. UserError if no usable one is to be expected."""
         if error.tokens is not None:
             await self._charge(request.model, *error.tokens)
         self._uncountable += bool(error.cure)
@@ -128,9 +132,10 @@ class ServedBackbone(Server):
             ) from error
 
     async def _is_calls_fault(self, request: Request, error: Exception, began: float) -> bool:
-        """Return whether this call is at fault: the server has not replied for OUTAGE_S, yet replies to a probe.
+        """Whether this call is at fault: the server was silent for OUTAGE_S but answers a probe.
 
-        Raises UserError if it has not replied for OUTAGE_S, nor replies to the probe.
+        Raises:
+            UserError: If it was silent for OUTAGE_S and does not answer the probe.
         """
         while True:
             silence = time.monotonic() - max(began, self._replied_at)
@@ -143,7 +148,7 @@ class ServedBackbone(Server):
                     with_cause(error),
                     OUTAGE_S / 60,
                 )
-            # After a time-out in silence, probe before the next attempt, which could outlast OUTAGE_S.
+            # After a silent timeout, probe first: the next attempt could take longer than OUTAGE_S.
             hangs = isinstance(error, openai.APITimeoutError) and silence >= SILENCE_S
             if silence < OUTAGE_S and not hangs:
                 return False
@@ -163,7 +168,7 @@ class ServedBackbone(Server):
 
 
 def _retry_after(error: BaseException) -> float:
-    """Return the seconds of a server's Retry-After, a number or a date, at most a minute; 0 without one."""
+    """Read Retry-After (seconds or a date), at most 60 s. 0 if it is missing."""
     text = error.response.headers.get("retry-after", "") if isinstance(error, openai.APIStatusError) else ""
     try:
         seconds = float(text)
@@ -172,7 +177,7 @@ def _retry_after(error: BaseException) -> float:
             seconds = parsedate_to_datetime(text).timestamp() - time.time()
         except ValueError:
             seconds = 0.0
-    # In this order also of a number that is none.
+    # This order of max and min also maps NaN to 0.
     return min(max(0.0, seconds), 60.0)
 
 

@@ -1,4 +1,4 @@
-"""OpenAI-compatible server of a backbone: connection, requests, and the model that it serves."""
+"""Connection to the OpenAI-compatible server of a backbone."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from harness.llm.completion import MalformedReplyError, base_name, explained_err
 from harness.llm.endpoints import ENDPOINTS, Endpoint, endpoints_file
 from harness.llm.request import EXTENDED, NOT_SENT, Reply, Request, Served, is_simulated
 
-# Of the list of models.
+# Attempts at the model listing.
 _TRIES = 5
-# Statuses of a key that is refused (401, 403) or without credit (402), and of a model or an address that is not known;
-# 405 is the address to which a redirect of 301 or 302 leads, which takes no POST.
+# Statuses for a refused key (401, 403), missing credit (402), and an unknown model or address (404). 405: a redirect (301 or
+# 302) leads to an address that takes no POST.
 REFUSES_ALL = (401, 402, 403, 404, 405)
 _CONNECT_S = 10.0
 _LISTING_S = 60.0
-# Open files besides connections: tables, logs, pipes to workers.
+# Open files other than connections: tables, logs, pipes to workers.
 _OTHER_FILES = 256
 _ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
 class Server:
-    """Connection to the server of a backbone."""
+    """One backbone's server."""
 
     def __init__(self, backbone: str, endpoint: Endpoint, http: httpx2.AsyncClient) -> None:
         self.backbone = backbone
         self.endpoint = endpoint
         self._http = http
-        # Names of the model at the server: first the one to request, then others by which it may reply.
+        # Names of the model at the server: the one to request, then aliases that may occur in replies.
         self._names: tuple[str, ...] = (endpoint.served_name,) if endpoint.served_name else ()
         self._client = openai.AsyncOpenAI(
             api_key=endpoint.api_key,
@@ -52,10 +52,16 @@ class Server:
         return f"{self.endpoint.url} of {self.backbone}"
 
     async def complete(self, request: Request, *, within_s: float | None = None) -> Reply:
-        """Return the reply, within the endpoint's ``timeout_s`` by default.
+        """Send one request.
 
-        Raises APIError or MalformedReplyError without a reply, and UserError if only the reply tells that the server is
-        simulated, because then nothing marks the results.
+        Args:
+            request: The call.
+            within_s: Timeout in seconds instead of the endpoint's ``timeout_s``.
+
+        Raises:
+            APIError: If the server refuses or does not answer.
+            MalformedReplyError: If the response is no completion.
+            UserError: If only the reply says that the server is simulated, since results could not be marked.
         """
         names = self._names or (request.model,)
         client = self._client
@@ -63,14 +69,13 @@ class Server:
             client = client.with_options(timeout=within_s)
         body = {**self.endpoint.accepted(request.body()), "model": names[0]}
         with explained_errors():
-            # As chat.completions.create, but without its walk through the declared type of every field, which takes a
-            # fifth of the processor time of a call.
+            # Like chat.completions.create, but without its recursive type conversion, a fifth of a call's CPU time.
             completion = await client.post("/chat/completions", body=body, cast_to=ChatCompletion)
             self._refuse_unmarked(completion, request)
             return parse(completion, request, names)
 
     async def served(self, model: str) -> Served:
-        """Return the server's description of the model; UserError if it does not reply or serves other weights."""
+        """Read the server's description of the model. UserError if it does not answer or serves other weights."""
         name, url = self.endpoint.served_name or model, self.endpoint.url
         listed = await self._listed() if self.endpoint.lists_models else {name: {}}
         if name not in listed:
@@ -88,27 +93,27 @@ class Server:
                 f"{url} serves the weights of {served.root} under the name {name}; start it with those of {model}"
                 f", or correct the entry of {self.backbone} in config/backbones.yaml or weights.yaml"
             )
-        # A server with several names for one model may reply by any of them, or by what it was told to load.
+        # A server with several names for a model may reply with any of them, or with the path that it loaded.
         aliases = [key for key, entry in listed.items() if entry.get("root") == served.root is not None]
         self._names = (name, *aliases, *([served.root] if served.root else []))
         details = dict(served.details)
         if (template := await self._chat_template()) is not None:
             details["chat_template"] = hashlib.sha256(template.encode()).hexdigest()
-        # The last parameter is another name for the one before.
+        # EXTENDED[-1] is an alias of the one before.
         if not_sent := [name for name in self.endpoint.not_sent if name != EXTENDED[-1]]:
             details[NOT_SENT] = ", ".join(not_sent)
         return replace(served, details=details)
 
     async def _chat_template(self) -> str | None:
-        """Return the template that turns messages into a prompt, as llama.cpp reports it, or None.
+        """Read the chat template from llama.cpp's ``/props``, or None.
 
-        It may say more than the messages do: that of Qwen2.5 adds a system message where there is none.
+        It is part of the identity because it can add text: Qwen2.5's adds a default system message.
         """
         try:
             headers = {"Authorization": f"Bearer {self.endpoint.api_key}"}
             answer = await self._http.get(urljoin(self.endpoint.url, "/props"), headers=headers, timeout=_LISTING_S)
         except (httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
-            # Not taken for a server without: the same run would have another identity.
+            # An error here must not count as "no template", which would change the run's identity.
             raise self.unreachable(error) from error
         try:
             template = answer.json()["chat_template"] if answer.is_success else None
@@ -117,7 +122,7 @@ class Server:
         return template if isinstance(template, str) else None
 
     def unreachable(self, error: BaseException) -> UserError:
-        """Return the error for a server that refuses every request, or does not reply."""
+        """Build the error for a server that refuses every request or does not answer."""
         url, backbone, status = self.endpoint.url, self.backbone, status_of(error)
         if status in (401, 402, 403):
             return UserError(
@@ -134,7 +139,6 @@ class Server:
         )
 
     async def close(self) -> None:
-        """Close all connections."""
         await self._client.close()
 
     def _refuse_unmarked(self, completion: ChatCompletion, request: Request) -> None:
@@ -163,11 +167,11 @@ class Server:
 
 
 def http_client(connections: int) -> httpx2.AsyncClient:
-    """Return an HTTP client for so many connections; UserError if the system does not allow as many open files."""
-    # Five full servers need more than the usual limit of 1,024 files.
+    """Create an HTTP client and raise the open-file limit if needed. UserError if the hard limit is too low."""
+    # Five servers at full load exceed the usual limit of 1,024 files.
     number = connections + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if 0 <= soft < number:  # no limit is -1
+    if 0 <= soft < number:  # -1: unlimited
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))
         except ValueError as error:
@@ -179,7 +183,7 @@ def http_client(connections: int) -> httpx2.AsyncClient:
 
 
 def with_cause(error: BaseException) -> str:
-    """Return the message of an error, or that of its cause where the library says no more than that it failed."""
+    """Return the message of the root cause, since the library only says "Connection error."."""
     while isinstance(error, openai.APIConnectionError) and error.__cause__ is not None:
         error = error.__cause__
     return str(error) or type(error).__name__

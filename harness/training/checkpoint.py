@@ -1,4 +1,4 @@
-"""Checkpoints: arrays and the facts that describe them, in a safetensors file, which cannot hold code."""
+"""Checkpoints: arrays with JSON metadata in safetensors files, which cannot contain code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# One key, because the format does not promise an order for several.
+# A single key, since safetensors does not guarantee the order of several.
 _FACTS = "facts"
 
 
@@ -24,12 +24,12 @@ _FACTS = "facts"
 class Checkpoint:
     """State of a method after an epoch."""
 
-    tensors: Mapping[str, NDArray[np.generic]]  # arrays by name
-    facts: Mapping[str, Any]  # method, configuration, setting, epoch; plain JSON values
+    tensors: Mapping[str, NDArray[np.generic]]
+    facts: Mapping[str, Any]  # method, configuration, setting, epoch; JSON values
 
 
 def save(path: Path, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint; equal content gives equal bytes."""
+    """Write a checkpoint deterministically."""
     from safetensors import numpy as safetensors
 
     facts = orjson.dumps(checkpoint.facts, option=orjson.OPT_SORT_KEYS).decode()
@@ -38,13 +38,13 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
 
 
 def load(path: Path) -> Checkpoint:
-    """Return a checkpoint; UserError if there is none or it is damaged."""
+    """Read a checkpoint; UserError if it is missing or damaged."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="numpy") as file:
             facts = orjson.loads((file.metadata() or {})[_FACTS])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no mapping
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  not a mapping
     except FileNotFoundError as error:
         raise UserError(f"there is no checkpoint {path}; train the method first") from error
     except (SafetensorError, OSError, KeyError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Methods that train a network: optimiser, initial weights, and policy-gradient training."""
+"""Methods that train a network: Adam, seeded initialisation, policy-gradient training."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Network = TypeVar("Network", bound=nn.Module)
 Trace = TypeVar("Trace")
 Trace_co = TypeVar("Trace_co", covariant=True)
 Tensors = Mapping[str, NDArray[np.generic]]
-# Key and profile of every choice in the order of the indices, by kind such as ``roles``. Lists, as in JSON.
+# [key, profile] of every option in the order of its index, by pool such as ``roles``. Lists, as in JSON.
 Choices = Mapping[str, list[list[str]]]
 _ADAM = ("exp_avg", "exp_avg_sq", "step")
 _NETWORK = "network."
@@ -33,9 +33,9 @@ LOG_PROB_TOLERANCE = 1e-5
 
 
 class Learning(Generic[Network]):
-    """Network, and Adam with default betas and no decay that trains it in place.
+    """A network and its Adam state (default betas, no weight decay). Updates in place.
 
-    Calls torch's function of Adam: its class imports torch's compiler, one to four seconds of processor time.
+    Uses torch's functional Adam, since ``torch.optim.Adam`` imports the compiler (1 to 4 seconds of CPU time).
     """
 
     def __init__(self, network: Network, lr: float) -> None:
@@ -44,7 +44,7 @@ class Learning(Generic[Network]):
         self._moments: dict[str, torch.Tensor] = {}
 
     def step(self, loss: torch.Tensor) -> None:
-        """Take one step of Adam for the parameters that have a gradient."""
+        """Backpropagate, and take one Adam step for all parameters with a gradient."""
         self.network.zero_grad()
         loss.backward()
         parameters = {name: value for name, value in self.network.named_parameters() if value.grad is not None}
@@ -71,15 +71,15 @@ class Learning(Generic[Network]):
             )
 
     def learned(self) -> Tensors:
-        """Return parameters and buffers of the network."""
+        """Copy the network's state dict."""
         return {f"{_NETWORK}{name}": value.numpy().copy() for name, value in self.network.state_dict().items()}
 
     def moments(self) -> Tensors:
-        """Return the moments of Adam; none for a parameter that never had a gradient."""
+        """Copy Adam's moments. Parameters that never had a gradient have none."""
         return {name: value.numpy().copy() for name, value in self._moments.items()}
 
     def restore(self, tensors: Tensors) -> None:
-        """Load what :meth:`learned` and, to resume training, :meth:`moments` returned."""
+        """Load the tensors of :meth:`learned` and, to resume training, of :meth:`moments`."""
         copies = {name: torch.from_numpy(value.copy()) for name, value in tensors.items()}
         self.network.load_state_dict(
             {name.removeprefix(_NETWORK): value for name, value in copies.items() if name.startswith(_NETWORK)}
@@ -88,9 +88,9 @@ class Learning(Generic[Network]):
 
 
 def seeded(build: Callable[[], Network], *key: object) -> Network:
-    """Build a network whose weights follow from the key alone; torch's global generator stays as it was.
+    """Build a network with weights keyed by ``key``. Torch's global generator is left unchanged.
 
-    They are drawn in float64, because instruction sets round a draw in float32 differently.
+    Weights are drawn in float64, since float32 draws round differently between CPU instruction sets.
     """
     usual = torch.get_default_dtype()
     with torch.random.fork_rng(devices=[]):
@@ -103,12 +103,12 @@ def seeded(build: Callable[[], Network], *key: object) -> Network:
 
 
 def seed_of(*key: object) -> int:
-    """Return a seed for torch's generators that follows from a key."""
+    """Derive a seed for a torch generator from a key."""
     return int(rng.uniform(*map(str, key)) * (1 << 53))
 
 
 def check_on_policy(again: ArrayLike, sampled: Sequence[float]) -> None:
-    """Raise RuntimeError if log-probabilities of the update differ from the sampled ones by more than 1e-5."""
+    """Raise RuntimeError if recomputed log-probabilities differ from the sampled ones by more than 1e-5."""
     worst = float(np.abs(np.asarray(again) - np.asarray(sampled)).max())
     if not worst <= LOG_PROB_TOLERANCE:
         raise RuntimeError(
@@ -120,16 +120,22 @@ def check_on_policy(again: ArrayLike, sampled: Sequence[float]) -> None:
 class Rollout(Protocol[Trace_co]):
     """One trajectory under a fixed policy."""
 
-    async def solve(self, item: Item, context: Context) -> str:
-        """Return the answer to a question."""
+    async def solve(self, item: Item, context: Context) -> str: ...
 
     @property
     def trace(self) -> Trace_co:
-        """Return the decisions of the trajectory, from which the update computes log-probabilities with gradient."""
+        """Decisions of the finished trajectory. The update recomputes their log-probabilities with gradient."""
 
 
 class PolicyGradient(ABC, Generic[Network, Trace]):
-    """Method that learns on policy, from ``group`` rollouts of each question of a batch."""
+    """Base class of on-policy methods.
+
+    Args:
+        epochs: Passes over the training questions.
+        batch: Questions per update.
+        lr: Learning rate of Adam.
+        group: Rollouts per question.
+    """
 
     network: Network  # trained or loaded
 
@@ -138,24 +144,31 @@ class PolicyGradient(ABC, Generic[Network, Trace]):
 
     @abstractmethod
     def choices(self) -> Choices:
-        """Return the choices of the network, which its checkpoint names."""
+        """Return the options of the network. Checkpoints store them."""
 
     @abstractmethod
     def build(self, profiles: Mapping[str, NDArray[np.floating]]) -> Network:
-        """Return a network over the embeddings of the choices' profiles, shape (choices, 384) by kind."""
+        """Build the network from profile embeddings (options, 384) by pool."""
 
     @abstractmethod
     def rollout(self, network: Network) -> Rollout[Trace]:
-        """Return a rollout that samples its decisions from a network, which stays as it is until the next update."""
+        """Create a rollout that samples from a network. Parameters do not change before the next update."""
 
     @abstractmethod
     def learn(
         self, learning: Learning[Network], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
     ) -> Mapping[str, float]:
-        """Check that the rollouts are on policy, take one step of the optimiser, and return its training log."""
+        """Check that the rollouts are on-policy, take one optimiser step, and return the logged measures.
+
+        Args:
+            learning: Network and optimiser.
+            answered: Graded rollouts, ``group`` consecutive ones per question.
+            traces: Their decisions, in the same order.
+            step: Epoch and update.
+        """
 
     async def begin(self, training: Training) -> Network:
-        """Return the network as initialised by the training seed."""
+        """Initialise the network by the training seed."""
         profiles = {
             kind: np.stack([await training.embed(profile) for _, profile in choices])
             for kind, choices in self.choices().items()
@@ -163,11 +176,10 @@ class PolicyGradient(ABC, Generic[Network, Trace]):
         return seeded(lambda: self.build(profiles), "initial weights", training.seed)
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Return the answer of one trajectory, its decisions sampled as in training."""
+        """Run one trajectory with sampled decisions."""
         return await self.rollout(self.network).solve(item, context)
 
     def load(self, checkpoint: Checkpoint) -> None:
-        """Load a trained network."""
         self.network = self._restored(checkpoint).network
 
     def _restored(self, checkpoint: Checkpoint) -> Learning[Network]:
@@ -177,7 +189,7 @@ class PolicyGradient(ABC, Generic[Network, Trace]):
         return learning
 
     async def fit(self, training: Training) -> None:
-        """Train or resume a training; write a checkpoint before the first epoch and after each."""
+        """Train or resume. Writes a checkpoint before the first epoch and after each."""
         checkpoint, done = training.resume(), 0
         if checkpoint is None:
             learning = Learning(await self.begin(training), self._lr)

@@ -1,8 +1,8 @@
-"""Training of one cell: graded attempts at questions, checkpoints, the training log, and resumption.
+"""Training of one cell: graded attempts, training log, checkpoints and resumption.
 
-Training resumes after the last finished epoch. The tables of an epoch (measures, calls, decisions) are written before
-its checkpoint, so a checkpoint implies the files up to its epoch. An interrupted epoch is repeated from the call log.
-Of a finished cell the trained method and the tables of the whole training stay.
+Training resumes after the last finished epoch. An interrupted epoch is repeated from the call log. The tables of an
+epoch (measures, calls, decisions) are written before its checkpoint. A checkpoint therefore implies the tables of all
+epochs so far. A finished cell keeps its last checkpoint and the merged tables.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ TABLES: Mapping[str, pa.Schema] = {
 
 
 class Attempt(NamedTuple):
-    """One graded rollout of training."""
+    """One graded rollout."""
 
     episode: Episode
     answered: Answered
 
 
 class TrainingStep(NamedTuple):
-    """Epoch and update of a training, both counted from 1, and the number of all its updates."""
+    """Epoch and update, both from 1, and the total number of updates."""
 
     epoch: int
     update: int
@@ -64,18 +64,29 @@ class TrainingStep(NamedTuple):
 
 
 class Training:
-    """Training of one cell."""
+    """Training of one cell.
+
+    Args:
+        items: Training questions.
+        runtime: Client, tools and embeddings of the cell.
+        folder: Folder of the cell.
+        facts: Metadata of every checkpoint. Checkpoints with another ``identity`` are not resumed.
+        label: Name of the cell in progress lines.
+        has_call: Whether the call log has a call, by key.
+        in_flight: Maximum number of concurrent attempts.
+        keep_epochs: Whether to keep the checkpoint of every epoch.
+    """
 
     def __init__(
         self,
         items: Sequence[Item],
         runtime: Runtime,
-        folder: Path,  # the cell's
-        facts: Mapping[str, Any],  # of every checkpoint; one with another ``identity`` is not continued
-        label: str,  # of the cell in progress lines
-        has_call: Callable[[str], bool],  # whether the call log holds a call, by its key
-        in_flight: int,  # attempts under way at the same time
-        keep_epochs: bool,  # whether the checkpoint of every epoch stays
+        folder: Path,
+        facts: Mapping[str, Any],
+        label: str,
+        has_call: Callable[[str], bool],
+        in_flight: int,
+        keep_epochs: bool,
     ) -> None:
         self.items = tuple(items)
         self.seed = runtime.seed
@@ -86,24 +97,24 @@ class Training:
         self._has_call = has_call
         self._keep_epochs = keep_epochs
         self._slots = LongestFirstSemaphore(in_flight)
-        self._measures: list[dict[str, Any]] = []  # of the present epoch
-        self._trajectories: list[tuple[Episode, Trajectory]] = []  # of the present epoch
-        self._finished = 0  # the last finished epoch
+        self._measures: list[dict[str, Any]] = []  # of the current epoch
+        self._trajectories: list[tuple[Episode, Trajectory]] = []  # of the current epoch
+        self._finished = 0  # last finished epoch
         self._started = time.monotonic()
         self._updates = 0
         self._begun = self._ended = 0  # attempts since the last update
         self._last_update = ""
 
     async def embed(self, text: str) -> NDArray[np.float32]:
-        """Return the sentence embedding of a text, shape (384,)."""
+        """Embed a text: unit vector, shape (384,)."""
         return (await self._runtime.embeddings.embed(text)).vector
 
     def plan(self, attempts: int) -> None:
-        """Expect a number of attempts; the share of them that may fail before the cell stops refers to it."""
+        """Set the expected number of attempts, to which the limit on failed attempts refers."""
         self._runtime.errors.plan(attempts)
 
     async def attempt(self, solve: Solve, item: Item, episode: Episode) -> Attempt:
-        """Let the method try a question once, and grade its answer; of waiting questions the longest goes first."""
+        """Solve and grade a question once. Waiting attempts start longest question first."""
         self._begun += 1
         async with self._slots.slot(len(item.question)):
             answered = await self._runtime.attempt(solve, item, episode)
@@ -112,10 +123,10 @@ class Training:
 
     @contextmanager
     def consult(self, purpose: str, episode: Episode) -> Iterator[Context]:
-        """Give a context for calls that are no attempt at a question.
+        """Give a context for calls that are not an attempt at a question, such as AFlow's optimizer.
 
-        They are in the tables of the training, with ``purpose``, such as ``optimizer``, as id of the question. Together
-        they count as one attempt, which has failed if the last call (by step, then slot) has.
+        The tables of the training list them with ``purpose`` as question id. Together they count as one attempt, which
+        fails if the last call (by step, then slot) fails.
         """
         item = Item(id=purpose, benchmark=self._runtime.benchmark.key, question="", gold="")
         context = self._runtime.context(item, episode)
@@ -125,7 +136,7 @@ class Training:
         self._runtime.errors.count_attempt(trajectory.failed_call)
 
     def resume(self) -> Checkpoint | None:
-        """Return the checkpoint to resume from, None to begin; delete those of another training or with lost files."""
+        """Return the checkpoint to resume from, or None to start over. Unusable checkpoints are deleted."""
         for torn in self._checkpoints.glob(".*"):
             torn.unlink()
         epochs = self._resumable_epochs()
@@ -148,7 +159,13 @@ class Training:
         return Checkpoint({**stored.tensors, **optimiser.tensors}, stored.facts)
 
     def note(self, step: TrainingStep, measures: Mapping[str, float], attempts: Sequence[Attempt]) -> None:
-        """Log one update: measures of the method, with six decimals, and accuracy, costs and depth of its attempts."""
+        """Log one update: the method's measures and accuracy, costs and depth of its attempts.
+
+        Args:
+            step: Epoch and update.
+            measures: Measures by name, stored with six decimals.
+            attempts: All attempts of the update.
+        """
         measures = {
             **_measures([answered for _, answered in attempts]),
             **{name: rounded(float(value)) for name, value in measures.items()},
@@ -161,7 +178,7 @@ class Training:
         self._updates += 1
         self._begun = self._ended = 0
         left = (time.monotonic() - self._started) / self._updates * (step.of - step.update)
-        # The test is still to come, so training is never said to leave nothing.
+        # No time left is shown after the last update, since the test follows.
         self._last_update = (
             f", epoch {step.epoch}, update {step.update}/{step.of}, {100 * measures['accuracy']:.1f} % right, "
             f"depth {measures['depth']:.2f}, cost {measures['cost_total']:.2e} a question"
@@ -169,12 +186,19 @@ class Training:
         )
 
     def so_far(self) -> str:
-        """Return the last update in words, and the number of ended attempts at the next one."""
+        """Describe the last update and the attempts of the next one, for a progress line."""
         under_way = f", {self._ended}/{self._begun} attempts at the next update" if self._begun else ""
         return f"{self._label}: training{self._last_update}{under_way}"
 
     def save(self, epoch: int, learned: Tensors, optimiser: Tensors, facts: Mapping[str, Any]) -> None:
-        """Write the checkpoint of a finished epoch, 0 before any training, in place of that of the one before."""
+        """Write tables and checkpoint of a finished epoch, and delete the checkpoint before it.
+
+        Args:
+            epoch: Epoch, 0 before any training.
+            learned: Tensors that the trained method needs.
+            optimiser: Further tensors, needed only to resume.
+            facts: Metadata of the method, JSON values.
+        """
         for name, schema in TABLES.items():
             table = self._measures if name == "training" else self._rows(name.removeprefix("training_"))
             write_table(self._piece(epoch, name), schema, table, simulated=self._facts["simulated"])
@@ -189,7 +213,7 @@ class Training:
         self._finished = epoch
 
     def finish(self) -> None:
-        """Write the tables of the whole training and its last checkpoint into the cell's folder."""
+        """Write the merged tables and the last checkpoint to the cell's folder."""
         if not self._checkpoint(self._finished).exists():
             raise UserError("`fit` has never called `training.save`, so nothing is learned; save after each epoch")
         write_atomically(self._folder / CHECKPOINT, self._checkpoint(self._finished).read_bytes())
@@ -203,7 +227,7 @@ class Training:
             yield from ({**episode._asdict(), **row} for row in trajectory_rows(trajectory, table))
 
     def _resumable_epochs(self) -> list[int]:
-        """Return the finished epochs with the optimiser's state, ascending; normally only the last."""
+        """Return the epochs that have both checkpoint files, ascending. Normally only the last one."""
         optimisers = self._checkpoints.glob(f"epoch-*{_OPTIMISER}.safetensors")
         epochs = sorted(int(path.name.split(".")[0].removeprefix("epoch-")) for path in optimisers)
         return [epoch for epoch in epochs if self._checkpoint(epoch).exists()]

@@ -1,4 +1,4 @@
-"""Decisions of a policy for many rows at once, drawn by uniform numbers or repeated as recorded."""
+"""Batched decisions of a policy: sampled with given uniform numbers, or replayed from recorded indices."""
 
 from __future__ import annotations
 
@@ -9,9 +9,15 @@ from harness.agents.trajectory import DRAWN_DECIMALS, sample
 
 
 def choose(log_probs: Tensor, uniforms: Tensor, *, greedy: bool = False) -> Tensor:
-    """Choose an option for each row of log-probabilities (rows, options); return the indices, shape (rows,).
+    """Choose one option per row.
 
-    ``uniforms`` are uniform numbers, which a greedy choice leaves aside, or recorded indices, which are returned.
+    Args:
+        log_probs: Shape (rows, options).
+        uniforms: Uniform numbers, shape (rows,), or integer indices to replay.
+        greedy: Take the argmax and ignore ``uniforms``.
+
+    Returns:
+        Indices, shape (rows,).
     """
     if not uniforms.is_floating_point():
         return uniforms
@@ -22,9 +28,15 @@ def choose(log_probs: Tensor, uniforms: Tensor, *, greedy: bool = False) -> Tens
 
 
 def open_gates(log_probs: Tensor, uniforms: Tensor, *, greedy: bool = False) -> Tensor:
-    """Open gates with log-probabilities of no and yes in the last dimension; return 1 where one is open, else 0.
+    """Sample Bernoulli gates. A greedy gate opens above probability 0.5.
 
-    ``uniforms`` are as for :func:`choose`; a greedy gate opens above one half.
+    Args:
+        log_probs: Log-probabilities of closed and open, shape (..., 2).
+        uniforms: Uniform numbers, shape (...), or integer outcomes to replay.
+        greedy: Compare with 0.5 instead of ``uniforms``.
+
+    Returns:
+        1 for open, 0 for closed, shape (...).
     """
     if not uniforms.is_floating_point():
         return uniforms

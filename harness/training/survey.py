@@ -1,4 +1,4 @@
-"""Survey: every option tried once on every training question, for methods that learn without a network."""
+"""Scores of every option on every training question, for methods that learn without a network."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TENSORS = ("embeddings", "correct", "costs")
 
 
 async def ask_once(backbone: str, item: Item, context: Context) -> str:
-    """Return the reply of a backbone to the question and the output rules, at temperature 0, as Single LLM asks it."""
+    """Ask a backbone the question at temperature 0, with the prompt of Single LLM."""
     return (await context.ask(backbone, question_prompt("", context.rules, item))).text
 
 
@@ -30,27 +30,27 @@ class Survey:
     """Per-option accuracy and cost on the training questions. Empty until :meth:`fit` has run.
 
     Args:
-        setting: Of the method.
-        options: Ways to answer a question, by name; without them, each backbone of the pool is asked once.
+        setting: Setting of the method.
+        options: Solvers by name. Default: one call to each backbone of the pool.
     """
 
     def __init__(self, setting: Setting, options: Mapping[str, Solve] | None = None) -> None:
         self.options = {key: partial(ask_once, key) for key in setting.pool} if options is None else options
         self.pool = tuple(self.options)
         self._passes = setting.epochs({"default": 1})
-        self.embeddings: NDArray[np.generic] = np.zeros((0, EMBEDDING))  # of the questions, shape (questions, 384)
-        # Verdicts, and costs of the calls, shape (questions, options).
+        self.embeddings: NDArray[np.generic] = np.zeros((0, EMBEDDING))  # shape (questions, 384)
+        # Verdicts and costs, shape (questions, options).
         self.correct: NDArray[np.generic] = np.zeros((0, len(self.pool)))
         self.costs: NDArray[np.generic] = self.correct
 
     @property
     def best(self) -> str:
-        """Return the option that is right most often, of equals the cheapest; before training the first."""
+        """Most accurate option; ties go to the cheapest. The first option before training."""
         order = np.lexsort((self.costs.sum(axis=0), -self.correct.sum(axis=0)))
         return self.pool[order[0]]
 
     async def fit(self, training: Training) -> None:
-        """Ask all questions, or load the checkpoint of a survey that was finished."""
+        """Run every option on all questions, or load the finished checkpoint."""
         checkpoint = training.resume()
         if checkpoint is None:
             self._save(training, 0)
@@ -61,7 +61,6 @@ class Survey:
             self._save(training, 1)
 
     def load(self, checkpoint: Checkpoint) -> None:
-        """Load a survey."""
         self.embeddings, self.correct, self.costs = (checkpoint.tensors[name] for name in _TENSORS)
 
     async def _ask_all(self, training: Training) -> None:

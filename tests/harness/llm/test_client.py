@@ -84,5 +84,5 @@ def test_a_server_that_changed_under_kept_calls_is_noted(tmp_path: Path, caplog:
     written = orjson.loads((tmp_path / SERVERS).read_bytes())
     assert (written["served"]["m"]["details"], len(written["earlier"])) == ({"quantisation": "Q8"}, 1)
     assert written["earlier"][0]["m"]["details"] == {"quantisation": "Q4"}
-    assert caplog.text.count("describes itself otherwise") == 1
-    assert re.search("calls were kept .*Q4.*, now .*Q8", caplog.text)
+    assert caplog.text.count("description of a server changed") == 1
+    assert re.search("calls were recorded .*Q4.*, now .*Q8", caplog.text)
