@@ -123,7 +123,7 @@ async def programmer(run: NodeRun) -> NodeOutput:
             break
         text = reply.text
         value = await run.context.code_tools.value(text)
-        run.context.note_tool(reply, str(value or NO_PROGRAM), run.context.item)
+        run.context.record_tool_output(reply, str(value or NO_PROGRAM), run.context.item)
         if value is not None and value.printed not in (None, "None"):
             return NodeOutput(f"{fenced(computing(text) or '')}\nThe answer is {value.printed}", "passed")
         failure = "there is no program in a fenced Python block" if value is None else value.failure

@@ -152,13 +152,13 @@ async def act(action: Action, backbone: str, item: Item, path: Work, context: Co
     text, answer, program = reply.text, None, None
     if item.code is not None:
         outcome = await context.code_tools.examples(context.item, reply.text) if is_program else ""
-        context.note_tool(reply, outcome, item)
+        context.record_tool_output(reply, outcome, item)
         text = reply.text if outcome in ("", NO_EXAMPLE) else appended(reply.text, outcome)
         program = defining(reply.text, item.code.entry_point)
     elif is_program:
         value = await context.code_tools.value(reply.text)
         outcome = str(value or NO_PROGRAM)
-        context.note_tool(reply, outcome, item)
+        context.record_tool_output(reply, outcome, item)
         text = appended(reply.text, outcome)
         if value is not None and value.printed is not None:
             continued = (*dialog, Message("user", f"{outcome}\n\n{STATE}"))

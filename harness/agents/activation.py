@@ -104,7 +104,7 @@ async def act(
     if first.error is not None:
         return ""
     tool_output = await _tool_output(role, item, first.text, context)
-    context.note_tool(first, tool_output, item)
+    context.record_tool_output(first, tool_output, item)
     text = appended(first.text, tool_output)
     instruction = role.second_call or second_call
     if instruction is None:

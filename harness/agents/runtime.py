@@ -170,7 +170,7 @@ class Context:
             self._cut_off.add(reply.text.strip())
         return reply
 
-    def note_tool(self, reply: Reply, output: str, item: Item) -> None:
+    def record_tool_output(self, reply: Reply, output: str, item: Item) -> None:
         """Attach a tool's output to the call of ``reply``, with the question's examples replaced by numbers."""
         # Results must not contain parts of a question, since bundles leave questions out.
         examples = enumerate(item.code.visible if item.code else (), 1)

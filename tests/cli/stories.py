@@ -73,7 +73,7 @@ async def _walk(cell: Cell, items: Sequence[Item], stories: Sequence[Story]) -> 
             for ask in story.asks:
                 client.replies = [ask.reply]
                 call = await table.ask(ask.backbone, tuple(Message(*one) for one in ask.messages), **ask.how)
-                table.note_tool(call, ask.tool, item)
+                table.record_tool_output(call, ask.tool, item)
                 reply = ask.reply if isinstance(ask.reply, Reply) else Reply(ask.reply, 100, 10, "stop", "org/model")
                 await log.append(client.asked[-1][1], reply)
             for decision in story.decisions:
