@@ -151,7 +151,7 @@ class AFlow:
         """Make a call with a response format and, if it fails, one without (D-AF-2, D-AF-3); return the last reply."""
         domain = self._setting.domain
         schema = proposal_schema(situation.parent.tried, domain)
-        with training.consult(PURPOSE, episode) as context:
+        with training.auxiliary_calls(PURPOSE, episode) as context:
             prompt = optimizer_prompt(situation, schema, domain, context.rules, refused)
             for slot, response_format in enumerate((response_format_of(schema), None)):
                 reply = await context.ask(
@@ -174,7 +174,7 @@ class AFlow:
         async def solve(item: Item, context: Context) -> str:
             return await run_workflow(entry.tried, self._executor, context)
 
-        training.plan(len(training.items))
+        training.expect_attempts(len(training.items))
         episode = Episode(entry.round, 0)
         attempts = await gather(training.attempt(solve, item, episode) for item in training.items)
         answered = [attempt.answered for attempt in attempts]
@@ -190,7 +190,7 @@ class AFlow:
         ]
         kept = _shuffled(failures, "failures kept", str(training.seed), str(entry.round))[:KEPT_FAILURES]
         measures = {"score": score, "parent": entry.parent or 0, "best": max([*search.scores(rounds), score])}
-        training.note(TrainingStep(entry.round, entry.round, self._most_rounds), measures, attempts)
+        training.log_update(TrainingStep(entry.round, entry.round, self._most_rounds), measures, attempts)
         return entry.model_copy(update={"score": score, "failures": tuple(kept)})
 
 

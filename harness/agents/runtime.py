@@ -43,7 +43,7 @@ class ErrorShare:
     failed: int = 0
     _errors: defaultdict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
 
-    def plan(self, attempts: int) -> None:
+    def expect_attempts(self, attempts: int) -> None:
         """Reset the counts and set the expected number of attempts."""
         self.planned, self.attempts, self.failed = attempts, 0, 0
         self._errors.clear()

@@ -77,7 +77,7 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
                 in_flight=plan.in_flight,
                 keep_epochs=plan.preset.epoch_checkpoints,
             )
-            with progress(client, training.so_far):
+            with progress(client, training.progress):
                 await method.fit(training)
             training.finish()
         answered = await evaluate(method, plan.questions.test, runtime, str(plan.cell), in_flight=plan.in_flight)

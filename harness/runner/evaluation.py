@@ -34,7 +34,7 @@ async def evaluate(
     result: chance depends on seed and question only.
     """
     started = time.monotonic()
-    runtime.errors.plan(len(items))
+    runtime.errors.expect_attempts(len(items))
     results: dict[int, Answered] = {}
     waiting = iter(sorted(range(len(items)), key=lambda index: -len(items[index].question)))
 

@@ -197,7 +197,7 @@ class PolicyGradient(ABC, Generic[Network, Trace]):
         else:
             learning, done = self._restored(checkpoint), int(checkpoint.facts["epoch"])
         self.network = learning.network
-        training.plan((self._epochs - done) * len(training.items) * self._group)
+        training.expect_attempts((self._epochs - done) * len(training.items) * self._group)
         batches = range(0, len(training.items), self._batch)
         for epoch in range(done + 1, self._epochs + 1):
             key = ("order of training", str(training.seed), str(epoch))
@@ -217,4 +217,4 @@ class PolicyGradient(ABC, Generic[Network, Trace]):
         episodes = [(item, Episode(step.epoch, number)) for item in questions for number in range(self._group)]
         attempts, traces = zip(*await gather(attempt(*episode) for episode in episodes), strict=True)
         measures = self.learn(learning, [answered for _, answered in attempts], traces, step)
-        training.note(step, measures, attempts)
+        training.log_update(step, measures, attempts)

@@ -109,9 +109,9 @@ class Training:
         """Embed a text: unit vector, shape (384,)."""
         return (await self._runtime.embeddings.embed(text)).vector
 
-    def plan(self, attempts: int) -> None:
+    def expect_attempts(self, attempts: int) -> None:
         """Set the expected number of attempts, to which the limit on failed attempts refers."""
-        self._runtime.errors.plan(attempts)
+        self._runtime.errors.expect_attempts(attempts)
 
     async def attempt(self, solve: Solve, item: Item, episode: Episode) -> Attempt:
         """Solve and grade a question once. Waiting attempts start longest question first."""
@@ -122,7 +122,7 @@ class Training:
         return Attempt(episode, answered)
 
     @contextmanager
-    def consult(self, purpose: str, episode: Episode) -> Iterator[Context]:
+    def auxiliary_calls(self, purpose: str, episode: Episode) -> Iterator[Context]:
         """Give a context for calls that are not an attempt at a question, such as AFlow's optimizer.
 
         The tables of the training list them with ``purpose`` as question id. Together they count as one attempt, which
@@ -158,7 +158,7 @@ class Training:
         optimiser = checkpoint.load(self._checkpoint(self._finished, _OPTIMISER))
         return Checkpoint({**stored.tensors, **optimiser.tensors}, stored.facts)
 
-    def note(self, step: TrainingStep, measures: Mapping[str, float], attempts: Sequence[Attempt]) -> None:
+    def log_update(self, step: TrainingStep, measures: Mapping[str, float], attempts: Sequence[Attempt]) -> None:
         """Log one update: the method's measures and accuracy, costs and depth of its attempts.
 
         Args:
@@ -185,7 +185,7 @@ class Training:
             + (f", {tqdm.format_interval(left)} of training left" if step.update < step.of else "")
         )
 
-    def so_far(self) -> str:
+    def progress(self) -> str:
         """Describe the last update and the attempts of the next one, for a progress line."""
         under_way = f", {self._ended}/{self._begun} attempts at the next update" if self._begun else ""
         return f"{self._label}: training{self._last_update}{under_way}"

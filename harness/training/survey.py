@@ -65,13 +65,13 @@ class Survey:
 
     async def _ask_all(self, training: Training) -> None:
         size, solves = len(training.items), [*self.options.values()]
-        training.plan(size * len(solves))
+        training.expect_attempts(size * len(solves))
         attempts = await gather(
             training.attempt(solve, item, Episode(1, at)) for at, solve in enumerate(solves) for item in training.items
         )
         for at in range(len(solves)):
             step = TrainingStep(1, at + 1, len(solves))
-            training.note(step, {"backbone": at}, attempts[at * size : (at + 1) * size])
+            training.log_update(step, {"backbone": at}, attempts[at * size : (at + 1) * size])
         values = [(verdict.correct, trajectory.cost_total) for _, (trajectory, verdict) in attempts]
         self.correct, self.costs = np.array(values, float).T.reshape(2, len(self.pool), -1).swapaxes(1, 2)
         self.embeddings = np.stack([await training.embed(item.question) for item in training.items])

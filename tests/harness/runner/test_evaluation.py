@@ -117,7 +117,7 @@ async def test_a_long_question_is_told_by_its_calls(lines: pytest.LogCaptureFixt
 async def test_a_long_update_is_told_by_its_attempts_and_calls(tmp_path: Path, lines: pytest.LogCaptureFixture) -> None:
     client = Client(lambda backbone, request: "right", **SLOW)
     run = training(tmp_path, client, questions(2))
-    with progress(client, run.so_far):  # type: ignore[arg-type]
+    with progress(client, run.progress):  # type: ignore[arg-type]
         await Counter().fit(run, 2)
     first, *_ = [line for line in lines.messages if "4 calls" in line]
     assert first.startswith("toy cell: training, 0/4 attempts at the next update, 4 calls, 4,000 tokens")

@@ -53,7 +53,7 @@ class Counter:
             )
             self.seen = self.seen + len(attempts)
             self.momentum = self.momentum / 2 + epoch
-            training.note(TrainingStep(epoch, epoch, epochs), {"seen": self.seen[0]}, attempts)
+            training.log_update(TrainingStep(epoch, epoch, epochs), {"seen": self.seen[0]}, attempts)
             self.save(training, epoch)
 
     def save(self, training: Training, epoch: int) -> None:
@@ -107,16 +107,16 @@ async def test_consultations_that_fail_stop_the_cell_as_questions_do(tmp_path: P
     """A consultation is one attempt, which has failed where its last call did."""
     cell = training(tmp_path, ScriptedClient("right", "right", FAILED, FAILED, "right", FAILED), ITEMS, limit=0.1)
 
-    async def consult(attempt: int) -> None:
-        with cell.consult("optimizer", Episode(1, attempt)) as context:
+    async def ask_optimizer(attempt: int) -> None:
+        with cell.auxiliary_calls("optimizer", Episode(1, attempt)) as context:
             for slot in range(3):
                 await context.ask("small", (Message("user", "What next?"),), slot=slot)
 
     await cell.attempt(Counter().solve, ITEMS[0], Episode(1, 0))
     for attempt in range(3):
-        await consult(attempt)
+        await ask_optimizer(attempt)
     with pytest.raises(UserError, match=r"3 of 5 attempts failed \(limit 10%\).*gmr retry"):
-        await consult(3)
+        await ask_optimizer(3)
 
 
 @pytest.mark.parametrize("last", ["epoch-02.optimiser.safetensors", "epoch-02.training_calls.parquet"])
