@@ -10,12 +10,12 @@ from harness.agents.runtime import Context
 from harness.agents.trajectory import Answered, Decision
 from harness.benchmarks.items import Item
 from harness.runner.method import Setting
-from harness.training.survey import Survey
+from harness.training.option_scores import OptionScores
 
 __all__ = ["Config", "build"]
 
 
-class FixedStep(Survey):
+class FixedStep(OptionScores):
     """Role and backbone that are right most often on the training questions, with the step stored."""
 
     def __init__(self, setting: Setting, config: Config) -> None:

@@ -11,7 +11,7 @@ from harness.agents.trajectory import Answered, Decision
 from harness.benchmarks.items import Item
 from harness.files import Declaration
 from harness.runner.method import Setting
-from harness.training.survey import Survey, ask_once
+from harness.training.option_scores import OptionScores, ask_once
 
 
 class Config(Declaration):
@@ -21,7 +21,7 @@ class Config(Declaration):
     cost_weight: NonNegativeFloat = 20.0  # accuracy that a unit of cost is worth in the paper's pool, as λ_c of GMR
 
 
-class KNNRouter(Survey):
+class KNNRouter(OptionScores):
     """Choice of one backbone a question, by accuracy less weighted cost on the most similar training questions."""
 
     def __init__(self, setting: Setting, config: Config) -> None:

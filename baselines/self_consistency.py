@@ -12,7 +12,7 @@ from harness.agents.trajectory import Answered
 from harness.benchmarks.items import Item
 from harness.files import Declaration
 from harness.runner.method import Setting
-from harness.training.survey import Survey
+from harness.training.option_scores import OptionScores
 
 
 class Config(Declaration):
@@ -21,7 +21,7 @@ class Config(Declaration):
     temperature: PositiveFloat = 0.7  # of every sample
 
 
-class SelfConsistency(Survey):
+class SelfConsistency(OptionScores):
     """Samples of the backbone that did best on the training questions, and a vote among their answers."""
 
     def __init__(self, setting: Setting, config: Config) -> None:

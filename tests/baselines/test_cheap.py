@@ -55,7 +55,7 @@ async def test_a_single_call_is_one_at_temperature_zero_static_first(
     assert (trajectory.depth, call.purpose, call.is_step) == (1, "solve", True)
 
 
-async def test_a_survey_asks_every_backbone_every_training_question_once_as_single_does(tmp_path: Path) -> None:
+async def test_every_backbone_is_asked_every_training_question_once_as_single_asks_it(tmp_path: Path) -> None:
     client = Client(right_if("large"))
     method = await trained(knn(), tmp_path, client, TRAIN)
     assert sorted((name, request.messages) for name, request in client.asked) == sorted(

@@ -26,7 +26,7 @@ async def ask_once(backbone: str, item: Item, context: Context) -> str:
     return (await context.ask(backbone, question_prompt("", context.rules, item))).text
 
 
-class Survey:
+class OptionScores:
     """Per-option accuracy and cost on the training questions. Empty until :meth:`fit` has run.
 
     Args:
