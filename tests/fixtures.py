@@ -146,9 +146,9 @@ def training(
     **options: Any,
 ) -> Training:
     """Return a training in a folder, new or resumed; without a log, it holds no call."""
-    facts = {"identity": identity, "method": "toy", "simulated": True}
+    metadata = {"identity": identity, "method": "toy", "simulated": True}
     return Training(
-        items, runtime(client, seed, **options), folder, facts, "toy cell", lambda key: log, 64, keep_epochs
+        items, runtime(client, seed, **options), folder, metadata, "toy cell", lambda key: log, 64, keep_epochs
     )
 
 

@@ -151,7 +151,7 @@ async def test_a_loaded_method_answers_as_the_trained_one_and_every_question_as_
 async def test_a_run_may_shorten_the_training(tmp_path: Path, name: str, max_epochs: int) -> None:
     client, trained = Client(LEARNERS[name].answering), min(max_epochs, LEARNERS[name].passes)
     method = await fitted(name, tmp_path, client, max_epochs=max_epochs)
-    assert checkpoint.load(tmp_path / CHECKPOINT).facts["epoch"] == trained
+    assert checkpoint.load(tmp_path / CHECKPOINT).metadata["epoch"] == trained
     epochs = set(pq.read_table(tmp_path / "training_calls.parquet")["epoch"].to_pylist())
     assert epochs == set(range(1, trained + 1))
     [answered] = await ask_test_questions(name, tmp_path, method, client, ITEMS[0])

@@ -101,8 +101,8 @@ class AFlow:
         self.workflow = start(self._setting.domain) if best is None else best.tried
 
     def _save(self, training: Training, rounds: Sequence[Round]) -> None:
-        facts = {"search": [entry.model_dump(mode="json", by_alias=True) for entry in rounds]}
-        training.save(len(rounds), {}, {}, facts)
+        metadata = {"search": [entry.model_dump(mode="json", by_alias=True) for entry in rounds]}
+        training.save(len(rounds), {}, {}, metadata)
 
     async def propose(self, rounds: Sequence[Round], training: Training) -> Round:
         """Ask for an edit three times at most, and no more after two replies without a valid one (D-AF-3).
@@ -195,7 +195,7 @@ class AFlow:
 
 
 def _rounds_of(checkpoint: Checkpoint) -> list[Round]:
-    return [Round.model_validate(entry) for entry in checkpoint.facts["search"]]
+    return [Round.model_validate(entry) for entry in checkpoint.metadata["search"]]
 
 
 def _shuffled(failures: Sequence[Failure], *key: str) -> list[Failure]:

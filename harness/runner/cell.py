@@ -71,7 +71,7 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
                 plan.questions.train,
                 runtime,
                 folder=plan.folder,
-                facts=_training_facts(plan, runtime),
+                metadata=_training_metadata(plan, runtime),
                 label=str(plan.cell),
                 has_call=lambda key: key in log or key in recordings,
                 in_flight=plan.in_flight,
@@ -267,8 +267,8 @@ def _backbone_record(backbone: Backbone, served: Served) -> dict[str, Any]:
     return record
 
 
-def _training_facts(plan: Plan, runtime: Runtime) -> dict[str, Any]:
-    """Return the facts of a training in its checkpoints; ``identity`` covers all that can change the result."""
+def _training_metadata(plan: Plan, runtime: Runtime) -> dict[str, Any]:
+    """Return the metadata of checkpoints. ``identity`` covers everything that can change the result."""
     preset = plan.settings["preset"]
     limit = {name: bound for name, bound in preset["limit"].items() if name != "test"}
     encoder = runtime.embeddings.encoder.identity

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # A single key, since safetensors does not guarantee the order of several.
-_FACTS = "facts"
+_KEY = "facts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +25,16 @@ class Checkpoint:
     """State of a method after an epoch."""
 
     tensors: Mapping[str, NDArray[np.generic]]
-    facts: Mapping[str, Any]  # method, configuration, setting, epoch; JSON values
+    metadata: Mapping[str, Any]  # method, configuration, setting, epoch; JSON values
 
 
 def save(path: Path, checkpoint: Checkpoint) -> None:
     """Write a checkpoint deterministically."""
     from safetensors import numpy as safetensors
 
-    facts = orjson.dumps(checkpoint.facts, option=orjson.OPT_SORT_KEYS).decode()
+    metadata = orjson.dumps(checkpoint.metadata, option=orjson.OPT_SORT_KEYS).decode()
     tensors = {name: checkpoint.tensors[name] for name in sorted(checkpoint.tensors)}
-    write_atomically(path, safetensors.save(tensors, metadata={_FACTS: facts}))
+    write_atomically(path, safetensors.save(tensors, metadata={_KEY: metadata}))
 
 
 def load(path: Path) -> Checkpoint:
@@ -43,7 +43,7 @@ def load(path: Path) -> Checkpoint:
 
     try:
         with safe_open(path, framework="numpy") as file:
-            facts = orjson.loads((file.metadata() or {})[_FACTS])
+            metadata = orjson.loads((file.metadata() or {})[_KEY])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  not a mapping
     except FileNotFoundError as error:
         raise UserError(f"there is no checkpoint {path}; train the method first") from error
@@ -51,4 +51,4 @@ def load(path: Path) -> Checkpoint:
         raise UserError(
             f"{path} is not a checkpoint of this suite ({error}); delete it and train the method again"
         ) from error
-    return Checkpoint(tensors, facts)
+    return Checkpoint(tensors, metadata)

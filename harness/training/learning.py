@@ -195,7 +195,7 @@ class PolicyGradient(ABC, Generic[Network, Trace]):
             learning = Learning(await self.begin(training), self._lr)
             training.save(0, learning.learned(), learning.moments(), self.choices())
         else:
-            learning, done = self._restored(checkpoint), int(checkpoint.facts["epoch"])
+            learning, done = self._restored(checkpoint), int(checkpoint.metadata["epoch"])
         self.network = learning.network
         training.expect_attempts((self._epochs - done) * len(training.items) * self._group)
         batches = range(0, len(training.items), self._batch)

@@ -70,7 +70,7 @@ class Training:
         items: Training questions.
         runtime: Client, tools and embeddings of the cell.
         folder: Folder of the cell.
-        facts: Metadata of every checkpoint. Checkpoints with another ``identity`` are not resumed.
+        metadata: Metadata of every checkpoint. Checkpoints with another ``identity`` are not resumed.
         label: Name of the cell in progress lines.
         has_call: Whether the call log has a call, by key.
         in_flight: Maximum number of concurrent attempts.
@@ -82,7 +82,7 @@ class Training:
         items: Sequence[Item],
         runtime: Runtime,
         folder: Path,
-        facts: Mapping[str, Any],
+        metadata: Mapping[str, Any],
         label: str,
         has_call: Callable[[str], bool],
         in_flight: int,
@@ -92,7 +92,7 @@ class Training:
         self.seed = runtime.seed
         self._runtime = runtime
         self._folder, self._checkpoints = folder, folder / _CHECKPOINTS
-        self._facts = facts
+        self._metadata = metadata
         self._label = label
         self._has_call = has_call
         self._keep_epochs = keep_epochs
@@ -145,7 +145,7 @@ class Training:
             return None
         stored = checkpoint.load(self._checkpoint(epochs[-1]))
         why = ""
-        if stored.facts.get("identity") != self._facts["identity"]:
+        if stored.metadata.get("identity") != self._metadata["identity"]:
             why = "its checkpoints come from other code, data or configuration"
         elif not self._has_all_files(epochs[-1]):
             why = "files of its checkpoints or calls in its log are gone"
@@ -156,7 +156,7 @@ class Training:
         self._finished = epochs[-1]
         logger.info("%s: training resumes after epoch %d", self._label, self._finished)
         optimiser = checkpoint.load(self._checkpoint(self._finished, _OPTIMISER))
-        return Checkpoint({**stored.tensors, **optimiser.tensors}, stored.facts)
+        return Checkpoint({**stored.tensors, **optimiser.tensors}, stored.metadata)
 
     def log_update(self, step: TrainingStep, measures: Mapping[str, float], attempts: Sequence[Attempt]) -> None:
         """Log one update: the method's measures and accuracy, costs and depth of its attempts.
@@ -190,22 +190,22 @@ class Training:
         under_way = f", {self._ended}/{self._begun} attempts at the next update" if self._begun else ""
         return f"{self._label}: training{self._last_update}{under_way}"
 
-    def save(self, epoch: int, learned: Tensors, optimiser: Tensors, facts: Mapping[str, Any]) -> None:
+    def save(self, epoch: int, learned: Tensors, optimiser: Tensors, metadata: Mapping[str, Any]) -> None:
         """Write tables and checkpoint of a finished epoch, and delete the checkpoint before it.
 
         Args:
             epoch: Epoch, 0 before any training.
             learned: Tensors that the trained method needs.
             optimiser: Further tensors, needed only to resume.
-            facts: Metadata of the method, JSON values.
+            metadata: Metadata of the method, JSON values.
         """
         for name, schema in TABLES.items():
             table = self._measures if name == "training" else self._rows(name.removeprefix("training_"))
-            write_table(self._piece(epoch, name), schema, table, simulated=self._facts["simulated"])
+            write_table(self._piece(epoch, name), schema, table, simulated=self._metadata["simulated"])
         self._measures, self._trajectories = [], []
-        facts = {**facts, **self._facts, "epoch": epoch}
-        checkpoint.save(self._checkpoint(epoch, _OPTIMISER), Checkpoint(optimiser, facts))
-        checkpoint.save(self._checkpoint(epoch), Checkpoint(learned, facts))
+        metadata = {**metadata, **self._metadata, "epoch": epoch}
+        checkpoint.save(self._checkpoint(epoch, _OPTIMISER), Checkpoint(optimiser, metadata))
+        checkpoint.save(self._checkpoint(epoch), Checkpoint(learned, metadata))
         for earlier in range(epoch):
             self._checkpoint(earlier, _OPTIMISER).unlink(missing_ok=True)
             if not self._keep_epochs:
@@ -220,7 +220,7 @@ class Training:
         for name, schema in TABLES.items():
             pieces = (self._piece(epoch, name) for epoch in range(self._finished + 1))
             table = (row for piece in pieces for row in read_rows(piece))
-            write_table(self._folder / f"{name}.parquet", schema, table, simulated=self._facts["simulated"])
+            write_table(self._folder / f"{name}.parquet", schema, table, simulated=self._metadata["simulated"])
 
     def _rows(self, table: str) -> Iterator[Mapping[str, Any]]:
         for episode, trajectory in self._trajectories:

@@ -54,7 +54,7 @@ class OptionScores:
         checkpoint = training.resume()
         if checkpoint is None:
             self._save(training, 0)
-        if checkpoint is not None and checkpoint.facts["epoch"] == 1:
+        if checkpoint is not None and checkpoint.metadata["epoch"] == 1:
             self.load(checkpoint)
         elif self._passes:
             await self._ask_all(training)

@@ -53,8 +53,8 @@ def levels(*wanted: int) -> list[str]:
 async def searched(folder: Path, model: Client, seed: int = 7, **config: Any) -> tuple[AFlow, list[Round]]:
     """Return a method after its search, and the rounds of its checkpoint."""
     method = await trained(AFlow(setting(), Config(**config)), folder, model, QUESTIONS, seed, code_tools=Bench())
-    facts = checkpoint.load(folder / "trained.safetensors").facts
-    return method, [Round.model_validate(entry) for entry in facts["search"]]
+    metadata = checkpoint.load(folder / "trained.safetensors").metadata
+    return method, [Round.model_validate(entry) for entry in metadata["search"]]
 
 
 async def test_the_best_round_answers_and_every_round_is_kept(tmp_path: Path) -> None:

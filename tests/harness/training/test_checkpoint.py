@@ -17,20 +17,20 @@ FACTS: dict[str, Any] = {"epoch": 2, "roles": [["z", "last first"], ["a", "é"]]
 
 
 def save(path: Path, **changes: Any) -> bytes:
-    checkpoint.save(path, Checkpoint(**{"tensors": TENSORS, "facts": FACTS, **changes}))
+    checkpoint.save(path, Checkpoint(**{"tensors": TENSORS, "metadata": FACTS, **changes}))
     return path.read_bytes()
 
 
 def test_what_is_saved_comes_back_and_equal_content_is_equal_bytes_in_any_order(tmp_path: Path) -> None:
     base = save(tmp_path / "a.safetensors")
     stored = checkpoint.load(tmp_path / "a.safetensors")
-    assert stored.facts == FACTS
+    assert stored.metadata == FACTS
     assert {name: (value.dtype, value.tolist()) for name, value in stored.tensors.items()} == {
         name: (value.dtype, value.tolist()) for name, value in TENSORS.items()
     }
-    turned = {"tensors": dict(reversed(TENSORS.items())), "facts": dict(reversed(FACTS.items()))}
+    turned = {"tensors": dict(reversed(TENSORS.items())), "metadata": dict(reversed(FACTS.items()))}
     assert base == save(tmp_path / "b.safetensors", **turned)
-    assert base != save(tmp_path / "c.safetensors", facts={**FACTS, "epoch": 3})
+    assert base != save(tmp_path / "c.safetensors", metadata={**FACTS, "epoch": 3})
     assert base != save(tmp_path / "c.safetensors", tensors={**TENSORS, "step": np.array(4.0)})
 
 

@@ -45,7 +45,7 @@ class Counter:
             self.save(training, 0)
         else:
             self.seen, self.momentum = stored.tensors["seen"].copy(), stored.tensors["momentum"].copy()
-        for epoch in range(int(stored.facts["epoch"]) + 1 if stored else 1, epochs + 1):
+        for epoch in range(int(stored.metadata["epoch"]) + 1 if stored else 1, epochs + 1):
             attempts = await gather(
                 training.attempt(self.solve, item, Episode(epoch, rollout))
                 for item in training.items
@@ -96,8 +96,8 @@ async def test_checkpoints_of_earlier_epochs_stay_where_they_are_asked_for_and_o
     stored = checkpoint.load(tmp_path / CHECKPOINT)
     assert stored.tensors.keys() == {"seen"}
     assert stored.tensors["seen"] == 18
-    facts = {"identity": "one", "method": "toy", "simulated": True, "own": "fact", "epoch": 3}
-    assert stored.facts == facts, "the cell's facts win"
+    metadata = {"identity": "one", "method": "toy", "simulated": True, "own": "fact", "epoch": 3}
+    assert stored.metadata == metadata, "the cell's metadata win"
     names = {path.name for path in (tmp_path / "checkpoints").glob("*.safetensors")}
     epochs = range(4) if keep else (3,)
     assert names == {f"epoch-0{epoch}.safetensors" for epoch in epochs} | {"epoch-03.optimiser.safetensors"}
