@@ -126,7 +126,7 @@ class ChatClient:
             self._spending.add(model, prompt_tokens, completion_tokens)
 
 
-def note_served(folder: Path, served: Iterable[Served], kept: int) -> None:
+def write_served(folder: Path, served: Iterable[Served], kept: int) -> None:
     """Write ``servers.json`` of a cell: the descriptions of its served models.
 
     Args:

@@ -27,7 +27,7 @@ from harness.fingerprint import prompts_of
 from harness.llm.backbones import Backbone
 from harness.llm.budget import Spending
 from harness.llm.call_log import ATTEMPT_LOG, CALL_LOG, AttemptLog, CallLog, seconds_of
-from harness.llm.client import ChatClient, note_served
+from harness.llm.client import ChatClient, write_served
 from harness.llm.encoder import Embeddings, SentenceEncoder
 from harness.llm.recordings import SERVERS, Recordings, data_of
 from harness.llm.request import NOT_SENT, Sampling, Served
@@ -144,7 +144,7 @@ async def open_runtime(
             errors=ErrorShare(plan.preset.max_error_share, urls, f"gmr retry --preset {plan.preset.name}"),
             greedy=plan.greedy,
         )
-        note_served(plan.folder, served.values(), len(log))
+        write_served(plan.folder, served.values(), len(log))
         yield runtime, served, attempts, recordings
 
 

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from aiohttp import web
 
-from harness.llm.client import SERVERS, note_served
+from harness.llm.client import SERVERS, write_served
 from harness.llm.request import Message, Sampling, Served
 from tests.harness.llm.conftest import Make
 from tests.harness.llm.serving import ANSWER, MODEL, Scripted, request
@@ -80,7 +80,7 @@ def test_the_key_is_the_same_in_every_version_and_changes_with_all_that_can_chan
 def test_a_server_that_changed_under_kept_calls_is_noted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     first, other = (Served("m", None, {"quantisation": bits}) for bits in ("Q4", "Q8"))
     for served, kept in ((other, 0), (first, 0), (first, 3), (other, 3), (other, 4)):
-        note_served(tmp_path, [served], kept)
+        write_served(tmp_path, [served], kept)
     written = orjson.loads((tmp_path / SERVERS).read_bytes())
     assert (written["served"]["m"]["details"], len(written["earlier"])) == ({"quantisation": "Q8"}, 1)
     assert written["earlier"][0]["m"]["details"] == {"quantisation": "Q4"}
