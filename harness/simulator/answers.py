@@ -43,7 +43,7 @@ class Answers:
     wrong: Sequence[str]  # one to four, likeliest first
 
     @functools.lru_cache(maxsize=4096)  # noqa: B019 - answers live as long as the process
-    def stated_in(self, text: str) -> str | None:
+    def find_answer(self, text: str) -> str | None:
         """Return the answer that a text states, by its spelling here if it is one of these; None without one."""
         answer = self.benchmark.extract(self.item, text)
         # Any word is a program, but none that defines the function.

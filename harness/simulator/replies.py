@@ -56,7 +56,7 @@ def write(
         return _reasoning(question, turn, length, stream) or _passage(_vocabulary(question)[0], 3, 5, stream)
     if rng.uniform("parsable", key) < values.unparsable:
         return undecided(length, key)
-    stated = [answers.stated_in(text) for text in earlier]
+    stated = [answers.find_answer(text) for text in earlier]
     overload = values.overload_per_1000_tokens * sum(map(count_tokens, earlier)) / 1000
     answer = _answer(answers, backbone, turn, [each for each in stated if each is not None], overload, values, key)
     ending = present(answers.benchmark, answers.item, answer)

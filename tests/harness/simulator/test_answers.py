@@ -22,10 +22,10 @@ def test_every_mini_question_has_wrong_answers_that_read_back_as_they_were_meant
         answers = answers_to(item)
         assert len(answers.wrong) in (3, 4)
         for answer in (answers.right, *answers.wrong):
-            assert answers.stated_in(f"Hm.\n\n{present(answers.benchmark, item, answer)}") == answer
+            assert answers.find_answer(f"Hm.\n\n{present(answers.benchmark, item, answer)}") == answer
         if item.code is None:
             assert not any(answers.benchmark.same(item, wrong, item.gold) for wrong in answers.wrong)
-    assert answers.stated_in("I cannot tell.") is None
+    assert answers.find_answer("I cannot tell.") is None
 
 
 async def test_wrong_programs_of_the_mini_benchmarks_end_and_fail() -> None:

@@ -69,7 +69,7 @@ def test_replies_of_every_benchmark_parse_and_are_right_or_from_the_pool(ask: As
             answers = answers_to(item)
             for seed in range(3):
                 asked += 1
-                answer = answers.stated_in(ask(request_for(item, draw=seed)))
+                answer = answers.find_answer(ask(request_for(item, draw=seed)))
                 unparsable += answer is None
                 assert answer in (None, answers.right, *answers.wrong)
     assert 0 < unparsable < 0.01 * asked + 4 * (0.01 * asked) ** 0.5
@@ -125,7 +125,7 @@ def test_plans_critiques_and_keywords_state_no_answer(ask: Ask, questions: Quest
         for kind in ("plan", "search", "critique"):
             text = ask(asked(team_prompt([], item, [record]), kind=kind))
             assert text
-            assert item.benchmark == "gsm_hard" or answers.stated_in(text) is None, (kind, text)
+            assert item.benchmark == "gsm_hard" or answers.find_answer(text) is None, (kind, text)
 
 
 def test_a_choice_names_the_candidate_that_has_the_answer(ask: Ask) -> None:
