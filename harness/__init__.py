@@ -1,1 +1,1 @@
-"""Ground of all methods: benchmarks, backbones, agents, training, the sandbox, the simulator and the runner."""
+"""Shared by all methods: benchmarks, backbones, agents, training, sandbox, simulator and runner."""

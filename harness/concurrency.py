@@ -1,4 +1,4 @@
-"""Coroutines run together: gathered, shared, so many at a time."""
+"""Asyncio helpers: gather with cancellation, shared tasks, a priority semaphore."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ T = TypeVar("T")
 
 
 def processors() -> int:
-    """Return the number of processors granted to this process, by a batch system often fewer than there are."""
+    """Count the CPUs available to this process; under a batch system often fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 async def gather(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run coroutines together and return results in order; the first failure cancels the others and waits for them."""
+    """Run coroutines concurrently and return results in order. A failure cancels the others and waits for them."""
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
         return await asyncio.gather(*tasks)
@@ -31,7 +31,7 @@ async def gather(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 class InFlight(Generic[T]):
-    """Running tasks by key, each shared by all callers that ask for its result."""
+    """Running tasks by key. Callers with the same key share one task."""
 
     def __init__(self) -> None:
         self._tasks: dict[bytes, asyncio.Task[T]] = {}
@@ -40,18 +40,15 @@ class InFlight(Generic[T]):
         return key in self._tasks
 
     async def run_once(self, key: bytes, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Return the result of the work under a key, starting it unless it is running.
-
-        All callers get the same result or error, and nothing is cached.
-        """
+        """Await the task of a key, starting it if it is not running. Results are not cached."""
         if key not in self._tasks:
             self._tasks[key] = asyncio.create_task(work())
             self._tasks[key].add_done_callback(lambda done: self._end(key, done))
-        # A caller that gives up must not take the work from the others.
+        # A cancelled caller must not cancel the task of the others.
         return await asyncio.shield(self._tasks[key])
 
     async def close(self) -> None:
-        """Drop the work that is not done; closing twice is harmless."""
+        """Cancel all running tasks."""
         unfinished = list(self._tasks.values())
         for task in unfinished:
             task.cancel()
@@ -60,11 +57,11 @@ class InFlight(Generic[T]):
     def _end(self, key: bytes, task: asyncio.Task[T]) -> None:
         del self._tasks[key]
         if not task.cancelled():
-            task.exception()  # marks it as seen: every caller may have given up
+            task.exception()  # marks the exception as retrieved, even if all callers were cancelled
 
 
 class LongestFirstSemaphore:
-    """Semaphore that admits the longest block first, even among those that arrive in one round of the event loop."""
+    """Semaphore that admits the longest job first, also among jobs that arrive in one event-loop iteration."""
 
     def __init__(self, at_once: int) -> None:
         self._free = at_once
@@ -73,7 +70,7 @@ class LongestFirstSemaphore:
 
     @asynccontextmanager
     async def slot(self, length: int) -> AsyncIterator[None]:
-        """Hold a slot for the block, admitted by its length, then by order of arrival."""
+        """Hold a slot during the block. Order: longest first, then first come, first served."""
         loop = asyncio.get_running_loop()
         admitted: asyncio.Future[None] = loop.create_future()
         heapq.heappush(self._waiting, (-length, next(self._arrivals), admitted))
@@ -82,7 +79,7 @@ class LongestFirstSemaphore:
             await admitted
             yield
         finally:
-            # A block cancelled while it waits never had a slot; one cancelled just as it is admitted had.
+            # A job cancelled while waiting had no slot; one cancelled right after admission did.
             if admitted.done() and not admitted.cancelled():
                 self._free += 1
                 self._admit()

@@ -1,4 +1,4 @@
-"""SQLite files, what goes wrong with them as one line, and the cache that the cells of a machine share."""
+"""SQLite: connections, errors as one line, and the cache that all cells of a machine share."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from harness.files import unwritable, writing
 
 Table = Literal["embeddings", "verdicts"]
 
-# Another process may be committing, or adding up a long log; network file systems are slow at both.
+# Other processes commit or sum up long logs, which is slow on network file systems.
 _PATIENCE_S = 120.0
-# Not the file's fault: a full disk, a folder that cannot be written, another process that does not let go.
+# Errors of the environment, not of the file: full disk, read-only folder, locked by another process.
 _ENVIRONMENT_ERRORS = tuple(f"SQLITE_{name}" for name in ("FULL", "IOERR", "CANTOPEN", "READONLY", "PERM", "BUSY"))
 
 
 @contextmanager
 def one_line(path: Path, cure: str) -> Iterator[None]:
-    """Turn what SQLite or a damaged text raises inside the block into a UserError of one line, with what to do."""
+    """Convert SQLite and decoding errors in the block to a one-line UserError that ends with ``cure``."""
     try:
         yield
     except (sqlite3.DatabaseError, ValueError) as error:
@@ -34,22 +34,22 @@ def one_line(path: Path, cure: str) -> Iterator[None]:
 
 
 def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
-    """Open a database for one thread at a time, made if it is absent and to be written; no implicit transactions."""
+    """Open a database in autocommit mode, for use by one thread at a time. With ``writes`` it is created if missing."""
     uri = f"{path.absolute().as_uri()}?mode={'rwc' if writes else 'rw'}"
     database = sqlite3.connect(uri, _PATIENCE_S, isolation_level=None, check_same_thread=False, uri=True)
     if not writes:
         database.execute("PRAGMA query_only = ON")
-        database.execute("PRAGMA trusted_schema = OFF")  # It may be of a stranger.
+        database.execute("PRAGMA trusted_schema = OFF")  # The file may come from a stranger.
     return database
 
 
 def machine_folder() -> Path:
-    """Return the folder of the caches that all cells of a machine share."""
+    """Return the folder of caches shared by all cells of a machine."""
     return Path(os.environ.get("GMR_CACHE_DIR") or Path("results", "cache"))
 
 
 class Closing:
-    """Context manager that calls ``close`` where its block ends."""
+    """Context manager that calls ``close`` at the end of the block."""
 
     def __enter__(self) -> Self:
         return self
@@ -58,33 +58,32 @@ class Closing:
         self.close()
 
     def close(self) -> None:
-        """Give the file up; closing twice is harmless."""
+        """Release the file. Idempotent."""
         raise NotImplementedError
 
 
 class Cache(Closing):
-    """Embeddings and verdicts, shared by the cells of a machine (WAL); deleting the file is harmless."""
+    """Cache of embeddings and verdicts, shared by the cells of a machine (WAL). Can be deleted at any time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._opened: sqlite3.Connection | None = None
-        # One thread at a time: SQLite refuses to upgrade a read to a write once another process has written.
+        # One thread at a time: SQLite cannot upgrade a read to a write after another process has written.
         self._alone = threading.Lock()
 
     def get(self, table: Table, key: bytes) -> bytes | None:
-        """Return what is stored under a key, or None."""
         with self._one_line():
             row = self._database.execute(f"SELECT value FROM {table} WHERE key = ?", (key,)).fetchone()  # noqa: S608
         return None if row is None else row[0]
 
     def put(self, table: Table, key: bytes, value: bytes) -> None:
-        """Store bytes under a key; any thread may, once a key was looked for."""
+        """Store a value. Thread-safe after the first :meth:`get`."""
         with self._one_line():
             self._database.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", (key, value))  # noqa: S608
 
     def close(self) -> None:
-        """Give the file up; the next key opens it again."""
-        # A thread may be storing still: SQLite's statements must not go while one of them runs.
+        """Release the file. The next access opens it again."""
+        # Another thread may still be executing a statement.
         with self._alone:
             if self._opened is not None:
                 self._opened.close()
@@ -109,7 +108,7 @@ class Cache(Closing):
 
 
 def _use_wal(database: sqlite3.Connection) -> None:
-    """Switch to write-ahead logging; processes that open a new file together are refused at once, so try again."""
+    """Switch to WAL. Retries, since SQLite reports BUSY at once if several processes open a new file."""
     deadline = time.monotonic() + _PATIENCE_S
     while True:
         try:

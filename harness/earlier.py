@@ -1,6 +1,6 @@
-"""Names of earlier versions, and what to use in their place.
+"""Names of earlier versions and their replacements.
 
-Presets, bundles and entries of a user that have them are still read. Who types one is told.
+Files of users (presets, bundles, entries) with former names are still read. On the command line they are errors.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from collections.abc import Container, Iterable, Mapping
 
 logger = logging.getLogger(__name__)
 
-#: Present names by kind and former name.
+#: Current names by kind and former name.
 RENAMED: Mapping[str, Mapping[str, str]] = {"method": {"masrouter_kappa_20": "masrouter_cost_weight_20"}}
-#: Present names of a method's settings, by its module.
+#: Current names of a method's settings, by module.
 SETTINGS: Mapping[str, Mapping[str, str]] = {
     "baselines.masrouter": {"kappa": "cost_weight"},
     "baselines.puppeteer": {"step_weight": "cost_weight"},
 }
 _SIMULATED = "simulated backbones reply in the process of a cell, in presets with `endpoints: simulated`"
 _LEARNING = "docs/simulator.md has the command that compares gmr over several seeds with itself as initialised"
-#: What is gone, by kind, and what takes its place.
+#: Removed names by kind, with what to use instead.
 GONE: Mapping[str, Mapping[str, str]] = {
     "artefact": {
         "claims_power": "`paired` has the difference that the questions of a run show with 80 % power",
@@ -50,7 +50,7 @@ GONE: Mapping[str, Mapping[str, str]] = {
 
 
 def replacement(kind: str, name: str) -> str:
-    """Return what became of a name of an earlier version, such as ``is gone; ...``; empty for any other name."""
+    """Say what replaced a former name, such as ``is gone; ...``. Empty for other names."""
     if new := RENAMED.get(kind, {}).get(name):
         return f"is {new} now"
     instead = GONE.get(kind, {}).get(name)
@@ -58,9 +58,12 @@ def replacement(kind: str, name: str) -> str:
 
 
 def present_names(kind: str, names: Iterable[str], known: Container[str] = ()) -> tuple[str, ...]:
-    """Return the names that a file of an earlier version states as they are now; names what is gone, and leaves it out.
+    """Translate former names in a file to current ones. Removed names are dropped with a warning.
 
-    Names that are ``known`` stay, such as that of a user's own method.
+    Args:
+        kind: ``method``, ``artefact`` or ``preset``.
+        names: Names in the file.
+        known: Names to keep, such as those of a user's own methods.
     """
     gone = {name: GONE[kind][name] for name in names if name in GONE[kind] and name not in known}
     if gone:

@@ -1,4 +1,4 @@
-"""The exceptions that reach a user as a single line."""
+"""Exceptions that are shown to the user as one line."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _NAMED = 12
 
 
 class UserError(Exception):
-    """Something the user can put right: the message, all that is printed, says what is wrong and what to do.
+    """An error that the user can fix. Only the message is printed; it says what is wrong and what to do.
 
-    Problems that are listed together may share a ``cure``, which is then printed once; ``problem`` is the rest.
+    Errors listed together can share a ``cure``, which is then printed once.
     """
 
     def __init__(self, problem: str, cure: str = "") -> None:
@@ -22,21 +22,28 @@ class UserError(Exception):
 
 
 class StoppedError(Exception):
-    """Work was cancelled and has cleaned up; the message says what is kept, and how to resume."""
+    """Work was cancelled and cleaned up. The message says what is kept and how to resume."""
 
 
 def printable(text: object) -> str:
-    """Return a text with its control characters escaped, so that no file can fake a line of a terminal."""
+    """Escape control characters, so that file contents cannot fake terminal output."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in str(text))
 
 
 def making(target: object) -> str:
-    """Return the command that makes a file of a run, for the end of a message."""
+    """Return a hint with the command that makes a file, for the end of a message."""
     return f"make it with `snakemake --cores all {target}`"
 
 
 def check_names(noun: str, names: Iterable[str], existing: Iterable[str], where: str) -> None:
-    """Raise the error of :func:`unknown` for the first name that does not exist."""
+    """Raise the error of :func:`unknown` for the first name that does not exist.
+
+    Args:
+        noun: What is named, such as ``benchmark``.
+        names: Names to check.
+        existing: Valid names.
+        where: File or option that lists them.
+    """
     choices = list(existing)
     for name in names:
         if name not in choices:
@@ -44,14 +51,14 @@ def check_names(noun: str, names: Iterable[str], existing: Iterable[str], where:
 
 
 def unknown(noun: str, name: str, known: Iterable[str], where: str) -> UserError:
-    """Return the error for a name that no configuration has, with the nearest known name."""
+    """Build the error for an unknown name, with the nearest known one."""
     return UserError(f"unknown {noun} {name!r}; {hint(noun, name, sorted(known))} ({noun}s: {where})")
 
 
 def hint(noun: str, name: str, known: Sequence[str], otherwise: str = "") -> str:
-    """Return what replaced a name of an earlier version, else the known name that is nearest to a wrong one.
+    """Suggest a replacement: for a former name its successor, else the nearest known name.
 
-    If none is near: ``otherwise``, or which names there are.
+    If none is near, return ``otherwise`` or list the known names.
     """
     if instead := earlier.replacement(noun.rpartition(" ")[2], name):
         return f"it {instead}"

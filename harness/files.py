@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, YAML read strictly, the records it declares checked."""
+"""Atomic writes, strict YAML, and validation of declared records."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from harness.unfinished import UNFINISHED
 ROOT = Path(__file__).resolve().parent.parent
 T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
-# Looking for plugins reads the metadata of every installed package, whenever a command starts.
+# Plugin discovery reads the metadata of every installed package at each start.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 _KEY = "key"
 _ENTRIES = Annotated[dict[str, dict[str, Any]], MinLen(1)]
-# What pydantic says, in words of YAML.
+# Pydantic's terms in terms of YAML.
 _WORDS = {
     "a valid tuple": "a list",
     "a valid dictionary": "a mapping",
@@ -51,7 +51,7 @@ _WORDS = {
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn a failed write inside the block into a UserError of one line."""
+    """Convert OSError in the block to a one-line UserError."""
     try:
         yield
     except OSError as error:
@@ -59,14 +59,13 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def unwritable(path: Path, reason: object) -> UserError:
-    """Return the error for a file that cannot be written."""
     cure = "free space or fix the folder, then give the same command again (finished calls are kept)"
     return UserError(f"cannot write {path}: {reason}; {cure}")
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file that appears when the block ends, whole or not at all; UserError where it cannot be written."""
+    """Write a file atomically: it appears when the block ends without error. UserError if writing fails."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -85,19 +84,19 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, which is not read into memory as a whole."""
+    """Hash a file without reading it into memory at once."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
-    """Write a file whole or not at all, as :func:`whole_file`."""
+    """Write a file atomically; UserError if writing fails."""
     with whole_file(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """The safe loader, except that a repeated key is an error instead of a silent overwrite, and 1e-4 a number."""
+    """Safe loader in which a duplicate key is an error and 1e-4 is a number."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[str] = set()
@@ -116,7 +115,7 @@ _Loader.add_implicit_resolver(
 
 
 def read_yaml(path: Path) -> Any:
-    """Read a YAML file; UserError with file and line if it is missing, no YAML, or repeats a key."""
+    """Read a YAML file; UserError with file and line if it is missing, invalid or has a duplicate key."""
     try:
         return yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - a SafeLoader
     except OSError as error:
@@ -131,20 +130,20 @@ def read_yaml(path: Path) -> Any:
 
 
 def yaml_values(value: Any) -> Any:
-    """Return a value from a command line with its numbers, booleans and nulls restored from strings."""
+    """Convert the strings in a command-line value to numbers, booleans and nulls."""
     if isinstance(value, Mapping):
         return {key: yaml_values(entry) for key, entry in value.items()}
     if isinstance(value, list):
         return [yaml_values(entry) for entry in value]
     if not isinstance(value, str):
         return value
-    # Text such as "Model: maker" inside a value is no mapping.
+    # Text such as "Model: maker" inside a value stays text.
     read = yaml_value(value)
     return value if isinstance(read, dict | list) else read
 
 
 def yaml_value(text: str) -> Any:
-    """Parse a value from a command line as YAML; text that is no YAML stays text."""
+    """Parse a command-line value as YAML; other text stays text."""
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
     except yaml.YAMLError:
@@ -152,14 +151,14 @@ def yaml_value(text: str) -> Any:
 
 
 class Declaration(BaseModel):
-    """A record that a file declares: no unknown field, no ``true`` for a number, no ``"3"`` for 3, never changed."""
+    """Immutable record read from a file. Unknown fields and implicit type conversions are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown(cls, given: Any) -> Any:
-        """Refuse unknown fields with the nearest known one, which pydantic does not name."""
+        """Name the nearest known field for an unknown one, which pydantic does not."""
         if cls.model_config.get("extra") == "forbid" and isinstance(given, Mapping):
             known = [field.alias or name for name, field in cls.model_fields.items()]
             for name in given:
@@ -177,10 +176,10 @@ def _distinct(values: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
     return values
 
 
-# A list in a file; in a model, which does not change, a tuple.
+# A list in the file, a tuple in the model.
 Many = Annotated[tuple[T, ...], Strict(False)]
 Distinct = Annotated[Many[T], MinLen(1), AfterValidator(_distinct)]
-# A number that stays what it was in the file, 3 or 3.0, where its text is part of a result.
+# A number printed as written in the file, 3 or 3.0, since its text is part of a result.
 AsWritten = WrapValidator(lambda given, check: (check(given), given)[1])
 Percentage = Annotated[float, Field(ge=0, le=100)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -191,17 +190,26 @@ Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 def read(path: Path, form: Any) -> Any:
-    """Read a YAML file as a model or as ``dict[str, Model]``; UserError if it is not one, as from :func:`check`."""
+    """Read a YAML file as a model or ``dict[str, Model]``; errors as in :func:`check`."""
     return check(read_yaml(path), form, path)
 
 
 def read_entries(path: Path, form: type[Model]) -> dict[str, Model]:
-    """Read the entries of a YAML file, each a model whose field ``key`` is its key in the file."""
+    """Read the entries of a YAML file. Each model's ``key`` is its key in the file."""
     return check_entries(read_yaml(path), form, path)
 
 
 def check_entries(document: Any, form: type[Model], where: object) -> dict[str, Model]:
-    """Return the models of a document's entries, each with its ``key``; UserError for a bad entry or none at all."""
+    """Validate the entries of a document. Each model's ``key`` is its key in the document.
+
+    Args:
+        document: Parsed YAML.
+        form: Model of an entry.
+        where: Name of the document for messages.
+
+    Raises:
+        UserError: If an entry is invalid or there is none.
+    """
     entries = check(document, _ENTRIES, where)
     for key, entry in entries.items():
         if _KEY in entry:
@@ -212,7 +220,16 @@ def check_entries(document: Any, form: type[Model], where: object) -> dict[str, 
 
 
 def check(document: Any, form: Any, where: object) -> Any:
-    """Convert a parsed document to a type that pydantic knows; UserError in one line: ``where``, key, mistake."""
+    """Validate a parsed document.
+
+    Args:
+        document: Parsed YAML or JSON.
+        form: A model, or any type that pydantic supports.
+        where: Name of the document for messages.
+
+    Raises:
+        UserError: One line with ``where``, key and mistake.
+    """
     try:
         return _adapter(form).validate_python(document)
     except ValidationError as error:
@@ -226,7 +243,7 @@ def _adapter(form: Any) -> TypeAdapter[Any]:
 
 
 def first_error(error: ValidationError) -> str:
-    """Return the first error of a validation, with the keys that lead to it, on one line."""
+    """Format the first validation error on one line, with the path of keys."""
     first = error.errors(include_url=False)[0]
     steps, reason = list(first["loc"]), _reason(first)
     if steps and steps[-1] == "[key]":
@@ -253,5 +270,5 @@ def _reason(error: ErrorDetails) -> str:
 
 
 def digest(document: Any) -> str:
-    """Return the SHA-256 of a JSON document, whatever the order of its keys."""
+    """Hash a JSON document (SHA-256), independent of key order."""
     return hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()

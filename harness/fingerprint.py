@@ -1,4 +1,4 @@
-"""Fingerprints of code: SHA-256 over files, in which comments, docstrings and the layout of Python do not count."""
+"""Code fingerprints: SHA-256 over source files, ignoring Python comments, docstrings and formatting."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ import orjson
 from harness.errors import UserError
 from harness.files import ROOT, digest, write_atomically
 
-# Digests of files by path, size and times of change: reading and parsing the whole suite takes a fifth of a short cell,
-# and is done once a run and not once a job.
+# Digests by path, size and times. Parsing the whole suite takes a fifth of a short cell, so it is done once per run and
+# not once per job.
 _CACHE = Path("results", "cache", "syntax.json")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-# A text of code with so many spaces may be part of a prompt.
+# Minimum number of spaces in a string constant that may be part of a prompt.
 _WORDS = 3
 _SUFFIXES = {".py", ".yaml", ".j2", ".jsonl"}
 
 
 def fingerprint(paths: Iterable[Path]) -> str:
-    """Return the SHA-256 of source files and of those in folders; of Python, the syntax tree without docstrings."""
+    """Hash source files and folders. Of Python, the syntax tree without docstrings counts."""
     hasher = hashlib.sha256()
     for path in paths:
         for file in sources(path):
-            # Wherever a checkout, or a folder of further methods, is.
+            # Relative paths, so that the location of the checkout does not count.
             hasher.update(f"{file.relative_to(path.parent)}\0{_digest(file)}\0".encode())
     return hasher.hexdigest()
 
 
 def keep_digests() -> None:
-    """Write the digests of this process, for the jobs of the run that begins; a plan alone writes nothing."""
-    with suppress(UserError):  # A folder that cannot be written costs time alone.
+    """Store the digests for the jobs of a run that is about to start."""
+    with suppress(UserError):  # Without the cache, jobs are only slower.
         write_atomically(_CACHE, orjson.dumps(_known_digests()))
 
 
 @functools.cache
 def fingerprint_of(*names: str) -> str:
-    """Return the :func:`fingerprint` of files and folders of the checkout, computed once a process."""
+    """Cached :func:`fingerprint` of files and folders of the checkout."""
     return fingerprint(ROOT / name for name in names)
 
 
 @functools.cache
 def code_of(module: str) -> str:
-    """Return the fingerprint of the code that can change the results of a method: ``harness`` and its own module.
+    """Fingerprint the code that can change a method's results: ``harness`` and the method's module.
 
-    Of a user's module it is all that lies beside it, which it may import.
+    For a user's module, its whole folder counts, since it may import from there.
     """
     source = source_of(module)
     if source is not None and source.parent not in (ROOT, ROOT / "baselines"):
@@ -61,7 +61,7 @@ def code_of(module: str) -> str:
 
 @functools.cache
 def prompts_of(module: str, rules: str) -> str:
-    """Return the digest of the texts that a method's prompts are made of: of agents, its own, and the output rules."""
+    """Hash all texts that can occur in a method's prompts: shared ones, its own, and the output rules."""
     texts, own = {rules}, source_of(module)
     for file in [*sources(ROOT / "harness" / "agents"), *(sources(own) if own else ())]:
         if file.suffix != ".py":
@@ -71,12 +71,12 @@ def prompts_of(module: str, rules: str) -> str:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.count(" ") >= _WORDS:
                 texts.add(node.value)
             if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False):
-                node.body = node.body[1:]  # what is in it is walked later
+                node.body = node.body[1:]  # skips the docstring
     return digest(sorted(texts))
 
 
 def source_of(module: str) -> Path | None:
-    """Return the file of a module or the folder of a package; None if there is none."""
+    """Return the file of a module or the folder of a package, or None."""
     try:
         spec = importlib.util.find_spec(module)
     except ModuleNotFoundError:
@@ -87,7 +87,7 @@ def source_of(module: str) -> Path | None:
 
 
 def sources(path: Path) -> list[Path]:
-    """Return a file, or the source files in a folder, sorted."""
+    """List the source files of a folder, sorted; of a file, itself."""
     return sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES) if path.is_dir() else [path]
 
 
@@ -100,9 +100,9 @@ def _known_digests() -> dict[str, str]:
 
 
 def _digest(file: Path) -> str:
-    """Return the digest of a file: of Python the syntax tree, the same in every version of it, if it has one."""
+    """Hash a file. Of valid Python, the syntax tree counts, in a form that is equal in all Python versions."""
     known, state = _known_digests(), file.stat()
-    # A change that keeps all of these is none: no program can set the last one.
+    # No change can keep all of these, since programs cannot set ctime.
     key = f"{file}:{state.st_size}:{state.st_mtime_ns}:{state.st_ctime_ns}"
     if key not in known:
         content = file.read_bytes()
@@ -114,7 +114,7 @@ def _digest(file: Path) -> str:
 
 
 def _as_tuples(node: Any) -> Any:
-    """Return a tree as tuples without positions, docstrings and empty fields, which differ between Python versions."""
+    """Convert a syntax tree to tuples, without positions, docstrings and version-dependent empty fields."""
     if not isinstance(node, ast.AST):
         return node
     fields: list[tuple[str, Any]] = []

@@ -1,10 +1,10 @@
-"""Text of a reply without the thinking that some models write before it, and without marks of a template.
+"""Strip thinking and template tokens from replies.
 
-Servers that know a model keep its thinking apart (vLLM's ``--reasoning-parser``); others leave it in the text, by the
-marks of the model's template. Qwen, DeepSeek and most others write ``<think>``, whose template often writes the first
-mark itself, so that only the last is left; Seed, MiniMax and LongCat name it otherwise; Magistral has ``[THINK]``, Kimi
-``◁think▷``, OpenThinker ``<|begin_of_thought|>``, Cohere ``<|START_THINKING|>``, Apertus ``<|inner_prefix|>``, Gemma
-``<|channel>thought``, gpt-oss channels, of which only the last is said, and Granite sentences.
+Some servers separate thinking (vLLM's ``--reasoning-parser``). Others leave it in the text with the template's marks.
+Qwen, DeepSeek and most others write ``<think>``; often the template writes the opening mark, so that the reply has only
+the closing one. Seed, MiniMax and LongCat use other tag names, Magistral ``[THINK]``, Kimi ``◁think▷``, OpenThinker
+``<|begin_of_thought|>``, Cohere ``<|START_THINKING|>``, Apertus ``<|inner_prefix|>``, Gemma ``<|channel>thought``,
+Granite sentences. gpt-oss writes channels, of which only the last is the answer.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ _FIRST = rf"""
     <\s?{_NAME}\s?> | \[THINK\] | ◁think▷ | <\|(?:begin_of_|start_)?{_NAME}\|> | <\|inner_prefix\|> | <unused94>
     | <\|channel>\s*thought | <\|open\|>think<\|sep\|> | (?:<\|start\|>assistant)?<\|channel\|>(?!\s*final\b)
 """
-# At the beginning of a reply: gpt-oss's first channel without its marks, and Granite's.
+# At the start of a reply: gpt-oss's analysis channel without special tokens, and Granite's sentence.
 _HEAD = r"""(?-i:analysis(?=["'A-Z])) | here(?:\ is|'s)\ my\ thought\ process:"""
-# The final channel also stands without its marks, where a server leaves out special tokens.
+# The final channel can occur without marks if the server drops special tokens.
 _LAST = rf"""
     <\s?/\s?{_NAME}\s?> | \[/THINK\] | ◁/think▷ | <\|(?:/|end_of_|end_){_NAME}\|> | <\|{_NAME}_end\|>
     | <\|inner_suffix\|> | <unused95> | <channel\|> | <\|close\|>think<\|sep\|>
     | <\|channel\|>\s*final\b[^<\n]*(?:<\|constrain\|>[^<\n]*)?<\|message\|> | \bassistantfinal
 """
-# Where the answer begins, also if nothing ends the thinking before it.
+# Start of the answer, even if no closing mark precedes it.
 _ANSWER = r"""
     <(?:answer|response|solution|output)> | ^here(?:\ is|'s)\ my\ response:
     | <\|begin_of_solution\|> | <\|START_RESPONSE\|> | <\|open\|>response<\|sep\|> | <\|content\|>
@@ -34,37 +34,37 @@ _MARK = re.compile(
     rf"(?P<last>{_LAST}) | (?P<first>{_FIRST}) | (?P<answer>{_ANSWER}) | ^[ \t]*(?P<head>{_HEAD})",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
-# Other names end thinking only where a mark has begun it: programs and markup have elements such as <reason>.
+# Closing tags with other names need an opening one: programs and markup have elements such as <reason>.
 _NEEDS_FIRST = re.compile(r"<\s?/\s?(?!\S*(?:think|reasoning))", re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
-# A mark between quotation marks or backticks is spoken of.
+# A mark in quotation marks or backticks is a mention.
 _QUOTES = "`'\"“”"
 # At the end of a reply: "<|im_end|>", "</s>", DeepSeek's "<｜end▁of▁sentence｜>", Gemma's "<end_of_turn>".
 _END_OF_TURN = re.compile(
     r"(?:<\|close\|>\w+<\|sep\|>|<[|｜][^<>|｜\s]{1,40}[|｜]>|</?s>|<(?:eos|end_of_turn|turn\|)>|\[/INST\])\Z"
 )
 _LONGEST_MARK = 50
-# What an answer before the reasons has, and "Here is my solution:" has not.
+# Signs of an answer before the reasoning; "Here is my solution:" has none.
 _SAYS = re.compile(r"[\d$`\\]|\b[B-J]\b|\bA\b(?! [a-z])")
 
 
 def without_thinking(text: str, cut_off: bool = False) -> str:
-    """Return what a reply says: nothing up to the last mark that ends thinking, nor from one that begins it on.
+    """Return a reply without its thinking: the text after the last closing mark, up to an unclosed opening mark.
 
-    A reply that ends with its reasons says what stands before them. One that is thinking alone is returned whole, but
-    says nothing if it is cut off. Text without any such mark is returned as it is.
+    If the reply ends with its reasoning, the text before it is returned. A reply of thinking alone is returned whole,
+    or empty if it was cut off at max_tokens.
     """
     begin, opened = 0, None
     last = len(text[: _before_end_of_turn(text, 0, len(text))].rstrip())
     fences = [fence.start() for fence in _FENCE.finditer(text)]
     for match in _MARK.finditer(text):
         before, behind = bisect_left(fences, match.start()), bisect_left(fences, match.end())
-        # A program in a fence may well read or write such marks.
+        # A fenced program may contain such marks.
         is_in_program = (before - bisect_left(fences, begin)) % 2 and (len(fences) - behind) % 2
         if _is_quoted(text, match) or (opened is None and (is_in_program or _NEEDS_FIRST.match(match[0]))):
             continue
         if match["last"] and opened is not None and match.end() >= last and _SAYS.search(text, begin, opened):
-            break  # Reasons behind the answer.
+            break  # The reasoning follows the answer.
         if match["last"]:
             begin, opened = match.end(), None
         elif match["first"] or match["head"]:

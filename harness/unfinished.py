@@ -1,4 +1,4 @@
-"""Files that this process is writing, which are deleted where it ends without unwinding."""
+"""Temporary files of this process, to delete if it exits without unwinding."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ UNFINISHED: set[Path] = set()
 
 
 def exit_now(status: int) -> NoReturn:
-    """End this process at once, without its unfinished files."""
+    """Delete temporary files and exit at once."""
     for path in list(UNFINISHED):
         path.unlink(missing_ok=True)
     os._exit(status)

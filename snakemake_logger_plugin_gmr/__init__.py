@@ -1,7 +1,7 @@
-"""Logger plugin of Snakemake for the terminal of a run: a line for every finished job, what failed, what was made.
+"""Snakemake logger plugin: prints one line per finished job, failures with their cause, and the outputs.
 
-Snakemake finds it by the name of this package; the profiles choose it (``logger: gmr``). ``--logger`` without a name
-gives Snakemake's own terminal; its log in ``.snakemake/log`` is complete either way.
+Snakemake finds it by the package name. The profiles select it (``logger: gmr``); ``--logger`` without a name restores
+Snakemake's own output. The log in ``.snakemake/log`` is complete in both cases.
 """
 
 from __future__ import annotations
@@ -31,46 +31,45 @@ _IGNORED = {LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO, LogEvent.PROGRES
 
 @dataclass
 class Job:
-    """A job as Snakemake announced it; times in seconds of the monotonic clock."""
+    """A job as announced by Snakemake. Times are in seconds of the monotonic clock."""
 
     rule: str
     wildcards: Mapping[str, str]
     outputs: list[str]
     start: float
-    duration: float | None = None  # of a finished one
+    duration: float | None = None  # None until finished
     log: str = ""
-    failure: str = ""  # of a failed one: the last error in its log
+    failure: str = ""  # last error in the log of a failed job
 
     @property
     def name(self) -> str:
-        """Return the job's rule and wildcards as a user reads them."""
+        """Rule and wildcards for display."""
         values = {key: f"seed {value}" if key == "seed" else value for key, value in self.wildcards.items()}
         values.pop("preset", None)
         return " ".join([self.rule.removeprefix("learned_"), *values.values()])
 
 
 class LogHandler(LogHandlerBase):
-    """Prints events of Snakemake as single lines."""
+    """Prints Snakemake's events as single lines."""
 
     writes_to_stream = True
     writes_to_file = has_filter = has_formatter = needs_rulegraph = False
 
     def __post_init__(self) -> None:
-        """Start without any job."""
         self._stream = sys.stdout if self.common_settings.dryrun else sys.stderr
         self._start = time.monotonic()
         self._planned: Counter[str] = Counter()  # jobs by rule
         self._jobs: dict[int, Job] = {}
-        self._notes: list[str] = []  # what Snakemake says before it has a plan
+        self._notes: list[str] = []  # messages before the plan
         self._has_ended = False
         sys.excepthook = self._end_uncaught
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print what a record says to a user, if anything."""
+        """Print the line for an event, if any."""
         event, fields = getattr(record, "event", None), record.__dict__
         match event:
             case LogEvent.RUN_INFO if self._planned:
-                self._print(record.getMessage())  # A dry run ends with the table of its jobs.
+                self._print(record.getMessage())  # Job table at the end of a dry run.
             case LogEvent.RUN_INFO:
                 self._plan(fields["stats"])
             case LogEvent.JOB_INFO:
@@ -82,7 +81,7 @@ class LogHandler(LogHandlerBase):
                     self._print(f"{job.name}: {'; '.join(filter(None, reasons))}")
             case LogEvent.JOB_STARTED:
                 for job in (self._jobs[number] for number in fields["jobs"] if number in self._jobs):
-                    job.start, job.failure = time.monotonic(), ""  # Tried again, as in profiles/slurm.
+                    job.start, job.failure = time.monotonic(), ""  # A retry, as in profiles/slurm.
             case LogEvent.JOB_FINISHED:
                 self._finish(self._jobs[fields["job_id"]])
             case LogEvent.JOB_ERROR:
@@ -92,7 +91,7 @@ class LogHandler(LogHandlerBase):
                 if not error.startswith(_STOPPED):
                     self._print(f"{'failed' if error else 'ended without a message'}: {job.name}")
             case LogEvent.ERROR if fields["exception"] == "RuleException":
-                pass  # That of a failed job comes once more, with its log.
+                pass  # JOB_ERROR reports it too, with the log.
             case LogEvent.ERROR:
                 self._end(_error(record.getMessage(), fields["exception"]))
             case LogEvent.SHELLCMD:
@@ -105,13 +104,12 @@ class LogHandler(LogHandlerBase):
                 self._print(self.format(record))
 
     def close(self) -> None:
-        """Print what Snakemake said if it had nothing to run: that nothing is to be done, or what else it did."""
+        """Print the collected messages if Snakemake had nothing to run."""
         if not self._planned and sys.exc_info()[0] is not KeyboardInterrupt:
             self._print("\n".join(self._notes))
         super().close()
 
     def _plan(self, stats: Mapping[str, int]) -> None:
-        """Print how many jobs are to do."""
         self._planned = Counter({rule: number for rule, number in stats.items() if rule != "total"})
         cells, learned = sum(self._planned[rule] for rule in _CELLS), self._planned["learned_cell"]
         trained = f" ({learned} of them trained first)" if learned else ""
@@ -119,7 +117,7 @@ class LogHandler(LogHandlerBase):
         self._print(f"to do: {head}{_count(self._planned.total() - cells, 'other job' if cells else 'job')}")
 
     def _finish(self, job: Job) -> None:
-        """Print that a job has ended, how many of all have, how long the rest takes; after the last, what was made."""
+        """Print progress after a job, and a summary after the last one."""
         job.duration = time.monotonic() - job.start
         finished = [job for job in self._jobs.values() if job.duration is not None]
         done, total = sum(job.rule in _CELLS for job in finished), sum(self._planned[rule] for rule in _CELLS)
@@ -131,7 +129,7 @@ class LogHandler(LogHandlerBase):
             self._succeed(finished)
 
     def _time_left(self, finished: list[Job]) -> str:
-        """Return how long the rest takes at the pace so far; empty before a cell of each kind still to do has ended."""
+        """Estimate the time left. Empty until a cell of each remaining rule has finished."""
         durations: defaultdict[str, list[float]] = defaultdict(list)
         for job in finished:
             durations[job.rule].append(job.duration or 0.0)
@@ -146,7 +144,7 @@ class LogHandler(LogHandlerBase):
         return [job for job in self._jobs.values() if job.failure]
 
     def _end(self, error: str) -> None:
-        """Print, once, which jobs failed and why, or the error that ended the run before any did."""
+        """Print once which jobs failed and why, or the error that ended the run without a failed job."""
         failed = self._failed()
         if not failed:
             self._notes.clear()
@@ -155,7 +153,7 @@ class LogHandler(LogHandlerBase):
             return
         self._has_ended = True
         if any(job.failure.startswith(_STOPPED) for job in failed):
-            # The stop of the run also ended the jobs that left no message.
+            # Jobs without a message were ended by the same stop.
             failed = [job for job in failed if not job.failure.startswith((_STOPPED, _KILLED))]
         if not failed:
             self._print("stopped; what is finished is kept, and the same command resumes")
@@ -168,7 +166,7 @@ class LogHandler(LogHandlerBase):
             self._print("\n".join(f"  {line}" for line in [*_first(names), cause]))
 
     def _end_uncaught(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        """Print one line where Ctrl-C ends Snakemake before its first job, which it lets pass."""
+        """Print one line for Ctrl-C before the first job, which Snakemake does not catch."""
         if not issubclass(kind, KeyboardInterrupt):
             sys.__excepthook__(kind, error, trace)
             return
@@ -176,17 +174,17 @@ class LogHandler(LogHandlerBase):
         self._print("stopped; what is finished is kept, and the same command resumes")
 
     def _succeed(self, finished: list[Job]) -> None:
-        """Print what was made, and what to look at next."""
+        """Print the outputs and the next command."""
         self._print(f"done in {_duration(time.monotonic() - self._start)}")
         made: dict[str, str] = {}
         for job in finished:
             paths = [path for path in job.outputs if path.startswith("reports/")]
             made |= {path if len(paths) == 1 else f"{paths[0].rpartition('.')[0]}.*": job.rule for path in paths}
-        # Who asked for a link, or for the page, has the rest behind it.
-        asked = [path for path, rule in made.items() if rule == "link"]
-        asked = asked or [path for path in made if path.endswith("index.*")] or list(made)
-        if asked:
-            self._print(f"made: {', '.join(_first(sorted(asked)))}")
+        # A link or the page leads to all other files.
+        shown = [path for path, rule in made.items() if rule == "link"]
+        shown = shown or [path for path in made if path.endswith("index.*")] or list(made)
+        if shown:
+            self._print(f"made: {', '.join(_first(sorted(shown)))}")
         if cells := [job.wildcards for job in finished if job.rule in _CELLS]:
             cell = next((cell for cell in cells if cell["method"] == "gmr"), cells[0])
             page = "" if "page" in made.values() else f"gmr report page --preset {cell['preset']}, "
@@ -194,22 +192,22 @@ class LogHandler(LogHandlerBase):
 
     def _print(self, line: str) -> None:
         if line and line != "None":
-            # A terminal that was closed must not keep Snakemake from releasing its lock.
+            # A closed terminal must not prevent Snakemake from releasing its lock.
             with suppress(OSError):
-                # In one write, since jobs write to the same terminal.
+                # A single write, since jobs share the terminal.
                 self._stream.write(f"{line}\n")
                 self._stream.flush()
 
 
 def _last_error(logs: Iterable[str]) -> str:
-    """Return the last error in the logs of a job with the lines after it; empty if there is none."""
+    """Return the last error in a job's logs with the following lines. Empty without one."""
     lines = [line for log in map(Path, logs) if log.exists() for line in log.read_text(errors="replace").splitlines()]
     errors = [number for number, line in enumerate(lines) if line.startswith(("error: ", _STOPPED))]
     return "\n  ".join(lines[errors[-1] :]) if errors else ""
 
 
 def _error(text: str, exception: str) -> str:
-    """Return the line for an exception of Snakemake, with the command that fixes it."""
+    """Convert an exception of Snakemake to one line with the command that fixes it."""
     match exception:
         case "LockException":
             return (
@@ -217,7 +215,7 @@ def _error(text: str, exception: str) -> str:
                 "since it was killed, release its lock by `snakemake --unlock`"
             )
         case _ if exception in _UNWRITABLE or "Failed to create output directory" in text:
-            # Snakemake's own cache is in the user's home.
+            # Snakemake has a cache in the user's home.
             cures = f"make {Path.cwd()} writable, free space, or name another folder for caches by XDG_CACHE_HOME"
             what = "cannot write " if exception.startswith("Protected") else ""
             return f"error: {what}{text.strip().splitlines()[-1].strip()}; {cures}"
@@ -232,12 +230,12 @@ def _error(text: str, exception: str) -> str:
             words = [("target", target), *((kind, part) for part in parts for kind in kinds)]
             if gone := [*filter(None, starmap(earlier.replacement, words))]:
                 return f"error: {missing}; it {gone[-1]}"
-            # The name of an artefact is right if the preset before it is wrong.
+            # If the preset is wrong, the artefact's name may still be right.
             files = [] if target.endswith(tuple(all_files())) else all_files()
             names = "`gmr --list` names the artefacts and presets"
             return f"error: {missing}; {hint('artefact', target.removeprefix('reports/'), files, names)}"
         case "WorkflowError" | "InputFunctionException" if "WorkflowError:\n" in text:
-            # What the rules raise for a mistake of the user is one line.
+            # UserErrors of the rules are one line.
             return f"error: {text.partition('WorkflowError:')[2].strip().splitlines()[0]}"
         case "WorkflowError" if text.startswith("WorkflowError in file"):
             return f"error: {text.splitlines()[1]}"
@@ -245,7 +243,7 @@ def _error(text: str, exception: str) -> str:
 
 
 def _first(names: list[str]) -> list[str]:
-    """Return the first names and, if there are others, how many."""
+    """Shorten a list of names, with the number left out."""
     return [*names[:_MOST_LINES], *([f"and {len(names) - _MOST_LINES} more"] if len(names) > _MOST_LINES else [])]
 
 

@@ -1,1 +1,1 @@
-"""Simulated backbones (docs/simulator.md): they imitate no model, and what a run on them measures says nothing."""
+"""Simulated backbones (docs/simulator.md). They imitate no model; measurements on them have no meaning."""

@@ -1,7 +1,7 @@
-"""Right and wrong answers to a question, by kind: number, letter, program, other text.
+"""Right and wrong answers to a question: number, letter, program or other text.
 
-A benchmark may define ``wrong_answers(item)`` and ``present(item, answer)`` of its own. Wrong programs are not tried:
-they differ from the gold program in what its function returns at last, which ends no loop, or return a constant.
+A benchmark may define its own ``wrong_answers(item)`` and ``present(item, answer)``. Wrong programs are not executed
+here. They change the last return value or return a constant, so that they always terminate.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.benchmarks.programs import canonical
 
 _POOL_SIZE = 4
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
-# No operator becomes one whose result can be far larger.
+# The result of a replacement is never much larger.
 _OPERATORS = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -39,14 +39,14 @@ class Answers:
 
     item: Item
     benchmark: Benchmark
-    right: str  # as replies give it
-    wrong: Sequence[str]  # one to four, likeliest first
+    right: str  # as in replies
+    wrong: Sequence[str]  # one to four, most likely first
 
     @functools.lru_cache(maxsize=4096)  # noqa: B019 - answers live as long as the process
     def find_answer(self, text: str) -> str | None:
-        """Return the answer that a text states, by its spelling here if it is one of these; None without one."""
+        """Extract the answer from a text, normalised to an equal known answer; None if there is none."""
         answer = self.benchmark.extract(self.item, text)
-        # Any word is a program, but none that defines the function.
+        # Any word parses as a program, but does not define the function.
         if answer is None or (self.item.code is not None and self.item.code.entry_point not in answer):
             return None
         known = (self.right, *self.wrong)
@@ -55,15 +55,14 @@ class Answers:
 
 @functools.cache
 def answers_to(item: Item) -> Answers:
-    """Return the answers to a question."""
-    asking = benchmark(item.benchmark)
+    bench = benchmark(item.benchmark)
     right = item.gold if item.code is None else canonical(item.gold)
-    return Answers(item, asking, right, wrong_answers(asking, item))
+    return Answers(item, bench, right, wrong_answers(bench, item))
 
 
-def present(asking: Benchmark, item: Item, answer: str) -> str:
-    """Write an answer as the output rules of its benchmark demand."""
-    if own := getattr(asking, "present", None):
+def present(bench: Benchmark, item: Item, answer: str) -> str:
+    """Format an answer by the benchmark's output rules."""
+    if own := getattr(bench, "present", None):
         return str(own(item, answer))
     if item.code is not None:
         return fenced(answer)
@@ -72,17 +71,17 @@ def present(asking: Benchmark, item: Item, answer: str) -> str:
     return f"The answer is \\boxed{{{answer}}}"
 
 
-def wrong_answers(asking: Benchmark, item: Item) -> list[str]:
-    """Return up to four plausible wrong answers, all different, likeliest first."""
+def wrong_answers(bench: Benchmark, item: Item) -> list[str]:
+    """Return up to four distinct wrong answers, most likely first."""
     wrong: list[str] = []
-    for candidate in _candidates(asking, item):
-        if len(wrong) < _POOL_SIZE and not any(asking.same(item, candidate, other) for other in (item.gold, *wrong)):
+    for candidate in _candidates(bench, item):
+        if len(wrong) < _POOL_SIZE and not any(bench.same(item, candidate, other) for other in (item.gold, *wrong)):
             wrong.append(candidate)
     return wrong
 
 
-def _candidates(asking: Benchmark, item: Item) -> Sequence[str]:
-    if own := getattr(asking, "wrong_answers", None):
+def _candidates(bench: Benchmark, item: Item) -> Sequence[str]:
+    if own := getattr(bench, "wrong_answers", None):
         return tuple(own(item))
     if item.code is not None:
         return wrong_programs(item.gold, item.code.entry_point)
@@ -92,14 +91,14 @@ def _candidates(asking: Benchmark, item: Item) -> Sequence[str]:
     if NUMBER.fullmatch(item.gold):
         gold = Decimal(item.gold)
         return [format(value, "f") for value in (gold + 1, gold * 2, gold - 1, gold * 10, gold + 10, gold - 2)]
-    # Other text: one of its numbers is larger by one or two.
+    # Other text: increase one of its numbers by 1 or 2.
     numbers = [(step, match) for step in (1, 2) for match in re.finditer(r"\d{1,15}", item.gold)]
     changed = [f"{item.gold[: at.start()]}{int(at[0]) + step}{item.gold[at.end() :]}" for step, at in numbers]
     return [*changed, "0", "1", "2", "3"]
 
 
 def wrong_programs(source: str, entry_point: str) -> list[str]:
-    """Return variants of a program with another result in its last line, or with a function that returns a constant."""
+    """Return variants of a program with another last return value, or with a constant one."""
     tree = ast.parse(canonical(source))
     constants = [f"{ast.unparse(tree)}\n\ndef {entry_point}(*_):\n    return {value}" for value in ("None", "-1", "''")]
     calls_itself = any(isinstance(node, ast.Name) and node.id == entry_point for node in ast.walk(tree))

@@ -1,4 +1,4 @@
-"""Simulated backbones: a reply depends on nothing but the request."""
+"""Simulated backbones. A reply is a pure function of the request."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from harness.simulator.parameters import Parameters
 from harness.simulator.reading import QuestionIndex, read
 from harness.simulator.replies import count_tokens, cut, schema_reply, undecided, write
 
-_LONGEST_CONTEXT = 131072  # of a backbone that states none
-_GENERIC_TOKENS = 60  # length of a reply to a prompt that holds no known question
-# Of the chat template, for a prompt and for each of its messages.
+_LONGEST_CONTEXT = 131072  # default context length
+_GENERIC_TOKENS = 60  # length of a reply to a prompt without a known question
+# Chat-template tokens per prompt and per message.
 _PROMPT_TOKENS, _MESSAGE_TOKENS = 10, 4
 # Paths below harness/ that can change a reply.
 CODE = (
@@ -35,7 +35,14 @@ CODE = (
 
 
 class SimulatedEndpoint:
-    """Simulated backbones that know some questions, with a factor on the length of their replies."""
+    """Simulated backbones that know the given questions.
+
+    Args:
+        parameters: Parameters of the response model.
+        backbones: Backbones to simulate.
+        questions: Known questions by benchmark.
+        length_scale: Factor on the length of replies.
+    """
 
     def __init__(
         self,
@@ -49,26 +56,26 @@ class SimulatedEndpoint:
         self._index = QuestionIndex(item for key in sorted(questions) for item in questions[key])
         code = fingerprint(ROOT / "harness" / name for name in CODE)
         known = {key: checksum(items) for key, items in questions.items()}
-        made_of = digest([parameters.model_dump(mode="json"), code, known])
-        self.revision = f"{SIMULATED}-{made_of[:16]}-{length_scale:g}"
+        identity = digest([parameters.model_dump(mode="json"), code, known])
+        self.revision = f"{SIMULATED}-{identity[:16]}-{length_scale:g}"
 
     def served(self, model: str) -> Served:
-        """Return the description of a model, which says that it is simulated, and by what."""
+        """Describe a model as simulated, with the digest of simulator and questions as revision."""
         backbone = self._backbones[model]
         context = {} if backbone.context_length is None else {"max_model_len": backbone.context_length}
         return Served(model, SIMULATED, {**context, "revision": self.revision}, backbone.key)
 
     def complete(self, request: Request) -> Reply:
-        """Return the reply to a call, failed if the prompt fills the context."""
+        """Return the reply; a failed one if the prompt exceeds the context length."""
         backbone = self._backbones[request.model]
         prompt = _PROMPT_TOKENS + sum(_MESSAGE_TOKENS + count_tokens(message.content) for message in request.messages)
         context = backbone.context_length or _LONGEST_CONTEXT
         if prompt >= context:
-            # In the words of the openai package.
+            # Wording of the openai package.
             limit = f"This model's maximum context length is {context} tokens"
             return Reply.failed(request.model, f"Error code: 400 - {limit}, the messages have {prompt}.")
         text = self._text(backbone.key, request)
-        # Like vLLM, silently lower a limit beyond the context.
+        # Like vLLM, silently reduce max_tokens to the context length.
         kept = cut(text, min(request.max_tokens, context - prompt))
         return Reply(kept, prompt, count_tokens(kept), "stop" if kept == text else "length", request.model)
 
@@ -81,13 +88,13 @@ class SimulatedEndpoint:
         if item is None:
             return undecided(_GENERIC_TOKENS * self._scale, _key(request, request.messages))
         turn = request.sent_metadata or Turn()
-        # The content of the prompt and not its wording.
+        # Keyed by content, not by the wording of the prompt.
         key = _key(request, [turn, item.question, earlier])
         return write(answers_to(item), backbone, turn, earlier, self._parameters, self._scale, key)
 
 
 def _key(request: Request, content: Any) -> str:
-    """Return the SHA-256 of all that may change the reply, with ``content`` for the messages."""
+    """Hash everything that can change the reply, with ``content`` in place of the messages."""
     form = None if request.response_format is None else orjson.loads(request.response_format)
     parts = [request.model, request.draw, request.max_tokens, float(request.temperature), form, content]
     return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS, default=tuple)).hexdigest()

@@ -1,4 +1,4 @@
-"""Parameters of the simulated backbones, read from ``config/simulator.yaml``, which explains each."""
+"""Parameters of the simulated backbones. ``config/simulator.yaml`` explains each."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ ByKind = Annotated[Mapping[Kind, T], MinLen(len(get_args(Kind)))]
 
 
 class Skill(Declaration):
-    """Skill and length of replies of a backbone."""
+    """Skill and reply length of a backbone."""
 
     skill: Annotated[float, Gt(0), Lt(1)]
     tokens: PositiveFloat
 
 
 class Parameters(Declaration):
-    """Numbers of the response model."""
+    """Parameters of the response model."""
 
     backbones: Mapping[str, Skill]
     difficulty_sd: NonNegativeFloat
@@ -53,13 +53,11 @@ class Parameters(Declaration):
     style_length: ByStyle[PositiveFloat]
 
     def skill(self, backbone: str) -> Skill:
-        """Return the skill of a backbone; UserError if the file has none."""
         check_names("simulated backbone", [backbone], self.backbones, "config/simulator.yaml; state its skill there")
         return self.backbones[backbone]
 
 
 @cache
 def load(path: Path = FILE) -> Parameters:
-    """Read the parameters; UserError if the file is not valid."""
     parameters: Parameters = read(path, Parameters)
     return parameters

@@ -1,4 +1,4 @@
-"""Reading a prompt: its question and its earlier turns."""
+"""Parse a prompt into its question and earlier turns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HINTS = re.compile(rf"^{re.escape(HINTS_HEADER)} [^\n]*\s*\Z", re.MULTILINE)
 
 
 class QuestionIndex:
-    """Index that finds questions in prompts; of questions with the same text, the first."""
+    """Index of questions by text. Of equal texts the first counts."""
 
     def __init__(self, items: Iterable[Item]) -> None:
         self._by_head: dict[str, dict[str, Item]] = defaultdict(dict)
@@ -27,7 +27,7 @@ class QuestionIndex:
         self._lengths = {len(head) for head in self._by_head}
 
     def find(self, text: str) -> tuple[Item, str] | None:
-        """Return the longest question that begins a line of a text, and the text without it; None without any."""
+        """Find the longest question that starts at a line of a text; return it and the remaining text, or None."""
         found: list[tuple[int, int, Item]] = []
         for start in (match.end() for match in _LINE.finditer(text)):
             for head in (text[start : start + length] for length in self._lengths):
@@ -40,10 +40,7 @@ class QuestionIndex:
 
 
 def read(messages: Sequence[Message], index: QuestionIndex) -> tuple[Item | None, list[str]]:
-    """Return the question of the last user message with a known one, and the earlier turns of a conversation in order.
-
-    Those are the numbered records of colleagues, and own replies.
-    """
+    """Find the last known question, and the earlier turns (records of colleagues and own replies) in order."""
     texts, item = [message.content for message in messages], None
     for number in reversed(range(len(messages))):
         if messages[number].role == "user" and (hit := index.find(texts[number])):
@@ -57,7 +54,7 @@ def read(messages: Sequence[Message], index: QuestionIndex) -> tuple[Item | None
 
 
 def records(text: str) -> list[str]:
-    """Return the numbered records of a message, each from ``[k] <name>:`` to the next, without the line of hints."""
+    """Split a message into its records, each headed ``[k] <name>:``, without the line of hints."""
     text = _HINTS.sub("", text)
     starts: list[tuple[int, int]] = []
     for match in _RECORD.finditer(text):

@@ -1,7 +1,4 @@
-"""Text of a reply, whose sentences share words and numbers with the question and nothing with the answer.
-
-A token is a word or a sign.
-"""
+"""Generate reply texts from words and numbers of the question. A token is a word or a punctuation mark."""
 
 from __future__ import annotations
 
@@ -25,22 +22,21 @@ from harness.simulator.parameters import Parameters
 
 T = TypeVar("T")
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
-# Words that a parser could take for an answer, a box, a fence or an example.
+# Words that a parser could read as an answer, a box, a fence or an example.
 _UNSAFE = re.compile(r"answer|boxed|fbox|`|>>>|\"\"\"|'''|~~~", re.IGNORECASE)
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _MOST_EXTRA_ITEMS = 2
-_LARGEST_INTEGER = 100  # of a schema that states none
+_LARGEST_INTEGER = 100  # default maximum
 
 _SENTENCES: Mapping[str, Sequence[str]] = read_yaml(Path(__file__).with_name("sentences.yaml"))
 
 
 def count_tokens(text: str) -> int:
-    """Return the number of tokens of a text."""
     return len(_TOKEN.findall(text))
 
 
 def cut(text: str, limit: int) -> str:
-    """Return a text up to the end of its token number ``limit``."""
+    """Truncate a text to ``limit`` tokens."""
     end = next(itertools.islice(_TOKEN.finditer(text), limit, None), None)
     return text if end is None else text[: end.start()].rstrip()
 
@@ -48,7 +44,17 @@ def cut(text: str, limit: int) -> str:
 def write(
     answers: Answers, backbone: str, turn: Turn, earlier: Sequence[str], values: Parameters, scale: float, key: str
 ) -> str:
-    """Write the reply to a question after earlier turns, its length times ``scale``; ``key`` fixes all draws."""
+    """Generate the reply to a question.
+
+    Args:
+        answers: Right and wrong answers.
+        backbone: Key of the backbone.
+        turn: Purpose of the call.
+        earlier: Texts of earlier turns.
+        values: Parameters of the response model.
+        scale: Factor on the length.
+        key: Key of all random draws.
+    """
     length = scale * values.skill(backbone).tokens * values.kind_length[turn.kind] * values.style_length[turn.style]
     length *= math.exp(values.length_sd * rng.normal("length", key))
     stream, question = Stream("prose", key), answers.item.question
@@ -70,7 +76,7 @@ def write(
 
 
 def undecided(length: float, key: str) -> str:
-    """Write a reply without an answer, of about so many tokens."""
+    """Generate a reply of about ``length`` tokens without an answer."""
     stream, table = Stream("undecided", key), _SENTENCES["undecided"]
     text = _pick(table, stream)
     while count_tokens(text) < length:
@@ -93,7 +99,7 @@ def _answer(
 
 @functools.lru_cache(maxsize=4096)
 def _vocabulary(text: str) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the words and the numbers of a question that sentences may quote, at least one each."""
+    """Return quotable words and numbers of a question, at least one each."""
     words = [word for word in text.split() if not _UNSAFE.search(word)] or ["the statement"]
     return words, _NUMBER.findall(" ".join(words)) or ["the first quantity"]
 
@@ -124,14 +130,20 @@ def _passage(words: Sequence[str], shortest: int, longest: int, stream: Stream) 
 
 
 def schema_reply(schema: Mapping[str, Any], topic: str, invalid_share: float, key: str) -> str:
-    """Write a JSON instance of a schema in words of a topic, a share of them broken; ``key`` fixes all draws."""
+    """Generate a JSON instance of a schema, using words of a topic.
+
+    Args:
+        schema: JSON schema.
+        topic: Source of words.
+        invalid_share: Probability that the text is cut off, so invalid.
+        key: Key of all random draws.
+    """
     text = json.dumps(_instance(schema, _vocabulary(topic)[0], Stream("schema", "0", key)), ensure_ascii=False)
-    # The commonest slip: the text ends too early.
     return text if rng.uniform("schema validity", key) >= invalid_share else f"{text[: len(text) // 2]} ..."
 
 
 def _instance(schema: Mapping[str, Any], words: Sequence[str], stream: Stream) -> Any:
-    """Draw an instance of a schema; of its keywords, only those below are understood."""
+    """Draw an instance of a schema. Other keywords than those below are ignored."""
     if "const" in schema:
         return schema["const"]
     if choices := schema.get("enum"):

@@ -1,6 +1,6 @@
-"""Probability of a right answer (docs/simulator.md): that of a standard normal number below a score.
+"""Response model (docs/simulator.md): P(right) = Φ(score).
 
-Scores of single calls are normal over questions, so that their accuracy is the stated skill without any fitting.
+Scores of single calls are normal over questions, so that their mean accuracy is the skill without any fitting.
 """
 
 from __future__ import annotations
@@ -20,7 +20,15 @@ _NORMAL = NormalDist()
 
 
 def score(item: Item, domain: str, backbone: str, turn: Turn, values: Parameters) -> float:
-    """Return the score of a call without earlier turns, on a question from a ``domain`` of roles."""
+    """Compute the score of a call without earlier turns.
+
+    Args:
+        item: Question.
+        domain: Role domain of its benchmark.
+        backbone: Key of the backbone.
+        turn: Purpose of the call, with style and role.
+        values: Parameters.
+    """
     spread = math.hypot(1, values.difficulty_sd, values.disagreement_sd)
     total = spread * _NORMAL.inv_cdf(values.skill(backbone).skill) + values.style[turn.style]
     total -= values.difficulty_sd * difficulty(item, values.stated_difficulty_weight)
@@ -32,17 +40,17 @@ def score(item: Item, domain: str, backbone: str, turn: Turn, values: Parameters
 
 
 def difficulty(item: Item, stated_weight: float) -> float:
-    """Return the difficulty of a question, standard normal over questions; equal for questions with the same text."""
+    """Compute the difficulty of a question, standard normal over questions."""
     noise = rng.normal("difficulty", item.question)
     if item.difficulty is None:
         return noise
-    stated = _NORMAL.inv_cdf(min(max(item.difficulty, 0.02), 0.98))  # The quantiles of 0 and 1 are infinite.
+    stated = _NORMAL.inv_cdf(min(max(item.difficulty, 0.02), 0.98))  # Avoids infinite quantiles.
     return stated_weight * stated + math.sqrt(1 - stated_weight**2) * noise
 
 
 def evidence(answers: Sequence[str], right: str, values: Parameters) -> float:
-    """Return what the answers of earlier turns add to the score: the right one against the strongest wrong one."""
-    # 1 for the first turn with an answer, `repetition` for the second, its square for the third.
+    """Compute the effect of earlier answers on the score: the right one minus the strongest wrong one."""
+    # Weight of an answer: 1 for its first occurrence, `repetition` for the second, its square for the third.
     voices = {
         answer: sum(values.repetition**turn for turn in range(count)) for answer, count in Counter(answers).items()
     }
