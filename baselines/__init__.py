@@ -1,1 +1,1 @@
-"""The methods Gated-Memory Routing is compared with, one module or folder each."""
+"""Baselines, one module or package each."""

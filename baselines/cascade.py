@@ -1,6 +1,6 @@
-"""Cascade from the cheapest backbone to the dearest (after FrugalGPT, Chen et al. 2023; D-BASE-4).
+"""Cascade from the cheapest to the most expensive backbone (after FrugalGPT, Chen et al. 2023; D-BASE-4).
 
-A backbone is taken where its samples agree (Yue et al. 2024), which takes the place of a trained judge.
+A backbone's reply is accepted if its samples agree (Yue et al. 2024), instead of by a trained judge.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from harness.runner.method import Setting
 class Config(Declaration):
     """Settings of the cascade."""
 
-    temperature: PositiveFloat = 0.7  # of the two samples that have to agree
+    temperature: PositiveFloat = 0.7  # of the two samples that must agree
 
 
 class Cascade:
-    """Backbones of the pool by price, asked in turn until one is taken; the last one is taken whatever it says."""
+    """Asks backbones in order of price until a reply is accepted. The last one is always accepted."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
         self._order = sorted(setting.pool, key=lambda key: setting.pool[key].price_in + setting.pool[key].price_out)
         self._temperature = config.temperature
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Return the first reply that is taken.
+        """Return the first accepted reply.
 
-        If the question shows examples, it is one at temperature 0 whose program passes all of them; else the first of
-        two samples with the same answer. The last backbone is asked once, at temperature 0.
+        With visible examples, a reply at temperature 0 is accepted if its program passes all of them. Otherwise two
+        samples must have the same answer. The last backbone is asked once, at temperature 0.
         """
         has_examples = item.code is not None and bool(item.code.visible)
         prompt, text = question_prompt("", context.rules, item), ""

@@ -35,7 +35,6 @@ class ChainOfThought:
         self._backbone, self._style = setting.one_backbone, config.style
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Return the reply to the instruction, the rules and the question."""
         prompt = question_prompt(INSTRUCTIONS[self._style], context.rules, item)
         return (await context.ask(self._backbone, prompt, Turn(style=self._style))).text
 

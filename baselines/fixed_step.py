@@ -1,4 +1,4 @@
-"""The best constant policy of a GMR of one step: the role and backbone that did best on the training questions."""
+"""Best constant policy for a single-step GMR: the role and backbone with the best training accuracy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Config", "build"]
 
 
 class FixedStep(OptionScores):
-    """Role and backbone that are right most often on the training questions, with the step stored."""
+    """Always acts with the role and backbone that are most accurate on the training questions."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
         pool = pool_of(config, setting)
@@ -24,11 +24,10 @@ class FixedStep(OptionScores):
         super().__init__(setting, {f"{branch.role.key} of {branch.backbone}": branch.solve for branch in branches})
 
     def utility(self, answered: Answered) -> float:
-        """Return 1 for a right answer and 0 for a wrong one, whatever it costs."""
+        """1 if correct, else 0. Cost does not count."""
         return float(answered.verdict.correct)
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Return the answer of the chosen step."""
         context.decide(Decision(1, "step", 0, self.best, len(self.pool), 0.0))
         return await self.options[self.best](item, context)
 

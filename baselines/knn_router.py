@@ -1,4 +1,4 @@
-"""Router by nearest neighbours among the training questions (after RouterBench, Hu et al. 2024; D-BASE-3)."""
+"""k-nearest-neighbour router over training questions (after RouterBench, Hu et al. 2024; D-BASE-3)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from harness.training.option_scores import OptionScores, ask_once
 class Config(Declaration):
     """Settings of the router."""
 
-    neighbours: PositiveInt = 10  # all training questions where there are fewer
-    cost_weight: NonNegativeFloat = 20.0  # accuracy that a unit of cost is worth in the paper's pool, as λ_c of GMR
+    neighbours: PositiveInt = 10  # at most the number of training questions
+    cost_weight: NonNegativeFloat = 20.0  # like λ_c of GMR: accuracy per unit of cost
 
 
 class KNNRouter(OptionScores):
-    """Choice of one backbone a question, by accuracy less weighted cost on the most similar training questions."""
+    """Chooses one backbone per question by mean utility on the most similar training questions."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
         super().__init__(setting)
@@ -30,14 +30,11 @@ class KNNRouter(OptionScores):
         self._cost_weight = config.cost_weight * setting.cost_factor
 
     def utility(self, answered: Answered) -> float:
-        """Return 1 for a right answer and 0 for a wrong one, less the weighted cost."""
+        """Correctness (1 or 0) minus weighted cost."""
         return float(answered.verdict.correct) - self._cost_weight * answered.trajectory.cost_total
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Return the reply of the backbone with the highest mean utility of the neighbours, of equals the first.
-
-        Before training that is the first of the pool.
-        """
+        """Ask the backbone with the highest mean utility (ties: the first). Before training, the first backbone."""
         best = 0
         if len(self.embeddings):
             size = min(self._config.neighbours, len(self.embeddings))

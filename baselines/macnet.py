@@ -1,4 +1,4 @@
-"""MacNet (Qian et al.): agents on a fixed directed acyclic graph hand their solutions along its edges."""
+"""MacNet (Qian et al.): agents on a fixed directed acyclic graph pass solutions along its edges."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Purpose = Literal["solve", "critique", "revise", "merge"]
 
 @dataclass(frozen=True)
 class Graph:
-    """Directed acyclic graph with one agent on each node."""
+    """Directed acyclic graph with one agent per node."""
 
-    predecessors: tuple[tuple[int, ...], ...]  # of each node, ascending; all come before it
+    predecessors: tuple[tuple[int, ...], ...]  # by node, ascending; all have smaller indices
 
     @property
     def nodes(self) -> range:
@@ -37,32 +37,31 @@ class Graph:
 
     @property
     def leaves(self) -> tuple[int, ...]:
-        """Nodes without an edge to another, ascending."""
+        """Nodes without successors, ascending."""
         inner = set().union(*self.predecessors)
         return tuple(node for node in self.nodes if node not in inner)
 
     @cached_property
     def temperatures(self) -> tuple[float, ...]:
-        """Sampling temperature of each node, 1 - (d + 1) / (D + 2) for a longest path to it of d edges, of D at most.
+        """Sampling temperature by node: 1 - (d + 1) / (D + 2), with depth d (longest path) and maximum depth D.
 
         As upstream, without its virtual source and sink (D-MAC-6).
         """
         depths: list[int] = []
         for predecessors in self.predecessors:
             depths.append(max((depths[node] + 1 for node in predecessors), default=0))
-        # The quotient of whole numbers is the nearest float; the difference from 1 need not be.
+        # A single division is correctly rounded; a subtraction from 1 would add a second rounding.
         return tuple((max(depths) + 1 - depth) / (max(depths) + 2) for depth in depths)
 
     @cached_property
     def first_slots(self) -> tuple[int, ...]:
-        """First slot of each node in a numbering of all calls, and the end of the last node's."""
-        # A node with k predecessors reserves 3k + 1 slots, which also number its random draws; at most 2k + 1 of them
-        # are calls.
+        """First slot of each node in the numbering of all calls, and the total."""
+        # A node with k predecessors reserves 3k + 1 slots, which also key its draws. At most 2k + 1 of them are calls.
         return tuple(accumulate((3 * len(nodes) + 1 for nodes in self.predecessors), initial=0))
 
 
 def graph_of(topology: Topology, agents: int) -> Graph:
-    """Return a topology with a number of nodes; edges lead outwards from one root, in the tree to two nodes each."""
+    """Build a topology. Edges lead away from the root; tree nodes have two children."""
     predecessors: dict[Topology, Callable[[int], tuple[int, ...]]] = {
         "chain": lambda node: (node - 1,),
         "tree": lambda node: ((node - 1) // 2,),
@@ -91,7 +90,7 @@ MERGE = (
     "solution that is better than each of them: build on what is sound and leave out what is wrong."
 )
 
-# What a critic looks at, by domain of the benchmark.
+# Checklist of critics by domain.
 CHECKS: Mapping[str, str] = {
     "Math": "Check the logic of each deduction, the arithmetic, the units, and the form of the answer.",
     "Code": (
@@ -119,14 +118,14 @@ _EMPHASIS = " \t*_`#>\"'.!"
 
 
 def advice_in(critique: str) -> str:
-    """Return the advice of a critique, empty if a line of its own approves; approval within a sentence is none."""
+    """Return the advice of a critique. Empty if one whole line approves; approval inside a sentence does not count."""
     lines = [line.strip(_EMPHASIS).upper() for line in critique.splitlines()]
     return "" if NO_REVISION in lines else critique.strip()
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """Agents of one backbone on a graph, working on one question; a node is a step, a slot a draw (D-MAC-6)."""
+    """One question on a graph of agents. A node is a step; a slot keys a draw (D-MAC-6)."""
 
     graph: Graph
     backbone: str
@@ -135,12 +134,12 @@ class Exchange:
     context: Context
 
     async def solve(self, node: int, offset: int = 0) -> str:
-        """Return the solution of a node without predecessors."""
+        """Solve the question at a node without predecessors."""
         system = (PROFILE, SOLVE, self.context.rules)
         return await self._ask(node, offset, "solve", team_prompt(system, self.item, (), NOTHING_TO_REVISE))
 
     async def refine(self, solution: str, node: int, edge: int) -> str:
-        """Return the solution after one edge: a critic comments on it, then the actor revises it in any case."""
+        """Process one edge: a critic comments on the solution, then the actor revises it in any case."""
         critic, actor, rules = 2 * edge, 2 * edge + 1, self.context.rules
         if not solution.strip():
             return await self.solve(node, actor)
@@ -153,8 +152,8 @@ class Exchange:
         return await self._ask(node, actor, "revise", prompt)
 
     async def merge(self, candidates: Sequence[str], node: int) -> str:
-        """Return one solution from the candidates of a node, in one call; empty if there is no candidate."""
-        # A single one left of several is merged, too: the solution of a node is that of its last call.
+        """Merge the candidates of a node in one call. Empty without candidates."""
+        # A single remaining candidate is merged as well: the solution of a node comes from its last call.
         records = [Record("Candidate", candidate) for candidate in candidates if candidate.strip()]
         if not records:
             return ""
@@ -188,7 +187,7 @@ class Config(Declaration):
 
 
 class MacNet:
-    """Agents of one backbone on a graph; UserError if critics have no rules for the domain."""
+    """Agents of one backbone on a graph. UserError if the domain has no checklist for critics."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
         check_names("domain of critics", [setting.domain], CHECKS, "baselines/macnet.py")
@@ -196,7 +195,7 @@ class MacNet:
         self._graph = graph_of(config.topology, config.agents)
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Run each node once its predecessors have delivered; return the solution of the leaf, or all leaves merged."""
+        """Run each node as soon as its predecessors have finished. Several leaves are merged."""
         graph, exchange = self._graph, Exchange(self._graph, self._backbone, self._checks, item, context)
         solutions = [""] * len(graph.nodes)
         delivered = [asyncio.Event() for _ in graph.nodes]

@@ -1,4 +1,4 @@
-"""Self-consistency (Wang et al. 2023) of the best single backbone, at the cost of another method (D-BASE-2)."""
+"""Self-consistency (Wang et al. 2023) of the best single backbone, matched to another method's cost (D-BASE-2)."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from harness.training.option_scores import OptionScores
 class Config(Declaration):
     """Settings of self-consistency."""
 
-    temperature: PositiveFloat = 0.7  # of every sample
+    temperature: PositiveFloat = 0.7
 
 
 class SelfConsistency(OptionScores):
-    """Samples of the backbone that did best on the training questions, and a vote among their answers."""
+    """Majority vote over samples of the backbone with the best training accuracy."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
         super().__init__(setting)
         self._backbones, self._target, self._temperature = setting.pool, setting.target.cost, config.temperature
 
     def utility(self, answered: Answered) -> float:
-        """Return 1 for a right answer and 0 for a wrong one, whatever it costs."""
+        """1 if correct, else 0. Cost does not count."""
         return float(answered.verdict.correct)
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Return the reply that wins the vote.
+        """Sample until the target cost is spent (at least once), then vote.
 
-        Samples are added until the question has cost what is to be met, at least one. Whether one is added that would
-        go beyond is drawn, so that questions cost that much on average. A call that costs nothing is the last one.
+        A sample that would exceed the target is added with such a probability that the mean cost equals the target. A
+        call without cost ends the sampling.
         """
         prompt, texts, spent = question_prompt("", context.rules, item), list[str](), 0.0
         spared = context.uniform(1, "spared part of a sample")
@@ -49,7 +49,7 @@ class SelfConsistency(OptionScores):
 
 
 async def vote(texts: list[str], item: Item, context: Context) -> str:
-    """Return the first reply with the most frequent answer, of programs among those that pass the visible examples."""
+    """Return the first reply with the majority answer. Programs that fail a visible example do not vote."""
     if item.code is not None:
         texts = [text for text in texts if await context.code_tools.passes(item, text)] or texts
     replies = [(text, answer) for text in texts if (answer := context.extract(text)) is not None]

@@ -1,4 +1,4 @@
-"""Single LLM: one call with the question and the output rules; reasoning is not forbidden."""
+"""Single LLM: one call with the question and the output rules. Reasoning is not forbidden."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.runner.method import Setting
 
 
 class Config(Declaration):
-    """Settings of Single LLM: none."""
+    """Single LLM has no settings."""
 
 
 class SingleLLM:
@@ -20,7 +20,6 @@ class SingleLLM:
         self._backbone = setting.one_backbone
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Return the reply to the bare question."""
         return (await context.ask(self._backbone, question_prompt("", context.rules, item))).text
 
 

@@ -36,14 +36,7 @@ def making(target: object) -> str:
 
 
 def check_names(noun: str, names: Iterable[str], existing: Iterable[str], where: str) -> None:
-    """Raise the error of :func:`unknown` for the first name that does not exist.
-
-    Args:
-        noun: What is named, such as ``benchmark``.
-        names: Names to check.
-        existing: Valid names.
-        where: File or option that lists them.
-    """
+    """Raise the error of :func:`unknown` for the first name that does not exist. ``where`` names the file of names."""
     choices = list(existing)
     for name in names:
         if name not in choices:

@@ -200,16 +200,7 @@ def read_entries(path: Path, form: type[Model]) -> dict[str, Model]:
 
 
 def check_entries(document: Any, form: type[Model], where: object) -> dict[str, Model]:
-    """Validate the entries of a document. Each model's ``key`` is its key in the document.
-
-    Args:
-        document: Parsed YAML.
-        form: Model of an entry.
-        where: Name of the document for messages.
-
-    Raises:
-        UserError: If an entry is invalid or there is none.
-    """
+    """Validate the entries of a document, each with its ``key``. UserError if one is invalid or there is none."""
     entries = check(document, _ENTRIES, where)
     for key, entry in entries.items():
         if _KEY in entry:

@@ -1,4 +1,4 @@
-"""AFlow (Zhang et al. 2025): a model edits a workflow, the training questions score it, the best one answers."""
+"""AFlow (Zhang et al. 2025): an LLM edits a workflow, training questions score it, the best one is tested."""
 
 from baselines.aflow.method import Config, build
 

@@ -1,4 +1,4 @@
-"""Edits of one node of a workflow: how a proposal is read and applied, and a JSON schema for one parent (D-AF-3)."""
+"""Single-node edits of a workflow: parsing, application, and the JSON schema of proposals (D-AF-3)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from harness.files import Declaration
 
 
 class Add(Declaration):
-    """New node behind ``at`` others."""
+    """Insert a node at position ``at``."""
 
     kind: Literal["add"] = "add"
     at: int
@@ -39,7 +39,7 @@ class Add(Declaration):
 
 
 class Replace(Declaration):
-    """Another node in place of one."""
+    """Replace a node."""
 
     kind: Literal["replace"] = "replace"
     id: str
@@ -47,7 +47,7 @@ class Replace(Declaration):
 
 
 class Remove(Declaration):
-    """One node less."""
+    """Remove a node."""
 
     kind: Literal["remove"] = "remove"
     id: str
@@ -66,7 +66,7 @@ class Proposal(Declaration):
 
 
 def parse_proposal(text: str) -> Proposal:
-    """Return the proposal of a reply, alone, fenced or within sentences; InvalidWorkflowError if there is none."""
+    """Parse a proposal that is the whole reply, fenced, or surrounded by text; InvalidWorkflowError otherwise."""
     for source in [text, *(block.source for block in fenced_blocks(text)), text[text.find("{") : text.rfind("}") + 1]]:
         with suppress(orjson.JSONDecodeError):
             if isinstance(document := orjson.loads(source), dict):
@@ -81,10 +81,12 @@ def parse_proposal(text: str) -> Proposal:
 
 
 def apply(edit: Edit, parent: Workflow, domain: str) -> Workflow:
-    """Return the workflow after an edit.
+    """Apply an edit to a workflow.
 
-    A replaced node keeps its name, readers of a removed one read its inputs, and nodes without readers are dropped.
-    Raises InvalidWorkflowError if the edit does not fit or the result could not run.
+    A replaced node keeps its id. Readers of a removed node read its inputs instead. Nodes without readers are dropped.
+
+    Raises:
+        InvalidWorkflowError: If the edit does not fit, or the result cannot run.
     """
     nodes = list(parent.nodes)
     if isinstance(edit, Add):
@@ -115,7 +117,7 @@ def _reading(node: Node, inputs: Iterable[str]) -> Node:
 
 
 def in_short(edit: Edit, child: Workflow) -> str:
-    """Return an edit and its result in a few words."""
+    """Describe an edit in a few words."""
     if isinstance(edit, Remove):
         return f"remove {edit.id}"
     node = child.nodes[child.ids.index(edit.node.id if isinstance(edit, Add) else edit.id)]
@@ -124,7 +126,7 @@ def in_short(edit: Edit, child: Workflow) -> str:
 
 
 def repetition(proposal: Proposal, child: Workflow, parent: Round, children: Sequence[Round]) -> str:
-    """Return why the edit is no new one for its parent, empty if it is new."""
+    """Return which earlier round with the same parent tried this edit, or an empty text."""
 
     def plain(text: str) -> str:
         return " ".join(text.casefold().split()).rstrip(".! ")
@@ -140,13 +142,13 @@ def repetition(proposal: Proposal, child: Workflow, parent: Round, children: Seq
 
 
 def proposal_schema(parent: Workflow, domain: str) -> dict[str, Any]:
-    """Return a JSON schema of proposals for a parent; a few of its instances are invalid all the same."""
-    # Every position has a branch, because a schema without conditions cannot say "earlier" otherwise.
+    """Build the JSON schema of proposals for a parent. It also admits a few invalid ones."""
+    # One branch per position, since a schema without conditions cannot express "earlier node".
     nodes, operators, edits = parent.nodes, offered(domain).values(), []
     if len(nodes) < MOST_NODES:
         new_id = next(name for number in count(1) if (name := f"node_{number}") not in parent.ids)
         for at in range(len(nodes) + 1):
-            # The node behind it will read it, too.
+            # The next node gets the new one as another input.
             if at == len(nodes) or len(nodes[at].inputs) < MOST_INPUTS:
                 fields = {"kind": {"const": "add"}, "at": {"const": at}}
                 edits += [_object({**fields, "node": node}) for node in _nodes(new_id, nodes[:at], operators)]
@@ -166,7 +168,7 @@ def proposal_schema(parent: Workflow, domain: str) -> dict[str, Any]:
 
 
 def _nodes(id_: str, earlier: Sequence[Node], operators: Iterable[Operator]) -> Iterator[dict[str, Any]]:
-    """Iterate over schemas of a node behind earlier ones, one for operators with the same fields."""
+    """Iterate over the schemas of a node, one for each group of operators with the same fields."""
     ids = [node.id for node in earlier]
     with_status = [node.id for node in earlier if OPERATORS[node.operator].has_status]
     when: dict[str, Any] = {"type": "null"}

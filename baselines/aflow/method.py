@@ -1,4 +1,4 @@
-"""AFlow as a method of the suite: a search on the training questions, whose best workflow answers the test."""
+"""AFlow as a method of the suite: searches workflows on the training questions and tests the best one."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from harness.training.loop import Training, TrainingStep
 
 
 class Config(Declaration):
-    """Settings of AFlow, with the values of its authors' code."""
+    """Settings of AFlow with the released values."""
 
     optimizer: str | None = None  # backbone that proposes edits; None: the executor (D-AF-1)
-    max_rounds: NonNegativeInt = 20  # after the first, which scores the start workflow
-    sample: PositiveInt = 4  # number of rounds a parent is drawn from
-    uniform_share: Share = 0.3  # weight λ of a uniform draw
-    sharpness: NonNegativeFloat = 0.2  # factor α of score differences, in points, in the other part of the draw
-    patience: PositiveInt = 5  # rounds without a change of the best ones that end the search
+    max_rounds: NonNegativeInt = 20  # without round 1, which scores the initial workflow
+    sample: PositiveInt = 4  # number of candidate parents
+    uniform_share: Share = 0.3  # weight λ of the uniform distribution over parents
+    sharpness: NonNegativeFloat = 0.2  # factor α of score differences, in percentage points, in the softmax
+    patience: PositiveInt = 5  # the search ends after so many rounds without a change of the best scores
 
 
 SHOWN_FAILURES = 3
-# More than are shown, so that rounds from the same parent see different ones.
+# More than SHOWN_FAILURES, so that rounds with the same parent see different ones.
 KEPT_FAILURES = 8
 MOST_ASKS = 3
 MOST_UNUSABLE = 2
 PURPOSE = "optimizer"
 FAILED = "the optimizer's call failed, with a response format and without one"
 TEMPERATURE = 0.7
-_STORED = 2000  # characters of an answer that a round keeps
+_STORED = 2000  # characters of an answer stored in a round
 
 
 class AFlow:
-    """Search over workflows by edits of a model, and the best workflow."""
+    """Search over workflows edited by a model. Answers with the best workflow."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
         self._executor = setting.one_backbone
@@ -63,23 +63,22 @@ class AFlow:
         self._setting = setting
         self._config = config
         self._optimizer = setting.pool[optimizer]
-        # A round is a pass over the training questions, the first one too.
+        # Every round is a pass over the training questions, including the first.
         self._most_rounds = setting.epochs({"default": 1 + config.max_rounds})
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Return the answer of the workflow to a question."""
         return await run_workflow(self.workflow, self._executor, context)
 
     def utility(self, answered: Answered) -> float:
-        """Return 1 for a right answer and 0 for a wrong one, whatever it costs."""
+        """1 if correct, else 0. Cost does not count."""
         return float(answered.verdict.correct)
 
     def load(self, checkpoint: Checkpoint) -> None:
-        """Load the best workflow of a search, or the start workflow."""
+        """Load the best workflow, or the initial one if no round is scored."""
         self._choose(_rounds_of(checkpoint))
 
     async def fit(self, training: Training) -> None:
-        """Search until the best rounds no longer change or the limit of rounds is reached (D-AF-6)."""
+        """Search until convergence or the maximum number of rounds (D-AF-6)."""
         checkpoint = training.resume()
         rounds = [] if checkpoint is None else _rounds_of(checkpoint)
         if checkpoint is None:
@@ -105,11 +104,8 @@ class AFlow:
         training.save(len(rounds), {}, {}, metadata)
 
     async def propose(self, rounds: Sequence[Round], training: Training) -> Round:
-        """Ask for an edit three times at most, and no more after two replies without a valid one (D-AF-3).
-
-        Returns a round to score, or one without a workflow.
-        """
-        # The next prompt for the same parent says why a proposal was refused.
+        """Ask for an edit up to three times; stop after two unusable replies (D-AF-3). The round may lack a workflow."""
+        # Reasons by parent; its next prompt contains them.
         refused: defaultdict[int, list[str]] = defaultdict(list)
         unusable, attempt = 0, 0
         while attempt < MOST_ASKS and unusable < MOST_UNUSABLE:
@@ -137,7 +133,7 @@ class AFlow:
         return entry
 
     def _situation(self, rounds: Sequence[Round], episode: Episode, training: Training) -> Situation:
-        """Draw parent and failures of one attempt of a round; every attempt has its own draw, as upstream (D-AF-3)."""
+        """Draw parent and failures for one attempt. Every attempt draws anew, as upstream (D-AF-3)."""
         key = (str(training.seed), *map(str, episode))
         config, candidates = self._config, search.candidates(rounds, self._config.sample)
         probabilities = search.probabilities(search.scores(candidates), config.uniform_share, config.sharpness)
@@ -148,7 +144,7 @@ class AFlow:
         return Situation(parent, children, [(items[failed.item], failed) for failed in failures])
 
     async def _ask(self, situation: Situation, refused: Sequence[str], episode: Episode, training: Training) -> Reply:
-        """Make a call with a response format and, if it fails, one without (D-AF-2, D-AF-3); return the last reply."""
+        """Ask the optimizer with a response format and, if that fails, without one (D-AF-2, D-AF-3)."""
         domain = self._setting.domain
         schema = proposal_schema(situation.parent.tried, domain)
         with training.auxiliary_calls(PURPOSE, episode) as context:
@@ -169,7 +165,7 @@ class AFlow:
         return reply
 
     async def _score(self, entry: Round, rounds: Sequence[Round], training: Training) -> Round:
-        """Run a workflow once on every training question (D-AF-6); return the round with its score and failures."""
+        """Run a workflow once on every training question (D-AF-6). Returns the round with score and failures."""
 
         async def solve(item: Item, context: Context) -> str:
             return await run_workflow(entry.tried, self._executor, context)

@@ -1,4 +1,4 @@
-"""Operators of workflows: prompts, calls, use of the code tools (D-AF-7); and the run of a workflow."""
+"""Execution of workflows: operators with prompts, calls and code tools (D-AF-7)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LETTER = re.compile(r"\b[Cc](?:andidate|ANDIDATE)\b[\s:*_(\[\"']*([A-Z])\b")
 
 
 class NodeOutput(NamedTuple):
-    """Output of one run of a node: a text, and a status if the operator has one."""
+    """Output of one run of a node. Some operators have a status."""
 
     text: str
     status: Status | None = None
@@ -40,13 +40,13 @@ class NodeRun(NamedTuple):
 
     context: Context
     backbone: str
-    step: int  # of the node in the workflow, counted from 1
-    repetition: int  # among the runs of the node, counted from 0
+    step: int  # position of the node in the workflow, from 1
+    repetition: int  # index among the runs of the node, from 0
     instruction: str = ""
     records: Sequence[Record] = ()  # non-empty results of the node's inputs
 
     async def ask(self, messages: tuple[Message, ...], purpose: str, attempt: int = 0, turn: Turn = Turn()) -> Reply:
-        """Ask the executor: greedily in the first run of a node, with a draw of its own in each other (D-AF-2)."""
+        """Ask the executor. The first run of a node is greedy, the others sample independently (D-AF-2)."""
         return await self.context.ask(
             self.backbone,
             messages,
@@ -61,16 +61,15 @@ class NodeRun(NamedTuple):
 
     @property
     def draw(self) -> int:
-        """0 for the greedy run, else a number that no other run of any node has."""
+        """Sample index: 0 for the greedy run, else unique among all runs."""
         return (self.step - 1) * MOST_REPEATS + self.repetition if self.repetition else 0
 
     @property
     def slot(self) -> int:
-        """First slot of this run."""
         return self.repetition * max(MOST_ATTEMPTS, MOST_REFLECTIONS)
 
     def prompt(self, instruction: str) -> tuple[Message, ...]:
-        """Return the prompt of an answering operator; without instruction and records it is that of Single LLM."""
+        """Build the prompt. Without instruction and records it equals that of Single LLM."""
         context = self.context
         if not self.records:
             return question_prompt(instruction, context.rules, context.item)
@@ -78,20 +77,20 @@ class NodeRun(NamedTuple):
 
 
 async def custom(run: NodeRun) -> NodeOutput:
-    """Make one call with an instruction of the workflow."""
+    """One call with the node's instruction."""
     reply = await run.ask(run.prompt(run.instruction), "custom", turn=Turn(instruction=run.instruction))
     return NodeOutput(reply.text)
 
 
 async def generate_code(run: NodeRun) -> NodeOutput:
-    """Make one call and return its program, or the whole text if there is none."""
+    """One call; returns its program, or the whole text without one."""
     text = (await run.ask(run.prompt(run.instruction), "generate_code")).text
     program = (run.context.extract(text) or "").strip("\n")
     return NodeOutput(fenced(program) if program.strip() else text)
 
 
 async def generate_answer(run: NodeRun) -> NodeOutput:
-    """Make one call that thinks before it answers."""
+    """One call that reasons before it answers."""
     prompt = run.prompt(OPERATORS["AnswerGenerate"].prompt)
     reply = await run.ask(prompt, "generate_answer", turn=Turn(style="step_by_step"))
     return NodeOutput(reply.text)
@@ -133,7 +132,7 @@ async def programmer(run: NodeRun) -> NodeOutput:
 
 
 async def check_solution(run: NodeRun) -> NodeOutput:
-    """Return the first solution that passes the visible examples, else the first one, rewritten (D-AF-4)."""
+    """Return the first solution that passes the visible examples, else the first one after revision (D-AF-4)."""
     solutions = [record.text for record in run.records]
     for solution in solutions:
         if await _status(run.context, solution) == "passed":
@@ -169,12 +168,12 @@ RUN: Mapping[str, Callable[[NodeRun], Coroutine[Any, Any, NodeOutput]]] = {
 
 
 async def run_workflow(workflow: Workflow, executor: str, context: Context) -> str:
-    """Run a checked workflow, a step a node and the runs of one node concurrent, and return the last node's output."""
-    # At least one a node; those of a judging operator that passed come first.
+    """Run a valid workflow and return the last node's output. Runs of one node are concurrent."""
+    # Each node has at least one output. Those that passed come first.
     outputs: dict[str, list[NodeOutput]] = {}
     for step, node in enumerate(workflow.nodes, 1):
         if node.when is not None and outputs[node.when.node][0].status != node.when.outcome:
-            # A node left out passes its first input on, or what it watches, without a status.
+            # A skipped node passes on its first input, or the node of its condition, without a status.
             source = (*node.sources, node.when.node)[0]
             outputs[node.id] = [NodeOutput(output.text) for output in outputs[source]]
             continue

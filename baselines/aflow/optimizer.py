@@ -1,4 +1,4 @@
-"""Prompt of the optimizer, in ``optimizer_system.j2`` and ``optimizer_user.j2`` (D-AF-3)."""
+"""Prompt of the optimizer (``optimizer_system.j2``, ``optimizer_user.j2``; D-AF-3)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.llm.request import Message
 
 
 class Situation(NamedTuple):
-    """Start of a proposal: a scored round, the rounds that tried an edit of it, questions it got wrong."""
+    """Input of a proposal: the parent round, the rounds that edited it, and questions it failed."""
 
     parent: Round
     children: Sequence[Round]
@@ -26,7 +26,7 @@ class Situation(NamedTuple):
 def optimizer_prompt(
     situation: Situation, schema: Mapping[str, Any], domain: str, rules: str, refused: Sequence[str]
 ) -> tuple[Message, ...]:
-    """Return the prompt of a proposal that fits a schema, with the reasons why earlier ones were refused (D-AF-3)."""
+    """Build the optimizer's prompt, with the reasons why earlier proposals for the parent were refused."""
     system = _template("system").render(
         domain=domain,
         operators=offered(domain).values(),
@@ -50,7 +50,7 @@ def _template(role: str) -> Template:
 
 
 def clipped(text: str, length: int) -> str:
-    """Return a text without its middle if it is too long; answers mostly stand at the end."""
+    """Cut the middle of a long text, since answers are mostly at the end."""
     text = text.strip()
     if len(text) <= length:
         return text
@@ -58,6 +58,6 @@ def clipped(text: str, length: int) -> str:
 
 
 def response_format_of(schema: Mapping[str, Any]) -> str:
-    """Return the response format that asks a server for a proposal that fits a schema."""
+    """Build OpenAI's response_format for a schema, as JSON text."""
     proposal = {"name": "proposal", "strict": True, "schema": schema}
     return orjson.dumps({"type": "json_schema", "json_schema": proposal}).decode()

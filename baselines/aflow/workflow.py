@@ -1,4 +1,4 @@
-"""Workflows as data: a list of nodes instead of code (D-AF-3)."""
+"""Workflows as lists of nodes instead of code (D-AF-3)."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ from harness.files import Declaration, Many, read_entries
 
 
 class Operator(Declaration):
-    """Operator, as described to the optimizer, and what it asks the executor."""
+    """Operator: its description for the optimizer and its prompts for the executor."""
 
     key: str
-    domains: Many[str]  # of the questions that it is offered for
+    domains: Many[str]  # domains that it is offered for
     description: str
     takes_instruction: bool = False
-    needs_result: bool = False  # of an earlier node; the question alone is not enough
-    has_status: bool = False  # ends with ``passed`` or ``failed``, which conditions of later nodes can read
-    prompt: str = ""  # of its calls, where no instruction of the workflow is
-    again: str = ""  # request for another attempt after a ``{failure}``
+    needs_result: bool = False  # needs an earlier node as input
+    has_status: bool = False  # ends with ``passed`` or ``failed``, for conditions of later nodes
+    prompt: str = ""  # for operators without an instruction
+    again: str = ""  # retry prompt after a ``{failure}``
 
 
 OPERATORS = read_entries(Path(__file__).with_name("operators.yaml"), Operator)
 
 
 def offered(domain: str) -> dict[str, Operator]:
-    """Return the operators of a domain by name."""
     return {name: operator for name, operator in OPERATORS.items() if domain in operator.domains}
 
 
@@ -36,18 +35,18 @@ Status = Literal["failed", "passed"]
 
 QUESTION = "question"
 MOST_NODES = 10
-# Five results of five inputs are as many candidates as have letters.
+# 5 inputs with 5 results each are 25 candidates, which letters can label.
 MOST_INPUTS = 5
 MOST_REPEATS = 5
 LONGEST_INSTRUCTION = 2000
 
 
 class InvalidWorkflowError(ValueError):
-    """Workflow or edit that is not allowed, with the reason in a few words."""
+    """Invalid workflow or edit. The optimizer is shown the message."""
 
 
 class Condition(Declaration):
-    """Condition of a node: an earlier one ended with a status."""
+    """Run a node only if an earlier one ended with this status."""
 
     node: str
     outcome: Status = Field(alias="is")
@@ -58,10 +57,10 @@ class Node(Declaration):
 
     id: Annotated[str, Field(pattern="^[A-Za-z][A-Za-z0-9_]{0,31}$")]
     operator: str
-    # ``"question"`` or ids of earlier nodes, each once, in the order in which they are shown.
+    # ``"question"`` or ids of earlier nodes, without duplicates, in the order shown.
     inputs: Annotated[Many[str], AfterValidator(lambda names: tuple(dict.fromkeys(names)))] = (QUESTION,)
     instruction: Annotated[str, StringConstraints(strip_whitespace=True, max_length=LONGEST_INSTRUCTION)] = ""
-    repeat: Annotated[int, Field(ge=1, le=MOST_REPEATS)] = 1  # one output a run; the last node runs once
+    repeat: Annotated[int, Field(ge=1, le=MOST_REPEATS)] = 1  # number of runs; 1 for the last node
     when: Condition | None = None
 
     @property
@@ -71,20 +70,18 @@ class Node(Declaration):
 
 
 class Workflow(RootModel[Many[Node]], frozen=True):
-    """Nodes in the order of execution; in JSON, a list."""
+    """Nodes in execution order. A list in JSON."""
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """Nodes in order."""
         return self.root
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Names of the nodes in order."""
         return tuple(node.id for node in self.nodes)
 
     def canonical(self) -> list[list[Any]]:
-        """Return a form that does not depend on names of nodes and white space in instructions."""
+        """Normalise node ids and white space in instructions, for comparison."""
         names = {QUESTION: QUESTION, **{id_: str(index) for index, id_ in enumerate(self.ids)}}
         return [
             [
@@ -98,7 +95,7 @@ class Workflow(RootModel[Many[Node]], frozen=True):
         ]
 
     def needed(self) -> frozenset[str]:
-        """Return the names of the nodes that the answer depends on."""
+        """Return the ids of nodes that the answer depends on."""
         reached = {self.nodes[-1].id}
         for node in reversed(self.nodes):
             if node.id in reached:
@@ -109,12 +106,12 @@ class Workflow(RootModel[Many[Node]], frozen=True):
 
 
 def start(domain: str) -> Workflow:
-    """Return the workflow of round 1: one call with the question."""
+    """Return the initial workflow: one call with the question."""
     return Workflow((Node(id="node_1", operator="CustomCodeGenerate" if domain == "Code" else "Custom"),))
 
 
 def check(workflow: Workflow, domain: str) -> None:
-    """Raise InvalidWorkflowError for a workflow that could not run, or that has nodes without readers."""
+    """Raise InvalidWorkflowError if a workflow cannot run or has nodes without readers."""
     if not 1 <= len(workflow.nodes) <= MOST_NODES:
         raise InvalidWorkflowError(f"a workflow has 1 to {MOST_NODES} nodes, this one {len(workflow.nodes)}")
     earlier: dict[str, Node] = {}
@@ -132,7 +129,7 @@ def check(workflow: Workflow, domain: str) -> None:
 
 
 def _fault(node: Node, earlier: Mapping[str, Node], operators: Mapping[str, Operator]) -> str:
-    """Return why a node could not run behind earlier ones; empty if it could."""
+    """Return why a node is invalid after earlier ones, or an empty text."""
     if node.operator not in operators:
         return f"no operator {node.operator!r}; there are {', '.join(operators)}"
     operator = operators[node.operator]

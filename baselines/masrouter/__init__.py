@@ -1,4 +1,4 @@
-"""MASRouter (Yue et al. 2025), as released: one pass plans a team, which answers (D-MR-1, D-MR-6)."""
+"""MASRouter (Yue et al. 2025) as released: one forward pass plans a team, which then answers (D-MR-1, D-MR-6)."""
 
 from baselines.masrouter.method import Config, MASRouter, build
 

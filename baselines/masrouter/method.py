@@ -1,4 +1,4 @@
-"""MASRouter as a method of the suite: settings, one trajectory, objective and update."""
+"""MASRouter as a method of the suite: settings, rollout, objective and update."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from harness.runner.method import ByBenchmark, Setting
 from harness.training.learning import Choices, Learning, PolicyGradient, check_on_policy
 from harness.training.loop import TrainingStep
 
-# Agents are told apart by letters.
+# Agents are labelled by letters.
 MOST_AGENTS = len(string.ascii_uppercase)
 
 
 class Config(Declaration):
-    """Settings of MASRouter, with the released values where they do not depend on the benchmark (D-MR-9)."""
+    """Settings of MASRouter. Defaults are the released values that do not depend on the benchmark (D-MR-9)."""
 
     epochs: ByBenchmark[NonNegativeInt]  # passes over the training questions
-    cost_weight: ByBenchmark[NonNegativeFloat]  # κ: weight of cost in the utility (D-MR-5)
-    batch: PositiveInt = 16  # questions of one update
+    cost_weight: ByBenchmark[NonNegativeFloat]  # weight κ of cost in the utility (D-MR-5)
+    batch: PositiveInt = 16  # questions per update
     max_agents: Annotated[int, Field(ge=1, le=MOST_AGENTS)] = 6
     lr: NonNegativeFloat = 0.01
-    vae_weight: NonNegativeFloat = 0.001  # of the losses of the autoencoders
-    # What tools may run: the examples that the question shows, or all tests where they are plain asserts (D-MR-2).
+    vae_weight: NonNegativeFloat = 0.001  # weight of the autoencoders' losses
+    # Tests that tools can run: those shown in the question, or all if they are plain asserts (D-MR-2).
     visible_tests: Literal["first", "all"] = "first"
 
 
 class Pool(NamedTuple):
-    """Choices of a router: roles of the domain, which is given instead of being chosen (D-MR-1), and backbones."""
+    """Roles of the benchmark's domain, which is given and not predicted (D-MR-1), and backbones."""
 
     domain: str
     roles: tuple[Role, ...]
@@ -52,16 +52,16 @@ class Pool(NamedTuple):
 
     @property
     def label(self) -> int:
-        """Index of the given task."""
+        """Class index of the given task."""
         return DOMAINS.index(self.domain)
 
 
-# Decisions of the router come before the first round.
+# Step of the router's decisions, before the first round.
 PLANNING = 0
 
 
 class TeamRollout:
-    """One question through planning, rounds and final node, with the trace of its decisions."""
+    """One question: planning, rounds and final node. Sets ``trace``."""
 
     def __init__(self, router: Router, pool: Pool, config: Config) -> None:
         self._router = router
@@ -70,7 +70,6 @@ class TeamRollout:
         self.trace: Trace
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Return the answer of the final node."""
         pool, config = self._pool, self._config
         question = await context.embed(item.question)
         noise = draw_noise(context.uniform(PLANNING, "noise"), len(MODES), len(pool.roles), len(pool.backbones))
@@ -97,7 +96,7 @@ class TeamRollout:
         return reply.text
 
     def _record(self, plan: TeamPlan, context: Context) -> None:
-        """Record the draws by agent, the most probable task of the classifier, and the number of agents."""
+        """Record the decisions, the predicted task and the number of agents."""
 
         def record(name: str, agent: int, index: int, options: Sequence[str], log_probs: Tensor) -> None:
             context.decide(Decision(PLANNING, name, agent, options[index], len(options), log_probs[index].item()))
@@ -114,7 +113,7 @@ class TeamRollout:
 
 
 def _uniforms(context: Context, max_agents: int) -> Uniforms:
-    """Return the uniform numbers of one plan; agents are counted from 1."""
+    """Draw the uniform numbers of one plan. Agents are numbered from 1."""
     agents = range(1, max_agents + 1)
     roles, backbones = ([context.uniform(PLANNING, name, agent) for agent in agents] for name in ("role", "backbone"))
     return Uniforms(
@@ -142,7 +141,7 @@ def _mean_entropy(rows: Tensor) -> float:
 
 
 class MASRouter(PolicyGradient[Router, Trace]):
-    """Router of teams, trained by REINFORCE without a baseline and sampled at the test as well (D-MR-6)."""
+    """Team router, trained by REINFORCE without a baseline. Samples at test time too (D-MR-6)."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
         super().__init__(epochs=setting.epochs(config.epochs), batch=config.batch, lr=config.lr)
@@ -151,15 +150,14 @@ class MASRouter(PolicyGradient[Router, Trace]):
         self._cost_weight = setting.of_benchmark(config.cost_weight) * setting.cost_factor
 
     def utility(self, answered: Answered) -> float:
-        """Return u = correct - κ · cost, with the cost of all calls relative to the pool (D-MR-5)."""
+        """Compute u = correct - κ · cost. Cost is that of all calls, relative to the pool (D-MR-5)."""
         return float(answered.verdict.correct) - self._cost_weight * answered.trajectory.cost_total
 
     def build(self, profiles: Mapping[str, Embeddings]) -> Router:
-        """Return a router over the embedded texts of tasks, modes, roles and backbones, shape (choices, 384) each."""
+        """Build a router from embeddings of tasks, modes, roles and backbones, shape (options, 384) each."""
         return Router(profiles, self.config.max_agents)
 
     def choices(self) -> Choices:
-        """Return name and profile of tasks, modes, roles and backbones."""
         return {
             "tasks": [[task.key, task.profile] for task in TASKS.values()],
             "modes": [[mode.key, mode.profile] for mode in MODES],
@@ -168,19 +166,18 @@ class MASRouter(PolicyGradient[Router, Trace]):
         }
 
     def rollout(self, network: Router) -> TeamRollout:
-        """Return a rollout with sampled decisions."""
         return TeamRollout(network, self.pool, self.config)
 
     def learn(
         self, learning: Learning[Router], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
     ) -> dict[str, float]:
-        """Take one step of the optimiser and return its training log."""
+        """Take one optimiser step and return its log."""
         utilities = [self.utility(rollout) for rollout in answered]
         plan = learning.network.evaluate(traces)
         if plan.choices != tuple(trace.choices for trace in traces):
             raise RuntimeError("the update replayed other choices than were sampled: it is not on-policy")
         check_on_policy(plan.log_prob.detach().numpy(), [trace.log_prob for trace in traces])
-        # Cross-entropy of the classifier on its logits (D-MR-3), and REINFORCE without a baseline, mean(-log π · u).
+        # Classifier: cross-entropy on logits (D-MR-3). Policy: REINFORCE without a baseline, mean(-log π · u).
         task = F.cross_entropy(plan.tasks, torch.full((len(traces),), self.pool.label))
         policy = -(plan.log_prob * torch.tensor(utilities, dtype=torch.float64)).mean()
         vae = learning.network.vae_loss(traces)

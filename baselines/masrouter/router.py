@@ -1,4 +1,4 @@
-"""MASRouter's networks, and the pass that samples teams or evaluates sampled ones (D-MR-1, D-MR-6)."""
+"""MASRouter's networks, and the forward pass that samples or replays teams (D-MR-1, D-MR-6)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.llm.encoder import EMBEDDING
 from harness.training.sampling import choose
 
 HIDDEN = 64
-# Standard deviation of the prior, and also the factor by which a sample's own deviation is shrunk.
+# Standard deviation of the prior, and factor on the posterior's deviation when sampling.
 PRIOR_SD = 0.1
 MODE_TEMPERATURE = 0.8
 ROLE_TEMPERATURE = 0.5
@@ -27,7 +27,7 @@ Embeddings = NDArray[np.floating]
 
 
 class Noise(NamedTuple):
-    """Standard normal draws of the five autoencoders in one trajectory, shape (rows, 64) each."""
+    """Standard normal noise of the five autoencoders in one trajectory, shape (rows, 64) each."""
 
     modes: Tensor
     question: Tensor
@@ -37,14 +37,14 @@ class Noise(NamedTuple):
 
 
 def draw_noise(uniform: float, modes: int, roles: int, backbones: int) -> Noise:
-    """Return the noise of one trajectory, a function of one uniform number alone (D-MR-4)."""
+    """Derive the noise of one trajectory from one uniform number (D-MR-4)."""
     generator = torch.Generator().manual_seed(int(uniform * (1 << 53)))
     rows = (modes, 1, 1, roles, backbones)
     return Noise(*(torch.randn(count, HIDDEN, generator=generator, dtype=torch.float64) for count in rows))
 
 
 class Choices(NamedTuple):
-    """Indices of the mode, and of role and backbone of each agent."""
+    """Index of the mode, and of each agent's role and backbone."""
 
     mode: int
     roles: tuple[int, ...]
@@ -61,7 +61,7 @@ class Trace(NamedTuple):
 
 
 class VAE(nn.Module):
-    """Variational autoencoder with sample μ + 0.1·σ·ε and prior N(0, 0.1²), as in the released code (D-MR-6)."""
+    """Variational autoencoder with samples μ + 0.1·σ·ε and prior N(0, 0.1²), as released (D-MR-6)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,17 +71,17 @@ class VAE(nn.Module):
         self.decoder = nn.Sequential(nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, EMBEDDING))
 
     def forward(self, texts: Tensor, noise: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return sample, mean and log variance, shape (..., rows, 64), for texts (..., rows, 384) and such noise."""
+        """Map texts (..., rows, 384) and noise (..., rows, 64) to sample, mean and log-variance (..., rows, 64)."""
         hidden = self.encoder(texts)
         mu, logvar = self.mu(hidden), self.logvar(hidden)
         return mu + PRIOR_SD * torch.exp(0.5 * logvar) * noise, mu, logvar
 
     def direction(self, texts: Tensor, noise: Tensor) -> Tensor:
-        """Return samples of unit length, shape (..., rows, 64)."""
+        """Normalise samples to unit length, shape (..., rows, 64)."""
         return F.normalize(self(texts, noise)[0], dim=-1)
 
     def loss(self, texts: Tensor, noise: Tensor) -> Tensor:
-        """Return squared error of the reconstruction plus divergence from the prior, means over all entries."""
+        """Compute reconstruction MSE plus KL divergence from the prior, both averaged over all entries."""
         sample, mu, logvar = self(texts, noise)
         reconstruction = self.decoder(sample)
         error = F.mse_loss(reconstruction, texts.expand_as(reconstruction))
@@ -90,7 +90,7 @@ class VAE(nn.Module):
 
 
 class TaskClassifier(nn.Module):
-    """Classifier of a question's task; its projection of the question serves the later decisions as well."""
+    """Classifier of a question's task. Later decisions reuse its projection of the question."""
 
     temperature = 0.5
 
@@ -100,16 +100,16 @@ class TaskClassifier(nn.Module):
         self.tasks = nn.Linear(EMBEDDING, HIDDEN)
 
     def project(self, question: Tensor) -> Tensor:
-        """Return unit directions, shape (n, 64), of questions (n, 384)."""
+        """Project questions (n, 384) to unit vectors (n, 64)."""
         return F.normalize(self.question(question), dim=1)
 
     def forward(self, projected: Tensor, tasks: Tensor) -> Tensor:
-        """Return logits, shape (n, tasks), for projected questions (n, 64) and tasks (tasks, 384)."""
+        """Map projected questions (n, 64) and tasks (tasks, 384) to logits (n, tasks)."""
         return projected @ F.normalize(self.tasks(tasks), dim=1).T / self.temperature
 
 
 class Matching(nn.Module):
-    """Softmax over directions by their cosine with a context, at a temperature."""
+    """Softmax over the cosine similarity of directions with a context."""
 
     def __init__(self, temperature: float) -> None:
         super().__init__()
@@ -117,17 +117,17 @@ class Matching(nn.Module):
         self.context = nn.Linear(3 * HIDDEN, HIDDEN)
 
     def forward(self, context: Tensor, directions: Tensor) -> Tensor:
-        """Return log-probabilities, shape (n, choices), for contexts (n, 192) and unit directions (n, choices, 64)."""
+        """Map contexts (n, 192) and unit directions (n, options, 64) to log-probabilities (n, options)."""
         return log_softmax(F.normalize(self.context(context), dim=1), directions, self.temperature)
 
 
 def log_softmax(query: Tensor, directions: Tensor, temperature: float) -> Tensor:
-    """Return log-probabilities, shape (n, choices), of directions (n, choices, 64) for queries (n, 64)."""
+    """Map unit vectors (n, 64) and (n, options, 64) to log-probabilities (n, options)."""
     return F.log_softmax((directions @ query.unsqueeze(2)).squeeze(2) / temperature, dim=1)
 
 
 class NumberOfAgents(nn.Module):
-    """Number of agents that a question needs, before rounding: strictly between 0 and ``max_agents``."""
+    """Number of agents before rounding, in (0, ``max_agents``)."""
 
     def __init__(self, max_agents: int) -> None:
         super().__init__()
@@ -136,15 +136,15 @@ class NumberOfAgents(nn.Module):
         self.head = nn.Linear(HIDDEN, 1)
 
     def forward(self, question: Tensor, noise: Tensor) -> Tensor:
-        """Return n_f, shape (n,), for questions (n, 1, 384) and noise (n, 1, 64)."""
+        """Map questions (n, 1, 384) and noise (n, 1, 64) to n_f (n,)."""
         return self.max_agents * torch.sigmoid(self.head(self.vae.direction(question, noise)).flatten())
 
 
 class Uniforms(NamedTuple):
-    """Uniform numbers that the decisions on n questions are drawn with, or recorded indices, which are repeated."""
+    """Uniform numbers for sampling decisions on n questions, or recorded indices to replay."""
 
     mode: Tensor  # shape (n,)
-    roles: Tensor  # shape (n, max_agents); what is beyond a team is ignored
+    roles: Tensor  # shape (n, max_agents); entries beyond the team size are ignored
     backbones: Tensor  # shape (n, max_agents)
 
 
@@ -153,15 +153,15 @@ class TeamPlan(NamedTuple):
 
     choices: tuple[Choices, ...]
     log_prob: Tensor  # log π of the choices, shape (n,)
-    tasks: Tensor  # logits of the tasks, shape (n, tasks)
-    n_f: Tensor  # numbers of agents before rounding, shape (n,)
+    tasks: Tensor  # task logits, shape (n, tasks)
+    n_f: Tensor  # number of agents before rounding, shape (n,)
     modes: Tensor  # log-probabilities, shape (n, modes)
-    roles: Tensor  # log-probabilities by agent, shape (n, agents of the largest team, roles)
+    roles: Tensor  # log-probabilities by agent, shape (n, largest team, roles)
     backbones: Tensor  # log-probabilities, shape (n, backbones), the same for all agents
 
 
 class Router(nn.Module):
-    """All learned parameters, in float64; noise and choices come from the caller, sampled or replayed."""
+    """All learned parameters in float64. The caller provides noise and uniform numbers or recorded choices."""
 
     task_texts: Tensor
     mode_texts: Tensor
@@ -184,7 +184,13 @@ class Router(nn.Module):
         self.double()
 
     def decide(self, questions: Sequence[Vector], noises: Sequence[Noise], uniforms: Uniforms) -> TeamPlan:
-        """Decide on n questions, shape (384,): mode ~ softmax, team size, roles ~ softmax, backbones ~ softmax."""
+        """Plan teams for n questions: mode, team size, roles, backbones.
+
+        Args:
+            questions: Embeddings, shape (384,) each.
+            noises: Noise of the autoencoders by question.
+            uniforms: Uniform numbers, or recorded indices to replay.
+        """
         q, noise = _stack(questions, noises)
         projected = self.classifier.project(q)
         n_f = self.number(q.unsqueeze(1), noise.number)
@@ -197,14 +203,14 @@ class Router(nn.Module):
         mode = choose(log_modes, uniforms.mode)
         context = torch.cat([projected, _pick(mode_directions, mode)], dim=1)
 
-        # Agents beyond the team of a question are decided on, too, and ignored.
+        # Decisions for agents beyond the team size are computed and ignored.
         in_team = torch.arange(largest) < agents[:, None]
         role_directions = self.role_vae.direction(self.role_texts[None], noise.roles)
         history = latest = context.new_zeros(len(context), HIDDEN)
         log_role = context.new_zeros(len(context))
         log_roles, roles = [], []
         for agent in range(largest):
-            # The history never has the last role, as released (D-MR-6).
+            # The history never includes the last role, as released (D-MR-6).
             history = torch.where(in_team[:, agent, None], F.layer_norm(history + latest, (HIDDEN,)), history)
             log_roles.append(self.role_matching(torch.cat([context, history], dim=1), role_directions))
             roles.append(choose(log_roles[-1], uniforms.roles[:, agent]))
@@ -227,8 +233,8 @@ class Router(nn.Module):
         )
 
     def evaluate(self, traces: Sequence[Trace]) -> TeamPlan:
-        """Repeat sampled decisions, with the same noise and the same choices, and with gradient."""
-        # The choices of a team of another size than was sampled differ from those of the trace.
+        """Replay sampled decisions with the same noise, with gradient."""
+        # If the team size differs from the sampled one, the choices differ from the trace.
         recorded = Uniforms(
             torch.tensor([trace.choices.mode for trace in traces]),
             torch.tensor([self._padded(trace.choices.roles) for trace in traces]),
@@ -240,7 +246,7 @@ class Router(nn.Module):
         return [*indices, *[indices[-1]] * (self.max_agents - len(indices))]
 
     def vae_loss(self, traces: Sequence[Trace]) -> Tensor:
-        """Return the sum of the five autoencoders' losses, mean over questions; it starts near 5 · 47."""
+        """Sum the losses of the five autoencoders, mean over questions. Initially about 5 · 47."""
         q, noise = _stack([trace.question for trace in traces], [trace.noise for trace in traces])
         return (
             self.mode_vae.loss(self.mode_texts[None], noise.modes)
@@ -252,7 +258,7 @@ class Router(nn.Module):
 
 
 def log_multinomial(n_f: Tensor, log_probs: Tensor, counts: Tensor) -> Tensor:
-    """Return lnΓ(n_f + 1) - Σ_m lnΓ(c_m + 1) + Σ_m c_m log p_m, shape (n,); n_f keeps its gradient, unrounded."""
+    """Compute lnΓ(n_f + 1) - Σ_m lnΓ(c_m + 1) + Σ_m c_m log p_m, shape (n,), with gradient to the unrounded n_f."""
     return torch.lgamma(n_f + 1) - torch.lgamma(counts + 1).sum(dim=1) + (counts * log_probs).sum(dim=1)
 
 

@@ -1,4 +1,4 @@
-"""MASRouter's teams: tasks, formats, modes, the rounds of a team, and the final node (D-MR-2, D-MR-7, D-MR-10)."""
+"""MASRouter's teams: tasks, output formats, modes, rounds and final node (D-MR-2, D-MR-7, D-MR-10)."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from harness.llm.request import Message, Style
 
 
 class Task(Declaration):
-    """Task that the router classifies a question as."""
+    """Task class of a question."""
 
     key: str  # domain of its roles
     description: str  # for the embedding
-    instruction: str  # of the final node
+    instruction: str  # for the final node
 
     @property
     def profile(self) -> str:
-        """Text of the task for its embedding, ``key : description``."""
+        """Text to embed."""
         return f"{self.key} : {self.description}"
 
 
@@ -61,12 +61,12 @@ TEXTS: Mapping[Output, str] = {
 
 
 def formats_of(role: Role) -> Formats:
-    """Return the role's released formats: of its first call, and of one that the mode of collaboration adds."""
+    """Return the role's released output formats: of its first call, and of a second call that the mode adds."""
     return Formats(TEXTS[role.output], TEXTS[_second_output(role) or role.output])
 
 
 def profile(role: Role) -> str:
-    """Return the whole profile as JSON, with the fields of the released files in their order."""
+    """Return the whole role as JSON, with field names and order of the released files."""
     fields = {
         "Name": role.name,
         "MessageAggregation": role.sees,
@@ -86,30 +86,30 @@ def _second_output(role: Role) -> Output | None:
 
 
 class Mode(Declaration):
-    """Mode of collaboration; from round two on, an agent sees what the others said in the round before."""
+    """Mode of collaboration. From round two on, an agent sees the others' texts of the previous round."""
 
     key: str
     description: str  # for the embedding
-    rounds: int = 1  # how often each agent speaks
-    edges: Literal["none", "chain", "complete"] = "none"  # which earlier agents one sees in the first round
-    note: str = ""  # instruction of every agent beside its role
-    style: Style | None = None  # how explicitly every agent is to reason; ``None``: as its role does
+    rounds: int = 1  # turns per agent
+    edges: Literal["none", "chain", "complete"] = "none"  # visible earlier agents in the first round
+    note: str = ""  # extra instruction of every agent
+    style: Style | None = None  # reasoning style of every agent; None: by role
     second_call: str | None = None  # instruction of a second call for roles without one
 
     @property
     def profile(self) -> str:
-        """Text of the mode for its embedding, ``key : description``."""
+        """Text to embed."""
         return f"{self.key} : {self.description}"
 
     def visible(self, number: int, slot: int, agents: int) -> Collection[int]:
-        """Return the slots that a slot sees: in the first round earlier ones, later all others of the round before."""
+        """Return the slots visible in round ``number``: earlier ones in round 1, then all others."""
         if number > 1:
             return {*range(agents)} - {slot}
         first = {"none": slot, "chain": max(slot - 1, 0), "complete": 0}[self.edges]
         return range(first, slot)
 
     def layers(self, agents: int) -> tuple[tuple[int, ...], ...]:
-        """Return the slots in the order of their turns; those of one layer are concurrent."""
+        """Group slots into layers. Layers run in order, slots of a layer concurrently."""
         if self.edges == "none":
             return (tuple(range(agents)),)
         return tuple((slot,) for slot in range(agents))
@@ -121,24 +121,24 @@ PREVIOUS_ROUND = "Outputs of the other agents in the previous round:"
 
 
 class Agent(NamedTuple):
-    """Agent of a team: its role and the key of its backbone."""
+    """Agent of a team."""
 
     role: Role
     backbone: str
 
 
 def letter(slot: int) -> str:
-    """Return the letter that names an agent in prompts, for slots counted from 0."""
+    """Label of an agent in prompts. Slots count from 0."""
     return string.ascii_uppercase[slot]
 
 
 def speakers(texts: Sequence[str]) -> Iterator[int]:
-    """Iterate over the slots with a text; an agent whose call failed stays silent and is shown to nobody."""
+    """Iterate over slots with a text. Agents whose call failed are not shown."""
     return (slot for slot, text in enumerate(texts) if text.strip())
 
 
 async def work(mode: Mode, agents: Sequence[Agent], item: Item, context: Context) -> list[str]:
-    """Run all rounds of a mode and return the last text of each agent, empty if it stayed silent."""
+    """Run all rounds of a mode and return the last text of each agent, empty if its call failed."""
     texts = [""] * len(agents)
     for number in range(1, mode.rounds + 1):
         previous, texts = texts, [""] * len(agents)
@@ -160,7 +160,7 @@ def _records(agents: Sequence[Agent], texts: Sequence[str], visible: Collection[
 async def _turn(
     mode: Mode, agent: Agent, slot: int, number: int, records: Mapping[int, Record], item: Item, context: Context
 ) -> str:
-    """Return the text of an agent in a round: the first visible solution that passes the tests, else its reply."""
+    """Return an agent's text in a round: the first visible solution that passes the tests, else its reply."""
     for other, record in records.items():
         if await context.code_tools.passes(item, record.text):
             context.decide(Decision(number, "short_cut", slot + 1, f"Agent {letter(other)}", len(records), 0.0))
@@ -183,7 +183,7 @@ async def _turn(
 
 
 def with_all_tests(item: Item) -> Item:
-    """Return the question with every test as an example (D-MR-2), if its tests are asserts without set-up code."""
+    """Make every test visible (D-MR-2) if the tests are plain asserts."""
     if item.code is None:
         return item
     tree = parse(item.code.checks)
@@ -198,7 +198,7 @@ NOTHING_CAME_BACK = "No agent delivered anything; answer the question on your ow
 
 
 def final_prompt(domain: str, rules: str, item: Item, texts: Sequence[str]) -> tuple[Message, ...]:
-    """Return the prompt of the final node: the last texts by slot, labelled by letters and without the roles."""
+    """Build the prompt of the final node from the agents' last texts, labelled by letter only."""
     records = [Record(f"Agent {letter(slot)}", texts[slot]) for slot in speakers(texts)]
     closing = "" if records else NOTHING_CAME_BACK
     return team_prompt((TASKS[domain].instruction, rules), item, records, closing, header=LAST_OUTPUTS)

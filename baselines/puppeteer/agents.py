@@ -1,4 +1,4 @@
-"""Puppeteer's agents: the ten actions, their prompts, one activation (D-PUP-2, D-PUP-7, D-PUP-10)."""
+"""Puppeteer's ten actions, their prompts, and one turn of an agent (D-PUP-2, D-PUP-7, D-PUP-10)."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class Action(Declaration):
     """Action that the policy can choose."""
 
     key: str
-    name: str  # signature of its contributions
-    kind: Literal["reasoning", "program", "end"]  # one call; a call whose program is run; no call
+    name: str  # speaker of its contributions
+    kind: Literal["reasoning", "program", "end"]  # one call; a call whose program is executed; no call
     persona: str
     instruction: str
-    purpose: Kind = "solve"  # of its turns
+    purpose: Kind = "solve"
     style: Style = "direct"
-    answers: bool = True  # gets the output rules and commits to an answer
+    answers: bool = True  # gets the output rules and gives an answer
 
     @property
     def profile(self) -> str:
-        """Text that a checkpoint holds of this action."""
+        """Text stored in checkpoints."""
         return f"{self.persona} {self.instruction}".strip()
 
 
@@ -52,13 +52,13 @@ class AgentStep(NamedTuple):
 
     action: Action
     text: str  # shown to later agents; empty if the call failed for good
-    answer: str | None  # the answer it commits to, verbatim
-    dialog: Messages  # the conversation, continued if the agent acts again
-    tokens: int  # prompt and completion tokens of all its calls
-    program: str | None = None  # the valid program in it (programming questions only)
+    answer: str | None  # its answer, verbatim
+    dialog: Messages  # conversation so far; continued if the agent acts again
+    tokens: int  # prompt plus completion tokens of its calls
+    program: str | None = None  # its valid program (programming questions only)
 
 
-# The work on one question so far.
+# Steps on one question so far.
 Work = tuple[AgentStep, ...]
 
 
@@ -82,20 +82,20 @@ WRITE = (
     "You speak for a team that has finished its work and has left no program. Write the program that the question asks "
     "for, with the help of what the team has contributed."
 )
-# The released task of GSM-Hard puts such a line before every question; it has none for MATH and for programs (D-PUP-2).
+# The released code has such a line for GSM-Hard, but not for MATH and programming (D-PUP-2).
 PREAMBLE = {"gsm_hard": "The following mathematical problem is to be solved by writing a Python program:"}
 
 
 def with_preamble(item: Item) -> Item:
-    """Return the question with the benchmark's preamble, if it has one, as agents and policy see it."""
+    """Prepend the benchmark's preamble, if any. Agents and policy see the result."""
     line = PREAMBLE.get(item.benchmark)
     return item if line is None else replace(item, question=f"{line}\n{item.question}")
 
 
 def turn_prompt(action: Action, item: Item, rules: str, path: Work) -> Messages:
-    """Return the prompt of an agent: a new conversation, or its earlier one with the work as it is now."""
+    """Build an agent's prompt: a new conversation, or its earlier one with the current contributions."""
     records = history(path)
-    # In the user message, because the second call of a conversation asks for something else.
+    # The task is in the user message, since the second call of a conversation has another task.
     task = "" if action.kind != "program" else COMPUTE if item.code is None else IMPLEMENT
     earlier = _dialog(action, path)
     if earlier:
@@ -107,7 +107,6 @@ def turn_prompt(action: Action, item: Item, rules: str, path: Work) -> Messages:
 
 
 def history(path: Work) -> list[Record]:
-    """Return all contributions of a path, unfiltered."""
     return [Record(step.action.name, step.text) for step in path]
 
 
@@ -116,7 +115,7 @@ def _dialog(action: Action, path: Work) -> Messages:
 
 
 def final(item: Item, rules: str, path: Work) -> Messages:
-    """Return the final prompt: question and candidate answers (D-PUP-7), or all contributions for code (D-PUP-11)."""
+    """Build the final prompt from candidate answers (D-PUP-7) or, for code, all contributions (D-PUP-11)."""
     if item.code is not None:
         return team_prompt((WRITE, rules), item, history(path))
     answers = ((step.action.name, step.answer) for step in path if step.answer is not None)
@@ -126,7 +125,7 @@ def final(item: Item, rules: str, path: Work) -> Messages:
 
 
 def answer_in(text: str) -> str | None:
-    """Return the answer a reply commits to, verbatim: its last box, else the text after its last "answer is"."""
+    """Return a reply's answer verbatim: its last box, else the text after its last "answer is"."""
     box = last_box(text)
     if box:
         return f"\\boxed{{{box}}}"
@@ -135,10 +134,10 @@ def answer_in(text: str) -> str | None:
 
 
 async def act(action: Action, backbone: str, item: Item, path: Work, context: Context) -> AgentStep:
-    """Let an agent contribute to a path once, and return its step.
+    """Let an agent contribute once.
 
-    The programmer's program is run: on the visible examples of a programming question (D-PUP-11), on others for its
-    value, which a second call turns into an answer (D-PUP-10).
+    The programmer's program is executed: on the visible examples of a programming question (D-PUP-11), otherwise for
+    its value, which a second call turns into an answer (D-PUP-10).
     """
     is_program, turn = action.kind == "program", Turn(action.purpose, action.style, role=action.key)
     ask = functools.partial(context.ask, backbone, step=len(path) + 1, temperature=TEMPERATURE)
@@ -146,7 +145,7 @@ async def act(action: Action, backbone: str, item: Item, path: Work, context: Co
     reply = await ask(prompt, turn._replace(form="program") if is_program else turn, purpose="act")
     tokens = reply.prompt_tokens + reply.completion_tokens
     if reply.error is not None:
-        # A failed call leaves no conversation to continue.
+        # A failed call does not extend the conversation.
         return AgentStep(action, "", None, _dialog(action, path), tokens)
     dialog = (*prompt, Message("assistant", reply.text))
     text, answer, program = reply.text, None, None

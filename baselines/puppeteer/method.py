@@ -1,4 +1,4 @@
-"""Puppeteer as a method of the suite: rewards, REINFORCE without a baseline, training and test (D-PUP-6, D-PUP-8)."""
+"""Puppeteer as a method of the suite: rewards and REINFORCE without a baseline (D-PUP-6, D-PUP-8)."""
 
 from __future__ import annotations
 
@@ -22,16 +22,20 @@ Array = NDArray[np.float64]
 
 
 def step_reward(step: int, tokens: int, parameters_b: float, config: Config) -> float:
-    """Return -C(ℓ) · (2 N · tokens / 1e5) · κ after ℓ steps, for N in billions.
+    """Compute -C(ℓ) · (2 N · tokens / 1e5) · κ with C(ℓ) = 0.1 · ln(1 + (ℓ+1)/(D+1)) / ln 2.
 
-    C(ℓ) = 0.1 · ln(1 + (ℓ+1)/(D+1)) / ln 2: later steps weigh more, at most 0.1.
+    Args:
+        step: Number ℓ of finished steps. Later steps weigh more, up to C = 0.1.
+        tokens: Prompt plus completion tokens of the step.
+        parameters_b: N in billions.
+        config: D and κ.
     """
     weight = 0.1 * math.log1p((step + 1) / (config.max_steps + 1)) / math.log(2)
     return -weight * (2 * parameters_b * tokens / 1e5) * config.cost_weight
 
 
 def returns(trace: Trace, correct: bool, parameters_b: float, config: Config) -> Array:
-    """Return R_t = r_t + γ R_{t+1} of every choice of a question, shape (choices,), the last reward being ±1."""
+    """Compute R_t = r_t + γ R_{t+1} for all choices of a question, shape (choices,). The last reward includes ±1."""
     rewards = np.array([step_reward(choice.step, choice.tokens, parameters_b, config) for choice in trace])
     rewards[-1] += 1.0 if correct else -1.0
     for t in reversed(range(len(trace) - 1)):
@@ -40,14 +44,21 @@ def returns(trace: Trace, correct: bool, parameters_b: float, config: Config) ->
 
 
 def loss(evaluation: Evaluation, traces: Sequence[Trace], gains: Sequence[Array], config: Config) -> torch.Tensor:
-    """Return the sum over questions of (Σ -log π(a) R) - c_H times the mean entropy of the question's draws."""
+    """Compute Σ over questions of (Σ -log π(a) R - c_H · mean entropy).
+
+    Args:
+        evaluation: Log-probabilities and entropies of all choices, question by question.
+        traces: Choices by question.
+        gains: Returns R by question, shape (choices,) each.
+        config: c_H.
+    """
     policy = -(evaluation.log_prob * torch.from_numpy(np.concatenate(gains))).sum()
     entropies = _entropies(evaluation, traces, config)
     return policy - config.entropy_weight * torch.stack([entropy.mean() for entropy in entropies]).sum()
 
 
 def _entropies(evaluation: Evaluation, traces: Sequence[Trace], config: Config) -> list[torch.Tensor]:
-    """Return the entropies of drawn choices by question, without ends that the step limit forced (D-PUP-12)."""
+    """Split the entropies by question, without terminations forced by the step limit (D-PUP-12)."""
     entropies = evaluation.entropy.split([len(trace) for trace in traces])
     is_drawn = (torch.tensor([choice.step < config.max_steps for choice in trace]) for trace in traces)
     return [entropy[mask] for entropy, mask in zip(entropies, is_drawn, strict=True)]
@@ -63,7 +74,7 @@ def _measures(traces: Sequence[Trace], config: Config) -> dict[str, float]:
 
 
 class Puppeteer(PolicyGradient[Policy, Trace]):
-    """Ten agents on one backbone, and a policy that chooses the next one, sampled at the test as well (D-PUP-4)."""
+    """Ten agents on one backbone, with a policy that samples the next one, also at test time (D-PUP-4)."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
         super().__init__(epochs=setting.epochs(config.epochs), batch=config.batch, lr=config.lr)
@@ -72,7 +83,7 @@ class Puppeteer(PolicyGradient[Policy, Trace]):
         self._parameters_b = setting.pool[self._backbone].parameters_b
 
     def utility(self, answered: Answered) -> float:
-        """Return R of the first choice, from the calls alone: the verdict less the cost of the steps (D-PUP-6)."""
+        """Compute R of the first choice from the calls: discounted verdict minus step costs (D-PUP-6)."""
         trajectory, config = answered.trajectory, self.config
         tokens = Counter[int]()
         for call in trajectory.calls:
@@ -86,25 +97,22 @@ class Puppeteer(PolicyGradient[Policy, Trace]):
         return config.gamma**trajectory.depth * terminal + math.fsum(rewards)
 
     async def begin(self, training: Training) -> Policy:
-        """Return a policy as initialised by the training seed."""
         return seeded(Policy, "puppeteer", "initial weights", training.seed)
 
     def build(self, profiles: object) -> Policy:
-        """Return a policy; it does not see the profiles of actions."""
+        """Build a policy. It does not use profiles."""
         return Policy()
 
     def choices(self) -> Choices:
-        """Return key and profile of the ten actions."""
         return {"actions": [[action.key, action.profile] for action in ACTIONS]}
 
     def rollout(self, network: Policy) -> PuppeteerRollout:
-        """Return a rollout with sampled actions."""
         return PuppeteerRollout(network, self._backbone, self.config)
 
     def learn(
         self, learning: Learning[Policy], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
     ) -> dict[str, float]:
-        """Take one step of the optimiser and return its training log."""
+        """Take one optimiser step and return its log."""
         pairs = zip(traces, answered, strict=True)
         gains = [returns(trace, graded.verdict.correct, self._parameters_b, self.config) for trace, graded in pairs]
         choices = list(chain.from_iterable(traces))

@@ -1,4 +1,4 @@
-"""Puppeteer's policy over states (D-PUP-1), and one question from the first choice to the answer."""
+"""Puppeteer's policy (D-PUP-1), and its rollout on one question."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from harness.runner.method import ByBenchmark
 
 
 class Config(Declaration):
-    """Settings of Puppeteer, with the released values."""
+    """Settings of Puppeteer with the released values."""
 
     epochs: ByBenchmark[NonNegativeInt]  # passes over the training questions
-    batch: PositiveInt = 1  # questions of one update; one, as upstream, waits for the update before it (D-PUP-8)
-    max_steps: PositiveInt = 6  # most steps D of a question (D-PUP-3)
+    batch: PositiveInt = 1  # questions per update; 1 as upstream, which makes training sequential (D-PUP-8)
+    max_steps: PositiveInt = 6  # maximum number of steps D (D-PUP-3)
     lr: NonNegativeFloat = 1e-4
-    gamma: NonNegativeFloat = 0.99  # discount of later rewards
-    entropy_weight: NonNegativeFloat = 1.0  # of a question's mean entropy (D-PUP-8)
-    cost_weight: NonNegativeFloat = 1.0  # κ: factor on the cost of a step (D-PUP-6)
+    gamma: NonNegativeFloat = 0.99  # discount factor
+    entropy_weight: NonNegativeFloat = 1.0  # weight c_H of a question's mean entropy (D-PUP-8)
+    cost_weight: NonNegativeFloat = 1.0  # factor κ on step costs (D-PUP-6)
 
 
 Vector = NDArray[np.float32]
@@ -41,7 +41,7 @@ STATE = 3 * EMBEDDING
 
 
 def state_of(question: Vector, outputs: Sequence[Vector]) -> Array:
-    """Return question, last output and mean of all outputs, shape (1152,); zeros before the first output."""
+    """Concatenate question, last output and mean output, shape (1152,). Zeros before the first output."""
     past = np.asarray(outputs, dtype=np.float64).reshape(-1, EMBEDDING)
     last, mean = (past[-1], past.mean(axis=0)) if len(past) else (np.zeros(EMBEDDING), np.zeros(EMBEDDING))
     return np.concatenate([question.astype(np.float64), last, mean])
@@ -50,11 +50,11 @@ def state_of(question: Vector, outputs: Sequence[Vector]) -> Array:
 class ActionChoice(NamedTuple):
     """One choice of the policy."""
 
-    step: int  # steps ℓ already done
+    step: int  # number ℓ of finished steps
     state: Array  # shape (1152,)
     action: int
     log_prob: float
-    tokens: int = 0  # prompt and completion tokens of the step it led to; 0 for the end
+    tokens: int = 0  # prompt plus completion tokens of the resulting step; 0 for termination
 
 
 # The choices of one question, in order.
@@ -65,14 +65,14 @@ _SIZES = (STATE, 512, 128, 32, len(ACTIONS))
 
 
 class Evaluation(NamedTuple):
-    """Log-probabilities of choices, and entropies in nats of their distributions, shape (choices,) each."""
+    """Log-probabilities and entropies (nats) of choices, shape (choices,) each."""
 
     log_prob: Tensor
     entropy: Tensor
 
 
 class Policy(nn.Module):
-    """1152-512-128-32-10, ReLU between, in double precision."""
+    """MLP 1152-512-128-32-10 with ReLU, float64."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,9 +82,9 @@ class Policy(nn.Module):
         self.layers = nn.Sequential(*layers[:-1])
 
     def forward(self, states: Tensor, steps: Tensor) -> Tensor:
-        """Return log-probabilities, shape (rows, 10), for states (rows, 1152) after ``steps`` (rows,).
+        """Map states (rows, 1152) after ``steps`` (rows,) to log-probabilities (rows, 10).
 
-        That of terminating is minus infinity before the first step (D-PUP-5).
+        Termination has -inf before the first step (D-PUP-5).
         """
         barred = (steps[:, None] == 0) & (torch.arange(len(ACTIONS)) == TERMINATE)
         return torch.log_softmax(self.layers(states).masked_fill(barred, -torch.inf), dim=1)
@@ -94,18 +94,18 @@ class Policy(nn.Module):
         states = torch.from_numpy(np.stack([choice.state for choice in choices]))
         log_probs = self(states, torch.tensor([choice.step for choice in choices]))
         actions = torch.tensor([[choice.action] for choice in choices])
-        # Zero times minus infinity is NaN, in the gradient, too.
+        # 0 · (-inf) is NaN, also in the gradient.
         finite = log_probs.masked_fill(log_probs.isneginf(), 0.0)
         return Evaluation(log_probs.gather(1, actions).squeeze(1), -(log_probs.exp() * finite).sum(dim=1))
 
     @torch.no_grad()
     def log_probs(self, state: Array, step: int) -> Array:
-        """Return log-probabilities of the actions, shape (10,), in a state (1152,) after so many steps."""
+        """Compute log-probabilities (10,) in one state (1152,) after ``step`` steps."""
         return self(torch.from_numpy(state)[None], torch.tensor([step]))[0].numpy()
 
 
 class PuppeteerRollout:
-    """One question under a fixed policy, with the trace of its choices."""
+    """One question under a fixed policy. Sets ``trace``."""
 
     def __init__(self, policy: Policy, backbone: str, config: Config) -> None:
         self._policy = policy
@@ -114,7 +114,7 @@ class PuppeteerRollout:
         self.trace: Trace
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Act until the policy terminates or the last step is done, and return the final answer."""
+        """Act until the policy terminates or the step limit is reached, then answer."""
         posed_item = with_preamble(item)
         question = await context.embed(posed_item.question)
         path: Work = ()
@@ -128,7 +128,7 @@ class PuppeteerRollout:
         return await self._close(path, item, context)
 
     def _choose(self, question: Vector, outputs: Sequence[Vector], context: Context) -> ActionChoice:
-        """Draw and record an action; the end at the step limit is recorded though not drawn, as upstream (D-PUP-12)."""
+        """Draw and record an action. Forced termination at the step limit is recorded too, as upstream (D-PUP-12)."""
         state = state_of(question, outputs)
         log_probs = self._policy.log_probs(state, len(outputs))
         step, action = len(outputs) + 1, TERMINATE
@@ -139,7 +139,7 @@ class PuppeteerRollout:
         return ActionChoice(len(outputs), state, action, log_prob)
 
     async def _close(self, path: Work, item: Item, context: Context) -> str:
-        """Return the last valid program, if there is one (D-PUP-11), else the reply to a final call (D-PUP-7)."""
+        """Return the last valid program (D-PUP-11) or, without one, the reply to a final call (D-PUP-7)."""
         programs = [step.program for step in path if step.program is not None]
         if programs:
             return fenced(programs[-1])

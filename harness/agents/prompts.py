@@ -34,15 +34,7 @@ def question_prompt(instruction: str, rules: str, item: Item) -> tuple[Message, 
 def team_prompt(
     system: Sequence[str], item: Item, records: Sequence[Record], closing: str = "", *, header: str = RECORDS_HEADER
 ) -> tuple[Message, ...]:
-    """Build system and user message of an agent in a team.
-
-    Args:
-        system: Blocks of the system message. Empty ones are dropped.
-        item: Question.
-        records: Contributions, in the order shown.
-        closing: Last block of the user message.
-        header: Heading of the contributions.
-    """
+    """Build the system message from blocks, and the user message from question, records in order, and closing."""
     user = join(f"Question:\n{item.question}", render_records(records, header), closing)
     return (Message("system", join(*system)), Message("user", user))
 

@@ -127,16 +127,7 @@ def _weight_sets(path: Path) -> Mapping[str, _Weights]:
 
 
 def with_weights(backbones: Mapping[str, Backbone], path: Path, weights: str) -> dict[str, Backbone]:
-    """Select the backbones that have a weight set, and apply it.
-
-    Args:
-        backbones: Backbones with their original weights.
-        path: File that declares the weight sets.
-        weights: Key of the weight set.
-
-    Raises:
-        UserError: If the file does not declare the weight set.
-    """
+    """Select the backbones that have a weight set, and apply it. UserError if ``path`` does not declare the set."""
     declared = _weight_sets(path)
     check_names("weight set", [weights], declared, str(path))
     weight_set = declared[weights]

@@ -61,15 +61,7 @@ class Spending:
         self._ended = asyncio.Event()
 
     async def pay(self, request: Request, ask: Callable[[], Awaitable[Reply]]) -> Reply:
-        """Run ``ask`` and count its reply.
-
-        Args:
-            request: The call to pay for.
-            ask: Makes the call and records its reply.
-
-        Raises:
-            BudgetError: If the budget is spent. Calls in flight finish first.
-        """
+        """Run ``ask``, which records its reply. BudgetError if the budget is spent, after calls in flight finished."""
         while (reached := self._reached()) is not None:
             if not self._in_flight:
                 raise BudgetError(reached)

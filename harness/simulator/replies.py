@@ -44,17 +44,7 @@ def cut(text: str, limit: int) -> str:
 def write(
     answers: Answers, backbone: str, turn: Turn, earlier: Sequence[str], values: Parameters, scale: float, key: str
 ) -> str:
-    """Generate the reply to a question.
-
-    Args:
-        answers: Right and wrong answers.
-        backbone: Key of the backbone.
-        turn: Purpose of the call.
-        earlier: Texts of earlier turns.
-        values: Parameters of the response model.
-        scale: Factor on the length.
-        key: Key of all random draws.
-    """
+    """Generate the reply to a question after earlier turns. ``key`` determines all random draws."""
     length = scale * values.skill(backbone).tokens * values.kind_length[turn.kind] * values.style_length[turn.style]
     length *= math.exp(values.length_sd * rng.normal("length", key))
     stream, question = Stream("prose", key), answers.item.question
@@ -130,14 +120,7 @@ def _passage(words: Sequence[str], shortest: int, longest: int, stream: Stream) 
 
 
 def schema_reply(schema: Mapping[str, Any], topic: str, invalid_share: float, key: str) -> str:
-    """Generate a JSON instance of a schema, using words of a topic.
-
-    Args:
-        schema: JSON schema.
-        topic: Source of words.
-        invalid_share: Probability that the text is cut off, so invalid.
-        key: Key of all random draws.
-    """
+    """Generate a JSON instance of a schema from words of ``topic``, truncated with probability ``invalid_share``."""
     text = json.dumps(_instance(schema, _vocabulary(topic)[0], Stream("schema", "0", key)), ensure_ascii=False)
     return text if rng.uniform("schema validity", key) >= invalid_share else f"{text[: len(text) // 2]} ..."
 

@@ -20,15 +20,7 @@ _NORMAL = NormalDist()
 
 
 def score(item: Item, domain: str, backbone: str, turn: Turn, values: Parameters) -> float:
-    """Compute the score of a call without earlier turns.
-
-    Args:
-        item: Question.
-        domain: Role domain of its benchmark.
-        backbone: Key of the backbone.
-        turn: Purpose of the call, with style and role.
-        values: Parameters.
-    """
+    """Compute the score of a call without earlier turns. ``domain`` is the role domain of the benchmark."""
     spread = math.hypot(1, values.difficulty_sd, values.disagreement_sd)
     total = spread * _NORMAL.inv_cdf(values.skill(backbone).skill) + values.style[turn.style]
     total -= values.difficulty_sd * difficulty(item, values.stated_difficulty_weight)
