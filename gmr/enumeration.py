@@ -79,9 +79,6 @@ async def enumerate_steps(plan: Plan) -> dict[str, Any]:
     Writes the call log, the embeddings, ``tools.parquet`` (programs run by tools) and ``nodes.parquet`` (two rows for
     each question, role and backbone: with the step stored, and with an empty memory).
 
-    Args:
-        plan: Plan of a GMR cell. The output goes to its folder.
-
     Raises:
         UserError: If another process writes the log, an endpoint is gone, or the disk is full.
         StoppedError: If the task is cancelled.

@@ -34,13 +34,7 @@ class ProfileVAE(nn.Module):
         return self.mu(self.encoder(profiles))
 
     def loss(self, profiles: Tensor, generator: torch.Generator, kl: VaeKL) -> Tensor:
-        """Compute reconstruction error plus KL divergence from N(0, I), mean over the pool (D-GMR-12).
-
-        Args:
-            profiles: Embeddings, shape (pool, 384).
-            generator: Source of the reparametrisation noise.
-            kl: Reduction of the divergence over the latent dimensions.
-        """
+        """Compute reconstruction error plus KL divergence from N(0, I) of profiles (pool, 384), mean (D-GMR-12)."""
         hidden = self.encoder(profiles)
         mu, logvar = self.mu(hidden), self.logvar(hidden)
         noise = torch.randn(mu.shape, generator=generator, dtype=mu.dtype)
@@ -68,22 +62,13 @@ class StateEncoder(nn.Module):
         self.h_empty = nn.Parameter(torch.zeros(LATENT))
 
     def token(self, role: Tensor, backbone: Tensor, response: Tensor) -> Tensor:
-        """Compute record tokens u_j (rows, 128) before position embeddings.
-
-        Args:
-            role: Latents r_j, shape (rows, 128).
-            backbone: Latents m_j, shape (rows, 128).
-            response: Embeddings y_j, shape (rows, 384).
-        """
+        """Map latents r_j and m_j (rows, 128) and responses y_j (rows, 384) to tokens u_j (rows, 128)."""
         return role + backbone + torch.sigmoid(self.W_g(response))
 
     def forward(self, q_hat: Tensor, tokens: Tensor, stored: Tensor) -> Tensor:
-        """Compute contexts c_t, shape (rows, 256).
+        """Map q̂ = W_q q (rows, 128) and tokens (rows, φ, 128) to contexts c_t (rows, 256).
 
-        Args:
-            q_hat: W_q q, shape (rows, 128).
-            tokens: Record tokens, shape (rows, φ, 128).
-            stored: Mask of filled slots, shape (rows, φ). Filled slots come first.
+        ``stored`` (rows, φ) masks the filled slots, which come first.
         """
         history = self.h_empty.expand_as(q_hat)
         rows = stored.any(dim=1)
@@ -160,14 +145,7 @@ class RetrievalGate(nn.Module):
         return self.W_v(torch.cat([role, backbone, self.W_y(response)], dim=1))
 
     def forward(self, question: Tensor, role: Tensor, backbone: Tensor, records: Tensor) -> Tensor:
-        """Compute log-probabilities of closed and open, shape (rows, φ, 2).
-
-        Args:
-            question: Embeddings q, shape (rows, 384).
-            role: Latents r_t, shape (rows, 128).
-            backbone: Latents m_t, shape (rows, 128).
-            records: Record embeddings v_j, shape (rows, φ, 128).
-        """
+        """Map q (rows, 384), r_t and m_t (rows, 128) and v_j (rows, φ, 128) to log P(closed, open) (rows, φ, 2)."""
         p = self.W_p(torch.cat([question, role, backbone], dim=1))
         return bernoulli(self.s * F.cosine_similarity(p.unsqueeze(1), records, dim=2) + self.b)
 
@@ -185,13 +163,9 @@ class WriteGate(nn.Module):
         self.theta = nn.Parameter(torch.tensor(0.0))
 
     def forward(self, context: Tensor, projected: Tensor, records: Tensor, stored: Tensor) -> Tensor:
-        """Compute log-probabilities of closed and open, shape (rows, 2).
+        """Map contexts (rows, 256) and P_y y of new (rows, 128) and stored responses (rows, φ, 128) to (rows, 2).
 
-        Args:
-            context: c_t, shape (rows, 256).
-            projected: P_y y of the new responses, shape (rows, 128).
-            records: P_y y of the stored responses, shape (rows, φ, 128).
-            stored: Mask of filled slots, shape (rows, φ).
+        The result is log P(closed, open). ``stored`` (rows, φ) masks the filled slots.
         """
         relevance = F.cosine_similarity(projected, self.P_c(context), dim=1)
         similarity = F.cosine_similarity(projected.unsqueeze(1), records, dim=2).masked_fill(~stored, -torch.inf)

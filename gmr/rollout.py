@@ -90,15 +90,7 @@ async def aggregate(
 ) -> str:
     """Make the final aggregation call (appendix on the aggregator prompt; D-GMR-4).
 
-    Args:
-        item: Question.
-        memory: Stored records in the order of writing.
-        used: Backbone of each step. The most frequent one answers.
-        context: Access to the models.
-        temperature: None for the publisher's sampling parameters.
-
-    Returns:
-        The text of the reply.
+    The most frequent of the ``used`` backbones answers. Temperature None: the publisher's sampling parameters.
     """
     reply = await context.ask(
         most_frequent(used),

@@ -133,18 +133,9 @@ class Router(nn.Module):
         )
 
     def assign(self, state: State, latents: Latents, uniforms: Uniforms, greedy: bool = False) -> tuple[State, Draws]:
-        """First half of a step: encode c_t and draw role, backbone and z_j of every stored record.
+        """First half of a step: encode c_t, then draw ``role``, ``backbone`` and ``retrieve`` (z_j of every record).
 
         Role or backbone is uniform if its module is off. Without the retrieval gate an agent sees all records.
-
-        Args:
-            state: State before the step.
-            latents: Encoded pools.
-            uniforms: Random numbers, or recorded indices to replay.
-            greedy: Take the most probable option.
-
-        Returns:
-            The state with c_t, and the draws ``role``, ``backbone`` and ``retrieve``.
         """
         context = self.encoder(state.q_hat, state.tokens, state.stored)
         log_probs = None if self.role_allocator is None else self.role_allocator(context, latents.roles)
@@ -170,12 +161,9 @@ class Router(nn.Module):
             state: State after :meth:`assign`.
             latents: Encoded pools.
             agent: Draws of :meth:`assign`.
-            response: Response embeddings y_t, shape (rows, 384).
+            response: y_t, shape (rows, 384).
             uniforms: Random numbers, or recorded indices to replay.
             greedy: Take the most probable option.
-
-        Returns:
-            The state after the step, and the draws ``write`` and ``halt``.
         """
         r, m = latents.roles[agent["role"].choice], latents.backbones[agent["backbone"].choice]
         everyone = torch.ones_like(state.steps, dtype=torch.bool)

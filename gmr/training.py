@@ -115,14 +115,7 @@ def advantages(utilities: Array, kind: Advantage = "centred") -> Array:
 
 
 def loss(evaluation: Evaluation, advantage: Array, vae: Tensor, config: Config) -> Tensor:
-    """Compute ℒ = -mean(log π_i A_i) + α L_VAE - c_H H̄.
-
-    Args:
-        evaluation: log π_i and H̄ of all B · G trajectories.
-        advantage: A_i, shape (B · G,).
-        vae: L_VAE.
-        config: Weights α and c_H.
-    """
+    """Compute ℒ = -mean(log π_i A_i) + α L_VAE - c_H H̄ over B · G trajectories, with A of shape (B · G,)."""
     policy = -(evaluation.log_prob * torch.from_numpy(advantage)).mean()
     return policy + config.vae_weight * vae - config.entropy_weight * evaluation.mean_entropy
 

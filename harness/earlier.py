@@ -58,7 +58,7 @@ def replacement(kind: str, name: str) -> str:
 
 
 def present_names(kind: str, names: Iterable[str], known: Container[str] = ()) -> tuple[str, ...]:
-    """Translate former names in a file to current ones. Removed names are dropped with a warning. ``known`` names are kept."""
+    """Translate former names in a file to current ones. Removed names are dropped with a warning."""
     gone = {name: GONE[kind][name] for name in names if name in GONE[kind] and name not in known}
     if gone:
         logger.warning("left out, since it is gone: %s", "; ".join(f"{kind} {name} ({gone[name]})" for name in gone))

@@ -104,7 +104,7 @@ class AFlow:
         training.save(len(rounds), {}, {}, metadata)
 
     async def propose(self, rounds: Sequence[Round], training: Training) -> Round:
-        """Ask for an edit up to three times; stop after two unusable replies (D-AF-3). The round may lack a workflow."""
+        """Ask for an edit up to three times, but stop after two unusable replies (D-AF-3)."""
         # Reasons by parent; its next prompt contains them.
         refused: defaultdict[int, list[str]] = defaultdict(list)
         unusable, attempt = 0, 0

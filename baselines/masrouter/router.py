@@ -184,13 +184,7 @@ class Router(nn.Module):
         self.double()
 
     def decide(self, questions: Sequence[Vector], noises: Sequence[Noise], uniforms: Uniforms) -> TeamPlan:
-        """Plan teams for n questions: mode, team size, roles, backbones.
-
-        Args:
-            questions: Embeddings, shape (384,) each.
-            noises: Noise of the autoencoders by question.
-            uniforms: Uniform numbers, or recorded indices to replay.
-        """
+        """Plan teams for n question embeddings of shape (384,): mode, team size, roles, backbones."""
         q, noise = _stack(questions, noises)
         projected = self.classifier.project(q)
         n_f = self.number(q.unsqueeze(1), noise.number)

@@ -24,11 +24,7 @@ Array = NDArray[np.float64]
 def step_reward(step: int, tokens: int, parameters_b: float, config: Config) -> float:
     """Compute -C(ℓ) · (2 N · tokens / 1e5) · κ with C(ℓ) = 0.1 · ln(1 + (ℓ+1)/(D+1)) / ln 2.
 
-    Args:
-        step: Number ℓ of finished steps. Later steps weigh more, up to C = 0.1.
-        tokens: Prompt plus completion tokens of the step.
-        parameters_b: N in billions.
-        config: D and κ.
+    ℓ is the number of finished steps, N is in billions. Later steps weigh more, up to C = 0.1.
     """
     weight = 0.1 * math.log1p((step + 1) / (config.max_steps + 1)) / math.log(2)
     return -weight * (2 * parameters_b * tokens / 1e5) * config.cost_weight
@@ -44,14 +40,7 @@ def returns(trace: Trace, correct: bool, parameters_b: float, config: Config) ->
 
 
 def loss(evaluation: Evaluation, traces: Sequence[Trace], gains: Sequence[Array], config: Config) -> torch.Tensor:
-    """Compute Σ over questions of (Σ -log π(a) R - c_H · mean entropy).
-
-    Args:
-        evaluation: Log-probabilities and entropies of all choices, question by question.
-        traces: Choices by question.
-        gains: Returns R by question, shape (choices,) each.
-        config: c_H.
-    """
+    """Compute Σ over questions of (Σ -log π(a) R - c_H · mean entropy)."""
     policy = -(evaluation.log_prob * torch.from_numpy(np.concatenate(gains))).sum()
     entropies = _entropies(evaluation, traces, config)
     return policy - config.entropy_weight * torch.stack([entropy.mean() for entropy in entropies]).sum()

@@ -272,17 +272,7 @@ _KEY_OF = itemgetter(1)
 
 
 def copy(log: Path, to: Path, *, prompts: bool, more: Iterable[tuple[Any, ...]] = ()) -> None:
-    """Copy a log in the order of its keys, so that equal calls give identical files.
-
-    Args:
-        log: Source.
-        to: Target, replaced.
-        prompts: Whether to keep the messages of requests.
-        more: Further rows, from recordings.
-
-    Raises:
-        UserError: If the source is missing or damaged.
-    """
+    """Copy a log in the order of its keys, so that equal calls give identical files; ``more`` rows are added."""
     if not log.exists():
         raise UserError(f"{log} is missing; restore it, or delete its cell, and run that again")
     with writing(to):

@@ -37,13 +37,7 @@ class InProcess(Protocol):
 class ChatClient:
     """Client that sends each distinct call once. Equal calls in flight share one request.
 
-    Args:
-        endpoints: Servers by backbone.
-        log: Call log, which answers finished calls.
-        attempts: Log of attempts.
-        in_process: Simulated backbones, used instead of the servers.
-        spending: Budget.
-        recordings: Answer calls that are not in the log, before any server is asked.
+    Replies come from the log, else from recordings, else from ``in_process`` or the servers.
     """
 
     def __init__(
@@ -129,10 +123,7 @@ class ChatClient:
 def write_served(folder: Path, served: Iterable[Served], kept: int) -> None:
     """Write ``servers.json`` of a cell: the descriptions of its served models.
 
-    Args:
-        folder: Folder of the cell.
-        served: Descriptions of today.
-        kept: Number of calls in the log. If it is positive, descriptions that differ from today's stay as ``earlier``.
+    If the log has calls (``kept`` > 0), descriptions that differ from the current ones stay as ``earlier``.
     """
     path = folder / SERVERS
     models = {model.model: {name: value for name, value in asdict(model).items() if name != "root"} for model in served}

@@ -169,12 +169,6 @@ class Embeddings:
 
     The cell's file is keyed by weights and text alone, so that a cell resumed or replayed on another CPU or with other
     library versions gets the same vectors and makes the same calls.
-
-    Args:
-        encoder: Computes missing embeddings.
-        cache: Cache of this machine.
-        recorded: Embeddings that the cell used.
-        others: Look-up in recordings. Hits are not copied.
     """
 
     def __init__(
@@ -182,7 +176,7 @@ class Embeddings:
         encoder: SentenceEncoder,
         cache: Cache,
         recorded: Cache | None = None,
-        others: Callable[[bytes], bytes | None] = lambda key: None,
+        others: Callable[[bytes], bytes | None] = lambda key: None,  # look-up in recordings
     ) -> None:
         self.encoder = encoder
         self._cache, self._recorded, self._others = cache, recorded, others

@@ -181,13 +181,7 @@ def opened(path: Path, code: str | None = None) -> Recording:
 
 
 class Recordings(Closing):
-    """Recorded replies and embeddings for one cell.
-
-    Args:
-        recordings: Searched in this order, after any recording of the same cell.
-        cell: The cell whose calls are answered.
-        prompts: Digest of its method's prompt texts, for messages.
-    """
+    """Recorded replies and embeddings for one cell. ``prompts`` is the digest of its method's prompt texts."""
 
     def __init__(self, recordings: Sequence[Recording], cell: Cell, prompts: str) -> None:
         self._recordings, self._cell, self._prompts = recordings, cell, prompts

@@ -35,14 +35,7 @@ CODE = (
 
 
 class SimulatedEndpoint:
-    """Simulated backbones that know the given questions.
-
-    Args:
-        parameters: Parameters of the response model.
-        backbones: Backbones to simulate.
-        questions: Known questions by benchmark.
-        length_scale: Factor on the length of replies.
-    """
+    """Simulated backbones that know the given questions. ``length_scale`` is a factor on the length of replies."""
 
     def __init__(
         self,

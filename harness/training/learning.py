@@ -128,14 +128,7 @@ class Rollout(Protocol[Trace_co]):
 
 
 class PolicyGradient(ABC, Generic[Network, Trace]):
-    """Base class of on-policy methods.
-
-    Args:
-        epochs: Passes over the training questions.
-        batch: Questions per update.
-        lr: Learning rate of Adam.
-        group: Rollouts per question.
-    """
+    """Base class of on-policy methods with ``batch`` questions per update and ``group`` rollouts per question."""
 
     network: Network  # trained or loaded
 
@@ -160,11 +153,7 @@ class PolicyGradient(ABC, Generic[Network, Trace]):
     ) -> Mapping[str, float]:
         """Check that the rollouts are on-policy, take one optimiser step, and return the logged measures.
 
-        Args:
-            learning: Network and optimiser.
-            answered: Graded rollouts, ``group`` consecutive ones per question.
-            traces: Their decisions, in the same order.
-            step: Epoch and update.
+        ``answered`` and ``traces`` have ``group`` consecutive entries per question.
         """
 
     async def begin(self, training: Training) -> Network:

@@ -159,13 +159,7 @@ class Training:
         return Checkpoint({**stored.tensors, **optimiser.tensors}, stored.metadata)
 
     def log_update(self, step: TrainingStep, measures: Mapping[str, float], attempts: Sequence[Attempt]) -> None:
-        """Log one update: the method's measures and accuracy, costs and depth of its attempts.
-
-        Args:
-            step: Epoch and update.
-            measures: Measures by name, stored with six decimals.
-            attempts: All attempts of the update.
-        """
+        """Log one update: the method's measures and accuracy, costs and depth of its attempts."""
         measures = {
             **_measures([answered for _, answered in attempts]),
             **{name: rounded(float(value)) for name, value in measures.items()},

@@ -9,15 +9,9 @@ from harness.agents.trajectory import DRAWN_DECIMALS, sample
 
 
 def choose(log_probs: Tensor, uniforms: Tensor, *, greedy: bool = False) -> Tensor:
-    """Choose one option per row.
+    """Choose one option per row of ``log_probs`` (rows, options); returns indices (rows,).
 
-    Args:
-        log_probs: Shape (rows, options).
-        uniforms: Uniform numbers, shape (rows,), or integer indices to replay.
-        greedy: Take the argmax and ignore ``uniforms``.
-
-    Returns:
-        Indices, shape (rows,).
+    ``uniforms`` (rows,) are uniform numbers, ignored if greedy, or integer indices to replay.
     """
     if not uniforms.is_floating_point():
         return uniforms
@@ -28,15 +22,9 @@ def choose(log_probs: Tensor, uniforms: Tensor, *, greedy: bool = False) -> Tens
 
 
 def open_gates(log_probs: Tensor, uniforms: Tensor, *, greedy: bool = False) -> Tensor:
-    """Sample Bernoulli gates. A greedy gate opens above probability 0.5.
+    """Sample Bernoulli gates from log P(closed, open) of shape (..., 2); returns 1 for open, shape (...).
 
-    Args:
-        log_probs: Log-probabilities of closed and open, shape (..., 2).
-        uniforms: Uniform numbers, shape (...), or integer outcomes to replay.
-        greedy: Compare with 0.5 instead of ``uniforms``.
-
-    Returns:
-        1 for open, 0 for closed, shape (...).
+    ``uniforms`` (...) are as for :func:`choose`. A greedy gate opens above probability 0.5.
     """
     if not uniforms.is_floating_point():
         return uniforms
