@@ -11,7 +11,10 @@ from collections.abc import Container, Iterable, Mapping
 logger = logging.getLogger(__name__)
 
 #: Current names by kind and former name.
-RENAMED: Mapping[str, Mapping[str, str]] = {"method": {"masrouter_kappa_20": "masrouter_cost_weight_20"}}
+RENAMED: Mapping[str, Mapping[str, str]] = {
+    "method": {"masrouter_kappa_20": "masrouter_cost_weight_20"},
+    "key": {"also_asks": "further_backbones"},
+}
 #: Current names of a method's settings, by module.
 SETTINGS: Mapping[str, Mapping[str, str]] = {
     "baselines.masrouter": {"kappa": "cost_weight"},

@@ -57,7 +57,7 @@ class AFlow:
         if optimizer not in setting.pool:
             raise UserError(
                 f"optimizer is {optimizer!r}; expected one of {', '.join(setting.pool)}; name further backbones under "
-                "`also_asks` of its entry"
+                "`further_backbones` of its entry"
             )
         self.workflow = start(setting.domain)
         self._setting = setting

@@ -141,7 +141,7 @@ class MethodEntry(Declaration):
     compared_cost: Literal["total", "steps"] = "total"
     # Added to the seeds of a preset, for a second training of the same configuration.
     seed_offset: NonNegativeInt = 0
-    also_asks: Many[str] = ()  # further backbones that the method may ask
+    further_backbones: Many[str] = ()  # callable besides those of the row
     # Method whose finished cell (same benchmark and seed) tells this one the cost and the depth that it has to meet.
     matches: str | None = None
     decoding: Literal["greedy"] | None = None  # temperature 0 for every call, also where the preset has ``released``
@@ -190,7 +190,7 @@ def methods(extra: str | None = None) -> Mapping[str, MethodEntry]:
     entries = {**shared, **new}
     for key, entry in new.items():
         known = backbone_files.load(FOLDER / "backbones.yaml")
-        check_names("backbone", entry.also_asks, known, f"config/backbones.yaml; named by {key}")
+        check_names("backbone", entry.further_backbones, known, f"config/backbones.yaml; named by {key}")
         if source_of(entry.module) is None:
             raise UserError(f"{name} names the module {entry.module!r}, which cannot be found")
         if entry.matches is not None:
@@ -416,7 +416,7 @@ def check_cell(preset: Preset, cell: Cell) -> None:
 def backbones_of(preset: Preset, cell: Cell) -> tuple[str, ...]:
     """Return the keys of the backbones that a cell may ask."""
     row = preset.backbones if cell.backbone == POOL else (cell.backbone,)
-    return tuple(dict.fromkeys((*row, *methods(preset.extra)[cell.method].also_asks)))
+    return tuple(dict.fromkeys((*row, *methods(preset.extra)[cell.method].further_backbones)))
 
 
 def cost_factor(preset: Preset) -> float:

@@ -127,5 +127,5 @@ async def test_another_backbone_may_be_the_optimizer(tmp_path: Path) -> None:
     await searched(tmp_path, model, optimizer="large", max_rounds=1)
     asked = {(backbone, is_proposal(request)) for backbone, request in model.asked}
     assert asked == {("small", False), ("large", True)}
-    with pytest.raises(UserError, match=r"optimizer is 'huge'; expected one of small, large; .*`also_asks`"):
+    with pytest.raises(UserError, match=r"optimizer is 'huge'; expected one of small, large; .*`further_backbones`"):
         AFlow(setting(), Config(optimizer="huge"))

@@ -101,7 +101,7 @@ def test_a_mistake_is_one_line_that_says_what_to_do(overrides: dict[str, Any], m
     [
         ({"modul": "baselines.single"}, "methods.yaml: single: unknown key 'modul'; did you mean 'module'"),
         ({"rows": "larg"}, "single.rows: 'larg' should be 'each', 'large' or 'pool'"),
-        ({"also_asks": ["qwen-2.5-320B"]}, "unknown backbone 'qwen-2.5-320B'"),
+        ({"further_backbones": ["qwen-2.5-320B"]}, "unknown backbone 'qwen-2.5-320B'"),
         ({"matches": "gmmr"}, "unknown method 'gmmr'; did you mean 'gmr'?"),
         ({"matches": "random_matched"}, "single matches random_matched, which matches another; name that"),
         ({"module": "baselines.singel"}, "names the module 'baselines.singel', which cannot be found"),
@@ -289,7 +289,7 @@ def test_an_entry_may_have_other_seeds_and_ask_more_backbones_than_that_of_its_r
     history = Cell("full_history", "math", "pool", 0)
     before = of_cell(history)
     change(folder, "full_history", seed_offset=7)
-    change(folder, "cot", also_asks=["qwen-2.5-32B"])
+    change(folder, "cot", further_backbones=["qwen-2.5-32B"])
     after = of_cell(history)
     assert {name for name in after if after[name] != before[name]} == {"seed_offset"}
     chosen = config.preset("embedded")
