@@ -8,8 +8,8 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from baselines.aflow.workflow import MOST_REPEATS, OPERATORS, Status, Workflow
-from harness.agents.activation import appended
-from harness.agents.code_tools import NO_PROGRAM, computing, programs
+from harness.agents.activation import append_text
+from harness.agents.code_tools import NO_PROGRAM, answer_program, programs
 from harness.agents.prompts import Record, question_prompt, team_prompt
 from harness.agents.runtime import Context
 from harness.agents.trajectory import Decision
@@ -124,7 +124,7 @@ async def programmer(run: NodeRun) -> NodeOutput:
         value = await run.context.code_tools.value(text)
         run.context.record_tool_output(reply, str(value or NO_PROGRAM), run.context.item)
         if value is not None and value.printed not in (None, "None"):
-            return NodeOutput(f"{fenced(computing(text) or '')}\nThe answer is {value.printed}", "passed")
+            return NodeOutput(f"{fenced(answer_program(text) or '')}\nThe answer is {value.printed}", "passed")
         failure = "there is no program in a fenced Python block" if value is None else value.failure
         again = OPERATORS["Programmer"].again.format(failure=failure or "answer holds None")
         conversation = (*conversation, Message("assistant", text), Message("user", again))
@@ -139,7 +139,7 @@ async def check_solution(run: NodeRun) -> NodeOutput:
             return NodeOutput(solution, "passed")
     solution = next((text for text in solutions if programs(text)), "")
     for attempt in range(MOST_REFLECTIONS if solution else 0):
-        failed = appended(solution, await run.context.code_tools.examples(run.context.item, solution))
+        failed = append_text(solution, await run.context.code_tools.examples(run.context.item, solution))
         system, records = (OPERATORS["Test"].prompt, run.context.rules), [Record("Solution", failed)]
         prompt = team_prompt(system, run.context.item, records, header="The solution:")
         text = (await run.ask(prompt, "reflect", attempt, Turn("revise"))).text

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from harness.agents.activation import appended
-from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, defining
+from harness.agents.activation import append_text
+from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, program_defining
 from harness.agents.prompts import RECORDS_HEADER, Record, join, render_records, team_prompt
 from harness.agents.runtime import Context
 from harness.benchmarks.items import Item
@@ -152,13 +152,13 @@ async def act(action: Action, backbone: str, item: Item, path: Work, context: Co
     if item.code is not None:
         outcome = await context.code_tools.examples(context.item, reply.text) if is_program else ""
         context.record_tool_output(reply, outcome, item)
-        text = reply.text if outcome in ("", NO_EXAMPLE) else appended(reply.text, outcome)
-        program = defining(reply.text, item.code.entry_point)
+        text = reply.text if outcome in ("", NO_EXAMPLE) else append_text(reply.text, outcome)
+        program = program_defining(reply.text, item.code.entry_point)
     elif is_program:
         value = await context.code_tools.value(reply.text)
         outcome = str(value or NO_PROGRAM)
         context.record_tool_output(reply, outcome, item)
-        text = appended(reply.text, outcome)
+        text = append_text(reply.text, outcome)
         if value is not None and value.printed is not None:
             continued = (*dialog, Message("user", f"{outcome}\n\n{STATE}"))
             second = await ask(continued, turn, purpose="second_call")

@@ -105,7 +105,7 @@ async def act(
         return ""
     tool_output = await _tool_output(role, item, first.text, context)
     context.record_tool_output(first, tool_output, item)
-    text = appended(first.text, tool_output)
+    text = append_text(first.text, tool_output)
     instruction = role.second_call or second_call
     if instruction is None:
         return text
@@ -154,7 +154,7 @@ async def _with_feedback(record: Record, item: Item, context: Context) -> Record
     results = await context.code_tools.examples(item, record.text)
     if results in (NO_EXAMPLE, NO_PROGRAM) or results in record.text:
         return record
-    return Record(record.speaker, appended(record.text, results))
+    return Record(record.speaker, append_text(record.text, results))
 
 
 async def _tool_output(role: Role, item: Item, reply: str, context: Context) -> str:
@@ -172,7 +172,7 @@ async def _tool_output(role: Role, item: Item, reply: str, context: Context) -> 
             return NO_ENTRY
 
 
-def appended(text: str, addition: str) -> str:
+def append_text(text: str, addition: str) -> str:
     """Append to a text, closing an open fence, so that extractors do not read the addition as part of a program."""
     if not addition or not text.strip():
         return addition or text

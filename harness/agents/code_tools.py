@@ -70,7 +70,7 @@ class CodeTools:
         """Run the last program that mentions ``answer`` and return that variable; None without a program."""
         if not programs(text):
             return None
-        source = computing(text)
+        source = answer_program(text)
         if source is None:
             return Value(failure="it has no variable named answer")
         run = await self._run(Program(source, show="answer"))
@@ -85,7 +85,7 @@ class CodeTools:
         task, sources = item.code, programs(text)
         if task is None or not sources:
             return []
-        source = defining(text, task.entry_point) or sources[0]
+        source = program_defining(text, task.entry_point) or sources[0]
         runs = await gather(
             self._run(Program(source, task.setup, example, task.entry_point)) for example in task.visible
         )
@@ -113,12 +113,12 @@ def programs(text: str) -> list[str]:
     return [block.source for block in blocks if _is_program(block)]
 
 
-def computing(text: str) -> str | None:
+def answer_program(text: str) -> str | None:
     """Return the last program of a text that mentions ``answer``, or None."""
     return _last(programs(text), lambda source: bool(_ANSWER.search(source)))
 
 
-def defining(text: str, name: str) -> str | None:
+def program_defining(text: str, name: str) -> str | None:
     """Return the last program of a text that defines a name, or None."""
     return _last(programs(text), lambda source: name in outline(source).defined)
 

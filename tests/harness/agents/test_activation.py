@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.agents.activation import NO_ENTRY, act, appended, candidates
+from harness.agents.activation import NO_ENTRY, act, append_text, candidates
 from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools
 from harness.agents.prompts import HINTS_HEADER, RECORDS_HEADER, Record
 from harness.agents.roles import by_key, catalogue
@@ -174,8 +174,8 @@ async def test_records_that_show_their_outcome_do_not_show_it_twice(code_tools: 
     ],
 )
 def test_additions_stand_outside_of_programs(text: str, closed: str) -> None:
-    assert appended(text, "More.") == f"{closed}\n\nMore."
-    assert appended(text, "") == text
+    assert append_text(text, "More.") == f"{closed}\n\nMore."
+    assert append_text(text, "") == text
 
 
 def test_fixed_lines_cannot_pass_for_an_answer() -> None:

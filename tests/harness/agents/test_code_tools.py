@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools, Value, defining, programs
+from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools, Value, program_defining, programs
 from harness.benchmarks.extraction import fenced as quoting
 from harness.benchmarks.items import CodeTask, Item
 from harness.errors import UserError
@@ -79,12 +79,13 @@ async def test_the_last_program_that_defines_the_function_is_run_anew_for_each_e
 def test_a_program_that_defines_a_function_parses_and_is_the_last_one_behind_what_it_needs() -> None:
     helper, draft = fenced("ONE = 1"), fenced("def double(x): pass")
     source = 'def double(x):\n    """\n    ```\n    double(1)\n    ```\n    """\n    return 2 * x\n'
-    assert defining(f"{helper}\n{draft}\nNo:\n{quoting(source)}", "double") == source
-    assert defining(DOUBLE, "double") == DOUBLE
+    assert program_defining(f"{helper}\n{draft}\nNo:\n{quoting(source)}", "double") == source
+    assert program_defining(DOUBLE, "double") == DOUBLE
     needing = fenced("def double(x): return 2 * x * ONE")
-    assert defining(f"{draft}\n{helper}\n{needing}", "double") == "ONE = 1\n\ndef double(x): return 2 * x * ONE\n"
+    completed = "ONE = 1\n\ndef double(x): return 2 * x * ONE\n"
+    assert program_defining(f"{draft}\n{helper}\n{needing}", "double") == completed
     for text in ("", "ok", helper, "```python\ndef double(\n```", "```text\ndef double(x): ...\n```"):
-        assert defining(text, "double") is None
+        assert program_defining(text, "double") is None
 
 
 async def test_only_visible_examples_are_run_behind_the_setup_and_where_there_are_none_a_line_says_so() -> None:
