@@ -1,12 +1,12 @@
 # shellcheck shell=bash
-# Sourced by the scripts of this folder, which say what is served where: starts the servers, waits until they answer,
-# writes their addresses, and ends them with the script.
+# Sourced by the scripts in this folder. Starts their servers, waits until they answer, writes the endpoints file, and
+# stops the servers when the script ends.
 #
-#   --print          First argument: print the command lines and the addresses, and start nothing. Needs no server.
-#   GMR_VLLM         The command of vLLM, such as ../vllm/bin/vllm (vllm).
-#   GMR_LLAMA_CPP    That of llama.cpp's server (llama-server).
-#   HOST             Where the servers listen (127.0.0.1); 0.0.0.0 lets other machines in, and no key is asked for.
-#   PORT             The first port (8001); each server has the next.
+#   --print          First argument: only print the commands and the endpoints file. Needs no server installed.
+#   GMR_VLLM         Path of vLLM, such as ../vllm/bin/vllm (default: vllm).
+#   GMR_LLAMA_CPP    Path of llama.cpp's server (default: llama-server).
+#   HOST             Address to listen on (default: 127.0.0.1). 0.0.0.0 admits other machines without an API key.
+#   PORT             Port of the first server (default: 8001). The others follow.
 set -euo pipefail
 
 if [[ ${engine:-vllm} == vllm ]]; then
@@ -18,7 +18,7 @@ else
   cure="install llama.cpp (docs/own-models.md) and set GMR_LLAMA_CPP to its server, such as ../llama.cpp/llama-server"
 fi
 host=${HOST:-127.0.0.1}
-# shellcheck disable=SC2034  # of the scripts that source this
+# shellcheck disable=SC2034  # used by the scripts that source this
 first=${PORT:-8001}
 address=$host
 if [[ $host == 0.0.0.0 ]]; then address=$(hostname); fi
@@ -29,7 +29,7 @@ if [[ ${1:-} == --print ]]; then
   dry=true
   shift
 fi
-# By backbone its address and what its servers call it, where that is not the model of the preset.
+# URL and served name (if it differs from the preset's model) by backbone; process and backbones by port.
 declare -A urls=() called=() pids=() waiting=()
 environment=(VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1)
 
@@ -47,19 +47,19 @@ if ! $dry; then
   trap 'if ((${#pids[@]})); then kill "${pids[@]}" 2>/dev/null || true; wait; rm -f "$endpoints"; fi' EXIT
 fi
 
-# Print a command as a shell would read it.
+# Print a command with shell quoting.
 show() {
   printf '%q ' "$@"
   echo
 }
 
-# serve "BACKBONE..." PORT MODEL [OPTION...]   Start one server of vLLM; what all of them are told stands here.
+# serve "BACKBONE..." PORT MODEL [OPTION...]   Start a vLLM server with the common options.
 serve() {
   start "$1" "$2" "$program" serve "${@:3}" --host "$host" --port "$2" --seed 0 --generation-config vllm \
     --enable-prefix-caching --disable-uvicorn-access-log
 }
 
-# start "BACKBONE..." PORT COMMAND...   Start one server of any kind, in the common environment.
+# start "BACKBONE..." PORT COMMAND...   Start any server in the common environment.
 start() {
   local backbones=$1 port=$2 key command
   command=(env "${environment[@]}" "${@:3}")
@@ -69,7 +69,7 @@ start() {
     return
   fi
   if answers "$port" /; then fail "another program listens on port $port of $address"; fi
-  # What a run that was killed has left.
+  # May be left from a killed script.
   rm -f "$endpoints"
   "${command[@]}" >"$folder/$port.log" 2>&1 &
   pids[$port]=$!
@@ -77,7 +77,7 @@ start() {
   echo "$backbones: starting, log $folder/$port.log" >&2
 }
 
-# Whether something answers a request of HTTP; /health does once the model is loaded.
+# Succeed if the port answers HTTP. /health answers 200 once the model is loaded.
 answers() {
   local status
   status=$(curl --silent --noproxy '*' --max-time 5 --output /dev/null --write-out '%{http_code}' \
@@ -90,8 +90,7 @@ died() {
   fail "the server on port $1 ended; the last lines of $folder/$1.log are above, and docs/own-models.md says what helps"
 }
 
-# Wait until every server that was started answers. Those that share a GPU are started one after another, as each
-# measures the memory that is free.
+# Wait until all started servers answer. Servers on one GPU start one after another, since each measures free memory.
 ready() {
   local port
   for port in "${!waiting[@]}"; do
@@ -104,8 +103,8 @@ ready() {
   waiting=()
 }
 
-# hold REQUESTS [SECONDS]   Write the addresses, with so many requests at once, each given up after so many seconds (600);
-# stay until a server ends or the script is stopped.
+# hold REQUESTS [SECONDS]   Write the endpoints file with max_in_flight REQUESTS and timeout_s SECONDS (default: 600), then
+# wait until a server ends or the script is stopped.
 hold() {
   local key name port text=""
   ready

@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
-# vLLM on any processor: a server for each model named as BACKBONE=MODEL, a folder or a name on the hub; with none, one
-# tiny model of random weights under the names of all five backbones, for preset cpu_server. That is a rehearsal with a
-# real server; its model is made by the suite's own environment, which has to be active.
+# vLLM on a CPU: one server for each BACKBONE=MODEL (a folder or a name on the hub). Without arguments, one tiny model with
+# random weights is served under the names of all five backbones, for preset cpu_server: a rehearsal with a real server.
+# Creating that model needs the suite's environment to be active.
 #
 #   bash serving/cpu.sh [--print] [BACKBONE=MODEL ...]
 set -euo pipefail
 # shellcheck source=serving/common.sh
 source "$(dirname "$0")/common.sh"
 
-# A server has one thread: several wait for each other in loops, and with busy cores are many times slower than one.
+# One thread: several threads busy-wait for each other, which is many times slower on busy cores.
 environment+=(OMP_NUM_THREADS=1 VLLM_CPU_OMP_THREADS_BIND=nobind VLLM_CPU_KVCACHE_SPACE=2 TORCHDYNAMO_DISABLE=1)
-# A prompt that is read in chunks ends a server on a processor when its request has a seed.
+# Chunked prefill crashes vLLM on a CPU if a request has a seed.
 options=(--no-enable-chunked-prefill --max-model-len 8192 --max-num-batched-tokens 8192 --enforce-eager)
 
 requests=8
 if (($# == 0)); then
   requests=32
   keys=(llama-3.2-3B llama-3.1-8B mistral-nemo-12B qwen-2.5-14B qwen-2.5-32B)
-  # vLLM takes what begins with / for a folder, and everything else for a name on the hub.
+  # vLLM reads an absolute path as a folder, anything else as a name on the hub.
   model=$PWD/$folder/model
   make=(python "$(dirname "$0")/tiny_model.py" "$model")
   if $dry; then show "${make[@]}"; else "${make[@]}"; fi

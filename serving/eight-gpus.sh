@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# All five backbones in bfloat16 on eight GPUs of 80 GB, for preset paper: two replicas of each behind one address, between
-# which vLLM balances. One of each is enough for a run and takes four GPUs: REPLICAS=1.
+# All five backbones in bfloat16 on eight 80 GB GPUs, for preset paper. Each has two replicas behind one address, with
+# vLLM's load balancing. REPLICAS=1 is enough for a run and needs four GPUs.
 #
 #   [REPLICAS=1] bash serving/eight-gpus.sh [--print]
 set -euo pipefail
@@ -8,7 +8,7 @@ set -euo pipefail
 source "$(dirname "$0")/common.sh"
 replicas=${REPLICAS:-2}
 
-# on GPU EACH SHARE BACKBONE NUMBER MODEL   One server: its replicas take EACH GPUs from number GPU on.
+# on GPU EACH SHARE BACKBONE NUMBER MODEL   Start a server whose replicas use EACH GPUs, starting with number GPU.
 on() {
   local gpus
   gpus=$(seq -s , "$1" $(($1 + $2 * replicas - 1)))

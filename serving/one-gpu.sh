@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The backbones with weights of 4 bits on one GPU, for preset paper_4bit: all five side by side on 80 GB, or those named
-# as BACKBONE=SHARE, the share of the GPU's memory that each may take (docs/own-models.md has those of smaller cards):
+# 4-bit backbones on one GPU, for preset paper_4bit: all five on 80 GB, or those given as BACKBONE=SHARE, where SHARE is a
+# fraction of the GPU's memory (docs/own-models.md lists values for smaller cards):
 #
 #   bash serving/one-gpu.sh [--print] [BACKBONE=SHARE ...]
 #   MAX_MODEL_LEN=6144 bash serving/one-gpu.sh qwen-2.5-32B=0.94

@@ -5,7 +5,7 @@
 #SBATCH --mem=64G
 #SBATCH --time=2-00
 #SBATCH --output=gmr-servers-%j.log
-# The servers as one long job; options on the command line come before those above.
+# Runs the servers as one long job. sbatch options on the command line override those above.
 #
 #   sbatch serving/slurm.sh serving/one-gpu.sh
 #   sbatch --gres=gpu:8 --mem=200G serving/slurm.sh serving/eight-gpus.sh

@@ -1,4 +1,4 @@
-"""Write a Llama of two layers with random weights to a folder: the same files on every machine."""
+"""Write a two-layer Llama with random weights to a folder. Deterministic."""
 
 import json
 import sys
@@ -33,7 +33,7 @@ shapes = {"model.embed_tokens": (WORDS, WIDTH), "lm_head": (WORDS, WIDTH), "mode
 shapes |= {f"model.layers.{number}.{name}": shape for number in range(LAYERS) for name, shape in layer.items()}
 random = np.random.default_rng(0)
 drawn = {name: random.normal(0, 0.5, shape) if len(shape) == 2 else np.ones(shape) for name, shape in shapes.items()}
-# A larger row of the end: it comes after some dozen tokens, and now and then not at all.
+# Scale the row of END, so that most replies end after a few dozen tokens.
 drawn["lm_head"][1] *= 1.6
 weights = {f"{name}.weight": np.ascontiguousarray(values, np.float32) for name, values in drawn.items()}
 save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
