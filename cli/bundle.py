@@ -1,7 +1,7 @@
 """Bundle: the results of a preset as one zip file, which replays make again and recordings answer calls from.
 
-It is an RO-Crate (1.2): ``ro-crate-metadata.json`` says what was run, when, by which code and under which licences, and
-lists every file with its size and SHA-256. The same run makes the same bytes.
+It is an RO-Crate (1.2) with the Process Run Crate profile: ``ro-crate-metadata.json`` says what was run, when, by which
+code and under which licences, and lists every file with size and SHA-256. Packing is deterministic.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from harness.runner.config import Preset
 from harness.runner.results import read_rows
 
 _CRATE = "https://w3id.org/ro/crate/1.2"
+_PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
 # Settings that change no result: how fast and how far a run may go, what it keeps, and where its servers are.
 _NO_SETTINGS = {"in_flight", "budget", "epoch_checkpoints", "endpoints", "recordings", "servers"}
 # What decides results, as git's patterns of paths.
@@ -72,6 +73,8 @@ def pack(name: str, out: Path, *, questions: bool) -> tuple[Crate, list[str]]:
                 crate[member] = {"@id": member, "@type": "File", **checksum(content)}
                 archive.writestr(ZipInfo(member), content, ZIP_DEFLATED, 9)
             crate["./"]["hasPart"] = [{"@id": member} for member in members]
+            inputs = [member for member in members if member in (str(SETTINGS), *further) or "/data/" in member]
+            crate["#run"]["object"] = [{"@id": member} for member in inputs]
             document = {"@context": f"{_CRATE}/context", "@graph": [*crate.values()]}
             archive.writestr(ZipInfo(METADATA), orjson.dumps(document, option=orjson.OPT_INDENT_2), ZIP_DEFLATED, 9)
     return crate, unfinished
@@ -92,11 +95,14 @@ def _about(
         f"{'; programs of its maker: ' if further else ''}{', '.join(further)}"
     )
     action = {"startTime": _iso(started), "endTime": _iso(ended), "instrument": {"@id": "#code"}}
+    action |= {"agent": {"@id": "#maker"}, "result": {"@id": "./"}}
     return [
         {"@id": METADATA, "@type": "CreativeWork", "conformsTo": {"@id": _CRATE}, "about": {"@id": "./"}},
         {
             "@id": "./",
             "@type": "Dataset",
+            "conformsTo": {"@id": _PROFILE},
+            "mainEntity": {"@id": "#run"},
             "name": f"Recorded run of preset {preset.name}",
             "description": description,
             "datePublished": _iso(ended)[:10],
@@ -104,7 +110,9 @@ def _about(
             "mentions": [{"@id": "#run"}],
             "hasPart": [],
         },
-        {"@id": "#run", "@type": "CreateAction", "name": preset.description, **action, "result": {"@id": "./"}},
+        {"@id": _PROFILE, "@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5"},
+        {"@id": "#run", "@type": "CreateAction", "name": preset.description, **action},
+        {"@id": "#maker", "@type": "Organization", "name": "Maker of this bundle"},
         {"@id": "#code", "@type": "SoftwareApplication", "name": "GMR suite", "version": code},
         *({"@id": f"#{name}", "@type": "CreativeWork", **terms} for name, terms in licences.items()),
     ]

@@ -23,6 +23,7 @@ def test_the_conda_environment_is_what_pip_pins() -> None:
     assert name == "python"
     assert f"FROM python:{version}." in (ROOT / "Dockerfile").read_text()
     assert f"Programming Language :: Python :: {version}" in PROJECT["classifiers"]
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == PROJECT["version"]
     assert all(
         line.rpartition(" ")[2] in SpecifierSet(PROJECT["requires-python"])
         for line in PROJECT["classifiers"]
