@@ -67,11 +67,12 @@ def prompts_of(module: str, rules: str) -> str:
         if file.suffix != ".py":
             texts.add(_digest(file))
             continue
-        for node in ast.walk(ast.parse(file.read_bytes())):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.count(" ") >= _WORDS:
-                texts.add(node.value)
+        tree = ast.parse(file.read_bytes())
+        for node in ast.walk(tree):
             if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False):
-                node.body = node.body[1:]  # skips the docstring
+                node.body = node.body[1:]
+        strings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+        texts |= {text for text in strings if isinstance(text, str) and text.count(" ") >= _WORDS}
     return digest(sorted(texts))
 
 

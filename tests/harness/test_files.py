@@ -46,6 +46,20 @@ def test_the_fingerprint_sees_code_and_data_and_nothing_else(tmp_path: Path) -> 
     assert len({*seen, fingerprint.fingerprint([package, package / "notes.txt"])}) == 5
 
 
+def test_prompt_texts_are_told_from_docstrings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    found = []
+    for source in (
+        '"""A docstring of five words."""',
+        '"""Another docstring of five words."""',
+        'A = "Be brief and be right."',
+    ):
+        (tmp_path / "prompting.py").write_text(f"def f():\n    {source}\n")
+        fingerprint.prompts_of.cache_clear()
+        found.append(fingerprint.prompts_of("prompting", "rules"))
+    assert found[0] == found[1] != found[2]
+
+
 @pytest.mark.parametrize("is_inside", [False, True])
 def test_the_code_of_a_users_module_is_all_that_lies_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_inside: bool
