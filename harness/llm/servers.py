@@ -21,8 +21,8 @@ from harness.llm.request import EXTENDED, NOT_SENT, Reply, Request, Served, is_s
 
 # Attempts at the model listing.
 _TRIES = 5
-# Statuses for a refused key (401, 403), missing credit (402), and an unknown model or address (404). 405: a redirect (301 or
-# 302) leads to an address that takes no POST.
+# Statuses for a refused key (401, 403), missing credit (402), an unknown model or address (404), and a redirect (301 or
+# 302) to an address that takes no POST (405).
 REFUSES_ALL = (401, 402, 403, 404, 405)
 _CONNECT_S = 10.0
 _LISTING_S = 60.0
