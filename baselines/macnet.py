@@ -32,12 +32,10 @@ class Graph:
 
     @property
     def nodes(self) -> range:
-        """Nodes in a topological order."""
         return range(len(self.predecessors))
 
     @property
     def leaves(self) -> tuple[int, ...]:
-        """Nodes without successors, ascending."""
         inner = set().union(*self.predecessors)
         return tuple(node for node in self.nodes if node not in inner)
 

@@ -205,5 +205,4 @@ def _bernoulli(log_probs: Tensor, drawn: Tensor, uniforms: Tensor, greedy: bool)
 
 
 def _fixed(is_open: Tensor) -> Draw:
-    """Set gates without a module."""
     return Draw(is_open.long(), torch.zeros_like(is_open))

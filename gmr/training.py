@@ -91,7 +91,6 @@ def evaluate(router: Router, traces: Sequence[Trace]) -> Evaluation:
 
 
 def _recorded(steps: Sequence[Step], max_depth: int) -> Uniforms:
-    """Pack the recorded decisions of one step, one trajectory per row."""
     retrieved = torch.zeros(len(steps), max_depth, dtype=torch.int64)
     for row, step in enumerate(steps):
         retrieved[row, : len(step.retrieved)] = torch.tensor(step.retrieved)

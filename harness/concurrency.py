@@ -48,7 +48,6 @@ class InFlight(Generic[T]):
         return await asyncio.shield(self._tasks[key])
 
     async def close(self) -> None:
-        """Cancel all running tasks."""
         unfinished = list(self._tasks.values())
         for task in unfinished:
             task.cancel()

@@ -44,7 +44,6 @@ def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
 
 
 def machine_folder() -> Path:
-    """Return the folder of caches shared by all cells of a machine."""
     return Path(os.environ.get("GMR_CACHE_DIR") or Path("results", "cache"))
 
 

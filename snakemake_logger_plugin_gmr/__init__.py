@@ -43,7 +43,6 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Rule and wildcards for display."""
         values = {key: f"seed {value}" if key == "seed" else value for key, value in self.wildcards.items()}
         values.pop("preset", None)
         return " ".join([self.rule.removeprefix("learned_"), *values.values()])
@@ -65,7 +64,6 @@ class LogHandler(LogHandlerBase):
         sys.excepthook = self._end_uncaught
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print the line for an event, if any."""
         event, fields = getattr(record, "event", None), record.__dict__
         match event:
             case LogEvent.RUN_INFO if self._planned:
@@ -174,7 +172,6 @@ class LogHandler(LogHandlerBase):
         self._print("stopped; what is finished is kept, and the same command resumes")
 
     def _succeed(self, finished: list[Job]) -> None:
-        """Print the outputs and the next command."""
         self._print(f"done in {_duration(time.monotonic() - self._start)}")
         made: dict[str, str] = {}
         for job in finished:
@@ -243,7 +240,6 @@ def _error(text: str, exception: str) -> str:
 
 
 def _first(names: list[str]) -> list[str]:
-    """Shorten a list of names, with the number left out."""
     return [*names[:_MOST_LINES], *([f"and {len(names) - _MOST_LINES} more"] if len(names) > _MOST_LINES else [])]
 
 

@@ -117,7 +117,6 @@ def _reading(node: Node, inputs: Iterable[str]) -> Node:
 
 
 def in_short(edit: Edit, child: Workflow) -> str:
-    """Describe an edit in a few words."""
     if isinstance(edit, Remove):
         return f"remove {edit.id}"
     node = child.nodes[child.ids.index(edit.node.id if isinstance(edit, Add) else edit.id)]

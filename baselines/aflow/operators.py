@@ -77,7 +77,6 @@ class NodeRun(NamedTuple):
 
 
 async def custom(run: NodeRun) -> NodeOutput:
-    """One call with the node's instruction."""
     reply = await run.ask(run.prompt(run.instruction), "custom", turn=Turn(instruction=run.instruction))
     return NodeOutput(reply.text)
 
@@ -90,7 +89,6 @@ async def generate_code(run: NodeRun) -> NodeOutput:
 
 
 async def generate_answer(run: NodeRun) -> NodeOutput:
-    """One call that reasons before it answers."""
     prompt = run.prompt(OPERATORS["AnswerGenerate"].prompt)
     reply = await run.ask(prompt, "generate_answer", turn=Turn(style="step_by_step"))
     return NodeOutput(reply.text)

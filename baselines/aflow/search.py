@@ -44,7 +44,6 @@ class Round(Declaration):
 
 
 def scores(rounds: Sequence[Round]) -> list[float]:
-    """Return all scores, in percent."""
     return [entry.score for entry in rounds if entry.score is not None]
 
 

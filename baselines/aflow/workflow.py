@@ -65,7 +65,6 @@ class Node(Declaration):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Earlier nodes among the inputs."""
         return tuple(name for name in self.inputs if name != QUESTION)
 
 
@@ -95,7 +94,6 @@ class Workflow(RootModel[Many[Node]], frozen=True):
         ]
 
     def needed(self) -> frozenset[str]:
-        """Return the ids of nodes that the answer depends on."""
         reached = {self.nodes[-1].id}
         for node in reversed(self.nodes):
             if node.id in reached:
@@ -106,7 +104,6 @@ class Workflow(RootModel[Many[Node]], frozen=True):
 
 
 def start(domain: str) -> Workflow:
-    """Return the initial workflow: one call with the question."""
     return Workflow((Node(id="node_1", operator="CustomCodeGenerate" if domain == "Code" else "Custom"),))
 
 

@@ -96,7 +96,6 @@ class TeamRollout:
         return reply.text
 
     def _record(self, plan: TeamPlan, context: Context) -> None:
-        """Record the decisions, the predicted task and the number of agents."""
 
         def record(name: str, agent: int, index: int, options: Sequence[str], log_probs: Tensor) -> None:
             context.decide(Decision(PLANNING, name, agent, options[index], len(options), log_probs[index].item()))
@@ -171,7 +170,6 @@ class MASRouter(PolicyGradient[Router, Trace]):
     def learn(
         self, learning: Learning[Router], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
     ) -> dict[str, float]:
-        """Take one optimiser step and return its log."""
         utilities = [self.utility(rollout) for rollout in answered]
         plan = learning.network.evaluate(traces)
         if plan.choices != tuple(trace.choices for trace in traces):

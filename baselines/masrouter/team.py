@@ -31,7 +31,6 @@ class Task(Declaration):
 
     @property
     def profile(self) -> str:
-        """Text to embed."""
         return f"{self.key} : {self.description}"
 
 
@@ -98,7 +97,6 @@ class Mode(Declaration):
 
     @property
     def profile(self) -> str:
-        """Text to embed."""
         return f"{self.key} : {self.description}"
 
     def visible(self, number: int, slot: int, agents: int) -> Collection[int]:

@@ -35,7 +35,6 @@ class Action(Declaration):
 
     @property
     def profile(self) -> str:
-        """Text stored in checkpoints."""
         return f"{self.persona} {self.instruction}".strip()
 
 

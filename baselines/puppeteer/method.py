@@ -101,7 +101,6 @@ class Puppeteer(PolicyGradient[Policy, Trace]):
     def learn(
         self, learning: Learning[Policy], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
     ) -> dict[str, float]:
-        """Take one optimiser step and return its log."""
         pairs = zip(traces, answered, strict=True)
         gains = [returns(trace, graded.verdict.correct, self._parameters_b, self.config) for trace, graded in pairs]
         choices = list(chain.from_iterable(traces))

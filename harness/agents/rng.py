@@ -17,12 +17,10 @@ def uniform(*key: str) -> float:
 
 
 def normal(*key: str) -> float:
-    """Draw from N(0, 1)."""
     return _NORMAL.inv_cdf(uniform(*key))
 
 
 def index(count: int, *key: str) -> int:
-    """Draw uniformly from ``range(count)``."""
     return int(uniform(*key) * count)
 
 

@@ -57,7 +57,6 @@ class Role(Declaration):
 
     @property
     def profile(self) -> str:
-        """Text to embed."""
         return f"{self.key}: {self.description}"
 
 

@@ -204,7 +204,6 @@ class Context:
         self._decisions.append(replace(decision, log_prob=rounded(decision.log_prob)))
 
     def close(self, answer: str) -> Trajectory:
-        """Build the trajectory with this final answer."""
         calls = sorted(self._calls, key=lambda call: (not call.is_step, call.step, call.slot, call.purpose, call.key))
         decisions = sorted(self._decisions, key=lambda decision: (decision.step, decision.slot, decision.name))
         is_cut_off = answer.strip() in self._cut_off

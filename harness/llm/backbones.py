@@ -73,12 +73,10 @@ class Backbone(Declaration):
 
     @property
     def price_in(self) -> float:
-        """Price per million prompt tokens."""
         return PRICE_IN_PER_B * self.parameters_b if self.price is None else self.price.input
 
     @property
     def price_out(self) -> float:
-        """Price per million completion tokens."""
         return PRICE_OUT_PER_B * self.parameters_b if self.price is None else self.price.output
 
     def prompt(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:

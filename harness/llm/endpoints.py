@@ -65,7 +65,6 @@ class Endpoint(Declaration):
 
     @property
     def not_sent(self) -> tuple[str, ...]:
-        """Parameters that the server does not accept."""
         return self.omit if self.extended else (*self.omit, *EXTENDED)
 
     def accepted(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,7 +82,6 @@ def named_file() -> str | None:
 
 
 def endpoints_file() -> str:
-    """Return where endpoints are configured, for a message."""
     return named_file() or "config/endpoints.yaml or `servers` of the preset"
 
 

@@ -153,7 +153,6 @@ class Recording:
 
     @property
     def cells(self) -> list[Path]:
-        """Folders of finished cells."""
         return [path.parent for path in sorted(self.results.glob("cells/*/*/*/seed*/run.json"))]
 
     def logs(self, benchmark: str = "*") -> list[Path]:

@@ -36,7 +36,6 @@ def count_tokens(text: str) -> int:
 
 
 def cut(text: str, limit: int) -> str:
-    """Truncate a text to ``limit`` tokens."""
     end = next(itertools.islice(_TOKEN.finditer(text), limit, None), None)
     return text if end is None else text[: end.start()].rstrip()
 

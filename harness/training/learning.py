@@ -71,7 +71,6 @@ class Learning(Generic[Network]):
             )
 
     def learned(self) -> Tensors:
-        """Copy the network's state dict."""
         return {f"{_NETWORK}{name}": value.numpy().copy() for name, value in self.network.state_dict().items()}
 
     def moments(self) -> Tensors:
@@ -157,7 +156,6 @@ class PolicyGradient(ABC, Generic[Network, Trace]):
         """
 
     async def begin(self, training: Training) -> Network:
-        """Initialise the network by the training seed."""
         profiles = {
             kind: np.stack([await training.embed(profile) for _, profile in choices])
             for kind, choices in self.choices().items()
@@ -165,7 +163,6 @@ class PolicyGradient(ABC, Generic[Network, Trace]):
         return seeded(lambda: self.build(profiles), "initial weights", training.seed)
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Run one trajectory with sampled decisions."""
         return await self.rollout(self.network).solve(item, context)
 
     def load(self, checkpoint: Checkpoint) -> None:

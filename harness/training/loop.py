@@ -106,7 +106,6 @@ class Training:
         self._last_update = ""
 
     async def embed(self, text: str) -> NDArray[np.float32]:
-        """Embed a text: unit vector, shape (384,)."""
         return (await self._runtime.embeddings.embed(text)).vector
 
     def expect_attempts(self, attempts: int) -> None:
