@@ -140,7 +140,7 @@ def _with_reason(error: openai.APIStatusError) -> str:
 
 
 def _describe(body: Any) -> str:
-    """Return what a body is that holds no choices."""
+    """Describe a body without choices."""
     if isinstance(body, str):
         start = body.lstrip()[:6].lower()
         is_stream = start.startswith(("data:", "event:", ":"))

@@ -23,7 +23,7 @@ Omitted = Literal["temperature", "top_p", "seed", "n", "frequency_penalty", "pre
 
 
 def _without_password(url: Any) -> Any:
-    """Refuse a password before any message or file repeats it."""
+    """Refuse URLs with a password, before a message or file repeats it."""
     if isinstance(url, str) and "@" in url:
         raise ValueError("has a user or password before @; take it out, and name the variable of a key by key_env")
     return url

@@ -124,7 +124,7 @@ class ServedBackbone(Server):
         if error.tokens is not None:
             await self._charge(request.model, *error.tokens)
         self._uncountable += bool(error.cure)
-        # Where nothing was charged, it is no server of completions.
+        # Without usage, the address is probably no completions server.
         most = MAX_FAILURES if self._has_replied else 1 if error.tokens is None else _MAX_UNCOUNTABLE
         if error.cure and self._uncountable >= most:
             raise UserError(
@@ -182,7 +182,7 @@ def _retry_after(error: BaseException) -> float:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Return whether another attempt may have a reply."""
+    """Whether another attempt could succeed."""
     if (status := status_of(error)) is not None:
         return status >= 500 or status in _TRANSIENT_STATUS
     return isinstance(error, (openai.APIConnectionError, MalformedReplyError))

@@ -159,7 +159,7 @@ class Server:
             return {entry["id"]: entry for entry in (body if isinstance(body, list) else body["data"])}
         except openai.APIError as error:
             refusal = self.unreachable(error)
-            # A key may be for completions alone, and a list is not everywhere.
+            # Some keys only allow completions, and some servers list no models.
             raise UserError(refusal.problem, cure if status_of(error) in (403, 404, 405) else refusal.cure) from error
         except (MalformedReplyError, LookupError, TypeError) as error:
             what = f"{self} does not list its models like an OpenAI-compatible server"
