@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from harness.agents.prompts import EXAMPLES_RUN
-from harness.benchmarks.code_grading import PYTHON_FENCES
 from harness.benchmarks.extraction import Block, fenced_blocks
 from harness.benchmarks.items import Item
-from harness.benchmarks.programs import completed, outline
+from harness.benchmarks.programs import PYTHON_FENCES, completed, outline
 from harness.concurrency import gather
 from harness.errors import UserError
 from harness.sandbox import Execution, Outcome, Program, Sandbox

@@ -1,4 +1,4 @@
-"""The interface of a benchmark, and the tools for grading."""
+"""The interface of a benchmark, and the one path from a reply to a verdict: ``grade``, which every method uses."""
 
 from __future__ import annotations
 
@@ -25,69 +25,89 @@ class Tools:
 
 
 class Benchmark(abc.ABC):
-    """Rules by which questions of a benchmark are read, divided, asked, answered and graded, alike for all methods."""
+    """A benchmark: a subclass defines its data, its prompt, how an answer is found in a reply, and how it is graded."""
 
     rule_version: ClassVar[str]  # changes whenever extraction or grading can give another verdict on the same text
-    output_rules: ClassVar[str]  # the answer format as it is told to a model
+    output_rules: ClassVar[str]  # the answer format, as prompts state it
     role_domain: ClassVar[str]  # the domain of the role catalogue that fits the questions
 
     def __init__(self, key: str, title: str) -> None:
         self.key = key  # in ``config/benchmarks.yaml``; also ``Item.benchmark`` of every item
-        self.title = title  # the name tables print
+        self.title = title  # printed in tables
 
     @abc.abstractmethod
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
-        """Return the items of upstream's records, in order; raise KeyError or ValueError for a faulty record."""
-
-    @abc.abstractmethod
-    def read(self, item: Item, text: str, stated_only: bool) -> str | None:
-        """Return the answer that a text states or, if not ``stated_only``, merely ends with; None without one."""
-
-    def same(self, item: Item, a: str, b: str) -> bool:
-        """Return whether two extracted answers are equal, judged cheaply and without executing anything."""
-        return a == b
-
-    async def judge(self, item: Item, answer: str, tools: Tools) -> Verdict:
-        """Return the verdict on an extracted answer: by default, whether it is the same as the gold answer."""
-        return Verdict(self.same(item, item.gold, answer), answer, Status.GRADED)
+        """Convert upstream's records to items, in order; raise KeyError or ValueError for a faulty record."""
 
     def split(self, items: Sequence[Item], kind: str) -> Split:
-        """Divide questions: ``published`` by the sizes that the paper's percentages imply, ``official``, or ``all``.
+        """Divide questions into training and test questions.
 
-        The last has every question that the benchmark's own scores count, in a random order, for the test, and none to
-        train on.
+        Args:
+            items: All questions of the benchmark.
+            kind: ``published`` for the sizes that the paper's percentages imply, ``official`` for the benchmark's own
+                test questions, or ``all`` to test every question that the benchmark's own scores count.
         """
         if kind == "all":
             return Split((), tuple(keyed_order(self.test_ids(items), f"{self.key}/all")))
         return self._published_split(items) if kind == "published" else self._official_split(items)
 
     def test_ids(self, items: Sequence[Item]) -> list[str]:
-        """Return the ids of the questions that the benchmark's own scores count: by default, of all."""
+        """Return the ids of the questions that the benchmark's own scores count."""
         return [item.id for item in items]
 
     def _official_split(self, items: Sequence[Item]) -> Split:
-        # The benchmark's own test questions, with a fifth of them set aside for training.
+        # A fifth of the benchmark's own test questions is set aside for training.
         return share_split([item.id for item in items], self.key)
 
     _published_split = _official_split
 
-    def extract(self, item: Item, text: str, cut_off: bool = False) -> str | None:
-        """Return the answer inside a model's text, None if there is none; accept any text.
+    @abc.abstractmethod
+    def find_answer(self, item: Item, text: str, stated_only: bool) -> str | None:
+        """Find the answer in the text of a reply, which may be any text.
 
-        What comes before another question counts if it states an answer; else the reply divides its own question, and
-        all of it counts. A text that was cut off, or is thinking alone, has to state it.
+        Args:
+            item: The question.
+            text: The reply, without thinking and without other questions after the answer.
+            stated_only: Ignore an answer that the text does not state but merely ends with: the text may break off.
+        """
+
+    def same(self, item: Item, a: str, b: str) -> bool:
+        """Return whether two extracted answers are equal, by a cheap comparison that executes nothing."""
+        return a == b
+
+    async def grade_answer(self, item: Item, answer: str, tools: Tools) -> Verdict:
+        """Grade an extracted answer: by default, compare it with the gold answer."""
+        return Verdict(self.same(item, item.gold, answer), answer, Status.GRADED)
+
+    def extract(self, item: Item, text: str, cut_off: bool = False) -> str | None:
+        """Extract the answer from a reply.
+
+        If the reply continues with another question, only the text before it is read, unless that text states no
+        answer.
+
+        Args:
+            item: The question.
+            text: The reply; its thinking is ignored, unless there is nothing else.
+            cut_off: The reply ended at its length limit. It has to state its answer, as thinking has to.
         """
         text = without_thinking(text, cut_off)
         is_thinking = without_thinking(text, cut_off=True) != text
         before = before_next_question(text, item.question)
-        answer = self.read(item, f"{without_thinking(before)}\n", stated_only=True) if before != text else None
-        return self.read(item, text, stated_only=cut_off or is_thinking) if answer is None else answer
+        answer = self.find_answer(item, f"{without_thinking(before)}\n", stated_only=True) if before != text else None
+        return self.find_answer(item, text, stated_only=cut_off or is_thinking) if answer is None else answer
 
     async def grade(self, item: Item, text: str, tools: Tools, cut_off: bool = False) -> Verdict:
-        """Extract the answer from a text and judge it; blank and unreadable texts are wrong, never an error."""
+        """Extract the answer from a reply and grade it; a reply without an answer is wrong.
+
+        Args:
+            item: The question.
+            text: The reply.
+            tools: Sandbox and Math-Verify.
+            cut_off: The reply ended at its length limit.
+        """
         text = without_thinking(text, cut_off)
         answer = self.extract(item, text, cut_off) if text.strip() else None
         if answer is not None:
-            return await self.judge(item, answer, tools)
+            return await self.grade_answer(item, answer, tools)
         status = Status.UNPARSABLE if text.strip() else Status.EMPTY
         return Verdict(False, None, Status.TRUNCATED if cut_off else status)

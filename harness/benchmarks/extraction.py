@@ -1,4 +1,4 @@
-"""Where a text goes on to another question, and its fenced blocks, found in linear time; nothing is evaluated."""
+"""Find the start of another question in a reply, and its fenced blocks; in linear time, without evaluating anything."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _LONGEST_QUESTION = 2000  # characters
 _STATEMENT = pattern(rf"{IS['lead'].pattern}|\\(?:boxed|fbox)\s*\{{|```")
 _QUOTED_FENCE = re.compile(r"^[ \t]*>[ \t>]*(?:```|~~~)", re.MULTILINE)
 _QUOTE = re.compile(r"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
-# A language below its fence, as Qwen2.5-Coder-0.5B writes it; a program that begins on the line of its fence.
+# A language on the line below its fence (Qwen2.5-Coder-0.5B); a program that begins on the line of its fence.
 _LANGUAGE_BELOW = pattern(r"^([ \t]*(?:```|~~~))[ \t]*\n[ \t]*(python3?|py)[ \t]*$")
-_CODE_BEHIND = pattern(
+_CODE_AFTER_FENCE = pattern(
     r"^([ \t]*(?:```|~~~)[ \t]*(?:python3?|py)?):?[ \t]*(?=(?:import|from|def|class|async)\s|[@\#]\w)"
 )
 _LANGUAGE_CHARACTERS = string.ascii_letters + string.digits + "_+#.-"
 
 
 def before_next_question(text: str, question: str) -> str:
-    """Return the text up to where it goes on to another question than the one it answers, all of it if it does not."""
+    """Return the text before the first question that is not the one it answers; the whole text without one."""
     programs = [program.span() for program in PROGRAM.finditer(text) if program.group().endswith("```")]
     found = IS["next question"].finditer(text)
     marks = [mark for mark in found if not any(start < mark.start() < end for start, end in programs)]
@@ -42,7 +42,7 @@ def before_next_question(text: str, question: str) -> str:
 
 
 def _asks_another(text: str, start: int, end: int, own: str, last_statement: int) -> bool:
-    """Return whether a stretch of text asks another question than the reader's own, to be answered in what follows."""
+    """Return whether a passage asks a question other than the reply's own, and the text after it may answer it."""
     body = text[start:end]
     for answer in (IS["its answer"].search(body), _STATEMENT.search(body)):
         body = body[: answer.start()] if answer else body
@@ -59,7 +59,7 @@ def _asks_another(text: str, start: int, end: int, own: str, last_statement: int
 
 
 def _is_answered(text: str, end: int, words: int, last_statement: int) -> bool:
-    """Return whether a question has an answer of another form at once, and a statement follows on it."""
+    """Return whether a question is answered at once in another form (yes, because), and a statement follows later."""
     line, _, following = text[end : end + _LONGEST_QUESTION].partition("\n")
     if not line.strip(" *_") and words <= _FEW_WORDS and IS["its answer"].match(following):
         line = f"{line}\n{following.partition(chr(10))[0]}"
@@ -75,13 +75,19 @@ class Block(NamedTuple):
 
 
 def fenced_blocks(text: str) -> list[Block]:
-    """Return all blocks, the last perhaps unclosed; a fence may follow prose or, with a language, end a block."""
+    r"""Return all blocks of a text.
+
+    The last one may be unclosed. A fence may follow prose on its line; a fence with a language also ends a block.
+
+    >>> fenced_blocks("First:\n```python\nx = 1\n```python\ny = 2")
+    [Block(language='python', source='x = 1\n', closed=True), Block(language='python', source='y = 2\n', closed=False)]
+    """
     text = text.replace("\r\n", "\n").removesuffix("\n")
     if _QUOTED_FENCE.search(text):
         text = _QUOTE.sub("", text)
     if "```" not in text and "~~~" not in text:
         text = IS["marked program"].sub(_with_fences, text)
-    text = _CODE_BEHIND.sub(r"\1\n", _LANGUAGE_BELOW.sub(r"\1\2", text))
+    text = _CODE_AFTER_FENCE.sub(r"\1\n", _LANGUAGE_BELOW.sub(r"\1\2", text))
     blocks: list[Block] = []
     opened: _Fence | None = None
     lines: list[str] = []
@@ -111,7 +117,7 @@ def before_fences(text: str) -> str:
 
 
 def fenced(program: str) -> str:
-    """Write a program in a fence that nothing inside it can close."""
+    """Put a program between fences longer than any run of backticks in it."""
     fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", program))])
     return f"{fence}python\n{program.rstrip()}\n{fence}"
 
@@ -123,7 +129,7 @@ class _Fence(NamedTuple):
 
 
 def _fence_at_end(line: str) -> _Fence | None:
-    """Return the fence at the end of a line, read from the right: from the left, time is quadratic in the marks."""
+    """Return the fence at the end of a line; reading from the left would take quadratic time."""
     body = line.rstrip()
     head = body.rstrip(_LANGUAGE_CHARACTERS)
     language = body[len(head) :].lower()
@@ -136,5 +142,5 @@ def _fence_at_end(line: str) -> _Fence | None:
 
 
 def letters_and_digits(text: str) -> str:
-    """Return the letters and digits of a text, in one case."""
+    """Return the letters and digits of a text, without case."""
     return "".join(filter(str.isalnum, text.casefold()))

@@ -1,4 +1,13 @@
-"""GSM-Hard: grade-school word problems with unwieldy numbers."""
+r"""GSM-Hard: grade-school word problems with large numbers.
+
+A record of the embedded data, in upstream's form::
+
+    {"input": "Bronagh owns 371267 fossils. Wanjiru is promised 85890 of them, and a search of the attic turns up ...",
+     "code": "def solution():\n    owned = 371267\n    after_gift = owned - 85890\n    balance = after_gift ...",
+     "target": 286230.0}
+
+A reply is right if its number is closer than 0.001 to ``target``; ``code`` is not used.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +23,11 @@ from harness.benchmarks.statements import Statement, decided, own_sentences, pat
 
 TOLERANCE = 1e-3
 
-# A number as models write it; of the 1,319 targets 146 are negative, 41 below 1, the largest has thirteen digits. Its
-# sign stands before or behind the currency ("-$12", "$-12", "-US$12"), or apart at the head of a statement ("- 12",
-# "minus 12"); digits are grouped by three or as in India ("12,34,567"), or begin with the point (".5"); behind them
-# stand the exponent of a program's output, that of prose ("9.3 \times 10^{12}", which ``_plain`` writes
-# "9.3 \times 1e12"), or a fraction, alone ("3/4") or behind a whole number ("2 1/2 hours").
+# A number as models write it. Of the 1,319 targets, 146 are negative, 41 below 1, and the largest has thirteen digits.
+# Sign: before or after the currency ("-$12", "$-12", "-US$12"), or apart at the start ("- 12", "minus 12").
+# Digits: grouped by three or as in India ("12,34,567"); they may begin with the point (".5").
+# Then an exponent of a program's output or of prose ("9.3 \times 10^{12}", after ``_plain`` "9.3 \times 1e12"), or a
+# fraction, alone ("3/4") or after a whole number ("2 1/2 hours").
 _NUMBER = re.compile(r"""(?x)
     (?P<sign> (?<![\w)])[+-] | ^\s*[+-]\s* | (?<=\$)[+-]\s* | ^\s*(?:minus|negative)\s+ )?
     (?: [A-Z]{0,2}\$\s* | (?:[A-Z]{3}|Rs\.?)\s* )?
@@ -30,21 +39,21 @@ _NUMBER = re.compile(r"""(?x)
 """)
 _FRACTION = re.compile(r"\\[dt]?frac\s*(?:\{\s*(-?[\d,.]+)\s*\}|(\d))\s*(?:\{\s*([\d,.]+)\s*\}|(\d))")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|(?<=\d[.!?])\s")
-# What may explain a number by an equation: "42 (x = 6)", "42 dollars, as 1 ticket = 6 dollars", "42 for x = 6".
+# The start of a remark, which may explain a number by an equation: "42 (x = 6)", "42 dollars, as 1 ticket = 6 dollars".
 _REMARK = re.compile(
     r"[(\[{]|[,;:]\s|\s(?:[—→|]|-+(?=\s+[A-Za-z]))\s|\s(?:as|since|because|where|when|if|so|which|given|assuming|using|while|but"
     r"|hence|thus|then|therefore|meaning|that)\b|\s(?:for|with|at|by|in|from|on|and|or)\s+(?:the\s+)?[A-Za-z\\]\w*\s*="
 )
-_MOST_REMARKS = 20
+_MAX_REMARKS = 20
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 _CALCULATION = re.compile(r"[\d)]\s*(?:[-+*×·]|\\times|\\cdot)\s*(?!1e[-+\d])[\d$(.]")
-# Words before a number that a sentence answers nothing with: "for 4 liters", "each of the 3".
+# Words before a number that is no answer: "for 4 liters", "each of the 3".
 _CIRCUMSTANCE = pattern(
     r"\b(?:for|in|of|each|every|per|after|at|with|from|by|on|than|within|the|all|between|during)\s+\Z"
 )
 # Between the number and the fraction of a mixed number.
 _MIXED = re.compile(r"(?<=\d)(?=\\[dt]?frac)")
-# An ordinary blank between digits may as well divide two numbers.
+# An ordinary blank between digits is no separator of thousands: it may divide two numbers.
 _GROUPED = re.compile(r"(?<=\d)(?:[\u00a0\u2007\u2009\u202f'’_~]|\\[ ,;:!])(?=\d{3}(?!\d))")
 # A long dash before a blank is punctuation.
 _MINUS = re.compile(r"\{\s*[-\u2010-\u2015\u2212]\s*\}|[\u2010-\u2013\u2212\ufe63\uff0d]|[\u2014\u2015\ufe58](?=\S)")
@@ -55,7 +64,7 @@ _LOWERED = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
 
 
 class GsmHard(Benchmark):
-    """Graded by an absolute tolerance of 0.001 on the number."""
+    """Data, prompt, extraction and grading of GSM-Hard."""
 
     rule_version = "10"
     role_domain = "Math"
@@ -65,7 +74,7 @@ class GsmHard(Benchmark):
     )
 
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
-        """Return the items; their ids are positions in upstream order, which is all upstream gives."""
+        """Convert the records; upstream has no ids, so the position in upstream's order is the id."""
         return [
             Item(
                 id=str(index),
@@ -77,8 +86,8 @@ class GsmHard(Benchmark):
             for index, record in enumerate(records)
         ]
 
-    def read(self, item: Item, text: str, stated_only: bool) -> str | None:
-        """Return the number of the last statement that has one, else the last of the text's own sentences."""
+    def find_answer(self, item: Item, text: str, stated_only: bool) -> str | None:
+        """Return the number of the last statement with a number, else the last number of the text's own sentences."""
         readable = _plain(text)
         number = decided(statements(readable, stated_only), _stated_number)
         if number is None and not stated_only:
@@ -86,7 +95,7 @@ class GsmHard(Benchmark):
         return _decimal(number) if number else None
 
     def same(self, item: Item, a: str, b: str) -> bool:
-        """Return whether two numbers lie closer than the tolerance."""
+        """Return whether two numbers differ by less than the tolerance."""
         return abs(float(a) - float(b)) < TOLERANCE
 
 
@@ -94,7 +103,7 @@ BENCHMARK = GsmHard
 
 
 def _stated_number(statement: Statement) -> re.Match[str] | None:
-    """Return the number of a statement's first sentence with one, without remarks: of a calculation its result."""
+    """Return the number of a statement's first sentence that has one; the result if the sentence is a calculation."""
     for sentence in _SENTENCE_END.split(statement.text if statement.is_box else statement.line):
         parts = _without_remark(sentence).split("=")
         results = [part for part in parts if not _CALCULATION.search(part)]
@@ -108,8 +117,8 @@ def _stated_number(statement: Statement) -> re.Match[str] | None:
 
 
 def _without_remark(sentence: str) -> str:
-    """Return a sentence up to an equation that explains its number, not one that is what states it."""
-    for remark in itertools.islice(_REMARK.finditer(sentence), _MOST_REMARKS):
+    """Cut a sentence before an equation that explains its number; keep an equation that states the number."""
+    for remark in itertools.islice(_REMARK.finditer(sentence), _MAX_REMARKS):
         value, explanation = sentence[: remark.start()], sentence[remark.start() :]
         is_bracket = remark.group().endswith(("(", "[", "{"))
         equation = re.split(r"[)\]}]", explanation, maxsplit=1)[0] if is_bracket else explanation
@@ -130,7 +139,7 @@ def _plain(text: str) -> str:
 
 
 def _decimal(number: re.Match[str]) -> str:
-    """Return a match of ``_NUMBER`` as a decimal number that ``float`` reads."""
+    """Write a match of ``_NUMBER`` as a decimal number that ``float`` can parse."""
     sign = "-" if (number["sign"] or "+").strip() != "+" else ""
     exponent = number["exponent"] or number["power"] or _SCALES.get((number["scale"] or "").lower())
     digits = number["digits"].replace(",", "").rstrip(".")

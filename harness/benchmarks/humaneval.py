@@ -1,4 +1,16 @@
-"""HumanEval: complete a Python function from its signature and docstring."""
+r"""HumanEval: complete a Python function from its signature and docstring.
+
+A record of the embedded data, in upstream's form::
+
+    {"task_id": "mini/0", "entry_point": "longest_chain_of_stones",
+     "prompt": "def longest_chain_of_stones(values: list[int]) -> int:\n    \"\"\"Return the length of ...",
+     "canonical_solution": "    best = []\n    for i in range(len(values)):\n ...",
+     "test": "def check(candidate):\n    assert candidate([3, 1, 4, 2, 5]) == 2\n    assert candidate([]) == 0\n ..."}
+
+Prompt, extraction and grading are those of :class:`harness.benchmarks.programs.CodeBenchmark`: a reply is right if its
+program passes ``check``. Imports and helpers of ``prompt`` run before every program, which may repeat them; tools of
+roles may run the examples of the docstring.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +20,18 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.benchmarks.code_grading import CodeBenchmark
 from harness.benchmarks.items import CodeTask, Item, Split, share_split
-from harness.benchmarks.programs import parse
+from harness.benchmarks.programs import CodeBenchmark, parse
 
-# The edition that the published sample sizes imply has 161 problems and lacks these three.
+# The published sample sizes imply an edition of 161 problems, which lacks these three.
 NOT_IN_PUBLISHED = frozenset({"HumanEval/32", "HumanEval/38", "HumanEval/50"})
 
 
 class HumanEval(CodeBenchmark):
-    """Graded by the problem's ``check`` function, which is called explicitly: upstream's tests only define it."""
+    """The data of HumanEval."""
 
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
-        """Return the items; imports and helpers of the prompt run before every answer, even one that repeats them."""
+        """Convert all problems."""
         return [self._item(record) for record in records]
 
     def _item(self, record: Mapping[str, Any]) -> Item:
@@ -33,6 +44,7 @@ class HumanEval(CodeBenchmark):
             code=CodeTask(
                 entry_point=name,
                 setup=prompt[: prompt.rindex(f"def {name}(")].strip(),
+                # Upstream's test defines ``check`` and leaves the call to the caller.
                 checks=f"{record['test'].strip()}\n\ncheck({name})\n",
                 visible=_visible_examples(prompt),
             ),

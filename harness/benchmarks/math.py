@@ -1,9 +1,15 @@
 r"""MATH: competition problems whose answer is in a box.
 
-Answers are compared by the string rules that MATH was published with. They bring two spellings of one value to one
-string and go no further: ``0.25`` and ``\frac{1}{4}`` stay different, since published accuracies were counted this
-way. Our additions are that a percent sign counts as unwritten with or without its backslash, and that the letter of an
-option is the same in any font.
+A record of the embedded data, in upstream's form::
+
+    {"problem": "The lines $v=7t-27$ and $v=-3t-18$ meet at one value of $t$. Find it.",
+     "solution": "Collecting terms gives $10t=9$. The result is $\boxed{\frac{9}{10}}$.",
+     "type": "Algebra", "level": "Level 1"}
+
+A reply is right if its answer equals that of ``solution`` by the string rules that MATH was published with. These rules
+unify spellings and go no further: ``0.25`` and ``\frac{1}{4}`` stay different, since published accuracies were counted
+this way. We add two rules: a percent sign is ignored with or without its backslash, and the letter of an option is the
+same in any font. Math-Verify's verdict is a second column.
 """
 
 from __future__ import annotations
@@ -28,11 +34,11 @@ _OPTION = re.compile(
 _SET_OPTION = re.compile(rf"{FONT}\{{\s*(\([A-Z]\))\s*\}}")
 # "12^{th} grade", "12^{\text{th}} \text{ grade}", "12th grade", "12^{\mathrm{th}}".
 _ORDINAL = re.compile(rf"(\d+)\^?\{{?(?:{FONT}\{{)?(?:st|nd|rd|th)\}}{{0,2}}(?:(?:[\s~]|\\ )*(?<=[\s~}}]){_WORDS})?")
-# "23, we will see", "7, which is odd": told by the word behind the comma. "23 because" needs none.
+# "23, we will see", "7, which is odd": the word after the comma shows a clause. "23 because" needs no comma.
 _CLAUSE = re.compile(
     r"(?:,\s+(?:as|because|but|hence|it|since|so|that|the|then|therefore|this|thus|we|where|which)|(?<!\s)\s+because)\s+[A-Za-z]"
 )
-# "12 + 12 - 7" or "\frac{84}{2}" in front of "= 17": letters of a calculation name commands or constants, or are bound.
+# "12 + 12 - 7" or "\frac{84}{2}" before "= 17": in a calculation, letters name commands, constants or bound variables.
 _EQUALS = re.compile(r"(?<![<>!\\:])=(?![^{]*\})")
 _UNKNOWN = re.compile(
     r"\\(?:sum|prod|int|lim)(?s:.*)|\\(?:text|mathrm)\s*\{[^{}]*\}|\\[A-Za-z]+|(?:sqrt|sin|cos|tan|log|ln|gcd|lcm|max|min)\b"
@@ -43,7 +49,7 @@ _COUNTED = re.compile(rf"(-?\d+(?:,\d{{3}})*(?:\.\d+)?%?)\s+(?!pi\b){_WORDS}")
 
 
 class Math(Benchmark):
-    """Graded by the string rules of its publication; Math-Verify's verdict is a second column."""
+    """Data, prompt, extraction and grading of MATH."""
 
     rule_version = "10"
     role_domain = "Math"
@@ -53,7 +59,7 @@ class Math(Benchmark):
     )
 
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
-        """Return the items; ids are subject and hash of the problem, as no copy keeps upstream's file names."""
+        """Convert the records; an id is subject and hash of the problem, as no copy keeps upstream's file names."""
         return [self._item(record) for record in records]
 
     def _item(self, record: Mapping[str, Any]) -> Item:
@@ -71,12 +77,12 @@ class Math(Benchmark):
         )
 
     def _published_split(self, items: Sequence[Item]) -> Split:
-        """Divide 519 problems, a tenth of every subject and level, rounded up: 103 of them for training."""
+        # 519 problems, a tenth of every subject and level, rounded up; 103 of them for training.
         strata = {item.id: item.stratum for item in items}
         sizes = {name: -(-count // 10) for name, count in Counter(strata.values()).items()}
         return share_split(stratified_sample(strata, sizes, self.key), self.key)
 
-    def read(self, item: Item, text: str, stated_only: bool) -> str | None:
+    def find_answer(self, item: Item, text: str, stated_only: bool) -> str | None:
         """Return the value of the last statement, without words that explain it."""
         found = statements(plain(text, fonts=True), stated_only)
         return decided(found, lambda statement: _value(statement, item.question))
@@ -85,8 +91,8 @@ class Math(Benchmark):
         """Return whether the string rules call the answers equal."""
         return equivalent(a, b)
 
-    async def judge(self, item: Item, answer: str, tools: Tools) -> Verdict:
-        """Return the verdict of the string rules and, in ``also["math_verify"]``, that of Math-Verify if it has one."""
+    async def grade_answer(self, item: Item, answer: str, tools: Tools) -> Verdict:
+        """Grade by the string rules; ``also["math_verify"]`` has the verdict of Math-Verify, if there is one."""
         correct = equivalent(item.gold, answer)
         verified = await tools.math_verify.equal(item.gold, answer)
         also = {} if verified is None else {"math_verify": verified}
@@ -109,7 +115,7 @@ def _first_formula(line: str) -> str:
 
 
 def _result(line: str, question: str) -> str:
-    """Return the result of a calculation, or of an equation for a formula of the question, without what it counts."""
+    """Return the right side of a calculation, or of an equation for a formula of the question, without units."""
     *left, right = _EQUALS.split(line)
     is_calculation = left and not any(name[1] for name in _UNKNOWN.finditer(left[-1]))
     result = right.strip() or line if is_calculation or f"${'='.join(left).strip()}$" in question else line
@@ -118,7 +124,7 @@ def _result(line: str, question: str) -> str:
 
 
 def _without_explanation(answer: str) -> str:
-    """Return the answer without the words of its option, the unit of its ordinal, or a clause behind it."""
+    """Return the answer without the words of its option, the noun of its ordinal, or a clause that follows."""
     option = _OPTION.fullmatch(answer)
     if option:
         return f"{option[1]}{option[2]}}}" if option[1] else option[2]
@@ -140,22 +146,22 @@ def equivalent(a: str, b: str) -> bool:
 
 
 def normal_form(answer: str) -> str:
-    """Return one spelling for all spellings that the rules call equal."""
+    """Return the same spelling for all spellings that the rules call equal."""
     text = answer.replace("\n", "").replace(r"\!", "").replace(r"\\", "\\")
     text = text.replace(r"\tfrac", r"\frac").replace(r"\dfrac", r"\frac")
     for mark in (r"\left", r"\right", r"^{\circ}", r"^\circ", r"\$", r"\%", "%"):
         text = text.replace(mark, "")
     text = _SET_OPTION.sub(r"\1", text)
-    # Text that begins with a blank is the unit of a number; other text is the answer itself.
+    # Text that begins with a blank is a unit; other text is the answer itself.
     text = text.split(r"\text{ ", 1)[0].replace(" .", " 0.").replace("{.", "{0.")
     text = f"0{text}" if text.startswith(".") else text
-    # Of ``x = 5`` the right side counts; a longer left side is part of the answer.
+    # ``x = 5`` is 5; a longer left side is part of the answer.
     left, _, right = text.partition("=")
     text = right if right and "=" not in right and len(left) <= 2 else text
     text = _with_braced_arguments(text, r"\sqrt", arguments=1)
     text = _with_braced_arguments(text, r"\frac", arguments=2)
     text = re.sub(r"\s+", "", text)
-    # The rules know one decimal as a fraction.
+    # 0.5 is the only decimal that the rules know as a fraction.
     ratio = _INTEGER_RATIO.fullmatch("1/2" if text == "0.5" else text)
     return rf"\frac{{{ratio[1]}}}{{{ratio[2]}}}" if ratio else text
 

@@ -1,15 +1,24 @@
-"""Symbolic equality of mathematical answers, decided by Math-Verify in a process of its own."""
+"""Symbolic equality of mathematical answers, decided by Math-Verify in a process of its own.
+
+Math-Verify's parsers get a model's text: they may run for ever, exhaust memory, kill the interpreter or evaluate what
+they read. So a worker process (:func:`main`) imports them and forks a confined child for every pair of gold answer and
+answer. The kernel limits the child's processor time and memory. Only three words of a child are a verdict.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import logging
 import os
+import signal
 import sys
+import sysconfig
 from collections.abc import Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import Self
 
 from harness.database import Cache
@@ -17,21 +26,32 @@ from harness.errors import UserError
 from harness.files import ROOT
 from harness.fingerprint import fingerprint
 from harness.sandbox.cache import VerdictCache
+from harness.sandbox.jail import confinement, linux
+from harness.sandbox.jail.protocol import Channel
 from harness.sandbox.process import Child
 
-WORKER = (sys.executable, "-m", "harness.benchmarks.math_worker")
-# More than the worker's own limit for one pair; importing its libraries takes seconds on a cold disk.
-REPLY_LIMIT_S = 180.0
+WORKER = (sys.executable, "-m", "harness.benchmarks.math_verifier")
 LONGEST_ANSWER = 1000
+# Limits of a child. It never waits, so it meets the wall limit only on less than a thirtieth of a core.
+CPU_LIMIT_S, WALL_LIMIT_S, MEMORY_LIMIT_MIB, OPEN_FILES = 4, 120, 2 << 10, 64
+# Longer than the wall limit; importing the libraries takes seconds on a cold disk.
+REPLY_LIMIT_S = 180.0
 INHERITED = ("HOME", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH")
-
+VERDICTS = (b"true", b"false", b"null")
+# Parsed before the first fork, since the parsers build tables on their first texts.
+WARMING = (
+    (r"\frac{\sqrt{2}}{2} + 3^{10}", r"0.5x^2 - \sin(\pi) \cdot 7"),
+    (r"(1, 2] \cup [3, \infty)", r"\left\{1, -2\right\}"),
+    (r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}", r"x = 5,\ y = 12\%"),
+    (r"\text{Evelyn}", r"1,234.5"),
+)
 _LIBRARIES = ("math-verify", "latex2sympy2_extended", "sympy", "antlr4-python3-runtime")
 
 logger = logging.getLogger(__name__)
 
 
 class MathVerifier:
-    """Client of a worker process that decides one pair at a time; started when needed, replaced if it ends."""
+    """Client of a worker that decides one pair at a time; the worker starts when needed and is replaced if it ends."""
 
     def __init__(
         self, worker: Sequence[str] = WORKER, reply_limit_s: float = REPLY_LIMIT_S, cache: Cache | None = None
@@ -43,7 +63,7 @@ class MathVerifier:
         self._verdicts = VerdictCache(cache, _environment)
 
     async def equal(self, gold: str, answer: str) -> bool | None:
-        """Return whether the answer equals the gold one, None if it is too long or too costly to decide."""
+        """Return whether an answer equals the gold answer; None if it is too long or too costly to decide."""
         if len(answer) > LONGEST_ANSWER:
             return None
         verdict: bool | None = await self._verdicts.get((gold, answer), lambda: self._decide(gold, answer))
@@ -64,13 +84,13 @@ class MathVerifier:
                 with contextlib.suppress(OSError):
                     reply = await worker.ask(json.dumps([gold, answer]).encode(), self._reply_limit_s)
             finally:
-                # A late reply must never be read as the reply to the next pair.
+                # A late reply must not be taken for the reply to the next pair.
                 if not reply:
                     self._end()
         if not reply:
             logger.warning("the Math-Verify worker gave no verdict on %.80r and was replaced", answer)
         verdict: bool | None = json.loads(reply or b"null")
-        # Another machine may decide a pair that this one did not.
+        # An undecided pair is not shared: another machine may decide it.
         return verdict, verdict is not None
 
     def _end(self) -> None:
@@ -80,7 +100,7 @@ class MathVerifier:
             worker.close()
 
     async def _start(self) -> Child:
-        # No key or token reaches it; with a fixed hash seed, sets of symbols are always in the same order.
+        # The worker inherits no key or token. A fixed hash seed keeps sets of symbols in the same order.
         inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
         try:
             self._worker = Child(self._command, {**inherited, "PYTHONHASHSEED": "0"}, ROOT)
@@ -93,5 +113,77 @@ class MathVerifier:
 
 
 def _environment() -> tuple[str, ...]:
-    code = fingerprint([ROOT / "harness" / "benchmarks" / "math_worker.py"])
-    return "math-verify", code, sys.version, *map(version, _LIBRARIES)
+    return "math-verify", fingerprint([Path(__file__)]), sys.version, *map(version, _LIBRARIES)
+
+
+def main() -> None:
+    """Run the worker: decide pairs until the connection at standard input ends."""
+    for gold, answer in WARMING:
+        _equal(gold, answer)
+    devnull = os.open(os.devnull, os.O_RDWR)
+    _confine_files()
+    gc.freeze()
+    channel = Channel(0)
+    with contextlib.suppress(EOFError):
+        while True:
+            gold, answer = json.loads(channel.receive())
+            channel.send(_decide_in_child(gold, answer, devnull))
+
+
+def _confine_files() -> None:
+    """Let this process and its children open nothing but Python's own files, if the kernel supports Landlock."""
+    sys.dont_write_bytecode = True
+    paths = {*sys.path, *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))}
+    readable = [(path, "tree" if os.path.isdir(path) else "file") for path in sorted(paths) if os.path.exists(path)]
+    with contextlib.suppress(OSError):
+        rules = linux.landlock_rules(readable, None)
+        linux.forbid_new_privileges()
+        linux.apply_landlock(rules)
+
+
+def _decide_in_child(gold: str, answer: str, devnull: int) -> bytes:
+    reading, writing = os.pipe()
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        _run_child(gold, answer, writing, devnull, parent)
+    os.close(writing)
+    with open(reading, "rb") as replies:
+        reply = replies.read(max(map(len, VERDICTS)) + 1)
+    os.waitpid(child, 0)
+    return reply if reply in VERDICTS else b"null"
+
+
+def _run_child(gold: str, answer: str, writing: int, devnull: int, parent: int) -> None:
+    try:
+        for standard in (0, 1, 2):
+            os.dup2(devnull, standard)
+        signal.alarm(WALL_LIMIT_S)
+        confinement.set_rlimits(
+            {"cpu_s": CPU_LIMIT_S, "memory_mib": MEMORY_LIMIT_MIB, "file_mib": 0, "open_files": OPEN_FILES}
+        )
+        # On another system than Linux, the first call raises OSError.
+        with contextlib.suppress(OSError):
+            linux.die_with_parent(parent)
+            linux.drop_capabilities()
+            linux.forbid_new_privileges()
+            linux.filter_calls()
+        os.write(writing, json.dumps(_equal(gold, answer)).encode())
+    finally:
+        os._exit(0)
+
+
+def _equal(gold: str, answer: str) -> bool | None:
+    from math_verify import parse, verify
+
+    try:
+        expected, given = (
+            parse(f"\\boxed{{{text}}}", parsing_timeout=None, raise_on_error=True) for text in (gold, answer)
+        )
+        return bool(verify(expected, given, timeout_seconds=None, raise_on_error=True))
+    except Exception:  # an error of a parser is no verdict on the answer
+        return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,16 @@
-"""MBPP: short Python functions from a one-sentence description and an example."""
+r"""MBPP: write a short Python function, described by one sentence and one example.
+
+A record of the embedded data, in upstream's form::
+
+    {"task_id": 12,
+     "text": "n soldiers can line up in equal rows only if the row length divides n. Write a function that ...",
+     "code": "def divisor_fact(n):\n    divisors = [d for d in range(1, n + 1) if n % d == 0]\n    return ...",
+     "test_list": ["assert divisor_fact(96) == 2", "assert divisor_fact(1) == 1", "assert divisor_fact(180) == 6"],
+     "test_setup_code": "", "challenge_test_list": []}
+
+Prompt, extraction and grading are those of :class:`harness.benchmarks.programs.CodeBenchmark`: a reply is right if its
+program passes all of ``test_list``. The question shows the first assert, the only one that tools of roles may run.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +19,18 @@ import builtins
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.benchmarks.code_grading import CodeBenchmark
 from harness.benchmarks.items import CodeTask, Item, Split, keyed_order
-from harness.benchmarks.programs import outline, parse
+from harness.benchmarks.programs import CodeBenchmark, outline, parse
 
 TEST_IDS = range(11, 511)
 TRAIN_IDS = range(601, 975)
 
 
 class Mbpp(CodeBenchmark):
-    """Graded by all of the problem's asserts (:class:`CodeBenchmark` runs them).
-
-    The question shows the first, and tools run no other.
-    """
+    """The data of MBPP."""
 
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
-        """Return the items, without upstream's few-shot and validation ranges, which no score counts."""
+        """Convert the problems of upstream's test and training ranges; the other ranges count in no score."""
         counted = {*TEST_IDS, *TRAIN_IDS}
         return [self._item(record) for record in records if record["task_id"] in counted]
 
@@ -37,8 +45,8 @@ class Mbpp(CodeBenchmark):
             code=CodeTask(
                 entry_point=_entry_point(asserts[0], gold),
                 setup="",
-                # Upstream's setup builds its test data from a class of the program, so it has to run after it;
-                # for the same reason the shown assert cannot run alone.
+                # Upstream's set-up builds test data from a class of the program, so it runs after the program, and the
+                # shown assert cannot run without it.
                 checks="".join(f"{part}\n" for part in [setup.strip(), *asserts] if part),
                 visible=() if setup.strip() else (asserts[0],),
             ),
@@ -46,7 +54,7 @@ class Mbpp(CodeBenchmark):
         )
 
     def test_ids(self, items: Sequence[Item]) -> list[str]:
-        """Return the ids of the official test."""
+        """Return the ids of upstream's test range."""
         return [item.id for item in items if int(item.id) in TEST_IDS]
 
     def _published_split(self, items: Sequence[Item]) -> Split:
@@ -65,7 +73,7 @@ def _unix(text: str) -> str:
 
 
 def _entry_point(example: str, gold: str) -> str:
-    """Return the function an assert is about, as in ``not f(x)`` or ``isclose(f(x), y)``; ValueError if it has none."""
+    """Return the function that an assert tests, as in ``not f(x)`` or ``isclose(f(x), y)``; ValueError without one."""
     tree, program = parse(example), parse(gold)
     if tree is None or program is None:
         raise ValueError(f"cannot parse the assert {example!r} or the gold program")

@@ -1,4 +1,13 @@
-"""MMLU-Pro: questions from fourteen fields with up to ten options."""
+"""MMLU-Pro: questions from fourteen fields with up to ten options.
+
+A record of the embedded data, in upstream's form::
+
+    {"question_id": 0, "question": "What do lawyers call the following? A prisoner demands to be brought before ...",
+     "options": ["negligence", "habeas corpus", "subpoena", "force majeure", "injunction", "double jeopardy", ...],
+     "answer": "B", "answer_index": 1, "category": "law", "src": "mini-legal_term"}
+
+A reply is right if its letter is ``answer``. A reply without a letter is wrong; no letter is drawn for it.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +25,19 @@ from harness.benchmarks.statements import IS, Statement, decided, plain, stateme
 LETTERS = "ABCDEFGHIJ"
 PUBLISHED_SAMPLE = 1100
 
-# A bare A or I with a word behind it is the article or the pronoun; a bare letter with an operator, a formula's.
+# Before a word, a bare A or I is the article or the pronoun; before an operator, a bare letter is part of a formula.
 _BARE = r"(?:[A-J](?!\w|['’]\w|[-+^*=])(?<![AI](?=\s[a-z])))"
 # Two options are no choice: "A and C", "(B), (D)".
 _ALONE = rf"(?!\)?\s*(?:,|/|&|\band\b|\bor\b)\s*(?:\([A-J](?!\w|['’]\w)|{_BARE}))"
 _NOUN = r"(?i:(?:option|choice|letter|answer)[\s_-]+)?"
-# The letter of a statement: at its head, no equation, or else behind a few words.
+# The letter of a statement: at its start, unless it begins an equation, or else after a few words.
 _HEAD = re.compile(rf"[^\w(.\n]*{_NOUN}(?:\(\s*([A-J])(?!\w|['’]\w)|({_BARE})){_ALONE}(?!\)?\s*(?:[=≈]|\\approx))")
 _LATER = re.compile(
     rf"(?m)(?:[a-z'’,-]+\s){{0,6}}?([a-z]+,?\s)(?:\(([A-J])\)|([A-J])(?=[.,;:!)]*(?:\s*$|\s+[A-Z]|,?\s(?:because|since|as)\b))){_ALONE}"
 )
 # Answer lines on consecutive lines are a list, and the later ones no correction.
 _ONE_OF_LIST = re.compile(r"\W*[A-J][.)]{0,2}[ \t]*\n\s*(?:the\s+(?:(?:final|correct)\s+)?)?", re.IGNORECASE)
-# "C", "(C) seven", "Option C: seven", "C - seven". What stands before II is a number.
+# "C", "(C) seven", "Option C: seven", "C - seven". An I before another I is a Roman number.
 _CHOICE = re.compile(
     rf"{_NOUN}\(?\s?([A-J]|II)(?!\w|['’]\w)\s?(?:(?:[.:)]+|[.:)]*(?:[-–—|]>?(?=\s)|\())\s*(.*)|,?\s?(?:because|since)\b.*)?"
 )
@@ -40,7 +49,7 @@ _MARKUP = re.compile(r"[*$`]|(?<![^\W_])_|_(?![^\W_])|\\(?:q?quad|mathbf|mathrm|
 
 
 class MmluPro(Benchmark):
-    """Graded by the letter; a reply that names none is wrong, and none is drawn for it."""
+    """Data, prompt, extraction and grading of MMLU-Pro."""
 
     rule_version = "8"
     role_domain = "Commonsense"
@@ -50,12 +59,12 @@ class MmluPro(Benchmark):
     )
 
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
-        """Return the items; their text shows the options, lettered in order."""
+        """Convert the records; the text of a question shows its options, lettered in order."""
         return [self._item(record) for record in records]
 
     def _item(self, record: Mapping[str, Any]) -> Item:
         options = tuple(record["options"])
-        # The letter is the answer: in question 3983 its index points at another option.
+        # Not ``answer_index``, which points to another option in question 3983.
         gold = record["answer"]
         if gold not in LETTERS[: len(options)]:
             raise ValueError(f"question {record['question_id']} has {len(options)} options and the answer {gold!r}")
@@ -71,13 +80,13 @@ class MmluPro(Benchmark):
         )
 
     def _published_split(self, items: Sequence[Item]) -> Split:
-        """Divide 1100 questions, in proportion to the categories: 220 of them for training."""
+        # 1100 questions in proportion to the categories, 220 of them for training.
         strata = {item.id: item.stratum for item in items}
         sizes = largest_remainder(Counter(strata.values()), PUBLISHED_SAMPLE)
         return share_split(stratified_sample(strata, sizes, self.key), self.key)
 
-    def read(self, item: Item, text: str, stated_only: bool) -> str | None:
-        """Return the letter of the last statement that has one, else that of a bare choice."""
+    def find_answer(self, item: Item, text: str, stated_only: bool) -> str | None:
+        """Return the letter of the last statement with a letter, else that of a bare choice."""
         text = _MARKUP.sub("", plain(text, fonts=False))
         text = text if "(ii)" in text else IS["small letter"].sub(lambda match: match.group().upper(), text)
         found = statements(text, stated_only)
@@ -93,14 +102,14 @@ def _letter(item: Item, statement: Statement) -> str | None:
     """Return the letter of a statement, None if it has none or begins a list of options."""
     match = _HEAD.match(statement.text)
     if match is None and not statement.is_direct and (match := _LATER.match(statement.text)):
-        # "Vitamin C" is a thing, and so is what the question has.
+        # "Vitamin C" is no option, nor is a phrase of the question.
         is_thing = IS["thing"].match(match[1]) or f"{match[1]}{match[match.lastindex or 0]}" in item.question
         match = None if is_thing else match
     return match[match.lastindex or 0] if match and not _heads_list(item, statement.text, match) else None
 
 
 def _heads_list(item: Item, text: str, letter: re.Match[str]) -> bool:
-    """Return whether a letter A begins a list of options, with option B below; "(B) is wrong" is none."""
+    """Return whether a letter A begins a list of options, with option B below; "(B) is wrong" is no option."""
     group = letter.lastindex or 0
     below = _OPTION_BELOW.match(text, letter.end(group)) if letter[group] == "A" else None
     if below and len(item.options) > 1:
@@ -109,13 +118,16 @@ def _heads_list(item: Item, text: str, letter: re.Match[str]) -> bool:
 
 
 def _bare_choice(item: Item, text: str, stated_only: bool) -> str | None:
-    """Return the letter alone on the last line, or the only one that begins lines, of the last or the first."""
+    """Return the letter of the last line if it stands alone, else that of the last or first line.
+
+    In the second case no other line may begin with another letter.
+    """
     lines = [line.strip(_WRAPPERS) for line in re.sub(r"\\(?:boxed|fbox)\s*\{", "", text).split("\n")]
-    # A text that is cut off ends amid its last line.
+    # The last line of a text that is cut off may be incomplete.
     unfinished = stated_only and bool(lines[-1])
     matches = [_CHOICE.fullmatch(line) for line in lines[: len(lines) - unfinished] if line]
     *_, above, last = ["", "", *(match[1] if match and not match[2] else "" for match in matches)]
-    # Letters on one another are a list.
+    # Letters on consecutive lines are a list.
     if last and last in LETTERS and not above and not unfinished:
         return last
     options = {match[1] for match in matches if match}
@@ -126,7 +138,7 @@ def _bare_choice(item: Item, text: str, stated_only: bool) -> str | None:
 
 
 def _letter_of_line(item: Item, line: re.Match[str]) -> str | None:
-    """Return the letter of a line that gives an option, by itself or with its words, None for any other line."""
+    """Return the letter of a line that is an option: the letter alone, with the option's words, or with few others."""
     letter, words = line[1], letters_and_digits(line[2] or "")
     options = dict(zip(LETTERS, map(letters_and_digits, item.options), strict=False))
     option = options.get(letter, "")
@@ -135,6 +147,6 @@ def _letter_of_line(item: Item, line: re.Match[str]) -> str | None:
     is_rejected = IS["rejected option"].match(line[2]) or _LISTED.search(line[2])
     if is_rejected or {words, letters_and_digits(line.string)} & {*options.values()}:
         return None
-    # An option in other words: "E. coli is found in ..." is a sentence.
+    # "E. coli is found in ..." is a sentence.
     is_prefix = option and (words.startswith(option) or option.startswith(words))
     return letter if is_prefix or len(line[2].split()) <= 3 else None

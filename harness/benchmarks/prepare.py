@@ -1,7 +1,7 @@
-"""The questions of one preset as two files, so that no later job needs the data set or a network.
+"""Prepare the questions of a preset: load, check and split them, and write two files for all later jobs.
 
-They are read from the project's own file, a local mirror, an installed package or the hub, checked against what the
-configuration expects, and divided.
+The data come from the embedded file, a local mirror, an installed package, the hub or a user's file. Count and checksum
+have to be those of ``config/benchmarks.yaml``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.files import first_error, write_atomically
 
 DATA_DIR = "GMR_DATA_DIR"
 EMBEDDED = Path(__file__).with_name("data")
-# Beginning of the source of questions that a recording has, and nothing here was at hand to compare them with.
+# The source of a recording's questions begins so if no data were at hand to compare them with.
 FOREIGN = "recording "
 
 
@@ -33,11 +33,11 @@ class Prepared:
     """The questions of a benchmark as a preset uses them."""
 
     benchmark: str
-    title: str  # the name tables print; says so where the questions are the project's own
+    title: str  # printed in tables; begins with "mini-" for embedded data
     data: str  # ``"embedded"`` or ``"real"``
     source: str
     splits: str
-    count: int  # of the whole benchmark, as its checksum
+    count: int  # of the whole benchmark, as is the checksum
     checksum: str
     split_checksum: str
     pool_checksum: str
@@ -51,7 +51,18 @@ _ITEM = TypeAdapter(Item)
 
 
 def prepare(benchmark_key: str, data: str, splits: str, out_items: Path, out_manifest: Path) -> None:
-    """Load, check and divide a benchmark, and write items and manifest; raise UserError as the functions called."""
+    """Load, check and split a benchmark, and write its items and manifest.
+
+    Args:
+        benchmark_key: The benchmark.
+        data: ``"embedded"`` or ``"real"``.
+        splits: The kind of split, as for :meth:`Benchmark.split`.
+        out_items: JSON lines, one question of the split a line.
+        out_manifest: JSON: source, counts, checksums and the ids of the split.
+
+    Raises:
+        UserError: As from :func:`load_items` and :func:`split_items`, or if no test question is left.
+    """
     loaded = load_items(benchmark_key, data)
     split = split_items(benchmark_key, data, loaded.items, splits)
     if not split.test:
@@ -78,7 +89,7 @@ def prepare(benchmark_key: str, data: str, splits: str, out_items: Path, out_man
 
 
 def read(manifest: Path, items: Path) -> Prepared:
-    """Read what :func:`prepare` wrote; raise UserError if a file is missing or damaged, or belongs to another one."""
+    """Read the files of :func:`prepare`; raise UserError if one is missing or damaged, or they do not fit."""
     cure = "delete both and prepare again"
     path = manifest
     try:
@@ -106,25 +117,18 @@ def is_at_hand(key: str, data: str) -> bool:
     return data == "embedded" or declaration.questions is not None or declaration.package is not None
 
 
-class UpstreamRecords(NamedTuple):
-    """Records in upstream's schema and order."""
-
-    rows: list[dict[str, Any]]
-    source: str  # where they came from, in words that are the same on every machine
-
-
 class LoadedItems(NamedTuple):
     """All items of a benchmark, in upstream order."""
 
     items: list[Item]
-    source: str  # as in :class:`UpstreamRecords`
-    checksum: str  # :func:`harness.benchmarks.items.checksum` over the items
+    source: str  # in words that are the same on every machine
+    checksum: str  # as from :func:`harness.benchmarks.items.checksum`
 
 
 def load_items(key: str, data: str) -> LoadedItems:
-    """Read and normalise a benchmark; raise UserError without its data or if count or checksum is not as expected."""
+    """Load a benchmark; raise UserError if its data are missing, or count or checksum is not the expected one."""
     declaration = entry(key)
-    records, source = load(declaration, data)
+    records, source = _load(declaration, data)
     try:
         # Checked as :func:`read` will, so that no cell finds a field that is of another type there.
         items = [_ITEM.validate_json(item.to_json()) for item in benchmark(key).normalise(records)]
@@ -148,7 +152,17 @@ def load_items(key: str, data: str) -> LoadedItems:
 
 
 def split_items(key: str, data: str, items: list[Item], kind: str) -> Split:
-    """Divide items; raise UserError if the kind does not fit the data, or real ids are not those expected."""
+    """Split the questions of a benchmark.
+
+    Args:
+        key: The benchmark.
+        data: ``"embedded"`` or ``"real"``.
+        items: All its questions.
+        kind: As for :meth:`Benchmark.split`; embedded data have the official split alone.
+
+    Raises:
+        UserError: If the kind does not fit the data, or the split of real data has not the expected checksum.
+    """
     if data == "embedded" and kind != "official":
         raise UserError(f"splits: {kind!r} does not fit data 'embedded', which has its own sizes; use 'official'")
     split, declared = benchmark(key).split(items, kind), entry(key).expected
@@ -161,11 +175,8 @@ def split_items(key: str, data: str, items: list[Item], kind: str) -> Split:
     return split
 
 
-def load(declaration: BenchmarkEntry, data: str) -> UpstreamRecords:
-    """Read upstream's records from ``GMR_DATA_DIR``, else a package, else the hub; or the embedded ones.
-
-    Raises UserError if there are none or they cannot be read.
-    """
+def _load(declaration: BenchmarkEntry, data: str) -> tuple[list[dict[str, Any]], str]:
+    """Return records and their source; real data are in ``GMR_DATA_DIR``, else in a package, else on the hub."""
     if data not in ("embedded", "real"):
         raise UserError(f"data: {data!r} is unknown; choose 'embedded' or 'real'")
     folder = os.environ.get(DATA_DIR)
@@ -188,7 +199,7 @@ def load(declaration: BenchmarkEntry, data: str) -> UpstreamRecords:
         return _load_from_hub(declaration)
     if not path.is_file():
         raise UserError(f"{path} does not exist; expected the questions of {declaration.title} there: {cure}")
-    return UpstreamRecords(_read_file(path), source)
+    return _read_file(path), source
 
 
 def _read_file(path: Path) -> list[dict[str, Any]]:
@@ -199,29 +210,29 @@ def _read_file(path: Path) -> list[dict[str, Any]]:
             return list(parquet.read_table(path).to_pylist())
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         return [orjson.loads(line) for line in content.splitlines()]
-    # What a damaged file raises: JSONDecodeError and ArrowInvalid are ValueErrors, BadGzipFile is an OSError.
+    # JSONDecodeError and ArrowInvalid are ValueErrors, BadGzipFile is an OSError.
     except (OSError, EOFError, ValueError, zlib.error) as error:
         reason = f"{path} cannot be read ({_one_line(error)}); it is damaged or cut off: fetch the file again"
         raise UserError(reason) from error
 
 
-def _load_from_hub(declaration: BenchmarkEntry) -> UpstreamRecords:
-    # Its import takes a second.
+def _load_from_hub(declaration: BenchmarkEntry) -> tuple[list[dict[str, Any]], str]:
+    # The import takes a second.
     from datasets import concatenate_datasets, disable_progress_bars, load_dataset
 
     disable_progress_bars()
     hub = declaration.hub
-    if hub is None:  # an entry with a file of questions has none, and is read above
+    if hub is None:
         raise UserError(f"{declaration.title} has no copy on the hub")
     address = f"{hub.repo}@{hub.revision or 'newest'}"
     try:
         parts = [load_dataset(hub.repo, config, revision=hub.revision, split=hub.split) for config in hub.configs]
-    except Exception as error:  # the hub's client lets the exceptions of half a dozen libraries through
+    except Exception as error:  # half a dozen libraries raise their own exceptions here
         raise UserError(
             f"{declaration.title} cannot be loaded from the hub, {address} ({_one_line(error)}); "
             f"connect to the network, or set {DATA_DIR} to a folder that holds {declaration.mirror}"
         ) from error
-    return UpstreamRecords(concatenate_datasets(parts).to_list(), f"hub {address}")
+    return concatenate_datasets(parts).to_list(), f"hub {address}"
 
 
 def _one_line(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Reading programs without executing them."""
+"""Prompt, extraction and grading of MBPP and HumanEval, whose answers are programs; reading one executes nothing."""
 
 from __future__ import annotations
 
@@ -9,65 +9,140 @@ import itertools
 import keyword
 import re
 import symtable
+import textwrap
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
+from harness.benchmarks.base import Benchmark, Tools
+from harness.benchmarks.extraction import before_fences, fenced_blocks
+from harness.benchmarks.items import CodeTask, Item, Status, Verdict
+
+PYTHON_FENCES = frozenset({"", "py", "python", "python3"})
 LONGEST_PROGRAM = 1_000_000
 LONGEST_SALVAGED = 30_000
 
-# Bounds on the parsing of a hostile text; a program that is cut off takes two cuts of one stretch.
-_MOST_STRETCHES = 8
-_MOST_CUTS = 3
-_MOST_SENTENCES = 4
-_MOST_PARTS = 8
+# Bounds on the parsing of a hostile text. A program that is cut off takes two cuts of one stretch.
+_MAX_STRETCHES = 8
+_MAX_CUTS = 3
+_MAX_SENTENCES = 4
+_MAX_BLOCKS = 8
+_MAX_INDENTED = 3
 _OPENS = re.compile(r"(?:import|def|class|async\s+def)\s+\w|from\s+[\w.]+\s+import\b|@\w")
 _TOP_LEVEL = re.compile(r"[^\s)\]}]")
-# A sentence inside a definition: three words or more, of which Python's own begin none.
+# A sentence inside a definition: three words or more, and the first is no keyword of Python.
 _SENTENCE = re.compile(r"\s+([A-Za-z][\w']*)[,:;]?(?:\s+[^\s=]+){2,}\s*")
-# Stretches of indented lines, as Markdown writes code without a fence.
-INDENTED = re.compile(r"(?:^[ \t]+\S.*\n?|^[ \t]*\n)+", re.MULTILINE)
+# Stretches of indented lines: Markdown's code without a fence.
+_INDENTED = re.compile(r"(?:^[ \t]+\S.*\n?|^[ \t]*\n)+", re.MULTILINE)
+_SUPPRESS = "with __import__('contextlib').suppress(BaseException): "
 # Agents show one another the same programs.
 _remember = functools.lru_cache(maxsize=512)
-_SUPPRESS = "with __import__('contextlib').suppress(BaseException): "
+
+
+class CodeBenchmark(Benchmark):
+    """A benchmark whose answers are programs, graded by the tests of the question in the sandbox."""
+
+    rule_version = "8"
+    role_domain = "Code"
+    output_rules = (
+        "Finish with exactly one fenced Python block, opened by ```python and closed by ```. The block holds the "
+        "whole program: its imports, the requested function under its given name and with its given parameters, and "
+        "every helper it calls. Only Python's standard library can be imported. Put no example calls, tests or input "
+        "reading into it."
+    )
+
+    def find_answer(self, item: Item, text: str, stated_only: bool) -> str | None:
+        """Return the last block that defines the function, after the earlier blocks that define names it lacks.
+
+        Without such a block, return the last block that parses. An unclosed block ranks after closed ones if the text
+        may break off.
+        """
+        # A byte-order mark, and Llama's marks.
+        text, entry_point = re.sub(r"\ufeff|<\|python_\w+\|>", "\n", text), task_of(item).entry_point
+        blocks = [block for block in fenced_blocks(text) if block.language in PYTHON_FENCES]
+        sources = [textwrap.dedent(block.source) for block in blocks]
+        found = [(index, sources[index], block.closed) for index, block in enumerate(blocks)][::-1]
+        # Indented code counts only outside a program: a definition inside a condition or a class is no program.
+        is_program = any(outline(source).has_statement for source in [*sources, text])
+        indented = [] if is_program else [code for code in _INDENTED.findall(text) if f"def {entry_point}" in code]
+        found += [(0, text, False), *((0, textwrap.dedent(code), False) for code in indented[-_MAX_INDENTED:])]
+        for closed in [(True,), (False,)] if stated_only else [(True, False)]:
+            candidates = [(index, source) for index, source, is_closed in found if is_closed in closed]
+            broken = [(index, salvage(source)) for index, source in candidates if outline(source).error_line]
+            for index, source in [*candidates, *broken]:
+                if entry_point in outline(source).defined:
+                    if closed == (False,):
+                        source = _without_redefinition(source, entry_point)
+                    return completed(source, [salvage(before_fences(text)), *sources[:index]])
+        if stated_only:
+            return None
+        return next((source for _, source, _ in found if outline(source).has_statement), None)
+
+    def same(self, item: Item, a: str, b: str) -> bool:
+        """Return whether two programs are equal but for layout, comments and docstrings."""
+        return a == b or canonical(a) == canonical(b)
+
+    async def grade_answer(self, item: Item, answer: str, tools: Tools) -> Verdict:
+        """Run the tests on the program; if it fails before they begin, retry without its top-level example calls."""
+        from harness.sandbox import Outcome, Program
+
+        task = task_of(item)
+        program = Program(answer, task.setup, task.checks, task.entry_point)
+        execution = await tools.sandbox.run(program)
+        # First, calls that raise may fail; calls that end the process or exceed a limit are left out in a last run.
+        for run in (True, False):
+            source = without_trials(answer, run=run)
+            if not execution.is_loaded and source != answer and (execution.outcome is Outcome.EXCEPTION or not run):
+                execution = await tools.sandbox.run(replace(program, source=source))
+        outcome, detail = execution.outcome, execution.detail
+        status = Status.SANDBOX_ERROR if outcome is Outcome.SANDBOX_ERROR else Status.GRADED
+        return Verdict(outcome is Outcome.PASSED, answer, status, f"{outcome}: {detail}" if detail else str(outcome))
+
+
+def task_of(item: Item) -> CodeTask:
+    """Return the tests of a programming question; raise ValueError for any other question."""
+    if item.code is None:
+        raise ValueError(f"item {item.id} of {item.benchmark} has no tests to run")
+    return item.code
 
 
 class Outline(NamedTuple):
-    """Syntax of a text as a program."""
+    """The syntax of a text, read as a program."""
 
-    error_line: int  # 0 for a program; of a text that is none the line of the error, 1 if there is no telling
+    error_line: int  # 0 if it is a program
     has_statement: bool = False
-    # Names that the top level binds to a function, a class or a value; a function that only has a docstring, ``pass``
-    # or the like is none: prompts and plans show such stubs before or beside the function itself.
+    # Names of functions, classes and values at the top level. Stubs, with nothing but a docstring or ``pass``, do not
+    # count: prompts and plans show them beside the function itself.
     defined: frozenset[str] = frozenset()
 
 
 def parse(source: str) -> ast.Module | None:
-    """Return the syntax tree of a program, None if the text is no program or far too long to be an answer."""
+    """Parse a program; None if the text is no program or is longer than ``LONGEST_PROGRAM``."""
     parsed = _parsed(source)
     return parsed if isinstance(parsed, ast.Module) else None
 
 
 def _parsed(source: str) -> ast.Module | int:
-    """Return the syntax tree, or the number of the line with the error (1 if there is no telling)."""
+    """Return the syntax tree, or the number of the line with the error (1 if unknown)."""
     if len(source) > LONGEST_PROGRAM:
         return 1
     with warnings.catch_warnings():
-        # Users need no warning of a dubious escape sequence in a model's program.
+        # Dubious escape sequences in a model's program concern no user.
         warnings.simplefilter("ignore")
         try:
             return ast.parse(source)
         except SyntaxError as error:
             return error.lineno or 1
-        # A null byte is the first of these, nesting that overflows the parser one of the others.
+        # A null byte raises ValueError, deep nesting one of the others.
         except (ValueError, RecursionError, MemoryError, SystemError):
             return 1
 
 
 @_remember
 def outline(source: str) -> Outline:
-    """Return what a text is as a program."""
-    # Trees themselves are not remembered: each takes a hundred times the memory of its text.
+    """Read a text as a program."""
+    # Trees are not cached: each takes a hundred times the memory of its text.
     tree = _parsed(source)
     if isinstance(tree, int):
         return Outline(tree)
@@ -97,11 +172,14 @@ def _says_nothing(node: ast.stmt) -> bool:
 
 @_remember
 def salvage(text: str) -> str:
-    """Return the complete statements of a program amid prose or cut off, from an import or definition on."""
+    """Return the complete statements of a program that is cut off or stands amid prose.
+
+    Each stretch of statements begins with an import or a definition.
+    """
     lines = text.replace("\r\n", "\n").split("\n") if len(text) <= LONGEST_SALVAGED else []
     kept: list[str] = []
     start = 0
-    for _ in range(_MOST_STRETCHES):
+    for _ in range(_MAX_STRETCHES):
         end = _end_of_parsable(lines, start)
         kept += lines[start:end]
         following = range(max(end, start + 1), len(lines))
@@ -112,18 +190,18 @@ def salvage(text: str) -> str:
 
 
 def _end_of_parsable(lines: list[str], start: int) -> int:
-    """Return the end of the whole statements from ``start`` on that parse, or ``start`` if none do.
+    """Return the line after the complete statements that begin at ``start``; ``start`` if there are none.
 
-    A sentence of prose inside a definition is blanked. Other errors end the statements behind a function that has
+    A sentence of prose inside a definition is blanked. Any other error ends the statements: after a function that has
     returned by then, else before the last top-level line up to the error.
     """
     end = len(lines)
     cuts = sentences = 0
-    while cuts < _MOST_CUTS:
+    while cuts < _MAX_CUTS:
         if not (error_line := outline("\n".join(lines[start:end])).error_line):
             return end
         broken = start + error_line - 1
-        if sentences < _MOST_SENTENCES and broken < end and _is_sentence(lines[broken]):
+        if sentences < _MAX_SENTENCES and broken < end and _is_sentence(lines[broken]):
             lines[broken] = ""
             sentences += 1
             continue
@@ -147,8 +225,8 @@ def _has_returned(source: str) -> bool:
     return False
 
 
-def without_redefinition(source: str, name: str) -> str:
-    """Return a program without its last statement, if this defines a name once more."""
+def _without_redefinition(source: str, name: str) -> str:
+    """Drop the last statement of a program if it defines a name a second time: it may be cut off."""
     tree = parse(source)
     if tree is not None and len(tree.body) > 1 and getattr(tree.body[-1], "name", "") == name:
         before = "\n".join(source.split("\n")[: tree.body[-1].lineno - 1])
@@ -157,11 +235,11 @@ def without_redefinition(source: str, name: str) -> str:
 
 
 def without_trials(source: str, *, run: bool = False) -> str:
-    """Return a program without the trials of its top level, or with trials that may fail if they ``run``.
+    """Remove the top-level example calls of a program or, if ``run``, let them fail without ending it.
 
-    A trial is an assert, a bare expression, an annotation without a value, or ``raise SystemExit``: examples, calls of
-    the program's own tests, and words of prose that happen to be Python ("Done"; "Complexity: O(n)"). All lines keep
-    their number. Text that is no program is returned as it is. A ``__main__`` block may stay: programs run as modules.
+    These are asserts, bare expressions, annotations without a value and ``raise SystemExit``: examples, calls of the
+    program's own tests, and prose that happens to be Python ("Done"; "Complexity: O(n)"). Line numbers do not change.
+    Text that is no program is returned unchanged. A ``__main__`` block stays: programs run as modules.
     """
     tree, text = parse(source), source.encode()
     if tree is None:
@@ -192,26 +270,26 @@ def _is_trial(node: ast.stmt) -> bool:
 
 
 def completed(source: str, earlier: Sequence[str]) -> str:
-    """Return a program behind those earlier parts of its text that bind what it lacks."""
-    # An import from the future stays where it is, at the head.
+    """Prepend those earlier blocks of a reply to a program that bind names which it uses but does not bind."""
+    # A __future__ import has to stay at the head.
     _, lacking = _names(source) if "__future__" not in source else (set(), set[str]())
-    for part in reversed(earlier[-_MOST_PARTS:]):
-        if lacking and _names(part)[0] & lacking:
-            source = f"{part.rstrip()}\n\n{source}"
+    for block in reversed(earlier[-_MAX_BLOCKS:]):
+        if lacking and _names(block)[0] & lacking:
+            source = f"{block.rstrip()}\n\n{source}"
             _, lacking = _names(source)
     return source
 
 
 @_remember
 def _names(source: str) -> tuple[set[str], set[str]]:
-    """Return the names that the top level of a program binds, and those of others that it uses."""
+    """Return the names that the top level of a program binds, and the names that it uses without binding them."""
     if outline(source).error_line:
         return set(), set()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             top = symtable.symtable(source, "", "exec")
-        except (SyntaxError, RecursionError):  # a return at the top level is the first
+        except (SyntaxError, RecursionError):  # SyntaxError: a return at the top level
             return set(), set()
     bound = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
     used, tables = set[str](), [top]
@@ -224,7 +302,7 @@ def _names(source: str) -> tuple[set[str], set[str]]:
 
 @_remember
 def canonical(source: str) -> str:
-    """Return a program without layout, comments and docstrings, and text that is no program as it is."""
+    """Return a program without layout, comments and docstrings; text that is no program is stripped of blanks."""
     tree = parse(source)
     if tree is None:
         return source.strip()

@@ -1,7 +1,7 @@
-r"""What a text states as its own answer: in boxes, on answer lines, under headings, in tags and in JSON.
+r"""Find the answers that a text states as its own: in boxes, on answer lines, under headings, in tags and in JSON.
 
-What it denies, attributes to somebody else ("agent 1 says the answer is 5") or says about its answer ("is rounded to 2
-decimals") is no statement of its own. Statements are found in linear time, and nothing is evaluated.
+A statement does not count if the text denies it, attributes it to somebody else ("agent 1 says the answer is 5") or
+only describes the answer ("is rounded to 2 decimals"). Time is linear, and nothing is evaluated.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import NamedTuple, TypeVar
 from harness.files import read_yaml
 
 T = TypeVar("T")
-Mark = tuple[int, int, re.Match[str] | str]  # start, end, and what begins a statement or stands in a box
+Mark = tuple[int, int, re.Match[str] | str]  # start, end, and the lead of a statement or the content of a box
 
 PROGRAM = re.compile(r"```py.*?(?:```|\Z)", re.DOTALL | re.IGNORECASE)
-# Commands that set their argument in another font, in one another perhaps.
+# LaTeX commands for the font of their argument; they may be nested.
 FONT = r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|boldsymbol|mbox|underline)\s*"
-# TeX takes what follows for the argument where no brace opens one: "\boxed 5", "\boxed\frac12".
+# Without a brace, TeX takes the next token as the argument: "\boxed 5", "\boxed\frac12".
 _BARE_BOX = re.compile(r"\\(?:boxed|fbox)\s*((?:\\[a-zA-Z]+|(?<!box)(?<!boxed)(?<!\s)\{[^{}]*\}|[^\s{}$\\])+)")
 # Characters of full width, of mathematical alphabets or in circles, and fractions of one character.
 _FORMS = re.compile("[\uff01-\uffe6\U0001d400-\U0001d7ff①-⓪⅐-⅞¼-¾]")
@@ -32,22 +32,22 @@ _FILE = read_yaml(Path(__file__).with_name("patterns.yaml"))
 
 
 def pattern(source: str) -> re.Pattern[str]:
-    """Compile a verbose pattern that may name words of the file; case is ignored, and ^ begins a line."""
+    """Compile a verbose pattern, in which names of ``words`` of the file stand for their patterns; case is ignored."""
     for name, words in reversed(_FILE["words"].items()):
         source = source.replace(name, f"(?:{words.strip()})")
     return re.compile(source, re.IGNORECASE | re.MULTILINE | re.VERBOSE)
 
 
 IS = {name: pattern(source) for name, source in _FILE["patterns"].items()}
-_REACH = 200  # characters that are looked at before and behind a mark
-_MOST = 500  # marks
+_CONTEXT = 200  # characters that are read before and after a mark
+_MAX_MARKS = 500
 
 
 class Statement(NamedTuple):
     """An answer that a text states."""
 
-    text: str  # from the value on, up to the next statement; of a box its content
-    is_direct: bool  # the value stands at the head of the text
+    text: str  # from the value to the next statement; the content of a box
+    is_direct: bool  # the text begins with the value
     is_box: bool = False
 
     @property
@@ -57,23 +57,29 @@ class Statement(NamedTuple):
 
 
 def statements(text: str, cut_off: bool = False) -> list[Statement]:
-    """Return a text's own statements in order; the last of a text that is cut off counts if it has ended."""
+    r"""Return a text's own statements, in order.
+
+    If the text is cut off, its last statement counts only if it is complete.
+
+    >>> [statement.line for statement in statements("The draft says the answer is 7.\nThe answer is 8, not 7.")]
+    ['8, not 7.']
+    """
     text = IS["quoted"].sub("\n", PROGRAM.sub("\n", text))
     marks: list[Mark] = [*((mark.start(), mark.end(), mark) for mark in IS["lead"].finditer(text)), *_boxes(text)]
-    marks = [*sorted(marks, key=lambda mark: mark[0])[-_MOST:], (len(text), 0, "")]
+    marks = [*sorted(marks, key=lambda mark: mark[0])[-_MAX_MARKS:], (len(text), 0, "")]
     sentences = [0, *(end.end() for end in IS["sentence"].finditer(text))]
     found: list[Statement] = []
     previous, is_own = 0, True
     for (start, end, mark), (stop, *_) in pairwise(marks):
         sentence = sentences[bisect_right(sentences, start) - 1]
-        before, behind = text[max(previous, sentence, start - _REACH) : start], text[end : end + _REACH]
-        # What directly follows a mark belongs to it.
+        before, behind = text[max(previous, sentence, start - _CONTEXT) : start], text[end : end + _CONTEXT]
+        # Without a word between them, a mark shares the fate of the mark before it.
         is_own = is_own or previous < sentence or any(map(str.isalnum, before))
         if isinstance(mark, str):
             is_own = is_own and _is_own(before, before, "", behind) and not re.search(r"\bnot\W*$", before)
             found += [Statement(mark, True, True)] * (is_own and mark != "")
             continue
-        previous, line = end, text[max(0, start - _REACH) : start].rpartition("\n")[2]
+        previous, line = end, text[max(0, start - _CONTEXT) : start].rpartition("\n")[2]
         lead = mark[0].removesuffix(mark["hedges"] or "")
         is_own = is_own and not mark["end"] and _is_own(line, before, lead, behind)
         is_own = bool(mark["json"]) or (is_own and not IS["denied"].search(IS["clause"].split(before)[-1] + lead))
@@ -83,27 +89,34 @@ def statements(text: str, cut_off: bool = False) -> list[Statement]:
 
 
 def decided(found: Sequence[Statement], read: Callable[[Statement], T | None]) -> T | None:
-    """Return what is read from the last statement whose value is direct, else from the last of the others."""
+    """Return the value of the last direct statement that has one, else of the last other statement."""
     values = (read(each) for is_direct in (True, False) for each in reversed(found) if each.is_direct is is_direct)
     return next((value for value in values if value is not None), None)
 
 
 def own_sentences(text: str) -> str:
-    """Return a text's own sentences, without remarks, or all of it if none of them has a digit."""
+    """Return a text's own sentences, without remarks; all sentences if none of these has a digit."""
     sentences = re.split(r"(?<=[.!?])\s+(?=[A-Z])|\n", PROGRAM.sub("\n", text))
     own = [sentence for sentence in sentences if not IS["remark"].match(sentence) and _is_own(sentence, sentence)]
     return next((found for found in ("\n".join(own), "\n".join(sentences)) if re.search(r"\d", found)), "")
 
 
 def _is_own(line: str, before: str, lead: str = "", behind: str = "") -> bool:
-    """Return whether a statement is the text's own, by the words before it in line and sentence, and those behind."""
+    """Return whether a statement is the text's own, judged by the words around it.
+
+    Args:
+        line: The line before the statement.
+        before: The sentence before it.
+        lead: The words that begin the statement.
+        behind: The text after it.
+    """
     is_labelled = IS["label"].match(line) and not IS["own"].match(before)
     is_attributed = is_labelled or IS["others"].search(IS["clause"].split(before)[-1]) or IS["others"].search(lead)
     return not (is_attributed and not IS["agreed"].search(before)) and not IS["rejected"].match(behind)
 
 
 def _statement(mark: re.Match[str], before: str, stated: str, behind: str) -> Statement | None:
-    """Return the statement behind a mark, None if nothing is stated or only something about the answer."""
+    """Return the statement after a mark; None if it states no value or only describes the answer."""
     if mark["subject"]:
         return Statement(mark["subject"], bool(mark["of"]))
     is_heading, is_section = mark["heading"] is not None, mark["tag"] is not None or mark["heading"] is not None
@@ -116,7 +129,7 @@ def _statement(mark: re.Match[str], before: str, stated: str, behind: str) -> St
     is_direct = bool(not is_weak and IS["value"].match(stated))
     if not is_direct and (mark["label"] or is_heading):
         # A label or a heading with words below states something if it is final, or ends the text.
-        is_last = len(behind) < _REACH and "\n" not in behind.strip()
+        is_last = len(behind) < _CONTEXT and "\n" not in behind.strip()
         stated = _focus(stated) if is_last or re.search("final|correct", before[-20:] + mark[0], re.I) else ""
     elif not is_direct and not is_section and IS["about"].match(stated):
         return None
@@ -124,7 +137,7 @@ def _statement(mark: re.Match[str], before: str, stated: str, behind: str) -> St
 
 
 def _focus(section: str) -> str:
-    """Return what states a value in a section: the last item of a list, else the first line; its emphasised value."""
+    """Return the part of a section that states its value: the last item of a list, else the emphasised value."""
     lines = [line for line in section.split("\n") if line.strip()] or [""]
     items = [IS["item"].sub("", line, count=1) for line in lines if IS["item"].match(line)]
     line = items[-1] if items else lines[0]
@@ -133,12 +146,12 @@ def _focus(section: str) -> str:
 
 
 def last_box(text: str) -> str | None:
-    """Return the content of the last balanced box that has one, None if there is none."""
+    """Return the content of the last balanced box that is not empty; None without one."""
     return next((content for *_, content in reversed(_boxes(text)) if content), None)
 
 
 def _boxes(text: str) -> list[tuple[int, int, str]]:
-    """Return start, end and content of the balanced boxes that hold no other, else of those without braces."""
+    """Return start, end and content of the innermost balanced boxes, else of boxes without braces."""
     pending: list[re.Match[str]] = []
     found: list[tuple[int, int, str]] = []
     for mark in re.finditer(r"(\\(?:boxed|fbox)\s*\{)|\\.|[{}]", text, re.DOTALL):
@@ -153,7 +166,7 @@ def _boxes(text: str) -> list[tuple[int, int, str]]:
 
 
 def plain(text: str, *, fonts: bool) -> str:
-    """Return a text with characters of other forms, and if so wished their fonts in LaTeX, written as plain ones."""
+    """Replace characters of other forms by plain ones; remove LaTeX's font commands unless ``fonts`` are kept."""
     text = re.sub(r"(?<=\d) ?(?=[¼-¾⅐-⅞])", " ", text)
     text = _FORMS.sub(lambda form: unicodedata.normalize("NFKC", form[0]), text).translate(_MARKS)
     for _ in range(0 if fonts else 3):

@@ -1,4 +1,4 @@
-"""Proof without a model that a benchmark grades: every gold answer right, and for every question a wrong one wrong."""
+"""Check without a model that a benchmark grades: gold answers are right, and every question has a wrong answer."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ GOLD, WRONG, EXAMPLES = "gold answer right", "a wrong answer graded wrong", "vis
 
 @dataclass(frozen=True, slots=True)
 class ValidationReport:
-    """Results of the checks, by question id."""
+    """Results of the checks, by question id and check."""
 
     title: str
     checks: Mapping[str, Mapping[str, bool]]
 
     @property
     def passed(self) -> bool:
-        """Return whether every gold answer is right and every question has a wrong answer that is wrong."""
+        """Return whether grading is as it should be; visible examples may fail."""
         return not self.exceptions(GOLD) and not self.exceptions(WRONG)
 
     def exceptions(self, check: str) -> list[str]:
-        """Return the ids of questions for which a check does not hold."""
+        """Return the ids of questions for which a check fails."""
         return [id_ for id_, checks in self.checks.items() if not checks.get(check, True)]
 
     def to_markdown(self) -> str:
-        """Write the report as a list, exceptions by id."""
+        """Write the report as a list, with the ids of exceptions."""
         lines = [f"{self.title}: {len(self.checks)} questions"]
         for name in dict.fromkeys(name for checks in self.checks.values() for name in checks):
             total, exceptions = sum(name in checks for checks in self.checks.values()), self.exceptions(name)
@@ -46,22 +46,22 @@ class ValidationReport:
 
 
 async def validate(key: str, data: str) -> ValidationReport:
-    """Validate every question of a benchmark, ``"embedded"`` or ``"real"``; raise as :func:`load_items`."""
+    """Validate every question of a benchmark's ``"embedded"`` or ``"real"`` data; raise as :func:`load_items`."""
     items = load_items(key, data).items
     async with Sandbox() as sandbox, MathVerifier() as math_verify:
         return await validate_items(benchmark(key), items, data, Tools(sandbox, math_verify))
 
 
 async def validate_items(subject: Benchmark, items: Sequence[Item], data: str, tools: Tools) -> ValidationReport:
-    """Validate the given questions."""
-
-    async def run(item: Item) -> dict[str, bool]:
-        checks = await _check(subject, item, tools)
-        progress.update()
-        return checks
-
+    """Validate the given questions; ``data`` is named in the title."""
     with tqdm(total=len(items), desc=subject.title, disable=None) as progress:
-        checks = await gather(map(run, items))
+
+        async def check(item: Item) -> dict[str, bool]:
+            checks = await _check(subject, item, tools)
+            progress.update()
+            return checks
+
+        checks = await gather(map(check, items))
     by_id = {item.id: result for item, result in zip(items, checks, strict=True)}
     return ValidationReport(f"{subject.title}, {data} data", by_id)
 
@@ -71,8 +71,8 @@ async def _check(subject: Benchmark, item: Item, tools: Tools) -> dict[str, bool
         return (await subject.grade(item, present(subject, item, answer), tools)).correct
 
     checks = {GOLD: await is_right(item.gold), WRONG: False}
-    # The first may be right after all, where it is a program.
     for answer in wrong_answers(subject, item):
+        # A changed program may still be right.
         if not await is_right(answer):
             checks[WRONG] = True
             break

@@ -25,9 +25,9 @@ import pytest
 from analysis.exhibit import grid
 from harness import files
 from harness.benchmarks import Tools, benchmark
-from harness.benchmarks.code_grading import task_of
 from harness.benchmarks.items import CodeTask, Item, Status, Verdict
 from harness.benchmarks.math_verifier import MathVerifier
+from harness.benchmarks.programs import task_of
 from harness.concurrency import gather
 from harness.files import write_atomically
 from harness.runner import layout

@@ -3,9 +3,11 @@
 Many texts are slips of form that the outputs of real models show, each in words of our own (``replies.jsonl``).
 """
 
+import doctest
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import orjson
@@ -14,7 +16,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.benchmarks import Tools, benchmark, keys
+from harness.benchmarks import Tools, benchmark, extraction, keys
+from harness.benchmarks import statements as statements_module
 from harness.benchmarks.base import Benchmark
 from harness.benchmarks.extraction import fenced_blocks
 from harness.benchmarks.items import Item, Status
@@ -215,3 +218,8 @@ def test_long_texts_end(unit: str, end: str) -> None:
         benchmark(key).extract(Item("1", key, "", ""), f"\\boxed{{{text}}}")
     assert "def f" not in salvage("def f(:\n" * 6000)
     assert benchmark("humaneval").extract(item_of("humaneval"), "x = (" * 5000) is None
+
+
+@pytest.mark.parametrize("module", [extraction, statements_module])
+def test_the_examples_of_docstrings(module: ModuleType) -> None:
+    assert doctest.testmod(module) == doctest.TestResults(failed=0, attempted=1)

@@ -119,7 +119,7 @@ async def test_a_program_counts_whole_or_without_what_tries_it_out(tools: Tools)
     item = Item("x", "mbpp", "", "", code=CodeTask("norm", "", "assert norm(3, 4) == 5.0\n", ()))
     async with Sandbox(Limits(cpu_s=1, wall_s=2.0)) as sandbox:
         small = replace(tools, sandbox=sandbox)
-        verdicts = await gather(benchmark("mbpp").judge(item, answer, small) for answer in expected)
+        verdicts = await gather(benchmark("mbpp").grade_answer(item, answer, small) for answer in expected)
     assert {verdict.answer: verdict.correct for verdict in verdicts} == expected
 
 

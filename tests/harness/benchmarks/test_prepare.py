@@ -111,7 +111,7 @@ def test_an_answer_that_is_a_number_is_refused_before_any_cell_reads_it(monkeypa
     mine = catalogue.entry("gsm_hard").model_copy(update={"questions": __file__, "module": "mine"})
     numbers = [Item("0", "gsm_hard", "6 x 7?", 42, difficulty=1)]  # type: ignore[arg-type]
     monkeypatch.setattr("harness.benchmarks.prepare.entry", lambda _: mine)
-    monkeypatch.setattr("harness.benchmarks.prepare.load", lambda *_: ([], "file sums.jsonl"))
+    monkeypatch.setattr("harness.benchmarks.prepare._load", lambda *_: ([], "file sums.jsonl"))
     monkeypatch.setattr(type(benchmark("gsm_hard")), "normalise", lambda *_: numbers)
     with pytest.raises(UserError, match=r"^file sums.jsonl: gold: 42 should be text, .*; .*correct it, or mine.py"):
         load_items("gsm_hard", "embedded")

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.benchmarks import benchmark, keys
-from harness.benchmarks.code_grading import task_of
 from harness.benchmarks.items import Item
+from harness.benchmarks.programs import task_of
 from harness.concurrency import gather
 from harness.sandbox import Outcome, Program, Sandbox
 from harness.simulator.answers import answers_to, present, wrong_answers, wrong_programs
