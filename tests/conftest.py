@@ -26,7 +26,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 async def code_tools() -> AsyncIterator[Any]:
     from harness.agents.code_tools import CodeTools
-    from harness.sandbox import Limits, Sandbox
+    from harness.sandbox import Sandbox
+    from harness.sandbox.model import LIMITS
 
-    async with Sandbox(Limits(cpu_s=2, wall_s=6.0)) as sandbox:
+    async with Sandbox(LIMITS.model_copy(update={"cpu_s": 2, "wall_s": 6.0})) as sandbox:
         yield CodeTools(sandbox)

@@ -1,7 +1,7 @@
-"""Verdicts that are found once: outcomes of programs and equality of answers, kept for all cells of a machine.
+"""Cache of verdicts for all cells of a machine: executions of programs, and equality of mathematical answers.
 
-At ``full`` programs cannot reach the file. At ``rlimit`` they can read it and, unless the suite runs as root, write it
-like every other result, as the same user: this level is for programs that are faulty, not for hostile ones.
+At level ``full`` programs cannot reach the file. At ``rlimit`` they can read it and, unless the suite runs as root,
+write it, as every other result: this level is for faulty programs, not for hostile ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.database import Cache
 
 
 class VerdictCache:
-    """Verdicts as JSON values, keyed by input and execution environment; without a cache, for this process only."""
+    """Verdicts as JSON values, keyed by input and execution environment; without a file, for this process only."""
 
     def __init__(self, cache: Cache | None, environment: Callable[[], tuple[str, ...]]) -> None:
         self._cache = cache
@@ -28,11 +28,16 @@ class VerdictCache:
         self._in_flight: InFlight[Any] = InFlight()
 
     async def get(self, key: tuple[str, ...], decide: Callable[[], Coroutine[Any, Any, tuple[Any, bool]]]) -> Any:
-        """Return a verdict, stored or decided now, once for all who wait; raise UserError if the cache is broken.
+        """Return the cached verdict or decide it, once for all callers that wait.
 
-        ``decide`` returns it and whether other cells may use it, too.
+        Args:
+            key: The input.
+            decide: Returns the verdict, and whether other cells may use it.
+
+        Raises:
+            UserError: If the cache file is broken.
         """
-        # Quotes are escaped in it, so no two keys share a text.
+        # ``repr`` escapes quotes, so no two keys have the same text.
         digest = hashlib.sha256(repr((key, self._environment())).encode()).digest()
         if digest in self._in_this_process:
             return self._in_this_process[digest]
@@ -50,5 +55,5 @@ class VerdictCache:
         return await self._in_flight.run_once(digest, decide_and_store)
 
     async def close(self) -> None:
-        """Cancel what is being decided."""
+        """Cancel pending decisions."""
         await self._in_flight.close()

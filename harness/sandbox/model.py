@@ -4,33 +4,40 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import PositiveFloat, PositiveInt
+
+from harness.files import Declaration, read
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program that runs as a module named ``solution``, and checks that run in another process and see its names."""
+    """A program, which runs as a module named ``solution``, and the checks that use its names from another process."""
 
     source: str
-    setup: str = ""  # trusted source, executed before the program and before the checks
-    checks: str = ""  # trusted; an AssertionError means a wrong answer, and the standard library needs no import
-    entry_point: str = ""  # the function that the checks test; never a built-in of that name
-    show: str = ""  # a variable of the program whose text is returned
+    setup: str = ""  # trusted; runs before the program, and before the checks
+    checks: str = ""  # trusted; an AssertionError means a wrong answer; the standard library needs no import
+    entry_point: str = ""  # the function under test; a built-in of that name does not stand in for it
+    show: str = ""  # a variable of the program to return as text
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of one program."""
+class Limits(Declaration):
+    """Limits of one program; ``limits.yaml`` explains them."""
 
-    cpu_s: int = 10  # of all threads together; independent of the load of the machine, so it is the limit that decides
-    wall_s: float = 120.0  # for programs that wait
-    memory_mib: int = 1024  # address space
-    file_mib: int = 1  # of the largest file
-    open_files: int = 64
-    threads: int = 64  # at once; one at ``rlimit`` on Linux, which counts threads as processes
+    cpu_s: PositiveInt
+    wall_s: PositiveFloat
+    memory_mib: PositiveInt
+    file_mib: PositiveInt
+    open_files: PositiveInt
+    threads: PositiveInt
+
+
+LIMITS: Limits = read(Path(__file__).with_name("limits.yaml"), Limits)
 
 
 class Outcome(enum.StrEnum):
-    """The end of an execution; only :attr:`SANDBOX_ERROR` says nothing about the program."""
+    """How an execution ended; ``SANDBOX_ERROR`` says nothing about the program."""
 
     PASSED = "passed"
     WRONG_ANSWER = "wrong_answer"
@@ -47,10 +54,10 @@ class Outcome(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """The result of one execution; the same program gives the same text, so no time and no address is in it."""
+    """The result of one execution; deterministic, so without times and addresses."""
 
     outcome: Outcome
-    detail: str  # one line for people, such as the exception and the line that raised it
+    detail: str  # one line, such as the exception and the line that raised it
     shown: str | None = None  # the first 4096 characters of the variable ``Program.show``
-    is_loaded: bool = True  # whether the program came to the end of its top level
-    was_idle: bool = False  # whether it hardly used the processor before a limit of wall time
+    is_loaded: bool = True  # whether the program reached the end of its top level
+    was_idle: bool = False  # whether it hardly used the processor before the wall limit

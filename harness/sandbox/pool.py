@@ -7,12 +7,17 @@ import concurrent.futures
 import contextlib
 import errno
 import functools
+import json
 import logging
+import marshal
 import os
 import re
+import signal
+import subprocess
 import sys
 import sysconfig
-from dataclasses import astuple
+from dataclasses import asdict, astuple
+from pathlib import Path
 from typing import Any, Self
 
 from harness.concurrency import processors
@@ -21,21 +26,19 @@ from harness.errors import UserError
 from harness.files import ROOT
 from harness.fingerprint import fingerprint
 from harness.sandbox.cache import VerdictCache
+from harness.sandbox.jail import protocol
 from harness.sandbox.jail.confinement import FULL, RLIMIT
-from harness.sandbox.model import Execution, Limits, Outcome, Program
-from harness.sandbox.worker import Worker, WorkerLostError, failed_execution
+from harness.sandbox.model import LIMITS, Execution, Limits, Outcome, Program
+from harness.sandbox.policy import make_home, policy
+from harness.sandbox.process import Child
 
 # The strongest first.
 LEVELS = (FULL, RLIMIT)
-# Other programs on a busy machine may have caused these.
+# Other programs on a busy machine may cause these.
 _DOUBTFUL = (Outcome.CPU_LIMIT, Outcome.WALL_LIMIT, Outcome.KILLED)
-# Another machine, or this one on another day, may end the same program otherwise. A limit of memory is among them: with
-# more processors, more of it is set aside for threads. A limit of output is not: the program's own bytes are counted.
+# On another machine or day the same program may end otherwise. The memory limit is among these: with more processors,
+# more memory is reserved for threads. The output limit is not: it counts the program's own bytes.
 _MACHINE_DEPENDENT = frozenset({*_DOUBTFUL, Outcome.MEMORY_LIMIT, Outcome.SANDBOX_ERROR})
-# A trial of a level that ends this way, or for a shortage of memory or the like, does not say that it is refused.
-_DISTURBANCES = _MACHINE_DEPENDENT - {Outcome.SANDBOX_ERROR}
-_SHORTAGES = tuple(map(os.strerror, (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)))
-_TRIALS = 3
 # By these a program may depend on chance, the clock or the machine; a name too many costs only another execution.
 _NONDETERMINISTIC_NAMES = (
     "random secrets uuid time timeit datetime tempfile os io pathlib glob shutil platform socket http urllib resource "
@@ -43,17 +46,214 @@ _NONDETERMINISTIC_NAMES = (
     "gzip zipfile tarfile email ssl statistics logging importlib __import__"
 )
 _NONDETERMINISTIC = re.compile(rf"\b(?:{'|'.join(_NONDETERMINISTIC_NAMES.split())})\b|\b(?:id|open)\(")
-# Needs files of the library after confinement, both Python and shared objects.
+# The work directory at ``full``: in a root in memory, outside every directory that may hold an interpreter.
+_PRIVATE_WORK_DIR = "/box"
+# A worker is broken if it has not replied so long after all limits have passed.
+_PATIENCE_S = 60.0
+# Programs that a worker serves; then it is replaced, as checks may leave something behind in their process.
+_LIFETIME = 1000
+# Not -I, which would ignore PYTHONHASHSEED: -P, -s and the environment do the rest of what it does.
+_OPTIONS = ("-P", "-S", "-s")
+_ENVIRONMENT = {"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
+# The same for all programs, as other processes can read it.
+_BOOT = "import sys; sys.path.append(sys.argv[1]); from jail.main import main; sys.path.pop(); main()"
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_LONGEST_DETAIL = 300
+# A trial of a level needs files of the library after confinement, both Python and shared objects.
 _PROBE = Program("import decimal, json, random, statistics, zoneinfo")
+_TRIALS = 3
+_ATTEMPTS = 2
+# A trial that ends so was disturbed, which does not say that the machine refuses the level.
+_DISTURBANCES = _MACHINE_DEPENDENT - {Outcome.SANDBOX_ERROR}
+_SHORTAGES = tuple(map(os.strerror, (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)))
 
 logger = logging.getLogger(__name__)
 
 
+class Sandbox:
+    """Runs programs of unknown intent, each in a fresh, confined process; the context ends the workers.
+
+    Args:
+        limits: Limits of each program.
+        workers: Programs that run at once; by default one a processor, since more would wait too long.
+        level: One of ``LEVELS``, by default the best that works here.
+        reuses: Whether a worker runs one program after another. False if the checks are a stranger's.
+        cache: Keeps the executions of programs that depend on nothing but their text.
+
+    Raises:
+        UserError: If the machine refuses the level.
+    """
+
+    def __init__(
+        self,
+        limits: Limits = LIMITS,
+        workers: int | None = None,
+        level: str | None = None,
+        reuses: bool = True,
+        cache: Cache | None = None,
+    ) -> None:
+        if level and level not in LEVELS:
+            raise UserError(f"unknown sandbox level {level!r}; expected one of {', '.join(LEVELS)}")
+        if level and (reason := refusal(level)):
+            raise UserError(f"sandbox level {level!r} does not work here ({reason}); the best is {best_level()!r}")
+        self.limits, self.level = limits, level or best_level()
+        self._workers, self._reuses = workers or processors(), reuses
+        self._slots = asyncio.Semaphore(self._workers)
+        self._alone = asyncio.Lock()
+        self._idle: list[Worker] = []
+        self._verdicts = VerdictCache(cache, self._environment) if cache else None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._verdicts:
+            await self._verdicts.close()
+        while self._idle:
+            self._idle.pop().close()
+
+    async def run(self, program: Program) -> Execution:
+        """Run a program and its checks, or return the cached execution.
+
+        The outcome ``SANDBOX_ERROR`` must not be scored. Raises UserError if the cache is broken.
+        """
+        if self._verdicts is None:
+            return await self._execute(program)
+
+        async def execute() -> tuple[tuple[Any, ...], bool]:
+            execution = await self._execute(program)
+            texts = (program.source, program.setup, program.checks)
+            is_shared = execution.outcome not in _MACHINE_DEPENDENT and not any(map(_NONDETERMINISTIC.search, texts))
+            return astuple(execution), is_shared
+
+        outcome, *values = await self._verdicts.get(astuple(program), execute)
+        return Execution(Outcome(outcome), *values)
+
+    def _environment(self) -> tuple[str, ...]:
+        code = fingerprint([ROOT / "harness" / "sandbox"])
+        return repr(self.limits), self.level, sys.version, sysconfig.get_platform(), code
+
+    async def _execute(self, program: Program) -> Execution:
+        """Run a program; run it again, alone, if other programs may have caused its end."""
+        async with self._slots:
+            execution = await self._attempt(program)
+        if execution.outcome not in _DOUBTFUL or execution.was_idle:
+            return execution
+        async with self._alone, contextlib.AsyncExitStack() as all_slots:
+            for _ in range(self._workers):
+                await all_slots.enter_async_context(self._slots)
+            again = await self._attempt(program)
+        if again.outcome is not execution.outcome:
+            logger.warning("a program ended as %s on a busy machine, and as %s alone", execution.outcome, again.outcome)
+        return again
+
+    async def _attempt(self, program: Program) -> Execution:
+        """Run a program in an idle worker or a new one; try once more if the sandbox itself fails."""
+        for _ in range(_ATTEMPTS):
+            worker = None
+            try:
+                worker = self._idle.pop() if self._idle else Worker(self.level, self.limits)
+                execution = await worker.run(program)
+            except (OSError, ValueError) as error:
+                execution = failed_execution(f"{type(error).__name__}: {error}")
+            finally:
+                if worker is not None and (worker.is_spent or not self._reuses):
+                    # Ending a process and deleting its files may take a while.
+                    await asyncio.to_thread(worker.close)
+                elif worker is not None:
+                    self._idle.append(worker)
+            if execution.outcome is not Outcome.SANDBOX_ERROR:
+                break
+        return execution
+
+
+class WorkerLostError(OSError):
+    """The worker ended without a report, perhaps killed; this does not mean that the machine refuses the level."""
+
+
+class Worker:
+    """Process that runs one program at a time, on one event loop; to be closed after use."""
+
+    def __init__(self, level: str, limits: Limits) -> None:
+        # Whether to replace it: not started, broken, old, or with files left in its work directory.
+        self.is_spent = True
+        self._programs = 0
+        self._limits = limits
+        self._home = make_home() if level == RLIMIT else None
+        told = json.dumps(policy(level, limits, f"{self._home}/box" if self._home else _PRIVATE_WORK_DIR))
+        command = [os.path.realpath(sys.executable), *_OPTIONS, "-c", _BOOT, os.path.dirname(__file__), told]
+        try:
+            self.child = Child(command, _ENVIRONMENT, Path("/"))
+        except BaseException:
+            self._delete_home()
+            raise
+
+    async def run(self, program: Program) -> Execution:
+        """Run a program; raise OSError if the worker has failed, is lost or cannot start."""
+        job = marshal.dumps(asdict(program))
+        if len(job) > protocol.LONGEST_JOB:
+            size = f"more than {protocol.LONGEST_JOB >> 20} MiB of source, {len(program.source)} characters of it"
+            return Execution(Outcome.NOT_EXECUTABLE, f"{size} the program")
+        self.is_spent = True
+        # Enough for a worker to start on a crowded machine, and for program and checks to reach their limits.
+        content = await self.child.ask(job, self._limits.wall_s + 10 * self._limits.cpu_s + _PATIENCE_S)
+        if not content and await asyncio.to_thread(self.child.process.wait) == -signal.SIGXCPU:
+            # Checks take so long only because of a value that the program returned.
+            return Execution(Outcome.CPU_LIMIT, f"more than {self._limits.cpu_s} s of processor time in the checks")
+        if not content:
+            raise WorkerLostError(f"the worker ended: {self.child.last_error_line()}")
+        # Written by the process of the checks; no program can write to this connection.
+        report: dict[str, Any] = marshal.loads(content)  # noqa: S302
+        if "failure" in report:
+            raise OSError(report["failure"])
+        self._programs += 1
+        self.is_spent = report["is_dirty"] or self._programs >= _LIFETIME
+        outcome = Outcome(report["outcome"])
+        shown = report["shown"] if outcome is Outcome.PASSED else None
+        detail, shown = _line(report["detail"]), shown and _encodable(shown)
+        return Execution(outcome, detail, shown, report["is_loaded"], report["was_idle"])
+
+    def close(self) -> None:
+        """End the process and all that it started, and delete its work directory."""
+        self.child.close()
+        self._delete_home()
+
+    def _delete_home(self) -> None:
+        # Unlike ``shutil.rmtree``, these remove very deep trees and directories without any rights.
+        for tool in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
+            if self._home is not None:
+                subprocess.run([*tool, self._home], stderr=subprocess.DEVNULL, check=False)  # noqa: S603
+
+
+def failed_execution(reason: object) -> Execution:
+    """Return the execution of a program that did not run because the sandbox failed."""
+    return Execution(Outcome.SANDBOX_ERROR, _line(str(reason)))
+
+
+def _line(detail: str) -> str:
+    return _encodable(_ADDRESS.sub("0x...", _CONTROL.sub(" ", detail))[:_LONGEST_DETAIL])
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def best_level() -> str:
+    """Return the best level that works on this machine; raise UserError if none does or trials are disturbed."""
+    for level in LEVELS:
+        if not refusal(level):
+            return level
+    reasons = "; ".join(f"{level}: {refusal(level)}" for level in LEVELS)
+    cure = "plain resource limits need an unprivileged user: run as such a user, with a Python it can read"
+    raise UserError(f"no way to execute programs safely on this machine ({reasons}); {cure}")
+
+
 @functools.cache
 def refusal(level: str) -> str:
-    """Return in one line why this machine refuses a level, empty if it works; tried once a process.
+    """Try a level, once a process, and return in one line why this machine refuses it; empty if it works.
 
-    Raises UserError if no trial comes to its end: that says nothing about the level, and must not lower it.
+    Raises UserError if all trials are disturbed: this says nothing about the level, and must not lower it.
     """
     refusals: list[str] = []
     disturbances: list[str] = []
@@ -82,7 +282,7 @@ def refusal(level: str) -> str:
 
 async def _try(level: str) -> Execution:
     try:
-        with contextlib.closing(Worker(level, Limits())) as worker:
+        with contextlib.closing(Worker(level, LIMITS)) as worker:
             return await worker.run(_PROBE)
     except TimeoutError:
         return Execution(Outcome.WALL_LIMIT, "the worker did not reply in time")
@@ -90,94 +290,3 @@ async def _try(level: str) -> Execution:
         return Execution(Outcome.KILLED, str(error))
     except (OSError, ValueError, UserError) as error:
         return failed_execution(error)
-
-
-def best_level() -> str:
-    """Return the best level that works on this machine; raise UserError if none does or it cannot be found out."""
-    for level in LEVELS:
-        if not refusal(level):
-            return level
-    reasons = "; ".join(f"{level}: {refusal(level)}" for level in LEVELS)
-    cure = "plain resource limits need an unprivileged user: run as such a user, with a Python it can read"
-    raise UserError(f"no way to execute programs safely on this machine ({reasons}); {cure}")
-
-
-class Sandbox:
-    """Executes programs of unknown intent, each in a fresh, confined process; warm workers end with the context."""
-
-    def __init__(
-        self,
-        limits: Limits | None = None,
-        workers: int | None = None,  # by default one a processor; with more, programs would wait too long
-        level: str | None = None,  # of LEVELS, by default the best; UserError if the machine refuses it
-        reuses: bool = True,  # a worker runs one program after another; not where checks are a stranger's
-        cache: Cache | None = None,  # keeps the outcome of programs that depend on nothing but their text
-    ) -> None:
-        if level and level not in LEVELS:
-            raise UserError(f"unknown sandbox level {level!r}; expected one of {', '.join(LEVELS)}")
-        if level and (reason := refusal(level)):
-            raise UserError(f"sandbox level {level!r} does not work here ({reason}); the best is {best_level()!r}")
-        self.limits = limits or Limits()
-        self.level = level or best_level()
-        self._workers, self._reuses = workers or processors(), reuses
-        self._slots = asyncio.Semaphore(self._workers)
-        self._alone = asyncio.Lock()
-        self._idle: list[Worker] = []
-        self._verdicts = VerdictCache(cache, self._environment) if cache else None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._verdicts:
-            await self._verdicts.close()
-        while self._idle:
-            self._idle.pop().close()
-
-    async def run(self, program: Program) -> Execution:
-        """Execute a program; ``SANDBOX_ERROR`` must not be scored. Raise UserError if the cache is broken."""
-        if self._verdicts is None:
-            return await self._execute(program)
-        outcome, *values = await self._verdicts.get(astuple(program), lambda: self._decide(program))
-        return Execution(Outcome(outcome), *values)
-
-    def _environment(self) -> tuple[str, ...]:
-        code = fingerprint([ROOT / "harness" / "sandbox"])
-        return repr(self.limits), self.level, sys.version, sysconfig.get_platform(), code
-
-    async def _decide(self, program: Program) -> tuple[tuple[Any, ...], bool]:
-        execution = await self._execute(program)
-        is_deterministic = not any(map(_NONDETERMINISTIC.search, (program.source, program.setup, program.checks)))
-        return astuple(execution), is_deterministic and execution.outcome not in _MACHINE_DEPENDENT
-
-    async def _execute(self, program: Program) -> Execution:
-        """Execute a program; once more, while no other runs, if it may have been its neighbours that ended it."""
-        async with self._slots:
-            execution = await self._retry(program)
-        if execution.outcome not in _DOUBTFUL or execution.was_idle:
-            return execution
-        async with self._alone, contextlib.AsyncExitStack() as all_slots:
-            for _ in range(self._workers):
-                await all_slots.enter_async_context(self._slots)
-            again = await self._retry(program)
-        if again.outcome is not execution.outcome:
-            logger.warning("a program ended as %s on a busy machine, and as %s alone", execution.outcome, again.outcome)
-        return again
-
-    async def _retry(self, program: Program) -> Execution:
-        execution = await self._attempt(program)
-        return await self._attempt(program) if execution.outcome is Outcome.SANDBOX_ERROR else execution
-
-    async def _attempt(self, program: Program) -> Execution:
-        worker: Worker | None = None
-        try:
-            worker = self._idle.pop() if self._idle else Worker(self.level, self.limits)
-            return await worker.run(program)
-        except (OSError, ValueError) as error:
-            return failed_execution(f"{type(error).__name__}: {error}")
-        finally:
-            if worker is not None and (worker.is_spent or not self._reuses):
-                # Ending a process and deleting its files may take a while.
-                await asyncio.to_thread(worker.close)
-            elif worker is not None:
-                self._idle.append(worker)

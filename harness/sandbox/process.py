@@ -1,4 +1,4 @@
-"""A child process that replies to one message after another."""
+"""A child process that replies to messages, one after the other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CLOSING_S = 5.0
 
 
 class Child:
-    """A process with a socket of framed messages as standard input, which ends with it; OSError if it cannot start."""
+    """A process with a socket of framed messages as standard input; OSError if it cannot start."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
         self._connection, childs_end = socket.socketpair()
@@ -34,38 +34,38 @@ class Child:
         self._connection.setblocking(False)
 
     async def ask(self, message: bytes, limit_s: float) -> bytes:
-        """Return the reply, empty if the process has ended; past the limit, kill it and raise TimeoutError."""
+        """Send a message and return the reply, empty if the process has ended; kill it at the limit (TimeoutError)."""
         async with asyncio.timeout(limit_s):
             try:
-                # A process that has failed says why before it ends.
+                # A process that has failed may have sent the reason before it ended.
                 with contextlib.suppress(BrokenPipeError):
                     framed = len(message).to_bytes(_HEAD, "little") + message
                     await asyncio.get_running_loop().sock_sendall(self._connection, framed)
                 return await self._receive()
             except BaseException:
-                # By itself it would end no sooner than what it is doing.
+                # It would notice the end of the connection only after its present task.
                 self.process.kill()
                 raise
 
     def last_error_line(self) -> str:
-        """Return the last line that the process, which has ended, wrote to its standard error."""
+        """Return the last line that the ended process wrote to standard error."""
         os.set_blocking(self._errors.fileno(), False)
         lines = (self._errors.read() or b"").decode("utf-8", "replace").strip().splitlines()
         return lines[-1] if lines else "no message; it may have been killed (out of memory?)"
 
     def close(self) -> None:
-        """Wait until the process has ended, and with it all that it started."""
+        """Wait until the process and all that it started have ended."""
         self._connection.close()
         self.process.wait()
-        # If it was killed, processes that it started may still hold the other end.
+        # If it was killed, processes that it started may still hold the other end of the pipe.
         errors = select.poll()  # not select.select, which knows no descriptor from 1,024 on
-        errors.register(self._errors)
+        errors.register(self._errors, 0)  # POLLHUP alone: an error message may arrive first
         errors.poll(1000 * _CLOSING_S)
         self._errors.close()
 
     async def _receive(self) -> bytes:
         content, end = b"", _HEAD
-        # A process that ended with something unread resets the connection; its last error line says more.
+        # A process that ended before it read everything resets the connection; its last error line says more.
         with contextlib.suppress(ConnectionResetError):
             while len(content) < end:
                 piece = await asyncio.get_running_loop().sock_recv(self._connection, _PIECE)

@@ -1,7 +1,7 @@
-"""The process of the program: run it, then reply to what its checks ask.
+"""The process of the program: run it, then reply to the requests of its checks.
 
-It holds the program and nothing else: no check, no expected value, no verdict. Whatever it sends is taken for a value
-or a failure, so code that finds the connection and replies by itself gains nothing over returning a value.
+It holds no check, no expected value and no verdict. All that it sends is taken for a value or an exception, so code
+that finds the connection and replies by itself gains nothing over returning a value.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from . import protocol, values
 from .protocol import LONGEST, RAISED, REFERENCE, VALUE, Channel, TooLongError
 from .values import MUTABLE
 
-# Parts of an order by the name of their source in tracebacks.
-_PARTS = {f"<{part}>": part for part in (protocol.SETUP, protocol.PROGRAM, protocol.CHECKS)}
+# Sources of a job by their file name in tracebacks.
+_SOURCES = {f"<{source}>": source for source in (protocol.SETUP, protocol.PROGRAM, protocol.CHECKS)}
 _MODULE = ModuleType(protocol.MODULE)
 _LONGEST_MESSAGE = 300
-# Of a failure with its arguments and attributes; a longer one is reported by one line.
+# Bytes of an exception with arguments and attributes; of a longer one only its text is sent.
 _LONGEST_FAILURE = 1 << 16
 
 
-def prepare() -> None:
-    """Make this process, and with it every child, look as if it was started for a program named ``solution``."""
+def hide_suite() -> None:
+    """Make this process and its children look as if they had been started for a program named ``solution``."""
     package = __name__.partition(".")[0]
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         del sys.modules[name]
@@ -42,21 +42,21 @@ def prepare() -> None:
     os.environ.pop("PWD", None)
 
 
-def rehearse() -> None:
-    """Do before the fork what every process does after it, so that it need not copy the memory."""
+def warm_up() -> None:
+    """Do once before the fork what every child does, so that children copy less memory."""
     program = _RunningProgram({})
     program.start("", "def f(x, y): return [x, (y, True), {x: None}]", ["f"], "")
     program.reply(b'["call", {"object": 0}, [1, [2.5, "x"]], {"dict": []}]')
 
 
 def run(channel: Channel) -> NoReturn:
-    """Run the program that arrives first, then serve requests until the other side is gone."""
+    """Run the program of the first message, then reply to requests until the grader is gone."""
     # Bound now, as the program may replace them.
     end, send, receive = os._exit, channel.send, channel.receive
     try:
         send(protocol.CONFINED)
         program = _RunningProgram(_MODULE.__dict__)
-        reply = program.start(*marshal.loads(receive(protocol.LONGEST_ORDER)))  # noqa: S302  from our own process
+        reply = program.start(*marshal.loads(receive(protocol.LONGEST_JOB)))  # noqa: S302  from our own process
         while True:
             send(reply)
             reply = program.reply(receive())
@@ -65,14 +65,14 @@ def run(channel: Channel) -> NoReturn:
 
 
 def _attributes(record: Any) -> object:
-    """Return what two equal objects have alike, as far as the class does not say otherwise."""
+    """Return the attributes that equal objects share; of dataclasses only the fields that are compared."""
     if not hasattr(type(record), "__dataclass_fields__"):
         return object.__getstate__(record)
     fields = __import__("dataclasses").fields(record)
     return [getattr(record, field.name) for field in fields if field.compare]
 
 
-# What the checks may ask, each with objects and values as operands.
+# Requests of the checks; operands are objects and values.
 _OPERATIONS: dict[str, Callable[..., object]] = {
     **{name: getattr(builtins, name) for name in ("getattr", "setattr", "len", "bool", "iter", "str", "repr", "abs")},
     **{name: getattr(operator, name) for name in ("getitem", "setitem", "delitem", "neg", "pos", "invert", "eq")},
@@ -82,26 +82,33 @@ _OPERATIONS: dict[str, Callable[..., object]] = {
 
 
 class _RunningProgram:
-    """The objects of a program, and what is done with them on request."""
+    """The namespace and the objects of a program."""
 
     def __init__(self, namespace: dict[str, Any]) -> None:
         self._namespace = namespace
-        # Objects that the checks know, by number, and numbers by identity.
+        # Objects that were sent, by number, and their numbers by identity.
         self._objects: list[object] = []
         self._numbers: dict[int, int] = {}
 
     def start(self, setup: str, source: str, names: list[str], show: str) -> bytes:
-        """Run set-up and program; return a reply with the values of those names and the text of the shown one."""
+        """Run set-up and program.
+
+        Args:
+            setup: Source that runs first.
+            source: The program.
+            names: Names whose values are sent.
+            show: A name whose value is sent as text, if any.
+        """
         try:
             setup_code, code = [
-                compile(text, f"<{part}>", "exec", dont_inherit=True)
-                for part, text in ((protocol.SETUP, setup), (protocol.PROGRAM, source))
+                compile(text, f"<{name}>", "exec", dont_inherit=True)
+                for name, text in ((protocol.SETUP, setup), (protocol.PROGRAM, source))
             ]
         except BaseException as error:
             return self._pack_failure(protocol.UNREADABLE, error)
         gc.enable()
         if "random" in source:
-            # What is drawn must not differ between two runs; the name itself stays unbound for the program.
+            # Two runs draw the same numbers; the name itself stays unbound.
             __import__("random").seed(0)
         try:
             exec(setup_code, self._namespace)  # noqa: S102  the purpose of this process
@@ -112,7 +119,7 @@ class _RunningProgram:
             return self._pack_failure(RAISED, error)
 
     def reply(self, request: bytes) -> bytes:
-        """Return the reply to a packed request."""
+        """Perform a packed request; return the packed reply."""
         operation, *operands = values.unpack(request, self._resolve)
         try:
             if operation == "call":
@@ -122,7 +129,7 @@ class _RunningProgram:
             return self._pack_failure(RAISED, error)
 
     def _call(self, function: Any, arguments: list[Any], keywords: dict[str, Any]) -> bytes:
-        """Reply with the result and, by index, the arguments that the call has changed."""
+        """Call a function; return the result and, by index, the arguments that the call has changed."""
         passed = enumerate([*arguments, *keywords.values()])
         mutable = [
             (index, argument, self._state(argument)) for index, argument in passed if isinstance(argument, MUTABLE)
@@ -130,11 +137,11 @@ class _RunningProgram:
         result = function(*arguments, **keywords)
         changes = [[index, argument] for index, argument, state in mutable if self._state(argument) != state]
         reply = self._pack([VALUE, [result, changes]])
-        # Without changes if they are too long, as of a large table that a function fills.
+        # Changes that are too long are left out, such as a large table that a function fills.
         return reply if len(reply) <= LONGEST else self._pack([VALUE, [result, []]])
 
     def _state(self, value: Any) -> bytes:
-        # Much faster than packing, but for built-in types only.
+        # Much faster than packing, but works for built-in types only.
         with contextlib.suppress(ValueError):
             return marshal.dumps(value, 2)
         return values.pack(value, self._refer, reads_iterators=False)
@@ -156,13 +163,13 @@ class _RunningProgram:
             bases = [base for base in value.__bases__ if issubclass(base, BaseException)]
             packed = [{"type": [base.__name__]} if _is_built_in(base) else self._refer(base) for base in bases]
             return {protocol.EXCEPTION_CLASS: [number, value.__name__, packed]}
-        # Whether the class defines equality, as dataclasses do.
+        # The number of the class if it defines equality, as dataclasses do.
         number_of_class = None if kind.__eq__ is object.__eq__ else self._number(kind)
         reference = {REFERENCE: [number, kind.__name__, number_of_class]}
         return reference if written is None else {protocol.SUBCLASS: [reference, written]}
 
     def _number(self, value: object) -> int:
-        # An object in the list stays alive, so no other one has its identity.
+        # Objects in the list stay alive, so identities are not reused.
         number = self._numbers.setdefault(id(value), len(self._objects))
         if number == len(self._objects):
             self._objects.append(value)
@@ -191,22 +198,19 @@ def _is_built_in(kind: type) -> bool:
 
 
 def describe(error: BaseException) -> tuple[str, str]:
-    """Return one line about an exception, and the innermost part that raised it.
-
-    The part, one of set-up, program and checks, is empty for an exception from elsewhere.
-    """
-    # The interpreter's message about an overflow of its stack depends on where it occurred.
+    """Return one line about an exception, and the innermost source that raised it: set-up, program, checks or ""."""
+    # The interpreter's message about a stack overflow depends on where it occurred.
     message = error.msg if isinstance(error, SyntaxError) else "" if isinstance(error, RecursionError) else error
     text = type(error).__name__
-    # It may hold a number with more digits than Python writes, or a value that has no text.
+    # A value may have no text, or more digits than Python writes.
     with contextlib.suppress(BaseException):
         text = f"{text}: {message}".partition("\n")[0][:_LONGEST_MESSAGE].removesuffix(": ")
-    part, line = "", 0
-    if isinstance(error, SyntaxError) and error.filename in _PARTS:
-        part, line = _PARTS[error.filename], error.lineno or 0
-    trace = None if part else error.__traceback__
+    source, line = "", 0
+    if isinstance(error, SyntaxError) and error.filename in _SOURCES:
+        source, line = _SOURCES[error.filename], error.lineno or 0
+    trace = None if source else error.__traceback__
     while trace is not None:
-        if frame_part := _PARTS.get(trace.tb_frame.f_code.co_filename):
-            part, line = frame_part, trace.tb_lineno
+        if frame_source := _SOURCES.get(trace.tb_frame.f_code.co_filename):
+            source, line = frame_source, trace.tb_lineno
         trace = trace.tb_next
-    return (f"{text} ({part}, line {line})" if part else text), part
+    return (f"{text} ({source}, line {line})" if source else text), source

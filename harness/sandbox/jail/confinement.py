@@ -1,4 +1,4 @@
-"""The policy of a worker, and the order in which its processes give up their rights."""
+"""How each process of a worker gives up its rights, in which order."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 
 from . import linux
+from .protocol import CHECKS_MIB
 
 FULL, RLIMIT = "full", "rlimit"
-# Memory of the checks, which hold values of the program.
-_CHECKS_MIB = 2 << 10
 _RLIMITS = {
     "cpu_s": (resource.RLIMIT_CPU, 1),
     # macOS refuses any limit below the hundreds of GiB that a process has reserved there.
@@ -21,29 +20,30 @@ _RLIMITS = {
     "open_files": (resource.RLIMIT_NOFILE, 1),
     "threads": (resource.RLIMIT_NPROC, 1),
 }
-# Where the system has no limit; a worker opens few.
+# If the system has no limit; a worker opens few files.
 _MOST_FILES = 1 << 12
-# Its fields: harness.sandbox.worker.policy (``dataclasses`` is slow to import).
+# Fields: harness.sandbox.policy.policy (``dataclasses`` is slow to import).
 Policy = SimpleNamespace
 
 
 def isolate(policy: Policy) -> None:
-    """Move the calling process to where programs run: its next child is the first process there (``full`` only)."""
+    """Enter new namespaces, at ``full``; the next child is the first process in them."""
     os.chdir(policy.prefix)
     _become(policy, policy.program_user)
-    linux.enter_namespaces(policy.prefix, policy.mounts, policy.box)
+    linux.enter_namespaces(policy.prefix, policy.mounts, policy.work_dir)
 
 
-def prepare_file_access(policy: Policy, box: str | None) -> tuple[int | None, list[int]]:
-    """Return the Landlock ruleset, if the level has one, and other descriptors to keep open; ``box`` may be written.
+def prepare_file_access(policy: Policy, work_dir: str | None) -> tuple[int | None, list[int]]:
+    """Return the Landlock ruleset, which ``full`` has, and other descriptors to keep open, which imports of root need.
 
-    As root, redirect imports through those other descriptors.
+    Args:
+        policy: The policy of the worker.
+        work_dir: The directory that may be written to, if any.
     """
     pinned = []
     if policy.program_user is not None and os.geteuid() == 0 and sys.platform == "linux":
-        # An interpreter in the home directory of root cannot be reached by another user, although the library itself
-        # is readable: descriptors opened before the change of user lead past the closed directory. (In a private root
-        # nobody is root any more, and nothing is closed.)
+        # Another user cannot reach an interpreter in root's home directory, although the library itself is readable;
+        # descriptors opened before the change of user still lead there. In a private root nobody is root any more.
         pinned = [os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for path in policy.stdlib]
         sys.path[:] = [f"/proc/self/fd/{descriptor}" for descriptor in pinned]
         for module in list(sys.modules.values()):
@@ -51,20 +51,26 @@ def prepare_file_access(policy: Policy, box: str | None) -> tuple[int | None, li
                 # The directory of extension modules is inside the first one.
                 module.__path__ = [path.replace(policy.stdlib[0], sys.path[0], 1) for path in search]
         sys.path_importer_cache.clear()
-    return None if policy.level == RLIMIT else linux.landlock_rules(policy.readable, box), pinned
+    return None if policy.level == RLIMIT else linux.landlock_rules(policy.readable, work_dir), pinned
 
 
 def confine_fork_server(policy: Policy) -> None:
-    """Confine the fork server at ``full`` by what its children inherit; at ``rlimit`` it has to end their processes."""
+    """Confine the fork server, at ``full``: its children inherit this. At ``rlimit`` it has to kill their processes."""
     if policy.level != RLIMIT:
         linux.drop_capabilities()
-        # Processor time counts from the start of a process, while the others bound the whole of what it may hold.
+        # Not the limit on processor time, which has to count from the start of each child.
         set_rlimits({name: value for name, value in policy.limits.items() if name != "cpu_s"})
         linux.forbid_new_privileges()
 
 
 def confine_program(policy: Policy, rules: int | None, parent: int) -> None:
-    """Confine a program's process, a child of the process ``parent``; rules were made before the fork."""
+    """Confine the process of a program.
+
+    Args:
+        policy: The policy of the worker.
+        rules: The Landlock ruleset; None at ``rlimit``.
+        parent: The fork server, with which the process ends.
+    """
     if rules is None:
         _become(policy, policy.program_user)
         set_rlimits(policy.limits)
@@ -77,9 +83,9 @@ def confine_program(policy: Policy, rules: int | None, parent: int) -> None:
 
 
 def confine_checks(policy: Policy, rules: int | None) -> None:
-    """Confine the process of the checks, which serves many programs; raise OSError if that is not possible."""
+    """Confine the process of the checks; raise OSError if that is not possible."""
     _become(policy, policy.checks_user)
-    set_rlimits({"memory_mib": max(policy.limits["memory_mib"], _CHECKS_MIB), "file_mib": 0})
+    set_rlimits({"memory_mib": max(policy.limits["memory_mib"], CHECKS_MIB), "file_mib": 0})
     if linux.KNOWN:
         linux.die_with_parent(policy.parent)
     if rules is not None:
@@ -91,12 +97,12 @@ def confine_checks(policy: Policy, rules: int | None) -> None:
 
 
 def set_rlimits(limits: Mapping[str, float]) -> None:
-    """Set those limits that the kernel knows, or keep lower ones already in force; core dumps are always off."""
+    """Set the limits that the kernel knows, unless lower ones are in force; turn core dumps off."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for name in _RLIMITS.keys() & limits.keys():
         kind, unit = _RLIMITS[name]
         soft = int(limits[name]) * unit
-        # A program may catch the signal at the soft limit, but not the one at the hard limit.
+        # A program may catch SIGXCPU at the soft limit, but not SIGKILL at the hard limit.
         hard = soft + 1 if name == "cpu_s" else soft
         _, ceiling = resource.getrlimit(kind)
         if ceiling == resource.RLIM_INFINITY:
@@ -105,7 +111,7 @@ def set_rlimits(limits: Mapping[str, float]) -> None:
 
 
 def keep_only(descriptors: Iterable[int]) -> None:
-    """Close all descriptors but the first three and these."""
+    """Close all descriptors except the first three and these."""
     start = 3
     for descriptor in sorted(descriptor for descriptor in descriptors if descriptor >= start):
         os.closerange(start, descriptor)
@@ -120,7 +126,7 @@ def _become(policy: Policy, user: int | None) -> None:
         os.setgid(user)
         os.setuid(user)
         if policy.level != RLIMIT:
-            # PR_SET_DUMPABLE: ``/proc/self`` belongs to this user again.
+            # PR_SET_DUMPABLE, so that ``/proc/self`` belongs to this user again.
             linux.call("prctl", 4, 1, 0, 0, 0)
 
 

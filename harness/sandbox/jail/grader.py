@@ -1,4 +1,4 @@
-"""The process of the checks: it alone gives the verdict, and no code of a program ever runs in it."""
+"""The process of the checks: it gives the verdict, and never runs code of a program."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import marshal
 import os
 import random
 import resource
+import signal
 import socket
 import symtable
 import sys
@@ -21,62 +22,68 @@ from typing import Any, NamedTuple
 from . import protocol
 from .candidate import describe
 from .confinement import Policy, confine_checks, prepare_file_access
-from .peer import Peer, ProgramFailure, is_same
 from .protocol import CHECKS, SETUP, Channel, NotPlainError, TooLongError, UnreadableError
+from .remote import ProgramFailure, RemoteProgram, is_same
 
-# Values of harness.sandbox.model.Outcome, which a bare interpreter cannot import.
+# Values of harness.sandbox.Outcome, which a bare interpreter cannot import.
 PASSED, WRONG_ANSWER, EXCEPTION = "passed", "wrong_answer", "exception"
 NOT_PLAIN, NOT_EXECUTABLE = "not_plain", "not_executable"
-MEMORY_LIMIT, OUTPUT_LIMIT = "memory_limit", "output_limit"
+CPU_LIMIT, WALL_LIMIT, MEMORY_LIMIT, OUTPUT_LIMIT = "cpu_limit", "wall_limit", "memory_limit", "output_limit"
+KILLED, SANDBOX_ERROR = "killed", "sandbox_error"
+# A program that used less than this share of its processor time was waiting.
+_IDLE = 0.1
 _LONGEST_REASON = 1 << 16
 _RECURSION_LIMIT = sys.getrecursionlimit()
-# Names of the calls that are added to checks; no source text can use them.
+# Names of calls that are inserted into checks; source text cannot use them.
 _BEGIN, _END, _HELD, _SAME = "@begin", "@end", "@held", "@same"
 _BUILT_IN = frozenset(dir(builtins))
 
 
 class Grader:
-    """Judge of programs; its creation confines the process, and raises OSError if the machine does not allow that."""
+    """Runs checks; its creation confines the process, and raises OSError if that is not possible."""
 
     def __init__(self, policy: Policy, control: socket.socket) -> None:
         self._policy = policy
         self._control = control
-        # Nobody reads the compiler's warnings about checks, and a full pipe would stop this process.
+        # Nobody reads the compiler's warnings, and a full pipe would stop this process.
         warnings.simplefilter("ignore")
         rules, self._pinned = prepare_file_access(policy, None)
         confine_checks(policy, rules)
 
-    def grade(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Execute an order, the fields of a :class:`harness.sandbox.Program`, and return a report.
+    def run(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Run a job, the fields of a :class:`harness.sandbox.Program`, in a new process; return a report.
 
         Raises SyntaxError or ValueError if set-up or checks are no Python, OSError if the sandbox fails.
         """
-        checks = compile_checks(order["setup"], order["checks"], order["entry_point"])
-        # Some checks change it, and the next ones run in the same process.
+        checks = compile_checks(job["setup"], job["checks"], job["entry_point"])
+        # Earlier checks may have changed it.
         sys.setrecursionlimit(_RECURSION_LIMIT)
         # Checks have as much processor time as the program.
         start_s = _cpu_s()
-        limit = int(start_s) + 1 + self._policy.limits["cpu_s"]
+        cpu_limit = int(start_s) + 1 + self._policy.limits["cpu_s"]
         _, ceiling = resource.getrlimit(resource.RLIMIT_CPU)
-        resource.setrlimit(resource.RLIMIT_CPU, (limit if ceiling < 0 else min(limit, ceiling), ceiling))
-        # Checks that draw cases draw the same ones each time.
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu_limit if ceiling < 0 else min(cpu_limit, ceiling), ceiling))
+        # Checks that draw cases at random draw the same ones each time.
         random.seed(0)
         connection = self._receive_process()
         try:
             self._control.send(protocol.START)
-            verdict = _judge(Channel(connection), order, checks)
+            verdict = _run_checks(Channel(connection), job, checks)
             checks_cpu_s = _cpu_s() - start_s
-            self._control.send(protocol.HUNG_UP if verdict["outcome"] == protocol.GONE else protocol.END)
+            self._control.send(protocol.HUNG_UP if verdict["outcome"] == protocol.ENDED else protocol.END)
             report = self._control.recv(protocol.REPORT.size, socket.MSG_WAITALL)
             if not report:
                 raise EOFError("the fork server is gone")
-            status, cpu_s, cut, lived_on, is_soiled = protocol.REPORT.unpack(report)
+            *end, is_dirty = protocol.REPORT.unpack(report)
         finally:
             os.close(connection)
-        if lived_on:
-            verdict |= {"outcome": EXCEPTION, "detail": "the connection was closed before the last check"}
-        times = {"cpu_s": cpu_s, "checks_cpu_s": checks_cpu_s}
-        return {**verdict, **times, "status": status, "cut": cut, "soiled": is_soiled}
+        _, cpu_s, limit, _ = end
+        if limit or verdict["outcome"] == protocol.ENDED:
+            verdict |= zip(("outcome", "detail"), _early_end(self._policy.limits, *end), strict=True)
+        # A program that waited for a free processor, or whose checks did, has used some processor time.
+        idle_s = _IDLE * min(self._policy.limits["cpu_s"], self._policy.limits["wall_s"])
+        was_idle = limit == protocol.WALL and cpu_s + checks_cpu_s < idle_s
+        return {**verdict, "was_idle": was_idle, "is_dirty": is_dirty}
 
     def _receive_process(self) -> int:
         message, descriptors, _, _ = socket.recv_fds(self._control, _LONGEST_REASON, 1)
@@ -92,24 +99,24 @@ def _cpu_s() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _judge(program: Channel, order: dict[str, Any], checks: _Checks) -> dict[str, Any]:
-    peer = Peer(program)
+def _run_checks(channel: Channel, job: dict[str, Any], checks: _Checks) -> dict[str, Any]:
+    program = RemoteProgram(channel)
     report: dict[str, Any] = {"outcome": PASSED, "detail": "", "shown": None, "is_loaded": False}
     try:
-        namespace: dict[str, Any] = {_BEGIN: peer.begin_statement, _END: peer.end_statement, _HELD: peer.end_assertion}
-        namespace |= {_SAME: is_same, "__name__": protocol.MODULE}
-        if order["checks"]:
+        namespace: dict[str, Any] = {_SAME: is_same, "__name__": protocol.MODULE}
+        namespace |= {_BEGIN: program.begin_statement, _END: program.end_statement, _HELD: program.end_assertion}
+        if job["checks"]:
             exec(checks.setup, namespace)  # noqa: S102  trusted
         for name in checks.modules:
             namespace.setdefault(name, importlib.import_module(name))
         namespace.pop(checks.entry_point, None)
         names = [name for name in checks.names if name not in namespace]
-        confined = program.receive()
+        confined = channel.receive()
         if confined != protocol.CONFINED:
             reason = confined.removeprefix(protocol.UNCONFINED).decode("utf-8", "replace")
-            return {**report, "outcome": protocol.FAILURE, "detail": reason}
-        program.send(marshal.dumps((order["setup"], order["source"], names, order["show"])))
-        match peer.receive_reply():
+            return {**report, "outcome": SANDBOX_ERROR, "detail": reason}
+        channel.send(marshal.dumps((job["setup"], job["source"], names, job["show"])))
+        match program.receive_reply():
             case [dict(values), shown] if shown is None or (
                 type(shown) is str and len(shown) <= protocol.LONGEST_SHOWN
             ):
@@ -118,16 +125,16 @@ def _judge(program: Channel, order: dict[str, Any], checks: _Checks) -> dict[str
             case _:
                 raise UnreadableError("a first reply of no known form")
         if checks.entry_point and checks.entry_point not in namespace:
-            # A built-in of this name must not stand in for it.
+            # Else a built-in of this name would be tested.
             raise NameError(f"name {checks.entry_point!r} is not defined")
         exec(checks.code, namespace)  # noqa: S102  trusted
-        if peer.failure is not None:
-            raise peer.failure
+        if program.failure is not None:
+            raise program.failure
     except BaseException as error:
-        peer.is_silent = True
-        outcome, detail = _outcome(peer.failure or error)
+        program.is_silent = True
+        outcome, detail = _outcome(program.failure or error)
         return {**report, "outcome": outcome, "detail": detail}
-    if checks.has_assertions and not peer.assertions_held:
+    if checks.has_assertions and not program.assertions_held:
         return {**report, "outcome": EXCEPTION, "detail": "no assertion of the checks was reached"}
     return report
 
@@ -141,7 +148,7 @@ def _outcome(error: BaseException) -> tuple[str, str]:
     if isinstance(error, NotPlainError):
         return NOT_PLAIN, str(error)
     if isinstance(error, EOFError | ConnectionError):
-        return protocol.GONE, ""
+        return protocol.ENDED, ""
     if isinstance(error, TooLongError):
         return OUTPUT_LIMIT, f"a value is too long: {error}"
     if isinstance(error, UnreadableError):
@@ -152,19 +159,37 @@ def _outcome(error: BaseException) -> tuple[str, str]:
     return (WRONG_ANSWER if isinstance(error, AssertionError) and part == CHECKS else EXCEPTION), detail
 
 
+def _early_end(limits: dict[str, Any], status: int, cpu_s: float, limit: int, lived_on: bool) -> tuple[str, str]:
+    """Return the outcome of a program that ended before its checks, and one line about it."""
+    if limit == protocol.WALL:
+        return WALL_LIMIT, f"more than {limits['wall_s']:g} s of wall time"
+    if limit == protocol.DISK:
+        return OUTPUT_LIMIT, f"more than {protocol.MOST_ENTRIES} files or {protocol.MOST_BYTES >> 20} MiB of them"
+    if lived_on:
+        return EXCEPTION, "the connection was closed before the last check"
+    if not os.WIFSIGNALED(status):
+        return EXCEPTION, f"exit with status {os.WEXITSTATUS(status)} before the last check"
+    number = os.WTERMSIG(status)
+    # A program that ignores SIGXCPU at the soft limit gets SIGKILL at the hard limit.
+    if number == signal.SIGXCPU or (number == signal.SIGKILL and cpu_s >= limits["cpu_s"]):
+        return CPU_LIMIT, f"more than {limits['cpu_s']} s of processor time"
+    names = {known.value: known.name for known in signal.Signals}
+    return KILLED, names.get(number, f"signal {number}")
+
+
 class _Checks(NamedTuple):
     setup: CodeType
-    code: CodeType  # as :class:`_Instrumenter` leaves it
+    code: CodeType  # instrumented
     has_assertions: bool
     modules: list[str]  # of the standard library, used without an import
-    names: list[str]  # what comes from the program, unless the set-up defines it
-    entry_point: str  # the one name that comes from the program even if something else has it; may be empty
+    names: list[str]  # from the program, unless the set-up defines them
+    entry_point: str  # from the program even if set-up or built-ins have the name; may be empty
 
 
-# While a method learns, it is asked the same question many times in a row.
+# A training asks the same question many times in a row.
 @functools.lru_cache(maxsize=256)
 def compile_checks(setup: str, checks: str, entry_point: str) -> _Checks:
-    """Compile set-up and checks, which are trusted; raise SyntaxError or, for a null byte, ValueError."""
+    """Compile and instrument trusted set-up and checks; raise SyntaxError or, for a null byte, ValueError."""
     tree = ast.parse(checks, f"<{CHECKS}>")
     free = _free_names(symtable.symtable(checks, f"<{CHECKS}>", "exec"))
     candidates = (free & sys.stdlib_module_names) - {entry_point}
@@ -189,7 +214,7 @@ def _free_names(table: symtable.SymbolTable) -> set[str]:
 
 
 def _attribute_bases(tree: ast.Module) -> set[str]:
-    """Return the names that stand in front of a dot and nowhere else."""
+    """Return the names that only stand before a dot."""
     bases = [node.value for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     dotted = [base for base in bases if isinstance(base, ast.Name)]
     others = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node not in dotted}
@@ -197,11 +222,11 @@ def _attribute_bases(tree: ast.Module) -> set[str]:
 
 
 class _Instrumenter(ast.NodeTransformer):
-    """Adds calls before and behind assertions and statements that are a call, and in place of ``is``."""
+    """Inserts calls around assertions and around statements that are a call, and in place of ``is``."""
 
     def __init__(self, has_identity: bool) -> None:
         self.assertions = 0
-        # Visiting large expressions takes long, and most have no ``is``.
+        # Visiting large expressions takes long, so only checks with an ``is`` are visited.
         self._visit_children: Callable[[Any], Any] = self.generic_visit if has_identity else lambda node: node
 
     def visit_Assert(self, node: ast.Assert) -> list[ast.stmt]:

@@ -1,4 +1,4 @@
-"""The Linux system calls for which Python has no function: capabilities, Landlock, namespaces, the filter of calls."""
+"""Linux system calls that Python has no function for: capabilities, Landlock, namespaces, seccomp."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import struct
 import sys
 from collections.abc import Sequence
 
-# Name, number on x86_64, number on aarch64, by what they reach. A program may make the last ones only, and some of
+# Name, number on x86_64, number on aarch64, by what a call reaches. A program may make only the last group, and some of
 # these with certain arguments alone.
 SYSTEM_CALLS = {
     "network": """
@@ -48,7 +48,7 @@ SYSTEM_CALLS = {
 _ROWS = [[row.split(":") for row in text.split()] for text in SYSTEM_CALLS.values()]
 NUMBERS = {name: (x86_64, aarch64) for rows in _ROWS for name, x86_64, aarch64 in rows}
 FORBIDDEN = tuple(name for rows in _ROWS[:-1] for name, _, _ in rows)
-# Column of this machine, None without one.
+# Column of this machine; None for another architecture.
 _COLUMN = {"x86_64": 0, "aarch64": 1}.get(os.uname().machine) if sys.platform == "linux" else None
 KNOWN = _COLUMN is not None
 
@@ -57,7 +57,7 @@ libc.syscall.restype = ctypes.c_long
 
 
 def number(name: str) -> int | None:
-    """Return the number of a system call, None if there is none; raise OSError on an unknown architecture."""
+    """Return the number of a system call; None if this machine has no such call, OSError if it is unknown."""
     if _COLUMN is None:
         raise OSError(f"no system call numbers known for {sys.platform} on {os.uname().machine}")
     text = NUMBERS[name][_COLUMN]
@@ -74,41 +74,46 @@ def call(name: str, *arguments: int | bytes | None) -> int:
 
 
 def forbid_new_privileges() -> None:
-    """Let no later program start raise privileges: the condition for unprivileged filters."""
+    """Set no_new_privs, which unprivileged filters require."""
     call("prctl", 38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
 
 
 def drop_capabilities() -> None:
-    """Give up every capability, those over the process's own namespaces included."""
+    """Give up every capability, also in the process's own namespaces."""
     call("capset", (0x20080522).to_bytes(4, "little") + bytes(4), bytes(24))  # version 3
 
 
 def die_with_parent(parent: int) -> None:
-    """End with the parent of that id; to be called after the last change of credentials, which undoes it."""
+    """End when the parent of that id ends; call this after the last change of credentials, which resets it."""
     call("prctl", 1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
     if os.getppid() != parent:
         raise OSError("the parent process has ended")
 
 
-# Landlock: the files a process may open, whatever their permissions say.
+# Landlock: which files a process may open, whatever their permissions.
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _MAKE_CHAR, _MAKE_SOCK, _MAKE_BLOCK, _TRUNCATE, _IOCTL_DEV = 1 << 6, 1 << 9, 1 << 11, 1 << 14, 1 << 15
-# How many file system rights each version of the interface knows; from the last on the number stays.
+# Number of file system rights by version of the interface; later versions have as many as the last.
 _RIGHTS_OF_VERSION = (0, 13, 14, 15, 15, 16)
 
 
-def landlock_rules(readable: list[tuple[str, str]], box: str | None) -> int:
-    """Return a descriptor of rules: read paths by kind (tree, list, file, device), all but execute in ``box``."""
+def landlock_rules(readable: list[tuple[str, str]], work_dir: str | None) -> int:
+    """Make a ruleset; return its descriptor.
+
+    Args:
+        readable: Paths that may be read, each with its kind: tree, list, file or device.
+        work_dir: Directory in which all but execution is allowed, if any.
+    """
     version = call("landlock_create_ruleset", None, 0, 1)
     handled = (1 << _RIGHTS_OF_VERSION[min(version, 5)]) - 1
     rights = {"tree": _READ_FILE | _READ_DIR, "list": _READ_DIR, "file": _READ_FILE}
     rights["device"] = (_READ_FILE | _WRITE_FILE | _TRUNCATE) & handled
-    # TCP since version 4, signals and abstract sockets since version 6; fields a kernel does not know have to be zero.
+    # TCP since version 4, signals and abstract sockets since version 6; fields unknown to a kernel must be zero.
     fields = b"".join(field.to_bytes(8, "little") for field in (handled, 3 * (version >= 4), 3 * (version >= 6)))
     rules = call("landlock_create_ruleset", fields, len(fields), 0)
     allowed = [(path, rights[kind]) for path, kind in readable]
-    if box is not None:
-        allowed.append((box, handled & ~(_EXECUTE | _MAKE_CHAR | _MAKE_SOCK | _MAKE_BLOCK | _IOCTL_DEV)))
+    if work_dir is not None:
+        allowed.append((work_dir, handled & ~(_EXECUTE | _MAKE_CHAR | _MAKE_SOCK | _MAKE_BLOCK | _IOCTL_DEV)))
     for path, right in allowed:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
         call("landlock_add_rule", rules, 1, right.to_bytes(8, "little") + descriptor.to_bytes(4, "little"), 0)
@@ -117,12 +122,12 @@ def landlock_rules(readable: list[tuple[str, str]], box: str | None) -> int:
 
 
 def apply_landlock(rules: int) -> None:
-    """Apply the rules to this process for good."""
+    """Apply a ruleset to this process for good."""
     call("landlock_restrict_self", rules, 0)
     os.close(rules)
 
 
-# Namespaces: a tiny read-only root, no network and no other process in sight.
+# Namespaces: a small read-only root, no network, no other process.
 _NEW_MOUNTS, _NEW_HOST_NAME, _NEW_IPC = 0x00020000, 0x04000000, 0x08000000
 _NEW_USERS, _NEW_PROCESSES, _NEW_NETWORK = 0x10000000, 0x20000000, 0x40000000
 _EVERYTHING = _NEW_USERS | _NEW_MOUNTS | _NEW_PROCESSES | _NEW_NETWORK | _NEW_IPC | _NEW_HOST_NAME
@@ -130,17 +135,23 @@ _BIND, _RECURSIVE, _PRIVATE, _NO_SUID, _NO_DEVICES = 1 << 12, 1 << 14, 1 << 18, 
 _READ_ONLY_NO_SUID_NO_DEVICES = (1 | 2 | 4).to_bytes(8, "little") + bytes(24)
 _AT_CURRENT_DIRECTORY, _AT_RECURSIVE = 2**64 - 100, 0x8000
 _DETACH = 2
-# The root and the work directory in it are in memory and disappear with the namespace.
+# Root and work directory are in memory and disappear with the namespace.
 _ROOT_OPTIONS = b"size=16m,nr_inodes=1k,mode=755"
 _SITE = "/tmp"  # noqa: S108  hidden under the private root, in this namespace only
 
 
-def enter_namespaces(prefix: str, mounts: list[str], box: str) -> None:
-    """Move into new namespaces and a root with ``mounts``, read-only (below ``prefix`` relative to it), and ``box``."""
+def enter_namespaces(prefix: str, mounts: list[str], work_dir: str) -> None:
+    """Enter new namespaces with a new root.
+
+    Args:
+        prefix: The current directory, which others may be unable to reach from the root.
+        mounts: Directories of the new root, read-only.
+        work_dir: Directory of the new root that can be written to.
+    """
     user, group = os.geteuid(), os.getegid()
     call("unshare", _EVERYTHING)
     for path, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-        # No text file: codecs load from a library this user may not be able to reach yet.
+        # Not as text: codecs load from a library that this user may be unable to reach yet.
         file = os.open(f"/proc/self/{path}", os.O_WRONLY)
         os.write(file, text.encode())
         os.close(file)
@@ -156,9 +167,9 @@ def enter_namespaces(prefix: str, mounts: list[str], box: str) -> None:
     os.mkdir(_SITE + os.path.dirname(os.devnull))
     os.close(os.open(_SITE + os.devnull, os.O_CREAT | os.O_WRONLY, 0o600))
     call("mount", os.devnull.encode(), (_SITE + os.devnull).encode(), None, _BIND, None)
-    os.makedirs(_SITE + box)
-    # Of its own, so that only the work directory stays writable: its owner could close the directories of the root.
-    call("mount", (_SITE + box).encode(), (_SITE + box).encode(), None, _BIND, None)
+    os.makedirs(_SITE + work_dir)
+    # A mount of its own, so that only this directory stays writable when the root becomes read-only.
+    call("mount", (_SITE + work_dir).encode(), (_SITE + work_dir).encode(), None, _BIND, None)
     call("mount_setattr", _AT_CURRENT_DIRECTORY, _SITE.encode(), 0, _READ_ONLY_NO_SUID_NO_DEVICES, 32)
     os.chdir(_SITE)
     call("pivot_root", b".", b".")
@@ -166,7 +177,7 @@ def enter_namespaces(prefix: str, mounts: list[str], box: str) -> None:
     os.chdir("/")
 
 
-# The filter: no network, no new process, no other process, no kernel machinery.
+# Seccomp: no network, no new process, no other process, no administration of the kernel.
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32_BIT = 0x40000000
 # Offsets in the kernel's seccomp_data; both architectures are little-endian.
@@ -176,13 +187,13 @@ _IF_EQUAL, _IF_AT_LEAST, _IF_ANY_BIT = 0x15, 0x35, 0x45
 _KILL, _ALLOW = 0x80000000, 0x7FFF0000
 _REFUSE, _ABSENT = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
 _CLONE_THREAD = 0x00010000
-# The kernel would send signals on behalf of a program that asks for them this way: F_SETOWN, F_SETSIG, F_SETOWN_EX;
-# FIOSETOWN, SIOCSPGRP, and TIOCSTI, which types into a terminal.
+# By these requests the kernel sends signals on behalf of a program: F_SETOWN, F_SETSIG, F_SETOWN_EX; FIOSETOWN,
+# SIOCSPGRP. TIOCSTI types into a terminal.
 _SIGNAL_REQUESTS = {"fcntl": (8, 10, 15), "ioctl": (0x8901, 0x8902, 0x5412)}
 
 
 def filter_calls() -> None:
-    """Apply a :func:`call_filter` to this process for good; it has to have given up new privileges."""
+    """Apply :func:`call_filter` to this process for good; no_new_privs has to be set."""
     instructions = call_filter(os.getpid())
     code = ctypes.create_string_buffer(instructions, len(instructions))
     # SECCOMP_SET_MODE_FILTER
@@ -190,23 +201,23 @@ def filter_calls() -> None:
 
 
 def call_filter(pid: int) -> bytes:
-    """Return the instructions of the filter, for a process of that id."""
+    """Return the BPF instructions of the filter for the process of that id."""
     rules = [_for(name, [_step(_RETURN, _REFUSE)]) for name in FORBIDDEN if number(name) is not None]
-    # Arguments of clone3 lie in memory a filter cannot read; C libraries fall back to clone.
+    # A filter cannot read the arguments of clone3; C libraries fall back to clone.
     rules += [
         _for("clone3", [_step(_RETURN, _ABSENT)]),
         _rule("clone", 0, _IF_ANY_BIT, [_CLONE_THREAD], _ALLOW, _REFUSE),
         *(_rule(name, 0, _IF_EQUAL, [pid], _ALLOW, _REFUSE) for name in ("kill", "tgkill")),
         _rule("prlimit64", 0, _IF_EQUAL, [0, pid], _ALLOW, _REFUSE),
-        # With any mode it reserves space that no limit on files counts.
+        # A mode reserves space that no limit on files counts.
         _rule("fallocate", 1, _IF_EQUAL, [0], _ALLOW, _REFUSE),
         *(_rule(name, 1, _IF_EQUAL, requests, _REFUSE, _ALLOW) for name, requests in _SIGNAL_REQUESTS.items()),
     ]
-    # socketpair stays, event loops need it; without an address a message can only reach the other end.
+    # Event loops need socketpair; without an address a message reaches the other end alone.
     low = _FIRST_ARGUMENT + 8 * 4
     null = [_step(_LOAD, low), _step(_IF_EQUAL, 0, 0, 2), _step(_LOAD, low + 4), _step(_IF_EQUAL, 0, 1, 0)]
     rules.append(_for("sendto", [*null, _step(_RETURN, _REFUSE), _step(_RETURN, _ALLOW)]))
-    # End processes that use the call table of another architecture, then load the number of the call.
+    # Kill a process that uses the call table of another architecture.
     ours = [_step(_LOAD, _ARCHITECTURE), _step(_IF_EQUAL, _ARCHITECTURES[os.uname().machine], 1, 0)]
     not_x32 = [_step(_LOAD, _NUMBER), _step(_IF_AT_LEAST, _X32_BIT, 0, 1)]
     guard = [*ours, _step(_RETURN, _KILL), *not_x32, _step(_RETURN, _KILL)]
@@ -214,7 +225,7 @@ def call_filter(pid: int) -> bytes:
 
 
 def _rule(name: str, argument: int, test: int, values: Sequence[int], verdict: int, otherwise: int) -> bytes:
-    """Return the seccomp BPF instructions for one system call.
+    """Return the instructions for one system call.
 
     They return ``verdict`` if the low half of an argument passes the test against any value, else ``otherwise``.
     """
@@ -224,7 +235,7 @@ def _rule(name: str, argument: int, test: int, values: Sequence[int], verdict: i
 
 
 def _for(name: str, steps: list[bytes]) -> bytes:
-    """Return BPF instructions that run ``steps`` for the system call of this name and skip them for all others."""
+    """Return instructions that run ``steps`` for this system call and skip them for all others."""
     return _step(_IF_EQUAL, number(name) or 0, 0, len(steps)) + b"".join(steps)
 
 

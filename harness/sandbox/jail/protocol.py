@@ -1,44 +1,48 @@
-"""Channels between the processes of a worker, and the words they exchange."""
+"""Messages between the three processes of a worker, and bounds that are the same for every program."""
 
 from __future__ import annotations
 
 import os
 import struct
 
-# A value longer than this answers no question; an order also holds sources with their data.
-LONGEST, LONGEST_ORDER = 16 << 20, 64 << 20
+# Bytes of a message with values of a program, and of a job, whose sources may hold data.
+LONGEST, LONGEST_JOB = 16 << 20, 64 << 20
+# Depth of one value, and values read from one iterator.
+DEEPEST, MOST_READ = 200, 1_000_000
+LONGEST_SHOWN = 4096
+# Files in a work directory, and their bytes together.
+MOST_ENTRIES, MOST_BYTES = 1000, 16 << 20
+# Memory of the checks, which hold values of the program.
+CHECKS_MIB = 2 << 10
 _HEAD, _PIECE = 4, 1 << 16
 
-# Grader to fork server, about the process it received: program started, end the process, its connection has ended.
+# Grader to fork server, about the process it was given: start its clock, end it, its connection is closed.
 START, END, HUNG_UP = b"s", b"e", b"h"
-# Fork server to grader, with the descriptors of a process; any other text says why there is none.
+# Fork server to grader, with the connection to a new process; any other text is an error message.
 READY = b"r"
-# How a process ended: status as from ``wait``, processor time in seconds, the limit that cut it short (below, or 0),
-# whether it lived on after its connection had ended, whether it left files.
+# How a process ended: wait status, processor time in seconds, the limit it passed (below, or 0), whether it lived on
+# after it had closed its connection, whether its work directory is dirty.
 REPORT = struct.Struct("<idB??")
-WALL, CROWDED = 1, 2
-# What a work directory may hold.
-BOX_ENTRIES, BOX_BYTES = 1000, 16 << 20
+WALL, DISK = 1, 2
 
-# First message of a program's process: confined, or why not. No foreign code has run by then.
+# First message of a program's process, before it runs foreign code: confined, or the error that prevented it.
 CONFINED, UNCONFINED = b"+", b"-"
-# First word of a reply: a value, an exception of the program, of its compilation, a value that is too long to be sent.
+# First word of a reply: a value, an exception of the program, an error of its compilation, a value above a bound.
 VALUE, RAISED, UNREADABLE, TOO_LONG = "value", "raised", "unreadable", "too_long"
-# What stands in messages for an object of the program that is no plain value, for a class of exceptions, and for an
-# instance of a class that extends a plain type.
+# Keys of what is no plain value: an object of the program, a class of exceptions, an instance of a class that extends a
+# plain type.
 REFERENCE, EXCEPTION_CLASS, SUBCLASS = "object", "exception", "subclass"
-LONGEST_SHOWN = 4096
 
 MODULE = "solution"
-# Parts of an order; each is also the name of its source in tracebacks.
+# The sources of a job, by the name that tracebacks show.
 SETUP, PROGRAM, CHECKS = "setup", "program", "checks"
 
-# Further outcomes in the grader's report: the process ended early, and its status says how; the sandbox failed.
-GONE, FAILURE = "gone", "failure"
+# Outcome of checks that lost the connection; how the process ended says more.
+ENDED = "ended"
 
 
 class UnreadableError(Exception):
-    """The other side sent what no honest value can look like."""
+    """The other side sent a message that no honest value gives."""
 
 
 class TooLongError(Exception):
@@ -46,7 +50,7 @@ class TooLongError(Exception):
 
 
 class NotPlainError(BaseException):
-    """An object is used as a value, but is no plain one; ``except Exception`` of a check does not catch it."""
+    """The checks use an object as a value, but it is no plain one; their ``except Exception`` does not catch this."""
 
 
 class Channel:
@@ -65,7 +69,7 @@ class Channel:
             rest = rest[self._write(self._descriptor, rest) :]
 
     def receive(self, longest: int = LONGEST) -> bytes:
-        """Wait for a message; raise EOFError if the other side is gone, TooLongError for one of more bytes."""
+        """Wait for a message; raise EOFError if the other side is gone, TooLongError above ``longest`` bytes."""
         length = int.from_bytes(self._take(_HEAD), "little")
         if length > longest:
             raise TooLongError(f"{length} bytes")

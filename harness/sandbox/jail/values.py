@@ -1,6 +1,6 @@
-"""Messages between a program and its checks: plain values as JSON, references to everything else.
+"""Serialise what a program and its checks exchange: plain values as JSON, references to everything else.
 
-A value arrives as its own kind. An iterator is read to its end and arrives as an iterator over what was read.
+A value keeps its type. An iterator is read to its end and arrives as an iterator over the values read.
 """
 
 from __future__ import annotations
@@ -16,70 +16,71 @@ from operator import attrgetter, is_
 from types import NoneType
 from typing import Any
 
-from .protocol import TooLongError, UnreadableError
+from .protocol import DEEPEST, MOST_READ, TooLongError, UnreadableError
 
-# Takes an object that is no plain value; or an instance of a subclass of a plain type, and its value as it is written.
-# Returns what is written in its place, a dictionary with one key.
+# Called with an object that is no plain value, or with an instance of a subclass of a plain type and its written value.
+# Returns a dictionary with one key, which is written instead.
 Refer = Callable[[object, object], object]
-# How an instance is taken apart, and made again of the parts.
+# How an instance is taken apart, and made from the parts.
 _Kind = tuple[Callable[[Any], Iterable[Any]], Callable[[list[Any]], Any]]
 
-# Nesting of one value; the interpreter's own comparison gives up at about a thousand.
-DEEPEST = 200
-# Values that are read from one iterator.
-MOST_READ = 1_000_000
-# Longer integers are written in base 16, whose length no interpreter limits.
+# Longer integers are written in base 16, which no interpreter limits.
 _SHORT_INTEGER = 1 << 63
-# Of a named tuple.
+# Fields of a named tuple.
 _MOST_FIELDS = 255
-# A set with an element of another type is not searched for the order that it had: an object of the program would have
-# to say, each time, whether it is equal to another.
+# The order of a set with elements of other types is not restored: each comparison would ask the program.
 _PLAIN = frozenset({int, float, complex, bool, str, bytes, NoneType})
-# Of these, a change that a call makes in an argument is seen by who called.
+# A call may change arguments of these types, and its caller sees the change.
 MUTABLE = (list, dict, set, bytearray, collections.deque)
-# Orders tried for a set of one size; beyond that many elements only the two usual ways of making a set are.
+# Orders tried for a table of one size; for larger sets only the two usual ways of making a set are tried.
 _TRIES, _MOST_SEARCHED = 30, 64
 
-# Not as ASCII: two halves of a surrogate pair, each a character of its own, would arrive as one.
+# Not as ASCII, which would join two halves of a surrogate pair.
 _ENCODER = json.JSONEncoder(check_circular=False, ensure_ascii=False, separators=(",", ":"))
 
 
 def pack(value: object, refer: Refer, *, reads_iterators: bool = True) -> bytes:
-    """Return a value as bytes; ``refer`` is asked for what is not plain, and for iterators if none is to be read.
+    """Serialise a value.
 
-    Raises TooLongError if an iterator has too many values.
+    Args:
+        value: The value.
+        refer: Writes what is not plain.
+        reads_iterators: Whether iterators are read; else ``refer`` writes them.
+
+    Raises:
+        TooLongError: If an iterator has too many values.
     """
     written = _write(value, refer, reads_iterators, 0)
     return _ENCODER.encode(written).encode("utf-8", "surrogatepass")
 
 
 def unpack(content: bytes, resolve: Callable[[str, Any], object]) -> Any:
-    """Return the value that :func:`pack` wrote, given what a reference stands for; raise UnreadableError otherwise."""
+    """Deserialise a value, of which ``resolve`` reads the references; raise UnreadableError for invalid content."""
     try:
-        # Every NaN is read as a new object; the same one twice would be equal as a member of lists.
+        # Every NaN is a new object: lists with the same NaN object would be equal.
         return _decoder(resolve).decode(content.decode("utf-8", "surrogatepass"))
     except RecursionError:
-        # No depth is named: where the interpreter gives up depends on what it has optimised by then.
+        # The depth at which the interpreter gives up varies, so the message does not name it.
         raise UnreadableError("nested too deeply") from None
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, SyntaxError) as error:
         raise UnreadableError(f"{type(error).__name__}: {error}"[:200]) from None
 
 
-# One decoder serves a connection from its beginning to its end.
+# Cached, as one connection uses one decoder.
 @functools.lru_cache(maxsize=1)
 def _decoder(resolve: Callable[[str, Any], object]) -> json.JSONDecoder:
     def read(tagged: dict[str, Any]) -> object:
         ((name, parts),) = tagged.items()
         if name not in _KINDS:
             return resolve(name, parts)
-        # A list and nothing else: a small message could name a range of any length instead.
+        # Only a list: a small message could name a range of any length.
         return _KINDS[name][1](_require(list, parts))
 
     return json.JSONDecoder(object_hook=read, parse_constant=float)
 
 
 def _write(value: Any, refer: Refer, reads_iterators: bool, depth: int) -> object:
-    # In one function, as every further call lowers the depth at which the interpreter gives up.
+    # One function, as further calls would lower the depth at which the interpreter gives up.
     kind: Any = type(value)
     if kind in (str, bool, float, NoneType) or (kind is int and -_SHORT_INTEGER <= value <= _SHORT_INTEGER):
         return value
@@ -97,7 +98,7 @@ def _write(value: Any, refer: Refer, reads_iterators: bool, depth: int) -> objec
 
 @functools.lru_cache(maxsize=1024)
 def _name(kind: type) -> str:
-    """Return the name of the kind of value that instances of a type are, empty if they are no plain values."""
+    """Return the name in ``_KINDS`` for instances of a type; empty if they are no plain values."""
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return "named tuple"
     for base in kind.__mro__:
@@ -126,11 +127,11 @@ def _pairs(flat: list[Any]) -> dict[Any, Any]:
 
 
 def _library(constructor: str, kind: type, take_apart: Callable[[Any], Iterable[Any]]) -> _Kind:
-    """Return how a type of the library crosses: taken apart into values of one type, made by that constructor."""
+    """Return how a type of the standard library is sent: taken apart into values of type ``kind``, made from these."""
 
     def make(parts: list[Any]) -> Any:
-        # Imported only now, as few programs return such values. Parts of another type could make a constructor do
-        # something else, such as take the state of a pickled instance.
+        # Imported only now, as few programs return such values. Parts of another type could make a constructor do other
+        # things, such as restore a pickled state.
         module, _, name = constructor.partition(".")
         return attrgetter(name)(importlib.import_module(module))(*[_require(kind, part) for part in parts])
 
@@ -141,7 +142,7 @@ def _read_named(parts: list[Any]) -> object:
     name, fields, *elements = parts
     if any(type(text) is not str for text in [name, *_require(list, fields)]) or len(fields) > _MOST_FIELDS:
         raise TypeError("names that are no text")
-    # A function of the program must not stand where the methods of a tuple do.
+    # A function of the program must not replace a method of the tuple.
     if any(callable(element) for field, element in zip(fields, elements, strict=True) if field in ("count", "index")):
         return tuple(elements)
     return _named(name, *fields)._make(elements)
@@ -157,10 +158,10 @@ def _flat(table: Any) -> Iterator[Any]:
 
 
 def _ordered_set(kind: type, elements: list[Any]) -> Any:
-    """Return a set or frozenset that iterates in the order of the elements if one is found, else in any order.
+    """Return a set or frozenset that iterates in the order of the elements, if one is found.
 
-    The order follows from the size of the table and, where elements collide, from who came first. Neither is seen from
-    outside, so sizes and sequences are tried, the usual ones first.
+    The order depends on the size of the table and, for colliding elements, on the order of insertion. Neither can be
+    read, so both are tried, usual ones first.
     """
     first = kind(elements)
     if not all(map(_is_plain, elements)):
@@ -180,22 +181,22 @@ def _candidate_sets(kind: type, elements: list[Any]) -> Iterator[Any]:
         return
     smallest = max(8, 1 << (2 * len(elements) - 1).bit_length())
     for size in (smallest, 2 * smallest, 4 * smallest) if kind is set else (smallest,):
-        # Added last, these displace no element; they only make the table that large.
+        # Added last, these displace no element, and make the table that large.
         extra = [object() for _ in range(size // 4 - len(elements))] if kind is set else []
         for number in range(_TRIES):
-            # The first time in the given order, then in pseudorandom ones.
+            # First in the given order, then in pseudorandom ones.
             indices = sorted(range(len(elements)), key=lambda index: hash((number, index)) if number else index)
-            # A dictionary's length is known, so the table has its size from the beginning.
+            # From a dictionary, whose length is known, the table gets its size at once.
             candidate = kind(dict.fromkeys([*(elements[index] for index in indices), *extra]))
             if extra:
                 candidate.difference_update(extra)
             yield candidate
 
 
-# Types whose instances are values even if a class of the program extends them; of others they stay with the program.
+# Instances of classes that extend these types are values; those of other types are sent as references.
 EXTENDABLE = {kind.__name__: kind for kind in (int, float, str, bytes, tuple, list, dict, set, frozenset)}
-# Types and exceptions that cross as such; any other might do something when it is called. To the interpreter the last
-# ones are no errors: raised inside a check they could end a loop early.
+# Types and exceptions that are sent as such; a call of any other could have effects. StopIteration and the like are no
+# errors to the interpreter: raised inside a check they could end a loop early.
 _INSTANTIABLE = (*EXTENDABLE.values(), bool, bytearray, complex, range, NoneType)
 _NEVER_RAISED = (StopIteration, StopAsyncIteration, GeneratorExit)
 TYPES: dict[str, Any] = {kind.__name__: kind for kind in _INSTANTIABLE} | {
@@ -205,7 +206,7 @@ TYPES: dict[str, Any] = {kind.__name__: kind for kind in _INSTANTIABLE} | {
 }
 
 
-# By name of a type. Instances are taken apart by methods of the type, as a subclass may have replaced its own.
+# By name of the type. Methods of the type take instances apart, as a subclass may override its own.
 _KINDS: dict[str, _Kind] = {
     "int": (lambda value: [hex(int.__int__(value))], lambda parts: int(parts[0], 16)),
     "float": (lambda value: [float.__float__(value)], lambda parts: float(parts[0])),
@@ -227,7 +228,7 @@ _KINDS: dict[str, _Kind] = {
     "dict_items": (itertools.chain.from_iterable, lambda parts: _pairs(parts).items()),
     "collections.Counter": (_flat, lambda parts: collections.Counter(_pairs(parts))),
     "collections.OrderedDict": (
-        # Its order is not that of the dictionary that it is made of.
+        # Its order may differ from that of the underlying dictionary.
         lambda value: itertools.chain.from_iterable(collections.OrderedDict.items(value)),
         lambda parts: collections.OrderedDict(_pairs(parts)),
     ),

@@ -12,7 +12,8 @@ from harness.benchmarks.programs import without_trials
 from harness.benchmarks.validate import EXAMPLES, GOLD, WRONG, validate_items
 from harness.concurrency import gather
 from harness.errors import UserError
-from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
+from harness.sandbox import Execution, Outcome, Program, Sandbox
+from harness.sandbox.model import LIMITS
 from tests.harness.benchmarks.samples import ALL, item_of
 
 
@@ -117,7 +118,7 @@ async def test_a_program_counts_whole_or_without_what_tries_it_out(tools: Tools)
     *rows, (_, _, norm), (_, _, set_up) = [block.partition("\n") for block in blocks]
     expected = {text.replace("@ norm", norm).replace("@ set-up", set_up): word == "right" for word, _, text in rows}
     item = Item("x", "mbpp", "", "", code=CodeTask("norm", "", "assert norm(3, 4) == 5.0\n", ()))
-    async with Sandbox(Limits(cpu_s=1, wall_s=2.0)) as sandbox:
+    async with Sandbox(LIMITS.model_copy(update={"cpu_s": 1, "wall_s": 2.0})) as sandbox:
         small = replace(tools, sandbox=sandbox)
         verdicts = await gather(benchmark("mbpp").grade_answer(item, answer, small) for answer in expected)
     assert {verdict.answer: verdict.correct for verdict in verdicts} == expected

@@ -8,10 +8,11 @@ from typing import Any
 import psutil
 import pytest
 
-from harness.sandbox import Execution, Limits, Program, Sandbox
+from harness.sandbox import Execution, Program, Sandbox
+from harness.sandbox.model import LIMITS
 from harness.sandbox.pool import refusal
 
-SMALL = Limits(cpu_s=1, wall_s=20.0, memory_mib=256)
+SMALL = LIMITS.model_copy(update={"cpu_s": 1, "wall_s": 20.0, "memory_mib": 256})
 
 Execute = Callable[[Mapping[Any, Program]], Awaitable[dict[Any, Execution]]]
 

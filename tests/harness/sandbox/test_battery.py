@@ -32,9 +32,9 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="most of the bat
 
 BY_LEVEL = pytest.mark.parametrize("level", LEVELS, indirect=True)
 PASSED = Execution(Outcome.PASSED, "")
-QUICK = Limits(cpu_s=2, wall_s=20.0, memory_mib=256)
+QUICK = SMALL.model_copy(update={"cpu_s": 2})
 # For programs that never end by themselves, busy or waiting.
-LIMITS = {"busy": SMALL, "waiting": Limits(cpu_s=1, wall_s=0.5, memory_mib=256)}
+LIMITS = {"busy": SMALL, "waiting": SMALL.model_copy(update={"wall_s": 0.5})}
 CHECKS = "assert f(20) == 42"
 RIGHT_PROGRAM = "def f(x):\n    return 2 * x + 2\n"
 PIECES = {"right": RIGHT_PROGRAM, "wrong": "def f(x):\n    return 41\n"}

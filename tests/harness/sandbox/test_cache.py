@@ -66,8 +66,8 @@ async def test_all_that_decides_is_in_the_key(run_cell: RunCell, monkeypatch: py
     texts = [("ab", "c", "d"), ("a", "bc", "d"), ("abc", "", "d"), ("ab", "cd"), ("a'", "'", "d")]
     programs = [Program(*text) for text in texts]
     assert await run_cell(programs) == programs
-    for limits in (Limits(cpu_s=2), Limits(wall_s=7.0), Limits(memory_mib=300), Limits(threads=3)):
-        assert await run_cell(programs[:1], limits=limits) == programs[:1]
+    for change in ({"cpu_s": 2}, {"wall_s": 7.0}, {"memory_mib": 300}, {"threads": 3}):
+        assert await run_cell(programs[:1], limits=SMALL.model_copy(update=change)) == programs[:1]
     hashed: list[Path] = []
     for name, other in (
         ("harness.sandbox.pool.fingerprint", lambda paths: hashed.extend(paths) or "other code"),

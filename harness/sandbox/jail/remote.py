@@ -1,4 +1,4 @@
-"""The program, as the checks see it: plain values, and references to the objects that stay with it."""
+"""The program as its checks see it: plain values, and references to objects that stay in the program's process."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from . import protocol, values
 from .protocol import LONGEST, Channel, NotPlainError, TooLongError, UnreadableError
 
 _LONGEST_NAME = 100
-# What the checks may have the program do with an object. No operand is a value that may be expected.
+# Operations on an object that the program performs. None has an operand that may be an expected value.
 _ASKED = "getattr setattr getitem setitem delitem len bool iter str repr neg pos abs invert instancecheck"
-# What would show the program a value of the checks, or let it decide how that compares.
+# Operations that would show the program a value of the checks, or let it decide a comparison.
 _REFUSED = """
     lt le gt ge add radd sub rsub mul rmul matmul rmatmul truediv rtruediv floordiv rfloordiv mod rmod divmod rdivmod
     pow rpow lshift rlshift rshift rrshift and rand or ror xor rxor round index int float complex enter exit
@@ -19,31 +19,31 @@ _REFUSED = """
 
 
 class ProgramError(Exception):
-    """Stand-in for an exception that the checks cannot raise themselves."""
+    """Stands in for an exception that the checks cannot construct."""
 
 
-class ProgramFailure(Exception):  # noqa: N818  carried along as a cause, never raised
-    """First word of the program's reply, and one line about the exception and its place."""
+class ProgramFailure(Exception):  # noqa: N818  a cause, never raised
+    """First word of the program's reply, and one line about the exception and where it was raised."""
 
 
-class Peer:
-    """Connection to one program."""
+class RemoteProgram:
+    """A program in another process, which performs the operations of its checks."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        # One for each object of the program, by number, so that ``is`` holds as there.
+        # One reference an object, by number, so that ``is`` works.
         self._references: dict[int, Any] = {}
         self._extended: dict[int, Extended] = {}
-        # Arguments and what the program made of them, of the calls of the present statement.
+        # Arguments that calls of the present statement have changed, with their new values.
         self._changes: list[tuple[Any, Any]] = []
         self.assertions_held = 0
-        # Set to describe a failure without asking the program any more.
+        # Set before a failure is described, so that the program is not asked any more.
         self.is_silent = False
-        # What ended the connection; checks may have caught it like an exception of the program.
+        # The error that ended the connection; the checks may have caught it.
         self.failure: Exception | None = None
 
     def ask(self, operation: str, *operands: Any) -> Any:
-        """Have the program do something; raise what it raised, or what ends the connection (see ``failure``)."""
+        """Request an operation; raise the program's exception, or the error that ends the connection (``failure``)."""
         request = values.pack([operation, *operands], _refer)
         try:
             if len(request) > LONGEST:
@@ -62,7 +62,7 @@ class Peer:
                 return value
             case [protocol.TOO_LONG, str(reason)]:
                 raise TooLongError(reason)
-            # Of exactly this type: a text that a class extends could not be reported.
+            # Not a subclass of str, which could not be reported.
             case [
                 protocol.RAISED | protocol.UNREADABLE as word,
                 kind,
@@ -75,7 +75,7 @@ class Peer:
                 raise UnreadableError("a reply of no known form")
 
     def call(self, function: Reference, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """Call a function of the program with copies of the arguments, and note what it changes in them."""
+        """Call a function of the program with copies of the arguments; record the changes that it makes in them."""
         match self.ask("call", function, [*arguments], keywords):
             case [result, list(changes)]:
                 passed = dict(enumerate([*arguments, *keywords.values()]))
@@ -90,12 +90,12 @@ class Peer:
                 raise UnreadableError("a reply of no known form")
 
     def begin_statement(self) -> None:
-        """Forget what calls of the statements before have changed."""
+        """Discard the changes of earlier statements."""
         self._changes = []
 
     def end_statement(self) -> None:
-        """Change the lists and the like that the program has changed: only now, so that no comparison is of these."""
-        changes, self._changes = self._changes, []  # Statements of a called function end before the one that calls it.
+        """Apply the recorded changes to lists and the like, only now: no comparison of the statement sees them."""
+        changes, self._changes = self._changes, []  # statements of a called function end before its caller's
         for argument, changed in changes:
             if type(argument) is type(changed) and isinstance(argument, values.MUTABLE):
                 argument.clear()
@@ -110,7 +110,7 @@ class Peer:
         if key == protocol.SUBCLASS:
             reference, value = parts
             extended = _extended(reference, value)
-            # A container may have changed since it crossed before.
+            # A container may have changed since it was sent before.
             is_constant = isinstance(value, int | float | str | bytes)
             return self._extended.setdefault(reference._number, extended) if is_constant else extended
         number, name, detail = parts
@@ -124,24 +124,24 @@ class Peer:
 
 
 class Reference:
-    """An object that stays with the program, which does what takes no value of the checks but arguments of calls.
+    """An object of the program, which performs the operations of ``_ASKED`` and calls.
 
-    Whether it is equal to another one is decided here. Everything else raises NotPlainError.
+    Equality of two objects is decided here. Every other operation raises NotPlainError.
     """
 
-    __slots__ = ("_class", "_name", "_number", "_peer")
-    _peer: Peer
+    __slots__ = ("_class", "_name", "_number", "_program")
+    _program: RemoteProgram
     _number: int
     _name: str
-    _class: int | None  # number of its class if this defines equality
+    _class: int | None  # the number of its class, if the class defines equality
 
-    def __init__(self, peer: Peer, number: int, name: str, class_number: int | None) -> None:
-        # ``setattr`` of a reference is asked of the program.
-        for slot, value in (("_peer", peer), ("_number", number), ("_name", name), ("_class", class_number)):
+    def __init__(self, program: RemoteProgram, number: int, name: str, class_number: int | None) -> None:
+        # The program performs ``setattr`` of a reference.
+        for slot, value in (("_program", program), ("_number", number), ("_name", name), ("_class", class_number)):
             object.__setattr__(self, slot, value)
 
     def __call__(self, *arguments: object, **keywords: object) -> Any:
-        return self._peer.call(self, arguments, keywords)
+        return self._program.call(self, arguments, keywords)
 
     def __eq__(self, other: object) -> bool:
         if other is self:
@@ -150,23 +150,23 @@ class Reference:
             raise NotPlainError(f"a {self._name} of the program is compared with a value")
         is_equal = False
         if self._class is not None and self._class == other._class:
-            attributes, others = (self._peer.ask("attributes", one) for one in (self, other))
-            # Without attributes there is only the word of the program.
+            attributes, others = (self._program.ask("attributes", one) for one in (self, other))
+            # Without attributes only the program could say that they are equal.
             is_equal = attributes is not None and bool(attributes == others)
-        if (self._peer.ask("eq", self, other) is True) is not is_equal:
+        if (self._program.ask("eq", self, other) is True) is not is_equal:
             raise NotPlainError(f"a {self._name} of the program whose == and attributes do not agree")
         return is_equal
 
     def __hash__(self) -> int:
-        # None of a number, which it would be compared with in a set or a dictionary of both.
+        # Not the hash of a number: in a set of both, the reference would be compared with it.
         return hash(("object", self._number if self._class is None else self._class))
 
 
 def _asking(operation: str) -> Any:
     def ask(reference: Reference, *operands: object) -> Any:
-        if reference._peer.is_silent:
+        if reference._program.is_silent:
             return f"<{reference._name} of the program>"
-        return reference._peer.ask(operation, reference, *operands)
+        return reference._program.ask(operation, reference, *operands)
 
     return ask
 
@@ -184,9 +184,9 @@ for _names, _method in ((_ASKED, _asking), (_REFUSED, _refusing)):
 
 
 class Extended:
-    """Value of a program's class that extends a plain type: all that the class adds is asked of the program.
+    """An instance of a program's class that extends a plain type; the program performs what the class adds.
 
-    If it can change it is a copy, of which no more than the value may be used.
+    A mutable instance is a copy, of which only the plain value may be used.
     """
 
     _reference: Reference
@@ -222,14 +222,14 @@ def _extended_class(name: str, kind: type) -> Any:
 
 
 def is_same(left: object, right: object) -> bool:
-    """Return whether two are one object; raise NotPlainError where they may have been one before they crossed."""
+    """Return whether two objects are identical; raise NotPlainError if they may be copies of the same object."""
     if left is not right and type(left) is type(right) and isinstance(left, values.MUTABLE):
         raise NotPlainError(f"whether two values are the same {type(left).__name__}")
     return left is right
 
 
 def _refer(value: Any, written: object) -> object:
-    """Return what stands for an object in a request: its number if it is the program's, else its value."""
+    """Return an object as it is written in a request: an object of the program by its number, others by value."""
     reference = value._reference if isinstance(value, Extended) else value
     if isinstance(reference, Reference) or (isinstance(value, type) and "_number" in vars(value)):
         return {protocol.REFERENCE: reference._number}
@@ -243,11 +243,11 @@ def _raisable(kind: Any) -> type[BaseException]:
 
 
 def _exception(word: str, kind: object, arguments: list[Any], attributes: dict[Any, Any], text: str) -> BaseException:
-    """Return an exception of the program as the checks see it; the text is for people."""
+    """Return an exception of the program as the checks see it, with its one-line text as cause."""
     try:
         error = _raisable(kind)(*arguments)
     except Exception:
-        # Such as UnicodeDecodeError, which wants five arguments.
+        # Such as UnicodeDecodeError, which needs five arguments.
         error = ProgramError(text)
     error.__dict__.update(attributes)
     error.__cause__ = ProgramFailure(word, text)
