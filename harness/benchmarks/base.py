@@ -67,7 +67,7 @@ class Benchmark(abc.ABC):
 
         Args:
             item: The question.
-            text: The reply, without thinking and without other questions after the answer.
+            text: The reply, without thinking and further questions.
             stated_only: Ignore an answer that the text does not state but merely ends with: the text may break off.
         """
 
@@ -82,12 +82,10 @@ class Benchmark(abc.ABC):
     def extract(self, item: Item, text: str, cut_off: bool = False) -> str | None:
         """Extract the answer from a reply.
 
-        If the reply continues with another question, only the text before it is read, unless that text states no
-        answer.
-
         Args:
             item: The question.
-            text: The reply; its thinking is ignored, unless there is nothing else.
+            text: The reply. Thinking is ignored, unless there is nothing else. If the reply continues with another
+                question, only the text before it is read, unless that text states no answer.
             cut_off: The reply ended at its length limit. It has to state its answer, as thinking has to.
         """
         text = without_thinking(text, cut_off)
@@ -97,14 +95,7 @@ class Benchmark(abc.ABC):
         return self.find_answer(item, text, stated_only=cut_off or is_thinking) if answer is None else answer
 
     async def grade(self, item: Item, text: str, tools: Tools, cut_off: bool = False) -> Verdict:
-        """Extract the answer from a reply and grade it; a reply without an answer is wrong.
-
-        Args:
-            item: The question.
-            text: The reply.
-            tools: Sandbox and Math-Verify.
-            cut_off: The reply ended at its length limit.
-        """
+        """Grade a reply: :meth:`extract` its answer, then grade the answer; a reply without an answer is wrong."""
         text = without_thinking(text, cut_off)
         answer = self.extract(item, text, cut_off) if text.strip() else None
         if answer is not None:

@@ -112,13 +112,7 @@ def largest_remainder(counts: Mapping[str, int], total: int) -> dict[str, int]:
 
 
 def stratified_sample(strata: Mapping[str, str], sizes: Mapping[str, int], key: str) -> list[str]:
-    """Draw a sample.
-
-    Args:
-        strata: The stratum of each id.
-        sizes: How many ids to draw from each stratum.
-        key: The benchmark, which decides the order with the ids.
-    """
+    """Draw ids by the size of each stratum; ``strata`` has the stratum of each id, ``key`` the benchmark."""
     order = keyed_order(strata, f"{key}/sample")
     by_stratum = {name: [id_ for id_ in order if strata[id_] == name] for name in sorted(sizes)}
     return [id_ for name, ids in by_stratum.items() for id_ in ids[: sizes[name]]]

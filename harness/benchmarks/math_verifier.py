@@ -33,7 +33,7 @@ from harness.sandbox.process import Child
 WORKER = (sys.executable, "-m", "harness.benchmarks.math_verifier")
 LONGEST_ANSWER = 1000
 # Limits of a child. It never waits, so it meets the wall limit only on less than a thirtieth of a core.
-CPU_LIMIT_S, WALL_LIMIT_S, MEMORY_LIMIT_MIB, OPEN_FILES = 4, 120, 2 << 10, 64
+LIMITS, WALL_LIMIT_S = {"cpu_s": 4, "memory_mib": 2 << 10, "file_mib": 0, "open_files": 64}, 120
 # Longer than the wall limit; importing the libraries takes seconds on a cold disk.
 REPLY_LIMIT_S = 180.0
 INHERITED = ("HOME", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH")
@@ -146,31 +146,25 @@ def _decide_in_child(gold: str, answer: str, devnull: int) -> bytes:
     parent = os.getpid()
     child = os.fork()
     if child == 0:
-        _run_child(gold, answer, writing, devnull, parent)
+        try:
+            for standard in (0, 1, 2):
+                os.dup2(devnull, standard)
+            signal.alarm(WALL_LIMIT_S)
+            confinement.set_rlimits(LIMITS)
+            # On another system than Linux, the first call raises OSError.
+            with contextlib.suppress(OSError):
+                linux.die_with_parent(parent)
+                linux.drop_capabilities()
+                linux.forbid_new_privileges()
+                linux.filter_calls()
+            os.write(writing, json.dumps(_equal(gold, answer)).encode())
+        finally:
+            os._exit(0)
     os.close(writing)
     with open(reading, "rb") as replies:
         reply = replies.read(max(map(len, VERDICTS)) + 1)
     os.waitpid(child, 0)
     return reply if reply in VERDICTS else b"null"
-
-
-def _run_child(gold: str, answer: str, writing: int, devnull: int, parent: int) -> None:
-    try:
-        for standard in (0, 1, 2):
-            os.dup2(devnull, standard)
-        signal.alarm(WALL_LIMIT_S)
-        confinement.set_rlimits(
-            {"cpu_s": CPU_LIMIT_S, "memory_mib": MEMORY_LIMIT_MIB, "file_mib": 0, "open_files": OPEN_FILES}
-        )
-        # On another system than Linux, the first call raises OSError.
-        with contextlib.suppress(OSError):
-            linux.die_with_parent(parent)
-            linux.drop_capabilities()
-            linux.forbid_new_privileges()
-            linux.filter_calls()
-        os.write(writing, json.dumps(_equal(gold, answer)).encode())
-    finally:
-        os._exit(0)
 
 
 def _equal(gold: str, answer: str) -> bool | None:

@@ -152,13 +152,7 @@ def load_items(key: str, data: str) -> LoadedItems:
 
 
 def split_items(key: str, data: str, items: list[Item], kind: str) -> Split:
-    """Split the questions of a benchmark.
-
-    Args:
-        key: The benchmark.
-        data: ``"embedded"`` or ``"real"``.
-        items: All its questions.
-        kind: As for :meth:`Benchmark.split`; embedded data have the official split alone.
+    """Split questions as :meth:`Benchmark.split`; embedded data have the official split alone.
 
     Raises:
         UserError: If the kind does not fit the data, or the split of real data has not the expected checksum.

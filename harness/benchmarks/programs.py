@@ -53,10 +53,9 @@ class CodeBenchmark(Benchmark):
     )
 
     def find_answer(self, item: Item, text: str, stated_only: bool) -> str | None:
-        """Return the last block that defines the function, after the earlier blocks that define names it lacks.
+        """Return the last block that defines the function, after earlier blocks that define names it lacks.
 
-        Without such a block, return the last block that parses. An unclosed block ranks after closed ones if the text
-        may break off.
+        Else return the last block that parses. If the text may break off, closed blocks come first.
         """
         # A byte-order mark, and Llama's marks.
         text, entry_point = re.sub(r"\ufeff|<\|python_\w+\|>", "\n", text), task_of(item).entry_point
@@ -172,10 +171,7 @@ def _says_nothing(node: ast.stmt) -> bool:
 
 @_remember
 def salvage(text: str) -> str:
-    """Return the complete statements of a program that is cut off or stands amid prose.
-
-    Each stretch of statements begins with an import or a definition.
-    """
+    """Return the complete statements of a program that is cut off or amid prose, from imports and definitions on."""
     lines = text.replace("\r\n", "\n").split("\n") if len(text) <= LONGEST_SALVAGED else []
     kept: list[str] = []
     start = 0
@@ -192,8 +188,8 @@ def salvage(text: str) -> str:
 def _end_of_parsable(lines: list[str], start: int) -> int:
     """Return the line after the complete statements that begin at ``start``; ``start`` if there are none.
 
-    A sentence of prose inside a definition is blanked. Any other error ends the statements: after a function that has
-    returned by then, else before the last top-level line up to the error.
+    A sentence of prose inside a definition is blanked. Another error ends the statements: after a function that has
+    returned, else before the last top-level line.
     """
     end = len(lines)
     cuts = sentences = 0
@@ -201,28 +197,18 @@ def _end_of_parsable(lines: list[str], start: int) -> int:
         if not (error_line := outline("\n".join(lines[start:end])).error_line):
             return end
         broken = start + error_line - 1
-        if sentences < _MAX_SENTENCES and broken < end and _is_sentence(lines[broken]):
+        sentence = _SENTENCE.fullmatch(lines[broken]) if sentences < _MAX_SENTENCES and broken < end else None
+        if sentence and not keyword.iskeyword(sentence[1]) and sentence[1] not in ("print", "exec"):
             lines[broken] = ""
             sentences += 1
             continue
         cuts += 1
-        if broken < end and _has_returned("\n".join(lines[start:broken])):
-            return broken
+        match parse("\n".join(lines[start:broken])) if broken < end else None:
+            case ast.Module([*_, ast.FunctionDef(body=[*_, ast.Return()])]):
+                return broken
         candidates = range(start, min(broken + 1, end))
         end = max((index for index in candidates if _TOP_LEVEL.match(lines[index])), default=start)
     return start
-
-
-def _is_sentence(line: str) -> bool:
-    sentence = _SENTENCE.fullmatch(line)
-    return sentence is not None and not keyword.iskeyword(sentence[1]) and sentence[1] not in ("print", "exec")
-
-
-def _has_returned(source: str) -> bool:
-    match parse(source):
-        case ast.Module([*_, ast.FunctionDef(body=[*_, ast.Return()])]):
-            return True
-    return False
 
 
 def _without_redefinition(source: str, name: str) -> str:
@@ -235,11 +221,10 @@ def _without_redefinition(source: str, name: str) -> str:
 
 
 def without_trials(source: str, *, run: bool = False) -> str:
-    """Remove the top-level example calls of a program or, if ``run``, let them fail without ending it.
+    """Remove the top-level example calls of a program or, if ``run``, let them fail; line numbers do not change.
 
     These are asserts, bare expressions, annotations without a value and ``raise SystemExit``: examples, calls of the
-    program's own tests, and prose that happens to be Python ("Done"; "Complexity: O(n)"). Line numbers do not change.
-    Text that is no program is returned unchanged. A ``__main__`` block stays: programs run as modules.
+    program's own tests, and prose that happens to be Python ("Done"; "Complexity: O(n)").
     """
     tree, text = parse(source), source.encode()
     if tree is None:

@@ -102,14 +102,7 @@ def own_sentences(text: str) -> str:
 
 
 def _is_own(line: str, before: str, lead: str = "", behind: str = "") -> bool:
-    """Return whether a statement is the text's own, judged by the words around it.
-
-    Args:
-        line: The line before the statement.
-        before: The sentence before it.
-        lead: The words that begin the statement.
-        behind: The text after it.
-    """
+    """Return whether a statement is the text's own, by the words before it in line and sentence, and those behind."""
     is_labelled = IS["label"].match(line) and not IS["own"].match(before)
     is_attributed = is_labelled or IS["others"].search(IS["clause"].split(before)[-1]) or IS["others"].search(lead)
     return not (is_attributed and not IS["agreed"].search(before)) and not IS["rejected"].match(behind)

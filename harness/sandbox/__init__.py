@@ -11,16 +11,13 @@ At level ``rlimit`` only verdicts and limits are covered, so programs of real mo
 Not covered: faults of the kernel, measuring what else uses the processor, and programs that recognise a published
 question and return its answer. Set-up and checks are trusted. ``docs/sandbox.md`` has the details.
 
-One worker a processor, and its messages (``jail/`` has the code of its three processes, the standard library alone)::
+Messages between this process and the three of a worker, whose code is in ``jail/``; there is one worker a processor::
 
-    Sandbox            source, setup, checks, entry_point
-    (this process)  -------------------------------------->  grader: runs the checks, gives the verdict
-                    <--------------------------------------    |     ^                         |    ^
-                           outcome, detail, times              |     | the program's           |    |
-                                                      "start", |     | connection;  source, then    | plain values,
-                                                      "end"    |     | how it ended  calls     |    | references
-                                                               v     |                         v    |
-                                                             fork server  --- forks --->  program: confined
+    Sandbox --- source, setup, checks --->  grader: runs the checks  --- source, then calls --->  program: confined
+            <--- outcome, detail ---------    |  ^                   <--- values, references ---     ^
+                               "start", "end" |  | connection of a new program, how it ended         | fork
+                                              v  |                                                   |
+                                            fork server: holds no program, no checks ----------------+
 """
 
 from harness.sandbox.model import Execution, Limits, Outcome, Program

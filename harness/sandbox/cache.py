@@ -28,14 +28,9 @@ class VerdictCache:
         self._in_flight: InFlight[Any] = InFlight()
 
     async def get(self, key: tuple[str, ...], decide: Callable[[], Coroutine[Any, Any, tuple[Any, bool]]]) -> Any:
-        """Return the cached verdict or decide it, once for all callers that wait.
+        """Return the cached verdict or decide it, once for all callers that wait; UserError if the file is broken.
 
-        Args:
-            key: The input.
-            decide: Returns the verdict, and whether other cells may use it.
-
-        Raises:
-            UserError: If the cache file is broken.
+        ``decide`` returns the verdict, and whether other cells may use it.
         """
         # ``repr`` escapes quotes, so no two keys have the same text.
         digest = hashlib.sha256(repr((key, self._environment())).encode()).digest()

@@ -21,13 +21,7 @@ _INSTALLED_PACKAGES = ("site-packages", "dist-packages")
 
 
 def policy(level: str, limits: Limits, work_dir: str) -> dict[str, Any]:
-    """Return the policy of a worker as JSON values.
-
-    Args:
-        level: ``full`` or ``rlimit``.
-        limits: Limits of each program.
-        work_dir: The only directory that programs may write to.
-    """
+    """Return the policy of a worker as JSON values; programs may write to ``work_dir`` alone."""
     # The kernel counts threads per user, which is this program alone only in a user namespace of its own. Elsewhere the
     # other processes of the user count, so the one certain limit is "no more".
     limits = limits if level == FULL else limits.model_copy(update={"threads": 1})

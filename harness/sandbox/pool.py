@@ -40,12 +40,10 @@ _DOUBTFUL = (Outcome.CPU_LIMIT, Outcome.WALL_LIMIT, Outcome.KILLED)
 # more memory is reserved for threads. The output limit is not: it counts the program's own bytes.
 _MACHINE_DEPENDENT = frozenset({*_DOUBTFUL, Outcome.MEMORY_LIMIT, Outcome.SANDBOX_ERROR})
 # By these a program may depend on chance, the clock or the machine; a name too many costs only another execution.
-_NONDETERMINISTIC_NAMES = (
-    "random secrets uuid time timeit datetime tempfile os io pathlib glob shutil platform socket http urllib resource "
-    "signal gc threading _thread concurrent asyncio multiprocessing subprocess "
-    "gzip zipfile tarfile email ssl statistics logging importlib __import__"
-)
-_NONDETERMINISTIC = re.compile(rf"\b(?:{'|'.join(_NONDETERMINISTIC_NAMES.split())})\b|\b(?:id|open)\(")
+_NONDETERMINISTIC = re.compile(r"""(?x) \b(?:id|open)\( | \b(?:
+    random|secrets|uuid|time|timeit|datetime|tempfile|os|io|pathlib|glob|shutil|platform|socket|http|urllib|resource|signal
+    |gc|threading|_thread|concurrent|asyncio|multiprocessing|subprocess|gzip|zipfile|tarfile|email|ssl|statistics|logging
+    |importlib|__import__)\b""")
 # The work directory at ``full``: in a root in memory, outside every directory that may hold an interpreter.
 _PRIVATE_WORK_DIR = "/box"
 # A worker is broken if it has not replied so long after all limits have passed.
@@ -56,14 +54,13 @@ _LIFETIME = 1000
 _OPTIONS = ("-P", "-S", "-s")
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
 # The same for all programs, as other processes can read it.
-_BOOT = "import sys; sys.path.append(sys.argv[1]); from jail.main import main; sys.path.pop(); main()"
+_BOOT = "import sys; sys.path.append(sys.argv[1]); from jail.fork_server import main; sys.path.pop(); main()"
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _LONGEST_DETAIL = 300
-# A trial of a level needs files of the library after confinement, both Python and shared objects.
+# Needs files of the library after confinement, both Python and shared objects.
 _PROBE = Program("import decimal, json, random, statistics, zoneinfo")
-_TRIALS = 3
-_ATTEMPTS = 2
+_TRIALS, _ATTEMPTS = 3, 2
 # A trial that ends so was disturbed, which does not say that the machine refuses the level.
 _DISTURBANCES = _MACHINE_DEPENDENT - {Outcome.SANDBOX_ERROR}
 _SHORTAGES = tuple(map(os.strerror, (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)))
@@ -156,7 +153,7 @@ class Sandbox:
                 worker = self._idle.pop() if self._idle else Worker(self.level, self.limits)
                 execution = await worker.run(program)
             except (OSError, ValueError) as error:
-                execution = failed_execution(f"{type(error).__name__}: {error}")
+                execution = Execution(Outcome.SANDBOX_ERROR, _line(f"{type(error).__name__}: {error}"))
             finally:
                 if worker is not None and (worker.is_spent or not self._reuses):
                     # Ending a process and deleting its files may take a while.
@@ -226,11 +223,6 @@ class Worker:
                 subprocess.run([*tool, self._home], stderr=subprocess.DEVNULL, check=False)  # noqa: S603
 
 
-def failed_execution(reason: object) -> Execution:
-    """Return the execution of a program that did not run because the sandbox failed."""
-    return Execution(Outcome.SANDBOX_ERROR, _line(str(reason)))
-
-
 def _line(detail: str) -> str:
     return _encodable(_ADDRESS.sub("0x...", _CONTROL.sub(" ", detail))[:_LONGEST_DETAIL])
 
@@ -289,4 +281,4 @@ async def _try(level: str) -> Execution:
     except WorkerLostError as error:
         return Execution(Outcome.KILLED, str(error))
     except (OSError, ValueError, UserError) as error:
-        return failed_execution(error)
+        return Execution(Outcome.SANDBOX_ERROR, _line(str(error)))

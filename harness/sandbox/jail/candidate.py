@@ -91,14 +91,7 @@ class _RunningProgram:
         self._numbers: dict[int, int] = {}
 
     def start(self, setup: str, source: str, names: list[str], show: str) -> bytes:
-        """Run set-up and program.
-
-        Args:
-            setup: Source that runs first.
-            source: The program.
-            names: Names whose values are sent.
-            show: A name whose value is sent as text, if any.
-        """
+        """Run set-up and program; reply with the values of ``names`` and, if asked, the text of the value to show."""
         try:
             setup_code, code = [
                 compile(text, f"<{name}>", "exec", dont_inherit=True)

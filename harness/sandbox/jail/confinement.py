@@ -34,12 +34,7 @@ def isolate(policy: Policy) -> None:
 
 
 def prepare_file_access(policy: Policy, work_dir: str | None) -> tuple[int | None, list[int]]:
-    """Return the Landlock ruleset, which ``full`` has, and other descriptors to keep open, which imports of root need.
-
-    Args:
-        policy: The policy of the worker.
-        work_dir: The directory that may be written to, if any.
-    """
+    """Return the Landlock ruleset, None at ``rlimit``, and descriptors to keep open, by which imports of root work."""
     pinned = []
     if policy.program_user is not None and os.geteuid() == 0 and sys.platform == "linux":
         # Another user cannot reach an interpreter in root's home directory, although the library itself is readable;
@@ -64,13 +59,7 @@ def confine_fork_server(policy: Policy) -> None:
 
 
 def confine_program(policy: Policy, rules: int | None, parent: int) -> None:
-    """Confine the process of a program.
-
-    Args:
-        policy: The policy of the worker.
-        rules: The Landlock ruleset; None at ``rlimit``.
-        parent: The fork server, with which the process ends.
-    """
+    """Confine the process of a program by a ruleset, None at ``rlimit``; it ends with its parent, the fork server."""
     if rules is None:
         _become(policy, policy.program_user)
         set_rlimits(policy.limits)

@@ -1,30 +1,64 @@
-"""The fork server: the warm process that is forked for every program; it never holds a program or a check."""
+"""The first process of a worker, and the fork server: the warm process that is forked for every program."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
 import itertools
+import json
+import marshal
 import math
 import os
 import select
 import signal
 import socket
+import sys
 import time
 from typing import NoReturn
 
 from . import candidate, confinement, linux, protocol
 from .confinement import FULL, RLIMIT, Policy
-from .protocol import DISK, WALL, Channel
+from .protocol import DISK, LONGEST_JOB, WALL, Channel
 
+# Likely imports of programs and checks. Not random, which would draw a new seed in every child.
+_LIKELY_IMPORTS = "bisect collections copy functools heapq itertools json math operator re string typing"
 # In a private root the kernel limits files; elsewhere this process counts them so often.
 _WATCH_MS = 50
 # How long a process may live on after it has closed its connection, and how often to look.
 _PATIENCE_S, _PAUSE_S = 2.0, 0.0005
 
 
-def run(policy: Policy, control: socket.socket) -> NoReturn:
-    """Serve the grader at the other end of ``control`` until it is gone."""
+def main() -> None:
+    """Fork the fork server, then run jobs until standard input ends; the last argument is the policy as JSON."""
+    parent = Channel(0)
+    try:
+        policy = Policy(**json.loads(sys.argv[2]))
+        for name in _LIKELY_IMPORTS.split():
+            __import__(name)
+        control, servers_end = socket.socketpair()
+        # Forked before a job arrives, so that no checks are ever in the memory of a program.
+        server = os.fork()
+        if server == 0:
+            _serve(policy, servers_end)
+        servers_end.close()
+        # Imported after the fork: with less memory, the fork server forks faster.
+        from .grader import Grader
+
+        grader = Grader(policy, control)
+        while True:
+            # Jobs come from the process that started this one.
+            parent.send(marshal.dumps(grader.run(marshal.loads(parent.receive(LONGEST_JOB)))))  # noqa: S302
+    except EOFError as error:
+        os.write(2, str(error).encode())
+        control.close()
+        os.waitpid(server, 0)
+    except BaseException as error:
+        parent.send(marshal.dumps({"failure": f"{type(error).__name__}: {error}"}))
+    os._exit(0)
+
+
+def _serve(policy: Policy, control: socket.socket) -> NoReturn:
+    """Serve the grader at the other end of ``control`` until it is gone; never hold a program or a check."""
     try:
         for number in range(2):
             os.dup2(os.open(os.devnull, os.O_RDWR), number)

@@ -14,6 +14,7 @@ import signal
 import socket
 import symtable
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from types import CodeType
@@ -26,10 +27,9 @@ from .protocol import CHECKS, SETUP, Channel, NotPlainError, TooLongError, Unrea
 from .remote import ProgramFailure, RemoteProgram, is_same
 
 # Values of harness.sandbox.Outcome, which a bare interpreter cannot import.
-PASSED, WRONG_ANSWER, EXCEPTION = "passed", "wrong_answer", "exception"
-NOT_PLAIN, NOT_EXECUTABLE = "not_plain", "not_executable"
+PASSED, WRONG_ANSWER, EXCEPTION, NOT_PLAIN, KILLED = "passed", "wrong_answer", "exception", "not_plain", "killed"
 CPU_LIMIT, WALL_LIMIT, MEMORY_LIMIT, OUTPUT_LIMIT = "cpu_limit", "wall_limit", "memory_limit", "output_limit"
-KILLED, SANDBOX_ERROR = "killed", "sandbox_error"
+NOT_EXECUTABLE, SANDBOX_ERROR = "not_executable", "sandbox_error"
 # A program that used less than this share of its processor time was waiting.
 _IDLE = 0.1
 _LONGEST_REASON = 1 << 16
@@ -56,20 +56,24 @@ class Grader:
         Raises SyntaxError or ValueError if set-up or checks are no Python, OSError if the sandbox fails.
         """
         checks = compile_checks(job["setup"], job["checks"], job["entry_point"])
-        # Earlier checks may have changed it.
-        sys.setrecursionlimit(_RECURSION_LIMIT)
+        sys.setrecursionlimit(_RECURSION_LIMIT)  # earlier checks may have changed it
         # Checks have as much processor time as the program.
-        start_s = _cpu_s()
+        start_s = time.process_time()
         cpu_limit = int(start_s) + 1 + self._policy.limits["cpu_s"]
         _, ceiling = resource.getrlimit(resource.RLIMIT_CPU)
         resource.setrlimit(resource.RLIMIT_CPU, (cpu_limit if ceiling < 0 else min(cpu_limit, ceiling), ceiling))
         # Checks that draw cases at random draw the same ones each time.
         random.seed(0)
-        connection = self._receive_process()
+        message, descriptors, _, _ = socket.recv_fds(self._control, _LONGEST_REASON, 1)
+        if not message:
+            raise EOFError("the fork server is gone")
+        if not descriptors:
+            raise OSError(message.decode("utf-8", "replace"))
+        (connection,) = descriptors
         try:
             self._control.send(protocol.START)
             verdict = _run_checks(Channel(connection), job, checks)
-            checks_cpu_s = _cpu_s() - start_s
+            checks_cpu_s = time.process_time() - start_s
             self._control.send(protocol.HUNG_UP if verdict["outcome"] == protocol.ENDED else protocol.END)
             report = self._control.recv(protocol.REPORT.size, socket.MSG_WAITALL)
             if not report:
@@ -84,19 +88,6 @@ class Grader:
         idle_s = _IDLE * min(self._policy.limits["cpu_s"], self._policy.limits["wall_s"])
         was_idle = limit == protocol.WALL and cpu_s + checks_cpu_s < idle_s
         return {**verdict, "was_idle": was_idle, "is_dirty": is_dirty}
-
-    def _receive_process(self) -> int:
-        message, descriptors, _, _ = socket.recv_fds(self._control, _LONGEST_REASON, 1)
-        if not message:
-            raise EOFError("the fork server is gone")
-        if not descriptors:
-            raise OSError(message.decode("utf-8", "replace"))
-        return descriptors[0]
-
-
-def _cpu_s() -> float:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
 
 
 def _run_checks(channel: Channel, job: dict[str, Any], checks: _Checks) -> dict[str, Any]:

@@ -98,12 +98,7 @@ _RIGHTS_OF_VERSION = (0, 13, 14, 15, 15, 16)
 
 
 def landlock_rules(readable: list[tuple[str, str]], work_dir: str | None) -> int:
-    """Make a ruleset; return its descriptor.
-
-    Args:
-        readable: Paths that may be read, each with its kind: tree, list, file or device.
-        work_dir: Directory in which all but execution is allowed, if any.
-    """
+    """Return a ruleset: read paths by kind (tree, list, file, device), do all but execute in ``work_dir``, if any."""
     version = call("landlock_create_ruleset", None, 0, 1)
     handled = (1 << _RIGHTS_OF_VERSION[min(version, 5)]) - 1
     rights = {"tree": _READ_FILE | _READ_DIR, "list": _READ_DIR, "file": _READ_FILE}
@@ -141,13 +136,7 @@ _SITE = "/tmp"  # noqa: S108  hidden under the private root, in this namespace o
 
 
 def enter_namespaces(prefix: str, mounts: list[str], work_dir: str) -> None:
-    """Enter new namespaces with a new root.
-
-    Args:
-        prefix: The current directory, which others may be unable to reach from the root.
-        mounts: Directories of the new root, read-only.
-        work_dir: Directory of the new root that can be written to.
-    """
+    """Enter new namespaces, with a root of read-only ``mounts`` and ``work_dir``; ``prefix`` is the current folder."""
     user, group = os.geteuid(), os.getegid()
     call("unshare", _EVERYTHING)
     for path, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):

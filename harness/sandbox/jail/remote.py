@@ -124,10 +124,7 @@ class RemoteProgram:
 
 
 class Reference:
-    """An object of the program, which performs the operations of ``_ASKED`` and calls.
-
-    Equality of two objects is decided here. Every other operation raises NotPlainError.
-    """
+    """An object of the program: equality is decided here, calls and ``_ASKED`` are performed there, and no more."""
 
     __slots__ = ("_class", "_name", "_number", "_program")
     _program: RemoteProgram
@@ -136,7 +133,7 @@ class Reference:
     _class: int | None  # the number of its class, if the class defines equality
 
     def __init__(self, program: RemoteProgram, number: int, name: str, class_number: int | None) -> None:
-        # The program performs ``setattr`` of a reference.
+        # Not ``setattr``, which the program performs.
         for slot, value in (("_program", program), ("_number", number), ("_name", name), ("_class", class_number)):
             object.__setattr__(self, slot, value)
 
@@ -184,10 +181,7 @@ for _names, _method in ((_ASKED, _asking), (_REFUSED, _refusing)):
 
 
 class Extended:
-    """An instance of a program's class that extends a plain type; the program performs what the class adds.
-
-    A mutable instance is a copy, of which only the plain value may be used.
-    """
+    """An instance of a program's class that extends a plain type; if mutable, only its plain value may be used."""
 
     _reference: Reference
 

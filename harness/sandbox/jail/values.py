@@ -40,16 +40,7 @@ _ENCODER = json.JSONEncoder(check_circular=False, ensure_ascii=False, separators
 
 
 def pack(value: object, refer: Refer, *, reads_iterators: bool = True) -> bytes:
-    """Serialise a value.
-
-    Args:
-        value: The value.
-        refer: Writes what is not plain.
-        reads_iterators: Whether iterators are read; else ``refer`` writes them.
-
-    Raises:
-        TooLongError: If an iterator has too many values.
-    """
+    """Serialise a value; ``refer`` writes what is not plain, and iterators unless these are read (TooLongError)."""
     written = _write(value, refer, reads_iterators, 0)
     return _ENCODER.encode(written).encode("utf-8", "surrogatepass")
 
@@ -160,8 +151,7 @@ def _flat(table: Any) -> Iterator[Any]:
 def _ordered_set(kind: type, elements: list[Any]) -> Any:
     """Return a set or frozenset that iterates in the order of the elements, if one is found.
 
-    The order depends on the size of the table and, for colliding elements, on the order of insertion. Neither can be
-    read, so both are tried, usual ones first.
+    The order depends on the size of the table and the order of insertion. Neither can be read, so both are tried.
     """
     first = kind(elements)
     if not all(map(_is_plain, elements)):
