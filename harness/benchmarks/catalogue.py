@@ -58,9 +58,9 @@ class BenchmarkEntry(Declaration):
 _further: dict[str, BenchmarkEntry] = {}
 
 
-def declare(stated: Any, path: Path) -> None:
+def declare(entries: Any, path: Path) -> None:
     """Add the benchmarks of a user's file; raise UserError for an invalid entry or a key that is taken."""
-    for key, new in check_entries(stated, BenchmarkEntry, f"{path}: benchmarks").items():
+    for key, new in check_entries(entries, BenchmarkEntry, f"{path}: benchmarks").items():
         if new.questions is not None:
             new = new.model_copy(update={"questions": str(path.resolve().parent / new.questions)})
         if _further.get(key, _declared().get(key, new)) != new:

@@ -34,8 +34,7 @@ WORKER = (sys.executable, "-m", "harness.benchmarks.math_verifier")
 LONGEST_ANSWER = 1000
 # Limits of a child. It never waits, so it meets the wall limit only on less than a thirtieth of a core.
 LIMITS, WALL_LIMIT_S = {"cpu_s": 4, "memory_mib": 2 << 10, "file_mib": 0, "open_files": 64}, 120
-# Longer than the wall limit; importing the libraries takes seconds on a cold disk.
-REPLY_LIMIT_S = 180.0
+REPLY_LIMIT_S = 180.0  # longer than the wall limit; imports take seconds on a cold disk
 INHERITED = ("HOME", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH")
 VERDICTS = (b"true", b"false", b"null")
 # Parsed before the first fork, since the parsers build tables on their first texts.

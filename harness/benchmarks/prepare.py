@@ -24,8 +24,7 @@ from harness.files import first_error, write_atomically
 
 DATA_DIR = "GMR_DATA_DIR"
 EMBEDDED = Path(__file__).with_name("data")
-# The source of a recording's questions begins so if no data were at hand to compare them with.
-FOREIGN = "recording "
+FOREIGN = "recording "  # begins the source of a recording's questions that no data were at hand to compare with
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ def prepare(benchmark_key: str, data: str, splits: str, out_items: Path, out_man
         benchmark_key: The benchmark.
         data: ``"embedded"`` or ``"real"``.
         splits: The kind of split, as for :meth:`Benchmark.split`.
-        out_items: JSON lines, one question of the split a line.
+        out_items: JSON lines, one question of the split per line.
         out_manifest: JSON: source, counts, checksums and the ids of the split.
 
     Raises:
@@ -152,11 +151,7 @@ def load_items(key: str, data: str) -> LoadedItems:
 
 
 def split_items(key: str, data: str, items: list[Item], kind: str) -> Split:
-    """Split questions as :meth:`Benchmark.split`; embedded data have the official split alone.
-
-    Raises:
-        UserError: If the kind does not fit the data, or the split of real data has not the expected checksum.
-    """
+    """Split questions as :meth:`Benchmark.split`; UserError for another checksum than expected, or a wrong kind."""
     if data == "embedded" and kind != "official":
         raise UserError(f"splits: {kind!r} does not fit data 'embedded', which has its own sizes; use 'official'")
     split, declared = benchmark(key).split(items, kind), entry(key).expected
@@ -179,7 +174,7 @@ def _load(declaration: BenchmarkEntry, data: str) -> tuple[list[dict[str, Any]],
         source, cure = f"file {path.name}", "put it there, or correct `questions` of its entry"
     elif data == "embedded":
         path, source = EMBEDDED / f"{declaration.key}.jsonl", "embedded"
-        cure = "put records in upstream's form there, one JSON object a line, or choose data 'real'"
+        cure = "put records in upstream's form there, one JSON object per line, or choose data 'real'"
     elif folder:
         path, source = Path(folder).expanduser() / declaration.mirror, f"mirror {declaration.mirror}"
         cure = f"put upstream's file there, or point {DATA_DIR} to the folder that holds it, or unset it"

@@ -127,7 +127,6 @@ def _parsed(source: str) -> ast.Module | int:
     if len(source) > LONGEST_PROGRAM:
         return 1
     with warnings.catch_warnings():
-        # Dubious escape sequences in a model's program concern no user.
         warnings.simplefilter("ignore")
         try:
             return ast.parse(source)

@@ -54,29 +54,24 @@ async def validate(key: str, data: str) -> ValidationReport:
 
 async def validate_items(subject: Benchmark, items: Sequence[Item], data: str, tools: Tools) -> ValidationReport:
     """Validate the given questions; ``data`` is named in the title."""
-    with tqdm(total=len(items), desc=subject.title, disable=None) as progress:
 
-        async def check(item: Item) -> dict[str, bool]:
-            checks = await _check(subject, item, tools)
-            progress.update()
-            return checks
-
-        checks = await gather(map(check, items))
-    by_id = {item.id: result for item, result in zip(items, checks, strict=True)}
-    return ValidationReport(f"{subject.title}, {data} data", by_id)
-
-
-async def _check(subject: Benchmark, item: Item, tools: Tools) -> dict[str, bool]:
-    async def is_right(answer: str) -> bool:
+    async def is_right(item: Item, answer: str) -> bool:
         return (await subject.grade(item, present(subject, item, answer), tools)).correct
 
-    checks = {GOLD: await is_right(item.gold), WRONG: False}
-    for answer in wrong_answers(subject, item):
-        # A changed program may still be right.
-        if not await is_right(answer):
-            checks[WRONG] = True
-            break
-    if item.code is not None and item.code.visible:
-        examples = Program(item.gold, item.code.setup, "\n".join(item.code.visible), item.code.entry_point)
-        checks[EXAMPLES] = (await tools.sandbox.run(examples)).outcome is Outcome.PASSED
-    return checks
+    async def check(item: Item) -> dict[str, bool]:
+        checks = {GOLD: await is_right(item, item.gold), WRONG: False}
+        for answer in wrong_answers(subject, item):
+            # A changed program may still be right.
+            if not await is_right(item, answer):
+                checks[WRONG] = True
+                break
+        if item.code is not None and item.code.visible:
+            examples = Program(item.gold, item.code.setup, "\n".join(item.code.visible), item.code.entry_point)
+            checks[EXAMPLES] = (await tools.sandbox.run(examples)).outcome is Outcome.PASSED
+        progress.update()
+        return checks
+
+    with tqdm(total=len(items), desc=subject.title, disable=None) as progress:
+        results = await gather(map(check, items))
+    by_id = {item.id: checks for item, checks in zip(items, results, strict=True)}
+    return ValidationReport(f"{subject.title}, {data} data", by_id)

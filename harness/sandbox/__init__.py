@@ -11,7 +11,7 @@ At level ``rlimit`` only verdicts and limits are covered, so programs of real mo
 Not covered: faults of the kernel, measuring what else uses the processor, and programs that recognise a published
 question and return its answer. Set-up and checks are trusted. ``docs/sandbox.md`` has the details.
 
-Messages between this process and the three of a worker, whose code is in ``jail/``; there is one worker a processor::
+Messages between this process and the three of a worker, whose code is in ``jail/``; there is one worker per processor::
 
     Sandbox --- source, setup, checks --->  grader: runs the checks  --- source, then calls --->  program: confined
             <--- outcome, detail ---------    |  ^                   <--- values, references ---     ^

@@ -17,7 +17,6 @@ from harness.sandbox.model import Limits
 
 # The customary user that owns nothing (``nobody``), and the number before it.
 PROGRAM_USER, CHECKS_USER = 65534, 65533
-_INSTALLED_PACKAGES = ("site-packages", "dist-packages")
 
 
 def policy(level: str, limits: Limits, work_dir: str) -> dict[str, Any]:
@@ -67,8 +66,9 @@ def _library() -> dict[str, Any]:
         else:
             readable.append((directory, "tree"))
     # Without installed packages, which most installations put inside the library, some next to it.
+    inside = f"{os.path.realpath(library)}/"
     for path in Path(library).iterdir():
-        if path.name not in _INSTALLED_PACKAGES and os.path.realpath(path).startswith(f"{os.path.realpath(library)}/"):
+        if path.name not in ("site-packages", "dist-packages") and os.path.realpath(path).startswith(inside):
             readable.append((str(path), "tree" if path.is_dir() else "file"))
     return {"prefix": prefix, "stdlib": stdlib, "mounts": mounts, "readable": readable}
 

@@ -32,8 +32,7 @@ from harness.sandbox.model import LIMITS, Execution, Limits, Outcome, Program
 from harness.sandbox.policy import make_home, policy
 from harness.sandbox.process import Child
 
-# The strongest first.
-LEVELS = (FULL, RLIMIT)
+LEVELS = (FULL, RLIMIT)  # the strongest first
 # Other programs on a busy machine may cause these.
 _DOUBTFUL = (Outcome.CPU_LIMIT, Outcome.WALL_LIMIT, Outcome.KILLED)
 # On another machine or day the same program may end otherwise. The memory limit is among these: with more processors,
@@ -46,10 +45,8 @@ _NONDETERMINISTIC = re.compile(r"""(?x) \b(?:id|open)\( | \b(?:
     |importlib|__import__)\b""")
 # The work directory at ``full``: in a root in memory, outside every directory that may hold an interpreter.
 _PRIVATE_WORK_DIR = "/box"
-# A worker is broken if it has not replied so long after all limits have passed.
-_PATIENCE_S = 60.0
-# Programs that a worker serves; then it is replaced, as checks may leave something behind in their process.
-_LIFETIME = 1000
+_PATIENCE_S = 60.0  # a worker that has not replied so long after all limits is broken
+_LIFETIME = 1000  # programs, then a worker is replaced: checks may leave something behind in their process
 # Not -I, which would ignore PYTHONHASHSEED: -P, -s and the environment do the rest of what it does.
 _OPTIONS = ("-P", "-S", "-s")
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
@@ -73,10 +70,10 @@ class Sandbox:
 
     Args:
         limits: Limits of each program.
-        workers: Programs that run at once; by default one a processor, since more would wait too long.
+        workers: Programs that run at once; by default one per processor, since more would wait too long.
         level: One of ``LEVELS``, by default the best that works here.
-        reuses: Whether a worker runs one program after another. False if the checks are a stranger's.
-        cache: Keeps the executions of programs that depend on nothing but their text.
+        reuses: Whether a worker runs one program after another; False for untrusted checks.
+        cache: Keeps executions of programs that depend only on their text.
 
     Raises:
         UserError: If the machine refuses the level.
@@ -243,21 +240,21 @@ def best_level() -> str:
 
 @functools.cache
 def refusal(level: str) -> str:
-    """Try a level, once a process, and return in one line why this machine refuses it; empty if it works.
+    """Try a level, once per process, and return in one line why this machine refuses it; empty if it works.
 
     Raises UserError if all trials are disturbed: this says nothing about the level, and must not lower it.
     """
+    reasons: list[str] = []
     refusals: list[str] = []
-    disturbances: list[str] = []
     for _ in range(_TRIALS):
         # The caller may be in an event loop.
         with concurrent.futures.ThreadPoolExecutor(1) as thread:
             trial = thread.submit(asyncio.run, _try(level)).result()
         if trial.outcome is Outcome.PASSED:
             break
-        is_disturbed = trial.outcome in _DISTURBANCES or any(reason in trial.detail for reason in _SHORTAGES)
-        (disturbances if is_disturbed else refusals).append(trial.detail or trial.outcome)
-    reasons = [*refusals, *disturbances]
+        reasons.append(trial.detail or trial.outcome)
+        if trial.outcome not in _DISTURBANCES and not any(reason in trial.detail for reason in _SHORTAGES):
+            refusals.append(reasons[-1])
     if reasons:
         text = "; ".join(dict.fromkeys(reasons))
         logger.warning("sandbox level %r: %d of %d trials failed: %s", level, len(reasons), _TRIALS, text)

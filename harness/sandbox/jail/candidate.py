@@ -26,8 +26,7 @@ from .values import MUTABLE
 _SOURCES = {f"<{source}>": source for source in (protocol.SETUP, protocol.PROGRAM, protocol.CHECKS)}
 _MODULE = ModuleType(protocol.MODULE)
 _LONGEST_MESSAGE = 300
-# Bytes of an exception with arguments and attributes; of a longer one only its text is sent.
-_LONGEST_FAILURE = 1 << 16
+_LONGEST_FAILURE = 1 << 16  # bytes of an exception; of a longer one only the text is sent
 
 
 def hide_suite() -> None:

@@ -20,10 +20,8 @@ _RLIMITS = {
     "open_files": (resource.RLIMIT_NOFILE, 1),
     "threads": (resource.RLIMIT_NPROC, 1),
 }
-# If the system has no limit; a worker opens few files.
-_MOST_FILES = 1 << 12
-# Fields: harness.sandbox.policy.policy (``dataclasses`` is slow to import).
-Policy = SimpleNamespace
+_MOST_FILES = 1 << 12  # if the system has no limit
+Policy = SimpleNamespace  # fields: harness.sandbox.policy.policy (``dataclasses`` is slow to import)
 
 
 def isolate(policy: Policy) -> None:

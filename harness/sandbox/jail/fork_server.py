@@ -22,8 +22,7 @@ from .protocol import DISK, LONGEST_JOB, WALL, Channel
 
 # Likely imports of programs and checks. Not random, which would draw a new seed in every child.
 _LIKELY_IMPORTS = "bisect collections copy functools heapq itertools json math operator re string typing"
-# In a private root the kernel limits files; elsewhere this process counts them so often.
-_WATCH_MS = 50
+_WATCH_MS = 50  # between two counts of files; in a private root the kernel limits them
 # How long a process may live on after it has closed its connection, and how often to look.
 _PATIENCE_S, _PAUSE_S = 2.0, 0.0005
 

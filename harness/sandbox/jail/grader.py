@@ -30,8 +30,7 @@ from .remote import ProgramFailure, RemoteProgram, is_same
 PASSED, WRONG_ANSWER, EXCEPTION, NOT_PLAIN, KILLED = "passed", "wrong_answer", "exception", "not_plain", "killed"
 CPU_LIMIT, WALL_LIMIT, MEMORY_LIMIT, OUTPUT_LIMIT = "cpu_limit", "wall_limit", "memory_limit", "output_limit"
 NOT_EXECUTABLE, SANDBOX_ERROR = "not_executable", "sandbox_error"
-# A program that used less than this share of its processor time was waiting.
-_IDLE = 0.1
+_IDLE = 0.1  # a program that used less than this share of its processor time was waiting
 _LONGEST_REASON = 1 << 16
 _RECURSION_LIMIT = sys.getrecursionlimit()
 # Names of calls that are inserted into checks; source text cannot use them.

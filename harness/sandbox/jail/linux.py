@@ -206,7 +206,6 @@ def call_filter(pid: int) -> bytes:
     low = _FIRST_ARGUMENT + 8 * 4
     null = [_step(_LOAD, low), _step(_IF_EQUAL, 0, 0, 2), _step(_LOAD, low + 4), _step(_IF_EQUAL, 0, 1, 0)]
     rules.append(_for("sendto", [*null, _step(_RETURN, _REFUSE), _step(_RETURN, _ALLOW)]))
-    # Kill a process that uses the call table of another architecture.
     ours = [_step(_LOAD, _ARCHITECTURE), _step(_IF_EQUAL, _ARCHITECTURES[os.uname().machine], 1, 0)]
     not_x32 = [_step(_LOAD, _NUMBER), _step(_IF_AT_LEAST, _X32_BIT, 0, 1)]
     guard = [*ours, _step(_RETURN, _KILL), *not_x32, _step(_RETURN, _KILL)]

@@ -31,7 +31,7 @@ class RemoteProgram:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        # One reference an object, by number, so that ``is`` works.
+        # One reference per object, by number, so that ``is`` works.
         self._references: dict[int, Any] = {}
         self._extended: dict[int, Extended] = {}
         # Arguments that calls of the present statement have changed, with their new values.

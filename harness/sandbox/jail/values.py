@@ -24,10 +24,8 @@ Refer = Callable[[object, object], object]
 # How an instance is taken apart, and made from the parts.
 _Kind = tuple[Callable[[Any], Iterable[Any]], Callable[[list[Any]], Any]]
 
-# Longer integers are written in base 16, which no interpreter limits.
-_SHORT_INTEGER = 1 << 63
-# Fields of a named tuple.
-_MOST_FIELDS = 255
+_SHORT_INTEGER = 1 << 63  # longer integers are written in base 16, which no interpreter limits
+_MOST_FIELDS = 255  # of a named tuple
 # The order of a set with elements of other types is not restored: each comparison would ask the program.
 _PLAIN = frozenset({int, float, complex, bool, str, bytes, NoneType})
 # A call may change arguments of these types, and its caller sees the change.
@@ -57,7 +55,6 @@ def unpack(content: bytes, resolve: Callable[[str, Any], object]) -> Any:
         raise UnreadableError(f"{type(error).__name__}: {error}"[:200]) from None
 
 
-# Cached, as one connection uses one decoder.
 @functools.lru_cache(maxsize=1)
 def _decoder(resolve: Callable[[str, Any], object]) -> json.JSONDecoder:
     def read(tagged: dict[str, Any]) -> object:
@@ -174,7 +171,6 @@ def _candidate_sets(kind: type, elements: list[Any]) -> Iterator[Any]:
         # Added last, these displace no element, and make the table that large.
         extra = [object() for _ in range(size // 4 - len(elements))] if kind is set else []
         for number in range(_TRIES):
-            # First in the given order, then in pseudorandom ones.
             indices = sorted(range(len(elements)), key=lambda index: hash((number, index)) if number else index)
             # From a dictionary, whose length is known, the table gets its size at once.
             candidate = kind(dict.fromkeys([*(elements[index] for index in indices), *extra]))
