@@ -91,7 +91,7 @@ class CodeBenchmark(Benchmark):
         execution = await tools.sandbox.run(program)
         # First, calls that raise may fail; calls that end the process or exceed a limit are left out in a last run.
         for run in (True, False):
-            source = without_trials(answer, run=run)
+            source = without_example_calls(answer, run=run)
             if not execution.is_loaded and source != answer and (execution.outcome is Outcome.EXCEPTION or not run):
                 execution = await tools.sandbox.run(replace(program, source=source))
         outcome, detail = execution.outcome, execution.detail
@@ -219,7 +219,7 @@ def _without_redefinition(source: str, name: str) -> str:
     return source
 
 
-def without_trials(source: str, *, run: bool = False) -> str:
+def without_example_calls(source: str, *, run: bool = False) -> str:
     """Remove the top-level example calls of a program or, if ``run``, let them fail; line numbers do not change.
 
     These are asserts, bare expressions, annotations without a value and ``raise SystemExit``: examples, calls of the
@@ -230,7 +230,7 @@ def without_trials(source: str, *, run: bool = False) -> str:
         return source
     starts = [0, *itertools.accumulate(map(len, text.splitlines(keepends=True)))]
     for node, following in zip(reversed(tree.body), [None, *tree.body[:0:-1]], strict=False):
-        if not _is_trial(node):
+        if not _is_example_call(node):
             continue
         start = starts[node.lineno - 1] + node.col_offset
         if run and not node.col_offset and (following is None or following.lineno > (node.end_lineno or 0)):
@@ -242,7 +242,7 @@ def without_trials(source: str, *, run: bool = False) -> str:
     return text.decode()
 
 
-def _is_trial(node: ast.stmt) -> bool:
+def _is_example_call(node: ast.stmt) -> bool:
     match node:
         case ast.Expr(ast.Constant()):
             return False

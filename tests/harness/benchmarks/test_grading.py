@@ -8,7 +8,7 @@ import pytest
 from harness.benchmarks import Tools, benchmark, catalogue, keys
 from harness.benchmarks.items import CodeTask, Item, Status
 from harness.benchmarks.mbpp import _entry_point
-from harness.benchmarks.programs import without_trials
+from harness.benchmarks.programs import without_example_calls
 from harness.benchmarks.validate import EXAMPLES, GOLD, WRONG, validate_items
 from harness.concurrency import gather
 from harness.errors import UserError
@@ -133,9 +133,9 @@ async def test_a_program_counts_whole_or_without_what_tries_it_out(tools: Tools)
         ("f(\nreturn", "f(\nreturn"),
     ],
 )
-def test_what_stays_without_trials_keeps_its_line(source: str, rest: str) -> None:
-    assert without_trials(source) == rest
-    assert len(without_trials(source, run=True).splitlines()) == len(source.splitlines())
+def test_what_stays_without_example_calls_keeps_its_line(source: str, rest: str) -> None:
+    assert without_example_calls(source) == rest
+    assert len(without_example_calls(source, run=True).splitlines()) == len(source.splitlines())
 
 
 def test_same_ignores_layout_comments_and_docstrings() -> None:
