@@ -72,19 +72,19 @@ def statements(text: str, cut_off: bool = False) -> list[Statement]:
     previous, is_own = 0, True
     for (start, end, mark), (stop, *_) in pairwise(marks):
         sentence = sentences[bisect_right(sentences, start) - 1]
-        before, behind = text[max(previous, sentence, start - _CONTEXT) : start], text[end : end + _CONTEXT]
+        before, after = text[max(previous, sentence, start - _CONTEXT) : start], text[end : end + _CONTEXT]
         # Without a word between them, a mark shares the fate of the mark before it.
         is_own = is_own or previous < sentence or any(map(str.isalnum, before))
         if isinstance(mark, str):
-            is_own = is_own and _is_own(before, before, "", behind) and not re.search(r"\bnot\W*$", before)
+            is_own = is_own and _is_own(before, before, "", after) and not re.search(r"\bnot\W*$", before)
             found += [Statement(mark, True, True)] * (is_own and mark != "")
             continue
         previous, line = end, text[max(0, start - _CONTEXT) : start].rpartition("\n")[2]
         lead = mark[0].removesuffix(mark["hedges"] or "")
-        is_own = is_own and not mark["end"] and _is_own(line, before, lead, behind)
+        is_own = is_own and not mark["end"] and _is_own(line, before, lead, after)
         is_own = bool(mark["json"]) or (is_own and not IS["denied"].search(IS["clause"].split(before)[-1] + lead))
         if is_own and (not cut_off or stop < len(text) or IS["ended"].search(text, end)):
-            found += filter(None, [_statement(mark, before, text[end:stop], behind)])
+            found += filter(None, [_statement(mark, before, text[end:stop], after)])
     return found
 
 
@@ -101,14 +101,14 @@ def own_sentences(text: str) -> str:
     return next((found for found in ("\n".join(own), "\n".join(sentences)) if re.search(r"\d", found)), "")
 
 
-def _is_own(line: str, before: str, lead: str = "", behind: str = "") -> bool:
-    """Return whether a statement is the text's own, by the words before it in line and sentence, and those behind."""
+def _is_own(line: str, before: str, lead: str = "", after: str = "") -> bool:
+    """Return whether a statement is the text's own, by the words before it in line and sentence, and after it."""
     is_labelled = IS["label"].match(line) and not IS["own"].match(before)
     is_attributed = is_labelled or IS["others"].search(IS["clause"].split(before)[-1]) or IS["others"].search(lead)
-    return not (is_attributed and not IS["agreed"].search(before)) and not IS["rejected"].match(behind)
+    return not (is_attributed and not IS["agreed"].search(before)) and not IS["rejected"].match(after)
 
 
-def _statement(mark: re.Match[str], before: str, stated: str, behind: str) -> Statement | None:
+def _statement(mark: re.Match[str], before: str, stated: str, after: str) -> Statement | None:
     """Return the statement after a mark; None if it states no value or only describes the answer."""
     if mark["subject"]:
         return Statement(mark["subject"], bool(mark["of"]))
@@ -122,7 +122,7 @@ def _statement(mark: re.Match[str], before: str, stated: str, behind: str) -> St
     is_direct = bool(not is_weak and IS["value"].match(stated))
     if not is_direct and (mark["label"] or is_heading):
         # A label or a heading with words below states something if it is final, or ends the text.
-        is_last = len(behind) < _CONTEXT and "\n" not in behind.strip()
+        is_last = len(after) < _CONTEXT and "\n" not in after.strip()
         stated = _focus(stated) if is_last or re.search("final|correct", before[-20:] + mark[0], re.I) else ""
     elif not is_direct and not is_section and IS["about"].match(stated):
         return None

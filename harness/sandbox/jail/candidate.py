@@ -75,7 +75,7 @@ def _attributes(record: Any) -> object:
 _OPERATIONS: dict[str, Callable[..., object]] = {
     **{name: getattr(builtins, name) for name in ("getattr", "setattr", "len", "bool", "iter", "str", "repr", "abs")},
     **{name: getattr(operator, name) for name in ("getitem", "setitem", "delitem", "neg", "pos", "invert", "eq")},
-    "instancecheck": lambda kind, instance: isinstance(instance, kind),
+    "instancecheck": lambda type_, instance: isinstance(instance, type_),
     "attributes": _attributes,
 }
 
@@ -149,15 +149,15 @@ class _RunningProgram:
         return str(value)[: protocol.LONGEST_SHOWN]
 
     def _refer(self, value: Any, written: object = None) -> object:
-        kind: Any = type(value)
+        type_: Any = type(value)
         number = self._number(value)
-        if issubclass(kind, type) and issubclass(value, BaseException):
+        if issubclass(type_, type) and issubclass(value, BaseException):
             bases = [base for base in value.__bases__ if issubclass(base, BaseException)]
             packed = [{"type": [base.__name__]} if _is_built_in(base) else self._refer(base) for base in bases]
             return {protocol.EXCEPTION_CLASS: [number, value.__name__, packed]}
         # The number of the class if it defines equality, as dataclasses do.
-        number_of_class = None if kind.__eq__ is object.__eq__ else self._number(kind)
-        reference = {REFERENCE: [number, kind.__name__, number_of_class]}
+        number_of_class = None if type_.__eq__ is object.__eq__ else self._number(type_)
+        reference = {REFERENCE: [number, type_.__name__, number_of_class]}
         return reference if written is None else {protocol.SUBCLASS: [reference, written]}
 
     def _number(self, value: object) -> int:
@@ -185,8 +185,8 @@ class _RunningProgram:
         return self._objects[number]
 
 
-def _is_built_in(kind: type) -> bool:
-    return values.TYPES.get(kind.__name__) is kind
+def _is_built_in(type_: type) -> bool:
+    return values.TYPES.get(type_.__name__) is type_
 
 
 def describe(error: BaseException) -> tuple[str, str]:

@@ -87,14 +87,14 @@ def set_rlimits(limits: Mapping[str, float]) -> None:
     """Set the limits that the kernel knows, unless lower ones are in force; turn core dumps off."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for name in _RLIMITS.keys() & limits.keys():
-        kind, unit = _RLIMITS[name]
+        resource_, unit = _RLIMITS[name]
         soft = int(limits[name]) * unit
         # A program may catch SIGXCPU at the soft limit, but not SIGKILL at the hard limit.
         hard = soft + 1 if name == "cpu_s" else soft
-        _, ceiling = resource.getrlimit(kind)
+        _, ceiling = resource.getrlimit(resource_)
         if ceiling == resource.RLIM_INFINITY:
             ceiling = hard
-        resource.setrlimit(kind, (min(soft, ceiling), min(hard, ceiling)))
+        resource.setrlimit(resource_, (min(soft, ceiling), min(hard, ceiling)))
 
 
 def keep_only(descriptors: Iterable[int]) -> None:

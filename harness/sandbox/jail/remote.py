@@ -65,12 +65,12 @@ class RemoteProgram:
             # Not a subclass of str, which could not be reported.
             case [
                 protocol.RAISED | protocol.UNREADABLE as word,
-                kind,
+                type_,
                 list(arguments),
                 dict(attributes),
                 text,
             ] if type(text) is str:
-                raise _exception(word, kind, arguments, attributes, text)
+                raise _exception(word, type_, arguments, attributes, text)
             case _:
                 raise UnreadableError("a reply of no known form")
 
@@ -201,8 +201,8 @@ def _extended(reference: Reference, value: Any) -> Extended:
     base: Any = next((base for base in values.EXTENDABLE.values() if isinstance(value, base)), None)
     if base is None or isinstance(value, bool | Extended):
         raise TypeError("no value that a class can extend")
-    kind: Any = type(value)
-    extended: Extended = base.__new__(_extended_class(reference._name, kind), value)
+    type_: Any = type(value)
+    extended: Extended = base.__new__(_extended_class(reference._name, type_), value)
     if isinstance(value, values.MUTABLE):
         base.__init__(extended, value)
     else:
@@ -211,8 +211,8 @@ def _extended(reference: Reference, value: Any) -> Extended:
 
 
 @functools.lru_cache(maxsize=64)
-def _extended_class(name: str, kind: type) -> Any:
-    return type(name, (Extended, kind), {})
+def _extended_class(name: str, type_: type) -> Any:
+    return type(name, (Extended, type_), {})
 
 
 def is_same(left: object, right: object) -> bool:
@@ -232,14 +232,14 @@ def _refer(value: Any, written: object) -> object:
     return written
 
 
-def _raisable(kind: Any) -> type[BaseException]:
-    return kind if isinstance(kind, type) and issubclass(kind, BaseException) else ProgramError
+def _raisable(type_: Any) -> type[BaseException]:
+    return type_ if isinstance(type_, type) and issubclass(type_, BaseException) else ProgramError
 
 
-def _exception(word: str, kind: object, arguments: list[Any], attributes: dict[Any, Any], text: str) -> BaseException:
+def _exception(word: str, type_: object, arguments: list[Any], attributes: dict[Any, Any], text: str) -> BaseException:
     """Return an exception of the program as the checks see it, with its one-line text as cause."""
     try:
-        error = _raisable(kind)(*arguments)
+        error = _raisable(type_)(*arguments)
     except Exception:
         # Such as UnicodeDecodeError, which needs five arguments.
         error = ProgramError(text)

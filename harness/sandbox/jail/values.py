@@ -22,7 +22,7 @@ from .protocol import DEEPEST, MOST_READ, TooLongError, UnreadableError
 # Returns a dictionary with one key, which is written instead.
 Refer = Callable[[object, object], object]
 # How an instance is taken apart, and made from the parts.
-_Kind = tuple[Callable[[Any], Iterable[Any]], Callable[[list[Any]], Any]]
+_Codec = tuple[Callable[[Any], Iterable[Any]], Callable[[list[Any]], Any]]
 
 _SHORT_INTEGER = 1 << 63  # longer integers are written in base 16, which no interpreter limits
 _MOST_FIELDS = 255  # of a named tuple
@@ -59,42 +59,42 @@ def unpack(content: bytes, resolve: Callable[[str, Any], object]) -> Any:
 def _decoder(resolve: Callable[[str, Any], object]) -> json.JSONDecoder:
     def read(tagged: dict[str, Any]) -> object:
         ((name, parts),) = tagged.items()
-        if name not in _KINDS:
+        if name not in _CODECS:
             return resolve(name, parts)
         # Only a list: a small message could name a range of any length.
-        return _KINDS[name][1](_require(list, parts))
+        return _CODECS[name][1](_require(list, parts))
 
     return json.JSONDecoder(object_hook=read, parse_constant=float)
 
 
 def _write(value: Any, refer: Refer, reads_iterators: bool, depth: int) -> object:
     # One function, as further calls would lower the depth at which the interpreter gives up.
-    kind: Any = type(value)
-    if kind in (str, bool, float, NoneType) or (kind is int and -_SHORT_INTEGER <= value <= _SHORT_INTEGER):
+    type_: Any = type(value)
+    if type_ in (str, bool, float, NoneType) or (type_ is int and -_SHORT_INTEGER <= value <= _SHORT_INTEGER):
         return value
-    name = _name(kind)
+    name = _name(type_)
     if depth > DEEPEST or not name or (name in ("iterator", "generator") and not reads_iterators):
         return refer(value, None)
     if name == "type" and TYPES.get(value.__name__) is not value:
         return refer(value, None)
-    take_apart, _ = _KINDS[name]
+    take_apart, _ = _CODECS[name]
     written: Any = [_write(part, refer, reads_iterators, depth + 1) for part in take_apart(value)]
     written = written if name == "list" else {name: written}
-    is_extended = name == "named tuple" or kind is not EXTENDABLE.get(name, kind)
+    is_extended = name == "named tuple" or type_ is not EXTENDABLE.get(name, type_)
     return refer(value, written) if is_extended else written
 
 
 @functools.lru_cache(maxsize=1024)
-def _name(kind: type) -> str:
-    """Return the name in ``_KINDS`` for instances of a type; empty if they are no plain values."""
-    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+def _name(type_: type) -> str:
+    """Return the name in ``_CODECS`` for instances of a type; empty if they are no plain values."""
+    if issubclass(type_, tuple) and hasattr(type_, "_fields"):
         return "named tuple"
-    for base in kind.__mro__:
+    for base in type_.__mro__:
         name = base.__name__ if base.__module__ == "builtins" else f"{base.__module__}.{base.__name__}"
-        if name in _KINDS:
-            is_plain = base is kind or base in EXTENDABLE.values() or kind.__module__ == "builtins"
+        if name in _CODECS:
+            is_plain = base is type_ or base in EXTENDABLE.values() or type_.__module__ == "builtins"
             return name if is_plain else ""
-    return "iterator" if issubclass(kind, Iterator) else ""
+    return "iterator" if issubclass(type_, Iterator) else ""
 
 
 def _read_iterator(iterator: Iterator[Any]) -> list[Any]:
@@ -104,9 +104,9 @@ def _read_iterator(iterator: Iterator[Any]) -> list[Any]:
     return values
 
 
-def _require(kind: type, value: Any) -> Any:
-    if type(value) is not kind:
-        raise TypeError(f"no {kind.__name__}")
+def _require(type_: type, value: Any) -> Any:
+    if type(value) is not type_:
+        raise TypeError(f"no {type_.__name__}")
     return value
 
 
@@ -114,14 +114,14 @@ def _pairs(flat: list[Any]) -> dict[Any, Any]:
     return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
-def _library(constructor: str, kind: type, take_apart: Callable[[Any], Iterable[Any]]) -> _Kind:
-    """Return how a type of the standard library is sent: taken apart into values of type ``kind``, made from these."""
+def _library(constructor: str, type_: type, take_apart: Callable[[Any], Iterable[Any]]) -> _Codec:
+    """Return how a type of the standard library is sent: taken apart into values of type ``type_``, made from these."""
 
     def make(parts: list[Any]) -> Any:
         # Imported only now, as few programs return such values. Parts of another type could make a constructor do other
         # things, such as restore a pickled state.
         module, _, name = constructor.partition(".")
-        return attrgetter(name)(importlib.import_module(module))(*[_require(kind, part) for part in parts])
+        return attrgetter(name)(importlib.import_module(module))(*[_require(type_, part) for part in parts])
 
     return take_apart, make
 
@@ -145,15 +145,15 @@ def _flat(table: Any) -> Iterator[Any]:
     return itertools.chain.from_iterable(dict.items(table))
 
 
-def _ordered_set(kind: type, elements: list[Any]) -> Any:
+def _ordered_set(type_: type, elements: list[Any]) -> Any:
     """Return a set or frozenset that iterates in the order of the elements, if one is found.
 
     The order depends on the size of the table and the order of insertion. Neither can be read, so both are tried.
     """
-    first = kind(elements)
+    first = type_(elements)
     if not all(map(_is_plain, elements)):
         return first
-    for candidate in itertools.chain((first, kind(set(elements))), _candidate_sets(kind, elements)):
+    for candidate in itertools.chain((first, type_(set(elements))), _candidate_sets(type_, elements)):
         if len(candidate) == len(elements) and all(map(is_, candidate, elements)):
             return candidate
     return first
@@ -163,37 +163,37 @@ def _is_plain(element: object) -> bool:
     return type(element) in _PLAIN or (type(element) is tuple and all(map(_is_plain, element)))
 
 
-def _candidate_sets(kind: type, elements: list[Any]) -> Iterator[Any]:
+def _candidate_sets(type_: type, elements: list[Any]) -> Iterator[Any]:
     if not 1 < len(elements) <= _MOST_SEARCHED:
         return
     smallest = max(8, 1 << (2 * len(elements) - 1).bit_length())
-    for size in (smallest, 2 * smallest, 4 * smallest) if kind is set else (smallest,):
+    for size in (smallest, 2 * smallest, 4 * smallest) if type_ is set else (smallest,):
         # Added last, these displace no element, and make the table that large.
-        extra = [object() for _ in range(size // 4 - len(elements))] if kind is set else []
+        extra = [object() for _ in range(size // 4 - len(elements))] if type_ is set else []
         for number in range(_TRIES):
             indices = sorted(range(len(elements)), key=lambda index: hash((number, index)) if number else index)
             # From a dictionary, whose length is known, the table gets its size at once.
-            candidate = kind(dict.fromkeys([*(elements[index] for index in indices), *extra]))
+            candidate = type_(dict.fromkeys([*(elements[index] for index in indices), *extra]))
             if extra:
                 candidate.difference_update(extra)
             yield candidate
 
 
 # Instances of classes that extend these types are values; those of other types are sent as references.
-EXTENDABLE = {kind.__name__: kind for kind in (int, float, str, bytes, tuple, list, dict, set, frozenset)}
+EXTENDABLE = {type_.__name__: type_ for type_ in (int, float, str, bytes, tuple, list, dict, set, frozenset)}
 # Types and exceptions that are sent as such; a call of any other could have effects. StopIteration and the like are no
 # errors to the interpreter: raised inside a check they could end a loop early.
 _INSTANTIABLE = (*EXTENDABLE.values(), bool, bytearray, complex, range, NoneType)
 _NEVER_RAISED = (StopIteration, StopAsyncIteration, GeneratorExit)
-TYPES: dict[str, Any] = {kind.__name__: kind for kind in _INSTANTIABLE} | {
-    name: kind
-    for name, kind in vars(builtins).items()
-    if isinstance(kind, type) and issubclass(kind, BaseException) and not issubclass(kind, _NEVER_RAISED)
+TYPES: dict[str, Any] = {type_.__name__: type_ for type_ in _INSTANTIABLE} | {
+    name: type_
+    for name, type_ in vars(builtins).items()
+    if isinstance(type_, type) and issubclass(type_, BaseException) and not issubclass(type_, _NEVER_RAISED)
 }
 
 
 # By name of the type. Methods of the type take instances apart, as a subclass may override its own.
-_KINDS: dict[str, _Kind] = {
+_CODECS: dict[str, _Codec] = {
     "int": (lambda value: [hex(int.__int__(value))], lambda parts: int(parts[0], 16)),
     "float": (lambda value: [float.__float__(value)], lambda parts: float(parts[0])),
     "complex": (lambda value: [value.real, value.imag], lambda parts: complex(*parts)),

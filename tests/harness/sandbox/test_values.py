@@ -23,7 +23,7 @@ CONTAINERS = (list, tuple, set, frozenset, deque, type({}.keys()), type({}.value
 DICTIONARIES = (dict, Counter, OrderedDict, defaultdict)
 PLAIN = (NoneType, EllipsisType, bool, int, float, str, bytes, bytearray, complex, range, Decimal, Fraction)
 LIBRARY = (date, datetime, time, timedelta, type(iter([])), GeneratorType)
-NAMES = ["object", "exception", "subclass", "__class__", "", *values._KINDS]
+NAMES = ["object", "exception", "subclass", "__class__", "", *values._CODECS]
 
 
 class Reference:
