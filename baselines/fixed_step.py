@@ -21,7 +21,8 @@ class FixedStep(OptionScores):
     def __init__(self, setting: Setting, config: Config) -> None:
         pool = pool_of(config, setting)
         branches = (Branch(role, backbone.key, True) for backbone, role in product(pool.backbones, pool.roles))
-        super().__init__(setting, {f"{branch.role.key} of {branch.backbone}": branch.solve for branch in branches})
+        self._branches = {f"{branch.role.key} of {branch.backbone}": branch.solve for branch in branches}
+        super().__init__(setting, self._branches)
 
     def utility(self, answered: Answered) -> float:
         """1 if correct, else 0. Cost does not count."""
@@ -29,7 +30,7 @@ class FixedStep(OptionScores):
 
     async def solve(self, item: Item, context: Context) -> str:
         context.decide(Decision(1, "step", 0, self.best, len(self.pool), 0.0))
-        return await self.options[self.best](item, context)
+        return await self._branches[self.best](item, context)
 
 
 build = FixedStep

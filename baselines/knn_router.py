@@ -11,7 +11,7 @@ from harness.agents.trajectory import Answered, Decision
 from harness.benchmarks.items import Item
 from harness.files import Declaration
 from harness.runner.method import Setting
-from harness.training.option_scores import OptionScores, ask_once
+from harness.training.option_scores import OptionScores
 
 
 class Config(Declaration):
@@ -44,7 +44,7 @@ class KNNRouter(OptionScores):
             utilities = self.correct[neighbours] - self._cost_weight * self.costs[neighbours]
             best = int(utilities.mean(axis=0).argmax())
         context.decide(Decision(1, "backbone", 0, self.pool[best], len(self.pool), 0.0))
-        return await ask_once(self.pool[best], item, context)
+        return await context.ask_question(self.pool[best])
 
 
 build = KNNRouter

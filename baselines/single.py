@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from harness.agents.prompts import question_prompt
 from harness.agents.runtime import Context
 from harness.benchmarks.items import Item
 from harness.files import Declaration
@@ -20,7 +19,7 @@ class SingleLLM:
         self._backbone = setting.one_backbone
 
     async def solve(self, item: Item, context: Context) -> str:
-        return (await context.ask(self._backbone, question_prompt("", context.rules, item))).text
+        return await context.ask_question(self._backbone)
 
 
 build = SingleLLM

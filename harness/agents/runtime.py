@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness.agents import rng
 from harness.agents.code_tools import CodeTools
+from harness.agents.prompts import question_prompt
 from harness.agents.trajectory import TEST, Answered, Call, Decision, Episode, Trajectory, rounded
 from harness.benchmarks import Benchmark, Tools
 from harness.benchmarks.items import Item, Status, Verdict
@@ -169,6 +170,10 @@ class Context:
         if reply.finish_reason == "length":
             self._cut_off.add(reply.text.strip())
         return reply
+
+    async def ask_question(self, backbone: str) -> str:
+        """Return a backbone's reply to the question and the output rules, at temperature 0, as Single LLM asks it."""
+        return (await self.ask(backbone, question_prompt("", self.rules, self.item))).text
 
     def record_tool_output(self, reply: Reply, output: str, item: Item) -> None:
         """Attach a tool's output to the call of ``reply``, with the question's examples replaced by numbers."""

@@ -12,25 +12,27 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 from tqdm import tqdm
 
 from harness.agents.runtime import Context, Runtime, Solve
 from harness.agents.trajectory import Answered, Episode, Trajectory, rounded
 from harness.benchmarks.items import Item
-from harness.concurrency import LongestFirstSemaphore
+from harness.concurrency import LongestFirstSemaphore, gather
 from harness.errors import UserError
 from harness.files import write_atomically
+from harness.llm.encoder import EMBEDDING
 from harness.runner.layout import CHECKPOINT
 from harness.runner.results import CALLS, DECISIONS, read_rows, trajectory_rows, write_table
 from harness.training import checkpoint
 from harness.training.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     Tensors = Mapping[str, NDArray[np.generic]]
@@ -133,6 +135,42 @@ class Training:
         trajectory = context.close("")
         self._trajectories.append((episode, trajectory))
         self._runtime.errors.count_attempt(trajectory.failed_call)
+
+    async def outcomes(self, options: Mapping[str, Solve] | None = None, passes: int = 1) -> Checkpoint:
+        """Try every option once on every training question; save the outcomes as epoch 1, and return that checkpoint.
+
+        Its tensors are ``embeddings`` of the questions, shape (questions, 384), and verdicts ``correct`` and ``costs``
+        of all calls, shape (questions, options); all are empty with ``passes`` 0.
+
+        Args:
+            options: Ways to answer a question, by name; without them, each backbone is asked once, as Single LLM does.
+            passes: 1, or 0 if the run limits epochs to none.
+        """
+        if options is None:
+            options = {key: partial(_ask_once, key) for key in self._runtime.backbones}
+        metadata, empty = {"pool": [*options]}, np.zeros((0, len(options)))
+        tensors: Tensors = {"embeddings": np.zeros((0, EMBEDDING)), "correct": empty, "costs": empty}
+        stored, size = self.resume(), len(self.items)
+        if stored is not None and stored.metadata["epoch"]:
+            return stored
+        if stored is None:
+            self.save(0, tensors, {}, metadata)
+        if passes:
+            self.expect_attempts(size * len(options))
+            attempts = await gather(
+                self.attempt(solve, item, Episode(1, at))
+                for at, solve in enumerate(options.values())
+                for item in self.items
+            )
+            for at in range(len(options)):
+                step = TrainingStep(1, at + 1, len(options))
+                self.log_update(step, {"backbone": at}, attempts[at * size : (at + 1) * size])
+            values = [(verdict.correct, trajectory.cost_total) for _, (trajectory, verdict) in attempts]
+            correct, costs = np.array(values, float).T.reshape(2, len(options), -1).swapaxes(1, 2)
+            embeddings = np.stack([await self.embed(item.question) for item in self.items])
+            tensors = {"embeddings": embeddings, "correct": correct.copy(order="C"), "costs": costs.copy(order="C")}
+            self.save(1, tensors, {}, metadata)
+        return Checkpoint(tensors, metadata)
 
     def resume(self) -> Checkpoint | None:
         """Return the checkpoint to resume from, or None to start over. Unusable checkpoints are deleted."""
@@ -242,6 +280,10 @@ class Training:
 def delete_checkpoints(folder: Path) -> None:
     """Delete the checkpoints of a cell, so that its training starts over."""
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
+
+
+async def _ask_once(backbone: str, _item: Item, context: Context) -> str:
+    return await context.ask_question(backbone)
 
 
 def _measures(answered: Sequence[Answered]) -> dict[str, float]:

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.agents.prompts import question_prompt
-from harness.agents.runtime import Context, Solve
-from harness.agents.trajectory import Episode
-from harness.benchmarks.items import Item
-from harness.concurrency import gather
+from harness.agents.runtime import Solve
 from harness.llm.encoder import EMBEDDING
 from harness.runner.method import Setting
 from harness.training.checkpoint import Checkpoint
-from harness.training.loop import Training, TrainingStep
-
-_TENSORS = ("embeddings", "correct", "costs")
-
-
-async def ask_once(backbone: str, item: Item, context: Context) -> str:
-    """Ask a backbone the question at temperature 0, with the prompt of Single LLM."""
-    return (await context.ask(backbone, question_prompt("", context.rules, item))).text
+from harness.training.loop import Training
 
 
 class OptionScores:
@@ -35,8 +23,8 @@ class OptionScores:
     """
 
     def __init__(self, setting: Setting, options: Mapping[str, Solve] | None = None) -> None:
-        self.options = {key: partial(ask_once, key) for key in setting.pool} if options is None else options
-        self.pool = tuple(self.options)
+        self._options = options
+        self.pool = tuple(setting.pool if options is None else options)
         self._passes = setting.epochs({"default": 1})
         self.embeddings: NDArray[np.generic] = np.zeros((0, EMBEDDING))  # shape (questions, 384)
         # Verdicts and costs, shape (questions, options).
@@ -51,31 +39,8 @@ class OptionScores:
 
     async def fit(self, training: Training) -> None:
         """Run every option on all questions, or load the finished checkpoint."""
-        checkpoint = training.resume()
-        if checkpoint is None:
-            self._save(training, 0)
-        if checkpoint is not None and checkpoint.metadata["epoch"] == 1:
-            self.load(checkpoint)
-        elif self._passes:
-            await self._ask_all(training)
-            self._save(training, 1)
+        self.load(await training.outcomes(self._options, self._passes))
 
     def load(self, checkpoint: Checkpoint) -> None:
-        self.embeddings, self.correct, self.costs = (checkpoint.tensors[name] for name in _TENSORS)
-
-    async def _ask_all(self, training: Training) -> None:
-        size, solves = len(training.items), [*self.options.values()]
-        training.expect_attempts(size * len(solves))
-        attempts = await gather(
-            training.attempt(solve, item, Episode(1, at)) for at, solve in enumerate(solves) for item in training.items
-        )
-        for at in range(len(solves)):
-            step = TrainingStep(1, at + 1, len(solves))
-            training.log_update(step, {"backbone": at}, attempts[at * size : (at + 1) * size])
-        values = [(verdict.correct, trajectory.cost_total) for _, (trajectory, verdict) in attempts]
-        self.correct, self.costs = np.array(values, float).T.reshape(2, len(self.pool), -1).swapaxes(1, 2)
-        self.embeddings = np.stack([await training.embed(item.question) for item in training.items])
-
-    def _save(self, training: Training, epoch: int) -> None:
-        tensors = {name: np.ascontiguousarray(getattr(self, name)) for name in _TENSORS}
-        training.save(epoch, tensors, {}, {"pool": list(self.pool)})
+        tensors = (checkpoint.tensors[name] for name in ("embeddings", "correct", "costs"))
+        self.embeddings, self.correct, self.costs = tensors
