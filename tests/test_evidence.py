@@ -1,12 +1,19 @@
 """The recorded runs of evidence/, by earlier versions: today's code reads them, and makes the same of single calls."""
 
+from itertools import product
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from cli.replay import REPLAYED, replay
 from harness.benchmarks.prepare import DATA_DIR
 from harness.files import ROOT
+from harness.runner import cell as cells
+from harness.runner import config, questions
+from harness.runner.config import Cell
+from harness.runner.plan import plan
+from tests.fake_encoder import FakeEncoder
 
 BUNDLES = sorted((ROOT / "evidence").glob("*/*.zip"))
 
@@ -26,6 +33,27 @@ def test_reports_are_made_and_single_calls_on_humaneval_come_out_again(
     made = {path.name for path in (REPLAYED / bundle.stem).iterdir()}
     assert made >= {"index.html", "main_table.md", "costs.csv", "errors.html"}
     assert ("left out, since it is gone: artefact leak_report" in caplog.text) == (bundle.stem == "open")
+
+
+async def test_routers_of_preset_recorded_ask_nobody_and_have_the_verdicts_of_single_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
+    preset = config.preset("recorded")
+    questions.write(preset, "humaneval")
+    items, calls = dict[str, pd.DataFrame](), dict[str, pd.DataFrame]()
+    for method, row in (*(("single", row) for row in preset.backbones), *product(preset.methods[1:], ["pool"])):
+        cell = plan(preset, Cell(method, "humaneval", row, 0))
+        run = await cells.run(cell)
+        assert run["replies"]["asked"] == 0
+        items[row if method == "single" else method] = pd.read_parquet(cell.folder / "items.parquet")
+        calls[method] = pd.read_parquet(cell.folder / "calls.parquet")
+    for method in preset.methods[1:]:
+        chosen = calls[method]["backbone"]
+        expected = [items[backbone]["correct"][number] for number, backbone in enumerate(chosen)]
+        assert items[method]["correct"].tolist() == expected
+    assert 0.35 < (calls["random_router"]["backbone"] == preset.backbones[0]).mean() < 0.65
 
 
 def test_bundles_stay_small() -> None:

@@ -18,7 +18,7 @@ import orjson
 
 from harness.database import Closing, connect, one_line
 from harness.errors import UserError
-from harness.files import digest, read_yaml, sha256
+from harness.files import ROOT, digest, read_yaml, sha256
 from harness.llm.call_log import CALL_LOG, CallLogReader
 from harness.llm.request import Reply, Request, Served
 
@@ -171,6 +171,11 @@ class Recording:
             f"{self.path.name} holds {', '.join(methods)} on {', '.join(benchmarks)} by {', '.join(self.served)} "
             f"({', '.join([*settings, *limits])})"
         )
+
+
+def located(path: str) -> Path:
+    """Return the absolute path of a recording, relative to the current folder, else to the checkout."""
+    return (Path(path) if Path(path).exists() else ROOT / path).absolute()
 
 
 @functools.cache

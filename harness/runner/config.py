@@ -118,7 +118,7 @@ class Preset(Keys):
     @property
     def recorded(self) -> tuple[Recording, ...]:
         """Return the recordings that answer calls."""
-        return tuple(recordings.opened(Path(path).absolute()) for path in self.recordings or ())
+        return tuple(recordings.opened(recordings.located(path)) for path in self.recordings or ())
 
     @property
     def served(self) -> bool:
@@ -299,7 +299,7 @@ def _with_recorded(document: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {"pool": {}, "benchmarks": [], "backbones": []} if paths else {}
     own = document.get("pool") or {}
     for path in paths:
-        recorded = recordings.opened(Path(path).absolute()).settings
+        recorded = recordings.opened(recordings.located(path)).settings
         with recordings.data_of(Path(path)):
             for key in ("benchmarks", "backbones"):
                 found[key] = list(dict.fromkeys([*found[key], *recorded[key]]))
