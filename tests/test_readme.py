@@ -26,9 +26,10 @@ def test_every_file_it_names_exists(page: str, folder: Path) -> None:
     assert [path for path in named if not path.exists()] == []
 
 
-def test_the_router_it_shows_is_the_one_that_a_command_writes() -> None:
-    (program,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert program in (ROOT / "cli" / "method_template.py").read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", ["README.md", "docs/adding.md"])
+def test_the_router_it_shows_is_the_one_that_a_command_writes(page: str) -> None:
+    program = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)[0]
+    assert program in (ROOT / "cli" / "trained_method_template.py").read_text(encoding="utf-8")
 
 
 def column(heading: str, number: int) -> set[str]:

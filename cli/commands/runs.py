@@ -63,6 +63,7 @@ def enumerate(  # noqa: A001 - named as what it does
 def new(
     kind: Annotated[str, typer.Argument(metavar="method", help="What to begin.")],
     key: Annotated[str, typer.Argument(metavar="NAME", help="Its key and its module, such as length_router.")],
+    trained: Annotated[bool, typer.Option("--trained", help="A router that learns from training questions.")] = False,
 ) -> None:
     """Write a method of your own that runs as it is: my/NAME.py, and its entry in my/methods.yaml."""
     from harness.files import ROOT, write_atomically
@@ -77,11 +78,16 @@ def new(
     known = config.methods(str(entries) if text else None)
     if key in known or module.exists() or source_of(key) is not None:
         raise UserError(f"{key!r} is a method or module already; choose another name")
-    write_atomically(module, (ROOT / "cli" / "method_template.py").read_text(encoding="utf-8"))
-    entry = f"{key}: {{module: {key}, title: {key}, rows: pool, multi_agent: false, routing: true}}\n"
+    template = "trained_method_template.py" if trained else "method_template.py"
+    write_atomically(module, (ROOT / "cli" / template).read_text(encoding="utf-8"))
+    flags = f"multi_agent: false, routing: true{', trained: true' if trained else ''}"
+    entry = f"{key}: {{module: {key}, title: {key}, rows: pool, {flags}}}\n"
     write_atomically(entries, "\n".join([*text.splitlines(), entry]))
-    run = f"snakemake --cores all reports/smoke/main_table.md --config extra={entries} methods='[single, gmr, {key}]'"
-    typer.echo(f"{module} and its entry in {entries} are yours to change; beside two others it runs by\n  {run}")
+    beside = f"recorded/main_table.md --config extra={entries}"
+    if not trained:
+        beside = f"smoke/main_table.md --config extra={entries} methods='[single, gmr, {key}]'"
+    run = f"snakemake --cores all reports/{beside}"
+    typer.echo(f"{module} and its entry in {entries} are yours to change; beside others it runs by\n  {run}")
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -64,7 +64,7 @@ def test_it_is_run_again_where_code_beside_it_changed_and_only_then(place: Path,
     assert "Nothing to be done" in unchanged
 
 
-def test_a_bundle_has_its_program_and_needs_no_other(place: Path, plan: Plans, tmp_path: Path) -> None:
+def test_a_bundle_has_its_program(place: Path, tmp_path: Path) -> None:
     with contextlib.chdir(place):
         assert "of 3 right" in gmr("show", "first", "gsm_hard", "--preset", "smoke").output
         pack("smoke", tmp_path / "run.zip", questions=True)
@@ -78,6 +78,3 @@ def test_a_bundle_has_its_program_and_needs_no_other(place: Path, plan: Plans, t
         assert "my/more.parquet" in further_files(last_run("smoke"), questions=True)
         with pytest.raises(UserError, match="questions of your own"):
             pack("smoke", tmp_path / "bare.zip", questions=False)
-    (place / "my").rename(tmp_path / "gone")
-    ((_, planned),) = plan([["--directory", str(tmp_path / "unpacked"), TABLE]])
-    assert "to do: 1 job" in planned, planned

@@ -11,7 +11,7 @@ import yaml
 from harness.files import ROOT
 from tests.planning import copied_suite
 
-METHOD = "best_backbone"
+METHOD = "my_router"
 _FRAGMENT = re.compile(r"```yaml\n# (\S+/\S+)\n(.*?)```", re.DOTALL)
 
 
@@ -37,18 +37,14 @@ def add(folder: Path, path: str, new: Mapping[str, Any]) -> None:
 
 
 def suite(folder: Path, *sections: str) -> Path:
-    """Copy the suite and add a method and what sections of the page add."""
+    """Copy the suite and add two methods and what sections of the page add."""
     copied_suite(folder)
     (folder / "my").mkdir()
-    (program,) = programs("A method")
-    (folder / "my" / f"{METHOD}.py").write_text(program)
-    entry = re.search(rf"^    {METHOD}:\n(?:      .*\n)+", section("A method"), re.MULTILINE)
-    assert entry
-    add(folder, "my/methods.yaml", yaml.safe_load(entry[0]))
-    # What README makes by `gmr new method`, and the preset that the page on models of one's own shows.
-    shutil.copy(ROOT / "cli" / "method_template.py", folder / "my" / "length_router.py")
-    entry_of_router = {"module": "length_router", "title": "length_router", "rows": "pool"}
-    add(folder, "my/methods.yaml", {"length_router": entry_of_router})
+    # What `gmr new method` makes, and the preset that the page on models of one's own shows.
+    for name, template in ((METHOD, "trained_method_template"), ("length_router", "method_template")):
+        shutil.copy(ROOT / "cli" / f"{template}.py", folder / "my" / f"{name}.py")
+        entry = {"module": name, "title": name, "rows": "pool", "trained": name == METHOD}
+        add(folder, "my/methods.yaml", {name: entry})
     page = (ROOT / "docs" / "own-models.md").read_text(encoding="utf-8")
     (folder / "config" / "presets" / "mine.yaml").write_text(page.split("```yaml\n")[1].split("```")[0])
     for path, new in (one for name in sections for one in fragments(name)):

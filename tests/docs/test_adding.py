@@ -7,11 +7,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import pyarrow.parquet as pq
 import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
 
+from cli import trained_method_template
+from harness.training import checkpoint
 from tests.docs import additions
+from tests.scripted import setting
 
 BACKBONE = "qwen-2.5-7B"
 # Several commands in one process, which loads everything once.
@@ -44,7 +50,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     suite = additions.suite(tmp_path_factory.mktemp("adding") / "suite", "A backbone")
     where = {additions.METHOD: "pool", "single": BACKBONE}
     cells = [f"cell --method {name} --benchmark gsm_hard --backbone {row}" for name, row in where.items()]
-    few = {"benchmarks": "[gsm_hard]", "limit": "{train: 4, test: 6}", "extra": "my/methods.yaml"}
+    few = {"benchmarks": "[gsm_hard]", "limit": "{train: 12, test: 6}", "extra": "my/methods.yaml"}
     methods = f"[single, {additions.METHOD}]"
     commands = ["data --benchmark gsm_hard", *cells]
     gmr(suite, "smoke", commands, backbones=f"[qwen-2.5-14B, {BACKBONE}]", methods=methods, **few)
@@ -57,16 +63,24 @@ def rows(suite: Path, cell: str, table: str) -> list[dict[str, Any]]:
     return pq.read_table(folder / f"{table}.parquet").to_pylist()
 
 
-def test_a_method_from_outside_is_a_file_and_an_entry(ran: Path) -> None:
-    cell = "best_backbone/gsm_hard/pool"
-    facts = orjson.loads((ran / "results/smoke/cells" / cell / "seed0/run.json").read_bytes())
-    accuracy = [row["value"] for row in rows(ran, cell, "training") if row["measure"] == "accuracy"]
-    best = list(facts["backbones"])[accuracy.index(max(accuracy))]
-    assert (facts["method"], facts["simulated"]) == ("best_backbone", True)
-    assert {call["backbone"] for call in rows(ran, cell, "calls")} == {best}
-    assert [item["utility"] for item in rows(ran, cell, "items")] == [
-        float(one["correct"]) for one in rows(ran, cell, "items")
-    ]
+def test_a_method_from_outside_is_a_file_and_an_entry_and_learns_as_scikit_learn_does(ran: Path) -> None:
+    cell = f"{additions.METHOD}/gsm_hard/pool"
+    folder = ran / "results/smoke/cells" / cell / "seed0"
+    facts = orjson.loads((folder / "run.json").read_bytes())
+    assert (facts["method"], facts["simulated"]) == (additions.METHOD, True)
+    trained = checkpoint.load(folder / "trained.safetensors")
+    embeddings, correct, costs = (trained.tensors[name] for name in ("embeddings", "correct", "costs"))
+    assert len(correct) == 12
+    assert {*correct.sum(axis=0)}.isdisjoint({0, 12}), "else there is nothing to fit"
+    router = trained_method_template.build(setting("pool"), trained_method_template.Config())
+    router.load(trained)
+    fitted = [LogisticRegression().fit(embeddings, column).predict_proba(embeddings)[:, 1] for column in correct.T]
+    chances = router.layer(torch.tensor(embeddings).double()).sigmoid().detach().numpy()
+    assert np.allclose(chances, np.transpose(fitted), atol=2e-3)
+    assert np.allclose(router.costs, costs.mean(axis=0))
+    chosen = {row["item_id"]: row["choice"] for row in rows(ran, cell, "decisions")}
+    assert {row["item_id"]: row["backbone"] for row in rows(ran, cell, "calls")} == chosen
+    assert {*chosen.values()} <= {*facts["backbones"]}
 
 
 def test_a_backbone_is_an_entry_and_what_is_assumed_of_it(ran: Path) -> None:
