@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -88,31 +88,47 @@ def audit(name: PresetName) -> None:
 
 
 @app.command()
-def export(name: PresetName, overrides: Overrides = None) -> None:
-    """Write trajectories of finished cells as logs of Inspect, for `inspect view`: reports/PRESET/inspect.
+def export(
+    name: PresetName,
+    what: Annotated[
+        Literal["inspect", "outcomes"], typer.Argument(help="Logs of Inspect, or one table of all graded answers.")
+    ] = "inspect",
+    overrides: Overrides = None,
+) -> None:
+    """Write the finished cells that results/PRESET holds, of whichever run and method, for other tools.
 
-    Those of the preset's methods, of others by --set 'methods=[NAME]'. Needs the extra `inspect` of the package.
+    As logs for `inspect view`, reports/PRESET/inspect, which needs the extra `inspect` of the package; or as one table
+    of all answers, and of all paths of an enumeration: reports/PRESET/outcomes.parquet.
     """
-    if importlib.util.find_spec("inspect_ai") is None:
+    if what == "inspect" and importlib.util.find_spec("inspect_ai") is None:
         raise UserError("inspect_ai is not installed; pip install -e '.[inspect]' adds it")
     from analysis.finished_cells import read
-    from analysis.inspect_logs import write_cell
     from analysis.source import describe_unfinished
     from cli import reports
-    from harness.runner import config, layout
+    from harness.runner import layout
 
     preset = preset_of(name, overrides)
-    cells = config.cells(preset)
-    finished = [cell for cell in cells if (layout.cell(name, cell) / "run.json").exists()]
-    if not finished:
-        methods = ", ".join(preset.methods)
-        target = f"{layout.report(name, 'main_table.md')} --config methods='[{methods}]'"
-        raise UserError(f"nothing of {methods} is finished in preset {name}", making(target))
-    if len(finished) < len(cells):
-        unfinished = [layout.cell(name, cell) for cell in cells if cell not in finished]
+    cells = [layout.cell(name, cell) for cell in layout.cells(name)]
+    finished = [cell for cell in cells if (cell / "run.json").exists()]
+    trees = sorted(run.parent for run in layout.tree(name, "any").parent.glob("*/run.json"))
+    if not finished and not (trees and what == "outcomes"):
+        raise UserError(f"nothing of preset {name} is finished", making(layout.report(name, "main_table.md")))
+    if unfinished := [cell for cell in cells if cell not in finished]:
         logging.warning("left out: %s", describe_unfinished(unfinished, len(finished)))
+    if what == "outcomes":
+        from analysis import outcomes
+
+        path = layout.report(name, "outcomes.parquet")
+        outcomes.write(path, finished, trees)
+        logging.info("%d cells, %d enumerations: %s", len(finished), len(trees), path)
+        return
+    from analysis.inspect_logs import write_cell
+
     logs = layout.report(name, "inspect")
     for cell in finished:
-        logging.info("%s: %s", cell, write_cell(read(layout.cell(name, cell)), logs))
+        try:
+            logging.info("%s", write_cell(read(cell), logs))
+        except UserError as error:
+            logging.warning("left out: %s", error)
     reports.note_made("inspect", preset)
     logging.info("inspect view --log-dir %s", logs)

@@ -236,24 +236,40 @@ def test_a_sample_holds_what_was_said_and_decided(read_logs: Logs) -> None:
     assert "**halt** halts (25.0 % to halt)" in text
 
 
-def test_without_a_method_the_finished_cells_of_the_preset_are_exported_and_no_others(
+def test_what_the_folder_holds_is_exported_whichever_run_made_it_and_the_rest_is_named(
     read_logs: Logs, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ablation = Cell("gmr_no_write_gate", "gsm_hard", "pool", 0)
-    finish(ablation, ITEMS[:1], [Story([Ask("7")])])
-    settings = ("--set", "benchmarks=[gsm_hard]", "--set")
-    export(*settings, "methods=[gmr, masrouter]")
-    names = {"gsm_hard/gmr_pool_seed0"}
-    assert set(read_logs()) == names
-    assert "1 of 2 cells are not finished (masrouter gsm_hard pool seed0)" in caplog.text
+    ablation, foreign = Cell("gmr_no_write_gate", "gsm_hard", "pool", 0), Cell("of_a_user", "gsm_hard", "pool", 0)
+    for cell in (ablation, foreign):
+        finish(cell, ITEMS[:1], [Story([Ask("7")])])
+    layout.cell("embedded", Cell("masrouter", "gsm_hard", "pool", 0)).mkdir(parents=True)
+    names = {"gmr_pool", "cot_qwen-2.5-14B", "gmr_no_write_gate_pool", "of_a_user_pool"}
     export()
-    names.add("gsm_hard/cot_qwen-2.5-14B_seed0")
-    assert set(read_logs()) == names
-    export("--set", f"methods=[{ablation.method}]")
-    assert set(read_logs()) == {*names, "gsm_hard/gmr_no_write_gate_pool_seed0"}
-    for method in ("gmr_dot", "masrouter"):
-        with pytest.raises(UserError, match=rf"nothing of {method} .* --config methods='\[{method}\]'`"):
-            export(*settings, f"methods=[{method}]")
+    assert set(read_logs()) == {f"gsm_hard/{name}_seed0" for name in names}
+    assert "1 of 5 cells are not finished (masrouter gsm_hard pool seed0)" in caplog.text
+    (layout.cell("embedded", foreign) / "items.parquet").write_bytes(b"")
+    export()
+    assert "left out: results/embedded/cells/of_a_user/gsm_hard/pool/seed0/items.parquet is damaged" in caplog.text
+
+
+def test_the_table_of_outcomes_has_every_answer_with_its_last_call(run: None) -> None:
+    export("outcomes")
+    path = Path("reports/embedded/outcomes.parquet")
+    written, table = path.read_bytes(), pq.read_table(path).to_pandas()
+    for cell in (GMR, COT):
+        rows = table[table["method"] == cell.method].set_index("item_id")
+        folder = layout.cell("embedded", cell)
+        items, calls = (pq.read_table(folder / f"{name}.parquet").to_pandas() for name in ("items", "calls"))
+        for name in ("text", "answer", "correct", "prompt_tokens", "completion_tokens"):
+            assert rows[name].equals(items.set_index("item_id")[name]), name
+        assert rows["cost"].tolist() == items["cost_total"].tolist()
+        last = calls.groupby("item_id").last()
+        assert rows["asked"].dropna().to_dict() == last["backbone"].to_dict()
+        assert rows["finish_reason"].dropna().to_dict() == last["finish_reason"].to_dict()
+    assert {*table["split"]} == {"test"}
+    export("outcomes")
+    assert path.read_bytes() == written
+    assert b"SIMULATED" in pq.read_schema(path).metadata[b"simulated"]
 
 
 def test_hostile_texts_come_back_as_they_are_and_equal_results_make_equal_bytes(read_logs: Logs) -> None:
@@ -272,8 +288,8 @@ def test_hostile_texts_come_back_as_they_are_and_equal_results_make_equal_bytes(
 
 
 def test_what_cannot_be_exported_is_one_line(run: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UserError, match=r"unknown method 'gmrr'; did you mean 'gmr'\?"):
-        export("--set", "methods=[gmrr]")
+    with pytest.raises(UserError, match=r"nothing of preset smoke is finished; make it with `snakemake"):
+        gmr("export", "outcomes", "--preset", "smoke")
     find = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "inspect_ai" else find(name))
     with pytest.raises(UserError, match=r"inspect_ai is not installed; pip install -e '\.\[inspect\]' adds it"):

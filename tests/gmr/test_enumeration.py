@@ -13,6 +13,7 @@ from harness.llm.call_log import CALL_LOG, CallLogReader
 from harness.runner import cell, config, layout
 from harness.runner.config import POOL, Cell
 from harness.runner.plan import plan
+from tests.command import gmr
 from tests.fake_encoder import FakeEncoder
 from tests.small_run import prepare_questions
 
@@ -60,6 +61,11 @@ def test_a_router_of_one_step_asks_nothing_that_the_enumeration_has_not(
     backbone, role = worth.sort_values(["correct", "cost_total"], ascending=[False, True], kind="stable").index[0]
     decisions = pq.read_table(layout.cell("smoke", FIXED) / "decisions.parquet").to_pandas()
     assert set(decisions["choice"]) == {f"{role} of {backbone}"}
+    (tmp_path / "Snakefile").touch()
+    gmr("export", "outcomes", "--preset", "smoke")
+    paths = pq.read_table("reports/smoke/outcomes.parquet", filters=[("method", "=", "enumerate")]).to_pandas()
+    shared = ["item_id", "split", "role", "backbone", "stored", "correct", "text"]
+    assert paths[shared].equals(nodes[shared])
     tools = pq.read_table(folder / "tools.parquet").to_pandas()
     assert len(tools) > 0
     assert not tools.duplicated(["source", "setup", "checks"]).any()
