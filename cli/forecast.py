@@ -12,6 +12,7 @@ from functools import cache
 import orjson
 import pandas as pd
 
+from harness.agents.roles import by_domain
 from harness.benchmarks import catalogue
 from harness.benchmarks.prepare import load_items, split_items
 from harness.errors import UserError
@@ -24,17 +25,22 @@ TABLE = ROOT / "config" / "forecast.csv"
 _AMOUNTS = ["calls", "prompt_tokens", "completion_tokens"]
 
 
-def lines(preset: Preset, cells: Sequence[Cell], speed: tuple[float, float] | None = None) -> Iterator[str]:
+def lines(preset: Preset, cells: Sequence[Cell] | None, speed: tuple[float, float] | None = None) -> Iterator[str]:
     """Yield the lines of a forecast; ``speed`` is tokens a second that every server reads and writes.
 
-    Raises UserError if some endpoints have a price and others none.
+    Without ``cells`` it is that of an enumeration. Raises UserError if some endpoints have a price and others none.
     """
     own, table = measured(preset.name), pd.read_csv(TABLE, comment="#", index_col=["method", "phase"])
-    amounts, finished = forecast(preset, cells, own.combine_first(table)), {*own.index.unique("method")}
-    count = sum(cell.method in finished for cell in cells)
-    yield f"{len(cells)} cells of preset {preset.name}, {count} by its finished cells, the others by a simulated run."
-    yield "Rough: calls within a factor of 2, tokens of 4; what a router asks is divided evenly over its pool."
-    if unknown := sorted({cell.method for cell in cells} - {*amounts["method"]}):
+    rates, finished = own.combine_first(table), {*own.index.unique("method")}
+    amounts = enumeration(preset, rates) if cells is None else forecast(preset, cells, rates)
+    if cells is None:
+        yield f"All first steps of preset {preset.name}: calls are exact, tokens rough (those of a call of GMR)."
+    else:
+        count = sum(cell.method in finished for cell in cells)
+        done = f"{count} by its finished cells, the others by a simulated run"
+        yield f"{len(cells)} cells of preset {preset.name}, {done}."
+        yield "Rough: calls within a factor of 2, tokens of 4; what a router asks is divided evenly over its pool."
+    if unknown := sorted({cell.method for cell in cells or ()} - {*amounts["method"]}):
         yield f"Left out, as none of their cells is finished: {', '.join(unknown)}."
     for level in ("method", "backbone"):
         sums = amounts.groupby(level, sort=False)[_AMOUNTS].sum()
@@ -71,6 +77,19 @@ def forecast(preset: Preset, cells: Sequence[Cell], rates: pd.DataFrame) -> pd.D
         amounts = rates.loc[like, _AMOUNTS].mul(pd.Series(questions), axis=0).sum() / len(backbones)
         parts += [{"method": cell.method, "backbone": key, **amounts} for key in backbones]
     return pd.DataFrame(parts, columns=["method", "backbone", *_AMOUNTS])
+
+
+def enumeration(preset: Preset, rates: pd.DataFrame) -> pd.DataFrame:
+    """Return calls and tokens of `gmr enumerate` on each benchmark of a preset, by benchmark and backbone."""
+    per_call, rows = rates.loc["gmr", "test"][_AMOUNTS] / rates.loc["gmr", "test"]["calls"], []
+    for key in preset.benchmarks:
+        limit, (train, test) = preset.limit.of(key), _questions(preset.data, preset.splits, key)
+        questions = limit.used_questions(train, limit.train) + limit.used_questions(test, limit.test)
+        # Of a role its calls and a closing one; of all roles one closing call with nothing stored.
+        roles = by_domain(catalogue.benchmark(key).role_domain)
+        calls = questions * (1 + sum(2 + bool(role.second_call) for role in roles))
+        rows += [{"method": key, "backbone": backbone, **(calls * per_call)} for backbone in preset.backbones]
+    return pd.DataFrame(rows)
 
 
 def measured(name: str) -> pd.DataFrame:

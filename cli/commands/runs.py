@@ -183,6 +183,7 @@ def forecast(
         tuple[float, float] | None,
         typer.Option(metavar="READ WRITE", help="Tokens a second of each server; else what `gmr health` measured."),
     ] = None,
+    of_steps: Annotated[bool, typer.Option("--enumerate", help="Of `gmr enumerate` on all benchmarks.")] = False,
     overrides: Overrides = None,
 ) -> None:
     """Say roughly how many calls, tokens and hours a run takes, and what it costs; needs nothing prepared."""
@@ -198,7 +199,7 @@ def forecast(
     cells = cells or registry.all_cells(preset)
     if not artefacts and preset.methods != config.preset(name).methods:
         cells = [cell for cell in cells if cell.method in preset.methods]
-    for line in lines(preset, cells, speed):
+    for line in lines(preset, None if of_steps else cells, speed):
         typer.echo(line)
 
 

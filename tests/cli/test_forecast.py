@@ -78,6 +78,13 @@ def test_limits_by_benchmark_answers_to_training_questions_and_second_askings_ar
     assert asked == 2 * (3 * (100 + 200) + (100 + 500) + 2 * (32 + 129))
 
 
+def test_an_enumeration_is_forecast_by_roles_and_their_second_calls() -> None:
+    output = gmr("forecast", "--preset", "open_tree", "--enumerate").output
+    calls = 161 * 2 * (7 + 4 + 7 + 1)
+    assert re.search(rf"^humaneval +{calls:,} ", output, re.MULTILINE)
+    assert re.search(rf"^qwen-coder-0.5B +{calls // 2:,} ", output, re.MULTILINE)
+
+
 def finish(cell: Cell, test: Sequence[str], train: Sequence[str] = (), passes: int = 1) -> None:
     """Write what a finished cell leaves: its calls by key, of 100 + 10 tokens each, about 2 and 4 questions."""
     folder = layout.cell("embedded", cell)
