@@ -28,8 +28,6 @@ from harness.runner.config import SINGLE
 
 ORACLE, BEST, RANDOM = "oracle", "best_single", "random_backbone"
 TITLES = {ORACLE: "Oracle over the pool", BEST: "Best single backbone", RANDOM: "Random backbone"}
-#: The method that asks one backbone once, and the one whose cost others are multiples of.
-REFERENCE = "gmr"
 RESAMPLES = 9999
 
 

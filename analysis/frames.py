@@ -21,7 +21,7 @@ from analysis.published import AVERAGE, KEY, Published, load
 from analysis.statistics import Estimate, accuracy, macro_average, mean
 from harness.benchmarks.items import Status
 from harness.errors import UserError
-from harness.runner.config import POOL
+from harness.runner.config import POOL, SINGLE, methods
 
 IDENTITY = ["seeds", "run_id", "config_hash", "code", "data_checksum", "backbones"]
 #: Tables print costs of a question as multiples of 1e-4.
@@ -49,6 +49,7 @@ class Results:
     hide_unrun_rows: bool = False  # leave out published rows that were not run, as for methods of one's own choice
     methods: Sequence[str] = ()  # of the run, in its order
     unfinished: Sequence[Path] = ()  # folders of the cells of the run that are not among these
+    chosen: str | None = None  # the preset's ``reference``
 
     @property
     def simulated(self) -> bool:
@@ -141,6 +142,25 @@ class Results:
         known = {key: backbone for cell in self.cells for key, backbone in cell.run.backbones.items()}
         sizes = {key: backbone.get("parameters_b", 0) for key, backbone in known.items()}
         return methods.index(row[0]), row[0], sizes.get(row[1], math.inf), row[1]
+
+    @cached_property
+    def own(self) -> list[str]:
+        """Return the methods of the run that are not of ``config/methods.yaml``."""
+        return [method for method in self.rows.index.unique("method") if method not in methods()]
+
+    @cached_property
+    def reference(self) -> tuple[str, str]:
+        """Return the row that is compared with all others, by a method's dearest backbone.
+
+        It is of the method that the preset chooses, else of the last of one's own, else of GMR, else Single LLM.
+        """
+        rows = self.rows_to_show.index
+        known = rows.unique("method")
+        usual = [self.chosen, *self.own[::-1], "gmr", SINGLE, known[-1]]
+        method = next(name for name in usual if name in known)
+        prices = {key: of.get("prices", [0]) for cell in self.cells for key, of in cell.run.backbones.items()}
+        worth = {row: (row in self.ran.index, prices.get(row[1], [0])[-1]) for row in rows if row[0] == method}
+        return max(worth, key=lambda row: worth[row])
 
     @cached_property
     def ran(self) -> pd.DataFrame:

@@ -37,12 +37,17 @@ class Selection(Declaration):
     methods: Distinct[str] | None = None
     benchmarks: Distinct[str] | None = None
     largest: bool = False  # of a method's rows only that of the largest backbone
+    own: bool = False  # besides the methods named, those of the preset that are not in ``config/methods.yaml``
+    trained: bool = False  # of the methods those that learn
     seeds: Distinct[NonNegativeInt] | None = None
 
     def cells(self, preset: Preset) -> list[Cell]:
         """Return the cells, in the order of methods, rows, benchmarks, seeds."""
+        entries = config.methods(preset.extra)
+        further = [key for key in preset.methods if key not in config.methods()] if self.own else []
+        methods = (*(self.methods or preset.methods), *further)
         chosen_keys = {
-            "methods": self.methods or preset.methods,
+            "methods": [key for key in methods if entries[key].trained or not self.trained],
             "benchmarks": tuple(key for key in preset.benchmarks if key in (self.benchmarks or preset.benchmarks)),
             "seeds": self.seeds or preset.seeds,
         }
@@ -89,6 +94,8 @@ class Artefact(Declaration):
             return "model of the paper"
         if not self.cells or self.cells_of(preset):
             return ""
+        if all(selection.trained for selection in self.cells):
+            return "method that learns"
         named = {key for selection in self.cells for key in selection.benchmarks or preset.benchmarks}
         backbones = f"backbone for its methods among {', '.join(preset.backbones)}"
         return "benchmark it is made from" if named.isdisjoint(preset.benchmarks) else backbones
@@ -104,9 +111,9 @@ class Artefact(Declaration):
     def deciding_settings(self, preset: Preset) -> dict[str, Any]:
         """Return the settings that, besides the content of its inputs, decide what the artefact shows."""
         settings = {name: getattr(preset, name) for name in ("backbones", "benchmarks", "endpoints", "weights")}
-        margin = {} if preset.margin is None else {"margin": preset.margin}
+        stated = {"margin": preset.margin, "reference": preset.reference}
         return {
-            **margin,
+            **{name: value for name, value in stated.items() if value is not None},
             "inputs": [str(path) for path in self.inputs(preset)],
             "options": {**self.options, "caption": self.caption, "legend": list(self.legend)},
             **({} if self.cells_of(preset) else settings),

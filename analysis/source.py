@@ -50,7 +50,8 @@ class Source:
 
         cells = read_all(self.cells)
         order = [cell.run.method for cell in sorted(cells, key=lambda cell: self.cells.index(cell.folder))]
-        results = Results(cells, methods=list(dict.fromkeys(order)), unfinished=self.unfinished)
+        chosen = self.preset.reference if self.preset else None
+        results = Results(cells, methods=list(dict.fromkeys(order)), unfinished=self.unfinished, chosen=chosen)
         methods = set(self.preset.methods if self.preset else ())
         asked = {key for cell in cells for key in cell.run.backbones}
         is_other_pool = results.has_other_pool or asked.isdisjoint(results.published.prices)

@@ -1,4 +1,4 @@
-"""Utility of every policy by epoch of its training: a row of panels a method, a panel a benchmark."""
+"""Utility of every learner by epoch of its training: a row of panels a method, a panel a benchmark."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from analysis.source import Source
 from harness.errors import UserError
 from harness.runner.config import POOL
 
-_MEASURE = "utility"
-
 
 def build(source: Source) -> Figure:
     """Return the figure of the cells with a training log; raises UserError where nothing was trained."""
@@ -26,12 +24,14 @@ def build(source: Source) -> Figure:
     curves, titles = [], {}
     for cell in (cell for cells in results.cells_by_row.values() for cell in cells):
         run = cell.run
-        if (cell.folder / TRAINING).is_file() and _MEASURE in (log := updates(cell)):
+        if (cell.folder / TRAINING).is_file() and len(log := updates(cell)):
+            measure = "utility" if "utility" in log else "accuracy"
             names = ("method", "backbone", "benchmark", "seed")
-            curve = by_epoch(log).rename_axis("update").rename(_MEASURE).reset_index()
-            curves.append(curve.assign(**{name: getattr(run, name) for name in names}, run_id=run.run_id))
+            curve = by_epoch(log, measure).rename_axis("update").rename("value").reset_index()
+            named = {name: getattr(run, name) for name in names}
+            curves.append(curve.assign(measure=measure, **named, run_id=run.run_id))
             title = run.method_title if run.backbone == POOL else f"{run.method_title} ({run.backbone})"
-            titles[run.method, run.backbone] = title
+            titles[run.method, run.backbone] = f"{title}{'' if measure == 'utility' else ', accuracy'}"
     if not curves:
         raise UserError("nothing was trained in these cells, so there is no curve; train them, with epochs above 0")
     frame = pd.concat(curves)
@@ -44,13 +44,13 @@ def build(source: Source) -> Figure:
     )
 
 
-def by_epoch(log: pd.DataFrame) -> pd.Series:
-    """Return the mean own utility over the attempts of each epoch, at the middle of its updates."""
+def by_epoch(log: pd.DataFrame, measure: str) -> pd.Series:
+    """Return the mean of a measure over the attempts of each epoch, at the middle of its updates."""
     # The last update of an epoch may have fewer attempts.
-    totals = pd.DataFrame({"utility": log[_MEASURE] * log["trajectories"], "attempts": log["trajectories"]})
+    totals = pd.DataFrame({"value": log[measure] * log["trajectories"], "attempts": log["trajectories"]})
     sums = totals.groupby(log["epoch"]).sum()
     middles = log.index.to_series().groupby(log["epoch"]).mean()
-    return (sums["utility"] / sums["attempts"]).set_axis(middles)
+    return (sums["value"] / sums["attempts"]).set_axis(middles)
 
 
 def _draw(
@@ -75,7 +75,7 @@ def _draw(
 
 def _panel(panel: Axes, curves: pd.DataFrame, color: str) -> None:
     """Draw a thin line a seed, where there are several, and their mean, where all have a value."""
-    seeds = curves.pivot(index="update", columns="seed", values=_MEASURE)
+    seeds = curves.pivot(index="update", columns="seed", values="value")
     # A training of one epoch is a point, which a line would not show.
     style: dict[str, Any] = {"marker": "o" if len(seeds) == 1 else "", "markersize": 4}
     if seeds.shape[1] > 1:

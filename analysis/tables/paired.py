@@ -1,4 +1,4 @@
-"""GMR against every other row of the main table, question by question: accuracy, cost, and the power of the test."""
+"""One row against every other of the main table, question by question: accuracy, cost, and the power of the test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from analysis.source import Source
 from analysis.statistics import Estimate, macro_average
 from analysis.table import Table
 
-REFERENCE = "gmr"
 _SIDE = ["published", "published_cost_per_query", "measured", "graded", *IDENTITY]
 _NAMES = {
     "first_alone": "reference_right_alone",
@@ -27,7 +26,7 @@ _NAMES = {
 
 
 def build(source: Source) -> Table:
-    """Return the rows of the main table but the reference: GMR, or the last method of a choice without it."""
+    """Return the rows of the main table but the reference."""
     results, again = source.results(), source.asked_again()
     margin = source.preset.margin if source.preset else None
     heads = ("Against", "LLM")
@@ -42,8 +41,8 @@ def build(source: Source) -> Table:
             legend=[],
             frame=pd.DataFrame(columns=KEY),
         )
-    reference = _reference(results)
-    frame = _compare(results, reference, margin)
+    reference = results.reference
+    frame = compare_rows(results, reference, margin)
     name = results.rows.loc[reference, "name"]
     groups = {(title, n): _group(rows, margin) for _, title, n, rows in by_benchmark(results, frame)}
     if results.has_average:
@@ -62,13 +61,7 @@ def build(source: Source) -> Table:
     )
 
 
-def _reference(results: Results) -> tuple[str, str]:
-    methods = results.rows_to_show.index.get_level_values("method")
-    rows = results.rows_to_show.index[methods == (REFERENCE if REFERENCE in methods else methods[-1])]
-    return next((row for row in rows if row in results.ran.index), rows[0])
-
-
-def _compare(results: Results, reference: tuple[str, str], margin: float | None) -> pd.DataFrame:
+def compare_rows(results: Results, reference: tuple[str, str], margin: float | None = None) -> pd.DataFrame:
     """Return the other rows on every benchmark, and their average, beside the reference, and the tests of both."""
     table, keys = with_costs(results.frame, results), [*results.benchmarks]
     if results.has_average:

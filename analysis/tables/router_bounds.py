@@ -9,7 +9,7 @@ from functools import partial
 import pandas as pd
 
 from analysis import bounds, columns, notes
-from analysis.bounds import BEST, ORACLE, REFERENCE, SINGLE, TITLES, Bounds
+from analysis.bounds import BEST, ORACLE, SINGLE, TITLES, Bounds
 from analysis.columns import entries, format_series, interval_of
 from analysis.exhibit import ALL_CALLS, format_cost, signed
 from analysis.frames import KEY, UNIT, Results, percent
@@ -22,7 +22,7 @@ from harness.runner.config import POOL
 _HEADROOM = ("headroom", "headroom_low", "headroom_high")
 _UNDECIDED = "undecided"
 # Told apart from other methods.
-_CHEAP = ("self_consistency", "knn_router", "cascade", "random_matched")
+_CHEAP = ("self_consistency", "knn_router", "cascade", "random_router", "random_matched")
 
 
 def build(source: Source) -> Table:
@@ -59,7 +59,7 @@ def _frame(results: Results, benchmark: str, of_pool: Bounds) -> pd.DataFrame:
     """Return the rows of a benchmark by :data:`KEY`: bounds, cheap baselines, routers, of these the reference first."""
     run = {key: cells for key, cells in results.cells_by_row.items() if key[2] == benchmark}
     singles = tuple(cell for key, cells in run.items() if key[0] == SINGLE for cell in cells)
-    order = [*_CHEAP, REFERENCE, *sorted({method for method, *_ in run})]
+    order = [*_CHEAP, results.reference[0], *sorted({method for method, *_ in run})]
     routed = sorted((key for key in run if key[0] != SINGLE), key=lambda key: order.index(key[0]))
     rows = {(name, POOL, benchmark): (row, singles, "bounds") for name, row in of_pool.rows.items()}
     for key in routed:
@@ -85,8 +85,8 @@ def _frame(results: Results, benchmark: str, of_pool: Bounds) -> pd.DataFrame:
         for items in [pd.concat([cell.items for cell in cells])]
     ]
     frame = pd.DataFrame(records, pd.MultiIndex.from_tuples(rows, names=KEY))
-    reference = frame.loc[frame.index.get_level_values("method") == REFERENCE, "cost_per_query"]
-    return frame.assign(cost_factor=frame["cost_per_query"] / (reference.iloc[0] if len(reference) else math.nan))
+    reference = (*results.reference, benchmark)
+    return frame.assign(cost_factor=frame["cost_per_query"] / frame["cost_per_query"].get(reference, math.nan))
 
 
 def _groups(frame: pd.DataFrame, titles: Mapping[str, str]) -> columns.Groups:

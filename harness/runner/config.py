@@ -94,6 +94,8 @@ class Keys(Declaration):
     noise_floor: Many[str] = ()
     # Points of accuracy below which a loss counts as none: "cheaper, and not worse by more than this".
     margin: Annotated[float, Field(gt=0, lt=100)] | None = None
+    # Method that tables compare with all others; else the last of one's own, GMR, or the dearest single backbone.
+    reference: str | None = None
     # Sampling as each method's ``released`` code has it, or ``greedy``: temperature 0, but for samples of one prompt.
     decoding: Literal["released", "greedy"] = "released"
     max_error_share: Share = 0.05  # share of failed attempts above which a cell stops
@@ -284,6 +286,7 @@ def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
     if keys.splits == "all" and (learning := [key for key in checked.methods if known[key].trained]):
         problem = f"{path.name} has splits: all, which leaves {learning[0]} no question to train on"
         raise UserError(problem, "use official, or methods that learn nothing")
+    check_names("method", filter(None, [keys.reference]), known, f"config/methods.yaml; reference of {path.name}")
     check_names("large backbone", keys.large or (), backbones(checked), f"the backbones of {path.name}")
     return checked
 

@@ -178,8 +178,8 @@ def test_a_point_is_the_mean_over_the_attempts_of_one_epoch(values: list[float],
     epochs = [values[start : start + per_epoch] for start in range(0, len(values), per_epoch)]
     numbers = np.arange(len(values))
     log = pd.DataFrame({"epoch": numbers // per_epoch, "utility": values, "trajectories": 16.0}, numbers + 1)
-    curve = by_epoch(log)
+    curve = by_epoch(log, "utility")
     assert list(curve) == pytest.approx([statistics.fmean(epoch) for epoch in epochs], abs=1e-12)
     assert list(curve.index) == [per_epoch * place + (len(one) + 1) / 2 for place, one in enumerate(epochs)]
     small = pd.DataFrame({"epoch": 1, "utility": [0.5, 1.0], "trajectories": [96.0, 32.0]})
-    assert by_epoch(small).tolist() == [0.625]
+    assert by_epoch(small, "utility").tolist() == [0.625]

@@ -17,6 +17,8 @@ from analysis import statistics as intervals
 from analysis.exhibit import BEST, NOT_RUN, Entry
 from analysis.finished_cells import FinishedCell
 from analysis.paired_tests import ENDS, compare, detectable, holm
+from harness.errors import UserError
+from harness.runner import config
 from tests.analysis.by_hand import averaged, crossed, mcnemar
 from tests.analysis.cells import WriteCell
 from tests.analysis.reading import Read as Table
@@ -244,9 +246,31 @@ def test_whether_a_row_is_no_worse_than_by_the_margin_of_the_preset(write_cell: 
     mean, reach, _ = crossed(100.0 * here, 100.0 * there)
     assert (several["p_not_worse"] < 0.025) == (mean - reach > -10)
     folders = write_cell("gmr", "pool", correct=ours), write_cell("masrouter", "pool", correct=theirs)
-    stated, silent = (paired(*folders, preset=margin) for margin in (SimpleNamespace(margin=10.0, methods=()), None))
+    preset = SimpleNamespace(margin=10.0, methods=(), reference=None)
+    stated, silent = (paired(*folders, preset=each) for each in (preset, None))
     assert group_of(stated, "GSM-Hard", "MASRouter")["≤ 10 worse: p"].text == f"{expected:.3f}"
     assert not any("worse" in column for column in group_of(silent, "GSM-Hard", "MASRouter"))
+
+
+def test_the_reference_is_that_of_the_preset_else_ones_own_else_gmr_else_the_dearest_single_call(
+    write_cell: WriteCell,
+) -> None:
+    prices = {"small": [1, 1], "large": [2, 9]}
+    priced = {key: {"model": key, "parameters_b": 1, "prices": price} for key, price in prices.items()}
+    singles = [write_cell("single", key, backbones={key: priced[key]}) for key in ("large", "small")]
+    gmr, mine, last = (write_cell(name, "pool", backbones=priced) for name in ("gmr", "mine", "my_last"))
+
+    def named(*cells: Path, **keys: Any) -> str:
+        preset = SimpleNamespace(margin=None, methods=(), **{"reference": None, **keys})
+        return str(paired(*cells, preset=preset).caption).partition(" against")[0]
+
+    assert named(gmr, mine, *singles, last, reference="single") == "Single LLM (large)"
+    assert named(gmr, mine, *singles, last) == "The my_last (LLM Pool)"
+    assert named(*singles, gmr) == "GMR (LLM Pool)"
+    assert named(*singles, write_cell("masrouter", "pool", backbones=priced)) == "Single LLM (large)"
+    assert config.preset("smoke", {"reference": "cot"}).reference == "cot"
+    with pytest.raises(UserError, match="unknown method 'gmrr'; did you mean 'gmr'"):
+        config.preset("smoke", {"reference": "gmrr"})
 
 
 def test_single_calls_asked_again_say_how_far_a_method_differs_from_itself(write_cell: WriteCell) -> None:

@@ -32,6 +32,18 @@ def test_a_selection_is_what_it_names_of_what_the_preset_has() -> None:
     ]
 
 
+def test_tables_of_training_are_of_all_that_learn_and_bounds_of_ones_own_methods_too(tmp_path: Path) -> None:
+    extra = tmp_path / "methods.yaml"
+    extra.write_text("mine: {module: baselines.knn_router, title: Mine, rows: pool, trained: true}")
+    run = {"extra": str(extra), "methods": ["single", "knn_router", "mine"]}
+    learned = {cell.method for cell in artefact("training_curves").cells_of(config.preset("smoke", run))}
+    assert learned == {"knn_router", "mine"}
+    assert "mine" in {cell.method for cell in artefact("router_bounds").cells_of(config.preset("smoke", run))}
+    untrained = config.preset("smoke", {"methods": ["single"]})
+    with pytest.raises(UserError, match="training_budget cannot be made of preset smoke, which has no method that l"):
+        artefact("training_budget").check(untrained)
+
+
 def test_the_papers_statements_are_none_about_models_of_ones_own() -> None:
     own = config.preset("open")
     assert "claims" not in {key for key, entry in registry.artefacts().items() if not entry.lacking(own)}

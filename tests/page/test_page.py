@@ -50,7 +50,7 @@ def test_it_holds_every_artefact_and_its_links_lead_to_something(text: str, repo
     assert set(numbers) <= set(re.findall(r"\d+\.\d\d", text))
     assert all(source.startswith("data:image/svg+xml;base64,") for source in values(text, "src"))
     # What is not made is named, and one command makes all of it.
-    assert "GMR against every other row on the same questions" in text
+    assert "One method against every other row on the same questions" in text
     assert "snakemake --cores all reports/smoke/index.html" in text
 
 
