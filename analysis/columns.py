@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pandas as pd
 
 from analysis import notes
-from analysis.exhibit import ALL_CALLS, NOT_RUN, Entry, Form, entries, format_cost, format_series, marks, signed
+from analysis.exhibit import ALL_CALLS, NOT_RUN, TIED, Entry, Form, entries, format_cost, format_series, marks, signed
 from analysis.frames import UNIT, Results
 from analysis.table import Table, lay_out
 
@@ -16,8 +16,8 @@ from analysis.table import Table, lay_out
 Groups = Mapping[tuple[str, str], Mapping[str, Sequence[Entry]]]
 
 
-def accuracies(frame: pd.DataFrame) -> dict[str, list[Entry]]:
-    """Return accuracies, published and measured, each side with its marks."""
+def accuracies(frame: pd.DataFrame, tied: Sequence[tuple[str, str]] = ()) -> dict[str, list[Entry]]:
+    """Return accuracies, published and measured, each side with its marks; ``tied`` rows have a sign."""
     alone = frame["seed0"].where(frame["several"].eq(True))
     measured = frame["measured"].where(frame["ran"])
     return {
@@ -27,6 +27,7 @@ def accuracies(frame: pd.DataFrame) -> dict[str, list[Entry]]:
             "{:.2f}",
             NOT_RUN,
             mark=marks(measured),
+            sign=pd.Series([TIED if key[:2] in tied else "" for key in frame.index]),
             beside=format_series(frame["difference"], signed),
             below=interval(frame["low"], frame["high"], "{:.1f}") + format_series(alone, "; seed 0: {:.2f}"),
         ),

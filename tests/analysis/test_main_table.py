@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from analysis.exhibit import NOT_RUN, Entry
+from analysis.exhibit import NOT_RUN, TIED, Entry
 from analysis.published import load
 from analysis.statistics import wilson
 from harness.llm.request import Sampling
 from tests.analysis.by_hand import crossed
-from tests.analysis.cells import verdicts
+from tests.analysis.cells import TITLES, verdicts
 from tests.analysis.reading import Read as Table
 from tests.analysis.reading import errors, main_table, paired
 
@@ -28,6 +28,24 @@ def test_all_published_rows_stand_there_and_measured_places_beside_them(write_ce
     interval = "{:.1f}–{:.1f}".format(*(100 * end for end in wilson(36, 50)))
     assert table.entry("MBPP", "Publ.", "CoT", "qwen-2.5-14B").text == "70.80"
     assert place(table, "MBPP", "CoT", "qwen-2.5-14B") == Entry("72.00", beside="+1.20", below=interval)
+
+
+def test_rows_that_cannot_be_told_apart_from_the_best_have_a_sign_in_real_runs(write_cell):
+    """Of 100 questions the best row is right on 90; one loses 2, whose exact p is 0.5, and one 40."""
+    n = {"gmr": 90, "masrouter": 88, "puppeteer": 50}
+
+    def signs(*benchmarks, **changes):
+        rows = [(name, "pool" if name != "puppeteer" else "qwen-2.5-32B", key) for name in n for key in benchmarks]
+        cells = [write_cell(*row, correct=verdicts(n[row[0]], 100), **changes) for row in rows]
+        table = main_table(*cells)
+        entries = [row.entries for row in table.rows if row.entries[-1].text != "–"]
+        assert (TIED in "".join(table.notes)) == any(entry.sign for row in entries for entry in row)
+        return ["".join(entry.sign for entry in row) for row in entries]
+
+    assert sorted(signs("humaneval")) == ["", TIED, TIED]
+    assert signs("humaneval", simulated=True) == [""] * 3
+    assert signs("humaneval", "gsm_hard") == [""] * 3, "without an average there is no best row"
+    assert sorted(signs(*TITLES)) == ["", "", TIED], "five times as many questions tell 2 points apart"
 
 
 def test_the_average_needs_all_five_and_weighs_benchmarks_not_items(write_cell):
