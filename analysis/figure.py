@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from analysis.exhibit import Exhibit, csv, provenance_text
+from analysis.frames import own_methods
 from analysis.latex import latex_caption, latex_comments
 
 if TYPE_CHECKING:
@@ -41,18 +42,24 @@ _LOOKS: Mapping[str, tuple[str, str]] = {
     "masrouter": (BLUE, "d"),
     "gmr": (VERMILION, "*"),
 }
-_OTHER_MARKERS = "hvp8H"
+# Of methods of one's own, in colours that tell from those (Tol, 2021), and markers of other variants.
+_OWN = (("#882255", "p"), ("#999933", "8"), ("#332288", "H"))
+_OTHER_MARKERS: tuple[Any, ...] = ("h", "v", (4, 1, 45), (6, 1, 0), (8, 1, 0))
 #: Of a marker, so that pale ones are seen on white.
 EDGE: Mapping[str, Any] = {"markeredgecolor": "black", "markeredgewidth": 0.5}
 
 
-def looks(methods: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return colour and marker by method, of up to five others no two the same; a variant has its base's colour."""
-    looks = dict(_LOOKS)
-    for place, method in enumerate(name for name in methods if name not in _LOOKS):
+def looks(methods: Sequence[str]) -> dict[str, tuple[str, Any]]:
+    """Return colour and marker by method.
+
+    A variant has its base's colour. One's own methods, up to three, have a colour and a marker that no other has.
+    """
+    looks: dict[str, tuple[str, Any]] = dict(_LOOKS)
+    own, known = own_methods(methods), [name for name in methods if name not in _LOOKS]
+    for number, method in enumerate(name for name in known if name not in own):
         base = next((color for key, (color, _) in _LOOKS.items() if method.startswith(f"{key}_")), None)
-        looks[method] = base or OKABE_ITO[place % len(OKABE_ITO)], _OTHER_MARKERS[place % len(_OTHER_MARKERS)]
-    return looks
+        looks[method] = base or OKABE_ITO[number % len(OKABE_ITO)], _OTHER_MARKERS[number % len(_OTHER_MARKERS)]
+    return looks | {method: _OWN[number % len(_OWN)] for number, method in enumerate(own)}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

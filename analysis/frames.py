@@ -144,11 +144,6 @@ class Results:
         return methods.index(row[0]), row[0], sizes.get(row[1], math.inf), row[1]
 
     @cached_property
-    def own(self) -> list[str]:
-        """Return the methods of the run that are not of ``config/methods.yaml``."""
-        return [method for method in self.rows.index.unique("method") if method not in methods()]
-
-    @cached_property
     def reference(self) -> tuple[str, str]:
         """Return the row that is compared with all others, by a method's dearest backbone.
 
@@ -156,7 +151,7 @@ class Results:
         """
         rows = self.rows_to_show.index
         known = rows.unique("method")
-        usual = [self.chosen, *self.own[::-1], "gmr", SINGLE, known[-1]]
+        usual = [self.chosen, *own_methods(known)[::-1], "gmr", SINGLE, known[-1]]
         method = next(name for name in usual if name in known)
         prices = {key: of.get("prices", [0]) for cell in self.cells for key, of in cell.run.backbones.items()}
         worth = {row: (row in self.ran.index, prices.get(row[1], [0])[-1]) for row in rows if row[0] == method}
@@ -244,6 +239,11 @@ class Results:
             "several": bool(rows["several"].any()),
             **identity([cell.run for key in keys for cell in self.cells_by_row[key]]),
         }
+
+
+def own_methods(names: Iterable[str]) -> list[str]:
+    """Return the methods that are not of ``config/methods.yaml``."""
+    return [name for name in names if name not in methods()]
 
 
 def rules(cells: Iterable[FinishedCell]) -> list[str]:

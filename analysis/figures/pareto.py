@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from string import ascii_uppercase
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from adjustText import adjust_text
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 from matplotlib.ticker import LogFormatter
+from matplotlib.transforms import Bbox
+from numpy.typing import NDArray
 
 from analysis import bounds, notes
 from analysis.figure import COLUMN, EDGE, SMALL, Figure, bars, draw_frontier, fold, looks, on_frontier
-from analysis.frames import KEY, UNIT, percent, with_costs
+from analysis.frames import KEY, UNIT, Results, own_methods, percent, with_costs
 from analysis.source import Source
-from harness.runner.config import POOL
+from harness.runner.config import POOL, SINGLE
 
 _SIDES = ("published", "measured")
 _EMPHASISED = "gmr"
@@ -29,8 +32,9 @@ _DISC = 6.5
 _EDGE: Mapping[str, Any] = {"linestyle": "", **EDGE}
 # Letters of a title in the key, which has two columns below the panels, and inches of a line of it.
 _KEY_LETTERS, _LINE_INCHES = 22, 0.13
-# Enough for labels to come to rest; without a limit of steps the clock would set one.
-_MOST_STEPS = 500
+# Pixels between a name and a point, turns after which a name is left where it is, and its line to the point.
+_CLEAR, _MOST_TURNS = 6.0, 2000
+_LEADER: Mapping[str, Any] = {"arrowstyle": "-", "color": "0.5", "linewidth": 0.4, "shrinkA": 0, "shrinkB": 3}
 
 
 class _MinorTicks(LogFormatter):
@@ -61,13 +65,25 @@ def build(source: Source) -> Figure:
     panels = {side: name for side, name in names.items() if side == "measured" or frame[f"{side}_x"].notna().any()}
     free = (frame["method_title"] + (" (" + frame["backbone_title"] + ")").fillna(""))[frame["cost_per_query"].eq(0)]
     left_out = f" Left out, free of cost, as a logarithmic axis has no zero: {', '.join(free)}." if len(free) else ""
+    unit = _unit(results, frame, panels)
     return Figure(
         label=f"pareto-{benchmark}",
         **notes.describe_run(results, source.caption + left_out),
-        draw=functools.partial(_draw, panels, frame[is_method], frame[~is_method & frame["measured_x"].notna()]),
+        draw=functools.partial(_draw, panels, frame[is_method], frame[~is_method & frame["measured_x"].notna()], unit),
         inches=(COLUMN, 0.9 + 1.75 * len(panels) + _LINE_INCHES * math.ceil(titles / 2)),
         frame=frame.reset_index(),
     )
+
+
+def _unit(results: Results, frame: pd.DataFrame, panels: Mapping[str, str]) -> tuple[float, str]:
+    """Return the unit of the cost axis, in :data:`UNIT`, and its name: a single call, or the paper's unit."""
+    is_single = frame.index.get_level_values("method") == SINGLE
+    singles = frame.loc[is_single, "measured_x"].dropna()
+    if "published" not in panels and len(singles):
+        return singles.max(), f"1 = a single call of {frame['backbone_title'][singles.idxmax()]}"
+    key, price = max(results.published.prices.items(), key=lambda pair: pair[1].output)
+    tokens = 1e6 / UNIT / price.output
+    return 1.0, f"1e-4 of the paper's unit: {tokens:.0f} tokens that {key} writes"
 
 
 def _with_bounds(frame: pd.DataFrame, of_pool: bounds.Bounds | None) -> pd.DataFrame:
@@ -80,7 +96,12 @@ def _with_bounds(frame: pd.DataFrame, of_pool: bounds.Bounds | None) -> pd.DataF
     return pd.concat([frame, rows.assign(measured=rows["fraction"].map(percent)).set_axis(index)])
 
 
-def _draw(titles: Mapping[str, str], frame: pd.DataFrame, marks: pd.DataFrame, picture: Picture) -> None:
+def _draw(
+    titles: Mapping[str, str], frame: pd.DataFrame, marks: pd.DataFrame, unit: tuple[float, str], picture: Picture
+) -> None:
+    own = own_methods(frame.index.unique("method"))
+    scaled = ["published_x", "measured_x"]
+    frame, marks = (rows.assign(**rows[scaled] / unit[0]) for rows in (frame, marks))
     grid = picture.subplots(len(titles), sharex=True, sharey=True, squeeze=False)
     panels = dict(zip(titles, grid[:, 0], strict=True))
     styles = looks(frame.index.unique("method"))
@@ -98,12 +119,12 @@ def _draw(titles: Mapping[str, str], frame: pd.DataFrame, marks: pd.DataFrame, p
             (color, marker), x, y = styles[method], row[f"{side}_x"], row[f"{side}_y"]
             is_measured = side == "measured"
             if is_measured:
-                costs = bars(x, UNIT * row["cost_low"], UNIT * row["cost_high"])
+                costs = bars(x, *(UNIT * row[["cost_low", "cost_high"]].to_numpy(float) / unit[0]))
                 reach: dict[str, Any] = {"xerr": costs, "yerr": bars(y, row["low"], row["high"])}
                 panel.errorbar(x, y, **reach, fmt="none", ecolor=color, elinewidth=0.6, alpha=0.6, zorder=2)
-            size = sizes[backbone] + 3 * (method == _EMPHASISED)
-            panel.plot(x, y, color=color, marker=marker, markersize=size, **_EDGE, zorder=3)
-    panels["measured"].set_xlabel("cost of a question (1e-4 of the paper's unit)")
+            size = sizes[backbone] + 3 * (method in (_EMPHASISED, *own))
+            panel.plot(x, y, color=color, marker=marker, markersize=size, **_EDGE, zorder=6 if method in own else 3)
+    panels["measured"].set_xlabel(f"cost of a question ({unit[1]})")
     for side, panel in panels.items():
         draw_frontier(panel, frame[f"{side}_x"], frame[f"{side}_y"], color="0.35", linewidth=0.8, zorder=2)
     look: dict[str, Any] = {"frameon": False, "fontsize": SMALL, "handletextpad": 0.3, "columnspacing": 0.8}
@@ -112,7 +133,7 @@ def _draw(titles: Mapping[str, str], frame: pd.DataFrame, marks: pd.DataFrame, p
     # Labels find their places once the panels have their sizes.
     picture.draw_without_rendering()
     for side, panel in panels.items():
-        _label_points(panel, pd.concat([frame, marks]), side)
+        _label_points(panel, pd.concat([frame, marks]), side, [_EMPHASISED, *own])
 
 
 def _draw_marks(panel: Axes, marks: pd.DataFrame) -> list[Line2D]:
@@ -144,21 +165,41 @@ def _key(frame: pd.DataFrame, styles: Mapping[str, tuple[str, str]], sizes: Mapp
     return [Line2D([], [], label=fold(title, _KEY_LETTERS), **look, **_EDGE) for title, look in looks.items()]
 
 
-def _label_points(panel: Axes, frame: pd.DataFrame, side: str) -> None:
-    """Write the names of the frontier's points and the emphasised ones beside them, where nothing is in the way."""
+def _label_points(panel: Axes, frame: pd.DataFrame, side: str, emphasised: Sequence[str]) -> None:
+    """Write the names of the emphasised points and of the frontier's, clear of intervals, points and other names."""
     points = frame[frame[f"{side}_x"].notna()]
-    named = points[points[f"{side}_on_frontier"].eq(True) | (points.index.get_level_values("method") == _EMPHASISED)]
+    is_emphasised = points.index.get_level_values("method").isin(emphasised)
+    others = points[points[f"{side}_on_frontier"].eq(True) & ~is_emphasised]
+    named = pd.concat([points[is_emphasised], others])
     is_pool = named.index.get_level_values("backbone") == POOL
     names = named["method_title"] + (" " + _short(frame["backbone_title"])[named.index]).mask(is_pool, "")
-    style: dict[str, Any] = {"fontsize": SMALL, "ha": "center", "va": "center", "zorder": 2.5, "in_layout": False}
-    style["bbox"] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0}
-    texts = [
-        panel.text(x, y, fold(name, 22, 2), **style)
-        for x, y, name in zip(named[f"{side}_x"], named[f"{side}_y"], names, strict=True)
-    ]
-    line = {"arrowstyle": "-", "color": "0.5", "linewidth": 0.4}
-    x, y = (points[f"{side}_{axis}"].to_numpy(float) for axis in "xy")
-    adjust_text(texts, x, y, ax=panel, iter_lim=_MOST_STEPS, expand=(1.3, 1.8), arrowprops=line)
+    xy = [f"{side}_x", f"{side}_y"]
+    pixels = panel.transData.transform
+    taken = [Bbox(pixels(segment)).padded(1) for segment in _segments(panel)]
+    taken += [Bbox([point, point]).padded(_CLEAR) for point in pixels(points[xy].to_numpy(float))]
+    for point, name in zip(named[xy].to_numpy(float), names, strict=True):
+        look: dict[str, Any] = {"fontsize": SMALL, "ha": "center", "va": "center", "zorder": 7, "in_layout": False}
+        text = panel.annotate(fold(name, 22, 2), point, point, arrowprops={**_LEADER}, **look)
+        size = np.array(Text.get_window_extent(text).size)  # without the line
+        for turn in range(_MOST_TURNS):
+            # A spiral, as names are wider than high.
+            center = pixels(point) + 0.2 * turn * np.array([1.5 * math.cos(turn), math.sin(turn)])
+            box = Bbox([center - size / 2, center + size / 2])
+            is_inside = panel.bbox.contains(box.x0, box.y0) and panel.bbox.contains(box.x1, box.y1)
+            if is_inside and not box.count_overlaps(taken):
+                break
+        taken.append(box.padded(1))
+        text.set_position(tuple(panel.transData.inverted().transform(center)))
+
+
+def _segments(panel: Axes) -> Iterator[NDArray[np.float64]]:
+    """Yield the lines that no name may cross, by their ends: intervals, and the steps of the frontier."""
+    for bars_of_axis in panel.collections:
+        yield from (np.asarray(path.vertices, float) for path in bars_of_axis.get_paths())
+    for line in panel.lines:
+        corners = np.asarray(line.get_xydata(), float)
+        for (x, y), (next_x, next_y) in pairwise(corners if "steps" in line.get_drawstyle() else corners[:0]):
+            yield from (np.array([(x, y), (next_x, y)]), np.array([(next_x, y), (next_x, next_y)]))
 
 
 def _short(titles: pd.Series) -> pd.Series:

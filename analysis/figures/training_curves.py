@@ -58,7 +58,7 @@ def _draw(
 ) -> None:
     grid = picture.subplots(len(titles), len(benchmarks), squeeze=False, sharex="row", sharey="row")
     picture.supylabel("own utility", fontsize=SIZE)
-    styles = looks(method for method, _ in titles)
+    styles = looks(list(dict.fromkeys(method for method, _ in titles)))
     curves = dict(list(frame.groupby(["method", "backbone", "benchmark"])))
     for panels, (row, title) in zip(grid, titles.items(), strict=True):
         for panel, benchmark in zip(panels, benchmarks, strict=True):

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure as Picture
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 from analysis import exhibit
 from analysis import figure as drawing
@@ -25,6 +27,7 @@ from analysis.source import Source
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.runner.results import SIMULATED_WARNING
+from tests.analysis.cells import verdicts, write
 from tests.analysis.reading import gate_entropy, pareto, words
 
 
@@ -63,6 +66,8 @@ def test_no_two_methods_look_alike_and_a_variant_has_the_colour_of_its_base() ->
     # The palette of eight is one that colour-blind readers tell apart.
     assert {looks[method][0] for method in main} == set(drawing.OKABE_ITO)
     assert looks["gmr_lambda_10"][0] == looks["gmr"][0]
+    [own] = {looks["length_router"]}
+    assert not any(part in look for name, look in looks.items() if name != "length_router" for part in own)
 
 
 def files(module: str, folders: Iterable[Path]) -> bytes:
@@ -147,6 +152,36 @@ def test_of_another_pool_than_the_papers_one_panel_is_drawn_and_few_costs_are_nu
     [panel] = picture.axes
     costs_shown = [float(label.get_text()) for label in panel.get_xticklabels(which="both") if label.get_text()]
     assert (panel.get_title(), len(costs_shown) > 1) == ("measured: GSM-Hard", True)
+    assert "(1e-4 of the paper's unit: 312 tokens" in panel.get_xlabel()
+    both = (("single", "mine", 5e-5), ("gmr", "pool", 1e-4))
+    singles = [write_cell(method, row, cost=cost, backbones=mine) for method, row, cost in both]
+    [panel] = drawing.picture(pareto(*singles).made).axes
+    assert panel.get_xlabel() == "cost of a question (1 = a single call of mine)"
+    assert {round(line.get_xdata()[0], 9) for line in panel.lines if len(line.get_xdata()) == 1} == {1, 2}
+
+
+@settings(max_examples=5)
+@given(st.lists(st.tuples(st.integers(2, 98), st.floats(1e-5, 1e-3)), min_size=4, max_size=4))
+def test_every_method_of_ones_own_is_on_top_and_named_and_no_name_crosses_an_interval(
+    tmp_path_factory: pytest.TempPathFactory, points: list[tuple[int, float]]
+) -> None:
+    folder = tmp_path_factory.mktemp("cells")
+    names = ("single", "gmr", "mine", "masrouter")
+    figure = pareto(
+        *(
+            write(folder, name, "pool", correct=verdicts(right, 100), cost=[cost, 2 * cost] * 50)
+            for name, (right, cost) in zip(names, points, strict=True)
+        )
+    )
+    picture = drawing.picture(figure.made)
+    panel = picture.axes[-1]
+    texts = [text for text in panel.texts if len(text.get_text()) > 1]
+    assert {"The mine", "GMR"} <= {text.get_text() for text in texts}
+    bars = [Bbox(panel.transData.transform(path.vertices)) for bar in panel.collections for path in bar.get_paths()]
+    boxes = [Text.get_window_extent(text) for text in texts]
+    assert not any(box.overlaps(other) for box in boxes for other in bars)
+    markers = {line.get_marker(): line.get_zorder() for line in panel.lines if len(line.get_xdata()) == 1}
+    assert max(markers, key=lambda marker: markers[marker]) == drawing.looks(["mine"])["mine"][1]
 
 
 @pytest.mark.parametrize("shown", [0, 1])
