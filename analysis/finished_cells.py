@@ -20,8 +20,7 @@ from harness.benchmarks.items import Status
 from harness.errors import UserError, printable
 from harness.files import Declaration, Many, Text, check
 from harness.llm.request import is_simulated
-from harness.runner.config_hash import check_tables
-from harness.runner.results import TEST_SPLIT
+from harness.runner.results import TEST_SPLIT, check_tables
 
 #: The log that learning leaves in the folder of a cell.
 TRAINING = "training.parquet"

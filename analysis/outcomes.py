@@ -10,8 +10,7 @@ import orjson
 import pyarrow as pa
 
 from analysis.finished_cells import read_run
-from harness.runner.config_hash import check_tables
-from harness.runner.results import TEST_SPLIT, read_rows, write_table
+from harness.runner.results import TEST_SPLIT, check_tables, read_rows, write_table
 
 OUTCOMES = pa.schema(
     [

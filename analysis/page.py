@@ -20,9 +20,9 @@ from analysis.published import load
 from analysis.registry import Artefact
 from harness.errors import UserError, making
 from harness.files import ROOT, write_atomically
-from harness.runner import config, layout
-from harness.runner.config import Preset
+from harness.runner import layout
 from harness.runner.results import SIMULATED_WARNING, ledger
+from harness.runner.run import Run
 
 DEVIATIONS = ROOT / "docs" / "deviations.md"
 _CLAIMS = "claims"
@@ -67,10 +67,10 @@ def _page_item(artefact: Artefact, folder: Path) -> PageItem:
     return PageItem(key, title, files, "", data, caption, width)
 
 
-def write(preset: Preset) -> list[str]:
+def write(preset: Run) -> list[str]:
     """Write the page of a run from what is finished; return the keys of artefacts not made yet."""
     artefacts = registry.of_run(preset)
-    planned = dict.fromkeys([*registry.all_cells(preset), *config.cells(preset)])
+    planned = dict.fromkeys([*registry.all_cells(preset), *preset.cells()])
     folders = [layout.cell(preset.name, cell) for cell in planned]
     runs = {folder: read_run(folder) for folder in folders if (folder / "run.json").is_file()}
     if not runs:
@@ -138,7 +138,7 @@ def _deviations(runs: Iterable[RunInfo]) -> dict[str, list[str]]:
     }
 
 
-def _facts(preset: Preset, runs_by_folder: Mapping[Path, RunInfo]) -> dict[str, str]:
+def _facts(preset: Run, runs_by_folder: Mapping[Path, RunInfo]) -> dict[str, str]:
     """Return what was run, by title."""
     runs = list(runs_by_folder.values())
     questions = {run.benchmark: f"{run.benchmark_title} ({run.data.n_test})" for run in runs}

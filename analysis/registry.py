@@ -17,7 +17,8 @@ from harness.errors import UserError, check_names, making
 from harness.files import Declaration, Distinct, Many, read_entries
 from harness.fingerprint import fingerprint_of, source_of
 from harness.runner import config, layout
-from harness.runner.config import Cell, Preset
+from harness.runner.config import Cell
+from harness.runner.run import Run
 
 if TYPE_CHECKING:
     from analysis.exhibit import Exhibit
@@ -41,20 +42,19 @@ class Selection(Declaration):
     trained: bool = False  # of the methods those that learn
     seeds: Distinct[NonNegativeInt] | None = None
 
-    def cells(self, preset: Preset) -> list[Cell]:
+    def cells(self, run: Run) -> list[Cell]:
         """Return the cells, in the order of methods, rows, benchmarks, seeds."""
-        entries = config.methods(preset.extra)
-        further = [key for key in preset.methods if key not in config.methods()] if self.own else []
-        methods = (*(self.methods or preset.methods), *further)
+        further = [key for key in run.methods if key not in config.methods()] if self.own else []
+        methods = (*(self.methods or run.methods), *further)
         chosen_keys = {
-            "methods": [key for key in methods if entries[key].trained or not self.trained],
-            "benchmarks": tuple(key for key in preset.benchmarks if key in (self.benchmarks or preset.benchmarks)),
-            "seeds": self.seeds or preset.seeds,
+            "methods": [key for key in methods if run.entries[key].trained or not self.trained],
+            "benchmarks": tuple(key for key in run.benchmarks if key in (self.benchmarks or run.benchmarks)),
+            "seeds": self.seeds or run.seeds,
         }
-        cells = config.cells(preset.model_copy(update=chosen_keys))
+        cells = run.model_copy(update=chosen_keys).cells()
         if not self.largest:
             return cells
-        sizes = {key: backbone.parameters_b for key, backbone in config.backbones(preset).items()}
+        sizes = {key: backbone.parameters_b for key, backbone in run.declared.items()}
         largest = max((cell.backbone for cell in cells), key=lambda key: sizes.get(key, 0), default=None)
         return [cell for cell in cells if cell.backbone == largest]
 
@@ -81,47 +81,47 @@ class Artefact(Declaration):
         """Return the files that the artefact consists of, relative to the report folder of a preset."""
         return [f"{self.key}.{ending}" for ending in ENDINGS[self.kind]]
 
-    def cells_of(self, preset: Preset) -> list[Cell]:
+    def cells_of(self, run: Run) -> list[Cell]:
         """Return the cells that the artefact reads; none where the preset has none of its benchmarks."""
         if self.reads_all:
-            return all_cells(preset)
-        again = config.asked_again(preset) if self.noise_floor else []
-        return _distinct([*(cell for selection in self.cells for cell in selection.cells(preset)), *again])
+            return all_cells(run)
+        again = run.asked_again() if self.noise_floor else []
+        return _distinct([*(cell for selection in self.cells for cell in selection.cells(run)), *again])
 
-    def lacking(self, preset: Preset) -> str:
+    def lacking(self, run: Run) -> str:
         """Return what a preset lacks for the artefact to be made of it; empty if nothing."""
-        if self.about_paper and preset.pool:
+        if self.about_paper and run.pool:
             return "model of the paper"
-        if not self.cells or self.cells_of(preset):
+        if not self.cells or self.cells_of(run):
             return ""
         if all(selection.trained for selection in self.cells):
             return "method that learns"
-        named = {key for selection in self.cells for key in selection.benchmarks or preset.benchmarks}
-        backbones = f"backbone for its methods among {', '.join(preset.backbones)}"
-        return "benchmark it is made from" if named.isdisjoint(preset.benchmarks) else backbones
+        named = {key for selection in self.cells for key in selection.benchmarks or run.benchmarks}
+        backbones = f"backbone for its methods among {', '.join(run.backbones)}"
+        return "benchmark it is made from" if named.isdisjoint(run.benchmarks) else backbones
 
-    def check(self, preset: Preset) -> None:
+    def check(self, run: Run) -> None:
         """Raise UserError, with the reason, if the artefact cannot be made of a preset."""
-        if lacking := self.lacking(preset):
+        if lacking := self.lacking(run):
             raise UserError(
-                f"{self.key} cannot be made of preset {preset.name}, which has no {lacking}; "
+                f"{self.key} cannot be made of preset {run.name}, which has no {lacking}; "
                 "choose another preset (config/presets) or artefact (config/artefacts.yaml)"
             )
 
-    def deciding_settings(self, preset: Preset) -> dict[str, Any]:
+    def deciding_settings(self, run: Run) -> dict[str, Any]:
         """Return the settings that, besides the content of its inputs, decide what the artefact shows."""
-        settings = {name: getattr(preset, name) for name in ("backbones", "benchmarks", "endpoints", "weights")}
-        stated = {"margin": preset.margin, "reference": preset.reference}
+        settings = {name: getattr(run, name) for name in ("backbones", "benchmarks", "endpoints", "weights")}
+        stated = {"margin": run.margin, "reference": run.reference}
         return {
             **{name: value for name, value in stated.items() if value is not None},
-            "inputs": [str(path) for path in self.inputs(preset)],
+            "inputs": [str(path) for path in self.inputs(run)],
             "options": {**self.options, "caption": self.caption, "legend": list(self.legend)},
-            **({} if self.cells_of(preset) else settings),
+            **({} if self.cells_of(run) else settings),
         }
 
-    def inputs(self, preset: Preset) -> list[Path]:
+    def inputs(self, run: Run) -> list[Path]:
         """Return the files that the artefact reads, which the DAG makes first."""
-        return [layout.cell(preset.name, cell) / "run.json" for cell in self.cells_of(preset)]
+        return [layout.cell(run.name, cell) / "run.json" for cell in self.cells_of(run)]
 
     def code(self) -> str:
         """Return the fingerprint of the code that, given the same inputs, can change the files of the artefact."""
@@ -129,22 +129,22 @@ class Artefact(Declaration):
         read = [] if self.cells or self.reads_all else ["config/backbones.yaml", "config/weights.yaml"]
         return code_of_report("config/published.yaml", *read)
 
-    def build(self, preset: Preset) -> Exhibit:
+    def build(self, run: Run) -> Exhibit:
         """Make the artefact of a preset; raises UserError if it has none, no cell is finished, or one is damaged."""
-        self.check(preset)
-        folders = {cell: layout.cell(preset.name, cell) for cell in self.cells_of(preset)}
+        self.check(run)
+        folders = {cell: layout.cell(run.name, cell) for cell in self.cells_of(run)}
         done = {cell: folder for cell, folder in folders.items() if (folder / "run.json").is_file()}
-        again = config.asked_again(preset)
+        again = run.asked_again()
         source = Source(
             cells=tuple(folder for cell, folder in done.items() if cell not in again),
             again=tuple(done[cell] for cell in again if cell in done),
-            preset=preset,
+            preset=run,
             options=self.options,
             caption=self.caption,
             legend=self.legend,
             unfinished=tuple(folder for cell, folder in folders.items() if cell not in done),
         )
-        cure = making(layout.report(preset.name, self.files[0]))
+        cure = making(layout.report(run.name, self.files[0]))
         if source.unfinished and not source.cells and not self.reads_all:
             problem = f"none of the {len(source.unfinished)} cells that {self.key} is made from is finished"
             raise UserError(problem, cure)
@@ -179,18 +179,18 @@ def artefact(key: str) -> Artefact:
     return artefacts()[key]
 
 
-def of_run(preset: Preset) -> list[Artefact]:
+def of_run(run: Run) -> list[Artefact]:
     """Return the artefacts of a whole run: those that the preset names, else all that are not optional.
 
     Raises UserError if the preset names an unknown one.
     """
-    keys = preset.artefacts or [key for key, entry in artefacts().items() if not entry.optional]
-    return [entry for entry in map(artefact, keys) if not entry.lacking(preset)]
+    keys = run.artefacts or [key for key, entry in artefacts().items() if not entry.optional]
+    return [entry for entry in map(artefact, keys) if not entry.lacking(run)]
 
 
-def all_cells(preset: Preset) -> list[Cell]:
+def all_cells(run: Run) -> list[Cell]:
     """Return every cell that an artefact of a whole run is made from."""
-    return _distinct(cell for entry in of_run(preset) if not entry.reads_all for cell in entry.cells_of(preset))
+    return _distinct(cell for entry in of_run(run) if not entry.reads_all for cell in entry.cells_of(run))
 
 
 def _distinct(cells: Iterable[Cell]) -> list[Cell]:

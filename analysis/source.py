@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import UserError
-from harness.runner.config import Preset
+from harness.runner.run import Run
 
 if TYPE_CHECKING:
     from analysis.finished_cells import FinishedCell
@@ -29,7 +29,7 @@ class Source:
     """The files of one artefact: folders of finished cells, of a preset where there is one."""
 
     cells: tuple[Path, ...] = ()
-    preset: Preset | None = None
+    preset: Run | None = None
     options: Mapping[str, Any] = field(default_factory=dict)  # of the entry of ``config/artefacts.yaml``
     again: tuple[Path, ...] = ()  # folders of finished cells that asked single calls a second time
     unfinished: tuple[Path, ...] = ()  # folders of the preset's cells that are not finished
@@ -60,7 +60,7 @@ class Source:
         return replace(results, hide_unrun_rows=is_other_pool or (is_choice and len(results.ran) > 1))
 
     @property
-    def run(self) -> Preset:
+    def run(self) -> Run:
         """Return the preset, for an artefact that reads no cell; UserError if there is none."""
         if self.preset is None:
             raise UserError("this artefact is made of a preset; name one with --preset")

@@ -15,7 +15,7 @@ from harness import earlier
 from harness.errors import UserError, check_names, making
 
 if TYPE_CHECKING:
-    from harness.runner.config import Preset
+    from harness.runner.run import Run
 
 
 def default_preset() -> str:
@@ -62,11 +62,11 @@ def _list(is_given: bool) -> None:
     from analysis import registry
     from harness.benchmarks import catalogue
     from harness.llm import backbones
-    from harness.runner import config
+    from harness.runner import config, preset
 
     artefacts, models = registry.artefacts().items(), backbones.load(config.FOLDER / "backbones.yaml")
     lists: dict[str, dict[str, str]] = {
-        "presets": {name: config.preset(name).description for name in config.preset_names()},
+        "presets": {name: preset.resolve(name).description for name in config.preset_names()},
         "methods": {key: entry.title for key, entry in config.methods().items()},
         "benchmarks": {key: catalogue.entry(key).title for key in sorted(catalogue.keys())},
         "backbones": {key: backbone.model for key, backbone in models.items()},
@@ -128,24 +128,25 @@ app = typer.Typer(
 )
 
 
-def last_run(name: str) -> Preset:
+def last_run(name: str) -> Run:
     """Return a preset with the settings of its last run here; UserError if there was none."""
-    from harness.runner import config, layout
+    from harness.runner import layout
+    from harness.runner.preset import resolve
 
-    usual, path = config.preset(name), layout.settings(name)
+    usual, path = resolve(name), layout.settings(name)
     if not path.exists():
         raise UserError(f"preset {usual.name} has not been run here", making(f"all --config preset={name}"))
-    return preset_of(name, [f"@{path}"])
+    return run_of(name, [f"@{path}"])
 
 
-def preset_of(name: str, overrides: list[str] | None) -> Preset:
+def run_of(name: str, overrides: list[str] | None) -> Run:
     """Return the preset of a command with its overrides, the last one of a key.
 
     Raises:
         UserError: if an override is neither KEY=YAML nor @FILE, or the preset does not take it.
     """
     from harness import files
-    from harness.runner import config
+    from harness.runner.preset import resolve
 
     changes: dict[str, Any] = {}
     for text in overrides or ():
@@ -159,4 +160,4 @@ def preset_of(name: str, overrides: list[str] | None) -> Preset:
             changes[key] = files.yaml_value(value)
         else:
             raise UserError(f"--set {text!r} is neither KEY=YAML, such as --set 'limit={{test: 32}}', nor @FILE")
-    return config.preset(name, changes)
+    return resolve(name, changes)

@@ -15,7 +15,7 @@ from cli.replay import replay
 from harness.benchmarks.prepare import Prepared
 from harness.files import write_atomically
 from harness.llm.call_log import CallLogReader
-from harness.runner import config, layout
+from harness.runner import layout
 from harness.runner.plan import questions
 from harness.runner.results import read_rows
 
@@ -29,14 +29,14 @@ def audit(name: str) -> dict[str, Any]:
     ``asked`` are the test questions that a training asked or learned from, ``near`` those nearly like one of its
     questions, ``differences`` what does not follow from the log.
     """
-    preset = last_run(name)
+    run = last_run(name)
     with TemporaryDirectory(prefix="gmr-audit-") as folder:
         bundle = Path(folder) / "run.zip"
         _, left_out = pack(name, bundle, questions=True)
-        found = replay(bundle, make_reports=False, code=preset.extra)  # that of this run
-    methods = config.methods(preset.extra)
+        found = replay(bundle, make_reports=False, code=run.extra)  # that of this run
+    methods = run.entries
     trained = [cell for cell in found.differences if methods[cell.method].trained]
-    used = {key: questions(preset, key) for key in dict.fromkeys(cell.benchmark for cell in trained)}
+    used = {key: questions(run, key) for key in dict.fromkeys(cell.benchmark for cell in trained)}
     alike = [_alike(prepared) for prepared in used.values()]
     exact, near = (sorted({id_ for ids in alike for id_ in ids[kind]}) for kind in (0, 1))
     asked_ids = (_asked(layout.cell(name, cell), used[cell.benchmark]) for cell in trained)

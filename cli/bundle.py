@@ -26,9 +26,9 @@ from harness.llm import call_log
 from harness.llm.backbones import ABOUT
 from harness.llm.encoder import merge_vectors
 from harness.llm.recordings import METADATA, SERVERS, SETTINGS, Crate, Recordings, checksum
-from harness.runner import config, config_hash, layout
-from harness.runner.config import Preset
-from harness.runner.results import read_rows
+from harness.runner import layout
+from harness.runner.results import read_finished, read_rows
+from harness.runner.run import Run
 
 _CRATE = "https://w3id.org/ro/crate/1.2"
 _PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
@@ -47,11 +47,11 @@ def pack(name: str, out: Path, *, questions: bool) -> tuple[Crate, list[str]]:
 
     Returns the entities of its manifest, and why cells were left out. Raises UserError if nothing is finished.
     """
-    preset = last_run(name)
-    settings = {key: value for key, value in config.settings(preset).items() if key not in _NO_SETTINGS}
-    further = further_files(preset, questions=questions)
-    files, cells, unfinished = _finished(preset)
-    crate = {entity["@id"]: entity for entity in _about(preset, cells, further, questions=questions)}
+    run = last_run(name)
+    settings = {key: value for key, value in run.settings.items() if key not in _NO_SETTINGS}
+    further = further_files(run, questions=questions)
+    files, cells, unfinished = _finished(run)
+    crate = {entity["@id"]: entity for entity in _about(run, cells, further, questions=questions)}
     with writing(out):
         out.parent.mkdir(parents=True, exist_ok=True)
     with writing(out), TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
@@ -61,7 +61,7 @@ def pack(name: str, out: Path, *, questions: bool) -> tuple[Crate, list[str]]:
         for number, path in enumerate(sorted(files)):
             if path.name == call_log.CALL_LOG:
                 members[str(path)] = Path(folder) / str(number)
-                call_log.copy(path, members[str(path)], prompts=questions, more=_recorded_calls(preset, path))
+                call_log.copy(path, members[str(path)], prompts=questions, more=_recorded_calls(run, path))
             elif questions or not path.name.endswith(".items.jsonl"):
                 members[str(path)] = path
         if embedded := sorted((layout.RESULTS / name).glob(f"[ct]*/**/{layout.VECTORS}")):
@@ -81,16 +81,16 @@ def pack(name: str, out: Path, *, questions: bool) -> tuple[Crate, list[str]]:
 
 
 def _about(
-    preset: Preset, cells: Mapping[Path, Mapping[str, Any]], further: Iterable[str], *, questions: bool
+    run: Run, cells: Mapping[Path, Mapping[str, Any]], further: Iterable[str], *, questions: bool
 ) -> list[dict[str, Any]]:
     """Return the entities of a crate that describe the run, its code and the licences of what others made."""
     attempts = [attempt for cell in cells for attempt in call_log.read_attempts(cell / call_log.ATTEMPT_LOG)]
     started = min((attempt["started"] for attempt in attempts), default=0)
     ended = max((attempt["started"] + attempt["latency_s"] for attempt in attempts), default=0)
-    licences, code = _licences(preset), _code()
+    licences, code = _licences(run), _code()
     simulated = any(run["simulated"] for run in cells.values())
     description = (
-        f"{'SIMULATED BACKBONES. ' if simulated else ''}Preset {preset.name}, {len(cells)} finished cells"
+        f"{'SIMULATED BACKBONES. ' if simulated else ''}Preset {run.name}, {len(cells)} finished cells"
         f"{'' if questions else ', no questions'}, by {code}"
         f"{'; programs of its maker: ' if further else ''}{', '.join(further)}"
     )
@@ -103,7 +103,7 @@ def _about(
             "@type": "Dataset",
             "conformsTo": {"@id": _PROFILE},
             "mainEntity": {"@id": "#run"},
-            "name": f"Recorded run of preset {preset.name}",
+            "name": f"Recorded run of preset {run.name}",
             "description": description,
             "datePublished": _iso(ended)[:10],
             "license": {"@id": "#suite"},
@@ -111,7 +111,7 @@ def _about(
             "hasPart": [],
         },
         {"@id": _PROFILE, "@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5"},
-        {"@id": "#run", "@type": "CreateAction", "name": preset.description, **action},
+        {"@id": "#run", "@type": "CreateAction", "name": run.description, **action},
         {"@id": "#maker", "@type": "Organization", "name": "Maker of this bundle"},
         {"@id": "#code", "@type": "SoftwareApplication", "name": "GMR suite", "version": code},
         *({"@id": f"#{name}", "@type": "CreativeWork", **terms} for name, terms in licences.items()),
@@ -122,55 +122,54 @@ def _iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
-def _finished(preset: Preset) -> tuple[set[Path], dict[Path, dict[str, Any]], list[str]]:
+def _finished(run: Run) -> tuple[set[Path], dict[Path, dict[str, Any]], list[str]]:
     """Return the files of a preset, ``run.json`` of its finished cells by folder, and why others are not finished."""
     files: set[Path] = set()
     cells: dict[Path, dict[str, Any]] = {}
     unfinished: list[str] = []
-    results = layout.RESULTS / preset.name
-    for cell in layout.cells(preset.name):
-        folder = layout.cell(preset.name, cell)
+    results = layout.RESULTS / run.name
+    for cell in layout.cells(run.name):
+        folder = layout.cell(run.name, cell)
         try:
-            cells[folder] = config_hash.finished_run(preset, cell)
+            cells[folder] = read_finished(run.cell(cell))
         except UserError as error:
             unfinished.append(str(error))
         else:
-            is_trained = config.methods(preset.extra)[cell.method].trained
+            is_trained = run.entries[cell.method].trained
             names = {*layout.cell_files(learned=is_trained), call_log.CALL_LOG, SERVERS} - {layout.CHECKPOINT}
             files |= {folder / name for name in names} | {*folder.glob(layout.TIMING)}
     tree = ("run.json", "nodes.parquet", "tools.parquet", call_log.CALL_LOG, SERVERS)
     for pattern in ("data/[!.]*", "audit.json", *(f"tree/*/{name}" for name in tree)):
         files |= {*results.glob(pattern)}
     if not cells and not [*results.glob("tree/*/run.json")]:
-        cure = [*unfinished, making(f"all --config preset={preset.name}")][0]
-        raise UserError(f"preset {preset.name} has no finished cell here", cure)
+        cure = [*unfinished, making(f"all --config preset={run.name}")][0]
+        raise UserError(f"preset {run.name} has no finished cell here", cure)
     return files, cells, unfinished
 
 
-def _recorded_calls(preset: Preset, log: Path) -> Iterator[tuple[Any, ...]]:
+def _recorded_calls(run: Run, log: Path) -> Iterator[tuple[Any, ...]]:
     """Iterate over the calls of a cell that recordings answered, which are not in its log."""
     cell = layout.cell_of(log.parent)
-    if cell is None or not preset.recordings:
+    if cell is None or not run.recordings:
         return
     tables = [path for name in ("calls", "training_calls") if (path := log.with_name(f"{name}.parquet")).exists()]
-    with call_log.CallLogReader(log) as own, Recordings(preset.recorded, cell, "") as recordings:
+    with call_log.CallLogReader(log) as own, Recordings(run.recorded, cell, "") as recordings:
         keys = {row["key"] for table in tables for row in read_rows(table, ["key"])}
         yield from (recordings.row(key) for key in sorted(keys) if key in recordings and own.get(key) is None)
 
 
-def further_files(preset: Preset, *, questions: bool) -> dict[str, Path]:
+def further_files(run: Run, *, questions: bool) -> dict[str, Path]:
     """Return the sources in the folder of a preset's further methods, and the questions of its further benchmarks.
 
     Raises UserError if they are not below this folder, or questions are to be left out, without which nothing is valid.
     """
-    if preset.extra is None:
+    if run.extra is None:
         return {}
-    config.methods(preset.extra)
     entries = map(catalogue.entry, filter(catalogue.is_further, catalogue.keys()))
     own = [Path(entry.questions) for entry in entries if entry.questions]
     if own and not questions:
         raise UserError(f"{own[0].name} has questions of your own, which results depend on; pack them, too")
-    files, here = {*sources(Path(preset.extra).resolve().parent), *own}, Path.cwd()
+    files, here = {*sources(Path(run.extra).resolve().parent), *own}, Path.cwd()
     if outside := [file for file in files if here not in file.parents]:
         raise UserError(f"{min(outside)} is not below {here}, where a bundle could have it; move it, and run again")
     return {str(file.relative_to(here)): file for file in sorted(files)}
@@ -191,22 +190,22 @@ def _git(*words: str) -> str | None:
         return None
 
 
-def _licences(preset: Preset) -> dict[str, dict[str, str]]:
+def _licences(run: Run) -> dict[str, dict[str, str]]:
     """Return licence and attribution of everything in a bundle, by name."""
     known = read_yaml(ROOT / "config" / "licences.yaml")
-    for key in preset.pool:
-        about = config.backbones(preset)[key].model_dump(include=set(ABOUT))
+    for key in run.pool:
+        about = run.declared[key].model_dump(include=set(ABOUT))
         if all(about.values()):
             known["backbones"][key] = about
-    used: dict[str, Iterable[str]] = {"questions": preset.benchmarks if preset.data == "real" else ()}
-    if preset.weights and preset.weights in known["weights"]:
-        used["weights"] = [preset.weights]
-    elif not preset.simulated:
-        used["backbones"] = preset.backbones
+    used: dict[str, Iterable[str]] = {"questions": run.benchmarks if run.data == "real" else ()}
+    if run.weights and run.weights in known["weights"]:
+        used["weights"] = [run.weights]
+    elif not run.simulated:
+        used["backbones"] = run.backbones
     terms = {"suite": known["suite"], "encoder": known["encoder"]}
     for kind, keys in used.items():
         if lacking := [key for key in keys if key not in known[kind]]:
-            where = f"`pool` of preset {preset.name}" if lacking[0] in preset.pool else "config/licences.yaml"
+            where = f"`pool` of preset {run.name}" if lacking[0] in run.pool else "config/licences.yaml"
             raise UserError(f"{where} does not say the licence and attribution of {lacking[0]}; add both")
         terms |= {f"{kind}/{key}": known[kind][key] for key in keys}
     return {name: {"name": entry["attribution"], "license": entry["licence"]} for name, entry in terms.items()}

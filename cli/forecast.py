@@ -18,27 +18,28 @@ from harness.benchmarks.prepare import load_items, split_items
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm import endpoints
-from harness.runner import config, layout
-from harness.runner.config import Cell, Preset
+from harness.runner import layout
+from harness.runner.config import Cell
+from harness.runner.run import Run
 
 TABLE = ROOT / "config" / "forecast.csv"
 _AMOUNTS = ["calls", "prompt_tokens", "completion_tokens"]
 
 
-def lines(preset: Preset, cells: Sequence[Cell] | None, speed: tuple[float, float] | None = None) -> Iterator[str]:
+def lines(run: Run, cells: Sequence[Cell] | None, speed: tuple[float, float] | None = None) -> Iterator[str]:
     """Yield the lines of a forecast; ``speed`` is tokens a second that every server reads and writes.
 
     Without ``cells`` it is that of an enumeration. Raises UserError if some endpoints have a price and others none.
     """
-    own, table = measured(preset.name), pd.read_csv(TABLE, comment="#", index_col=["method", "phase"])
+    own, table = measured(run.name), pd.read_csv(TABLE, comment="#", index_col=["method", "phase"])
     rates, finished = own.combine_first(table), {*own.index.unique("method")}
-    amounts = enumeration(preset, rates) if cells is None else forecast(preset, cells, rates)
+    amounts = enumeration(run, rates) if cells is None else forecast(run, cells, rates)
     if cells is None:
-        yield f"All first steps of preset {preset.name}: calls are exact, tokens rough (those of a call of GMR)."
+        yield f"All first steps of preset {run.name}: calls are exact, tokens rough (those of a call of GMR)."
     else:
         count = sum(cell.method in finished for cell in cells)
         done = f"{count} by its finished cells, the others by a simulated run"
-        yield f"{len(cells)} cells of preset {preset.name}, {done}."
+        yield f"{len(cells)} cells of preset {run.name}, {done}."
         yield "Rough: calls within a factor of 2, tokens of 4; what a router asks is divided evenly over its pool."
     if unknown := sorted({cell.method for cell in cells or ()} - {*amounts["method"]}):
         yield f"Left out, as none of their cells is finished: {', '.join(unknown)}."
@@ -46,49 +47,49 @@ def lines(preset: Preset, cells: Sequence[Cell] | None, speed: tuple[float, floa
         sums = amounts.groupby(level, sort=False)[_AMOUNTS].sum()
         yield pd.concat([sums, sums.sum().to_frame("all").T]).to_string(float_format="{:,.0f}".format)
     tokens = {str(key): (row.prompt_tokens, row.completion_tokens) for key, row in sums.iterrows()}
-    yield from _charges(preset, tokens)
-    speeds = _measured_speeds(preset) if speed is None else dict.fromkeys(tokens, speed)
+    yield from _charges(run, tokens)
+    speeds = _measured_speeds(run) if speed is None else dict.fromkeys(tokens, speed)
     if lacking := [key for key in tokens if key not in speeds]:
-        yield f"No hours: state --speed, or let `gmr health --preset {preset.name}` measure {', '.join(lacking)}."
+        yield f"No hours: state --speed, or let `gmr health --preset {run.name}` measure {', '.join(lacking)}."
         return
     hours = {key: (read / speeds[key][0] + written / speeds[key][1]) / 3600 for key, (read, written) in tokens.items()}
     text = ", ".join(f"{key} {value:.2g}" for key, value in hours.items())
     yield f"Hours of servers kept full: {text}; {sum(hours.values()):.2g} where they share one."
 
 
-def forecast(preset: Preset, cells: Sequence[Cell], rates: pd.DataFrame) -> pd.DataFrame:
+def forecast(run: Run, cells: Sequence[Cell], rates: pd.DataFrame) -> pd.DataFrame:
     """Return calls and tokens of a run by method and backbone, without methods of which nothing is known."""
-    entries = config.methods(preset.extra)
+    entries = run.entries
     by_module = {entries[key].module: key for key in reversed(rates.index.unique("method")) if key in entries}
     parts = []
     for cell in cells:
-        entry, backbones = entries[cell.method], config.backbones_of(preset, cell)
-        limit = preset.limit.of(cell.benchmark)
+        entry, backbones = entries[cell.method], run.cell(cell).backbones
+        limit = run.limit.of(cell.benchmark)
         like = cell.method if cell.method in rates.index else by_module.get(entry.module)
         if like is None:
             continue
-        train, test = _questions(preset.data, preset.splits, cell.benchmark)
+        train, test = _questions(run.data, run.splits, cell.benchmark)
         epochs = entry.config.get("epochs", rates["passes"].get((like, "train"), 0))
         passes = epochs.get(cell.benchmark, epochs["default"]) if isinstance(epochs, Mapping) else epochs
         passes = passes if limit.epochs is None else min(passes, limit.epochs)
         train, test = limit.used_questions(train, limit.train), limit.used_questions(test, limit.test)
-        both = preset.answer_training and not entry.trained
+        both = run.answer_training and not entry.trained
         questions = {"train": passes * train, "test": test + train if both else test}
         amounts = rates.loc[like, _AMOUNTS].mul(pd.Series(questions), axis=0).sum() / len(backbones)
         parts += [{"method": cell.method, "backbone": key, **amounts} for key in backbones]
     return pd.DataFrame(parts, columns=["method", "backbone", *_AMOUNTS])
 
 
-def enumeration(preset: Preset, rates: pd.DataFrame) -> pd.DataFrame:
+def enumeration(run: Run, rates: pd.DataFrame) -> pd.DataFrame:
     """Return calls and tokens of `gmr enumerate` on each benchmark of a preset, by benchmark and backbone."""
     per_call, rows = rates.loc["gmr", "test"][_AMOUNTS] / rates.loc["gmr", "test"]["calls"], []
-    for key in preset.benchmarks:
-        limit, (train, test) = preset.limit.of(key), _questions(preset.data, preset.splits, key)
+    for key in run.benchmarks:
+        limit, (train, test) = run.limit.of(key), _questions(run.data, run.splits, key)
         questions = limit.used_questions(train, limit.train) + limit.used_questions(test, limit.test)
         # Of a role its calls and a closing one; of all roles one closing call with nothing stored.
         roles = by_domain(catalogue.benchmark(key).role_domain)
         calls = questions * (1 + sum(2 + bool(role.second_call) for role in roles))
-        rows += [{"method": key, "backbone": backbone, **(calls * per_call)} for backbone in preset.backbones]
+        rows += [{"method": key, "backbone": backbone, **(calls * per_call)} for backbone in run.backbones]
     return pd.DataFrame(rows)
 
 
@@ -120,18 +121,18 @@ def _questions(data: str, splits: str, benchmark: str) -> Sequence[int]:
     return len(split.train), len(split.test)
 
 
-def _measured_speeds(preset: Preset) -> dict[str, tuple[float, float]]:
+def _measured_speeds(run: Run) -> dict[str, tuple[float, float]]:
     """Return the tokens a second that the server of a backbone reads and writes, as ``gmr health`` measured them."""
-    records = [orjson.loads(path.read_bytes()) for path in layout.served(preset.name, "any").parent.glob("*.json")]
-    known = [record["backbones"] for record in records if record["weights"] == preset.weights]
+    records = [orjson.loads(path.read_bytes()) for path in layout.served(run.name, "any").parent.glob("*.json")]
+    known = [record["backbones"] for record in records if record["weights"] == run.weights]
     speeds = {key: entry["speed"] for backbones in known for key, entry in backbones.items() if "speed" in entry}
     return {key: (speed["read"], speed["together"]) for key, speed in speeds.items()}
 
 
-def _charges(preset: Preset, tokens: Mapping[str, tuple[float, float]]) -> Iterator[str]:
+def _charges(run: Run, tokens: Mapping[str, tuple[float, float]]) -> Iterator[str]:
     """Yield what tokens cost at the endpoints, if these state a price."""
-    is_named = preset.servers or endpoints.named_file()
-    servers = config.servers(preset, tokens) if is_named else {}
+    is_named = run.servers or endpoints.named_file()
+    servers = run.servers_of(tokens) if is_named else {}
     priced = [key for key, server in servers.items() if server.price]
     costs: defaultdict[str, float] = defaultdict(float)
     for key in tokens if priced else ():

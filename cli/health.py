@@ -24,9 +24,9 @@ from harness.files import write_atomically, writing
 from harness.llm.backbones import Backbone
 from harness.llm.endpoints import Endpoint
 from harness.llm.servers import Server, http_client
-from harness.runner import config, layout
+from harness.runner import layout
 from harness.runner.cell import as_served
-from harness.runner.config import Preset
+from harness.runner.run import Run
 
 logger = logging.getLogger(__name__)
 
@@ -40,59 +40,59 @@ _INSTRUCTIONS = 1024
 _TOKENS = 16
 
 
-async def check(preset: Preset, benchmarks: Iterable[str]) -> list[Path]:
+async def check(run: Run, benchmarks: Iterable[str]) -> list[Path]:
     """Ask the servers of a preset what they serve and how fast; write a file for each benchmark, return them.
 
     Servers are timed one after another, as they may share a machine. Raises UserError with a line for each server that
     is down, refuses the key, does not serve what the preset asks, does not complete a prompt as calls need it, or
     cannot take the longest question; or if backbones are simulated or questions not prepared.
     """
-    if preset.simulated:
-        raise UserError(f"preset {preset.name} has simulated backbones, which need no server and no health check")
-    backbones = backbones_of(preset)
-    endpoints = config.servers(preset, backbones)
-    needed = {key: tokens_needed(preset, key) for key in benchmarks}
+    if run.simulated:
+        raise UserError(f"preset {run.name} has simulated backbones, which need no server and no health check")
+    backbones = backbones_of(run)
+    endpoints = run.servers_of(backbones)
+    needed = {key: tokens_needed(run, key) for key in benchmarks}
     # Snakemake runs a check for each benchmark, and they would measure each other.
-    lock = layout.served(preset.name, "any").with_name(".lock")
+    lock = layout.served(run.name, "any").with_name(".lock")
     with writing(lock):
         lock.parent.mkdir(parents=True, exist_ok=True)
         held = await AsyncFileLock(lock).acquire()
     async with held:
-        record = _record_of_this_run(preset, endpoints)
+        record = _record_of_this_run(run, endpoints)
         if record is None:
             record = {
-                "preset": preset.name,
+                "preset": run.name,
                 "asked": datetime.now(UTC).isoformat(timespec="seconds"),
-                "weights": preset.weights,
-                "backbones": await _ask(preset, backbones, endpoints, needed),
+                "weights": run.weights,
+                "backbones": await _ask(run, backbones, endpoints, needed),
             }
         else:
-            _refuse(preset, [*_too_short(backbones, record["backbones"], needed)])
+            _refuse(run, [*_too_short(backbones, record["backbones"], needed)])
         for key, tokens in needed.items():
             content = orjson.dumps({**record, "tokens_needed": tokens}, option=orjson.OPT_INDENT_2)
-            write_atomically(layout.served(preset.name, key), content)
-    return [layout.served(preset.name, key) for key in needed]
+            write_atomically(layout.served(run.name, key), content)
+    return [layout.served(run.name, key) for key in needed]
 
 
-def backbones_of(preset: Preset) -> dict[str, Backbone]:
+def backbones_of(run: Run) -> dict[str, Backbone]:
     """Return every backbone that a cell of a preset may ask, with its weights in that preset."""
-    keys = {key for cell in config.cells(preset) for key in config.backbones_of(preset, cell)}
-    return {key: backbone for key, backbone in config.backbones(preset).items() if key in keys}
+    keys = {key for cell in run.cells() for key in run.cell(cell).backbones}
+    return {key: backbone for key, backbone in run.declared.items() if key in keys}
 
 
-def tokens_needed(preset: Preset, benchmark: str) -> int:
+def tokens_needed(run: Run, benchmark: str) -> int:
     """Return an upper bound in tokens on an agent's longest prompt and reply, without what other agents wrote."""
-    prepared = read(layout.manifest(preset.name, benchmark), layout.items(preset.name, benchmark))
+    prepared = read(layout.manifest(run.name, benchmark), layout.items(run.name, benchmark))
     longest = max(len(item.question.encode()) for item in (*prepared.train, *prepared.test))
-    reply = max(backbone.max_tokens for backbone in backbones_of(preset).values())
+    reply = max(backbone.max_tokens for backbone in backbones_of(run).values())
     return math.ceil(longest / _BYTES_A_TOKEN) + _INSTRUCTIONS + reply
 
 
-def _record_of_this_run(preset: Preset, endpoints: Mapping[str, Endpoint]) -> dict[str, Any] | None:
+def _record_of_this_run(run: Run, endpoints: Mapping[str, Endpoint]) -> dict[str, Any] | None:
     """Return what another job of the same run of Snakemake wrote of the same servers, or None; by hand None."""
     planned_ns = float(os.environ.get(PLANNED, math.inf))
     urls = {key: endpoint.url for key, endpoint in endpoints.items()}
-    for path in sorted(layout.served(preset.name, "any").parent.glob("*.json")):
+    for path in sorted(layout.served(run.name, "any").parent.glob("*.json")):
         if path.stat().st_mtime_ns >= planned_ns:
             record: dict[str, Any] = orjson.loads(path.read_bytes())
             if {key: entry["url"] for key, entry in record["backbones"].items()} == urls:
@@ -101,7 +101,7 @@ def _record_of_this_run(preset: Preset, endpoints: Mapping[str, Endpoint]) -> di
 
 
 async def _ask(
-    preset: Preset, backbones: Mapping[str, Backbone], endpoints: Mapping[str, Endpoint], needed: Mapping[str, int]
+    run: Run, backbones: Mapping[str, Backbone], endpoints: Mapping[str, Endpoint], needed: Mapping[str, int]
 ) -> dict[str, Any]:
     """Return what is written down of each backbone; UserError with everything that is wrong with any."""
     async with http_client(AT_ONCE + len(endpoints)) as http:
@@ -109,7 +109,7 @@ async def _ask(
         answers = await gather(_describe(backbones[key], servers[key], http) for key in backbones)
         entries = {key: entry for key, entry in zip(backbones, answers, strict=True) if isinstance(entry, dict)}
         problems = [answer for answer in answers if isinstance(answer, UserError)]
-        _refuse(preset, [*problems, *_too_short(backbones, entries, needed)])
+        _refuse(run, [*problems, *_too_short(backbones, entries, needed)])
         for key, backbone in backbones.items():
             try:
                 speed, lacks = await measure(backbone, servers[key])
@@ -126,17 +126,17 @@ async def _ask(
             for lack in lacks:
                 logger.warning("%s %s", servers[key], lack)
             entries[key] |= {"speed": speed.model_dump(), "lacks": lacks}
-        _refuse(preset, problems)
+        _refuse(run, problems)
     return entries
 
 
-def _refuse(preset: Preset, problems: list[UserError]) -> None:
+def _refuse(run: Run, problems: list[UserError]) -> None:
     """Raise a UserError that lists the problems, if there are any, and each cure once."""
     if problems:
         number = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
         cures = dict.fromkeys(problem.cure for problem in problems if problem.cure)
         lines = [*(problem.problem for problem in problems), *(f"-> {cure}" for cure in cures)]
-        raise UserError("\n  ".join([f"{number} with the servers of preset {preset.name}:", *lines]))
+        raise UserError("\n  ".join([f"{number} with the servers of preset {run.name}:", *lines]))
 
 
 async def _describe(backbone: Backbone, server: Server, http: httpx2.AsyncClient) -> dict[str, Any] | UserError:

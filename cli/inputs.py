@@ -10,8 +10,9 @@ from typing import NamedTuple
 from analysis import registry
 from cli import reports
 from harness.errors import UserError
-from harness.runner import config, config_hash, layout
-from harness.runner.config import Cell, Preset
+from harness.runner import config_hash, layout
+from harness.runner.config import Cell
+from harness.runner.run import Run
 
 
 class Inputs(NamedTuple):
@@ -28,65 +29,64 @@ class Inputs(NamedTuple):
 class Jobs:
     """The jobs of a preset."""
 
-    def __init__(self, preset: Preset) -> None:
-        self.preset = preset
+    def __init__(self, run: Run) -> None:
+        self.run = run
         # Many jobs wait for the same ones.
         self.data, self.cell = functools.cache(self._data), functools.cache(self._cell)
         self.artefact = functools.cache(self._artefact)
 
     def _data(self, benchmark: str) -> Inputs:
         """Return the inputs of the prepared questions of a benchmark: none."""
-        config.check_benchmark(self.preset, benchmark)
-        record = layout.made_of(self.preset.name, f"data/{benchmark}")
+        self.run.check_benchmark(benchmark)
+        record = layout.made_of(self.run.name, f"data/{benchmark}")
         outputs = self.questions(benchmark)
-        return Inputs([], config_hash.is_made_of(record, config_hash.made_of_data(self.preset, benchmark), outputs))
+        return Inputs([], config_hash.is_made_of(record, config_hash.made_of_data(self.run, benchmark), outputs))
 
     def health(self, benchmark: str) -> Inputs:
         """Return the inputs of a check of servers, which must take the longest question."""
-        if not self.preset.served:
-            raise UserError(f"preset {self.preset.name} asks no servers")
+        if not self.run.served:
+            raise UserError(f"preset {self.run.name} asks no servers")
         is_current = self._checked(benchmark).exists() and self.data(benchmark).is_current
         return Inputs(self.questions(benchmark), is_current)
 
     def _cell(self, cell: Cell) -> Inputs:
         """Return the inputs of a cell: questions, the check of servers, further cells that it depends on."""
-        config.check_cell(self.preset, cell)
+        config = self.run.cell(cell)
         # Simulated backbones know the questions of all benchmarks.
-        known = self.preset.benchmarks if self.preset.endpoints == "simulated" else [cell.benchmark]
+        known = self.run.benchmarks if self.run.endpoints == "simulated" else [cell.benchmark]
         files, before = self.questions(*known), [*map(self.data, known)]
-        if self.preset.served:
+        if self.run.served:
             files.append(self._checked(cell.benchmark))
             before.append(self.health(cell.benchmark))
-        matched = config.matched(self.preset, cell)
-        others = [matched] if matched else []
+        others = [Cell(**config.matched.names)] if config.matched else []
         before += map(self.cell, others)
-        is_current = config_hash.is_current(self.preset, cell) and all(inputs.is_current for inputs in before)
-        files += [layout.cell(self.preset.name, other) / "run.json" for other in others]
+        is_current = config_hash.is_current(config) and all(inputs.is_current for inputs in before)
+        files += [layout.cell(self.run.name, other) / "run.json" for other in others]
         return Inputs(files, is_current)
 
     def _artefact(self, key: str) -> Inputs:
         """Return the inputs of a table or figure of ``config/artefacts.yaml``."""
         entry = registry.artefact(key)
-        entry.check(self.preset)
-        return self._report(key, map(self.cell, entry.cells_of(self.preset)))
+        entry.check(self.run)
+        return self._report(key, map(self.cell, entry.cells_of(self.run)))
 
     def page(self) -> Inputs:
         """Return the inputs of the page: the artefacts of the run."""
-        before = (self.artefact(artefact.key) for artefact in registry.of_run(self.preset))
+        before = (self.artefact(artefact.key) for artefact in registry.of_run(self.run))
         return self._report("page", before)
 
     def inspect_logs(self) -> Inputs:
         """Return the inputs of the logs for Inspect: the cells of the main table."""
-        return self._report("inspect", map(self.cell, config.cells(self.preset)))
+        return self._report("inspect", map(self.cell, self.run.cells()))
 
     def questions(self, *benchmarks: str) -> list[Path]:
         """Return the manifests and the questions of benchmarks, all of the preset unless some are named."""
-        keys = benchmarks or self.preset.benchmarks
-        return [path(self.preset.name, key) for key in keys for path in (layout.manifest, layout.items)]
+        keys = benchmarks or self.run.benchmarks
+        return [path(self.run.name, key) for key in keys for path in (layout.manifest, layout.items)]
 
     def _checked(self, benchmark: str) -> Path:
-        return layout.served(self.preset.name, benchmark).with_suffix(".checked")
+        return layout.served(self.run.name, benchmark).with_suffix(".checked")
 
     def _report(self, name: str, before: Iterable[Inputs]) -> Inputs:
-        is_current = all(inputs.is_current for inputs in before) and reports.is_current(name, self.preset)
-        return Inputs(reports.report(name, self.preset).inputs, is_current)
+        is_current = all(inputs.is_current for inputs in before) and reports.is_current(name, self.run)
+        return Inputs(reports.report(name, self.run).inputs, is_current)

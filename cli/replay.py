@@ -28,8 +28,10 @@ from harness.errors import UserError
 from harness.llm.recordings import Recording, data_of, opened
 from harness.runner import cell as cells
 from harness.runner import config, layout, questions
-from harness.runner.config import Cell, Preset
+from harness.runner.config import Cell
 from harness.runner.plan import plan
+from harness.runner.preset import resolve
+from harness.runner.run import Run
 
 logger = logging.getLogger(__name__)
 
@@ -80,23 +82,23 @@ def replay(
     """
     target = Path.cwd() / REPLAYED
     recording = opened(path.absolute(), code)
-    with data_of(path), _work_folder(recording, code) as preset:
-        recorded = layout.cells(preset.name)
-        known = config.methods(preset.extra)
+    with data_of(path), _work_folder(recording, code) as run:
+        recorded = layout.cells(run.name)
+        known = run.entries
         left_out = {
             cell: f"{cell.method} {earlier.replacement('method', cell.method) or _OWN_CODE}"
             for cell in recorded
             if cell.method not in known
         }
-        left_out |= {cell: _OWN_CODE for cell in recorded if cell.benchmark not in preset.benchmarks}
-        folders = [layout.cell(preset.name, cell) for cell in recorded]
-        audit = audited(preset.name, {str(f): orjson.loads((f / "run.json").read_bytes())["run_id"] for f in folders})
+        left_out |= {cell: _OWN_CODE for cell in recorded if cell.benchmark not in run.benchmarks}
+        folders = [layout.cell(run.name, cell) for cell in recorded]
+        audit = audited(run.name, {str(f): orjson.loads((f / "run.json").read_bytes())["run_id"] for f in folders})
         wanted = [cell for cell in recorded if is_wanted(cell) and cell not in left_out]
         ungraded: dict[str, str] = {}
         falsified: dict[str, str] = {}
         for benchmark in dict.fromkeys(cell.benchmark for cell in wanted):
             try:
-                questions.write(preset, benchmark)
+                questions.write(run, benchmark)
             except questions.OtherQuestionsError as error:
                 falsified[benchmark] = str(error)
             except UserError as error:
@@ -107,14 +109,14 @@ def replay(
             if cell.benchmark not in ungraded | falsified:
                 try:
                     with data_of(path):
-                        differences[cell], is_same_code = _answer_again(preset, cell, recording)
+                        differences[cell], is_same_code = _answer_again(run, cell, recording)
                     other_code += [] if is_same_code else [cell]
                 except UserError as error:
                     differences[cell] = str(error).removeprefix(f"{cell}: ")
-        used = {benchmark: layout.manifest(preset.name, benchmark) for benchmark in preset.benchmarks}
+        used = {benchmark: layout.manifest(run.name, benchmark) for benchmark in run.benchmarks}
         unchecked = [key for key, path in used.items() if path.is_file() and FOREIGN in path.read_text("utf-8")]
         if make_reports:
-            _make_reports(preset)
+            _make_reports(run)
             layout.REPORTS.mkdir(exist_ok=True)  # A tree alone has none.
             shutil.copytree(layout.REPORTS, target, dirs_exist_ok=True)
         return Replay(recording, differences, other_code, left_out, ungraded, unchecked, audit)
@@ -132,7 +134,7 @@ def _own_cache(folder: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _work_folder(recording: Recording, code: str | None) -> Iterator[Preset]:
+def _work_folder(recording: Recording, code: str | None) -> Iterator[Run]:
     """Work in a folder, with caches, that is deleted afterwards, in which the recorded tables lie; give the preset.
 
     Whatever the settings of the bundle say, its replies are its own, and no server is asked.
@@ -152,36 +154,36 @@ def _work_folder(recording: Recording, code: str | None) -> Iterator[Preset]:
                 raise UserError(f"all {noun} of {recording.path.name} are {_OWN_CODE}")
         results = layout.RESULTS / recording.preset
         shutil.copytree(recording.results, results, ignore=shutil.ignore_patterns("*.sqlite", "data", "made_of"))
-        yield config.preset(recording.preset, settings)
+        yield resolve(recording.preset, settings)
 
 
-def _make_reports(preset: Preset) -> None:
+def _make_reports(run: Run) -> None:
     """Make the main table and what has all its cells; some need a trained method, which may be lacking."""
-    artefacts = registry.of_run(preset)
-    keys = [artefact.key for artefact in artefacts if all(path.exists() for path in artefact.inputs(preset))]
+    artefacts = registry.of_run(run)
+    keys = [artefact.key for artefact in artefacts if all(path.exists() for path in artefact.inputs(run))]
     for key in dict.fromkeys(["main_table", *keys, "page"]):
         try:
-            reports.write(key, preset)
+            reports.write(key, run)
         except UserError as error:
             logger.warning("%s is not made: %s", key, error)
 
 
-def _answer_again(preset: Preset, cell: Cell, recording: Recording) -> tuple[str, bool]:
+def _answer_again(run: Run, cell: Cell, recording: Recording) -> tuple[str, bool]:
     """Train, answer and grade a cell again; return how its results differ, and whether its code is today's.
 
     If its tables do not, its ``run.json`` is the recorded one, but for what follows from the rest. Raises UserError if
     a call was not recorded.
     """
-    folder = layout.cell(preset.name, cell)
+    folder = layout.cell(run.name, cell)
     stated = orjson.loads((folder / "run.json").read_bytes())
-    run = signals.run(cells.run(plan(preset, cell)))
-    before, after = _tables(recording.results / folder.relative_to(layout.RESULTS / preset.name)), _tables(folder)
+    found = signals.run(cells.run(plan(run, cell)))
+    before, after = _tables(recording.results / folder.relative_to(layout.RESULTS / run.name)), _tables(folder)
     differences = [_difference(name, table, after[name]) for name, table in before.items()]
-    run["data"]["source"] = stated["data"]["source"]
-    is_same_code = run["code"] == stated["code"]
-    recomputed = {key: run[key] for key in (*_RECOMPUTED, *(_OF_CODE if is_same_code else ())) if key in stated}
+    found["data"]["source"] = stated["data"]["source"]
+    is_same_code = found["code"] == stated["code"]
+    recomputed = {key: found[key] for key in (*_RECOMPUTED, *(_OF_CODE if is_same_code else ())) if key in stated}
     if wrong := [key for key, value in recomputed.items() if value != stated[key]]:
-        was, now = (str(each[wrong[0]])[:_SHOWN] for each in (stated, run))
+        was, now = (str(each[wrong[0]])[:_SHOWN] for each in (stated, found))
         text = f"run.json says {wrong[0]} {was!r}, which is {now!r}"
         if is_same_code:
             differences.append(text)
@@ -191,7 +193,7 @@ def _answer_again(preset: Preset, cell: Cell, recording: Recording) -> tuple[str
         content = orjson.dumps({**stated, **recomputed}, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
         (folder / "run.json").write_bytes(content)
         for name in stated["tables"]:
-            shutil.copyfile(recording.results / folder.relative_to(layout.RESULTS / preset.name) / name, folder / name)
+            shutil.copyfile(recording.results / folder.relative_to(layout.RESULTS / run.name) / name, folder / name)
     return "; ".join(filter(None, differences)), is_same_code
 
 

@@ -107,8 +107,9 @@ async def _enumerate(plan: Plan, log: CallLog) -> dict[str, Any]:
             answered = await evaluate(branch, items, runtime, label, in_flight=plan.in_flight)
             rows += _rows(answered, splits, branch)
         # An enumeration trains nothing and answers both splits.
-        untrained = plan.method.model_copy(update={"trained": False})
-        record = record_of(replace(plan, method=untrained, answers_training=True), runtime, served)
+        untrained = plan.cell.entry.model_copy(update={"trained": False})
+        cell = replace(plan.cell, entry=untrained, answers_training=True)
+        record = {**record_of(replace(plan, cell=cell), runtime, served), **plan.cell.record}
         executions = runtime.code_tools.executions
     write_table(plan.folder / "nodes.parquet", NODES, rows, simulated=record["simulated"])
     ran = [{**asdict(program), **asdict(executions[program])} for program in sorted(executions, key=astuple)]

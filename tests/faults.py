@@ -23,8 +23,8 @@ from harness.agents import rng
 from harness.files import ROOT
 from harness.llm.backbones import load
 from harness.llm.request import SIMULATED, Message, Request, Turn
-from harness.runner import config
 from harness.runner.plan import simulated_endpoint
+from harness.runner.preset import resolve
 from harness.simulator.endpoint import SimulatedEndpoint
 from tests.harness.llm.serving import completion, served_at
 from tests.small_run import prepare_questions
@@ -125,7 +125,7 @@ class Simulation:
 
 
 async def _serve(name: str, latency_s: float = 0.0, share: float = 0.0) -> None:
-    preset = config.preset(name)
+    preset = resolve(name)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         prepare_questions(name, *preset.benchmarks)

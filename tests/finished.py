@@ -13,9 +13,11 @@ from filelock import FileLock
 
 from analysis import registry
 from cli import reports
-from harness.runner import cell, config, config_hash, layout
-from harness.runner.config import Cell, Preset
+from harness.runner import cell, config_hash, layout
+from harness.runner.config import Cell
 from harness.runner.plan import plan
+from harness.runner.preset import resolve
+from harness.runner.run import Run
 from tests.fake_encoder import FakeEncoder
 from tests.small_run import prepare_questions
 
@@ -24,21 +26,19 @@ SETTINGS = {"benchmarks": [BENCHMARK], "backbones": ["qwen-2.5-14B"], "limit": {
 REPORTS = ("main_table", "costs", "he_cost", "pareto_he", "gate_entropy", "training_curves")
 
 
-def preset() -> Preset:
-    return config.preset("smoke", SETTINGS)
+def preset() -> Run:
+    return resolve("smoke", SETTINGS)
 
 
-def cells(of: Preset | None = None) -> list[Cell]:
+def cells(of: Run | None = None) -> list[Cell]:
     """Return the cells of the main table and the Pareto figure; the other artefacts of the preset lack theirs."""
-    return list(
-        dict.fromkeys([*config.cells(of or preset()), *registry.artefact("pareto_he").cells_of(of or preset())])
-    )
+    return list(dict.fromkeys([*(of or preset()).cells(), *registry.artefact("pareto_he").cells_of(of or preset())]))
 
 
-def settled() -> Preset:
+def settled() -> Run:
     """Write the settings of the preset that Snakemake would run in the working folder, and return it."""
     settings = yaml.safe_load(Path("config/config.yaml").read_text())
-    preset = config.preset(settings.pop("preset"), settings)
+    preset = resolve(settings.pop("preset"), settings)
     config_hash.write_settings(preset)
     return preset
 

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.benchmarks.prepare import prepare
-from harness.runner import cell, config, layout
-from harness.runner.config import Cell, Preset
+from harness.runner import cell, layout
+from harness.runner.config import Cell
 from harness.runner.plan import plan
+from harness.runner.preset import resolve
+from harness.runner.run import Run
 from tests.harness.llm.logged import content
 
 SINGLE = Cell("single", "gsm_hard", "llama-3.2-3B", 0)
@@ -24,10 +26,10 @@ def results(folder: Path, *parts: str) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): content(path) for path in paths if not path.name.endswith(_PASSING)}
 
 
-def smoke(**changes: Any) -> Preset:
+def smoke(**changes: Any) -> Run:
     """Return the smoke preset with six test questions of one benchmark and one to learn from."""
     limit = {"train": 1, "test": 6, "epochs": 1}
-    return config.preset("smoke", {"benchmarks": ["gsm_hard"], "limit": limit, **changes})
+    return resolve("smoke", {"benchmarks": ["gsm_hard"], "limit": limit, **changes})
 
 
 def prepare_questions(preset: str = "smoke", *benchmarks: str) -> None:
@@ -36,7 +38,7 @@ def prepare_questions(preset: str = "smoke", *benchmarks: str) -> None:
         prepare(key, "embedded", "official", layout.items(preset, key), layout.manifest(preset, key))
 
 
-def make(preset: Preset, *cells: Cell) -> None:
+def make(preset: Run, *cells: Cell) -> None:
     """Prepare the questions of a preset, and run some of its cells."""
     prepare_questions(preset.name, *preset.benchmarks)
     for each_cell in cells:

@@ -10,9 +10,10 @@ from cli.replay import REPLAYED, replay
 from harness.benchmarks.prepare import DATA_DIR
 from harness.files import ROOT
 from harness.runner import cell as cells
-from harness.runner import config, questions
+from harness.runner import questions
 from harness.runner.config import Cell
 from harness.runner.plan import plan
+from harness.runner.preset import resolve
 from tests.fake_encoder import FakeEncoder
 
 BUNDLES = sorted((ROOT / "evidence").glob("*/*.zip"))
@@ -40,7 +41,7 @@ async def test_routers_of_preset_recorded_ask_nobody_and_have_the_verdicts_of_si
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
-    preset = config.preset("recorded")
+    preset = resolve("recorded")
     questions.write(preset, "humaneval")
     items, calls = dict[str, pd.DataFrame](), dict[str, pd.DataFrame]()
     for method, row in (*(("single", row) for row in preset.backbones), *product(preset.methods[1:], ["pool"])):

@@ -38,7 +38,7 @@ from analysis.frames import Key
 from analysis.published import AVERAGE
 from analysis.registry import Selection, artefact
 from analysis.statistics import Jackknife, Ratio, Spread, leave_one_out, mean_of
-from harness.runner import config
+from harness.runner import config, run
 
 #: Method, backbone, benchmark, measure.
 Asked: TypeAlias = tuple[str, str, str, str]
@@ -81,7 +81,7 @@ class Seeds(NamedTuple):
         return (self.several if asked[3] == "seed_mean" else self.usual).get(asked[:2], ())
 
 
-def seeds_of(preset: config.Preset) -> Seeds:
+def seeds_of(preset: run.Run) -> Seeds:
     """Return the seeds by a preset and, of several, by the table of seeds."""
     every = Selection(methods=tuple(config.methods())).cells(preset), artefact("seed_variance").cells_of(preset)
     return Seeds(*(by_row(((cell.method, cell.backbone), cell.seed) for cell in cells) for cells in every))

@@ -12,7 +12,6 @@ from analysis.published import load
 from analysis.source import Source
 from analysis.table import Table, lay_out
 from harness.files import digest
-from harness.runner import config
 
 _VALUES = {
     "size": ("Size", "billions of parameters"),
@@ -24,7 +23,7 @@ _VALUES = {
 def build(source: Source) -> Table:
     """Return a row a backbone of the paper, then others that are declared."""
     preset, published = source.run, load()
-    declared = config.backbones(preset)
+    declared = preset.declared
     identity = short(digest({key: one.model_dump(mode="json") for key, one in declared.items()}))
     prices = {key: (price.size, price.input, price.output) for key, price in published.prices.items()}
     printed = pd.DataFrame.from_dict(prices, orient="index", columns=[f"published_{name}" for name in _VALUES])

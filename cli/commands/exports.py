@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from cli.app import Overrides, PresetName, app, preset_of
+from cli.app import Overrides, PresetName, app, run_of
 from harness.errors import UserError, making, printable
 
 
@@ -107,7 +107,7 @@ def export(
     from cli import reports
     from harness.runner import layout
 
-    preset = preset_of(name, overrides)
+    run = run_of(name, overrides)
     cells = [layout.cell(name, cell) for cell in layout.cells(name)]
     finished = [cell for cell in cells if (cell / "run.json").exists()]
     trees = sorted(run.parent for run in layout.tree(name, "any").parent.glob("*/run.json"))
@@ -130,5 +130,5 @@ def export(
             logging.info("%s", write_cell(read(cell), logs))
         except UserError as error:
             logging.warning("left out: %s", error)
-    reports.note_made("inspect", preset)
+    reports.note_made("inspect", run)
     logging.info("inspect view --log-dir %s", logs)

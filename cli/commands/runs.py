@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli import signals
-from cli.app import BackboneRow, BenchmarkKey, MethodKey, Overrides, PresetName, Seed, app, last_run, preset_of
+from cli.app import BackboneRow, BenchmarkKey, MethodKey, Overrides, PresetName, Seed, app, last_run, run_of
 from harness.errors import UserError, check_names
 
 if TYPE_CHECKING:
-    from harness.runner.config import Preset
+    from harness.runner.run import Run
 
 
 @app.command(hidden=True)
@@ -32,7 +32,7 @@ def cell(
     from harness.runner.config import Cell
     from harness.runner.plan import plan
 
-    signals.run(cells.run(plan(preset_of(name, overrides), Cell(method, benchmark, backbone, seed))))
+    signals.run(cells.run(plan(run_of(name, overrides), Cell(method, benchmark, backbone, seed))))
 
 
 @app.command()
@@ -53,10 +53,10 @@ def enumerate(  # noqa: A001 - named as what it does
     from harness.runner.config import POOL, Cell
     from harness.runner.plan import plan
 
-    preset = preset_of(name, overrides)
+    run = run_of(name, overrides)
     folder = layout.tree(name, benchmark)
-    planned = plan(preset, Cell(method, benchmark, POOL, 0))
-    signals.run(enumerate_steps(replace(planned, folder=folder, vectors=folder / layout.VECTORS)))
+    planned = plan(run, Cell(method, benchmark, POOL, 0))
+    signals.run(enumerate_steps(replace(planned, folder=folder)))
 
 
 @app.command()
@@ -98,23 +98,24 @@ def retry(context: typer.Context, name: PresetName) -> None:
     """
     import json
 
-    from harness.runner import config, layout
+    from harness.runner import layout
+    from harness.runner.preset import resolve
 
-    preset = last_run(name)
-    targets = [target for log in sorted(layout.logs(name)) if (target := _forget_failed_calls(preset, log))]
+    run = last_run(name)
+    targets = [target for log in sorted(layout.logs(name)) if (target := _forget_failed_calls(run, log))]
     if not targets:
         logging.info("no call of preset %s has failed", name)
         return
-    usual, settings = config.settings(config.preset(name)), config.settings(preset)
+    usual, settings = resolve(name).settings, run.settings
     changed = [f"{key}={json.dumps(value)}" for key, value in settings.items() if value != usual[key]]
     words = ["--cores", "all", *targets, *context.args, "--config", f"preset={name}", *changed]
     os.execv(sys.executable, [sys.executable, "-m", "snakemake", *words])  # noqa: S606  our own interpreter
 
 
-def _forget_failed_calls(preset: Preset, path: Path) -> str | None:
+def _forget_failed_calls(run: Run, path: Path) -> str | None:
     """Delete the result and the failed calls of a cell; return its target, or None if no call of the preset failed."""
     from harness.llm.call_log import CallLog, CallLogReader
-    from harness.runner import config, layout
+    from harness.runner import layout
     from harness.training.loop import delete_checkpoints
 
     cell = layout.cell_of(path.parent)
@@ -122,7 +123,7 @@ def _forget_failed_calls(preset: Preset, path: Path) -> str | None:
         if cell is None or not log.failed():
             return None
     try:
-        config.check_cell(preset, cell)
+        run.cell(cell)
     except UserError as error:
         logging.warning("%s is not of the last run and left as it is (%s)", cell, error)
         return None
@@ -143,9 +144,9 @@ def report(
     """Make one report of a preset from its finished cells: a table, a figure, the claims, the page of the run."""
     from cli import reports
 
-    preset = preset_of(name, overrides)
-    files = reports.write(artefact, preset)
-    kind = "simulated backbones" if preset.simulated else "backbones behind servers"
+    run = run_of(name, overrides)
+    files = reports.write(artefact, run)
+    kind = "simulated backbones" if run.simulated else "backbones behind servers"
     text = ", ".join(map(str, files)) if len(files) < 10 else f"{len(files)} files below {files[0].parent}"
     logging.info("%s of preset %s (%s): %s", artefact, name, kind, text)
 
@@ -163,12 +164,11 @@ def health(
     They complete short prompts and read long ones; everything that is wrong with any is named, and no question asked.
     """
     from cli import health as checks
-    from harness.runner import config
 
-    preset = preset_of(name, overrides)
+    run = run_of(name, overrides)
     if benchmark is not None:
-        config.check_benchmark(preset, benchmark)
-    files = signals.run(checks.check(preset, [benchmark] if benchmark else preset.benchmarks))
+        run.check_benchmark(benchmark)
+    files = signals.run(checks.check(run, [benchmark] if benchmark else run.benchmarks))
     logging.info("every endpoint serves what preset %s asks: %s", name, ", ".join(map(str, files)))
 
 
@@ -189,17 +189,17 @@ def forecast(
     """Say roughly how many calls, tokens and hours a run takes, and what it costs; needs nothing prepared."""
     from analysis import registry
     from cli.forecast import lines
-    from harness.runner import config
+    from harness.runner.preset import resolve
 
-    preset = preset_of(name, overrides)
+    run = run_of(name, overrides)
     entries = [registry.artefact(key) for key in artefacts or ()]
     for entry in entries:
-        entry.check(preset)
-    cells = list(dict.fromkeys(cell for entry in entries for cell in entry.cells_of(preset)))
-    cells = cells or registry.all_cells(preset)
-    if not artefacts and preset.methods != config.preset(name).methods:
-        cells = [cell for cell in cells if cell.method in preset.methods]
-    for line in lines(preset, None if of_steps else cells, speed):
+        entry.check(run)
+    cells = list(dict.fromkeys(cell for entry in entries for cell in entry.cells_of(run)))
+    cells = cells or registry.all_cells(run)
+    if not artefacts and run.methods != resolve(name).methods:
+        cells = [cell for cell in cells if cell.method in run.methods]
+    for line in lines(run, None if of_steps else cells, speed):
         typer.echo(line)
 
 
@@ -239,9 +239,9 @@ def sandbox() -> None:
 @app.command(hidden=True)
 def data(name: PresetName, benchmark: BenchmarkKey, overrides: Overrides = None) -> None:
     """Load, normalise, check and split one benchmark."""
-    from harness.runner import config, config_hash, layout, questions
+    from harness.runner import config_hash, layout, questions
 
-    preset = preset_of(name, overrides)
-    config.check_benchmark(preset, benchmark)
-    questions.write(preset, benchmark)
-    config_hash.note_made_of(layout.made_of(name, f"data/{benchmark}"), config_hash.made_of_data(preset, benchmark))
+    run = run_of(name, overrides)
+    run.check_benchmark(benchmark)
+    questions.write(run, benchmark)
+    config_hash.note_made_of(layout.made_of(name, f"data/{benchmark}"), config_hash.made_of_data(run, benchmark))

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.app import Overrides, PresetName, app, preset_of
+from cli.app import Overrides, PresetName, app, run_of
 from harness.errors import UserError, check_names, making
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from harness.runner.config import Cell, Preset
+    from harness.runner.config import Cell
+from harness.runner.run import Run
 
 
 @app.command()
@@ -46,42 +47,42 @@ def show(
 
     path = layout.settings(name)
     extra = read_yaml(path).get("extra") if path.exists() else None  # of the last run, whose methods are known, too
-    preset = preset_of(name, overrides or ([f"extra={extra}"] if extra else None))
-    cell = _cell_of(preset, method, benchmark, backbone, seed)
+    run = run_of(name, overrides or ([f"extra={extra}"] if extra else None))
+    cell = _cell_of(run, method, benchmark, backbone, seed)
     outcomes = [outcome for outcome, is_listed in (("wrong", wrong), ("error", errors)) if is_listed]
-    typer.echo(_table(preset, cell, outcomes) if item is None else _text(preset, cell, item, full))
+    typer.echo(_table(run, cell, outcomes) if item is None else _text(run, cell, item, full))
 
 
-def _text(preset: Preset, cell: Cell, item: str, full: bool) -> str:
+def _text(run: Run, cell: Cell, item: str, full: bool) -> str:
     """Return the trajectory of one question; UserError, with the nearest id that exists, if there is none."""
     from analysis.finished_cells import read
     from analysis.trajectories import records
     from cli.trajectory_printer import record_lines
     from harness.runner.results import SIMULATED_WARNING
 
-    results = read(_folder(preset, cell))
-    run, known = results.run, list(results.items["item_id"])
+    results = read(_folder(run, cell))
+    info, known = results.run, list(results.items["item_id"])
     check_names("question", [item], known, f"the {len(known)} of {cell}")
     record = next(record for record in records(results) if record.item.id == item)
-    warning = [f"{SIMULATED_WARNING}.", ""] if run.simulated else []
-    title = f"{run.method_title} on {run.benchmark_title}, {cell}, preset {preset.name}"
+    warning = [f"{SIMULATED_WARNING}.", ""] if info.simulated else []
+    title = f"{info.method_title} on {info.benchmark_title}, {cell}, preset {run.name}"
     return "\n".join([*warning, title, "", *record_lines(record, full=full)])
 
 
-def _table(preset: Preset, cell: Cell, outcomes: Sequence[str]) -> str:
+def _table(run: Run, cell: Cell, outcomes: Sequence[str]) -> str:
     """Return a line for each question of a cell, or for those with the given outcomes."""
     from analysis.finished_cells import outcome, read
     from cli.trajectory_printer import visible
     from harness.runner.results import SIMULATED_WARNING
 
-    results = read(_folder(preset, cell))
+    results = read(_folder(run, cell))
     items = results.items
     rows = items.assign(
         tokens=items["prompt_tokens"] + items["completion_tokens"],
         outcome=list(map(outcome, items["status"], items["correct"])),
     )
     right, failed = rows["correct"].sum(), (rows["outcome"] == "error").sum()
-    head = f"{cell}, preset {preset.name}: {right} of {len(rows)} right, {failed} in error."
+    head = f"{cell}, preset {run.name}: {right} of {len(rows)} right, {failed} in error."
     if outcomes:
         rows = rows[rows["outcome"].isin(outcomes)]
     rows = rows.sort_values("item_id", key=_in_order)
@@ -100,26 +101,26 @@ def _in_order(ids: pd.Series) -> pd.Series:
     return ids.map(lambda id_: tuple(int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", id_)))
 
 
-def _cell_of(preset: Preset, method: str, benchmark: str, backbone: str | None, seed: int | None) -> Cell:
+def _cell_of(run: Run, method: str, benchmark: str, backbone: str | None, seed: int | None) -> Cell:
     """Return the cell that the given parts of its name select; UserError if none or several match."""
     from harness.runner import config
 
-    if entry := config.methods(preset.extra).get(method):
-        rows = config.rows(preset, entry)
+    if entry := run.entries.get(method):
+        rows = run.rows(entry)
         if backbone is None and len(rows) != 1:
             raise UserError(f"{method} has the rows {', '.join(rows)}; name one by --backbone")
         backbone = backbone or rows[0]
-        seed = config.seeds(preset, entry)[0] if seed is None else seed
+        seed = run.seeds_of(entry)[0] if seed is None else seed
     cell = config.Cell(method, benchmark, backbone or "", seed or 0)
-    config.check_cell(preset, cell)
+    run.cell(cell)
     return cell
 
 
-def _folder(preset: Preset, cell: Cell) -> Path:
+def _folder(run: Run, cell: Cell) -> Path:
     """Return the folder of a finished cell; UserError with the command that makes it."""
     from harness.runner import layout
 
-    run = layout.cell(preset.name, cell) / "run.json"
-    if not run.exists():
-        raise UserError(f"{cell} of preset {preset.name} is not finished", making(run))
-    return run.parent
+    path = layout.cell(run.name, cell) / "run.json"
+    if not path.exists():
+        raise UserError(f"{cell} of preset {run.name} is not finished", making(path))
+    return path.parent

@@ -8,7 +8,7 @@ import platform
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -63,10 +63,10 @@ async def run(plan: Plan) -> dict[str, Any]:
 
 async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
     started, clock = time.time(), time.perf_counter()
-    method = build(plan.method.module, plan.setting, plan.config, trained=plan.method.trained)
+    method = build(plan.cell.entry.module, plan.setting, plan.config, trained=plan.cell.entry.trained)
     async with open_runtime(plan, log) as (runtime, served, attempts, recordings):
         client = runtime.client
-        if plan.method.trained:
+        if plan.cell.entry.trained:
             training = Training(
                 plan.questions.train,
                 runtime,
@@ -75,16 +75,16 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
                 label=str(plan.cell),
                 has_call=lambda key: key in log or key in recordings,
                 in_flight=plan.in_flight,
-                keep_epochs=plan.preset.epoch_checkpoints,
+                keep_epochs=plan.run.epoch_checkpoints,
             )
             with progress(client, training.progress):
                 await method.fit(training)
             training.finish()
         answered = await evaluate(method, plan.questions.test, runtime, str(plan.cell), in_flight=plan.in_flight)
-        label, train = f"{plan.cell}, training questions", plan.questions.train if plan.answers_training else ()
+        label, train = f"{plan.cell}, training questions", plan.questions.train if plan.cell.answers_training else ()
         of_training = await evaluate(method, train, runtime, label, in_flight=plan.in_flight)
         record = {**record_of(plan, runtime, served), "sampling": _sampling([*answered, *of_training])}
-        if plan.preset.recordings:
+        if plan.run.recordings:
             record |= _replies(plan, log, [*answered, *of_training])
         timing = {
             "started": started,
@@ -96,11 +96,11 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
             "calls": {**client.counts, "failed_attempts": attempts.failed},
         }
     # Of recorded replies the pace is not this machine's.
-    if not plan.recorded or client.counts["asked"]:
+    if not plan.run.recorded or client.counts["asked"]:
         write_atomically(plan.folder / layout.TIMING, orjson.dumps(timing, option=orjson.OPT_INDENT_2))
-    utility = method.utility if plan.method.trained else None
+    utility = method.utility if plan.cell.entry.trained else None
     result = write(plan.folder, {TEST_SPLIT: answered, TRAINING_SPLIT: of_training}, record, utility)
-    if not plan.preset.epoch_checkpoints:
+    if not plan.run.epoch_checkpoints:
         delete_checkpoints(plan.folder)
     return result
 
@@ -117,32 +117,34 @@ async def open_runtime(
     async with AsyncExitStack() as stack:
         attempts = stack.enter_context(AttemptLog(plan.folder / ATTEMPT_LOG))
         path = layout.cache()
-        if plan.foreign:
+        if plan.is_foreign:
             path = Path(stack.enter_context(TemporaryDirectory(prefix="gmr-cache-")), path.name)
-        cache, vectors = (stack.enter_context(Cache(each)) for each in (path, plan.vectors))
-        prompts = prompts_of(plan.method.module, plan.benchmark.output_rules)
-        recordings = stack.enter_context(Recordings(plan.recorded, plan.cell, prompts))
+        cache, vectors = (stack.enter_context(Cache(each)) for each in (path, plan.folder / layout.VECTORS))
+        prompts = prompts_of(plan.cell.entry.module, plan.benchmark.output_rules)
+        recordings = stack.enter_context(Recordings(plan.run.recorded, plan.cell, prompts))
         stack.callback(recordings.report_differing)
         spending = _spending_of(plan, log.path)
-        answers = recordings if plan.recorded else None
+        answers = recordings if plan.run.recorded else None
         client = ChatClient(plan.endpoints, log, attempts, plan.in_process, spending, answers)
         await stack.enter_async_context(client)
-        served = {key: await client.served(key, backbone.model) for key, backbone in plan.backbones.items()}
-        sandbox = await stack.enter_async_context(Sandbox(cache=cache, reuses=not plan.foreign))
+        served = {key: await client.served(key, backbone.model) for key, backbone in plan.cell.backbones.items()}
+        sandbox = await stack.enter_async_context(Sandbox(cache=cache, reuses=not plan.is_foreign))
         check_confinement(sandbox.level, served)
         verifier = await stack.enter_async_context(MathVerifier(cache=cache))
         embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), cache, vectors, recordings.vector))
         urls = {key: endpoint.url for key, endpoint in plan.endpoints.items()}
         runtime = Runtime(
             client=client,
-            backbones={key: as_served(recordings.pinned(plan.backbones[key]), model) for key, model in served.items()},
+            backbones={
+                key: as_served(recordings.pinned(plan.cell.backbones[key]), model) for key, model in served.items()
+            },
             benchmark=plan.benchmark,
             tools=Tools(sandbox, verifier),
             code_tools=CodeTools(sandbox, _recorded_tools(plan)),
             embeddings=embeddings,
             seed=plan.setting.seed,
-            errors=ErrorShare(plan.preset.max_error_share, urls, f"gmr retry --preset {plan.preset.name}"),
-            greedy=plan.greedy,
+            errors=ErrorShare(plan.run.max_error_share, urls, f"gmr retry --preset {plan.run.name}"),
+            greedy=plan.cell.is_greedy,
         )
         write_served(plan.folder, served.values(), len(log))
         yield runtime, served, attempts, recordings
@@ -151,7 +153,7 @@ async def open_runtime(
 def _recorded_tools(plan: Plan) -> dict[Program, Execution]:
     """Return what tools returned in recorded enumerations, by program, which is looked up before it is run."""
     found: dict[Program, Execution] = {}
-    for recording in plan.recorded:
+    for recording in plan.run.recorded:
         path = recording.results / "tree" / plan.cell.benchmark / "tools.parquet"
         with data_of(path):
             for row in read_rows(path) if path.exists() else ():
@@ -162,10 +164,10 @@ def _recorded_tools(plan: Plan) -> dict[Program, Execution]:
 
 def _spending_of(plan: Plan, log: Path) -> Spending | None:
     """Return the tracker of the preset's budget, None if it has none; ``log`` is the one this process writes."""
-    name, budget = plan.preset.name, plan.preset.budget
+    name, budget = plan.run.name, plan.run.budget
     if budget is None:
         return None
-    return Spending(name, budget, lambda: sorted(layout.logs(name)), plan.all_backbones, log)
+    return Spending(name, budget, lambda: sorted(layout.logs(name)), list(plan.run.declared.values()), log)
 
 
 def check_confinement(level: str, served: Mapping[str, Served]) -> None:
@@ -205,9 +207,9 @@ def as_served(backbone: Backbone, served: Served) -> Backbone:
 
 def record_of(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dict[str, Any]:
     """Return the content of ``run.json`` but for the hashes of tables: all that identifies the results."""
-    questions, trained = plan.questions, plan.method.trained
+    questions, trained = plan.questions, plan.cell.entry.trained
     record = {
-        **plan.record,
+        **plan.cell.record,
         "benchmark_title": questions.title,
         "simulated": runtime.simulated,
         "notes": _notes(plan, served),
@@ -217,14 +219,14 @@ def record_of(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dic
             "checksum": questions.checksum,
             "split_checksum": questions.split_checksum,
             "n_test": len(questions.test),
-            "n_train": len(questions.train) if trained or plan.answers_training else 0,
+            "n_train": len(questions.train) if trained or plan.cell.answers_training else 0,
         },
         "config": plan.config.model_dump(mode="json"),
         "backbones": {key: _backbone_record(runtime.backbones[key], model) for key, model in served.items()},
         "sandbox": runtime.tools.sandbox.level,
         "rule_version": plan.benchmark.rule_version,
         "python": platform.python_version(),  # whose syntax programs have
-        "prompts": prompts_of(plan.method.module, plan.benchmark.output_rules),
+        "prompts": prompts_of(plan.cell.entry.module, plan.benchmark.output_rules),
     }
     if plan.setting.matched is not None:
         record["matched"] = plan.setting.matched._asdict()
@@ -237,11 +239,11 @@ def record_of(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dic
 def _replies(plan: Plan, log: CallLog, answered: Sequence[Answered]) -> dict[str, Any]:
     """Return name and digest of the recordings, and how many calls they answered, and how many a server."""
     keys = {call.key for each in answered for call in each.trajectory.calls}
-    if plan.method.trained:
+    if plan.cell.entry.trained:
         keys |= {row["key"] for row in read_rows(plan.folder / "training_calls.parquet", ["key"])}
     asked = sum(key in log for key in keys)
     return {
-        "recordings": {recording.path.name: recording.sha256 for recording in plan.recorded},
+        "recordings": {recording.path.name: recording.sha256 for recording in plan.run.recorded},
         "replies": {"recorded": len(keys) - asked, "asked": asked},
     }
 
@@ -269,12 +271,12 @@ def _backbone_record(backbone: Backbone, served: Served) -> dict[str, Any]:
 
 def _training_metadata(plan: Plan, runtime: Runtime) -> dict[str, Any]:
     """Return the metadata of checkpoints. ``identity`` covers everything that can change the result."""
-    preset = plan.settings["preset"]
-    limit = {name: bound for name, bound in preset["limit"].items() if name != "test"}
+    settings = plan.cell.settings
+    settings["preset"]["limit"].pop("test")
     encoder = runtime.embeddings.encoder.identity
     inputs = {
-        "settings": {**plan.settings, "preset": {**preset, "limit": limit}},
-        "code": plan.record["code"],
+        "settings": settings,
+        "code": plan.cell.code,
         "data": [plan.questions.checksum, plan.questions.split_checksum],
         "revisions": {key: backbone.revision for key, backbone in runtime.backbones.items()},
         "encoder": encoder,
@@ -282,11 +284,11 @@ def _training_metadata(plan: Plan, runtime: Runtime) -> dict[str, Any]:
     }
     return {
         "identity": digest(inputs),
-        "preset": plan.preset.name,
+        "preset": plan.run.name,
         "simulated": runtime.simulated,
-        **asdict(plan.cell),
-        "module": plan.method.module,
-        "config": dict(plan.method.config),
+        **plan.cell.names,
+        "module": plan.cell.entry.module,
+        "config": dict(plan.cell.entry.config),
         "training_seed": plan.setting.seed,
         "encoder": encoder,
     }
@@ -294,10 +296,10 @@ def _training_metadata(plan: Plan, runtime: Runtime) -> dict[str, Any]:
 
 def _notes(plan: Plan, served: Mapping[str, Served]) -> list[str]:
     """Return notes on how the setting differs from the paper's."""
-    backbones = plan.backbones.values()
+    backbones = plan.cell.backbones.values()
     notes = sorted({f"weights {backbone.weights}" for backbone in backbones if backbone.weights})
     for key, model in served.items():
-        if model.quantisation and not plan.backbones[key].weights:
+        if model.quantisation and not plan.cell.backbones[key].weights:
             notes.append(f"{key} of weights in {model.quantisation}, as its server says")
         if NOT_SENT in model.details:
             notes.append(f"{key} asked without {model.details[NOT_SENT]}, which its server does not take")
@@ -307,12 +309,12 @@ def _notes(plan: Plan, served: Mapping[str, Served]) -> list[str]:
         notes.append("costs at the prices that the pool states")
     if merged := [backbone.key for backbone in backbones if backbone.system == "merge"]:
         notes.append(f"system message merged into the user's for {', '.join(merged)}")
-    if plan.preset.decoding == "greedy":
+    if plan.run.decoding == "greedy":
         notes.append("greedy decoding")
     scales = {str(model.details.get("length_scale", 1)) for model in served.values()}
     notes += [f"length_scale {scale}" for scale in sorted(scales - {"1"})]
-    limit = plan.preset.limit.of(plan.cell.benchmark)
-    bounds: dict[str, Any] = {"training questions": limit.train, "epochs": limit.epochs} if plan.method.trained else {}
+    limit, is_trained = plan.cell.limit, plan.cell.entry.trained
+    bounds: dict[str, Any] = {"training questions": limit.train, "epochs": limit.epochs} if is_trained else {}
     bounds["test questions"] = limit.test
     limits = [] if limit.share is None else [f"{100 * limit.share:g}% of the questions"]
     limits += [

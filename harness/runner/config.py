@@ -1,12 +1,12 @@
-"""Presets, methods and their cells, read from ``config/`` and validated before anything runs."""
+"""What the files of ``config/`` state of presets and methods."""
 
 from __future__ import annotations
 
 import logging
 import math
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -16,23 +16,17 @@ from pydantic import Field, NonNegativeInt, PositiveInt, Strict
 
 from harness import earlier
 from harness.benchmarks import catalogue
-from harness.errors import UserError, check_names, printable, unknown
+from harness.errors import UserError, check_names, printable
 from harness.files import ROOT, Declaration, Distinct, Many, Share, check, check_entries, read_yaml
 from harness.fingerprint import source_of
-from harness.llm import backbones as backbone_files
-from harness.llm import endpoints, recordings
-from harness.llm.backbones import Backbone
+from harness.llm.backbones import load as load_backbones
 from harness.llm.budget import Budget
-from harness.llm.endpoints import Endpoint
-from harness.llm.recordings import Recording
 
 logger = logging.getLogger(__name__)
 
 POOL = "pool"
 SINGLE = "single"  # the method that asks a backbone once
 FOLDER = ROOT / "config"
-# What decides the key of a call, which a preset takes from its recordings unless it states it.
-_DECIDES_CALLS = ("data", "splits", "weights", "length_scale", "limit", "decoding")
 
 
 class Limit(Declaration):
@@ -108,26 +102,6 @@ class Keys(Declaration):
     artefacts: Distinct[str] | None = None  # of a whole run, keys of ``config/artefacts.yaml``; else the usual ones
 
 
-PresetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-
-
-class Preset(Keys):
-    """Settings of a run: data, methods, backbones, seeds, budgets."""
-
-    name: PresetName  # of the file
-    simulated: bool  # the backbones, also where their replies are recorded
-
-    @property
-    def recorded(self) -> tuple[Recording, ...]:
-        """Return the recordings that answer calls."""
-        return tuple(recordings.opened(recordings.located(path)) for path in self.recordings or ())
-
-    @property
-    def served(self) -> bool:
-        """Return whether servers are asked."""
-        return "served" in self.endpoints
-
-
 class MethodEntry(Declaration):
     """Entry of ``config/methods.yaml``, which inherits fields, and keys of ``config``, from the one it ``extends``."""
 
@@ -167,6 +141,11 @@ class Cell:
     def __str__(self) -> str:
         return f"{self.method} {self.benchmark} {self.backbone} seed {self.seed}"
 
+    @property
+    def names(self) -> dict[str, Any]:
+        """Return the four names of the cell."""
+        return {field.name: getattr(self, field.name) for field in fields(Cell)}
+
 
 @cache
 def methods(extra: str | None = None) -> Mapping[str, MethodEntry]:
@@ -191,7 +170,7 @@ def methods(extra: str | None = None) -> Mapping[str, MethodEntry]:
     new = check_entries(_extended(stated, shared, name), MethodEntry, path) if stated or extra is None else {}
     entries = {**shared, **new}
     for key, entry in new.items():
-        known = backbone_files.load(FOLDER / "backbones.yaml")
+        known = load_backbones(FOLDER / "backbones.yaml")
         check_names("backbone", entry.further_backbones, known, f"config/backbones.yaml; named by {key}")
         if source_of(entry.module) is None:
             raise UserError(f"{name} names the module {entry.module!r}, which cannot be found")
@@ -219,230 +198,6 @@ def _extended(stated: Mapping[str, _Stated], shared: Mapping[str, MethodEntry], 
     return {key: whole[key] for key in stated}
 
 
-def backbones(preset: Preset) -> Mapping[str, Backbone]:
-    """Return the backbones that a preset may name, by key: the project's, then its own, with its ``weights``."""
-    pool = check_entries(preset.pool, Backbone, f"pool of preset {preset.name}") if preset.pool else {}
-    declared = {**backbone_files.load(FOLDER / "backbones.yaml"), **pool}
-    if preset.weights is None:
-        return declared
-    return backbone_files.with_weights(declared, FOLDER / "weights.yaml", preset.weights)
-
-
-def servers(preset: Preset, keys: Iterable[str]) -> dict[str, Endpoint]:
-    """Return the endpoints of backbones from GMR_ENDPOINTS, else the preset, else ``config/endpoints.yaml``.
-
-    Raises UserError if a backbone has no endpoint or one that is not valid.
-    """
-    if preset.servers and not endpoints.named_file():
-        return endpoints.choose(preset.servers, keys, f"servers of preset {preset.name}")
-    path = Path(endpoints.named_file() or FOLDER / "endpoints.yaml")
-    return endpoints.choose(read_yaml(path), keys, endpoints.endpoints_file())
-
-
 def preset_names() -> list[str]:
     """Return the names of all presets."""
     return sorted(path.stem for path in (FOLDER / "presets").glob("*.yaml"))
-
-
-def preset(name: str, overrides: Mapping[str, Any] | None = None) -> Preset:
-    """Read a preset, apply overrides, and check every name it uses (UserError).
-
-    It needs no file where the overrides are all of it, as in a bundle. Names of earlier versions are read in files.
-    """
-    check(name, PresetName, f"preset {name!r}")
-    path = FOLDER / "presets" / f"{name}.yaml"
-    changed = overrides or {}
-    stated: dict[str, Any] = {}
-    if not changed.keys() >= {key for key, field in Keys.model_fields.items() if field.is_required()}:
-        check_names("preset", [name], preset_names(), "config/presets/")
-        stated = check(read_yaml(path), dict[str, Any], path)
-    where = f"{path}{' with ' + ', '.join(map(str, changed)) + ' overridden' if changed else ''}"
-    if not changed.keys() <= Keys.model_fields.keys():
-        where = "keys given for this run"
-    keys: Keys = check(_with_recorded({**stated, **changed}), Keys, where)
-    if Path(recordings.METADATA).exists():
-        raise UserError(
-            f"{Path.cwd()} was unpacked from a bundle, which is data; elsewhere, list the file in `recordings`"
-        )
-    check(keys.servers, Mapping[str, Endpoint], f"servers of preset {name}")
-    checked = Preset(name=name, simulated=keys.endpoints == "simulated", **dict(keys))
-    if checked.recorded:
-        checked = checked.model_copy(update={"simulated": any(each.simulated for each in checked.recorded)})
-    known, typed = methods(checked.extra), changed if stated else {}
-    present: dict[str, Any] = {}
-    if "methods" not in typed:
-        present["methods"] = earlier.present_names("method", checked.methods, known)
-    if "artefacts" not in typed:
-        present["artefacts"] = earlier.present_names("artefact", checked.artefacts or ()) or None
-    checked = checked.model_copy(update=present)
-    if "extra" in changed and "methods" not in changed:
-        further = [key for key in known if key not in methods()]
-        checked = checked.model_copy(update={"methods": tuple(dict.fromkeys([*checked.methods, *further]))})
-    _check_backbones(checked, path.name)
-    _check_limits(checked, path.name)
-    for noun, choices in (("benchmark", catalogue.keys()), ("method", known), ("backbone", backbones(checked))):
-        named = "given for this run" if f"{noun}s" in changed else f"named in config/presets/{path.name}"
-        check_names(noun, getattr(checked, f"{noun}s"), choices, f"config/{noun}s.yaml; {named}")
-    if keys.splits == "all" and (learning := [key for key in checked.methods if known[key].trained]):
-        problem = f"{path.name} has splits: all, which leaves {learning[0]} no question to train on"
-        raise UserError(problem, "use official, or methods that learn nothing")
-    check_names("method", filter(None, [keys.reference]), known, f"config/methods.yaml; reference of {path.name}")
-    check_names("large backbone", keys.large or (), backbones(checked), f"the backbones of {path.name}")
-    return checked
-
-
-def _with_recorded(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of a preset with what decides calls in its recordings; UserError for a key in which they differ.
-
-    Of the ``pool`` the preset may state some fields of an entry.
-    """
-    paths = check(document.get("recordings") or (), Many[str], "recordings")
-    if bool(paths) != ("recorded" in str(document.get("endpoints"))):
-        raise UserError("`endpoints: recorded`, or `[recorded, served]`, and `recordings` need each other; state both")
-    found: dict[str, Any] = {"pool": {}, "benchmarks": [], "backbones": []} if paths else {}
-    own = document.get("pool") or {}
-    for path in paths:
-        recorded = recordings.opened(recordings.located(path)).settings
-        with recordings.data_of(Path(path)):
-            for key in ("benchmarks", "backbones"):
-                found[key] = list(dict.fromkeys([*found[key], *recorded[key]]))
-            decides = {key: recorded[key] for key in _DECIDES_CALLS if key in recorded and key not in document}
-            pool = {name: {**entry, **own.get(name, {})} for name, entry in (recorded.get("pool") or {}).items()}
-        for known, given, where in ((found, decides, ""), (found["pool"], pool, "pool.")):
-            for key, value in given.items():
-                if known.setdefault(key, value) != value:
-                    raise UserError(f"{path}: its {where}{key} is not that of the recordings before it; state the key")
-    pool = {**own, **found.get("pool", {})}
-    return {**found, **document, **({"pool": pool} if pool else {})}
-
-
-def settings(preset: Preset) -> dict[str, Any]:
-    """Return every key of a preset with its value, in the form of overrides."""
-    return preset.model_dump(mode="json", include=set(Keys.model_fields))
-
-
-def _check_limits(preset: Preset, name: str) -> None:
-    """Raise a UserError if ``limit`` or ``noise_floor`` does not fit the other keys of the preset in a file."""
-    bounds = [bound for bound in (preset.limit.train, preset.limit.test) if isinstance(bound, Mapping)]
-    limited = {key for bound in bounds for key in bound} - {"default"}
-    for key, named in (("limit", sorted(limited)), ("noise_floor", preset.noise_floor)):
-        # A run of fewer benchmarks than the preset states keeps what is said of the others.
-        check_names("benchmark", named, catalogue.keys(), f"config/benchmarks.yaml; named by {key} of {name}")
-    if preset.noise_floor and preset.simulated:
-        raise UserError(f"{name} has noise_floor, but simulated replies repeat; leave it out")
-    if preset.noise_floor and SINGLE not in preset.methods:
-        raise UserError(f"{name} has noise_floor, which asks {SINGLE} twice; add {SINGLE} to its methods")
-
-
-def _check_backbones(preset: Preset, name: str) -> None:
-    """Raise a UserError if weights or pool do not fit the other keys of the preset in the file ``name``."""
-    declared, simulated = backbones(preset), preset.simulated
-    if preset.weights is not None:
-        if simulated:
-            raise UserError(f"{name} has weights {preset.weights!r}, but simulated backbones have none; leave out one")
-        if lacking := [key for key in preset.backbones if key not in declared]:
-            raise UserError(
-                f"{lacking[0]} has no weights {preset.weights!r}; add them to config/weights.yaml, leave the backbone "
-                "out of the preset, or choose other weights"
-            )
-    if not preset.pool:
-        return
-    if simulated:
-        raise UserError(f"{name} has a pool of its own, but only backbones of config/backbones.yaml can be simulated")
-    if taken := set(preset.pool) & set(backbone_files.load(FOLDER / "backbones.yaml")):
-        raise UserError(f"{name}: {min(taken)} is in config/backbones.yaml already; leave it out of pool, or rename it")
-    used = [declared[key] for key in preset.backbones if key in declared]
-    priced = {backbone.key for backbone in used if backbone.price is not None}
-    if priced and (unpriced := {backbone.key for backbone in used} - priced):
-        raise UserError(
-            f"{name}: {min(priced)} has a price and {min(unpriced)} has none; costs of a run are in one unit, so state "
-            "the price of all its backbones, or of none"
-        )
-    names = [backbone.model for backbone in used]
-    if twice := [model for model in names if names.count(model) > 1]:
-        raise UserError(f"{name}: two backbones are {twice[0]!r}; calls are told apart by `model`")
-
-
-def cells(preset: Preset) -> list[Cell]:
-    """Return all cells of a preset, in the order of methods, rows, benchmarks, seeds."""
-    entries = methods(preset.extra)
-    return [
-        Cell(method, benchmark, row, seed)
-        for method in preset.methods
-        for row in rows(preset, entries[method])
-        for benchmark in preset.benchmarks
-        for seed in seeds(preset, entries[method])
-    ]
-
-
-def asked_again(preset: Preset) -> list[Cell]:
-    """Return the second askings of ``single`` rows that ``noise_floor`` names."""
-    rows_asked = rows(preset, methods(preset.extra)[SINGLE])
-    benchmarks = [benchmark for benchmark in preset.noise_floor if benchmark in preset.benchmarks]
-    return [Cell(SINGLE, benchmark, row, 1) for row in rows_asked for benchmark in benchmarks]
-
-
-def rows(preset: Preset, entry: MethodEntry) -> list[str]:
-    """Return the rows of a method in a preset: keys of backbones, or the pool."""
-    if entry.rows == "pool":
-        return [POOL]
-    large = preset.backbones if entry.rows == "each" or preset.large is None else preset.large
-    return [key for key in preset.backbones if key in large]
-
-
-def seeds(preset: Preset, entry: MethodEntry) -> tuple[int, ...]:
-    """Return the training seeds of a method: those of the preset, or 0 for one that learns nothing (D-REPORT-1)."""
-    return preset.seeds if entry.trained else (0,)
-
-
-def check_benchmark(preset: Preset, benchmark: str) -> None:
-    """Raise a UserError, with the nearest name, for a benchmark that the preset does not have."""
-    check_names("benchmark", [benchmark], preset.benchmarks, f"preset {preset.name}")
-
-
-def check_cell(preset: Preset, cell: Cell) -> None:
-    """Raise a UserError for a cell whose benchmark or row the preset does not have; any method may be run."""
-    entries = methods(preset.extra)
-    check_names("method", [cell.method], entries, "config/methods.yaml")
-    check_benchmark(preset, cell.benchmark)
-    entry = entries[cell.method]
-    if cell.backbone not in (*backbones(preset), POOL):
-        raise unknown("backbone", cell.backbone, rows(preset, entry), "config/backbones.yaml")
-    if cell.backbone not in rows(preset, entry):
-        raise UserError(
-            f"{cell.method} has no row for {cell.backbone} in preset {preset.name}, only for "
-            f"{', '.join(rows(preset, entry)) or 'none'}; add it to the preset's backbones"
-            f"{', and to those that it calls large' if entry.rows == 'large' else ''}"
-        )
-
-
-def backbones_of(preset: Preset, cell: Cell) -> tuple[str, ...]:
-    """Return the keys of the backbones that a cell may ask."""
-    row = preset.backbones if cell.backbone == POOL else (cell.backbone,)
-    return tuple(dict.fromkeys((*row, *methods(preset.extra)[cell.method].further_backbones)))
-
-
-def cost_factor(preset: Preset) -> float:
-    """Return the factor on a weight of cost that makes cost weigh the same in every pool (D-GMR-5).
-
-    It is the price of a completion token of the paper's dearest backbone over that of the dearest backbone of the
-    preset: exactly 1.0 for the paper's pool, and 1.0 for a pool that is free.
-    """
-    declared, paper = backbones(preset), backbone_files.load(FOLDER / "backbones.yaml")
-    dearest = max(declared[key].price_out for key in preset.backbones)
-    return max(backbone.price_out for backbone in paper.values()) / dearest if dearest else 1.0
-
-
-def is_greedy(preset: Preset, entry: MethodEntry) -> bool:
-    """Return whether calls have temperature 0, whatever the released code of the method sends (D-GEN-2)."""
-    return "greedy" in (preset.decoding, entry.decoding)
-
-
-def matched(preset: Preset, cell: Cell) -> Cell | None:
-    """Return the cell whose cost and depth a cell has to meet, or None."""
-    entries = methods(preset.extra)
-    name = entries[cell.method].matches
-    if name is None:
-        return None
-    seed = cell.seed if entries[name].trained else 0  # of what learns nothing there is one cell
-    return replace(cell, method=name, backbone=POOL if entries[name].rows == "pool" else cell.backbone, seed=seed)

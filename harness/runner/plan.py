@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -16,15 +16,14 @@ from harness.benchmarks import Benchmark, benchmark
 from harness.benchmarks.prepare import FOREIGN, Prepared, read
 from harness.errors import UserError, making
 from harness.llm import endpoints
-from harness.llm.backbones import Backbone
 from harness.llm.backbones import load as load_backbones
 from harness.llm.client import InProcess
 from harness.llm.endpoints import Endpoint
-from harness.llm.recordings import Recording
-from harness.runner import config, config_hash, layout
-from harness.runner.config import Cell, MethodEntry, Preset
+from harness.runner import config, layout
+from harness.runner.config import Cell
 from harness.runner.method import Matched, Setting, settings_of
-from harness.runner.results import TEST_SPLIT
+from harness.runner.results import TEST_SPLIT, check_tables
+from harness.runner.run import CellConfig, Run
 
 if TYPE_CHECKING:
     from harness.simulator.endpoint import SimulatedEndpoint
@@ -32,123 +31,99 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that a cell needs; what runs it opens no configuration."""
+    """All that a cell needs to be run: its configuration, and what that names, opened."""
 
-    preset: Preset
-    cell: Cell
+    run: Run
+    cell: CellConfig
     folder: Path
-    method: MethodEntry
     config: Any  # of the method, its module's ``Config``
     setting: Setting  # for the method
     benchmark: Benchmark
     questions: Prepared  # those that the limits of the preset leave
-    backbones: Mapping[str, Backbone]  # that the cell may ask
-    endpoints: Mapping[str, Endpoint]  # of these backbones
+    endpoints: Mapping[str, Endpoint]  # of the backbones that the cell may ask
     in_process: InProcess | None  # backbones that reply in this process, None if servers or recordings reply
-    recorded: Sequence[Recording]  # that answer calls
-    foreign: bool  # the questions, and their checks, are the word of a recording
-    all_backbones: Sequence[Backbone]  # of the whole preset, whose calls its budget counts
-    vectors: Path  # file of the sentence embeddings that the cell uses
-    answers_training: bool  # it answers the training questions, too
+    is_foreign: bool  # the questions, and their checks, are the word of a recording
     in_flight: int  # questions answered at the same time
-    greedy: bool  # calls have temperature 0, but for samples of one prompt
-    settings: Mapping[str, Any]  # that can change its results
-    record: Mapping[str, Any]  # part of ``run.json`` that follows from configuration and code
 
 
-def plan(preset: Preset, cell: Cell) -> Plan:
+def plan(run: Run, of: Cell) -> Plan:
     """Return the plan of a cell.
 
     Raises:
         UserError: for a name or a setting that is not valid, questions that are missing or altered, a backbone without
             a server or a stated skill, a cell to be matched that is not finished, or nothing to train on.
     """
-    config.check_cell(preset, cell)
-    entry, declared = config.methods(preset.extra)[cell.method], config.backbones(preset)
-    backbones = {key: declared[key] for key in config.backbones_of(preset, cell)}
-    folder, loaded = layout.cell(preset.name, cell), benchmark(cell.benchmark)
-    asked = questions(preset, cell.benchmark)
-    if entry.trained and not asked.train:
+    cell = run.cell(of)
+    entry, used, loaded = cell.entry, questions(run, cell.benchmark), benchmark(cell.benchmark)
+    if entry.trained and not used.train:
         raise UserError(f"{cell.benchmark} has no question to train {cell.method} on here; train with other splits")
     in_process: InProcess | None = None
-    servers: Mapping[str, Endpoint] = dict.fromkeys(backbones, endpoints.IN_PROCESS)
-    if preset.endpoints == "simulated":
-        in_process = simulated_endpoint(preset)
-    elif preset.served:
-        servers = config.servers(preset, backbones)
+    servers: Mapping[str, Endpoint] = dict.fromkeys(cell.backbones, endpoints.IN_PROCESS)
+    if run.endpoints == "simulated":
+        in_process = simulated_endpoint(run)
+    elif run.served:
+        servers = run.servers_of(cell.backbones)
     setting = Setting(
         backbone=cell.backbone,
-        pool=backbones,
+        pool=cell.backbones,
         benchmark=cell.benchmark,
         domain=loaded.role_domain,
         seed=cell.seed + entry.seed_offset,
-        max_epochs=preset.limit.epochs,
-        cost_factor=config.cost_factor(preset),
-        matched=_matched(preset, cell),
+        max_epochs=cell.limit.epochs,
+        cost_factor=run.cost_factor,
+        matched=None if cell.matched is None else _means(cell, cell.matched),
     )
     return Plan(
-        preset=preset,
+        run=run,
         cell=cell,
-        folder=folder,
-        method=entry,
+        folder=layout.cell(run.name, cell),
         config=settings_of(entry.module, entry.config),
         setting=setting,
         benchmark=loaded,
-        questions=asked,
-        backbones=backbones,
+        questions=used,
         endpoints=servers,
         in_process=in_process,
-        recorded=preset.recorded,
-        foreign=asked.source.startswith(FOREIGN),
-        all_backbones=list(declared.values()),
-        vectors=folder / layout.VECTORS,
-        answers_training=preset.answer_training and not entry.trained,
+        is_foreign=used.source.startswith(FOREIGN),
         # Twice the calls that all servers take keep them full while other replies are graded or embedded.
-        in_flight=preset.in_flight or 2 * sum(server.max_in_flight for server in servers.values()),
-        greedy=config.is_greedy(preset, entry),
-        settings=config_hash.of_cell(preset, cell),
-        record=config_hash.declared(preset, cell),
+        in_flight=run.in_flight or 2 * sum(server.max_in_flight for server in servers.values()),
     )
 
 
-def questions(preset: Preset, benchmark_key: str) -> Prepared:
-    """Read the questions of a benchmark that the limits of a preset leave; UserError if they are missing or altered."""
-    whole, limit = _prepared(preset, benchmark_key), preset.limit.of(benchmark_key)
+def questions(run: Run, benchmark_key: str) -> Prepared:
+    """Read the questions of a benchmark that the limits of a run leave; UserError if they are missing or altered."""
+    whole, limit = _prepared(run, benchmark_key), run.limit.of(benchmark_key)
     train = whole.train[: limit.used_questions(len(whole.train), limit.train)]
     test = whole.test[: limit.used_questions(len(whole.test), limit.test)]
     return dataclasses.replace(whole, train=train, test=test)
 
 
-def _prepared(preset: Preset, benchmark_key: str) -> Prepared:
-    return read(layout.manifest(preset.name, benchmark_key), layout.items(preset.name, benchmark_key))
+def _prepared(run: Run, benchmark_key: str) -> Prepared:
+    return read(layout.manifest(run.name, benchmark_key), layout.items(run.name, benchmark_key))
 
 
-def _matched(preset: Preset, cell: Cell) -> Matched | None:
-    """Return what a cell has to meet, None if nothing; UserError while the cell that says so is not finished."""
-    other = config.matched(preset, cell)
-    if other is None:
-        return None
-    entry, folder = config.methods(preset.extra)[other.method], layout.cell(preset.name, other)
+def _means(cell: Cell, other: CellConfig) -> Matched:
+    """Return the cost and the depth that a cell has to meet; UserError while the other one is not finished."""
+    folder = layout.cell(other.run.name, other)
     if not (run := folder / "run.json").exists():
         problem = f"{cell} has to meet the cost or the depth of {other}, which is not finished"
         raise UserError(problem, making(run))
-    config_hash.check_tables(folder, orjson.loads(run.read_bytes())["tables"])
-    cost = f"cost_{entry.compared_cost}"
+    check_tables(folder, orjson.loads(run.read_bytes())["tables"])
+    cost = f"cost_{other.entry.compared_cost}"
     is_test = [("split", "=", TEST_SPLIT)]
     columns = pq.read_table(folder / "items.parquet", columns=[cost, "depth"], filters=is_test).to_pydict()
     return Matched(other.method, cost=fmean(columns[cost]), depth=fmean(columns["depth"]))
 
 
-def simulated_endpoint(preset: Preset) -> SimulatedEndpoint:
-    """Open all simulated backbones, for the benchmarks of a preset; UserError if one of its own has no stated skill."""
+def simulated_endpoint(run: Run) -> SimulatedEndpoint:
+    """Open all simulated backbones, for the benchmarks of a run; UserError if one of its own has no stated skill."""
     from harness.simulator import parameters
     from harness.simulator.endpoint import SimulatedEndpoint
 
     values = parameters.load()
-    for key in preset.backbones:
+    for key in run.backbones:
         values.skill(key)
     # All backbones of the project, so that their revision does not depend on those of the preset.
     declared = load_backbones(config.FOLDER / "backbones.yaml")
     backbones = [backbone for key, backbone in declared.items() if key in values.backbones]
-    pools = {key: _prepared(preset, key).pool for key in preset.benchmarks}
-    return SimulatedEndpoint(values, backbones, pools, preset.length_scale)
+    pools = {key: _prepared(run, key).pool for key in run.benchmarks}
+    return SimulatedEndpoint(values, backbones, pools, run.length_scale)

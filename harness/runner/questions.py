@@ -9,33 +9,33 @@ from harness.errors import UserError
 from harness.files import write_atomically
 from harness.llm.recordings import data_of
 from harness.runner import layout
-from harness.runner.config import Preset
+from harness.runner.run import Run
 
 
-def write(preset: Preset, benchmark: str) -> None:
+def write(run: Run, benchmark: str) -> None:
     """Write the questions of a benchmark and their manifest.
 
     Raises UserError if they cannot be had, or a recording of the same splits has others than the benchmark.
     """
-    items, manifest = layout.items(preset.name, benchmark), layout.manifest(preset.name, benchmark)
+    items, manifest = layout.items(run.name, benchmark), layout.manifest(run.name, benchmark)
     recorded, lacking = {}, ""
-    for recording in preset.recorded:
+    for recording in run.recorded:
         theirs = recording.results / "data" / manifest.name
         if theirs.is_file():
             with data_of(recording.path):
                 stated = orjson.loads(theirs.read_bytes())
-                if (stated["data"], stated["splits"]) == (preset.data, preset.splits):
+                if (stated["data"], stated["splits"]) == (run.data, run.splits):
                     recorded[recording.path.name] = stated
             questions = theirs.with_name(items.name)
             if not questions.is_file():
                 lacking = f"; {recording.path.name} has no questions of {benchmark}: set {DATA_DIR}, or use the hub"
-            elif recording.path.name in recorded and not is_at_hand(benchmark, preset.data):
+            elif recording.path.name in recorded and not is_at_hand(benchmark, run.data):
                 read(theirs, questions)
                 write_atomically(items, questions.read_bytes())
                 write_atomically(manifest, orjson.dumps({**stated, "source": f"{FOREIGN}{recording.path.name}"}))
                 return
     try:
-        prepare(benchmark, preset.data, preset.splits, items, manifest)
+        prepare(benchmark, run.data, run.splits, items, manifest)
     except UserError as error:
         raise UserError(f"{error}{lacking}") from error
     prepared = orjson.loads(manifest.read_bytes())

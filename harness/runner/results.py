@@ -14,12 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.agents.trajectory import Answered, Call, Decision, Trajectory
-from harness.errors import UserError
+from harness.errors import UserError, making
 from harness.files import sha256, whole_file, write_atomically
 from harness.runner import layout
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from harness.runner.run import CellConfig
 
 SCHEMA_VERSION = 1
 #: Written on everything that comes of simulated backbones.
@@ -106,6 +108,39 @@ def write(
 def digests(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of every table of a cell, by file name."""
     return {path.name: sha256(path) for path in sorted(folder.glob("*.parquet"))}
+
+
+def read_finished(cell: CellConfig) -> dict[str, Any]:
+    """Read ``run.json`` of a finished cell; UserError unless settings, code, questions and tables are today's."""
+    name = cell.run.name
+    folder, manifest = layout.cell(name, cell), layout.manifest(name, cell.benchmark)
+    path = folder / "run.json"
+    for file, problem in ((path, f"{cell} of {name} is not finished"), (manifest, f"{manifest} is missing")):
+        if not file.exists():
+            raise UserError(problem, making(file))
+    try:
+        run: dict[str, Any] = orjson.loads(path.read_bytes())
+        data = orjson.loads(manifest.read_bytes())
+        has_questions = all(run["data"][name] == data[name] for name in ("checksum", "split_checksum"))
+        # Without digests of its tables, a cell was written by an earlier version.
+        recorded = {**run, "questions": has_questions, "tables": run["tables"]}
+    except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is not that of a finished cell ({error!r})", making(path)) from error
+    for name, value in {"questions": True, **cell.record}.items():
+        if recorded.get(name) != value:
+            raise UserError(f"{path}: its {name} is not that of this suite as it stands", making(path))
+    check_tables(folder, run["tables"])
+    return run
+
+
+def check_tables(folder: Path, recorded: Mapping[str, str]) -> None:
+    """Raise a UserError if a table of a cell is missing, or has another SHA-256 than its ``run.json`` recorded."""
+    for name, expected in recorded.items():
+        is_there = (folder / name).is_file()
+        if not is_there or sha256(folder / name) != expected:
+            what = "is damaged: its SHA-256 is not the one in run.json" if is_there else "is missing"
+            cure = f"delete {folder / 'run.json'} and {making(folder / 'run.json')} (calls stay in its log)"
+            raise UserError(f"{folder / name} {what}", cure)
 
 
 def trajectory_rows(trajectory: Trajectory, table: str) -> Iterator[dict[str, Any]]:

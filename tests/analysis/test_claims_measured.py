@@ -21,12 +21,12 @@ from analysis.claims.statements import CLAIMS
 from analysis.finished_cells import read, read_all
 from analysis.frames import Results
 from harness.agents.roles import catalogue
-from harness.runner import config
+from harness.runner.preset import resolve
 from tests.analysis.cells import decision, run_of, timed, trajectory
 from tests.analysis.cells import verdicts as first
 
 BENCHMARKS = tuple(PAPER.benchmarks)
-ONE, TWO, THREE = (seeds_of(config.preset("embedded", {"seeds": seeds})) for seeds in ([0], [0, 1], [0, 1, 2]))
+ONE, TWO, THREE = (seeds_of(resolve("embedded", {"seeds": seeds})) for seeds in ([0], [0, 1], [0, 1, 2]))
 BY_KEY = {one.key: one for one in CLAIMS}
 HALTING, CHAIN, TREE = ("gmr_no_halting", "pool"), ("macnet_chain", LARGE), ("macnet_tree", LARGE)
 Quantity = Callable[[Numbers], Value]
@@ -110,7 +110,7 @@ def test_which_seeds_a_statement_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     both = part(lambda n: n.of("seed_mean", GMR, "mbpp") - n.accuracy(GMR, "mbpp"), run)
     assert (both["measured"], both["seeds"], len(both["cells"].split())) == (pytest.approx(20), "0 1 2", 4)
     assert part(cot, run_of(cells, THREE))["seeds"] == "0"
-    small = seeds_of(config.preset("embedded", {"backbones": ["qwen-2.5-14B"]}))
+    small = seeds_of(resolve("embedded", {"backbones": ["qwen-2.5-14B"]}))
     assert part(cot, run_of(cells, small))["missing"] == (f"cot {LARGE} on mbpp, which the preset does not have",)
     assert part(asked("seconds"), run)["missing"] == ("seconds of gmr pool on mbpp",)
     monkeypatch.setattr("analysis.claims.measured.seconds", lambda cell: 1.5 if cell.run.seed == 0 else math.nan)

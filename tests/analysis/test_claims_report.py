@@ -15,7 +15,7 @@ from analysis.claims.statements import CLAIMS
 from analysis.exhibit import md_escape, write
 from analysis.registry import artefact
 from analysis.source import Source
-from harness.runner import config
+from harness.runner.preset import resolve
 from harness.runner.results import SIMULATED_WARNING
 
 Some = tuple[list[Path], Sequence[Claim]]
@@ -36,11 +36,11 @@ def some(write_cell: Any) -> Some:
 
 
 def made(cells: Sequence[Path], claims: Sequence[Claim]) -> ClaimsReport:
-    return build(Source(tuple(cells), config.preset("embedded"), legend=artefact("claims").legend), claims)
+    return build(Source(tuple(cells), resolve("embedded"), legend=artefact("claims").legend), claims)
 
 
 def test_the_paper_alone() -> None:
-    report = build(Source(preset=config.preset("smoke")))
+    report = build(Source(preset=resolve("smoke")))
     text = report.contents()["md"]
     assert all(f"; {md_escape(one.key)})" in text for one in CLAIMS)
     assert SIMULATED_WARNING not in text

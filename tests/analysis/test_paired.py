@@ -18,7 +18,7 @@ from analysis.exhibit import BEST, NOT_RUN, Entry
 from analysis.finished_cells import FinishedCell
 from analysis.paired_tests import ENDS, compare, detectable, holm
 from harness.errors import UserError
-from harness.runner import config
+from harness.runner.preset import resolve
 from tests.analysis.by_hand import averaged, crossed, mcnemar
 from tests.analysis.cells import WriteCell
 from tests.analysis.reading import Read as Table
@@ -268,9 +268,9 @@ def test_the_reference_is_that_of_the_preset_else_ones_own_else_gmr_else_the_dea
     assert named(gmr, mine, *singles, last) == "The my_last (LLM Pool)"
     assert named(*singles, gmr) == "GMR (LLM Pool)"
     assert named(*singles, write_cell("masrouter", "pool", backbones=priced)) == "Single LLM (large)"
-    assert config.preset("smoke", {"reference": "cot"}).reference == "cot"
+    assert resolve("smoke", {"reference": "cot"}).reference == "cot"
     with pytest.raises(UserError, match="unknown method 'gmrr'; did you mean 'gmr'"):
-        config.preset("smoke", {"reference": "gmrr"})
+        resolve("smoke", {"reference": "gmrr"})
 
 
 def test_single_calls_asked_again_say_how_far_a_method_differs_from_itself(write_cell: WriteCell) -> None:

@@ -1,11 +1,10 @@
 """The table made of a preset without a cell: prices of backbones."""
 
-import pytest
 import yaml
 
 from analysis.exhibit import NOT_RUN, Entry
 from harness.files import ROOT
-from harness.runner import config
+from harness.runner.preset import resolve
 from tests.analysis.reading import Read as Table
 from tests.analysis.reading import backbones
 
@@ -17,14 +16,13 @@ def entries(table: Table, key: str) -> tuple[Entry, ...]:
     return tuple(table.rows[place].entries)
 
 
-def test_size_and_prices_beside_those_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_size_and_prices_beside_those_printed() -> None:
     """Another size is flagged, a backbone of one's own added, one that is gone kept."""
-    preset = config.preset("embedded")
-    declared = dict(config.backbones(preset))
+    preset = resolve("embedded")
+    declared = dict(preset.declared)
     declared["qwen-2.5-14B"] = declared["qwen-2.5-14B"].model_copy(update={"parameters_b": 14.7})
     declared["own-7B"] = declared.pop("llama-3.1-8B").model_copy(update={"parameters_b": 7})
-    monkeypatch.setattr(config, "backbones", lambda _: declared)
-    table = backbones(preset=preset)
+    table = backbones(preset=preset.model_copy(update={"declared": declared}))
     assert [record["backbone"] for record in table.records] == [*PRINTED, "own-7B"]
     for key, printed in PRINTED.items():
         published, here = entries(table, key)[:6:2], entries(table, key)[1:6:2]

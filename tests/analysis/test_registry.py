@@ -12,9 +12,10 @@ from analysis.registry import Selection, artefact
 from harness.errors import UserError
 from harness.runner import config, layout
 from harness.runner.config import Cell
+from harness.runner.preset import resolve
 from tests import finished as run
 
-EMBEDDED = config.preset("embedded")
+EMBEDDED = resolve("embedded")
 SWITCHES = {"no_role_allocator", "no_llm_router", "no_retrieval_gate", "no_write_gate", "no_halting", "no_memory_gates"}
 
 
@@ -36,16 +37,16 @@ def test_tables_of_training_are_of_all_that_learn_and_bounds_of_ones_own_methods
     extra = tmp_path / "methods.yaml"
     extra.write_text("mine: {module: baselines.knn_router, title: Mine, rows: pool, trained: true}")
     run = {"extra": str(extra), "methods": ["single", "knn_router", "mine"]}
-    learned = {cell.method for cell in artefact("training_curves").cells_of(config.preset("smoke", run))}
+    learned = {cell.method for cell in artefact("training_curves").cells_of(resolve("smoke", run))}
     assert learned == {"knn_router", "mine"}
-    assert "mine" in {cell.method for cell in artefact("router_bounds").cells_of(config.preset("smoke", run))}
-    untrained = config.preset("smoke", {"methods": ["single"]})
+    assert "mine" in {cell.method for cell in artefact("router_bounds").cells_of(resolve("smoke", run))}
+    untrained = resolve("smoke", {"methods": ["single"]})
     with pytest.raises(UserError, match="training_budget cannot be made of preset smoke, which has no method that l"):
         artefact("training_budget").check(untrained)
 
 
 def test_the_papers_statements_are_none_about_models_of_ones_own() -> None:
-    own = config.preset("open")
+    own = resolve("open")
     assert "claims" not in {key for key, entry in registry.artefacts().items() if not entry.lacking(own)}
     with pytest.raises(UserError, match="claims cannot be made of preset open, which has no model of the paper"):
         artefact("claims").check(own)
@@ -61,8 +62,8 @@ def test_an_ablation_alone_needs_the_full_system_and_itself() -> None:
 
 
 def test_an_artefact_without_questions_is_refused_with_the_reason() -> None:
-    smoke = config.preset("smoke")
-    alone = config.preset("smoke", {"backbones": ["llama-3.2-3B"], "methods": ["cot"]})
+    smoke = resolve("smoke")
+    alone = resolve("smoke", {"backbones": ["llama-3.2-3B"], "methods": ["cot"]})
     with pytest.raises(UserError, match=r"has no backbone for its methods among llama-3\.2-3B; choose"):
         artefact("main_table").check(alone)
     artefact("ablation").check(smoke)

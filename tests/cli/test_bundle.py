@@ -20,6 +20,7 @@ from harness.llm.call_log import CALL_LOG
 from harness.llm.recordings import METADATA, extract
 from harness.runner import config, layout
 from harness.runner.config import Cell
+from harness.runner.preset import resolve
 from tests.finished import BENCHMARK, finish
 from tests.small_run import results
 
@@ -30,14 +31,14 @@ AGAIN = ("main_table", "costs", "gate_entropy")
 
 
 def test_every_method_has_its_row_and_two_runs_make_the_same_bytes(finished: Path, tmp_path: Path) -> None:
-    preset = config.preset("smoke", yaml.safe_load((finished / layout.settings("smoke")).read_text()))
+    preset = resolve("smoke", yaml.safe_load((finished / layout.settings("smoke")).read_text()))
     parts = ("results/smoke/cells", "reports")
     first, again = results(finished, *parts), results(finish(tmp_path / "run", AGAIN, in_flight=1), *parts)
     rows = [line for line in (finished / "reports/smoke/main_table.md").read_text().splitlines() if line[:2] == "| "]
-    for cell in config.cells(preset):
+    for cell in preset.cells():
         assert any(row.startswith(f"| {config.methods()[cell.method].title} |") for row in rows), cell
         assert str(layout.cell("smoke", cell) / "decisions.parquet") in first
-    assert len({cell.method for cell in config.cells(preset)}) == 10
+    assert len({cell.method for cell in preset.cells()}) == 10
     assert not list(finished.rglob("checkpoints")), "a finished cell needs none"
     assert {Path(name).name.split(".")[0] for name in again if name.startswith("reports")} == set(AGAIN)
     assert {name for name in first if "/cells/" in name} == {name for name in again if "/cells/" in name}
@@ -191,7 +192,7 @@ def test_the_manifest_names_the_licence_of_whatever_is_others_work() -> None:
         "paper_4bit": {"suite", "encoder", "questions", "backbones"},
         "cpu_server": {"suite", "encoder", "weights"},
     }.items():
-        preset = config.preset(name)
+        preset = resolve(name)
         licences = bundle._licences(preset)
         assert {name.partition("/")[0] for name in licences} == kinds
         assert kinds.isdisjoint({"backbones"}) or {f"backbones/{key}" for key in preset.backbones} <= licences.keys()

@@ -54,7 +54,7 @@ def test_help_loads_no_library_that_takes_its_time() -> None:
     assert {"pydantic", "pandas", "numpy", "torch", "asyncio", "yaml", "rich"} & {*loaded.stdout.split()} == set()
 
 
-def test_the_preset_of_the_folder_is_that_of_every_command(folder: Path) -> None:
+def test_the_run_of_the_folder_is_that_of_every_command(folder: Path) -> None:
     with pytest.raises(UserError, match="of preset embedded is not finished"):
         gmr("show", "gmr", "gsm_hard")
     (folder / "config").mkdir()

@@ -21,8 +21,9 @@ from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.backbones import Price
 from harness.llm.endpoints import Endpoint
-from harness.runner import config, layout
+from harness.runner import layout
 from harness.runner.config import Cell
+from harness.runner.preset import resolve
 from harness.runner.results import CALLS
 from harness.training.loop import TABLES
 from tests.command import gmr, gmr_process
@@ -45,7 +46,7 @@ def test_the_table_is_that_of_a_simulated_run_and_its_roughness_that_of_a_record
         assert ratios["calls"].between(1 / 2, 2).all(), ratios
         # Replies of the preset smoke have a tenth of their length.
         assert name == "smoke" or ratios[TOKENS].apply(lambda column: column.between(1 / 4, 4)).all(axis=None), ratios
-    assert set(config.preset("paper").methods) <= {*RATES.index.unique("method")}
+    assert set(resolve("paper").methods) <= {*RATES.index.unique("method")}
 
 
 def test_known_sizes_are_those_of_the_splits() -> None:
@@ -72,8 +73,8 @@ def test_it_needs_nothing_prepared_and_no_checkout(tmp_path: Path) -> None:
 
 
 def test_limits_by_benchmark_answers_to_training_questions_and_second_askings_are_counted() -> None:
-    preset = config.preset("open_grid")
-    cells = [*config.cells(preset), *config.asked_again(preset)]
+    preset = resolve("open_grid")
+    cells = [*preset.cells(), *preset.asked_again()]
     asked = forecast(preset, cells, RATES)["calls"].sum()
     assert asked == 2 * (3 * (100 + 200) + (100 + 500) + 2 * (32 + 129))
 
@@ -99,7 +100,7 @@ def finish(cell: Cell, test: Sequence[str], train: Sequence[str] = (), passes: i
 def test_distinct_calls_of_finished_cells_are_scaled_to_questions_and_passes(folder: Path) -> None:
     finish(COT, ["a", "b", "b", "c", "d", "e", "f"])
     finish(GMR, ["a"] * 8, ["a", "b", "c", "c", *"defghijkl"], passes=3)
-    preset = config.preset("embedded", {"benchmarks": ["gsm_hard"], "limit": {"test": 20, "train": 10}})
+    preset = resolve("embedded", {"benchmarks": ["gsm_hard"], "limit": {"test": 20, "train": 10}})
     rates = measured("embedded").combine_first(RATES)
     [cot] = forecast(preset, [COT], rates).to_dict("records")
     assert cot == {
@@ -110,7 +111,7 @@ def test_distinct_calls_of_finished_cells_are_scaled_to_questions_and_passes(fol
     }
     # A router's calls are divided evenly; GSM-Hard has five passes, unless the run has fewer.
     for limit, passes in (({}, 5), ({"epochs": 2}, 2)):
-        shorter = config.preset("embedded", {"limit": {"test": 20, "train": 10, **limit}})
+        shorter = resolve("embedded", {"limit": {"test": 20, "train": 10, **limit}})
         amounts = forecast(shorter, [GMR], rates)
         assert amounts["calls"].tolist() == [pytest.approx((20 / 4 + 10 * passes * 12 / 2 / 3) / 5)] * 5
     # A variant is forecast as the first method of its module.
@@ -135,7 +136,7 @@ def test_hours_are_by_the_speeds_that_health_measured_and_prices_those_of_all_en
 
     def said(*backbones: str) -> str:
         changes = {"benchmarks": ["gsm_hard"], "limit": {"test": 36}, "servers": servers, **keys}
-        preset = config.preset("embedded", {**changes, "backbones": list(backbones)})
+        preset = resolve("embedded", {**changes, "backbones": list(backbones)})
         return "\n".join(lines(preset, [replace(COT, backbone=key) for key in backbones]))
 
     # 36 calls of 100 + 10 tokens.

@@ -19,9 +19,11 @@ from analysis.frames import measure
 from analysis.provenance import identity, provenance
 from cli import health, speed
 from harness.errors import UserError
-from harness.runner import cell, config, layout
+from harness.runner import cell, layout
 from harness.runner.config import Cell
 from harness.runner.plan import plan
+from harness.runner.preset import resolve
+from harness.runner.run import Run
 from tests.harness.llm.serving import Answer, completion, served_at
 from tests.small_run import prepare_questions
 
@@ -56,11 +58,11 @@ def listing(*names: str, status: int = 200, **changes: Any) -> Callable[[web.Req
 
 
 @pytest.fixture
-def preset(folder: Path, monkeypatch: pytest.MonkeyPatch) -> config.Preset:
+def preset(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Return a preset of two backbones and one benchmark, its questions prepared."""
     monkeypatch.setenv("GMR_ENDPOINTS", str(folder / "endpoints.yaml"))
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)
-    prepared = config.preset("cpu_server", PRESET)
+    prepared = resolve("cpu_server", PRESET)
     prepare_questions(prepared.name)
     return prepared
 
@@ -70,7 +72,7 @@ def point(*entries: dict[str, Any]) -> None:
     Path("endpoints.yaml").write_text(yaml.safe_dump(dict(zip(POOL, entries, strict=True))))
 
 
-async def problems(preset: config.Preset) -> list[str]:
+async def problems(preset: Run) -> list[str]:
     with pytest.raises(UserError) as caught:
         await health.check(preset, ["gsm_hard"])
     first, *lines = str(caught.value).splitlines()
@@ -80,7 +82,7 @@ async def problems(preset: config.Preset) -> list[str]:
     return [line.strip() for line in lines]
 
 
-async def test_what_is_served_is_written_down(preset: config.Preset, caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_is_served_is_written_down(preset: Run, caplog: pytest.LogCaptureFixture) -> None:
     both = listing(*NAMES.values(), max_model_len=8192, root="/models/x", revision="r7")
     async with served_at(models=both, chat=answering) as url:
         # However busy this machine is, no reply takes so long that a server counts as too slow.
@@ -149,7 +151,7 @@ async def die_of_a_seed(http: web.Request) -> web.StreamResponse:
     return await answering(http)
 
 
-async def test_every_problem_is_named_at_once(preset: config.Preset, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_problem_is_named_at_once(preset: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "sk-secret-1234")
     async with served_at(models=listing("other/model")) as other, served_at(models=listing(status=401)) as locked:
         point({"url": other}, {"url": locked, "key_env": "MY_KEY"})
@@ -168,7 +170,7 @@ async def test_every_problem_is_named_at_once(preset: config.Preset, monkeypatch
     assert "sk-secret" not in "".join(lines)
 
 
-async def test_a_context_that_is_too_short_names_the_benchmark(preset: config.Preset) -> None:
+async def test_a_context_that_is_too_short_names_the_benchmark(preset: Run) -> None:
     needed = health.tokens_needed(preset, "gsm_hard")
     lines = layout.items(preset.name, "gsm_hard").read_bytes().splitlines()
     longest = max(len(orjson.loads(line)["question"].encode()) for line in lines)
@@ -247,7 +249,7 @@ async def test_what_a_server_lacks_is_told_or_refused(
 ) -> None:
     monkeypatch.setattr(speed, "_LONGEST_WAIT_S", 0.0)
     pool = {"backbones": ["mine"], "large": None, "pool": {"mine": {**OWN, **entry}}, "weights": None}
-    preset = config.preset("cpu_server", {**PRESET, **pool})
+    preset = resolve("cpu_server", {**PRESET, **pool})
     async with served_at(models=listing("me/mine", **listed), chat=chat) as url:
         Path("endpoints.yaml").write_text(yaml.safe_dump({"mine": {"url": url, "timeout_s": 1e6, **server}}))
         if isinstance(lack, UserError):
@@ -259,7 +261,7 @@ async def test_what_a_server_lacks_is_told_or_refused(
 
 
 async def test_the_jobs_of_one_run_ask_once_and_a_check_by_hand_always(
-    preset: config.Preset, monkeypatch: pytest.MonkeyPatch
+    preset: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
 
@@ -288,7 +290,7 @@ async def test_the_jobs_of_one_run_ask_once_and_a_check_by_hand_always(
 
 
 async def test_a_server_that_says_no_more_than_a_name_passes_and_its_cell_can_be_reported(
-    preset: config.Preset, monkeypatch: pytest.MonkeyPatch
+    preset: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The questions need no program, and this machine need not be able to confine one.
     monkeypatch.setattr("harness.runner.cell.check_confinement", lambda *_: None)

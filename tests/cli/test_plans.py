@@ -9,11 +9,12 @@ import yaml
 
 from analysis.registry import all_cells, artefacts
 from harness.files import ROOT
-from harness.runner import config, layout
+from harness.runner import layout
+from harness.runner.preset import resolve
 from harness.simulator.endpoint import CODE
 from tests.planning import plans
 
-EMBEDDED = config.preset("embedded")
+EMBEDDED = resolve("embedded")
 # Targets and settings, and the jobs that run for them.
 PLANS: Mapping[str, tuple[list[str], dict[str, int]]] = {
     "main table": (["reports/main_table.tex"], {"data": 5, "cell": 75, "learned_cell": 30, "table": 1, "link": 1}),
@@ -79,7 +80,7 @@ def test_everything_is_every_artefact_with_the_claims(said: dict[str, tuple[int,
     kinds = Counter(artefact.kind for artefact in artefacts().values() if not artefact.optional)
     assert (numbers["table"], numbers["figure"]) == (kinds["table"], kinds["figure"])
     assert numbers["report"] == 1
-    distinct = {layout.cell("embedded", cell) for cell in {*all_cells(EMBEDDED), *config.cells(EMBEDDED)}}
+    distinct = {layout.cell("embedded", cell) for cell in {*all_cells(EMBEDDED), *EMBEDDED.cells()}}
     assert numbers["cell"] + numbers["learned_cell"] == len(distinct)
 
 

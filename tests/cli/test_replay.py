@@ -27,8 +27,9 @@ from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.recordings import METADATA, checksum
 from harness.runner import layout
-from harness.runner.config import Cell, Preset
+from harness.runner.config import Cell
 from harness.runner.plan import Plan, questions
+from harness.runner.run import Run
 from tests.command import gmr
 from tests.fake_encoder import FakeEncoder
 from tests.finished import BENCHMARK
@@ -104,7 +105,7 @@ def test_other_vector_instructions_make_the_same_of_it(bare: Path, tmp_path: Pat
 def test_what_comes_out_otherwise_is_named_by_cell_and_question(
     bare: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.runner.config_hash.code_of", lambda module: "other code")
+    monkeypatch.setattr("harness.runner.run.code_of", lambda module: "other code")
     wrong = AsyncMock(return_value=Verdict(False, "never", Status.GRADED))
     monkeypatch.setattr("harness.agents.runtime.grade", wrong)
     found = replay(bare, is_wanted=SINGLE.__eq__, make_reports=False)
@@ -180,7 +181,7 @@ def test_an_audit_is_a_line_of_the_page_and_of_the_bundle_until_a_cell_changes(r
 
 
 def test_a_test_question_in_a_training_fails_the_audit(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def leaking(preset: Preset, benchmark_key: str) -> Prepared:
+    def leaking(preset: Run, benchmark_key: str) -> Prepared:
         made = questions(preset, benchmark_key)
         first, second, third = made.train
         # One is a training question, one nearly so, and one is in every prompt about another training question.

@@ -31,13 +31,14 @@ from harness.files import read_yaml, write_atomically
 from harness.runner import config, config_hash, layout
 from harness.runner.config import Cell
 from cli import reports
+from harness.runner.preset import resolve
 
 DATA = {"checksum": "1", "split_checksum": "2"}
 _, log, command, *words = sys.argv[1:]
 shown = words.pop(0) if command == "report" else ""
 given = dict(zip(words[::2], words[1::2]))
 name = given["--preset"]
-preset = config.preset(name, read_yaml(layout.settings(name)))
+preset = resolve(name, read_yaml(layout.settings(name)))
 
 def make(*paths):
     for path in paths:
@@ -63,7 +64,7 @@ else:
     cell = Cell(given["--method"], given["--benchmark"], given["--backbone"], int(given["--seed"]))
     folder = layout.cell(name, cell)
     make(*(folder / file for file in layout.cell_files(learned=True)))
-    run = {**config_hash.declared(preset, cell), "tables": {}, "data": DATA}
+    run = {**preset.cell(cell).record, "tables": {}, "data": DATA}
     write_atomically(folder / "run.json", orjson.dumps(run))
 if says("dies", command):
     Path("dies").unlink()

@@ -17,8 +17,9 @@ from harness.errors import UserError
 from harness.llm.endpoints import Endpoint
 from harness.llm.recordings import METADATA, opened
 from harness.llm.recordings import checksum as checksum_of
-from harness.runner import config, layout
+from harness.runner import layout
 from harness.runner.config import Cell
+from harness.runner.preset import resolve
 from harness.sandbox import Outcome, Program, Sandbox
 from tests.command import gmr
 from tests.finished import BENCHMARK
@@ -85,7 +86,7 @@ def test_a_folder_that_a_bundle_was_unpacked_to_runs_nothing(whole: Path, folder
     with ZipFile(whole) as archive:
         archive.extractall(folder)
     with pytest.raises(UserError, match="was unpacked from a bundle, which is data"):
-        config.preset("smoke")
+        resolve("smoke")
 
 
 @pytest.mark.parametrize("name", ["../../../elsewhere/smoke", "/elsewhere", ".", "a/b", 5, ["smoke"], "a\nb", ""])

@@ -18,6 +18,7 @@ import typer
 from harness import files
 from harness.files import ROOT
 from harness.runner import config
+from harness.runner.preset import resolve
 from tests.docs import additions
 from tests.planning import plans
 
@@ -81,7 +82,7 @@ def test_commands_of_the_suite_are_parsed_and_name_what_exists(known: Path) -> N
         # What begins with @ is the file of a run.
         overrides = dict(text.split("=", 1) for text in given.get("overrides") or () if not text.startswith("@"))
         if name := given.get("name"):
-            config.preset(name, {key: files.yaml_value(value) for key, value in overrides.items()})
+            resolve(name, {key: files.yaml_value(value) for key, value in overrides.items()})
         benchmarks = given.get("benchmark") or ()
         named = {benchmarks} if isinstance(benchmarks, str) else set(benchmarks)
         assert named <= set(files.read_yaml(known / "benchmarks.yaml")), command

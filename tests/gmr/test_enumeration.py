@@ -10,9 +10,10 @@ import pytest
 from gmr.enumeration import enumerate_steps
 from harness.agents.roles import by_domain
 from harness.llm.call_log import CALL_LOG, CallLogReader
-from harness.runner import cell, config, layout
+from harness.runner import cell, layout
 from harness.runner.config import POOL, Cell
 from harness.runner.plan import plan
+from harness.runner.preset import resolve
 from tests.command import gmr
 from tests.fake_encoder import FakeEncoder
 from tests.small_run import prepare_questions
@@ -35,9 +36,9 @@ def test_a_router_of_one_step_asks_nothing_that_the_enumeration_has_not(
         "limit": {"train": 2, "test": 2, "epochs": 2},
         "benchmarks": ["humaneval"],
     }
-    preset, folder = config.preset("smoke", small), layout.tree("smoke", "humaneval")
+    preset, folder = resolve("smoke", small), layout.tree("smoke", "humaneval")
     planned = plan(preset, ROW)
-    tree = replace(planned, folder=folder, vectors=folder / layout.VECTORS)
+    tree = replace(planned, folder=folder)
     run = asyncio.run(enumerate_steps(tree))
     nodes = pq.read_table(folder / "nodes.parquet").to_pandas()
     roles = by_domain("Code")

@@ -14,7 +14,7 @@ import orjson
 
 from harness.files import ROOT
 from harness.llm.call_log import CallLog
-from harness.runner import config
+from harness.runner.preset import resolve
 from tests.small_run import results
 
 TARGETS = ("reports/smoke/main_table.tex", "reports/smoke/costs.md", "reports/smoke/errors.md")
@@ -23,7 +23,7 @@ TARGETS = ("reports/smoke/main_table.tex", "reports/smoke/costs.md", "reports/sm
 def start(folder: Path, url: str, *words: str, **settings: object) -> subprocess.Popen[bytes]:
     """Start what makes all targets on two cores, before a simulated server."""
     entry = {"url": url, "max_in_flight": 256}
-    (folder / "endpoints.json").write_bytes(orjson.dumps(dict.fromkeys(config.preset("smoke").backbones, entry)))
+    (folder / "endpoints.json").write_bytes(orjson.dumps(dict.fromkeys(resolve("smoke").backbones, entry)))
     given = [f"{name}={value}" for name, value in {"endpoints": "served", **settings}.items()]
     with (folder / "output").open("wb") as output:
         return subprocess.Popen(

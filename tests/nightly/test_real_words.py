@@ -17,7 +17,7 @@ import orjson
 import pandas as pd
 import pytest
 
-from harness.runner import config
+from harness.runner.preset import resolve
 from tests.command import gmr_process
 from tests.nightly import runs
 from tests.planning import checkout
@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.skipif(not (SERVER and WEIGHTS), reason="GMR_LLAMA_CPP and GMR_SMOLLM2 name no server and no weights"),
 ]
 
-METHODS = config.preset("embedded").methods
+METHODS = resolve("embedded").methods
 # Two names of one model, which routers have to tell apart by their words alone.
 NAMES = ("smollm2-quick", "smollm2-slow")
 POOL = {

@@ -13,7 +13,7 @@ import pytest
 from analysis.page import _LEAST, _use, write
 from analysis.registry import artefact
 from harness.errors import UserError
-from harness.runner import config
+from harness.runner.preset import resolve
 from harness.runner.results import SIMULATED_WARNING
 from tests.analysis.by_hand import mcnemar
 from tests.finished import REPORTS, preset
@@ -109,7 +109,7 @@ def test_of_models_of_ones_own_no_statement_of_the_paper_is_judged(
 ) -> None:
     shutil.copytree(finished / "results/smoke/cells", tmp_path / "results/smoke/cells")
     monkeypatch.chdir(tmp_path)
-    usual, mine = preset(), config.preset("open").pool
+    usual, mine = preset(), resolve("open").pool
     for pool, is_judged in (({}, True), (mine, False)):
         write(usual.model_copy(update={"pool": pool}))
         text = Path("reports/smoke/index.html").read_text()

@@ -18,7 +18,7 @@ from psutil import pid_exists
 
 from harness.files import ROOT
 from harness.llm import endpoints
-from harness.runner import config
+from harness.runner.preset import resolve
 from tests.serving.scripts import running, script
 
 FAKE = Path(__file__).with_name("fake_vllm.py")
@@ -105,8 +105,8 @@ def test_what_is_served_is_what_presets_ask(
     monkeypatch.setenv("GMR_VLLM", "no-such-program")
     commands, addresses = printed(name)
     assert list(tmp_path.iterdir()) == []
-    asked_preset = config.preset(preset, {"weights": weights})
-    backbones = config.backbones(asked_preset)
+    asked_preset = resolve(preset, {"weights": weights})
+    backbones = asked_preset.declared
     places = endpoints.choose(yaml.safe_load(addresses), asked_preset.backbones, "endpoints.yaml")
     served: Counter[tuple[str, str]] = Counter()
     taken: Counter[str] = Counter()

@@ -19,10 +19,11 @@ from harness.benchmarks.items import Status
 from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import ChatClient
 from harness.llm.request import Message, Reply, Request
-from harness.runner import config, layout
+from harness.runner import layout
 from harness.runner.cell import run
 from harness.runner.config import Cell
 from harness.runner.plan import plan
+from harness.runner.preset import resolve
 from tests.command import gmr_process
 from tests.serving.scripts import running
 
@@ -36,7 +37,7 @@ pytestmark = [
 BACKBONE = "llama-3.1-8B"
 MODEL = f"random/{BACKBONE}"
 WINDOW = 8192
-PRESET = config.preset("cpu_server")
+PRESET = resolve("cpu_server")
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             patch.setenv(*line.removeprefix("export ").split("=", 1))
             for benchmark in PRESET.benchmarks:
                 gmr_process("data", "--preset", PRESET.name, "--benchmark", benchmark)
-            yield config.servers(PRESET, [BACKBONE])[BACKBONE].url
+            yield PRESET.servers_of([BACKBONE])[BACKBONE].url
 
 
 def test_health_says_what_is_served(server: str) -> None:
@@ -64,7 +65,7 @@ def test_health_says_what_is_served(server: str) -> None:
 
 @pytest.mark.parametrize("method", PRESET.methods)
 def test_every_method_runs_on_two_questions_of_every_benchmark(method: str, server: str) -> None:
-    row = config.rows(PRESET, config.methods()[method])[-1]
+    row = PRESET.rows(PRESET.entries[method])[-1]
     for benchmark in PRESET.benchmarks:
         cell_plan = plan(PRESET, Cell(method, benchmark, row, 0))
         written = asyncio.run(run(cell_plan))
@@ -82,7 +83,7 @@ def ask(*requests: Request) -> list[Reply]:
     """Return the replies to requests sent at the same time through the suite's own client."""
 
     async def asked() -> list[Reply]:
-        endpoints = config.servers(PRESET, [BACKBONE])
+        endpoints = PRESET.servers_of([BACKBONE])
         log_path = Path(f"calls-{os.urandom(8).hex()}.sqlite")
         with CallLog(log_path) as log, AttemptLog(Path("attempts.jsonl")) as attempts:
             async with ChatClient(endpoints, log, attempts) as client:

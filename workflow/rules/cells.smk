@@ -14,7 +14,7 @@ rule cell:
         "../envs/jobs.yml"
     resources:
         # Cells that ask real servers at once; the profiles say how many may.
-        asking=lambda wildcards: int(jobs_of(wildcards.preset).preset.served),
+        asking=lambda wildcards: int(jobs_of(wildcards.preset).run.served),
     shell:
         "gmr --log {log} cell --preset {wildcards.preset} --method {wildcards.method}"
         " --benchmark {wildcards.benchmark} --backbone {wildcards.backbone}"

@@ -13,6 +13,7 @@ from harness.errors import UserError
 from harness.runner import config as suite
 from harness.runner import config_hash, layout
 from harness.runner.config import Cell
+from harness.runner.preset import resolve
 
 # --config preset=NAME chooses the preset; every other key overrides one of its keys.
 config["preset"] = str(config["preset"] or "")
@@ -25,12 +26,12 @@ JOBS = {}
 def jobs_of(name):
     """Return the jobs of a preset with the overrides of this run."""
     if name not in JOBS:
-        JOBS[name] = inputs.Jobs(suite.preset(name, OVERRIDES))
+        JOBS[name] = inputs.Jobs(resolve(name, OVERRIDES))
     return JOBS[name]
 
 
 try:
-    METHODS = suite.methods(jobs_of(config["preset"]).preset.extra)
+    METHODS = jobs_of(config["preset"]).run.entries
     ARTEFACTS = registry.artefacts()
 except UserError as error:
     raise WorkflowError(str(error)) from None
@@ -51,7 +52,7 @@ onstart:
     os.utime(NEWER.name)
     try:
         for jobs in JOBS.values():
-            config_hash.write_settings(jobs.preset)
+            config_hash.write_settings(jobs.run)
         fingerprint.keep_digests()
     except UserError as error:
         raise WorkflowError(str(error)) from None

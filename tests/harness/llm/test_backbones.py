@@ -11,7 +11,7 @@ from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.backbones import Backbone, forward_flops, load, with_weights
 from harness.llm.request import Sampling
-from harness.runner import config
+from harness.runner.preset import resolve
 
 POOL = ROOT / "config" / "backbones.yaml"
 # The paper's table of the pool: billions of parameters, price of a million prompt and completion tokens.
@@ -61,7 +61,7 @@ def test_weights_change_the_model_and_nothing_that_is_counted(name: str) -> None
 
 
 def test_backbones_of_a_preset_have_its_weights_or_are_refused() -> None:
-    found = config.backbones(config.preset("paper", {"weights": "q4_k_m"}))
+    found = resolve("paper", {"weights": "q4_k_m"}).declared
     assert found["qwen-2.5-14B"].model == WEIGHTS["q4_k_m"]["backbones"]["qwen-2.5-14B"]["model"]
     for name, weights, message in (
         ("open", "awq", r"qwen-coder-0\.5B has no weights 'awq'"),
@@ -69,4 +69,4 @@ def test_backbones_of_a_preset_have_its_weights_or_are_refused() -> None:
         ("embedded", "awq", "has weights 'awq', but simulated backbones have none"),
     ):
         with pytest.raises(UserError, match=message):
-            config.preset(name, {"weights": weights})
+            resolve(name, {"weights": weights})

@@ -10,8 +10,8 @@ from aiohttp import web
 from harness.errors import UserError
 from harness.llm.endpoints import choose
 from harness.llm.request import Served
-from harness.runner import config
 from harness.runner.cell import as_served
+from harness.runner.preset import resolve
 from tests.harness.llm.conftest import Make
 from tests.harness.llm.serving import ANSWER, MODEL, Scripted, request, served_at
 from tests.scripted import backbone
@@ -129,7 +129,7 @@ async def test_a_server_of_another_model_is_refused(
 def test_a_password_in_an_address_is_refused_and_not_repeated() -> None:
     server = {"m": {"url": "http://me:hunter2@host/v1"}}
     with pytest.raises(UserError, match=r"servers of preset paper: m\.url: has a user or password") as told:
-        config.preset("paper", {"servers": server})
+        resolve("paper", {"servers": server})
     assert "hunter2" not in str(told.value)
 
 

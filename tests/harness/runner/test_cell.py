@@ -17,10 +17,12 @@ from analysis import finished_cells
 from harness.benchmarks.prepare import read
 from harness.errors import UserError
 from harness.llm.request import Reply, Request, Sampling, Served
-from harness.runner import cell, config, config_hash, layout
+from harness.runner import cell, layout
 from harness.runner.cell import _training_facts, check_confinement
 from harness.runner.config import Cell, Limit
 from harness.runner.plan import Plan, plan
+from harness.runner.preset import resolve
+from harness.runner.results import read_finished
 from harness.sandbox.pool import LEVELS
 from tests.cli.backbones import Backbones
 from tests.fake_encoder import FakeEncoder
@@ -29,7 +31,7 @@ from tests.small_run import GMR, prepare_questions, smoke
 
 def identity(planned: Plan, revision: str = "", encoder: str = "encoder", sandbox: str = "full") -> str:
     runtime: Any = SimpleNamespace(
-        backbones={key: one.model_copy(update={"revision": revision}) for key, one in planned.backbones.items()},
+        backbones={key: one.model_copy(update={"revision": revision}) for key, one in planned.cell.backbones.items()},
         embeddings=SimpleNamespace(encoder=SimpleNamespace(identity=encoder)),
         tools=SimpleNamespace(sandbox=SimpleNamespace(level=sandbox)),
         simulated=True,
@@ -54,9 +56,11 @@ def test_what_can_change_a_training_changes_its_identity(finished_run: Path, mon
         with_preset(limit=Limit(train=1, test=6, epochs=2)),
         with_preset(length_scale=0.3),
         with_preset(backbones=("qwen-2.5-32B", "qwen-2.5-14B")),
-        identity(dataclasses.replace(planned, record={"code": "other"})),
         *(identity(planned, **{name: "other"}) for name in ("revision", "encoder", "sandbox")),
     }
+    with monkeypatch.context() as patch:
+        patch.setattr("harness.runner.run.code_of", lambda module: "other")
+        others.add(identity(planned))
     assert len({identity(planned), *others}) == 11
     same = {
         with_preset(limit=Limit(train=1, test=3, epochs=1)),
@@ -109,7 +113,7 @@ def test_a_cell_that_is_not_of_this_suite_as_it_stands_is_refused(
     change(record)
     path.write_bytes(orjson.dumps(record))
     with pytest.raises(UserError, match=message) as caught:
-        config_hash.finished_run(smoke(), GMR)
+        read_finished(smoke().cell(GMR))
     assert "snakemake --cores all results/smoke/cells/gmr/gsm_hard/pool/seed0/run.json" in str(caught.value)
 
 
@@ -141,7 +145,7 @@ def run_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     prepare_questions()
 
     def run(backbones: Backbones, method: str = "cot", **overrides: Any) -> dict[str, Any]:
-        preset = config.preset("smoke", {"benchmarks": ["gsm_hard"], "limit": {"test": 2}, **overrides})
+        preset = resolve("smoke", {"benchmarks": ["gsm_hard"], "limit": {"test": 2}, **overrides})
         planned = plan(preset, Cell(method, "gsm_hard", "qwen-2.5-14B", 0))
         return asyncio.run(cell.run(dataclasses.replace(planned, in_process=backbones)))
 

@@ -25,16 +25,18 @@ from harness.llm import backbones
 from harness.llm.backbones import ABOUT
 from harness.llm.endpoints import ENDPOINTS
 from harness.llm.request import Message, Request
-from harness.runner import config, config_hash, layout
+from harness.runner import config, config_hash, layout, run
 from harness.runner.config import POOL, Cell, Limit, methods
 from harness.runner.method import build
+from harness.runner.preset import resolve
+from harness.runner.run import Run
 from tests.scripted import setting
 
 COT, GMR = Cell("cot", "math", "qwen-2.5-14B", 0), Cell("gmr", "math", "pool", 0)
 
 
 def forget() -> None:
-    for read in (config.methods, backbones.load, config_hash._content):
+    for read in (config.methods, backbones.load, run._content):
         read.cache_clear()
 
 
@@ -63,15 +65,15 @@ def change(folder: Path, method: str, **fields: Any) -> None:
 
 @pytest.mark.parametrize("name", ["embedded", "smoke", "rehearsal", "paper"])
 def test_a_shipped_preset_has_every_row_of_the_main_table_in_its_order(name: str) -> None:
-    rows = dict.fromkeys((cell.method, cell.backbone) for cell in config.cells(config.preset(name)))
+    rows = dict.fromkeys((cell.method, cell.backbone) for cell in resolve(name).cells())
     assert [*rows] == [(row.method, row.backbone) for row in load().rows]
     assert len(rows) == 21
 
 
 @pytest.mark.parametrize("training", [[3, 4], [1], [4, 0]])
 def test_methods_that_learn_run_every_seed_and_others_are_one_cell_whatever_they_are(training: list[int]) -> None:
-    chosen = config.preset("rehearsal", {"seeds": training, "methods": ["cot", "gmr"], "benchmarks": ["math"]})
-    seeds = {method: {one.seed for one in config.cells(chosen) if one.method == method} for method in chosen.methods}
+    chosen = resolve("rehearsal", {"seeds": training, "methods": ["cot", "gmr"], "benchmarks": ["math"]})
+    seeds = {method: {one.seed for one in chosen.cells() if one.method == method} for method in chosen.methods}
     assert seeds == {"cot": {0}, "gmr": set(training)}
 
 
@@ -91,7 +93,7 @@ def test_methods_that_learn_run_every_seed_and_others_are_one_cell_whatever_they
 )
 def test_a_mistake_is_one_line_that_says_what_to_do(overrides: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError) as caught:
-        config.preset("embedded", overrides)
+        resolve("embedded", overrides)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -137,17 +139,17 @@ def test_a_file_of_further_methods_joins_those_of_the_project(folder: Path, tmp_
     further = {"short": short, "deep": {"extends": "gmr", "title": "Deep", "config": {"max_depth": 9}}}
     extra = tmp_path / "methods.yaml"
     extra.write_text(yaml.safe_dump(further, sort_keys=False))
-    preset = config.preset("smoke", {"extra": str(extra)})
-    assert preset.methods == (*config.preset("smoke").methods, "short", "deep")
-    assert config.preset("smoke", {"extra": str(extra), "methods": ["deep"]}).methods == ("deep",)
-    known = config.methods(preset.extra)
+    preset = resolve("smoke", {"extra": str(extra)})
+    assert preset.methods == (*resolve("smoke").methods, "short", "deep")
+    assert resolve("smoke", {"extra": str(extra), "methods": ["deep"]}).methods == ("deep",)
+    known = preset.entries
     assert known["deep"].config == {**known["gmr"].config, "max_depth": 9}
-    flags = [config_hash.declared(preset, Cell(key, "gsm_hard", "pool", 0)) for key in ("short", "deep")]
+    flags = [preset.cell(Cell(key, "gsm_hard", "pool", 0)).record for key in ("short", "deep")]
     assert [(run["multi_agent"], run["routing"]) for run in flags] == [(None, False), (True, True)]
     assert "short" not in config.methods()
     edit(tmp_path, "methods.yaml", gmr=further["deep"])
     with pytest.raises(UserError, match=r"gmr is in config/methods\.yaml already; rename it"):
-        config.preset("smoke", {"extra": str(extra)})
+        resolve("smoke", {"extra": str(extra)})
 
 
 def test_names_of_earlier_versions_in_a_users_file_are_read(folder: Path, tmp_path: Path) -> None:
@@ -166,15 +168,15 @@ def test_names_of_earlier_versions_are_read_in_settings_and_refused_where_they_a
 ) -> None:
     old = {"methods": ["masrouter_kappa_20", "gmr"], "artefacts": ["costs", "leak_report"]}
     edit(folder, "presets/smoke.yaml", **old)
-    for preset in (config.preset("smoke"), config.preset("other", {**config.settings(config.preset("paper")), **old})):
+    for preset in (resolve("smoke"), resolve("other", {**resolve("paper").settings, **old})):
         assert preset.methods == ("masrouter_cost_weight_20", "gmr")
         assert preset.artefacts == ("costs",)
     line = "left out, since it is gone: artefact leak_report (`gmr audit`"
     assert [line in message for message in caplog.messages] == [True, True]
     with pytest.raises(UserError, match="'masrouter_kappa_20'; it is masrouter_cost_weight_20 now"):
-        config.preset("paper", {"methods": old["methods"]})
+        resolve("paper", {"methods": old["methods"]})
     with pytest.raises(UserError, match="unknown artefact 'leak_report'; it is gone; `gmr audit`"):
-        registry.of_run(config.preset("paper", {"artefacts": old["artefacts"]}))
+        registry.of_run(resolve("paper", {"artefacts": old["artefacts"]}))
 
 
 def test_no_name_of_today_is_said_to_be_gone() -> None:
@@ -189,19 +191,19 @@ def test_a_benchmark_of_a_users_file_is_known_by_entry_module_and_questions(fold
     (tmp_path / "colours.jsonl").write_text("{}")
     extra, entry = tmp_path / "entries.yaml", {"module": "colours_of_things", "title": "Colours"}
     extra.write_text(yaml.safe_dump({"benchmarks": {"colours": {**entry, "questions": "colours.jsonl"}}}))
-    preset = config.preset("smoke", {"extra": str(extra), "benchmarks": ["colours"]})
-    assert preset.methods == config.preset("smoke").methods
+    preset = resolve("smoke", {"extra": str(extra), "benchmarks": ["colours"]})
+    assert preset.methods == resolve("smoke").methods
     cell = Cell("single", "colours", "qwen-2.5-14B", 0)
-    before = config_hash.of_cell(preset, cell), config_hash.made_of_data(preset, "colours")
+    before = preset.cell(cell).settings, config_hash.made_of_data(preset, "colours")
     (tmp_path / "colours.jsonl").write_text("[]")
-    after = config_hash.of_cell(preset, cell), config_hash.made_of_data(preset, "colours")
+    after = preset.cell(cell).settings, config_hash.made_of_data(preset, "colours")
     assert all(one != other for one, other in zip(before, after, strict=True)), "its questions count"
     taken, homeless = {"math": {**entry, "questions": "colours.jsonl"}}, {"colour": entry}
     for slip, message in ((taken, "the benchmark math is declared already"), (homeless, "needs either questions")):
         extra.write_text(yaml.safe_dump({"benchmarks": slip}))
         config.methods.cache_clear()
         with pytest.raises(UserError, match=message):
-            config.preset("smoke", {"extra": str(extra)})
+            resolve("smoke", {"extra": str(extra)})
 
 
 def test_flags_of_the_papers_methods_are_the_papers() -> None:
@@ -212,18 +214,18 @@ def test_flags_of_the_papers_methods_are_the_papers() -> None:
 
 def test_a_preset_that_is_unknown_or_empty_is_one_line(folder: Path) -> None:
     with pytest.raises(UserError, match="unknown preset 'embeded'; did you mean 'embedded'"):
-        config.preset("embeded")
+        resolve("embeded")
     (folder / "presets" / "empty.yaml").write_text("")
     with pytest.raises(UserError, match=r"empty\.yaml: None should be a mapping"):
-        config.preset("empty")
+        resolve("empty")
 
 
 @pytest.mark.parametrize("name", config.preset_names())
 def test_the_settings_of_a_preset_make_it_again(name: str) -> None:
     """So does a bundle of it, where there is no such preset."""
-    found = config.preset(name)
-    settings = yaml.safe_load(yaml.safe_dump(config.settings(found)))
-    assert config.preset("mine", settings) == found.model_copy(update={"name": "mine"})
+    found = resolve(name)
+    settings = yaml.safe_load(yaml.safe_dump(found.settings))
+    assert resolve("mine", settings) == found.model_copy(update={"name": "mine"})
 
 
 @pytest.mark.parametrize(
@@ -237,18 +239,18 @@ def test_the_settings_of_a_preset_make_it_again(name: str) -> None:
     ],
 )
 def test_a_cell_that_the_preset_does_not_have_is_refused(cell: Cell, message: str) -> None:
-    chosen = config.preset("smoke", {"backbones": ["qwen-2.5-14B", "llama-3.2-3B"]})
+    chosen = resolve("smoke", {"backbones": ["qwen-2.5-14B", "llama-3.2-3B"]})
     with pytest.raises(UserError, match=message):
-        config.check_cell(chosen, cell)
-    config.check_cell(chosen, Cell("gmr_no_write_gate", "gsm_hard", "pool", 7))
+        chosen.cell(cell)
+    chosen.cell(Cell("gmr_no_write_gate", "gsm_hard", "pool", 7))
 
 
 def of_cell(cell: Cell, **overrides: Any) -> dict[str, Any]:
-    return config_hash.of_cell(config.preset("embedded", overrides), cell)
+    return resolve("embedded", overrides).cell(cell).settings
 
 
 def test_the_identity_of_a_cell_holds_what_can_change_it_and_nothing_else(folder: Path) -> None:
-    limit, both = config.preset("embedded").limit.model_dump(), ["qwen-2.5-14B", "qwen-2.5-32B"]
+    limit, both = resolve("embedded").limit.model_dump(), ["qwen-2.5-14B", "qwen-2.5-32B"]
     limits = [{"limit": {"test": 3}}, {"limit": {"share": 0.5}}]
     changing = [{"length_scale": 0.5}, {"data": "real"}, {"splits": "published"}, {"decoding": "greedy"}, *limits]
     passing = [{"benchmarks": ["math"]}, {"in_flight": 3}, {"methods": ["cot"]}, {"max_error_share": 0.5}]
@@ -273,16 +275,16 @@ def test_a_method_decodes_greedily_by_its_entry_as_by_the_preset(method: str, fo
 
 
 def test_a_cell_that_meets_the_cost_of_another_changes_with_it_and_waits_for_it(folder: Path) -> None:
-    chosen = config.preset("smoke")
+    chosen = resolve("smoke")
     cells = [Cell(name, "gsm_hard", "pool", 3) for name in ("random_matched", "cascade")]
-    before = [config_hash.of_cell(chosen, cell) for cell in cells]
+    before = [chosen.cell(cell).settings for cell in cells]
     gmr = layout.cell("smoke", Cell("gmr", "gsm_hard", "pool", 3)) / "run.json"
     waits = [gmr in inputs.Jobs(chosen).cell(cell).files for cell in cells]
     change(folder, "gmr", config={"epochs": {"default": 7}})
-    changed = [config_hash.of_cell(chosen, cell) != value for cell, value in zip(cells, before, strict=True)]
+    changed = [resolve("smoke").cell(cell).settings != value for cell, value in zip(cells, before, strict=True)]
     assert waits == changed == [True, False]
     change(folder, "random_matched", matches="cascade")
-    assert config.matched(chosen, cells[0]) == Cell("cascade", "gsm_hard", "pool", 0), "it learns nothing: one cell"
+    assert str(resolve("smoke").cell(cells[0]).matched) == "cascade gsm_hard pool seed 0", "it learns nothing: one cell"
 
 
 def test_an_entry_may_have_other_seeds_and_ask_more_backbones_than_that_of_its_row(folder: Path) -> None:
@@ -292,8 +294,8 @@ def test_an_entry_may_have_other_seeds_and_ask_more_backbones_than_that_of_its_r
     change(folder, "cot", further_backbones=["qwen-2.5-32B"])
     after = of_cell(history)
     assert {name for name in after if after[name] != before[name]} == {"seed_offset"}
-    chosen = config.preset("embedded")
-    asked = [config.backbones_of(chosen, Cell("cot", "math", row, 0)) for row in chosen.backbones[3:]]
+    chosen = resolve("embedded")
+    asked = [tuple(chosen.cell(Cell("cot", "math", row, 0)).backbones) for row in chosen.backbones[3:]]
     assert asked == [("qwen-2.5-14B", "qwen-2.5-32B"), ("qwen-2.5-32B",)]
     assert list(of_cell(COT)["backbones"]) == ["qwen-2.5-14B", "qwen-2.5-32B"]
 
@@ -310,9 +312,9 @@ def test_limits_may_differ_by_benchmark_and_only_single_calls_are_asked_again() 
     assert [chosen.limit.of(key) for key in chosen.benchmarks] == [Limit(train=5, test=3), Limit(train=5, test=7)]
     assert Limit(test={"math": 3}).of("mbpp") == Limit(), "without a default, the others have no limit"
     again = [Cell("single", "mbpp", row, 1) for row in ("mine", "other")]
-    assert config.asked_again(chosen) == again
-    assert not set(again) & {*config.cells(chosen)}
-    assert config.asked_again(with_pool(benchmarks=["math"], limit=limit, noise_floor=["mbpp"])) == []
+    assert chosen.asked_again() == again
+    assert not set(again) & {*chosen.cells()}
+    assert with_pool(benchmarks=["math"], limit=limit, noise_floor=["mbpp"]).asked_again() == []
     for overrides, message in (
         ({"limit": {"test": {"mth": 3}}}, "unknown benchmark 'mth'.*named by limit"),
         ({"noise_floor": ["humanevl"]}, "unknown benchmark 'humanevl'.*named by noise_floor"),
@@ -321,7 +323,7 @@ def test_limits_may_differ_by_benchmark_and_only_single_calls_are_asked_again() 
         with pytest.raises(UserError, match=message):
             with_pool(**{"benchmarks": ["math"], "methods": ["single"], **overrides})
     with pytest.raises(UserError, match="simulated replies repeat"):
-        config.preset("smoke", {"noise_floor": ["humaneval"]})
+        resolve("smoke", {"noise_floor": ["humaneval"]})
 
 
 @pytest.mark.parametrize("key", ["single", "cot", "macnet_chain", "aflow", "puppeteer"])
@@ -340,23 +342,23 @@ def test_what_is_to_be_trained_has_to_be_able_to_learn() -> None:
 ENTRY = {"model": "me/mine", "parameters_b": 2, "description": "A model of my own."}
 
 
-def with_pool(*names: str, **changes: Any) -> config.Preset:
+def with_pool(*names: str, **changes: Any) -> Run:
     names = names or ("mine", "other")
     pool = {name: {**ENTRY, "model": f"me/{name}", **changes.pop(name, {})} for name in names}
     servers = {name: {"url": f"http://localhost:{port}/v1"} for port, name in enumerate(names, 1)}
     keys = {"backbones": list(names), "large": None, "pool": pool, "servers": servers, "endpoints": "served"}
-    return config.preset("embedded", {**keys, **changes})
+    return resolve("embedded", {**keys, **changes})
 
 
 def test_methods_take_the_backbones_that_the_preset_has() -> None:
     rows: dict[str, list[str]] = {}
-    for cell in config.cells(with_pool(large=["other"], benchmarks=["math"], methods=["single", "cot", "gmr"])):
+    for cell in with_pool(large=["other"], benchmarks=["math"], methods=["single", "cot", "gmr"]).cells():
         rows.setdefault(cell.method, []).append(cell.backbone)
     assert rows == {"single": ["mine", "other"], "cot": ["other"], "gmr": [POOL]}
-    everyone = config.cells(with_pool(benchmarks=["math"], methods=["cot"]))
+    everyone = with_pool(benchmarks=["math"], methods=["cot"]).cells()
     assert [cell.backbone for cell in everyone] == ["mine", "other"], "without large ones all are"
     mixed = with_pool("mine", backbones=["qwen-2.5-32B", "mine"])
-    assert list(config.backbones_of(mixed, Cell("gmr", "math", POOL, 0))) == ["qwen-2.5-32B", "mine"]
+    assert list(mixed.cell(Cell("gmr", "math", POOL, 0)).backbones) == ["qwen-2.5-32B", "mine"]
 
 
 @pytest.mark.parametrize(
@@ -379,46 +381,46 @@ def test_a_slip_in_a_pool_is_one_line(changes: dict[str, Any], message: str) -> 
 
 def test_servers_are_those_of_the_environment_or_the_preset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(ENDPOINTS, raising=False)
-    assert config.servers(with_pool(), ["other"])["other"].url == "http://localhost:2/v1"
+    assert with_pool().servers_of(["other"])["other"].url == "http://localhost:2/v1"
     with pytest.raises(UserError, match=r"unknown endpoint for backbone 'third'.* servers of preset embedded"):
-        config.servers(with_pool(), ["third"])
+        with_pool().servers_of(["third"])
     (tmp_path / "served.yaml").write_text('other: {url: "http://elsewhere:7/v1"}')
     monkeypatch.setenv(ENDPOINTS, str(tmp_path / "served.yaml"))
-    assert config.servers(with_pool(), ["other"])["other"].url == "http://elsewhere:7/v1"
+    assert with_pool().servers_of(["other"])["other"].url == "http://elsewhere:7/v1"
 
 
 def test_only_what_changes_replies_or_costs_is_of_a_cells_identity() -> None:
     cell = Cell("cot", "math", "other", 0)
-    base = config_hash.of_cell(with_pool(), cell)
+    base = with_pool().cell(cell).settings
     for change in ({"max_tokens": 64}, {"stop": ["Question:"]}, {"system": "merge"}, {"parameters_b": 3}):
-        assert config_hash.of_cell(with_pool(other=change), cell) != base
-        assert config_hash.of_cell(with_pool(mine=change), cell) == base
+        assert with_pool(other=change).cell(cell).settings != base
+        assert with_pool(mine=change).cell(cell).settings == base
     for name in ABOUT:
-        assert config_hash.of_cell(with_pool(other={name: "Somebody"}), cell) == base
-    assert config_hash.of_cell(with_pool(servers={}), cell) == base
+        assert with_pool(other={name: "Somebody"}).cell(cell).settings == base
+    assert with_pool(servers={}).cell(cell).settings == base
 
 
 def test_cost_weighs_the_same_in_every_pool_by_the_price_of_its_dearest_backbone() -> None:
-    smaller = config.preset("embedded", {"backbones": ["llama-3.2-3B", "llama-3.1-8B"], "large": ["llama-3.1-8B"]})
-    assert [config.cost_factor(chosen) for chosen in (config.preset("paper"), smaller)] == [1.0, 4.0]
+    smaller = resolve("embedded", {"backbones": ["llama-3.2-3B", "llama-3.1-8B"], "large": ["llama-3.1-8B"]})
+    assert [chosen.cost_factor for chosen in (resolve("paper"), smaller)] == [1.0, 4.0]
     for output, factor in ((0.016, 20), (0, 1)):
         price = {"price": {"input": 5, "output": output}}
-        assert config.cost_factor(with_pool(mine=price, other=price)) == pytest.approx(factor)
+        assert with_pool(mine=price, other=price).cost_factor == pytest.approx(factor)
     # Where a row may weigh cost, it changes with what other backbones of the preset cost.
     cell = Cell("knn_router", "math", POOL, 0)
-    assert config_hash.of_cell(with_pool(), cell)["cost_factor"] == config.cost_factor(with_pool())
+    assert with_pool().cell(cell).settings["cost_factor"] == with_pool().cost_factor
 
 
 def test_a_price_is_what_calls_cost_and_a_router_is_told() -> None:
     chosen = with_pool("mine", mine={"price": {"input": 0.5, "output": 1.5}})
-    backbone = config.backbones(chosen)["mine"]
+    backbone = chosen.declared["mine"]
     assert backbone.cost(2_000_000, 1_000_000) == 2.5
     assert backbone.profile.endswith("Price per million tokens: 0.5 input, 1.5 output.")
 
 
 def test_a_template_without_a_system_role_gets_one_message() -> None:
     system, user, reply = Message("system", "Be brief."), Message("user", "2 + 2?"), Message("assistant", "4")
-    mine, other = (config.backbones(with_pool(mine={"system": "merge"}))[key] for key in ("mine", "other"))
+    mine, other = (with_pool(mine={"system": "merge"}).declared[key] for key in ("mine", "other"))
     assert mine.prompt((system, user, reply)) == (Message("user", "Be brief.\n\n2 + 2?"), reply)
     assert mine.prompt((user,)) == (user,)
     assert other.prompt((system, user)) == (system, user)
@@ -434,6 +436,6 @@ def test_a_stop_is_sent_and_part_of_the_call_only_where_it_is_stated() -> None:
 
 def test_the_page_on_models_of_ones_own_has_a_preset_that_runs() -> None:
     page = (ROOT / "docs" / "own-models.md").read_text(encoding="utf-8")
-    chosen = config.preset("embedded", {"large": None, **yaml.safe_load(page.split("```yaml\n")[1].split("```")[0])})
-    assert {cell.backbone for cell in config.cells(chosen)} == {"my-model"}
-    assert config.servers(chosen, ["my-model"])["my-model"].served_name == "my-model"
+    chosen = resolve("embedded", {"large": None, **yaml.safe_load(page.split("```yaml\n")[1].split("```")[0])})
+    assert {cell.backbone for cell in chosen.cells()} == {"my-model"}
+    assert chosen.servers_of(["my-model"])["my-model"].served_name == "my-model"

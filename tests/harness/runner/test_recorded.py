@@ -22,8 +22,10 @@ from harness.llm.call_log import CALL_LOG, CallLogReader
 from harness.llm.recordings import Recordings, opened
 from harness.runner import cell as cells
 from harness.runner import config, config_hash, layout, questions
-from harness.runner.config import Cell, Preset
+from harness.runner.config import Cell
 from harness.runner.plan import plan, simulated_endpoint
+from harness.runner.preset import resolve
+from harness.runner.run import Run
 from tests.fake_encoder import FakeEncoder
 from tests.faults import Simulation
 from tests.finished import BENCHMARK
@@ -47,7 +49,7 @@ def source(finished: Path, place: Path) -> Path:
     return Path(shutil.copytree(finished / "results" / "smoke", place / "theirs" / "results" / "smoke"))
 
 
-def recorded(*paths: Path, **changes: Any) -> Preset:
+def recorded(*paths: Path, **changes: Any) -> Run:
     """Return a preset that states no more than it has to, with its questions prepared."""
     keys = {"description": "x", "methods": ["single"], "seeds": [0], "endpoints": "recorded"}
     with pytest.MonkeyPatch.context() as patch:
@@ -58,7 +60,7 @@ def recorded(*paths: Path, **changes: Any) -> Preset:
         whole = {**keys, "recordings": list(map(str, paths)), **changes}
         (folder / "presets" / "mine.yaml").write_text(yaml.safe_dump(whole))
         patch.setattr(config, "FOLDER", folder)
-        preset = config.preset("mine")
+        preset = resolve("mine")
     for benchmark in preset.benchmarks:
         questions.write(preset, benchmark)
     return preset
@@ -103,7 +105,7 @@ def change_replies(log: Path, text: str) -> None:
         database.execute("UPDATE calls SET reply = ?, checksum = NULL", (text,))
 
 
-def reply_of(preset: Preset, cell: Cell, key: str) -> str:
+def reply_of(preset: Run, cell: Cell, key: str) -> str:
     with Recordings(preset.recorded, cell, "") as recordings:
         reply = recordings.get(key)
         recordings.report_differing()
@@ -167,10 +169,10 @@ def test_recordings_that_disagree_are_an_error_that_names_the_key(source: Path, 
 
 def test_the_log_of_an_enumeration_answers_a_router_of_one_step(place: Path) -> None:
     changes = {"backbones": ["llama-3.2-3B", "qwen-2.5-32B"], "large": None, "benchmarks": [BENCHMARK]}
-    smoke = config.preset("smoke", {**changes, "limit": {"train": 2, "test": 2, "epochs": 1}})
+    smoke = resolve("smoke", {**changes, "limit": {"train": 2, "test": 2, "epochs": 1}})
     questions.write(smoke, BENCHMARK)
     row, folder = Cell("gmr_one_step", BENCHMARK, "pool", 0), layout.tree("smoke", BENCHMARK)
-    asyncio.run(enumerate_steps(replace(plan(smoke, row), folder=folder, vectors=folder / layout.VECTORS)))
+    asyncio.run(enumerate_steps(replace(plan(smoke, row), folder=folder)))
     config_hash.write_settings(smoke)
     run = asyncio.run(cells.run(plan(recorded(Path("results/smoke"), methods=["gmr_one_step"]), row)))
     assert run["replies"]["asked"] == 0
@@ -188,7 +190,7 @@ def test_the_log_of_an_enumeration_answers_a_router_of_one_step(place: Path) -> 
 async def test_a_server_is_asked_what_no_recording_holds_and_a_killed_training_goes_on(
     source: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    smoke = config.preset("smoke", {"benchmarks": [BENCHMARK], "backbones": ["qwen-2.5-14B"]})
+    smoke = resolve("smoke", {"benchmarks": [BENCHMARK], "backbones": ["qwen-2.5-14B"]})
     questions.write(smoke, BENCHMARK)
     log = source / Path(*layout.cell("smoke", GMR).parts[2:]) / CALL_LOG
     with contextlib.closing(sqlite3.connect(log)) as database, database:

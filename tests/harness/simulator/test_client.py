@@ -32,7 +32,7 @@ def empty_run(finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 async def test_a_cell_has_the_same_bytes_through_delays_and_faults(empty_run: Path, finished_run: Path) -> None:
     planned = plan(smoke(), GMR)
     async with served_at(Simulation(simulated_endpoint(smoke()), share=0.3, latency_s=0.01, hang_s=0.2)) as url:
-        there = dict.fromkeys(planned.backbones, Endpoint(url=url))
+        there = dict.fromkeys(planned.cell.backbones, Endpoint(url=url))
         await cell.run(dataclasses.replace(planned, endpoints=there, in_process=None))
     folder = layout.cell("smoke", GMR)
     assert results(empty_run, str(folder)) == results(finished_run, str(folder))

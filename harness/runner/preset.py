@@ -1,0 +1,146 @@
+"""Reads presets: the file, overrides and recordings, joined and checked before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness import earlier
+from harness.benchmarks import catalogue
+from harness.errors import UserError, check_names
+from harness.files import Many, check, check_entries, read_yaml
+from harness.llm import backbones as backbone_files
+from harness.llm import recordings
+from harness.llm.backbones import Backbone
+from harness.llm.endpoints import Endpoint
+from harness.runner import config
+from harness.runner.config import SINGLE, Keys
+from harness.runner.run import PresetName, Run
+
+# What decides the key of a call, which a preset takes from its recordings unless it states it.
+_DECIDES_CALLS = ("data", "splits", "weights", "length_scale", "limit", "decoding")
+
+
+def resolve(name: str, overrides: Mapping[str, Any] | None = None) -> Run:
+    """Read a preset, apply overrides, and check every name it uses (UserError).
+
+    It needs no file where the overrides are all of it, as in a bundle. Names of earlier versions are read in files.
+    """
+    check(name, PresetName, f"preset {name!r}")
+    path = config.FOLDER / "presets" / f"{name}.yaml"
+    changed = overrides or {}
+    stated: dict[str, Any] = {}
+    if not changed.keys() >= {key for key, field in Keys.model_fields.items() if field.is_required()}:
+        check_names("preset", [name], config.preset_names(), "config/presets/")
+        stated = check(read_yaml(path), dict[str, Any], path)
+    where = f"{path}{' with ' + ', '.join(map(str, changed)) + ' overridden' if changed else ''}"
+    if not changed.keys() <= Keys.model_fields.keys():
+        where = "keys given for this run"
+    keys: Keys = check(_with_recorded({**stated, **changed}), Keys, where)
+    if Path(recordings.METADATA).exists():
+        raise UserError(
+            f"{Path.cwd()} was unpacked from a bundle, which is data; elsewhere, list the file in `recordings`"
+        )
+    check(keys.servers, Mapping[str, Endpoint], f"servers of preset {name}")
+    recorded = [recordings.opened(recordings.located(each)) for each in keys.recordings or ()]
+    simulated = any(each.simulated for each in recorded) if recorded else keys.endpoints == "simulated"
+    entries, typed = config.methods(keys.extra), changed if stated else {}
+    present: dict[str, Any] = {}
+    if "methods" not in typed:
+        present["methods"] = earlier.present_names("method", keys.methods, entries)
+    if "artefacts" not in typed:
+        present["artefacts"] = earlier.present_names("artefact", keys.artefacts or ()) or None
+    if "extra" in changed and "methods" not in changed:
+        further = [key for key in entries if key not in config.methods()]
+        present["methods"] = tuple(dict.fromkeys([*present["methods"], *further]))
+    declared = _declared(keys, name)
+    found = {"name": name, "simulated": simulated, "entries": entries, "declared": declared, "recorded": recorded}
+    run = Run(**{**dict(keys), **found, **present})
+    _check_backbones(run, path.name)
+    _check_limits(run, path.name)
+    for noun, choices in (("benchmark", catalogue.keys()), ("method", entries), ("backbone", declared)):
+        named = "given for this run" if f"{noun}s" in changed else f"named in config/presets/{path.name}"
+        check_names(noun, getattr(run, f"{noun}s"), choices, f"config/{noun}s.yaml; {named}")
+    check_names("method", filter(None, [run.reference]), entries, f"config/methods.yaml; reference of {path.name}")
+    if run.splits == "all" and (learning := [key for key in run.methods if entries[key].trained]):
+        problem = f"{path.name} has splits: all, which leaves {learning[0]} no question to train on"
+        raise UserError(problem, "use official, or methods that learn nothing")
+    check_names("large backbone", run.large or (), declared, f"the backbones of {path.name}")
+    return run
+
+
+def _declared(keys: Keys, name: str) -> Mapping[str, Backbone]:
+    """Return the backbones that a preset may name, by key: the project's, then its own, with its ``weights``."""
+    pool = check_entries(keys.pool, Backbone, f"pool of preset {name}") if keys.pool else {}
+    declared = {**backbone_files.load(config.FOLDER / "backbones.yaml"), **pool}
+    if keys.weights is None:
+        return declared
+    return backbone_files.with_weights(declared, config.FOLDER / "weights.yaml", keys.weights)
+
+
+def _with_recorded(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of a preset with what decides calls in its recordings; UserError for a key in which they differ.
+
+    Of the ``pool`` the preset may state some fields of an entry.
+    """
+    paths = check(document.get("recordings") or (), Many[str], "recordings")
+    if bool(paths) != ("recorded" in str(document.get("endpoints"))):
+        raise UserError("`endpoints: recorded`, or `[recorded, served]`, and `recordings` need each other; state both")
+    found: dict[str, Any] = {"pool": {}, "benchmarks": [], "backbones": []} if paths else {}
+    own = document.get("pool") or {}
+    for path in paths:
+        recorded = recordings.opened(recordings.located(path)).settings
+        with recordings.data_of(Path(path)):
+            for key in ("benchmarks", "backbones"):
+                found[key] = list(dict.fromkeys([*found[key], *recorded[key]]))
+            decides = {key: recorded[key] for key in _DECIDES_CALLS if key in recorded and key not in document}
+            pool = {name: {**entry, **own.get(name, {})} for name, entry in (recorded.get("pool") or {}).items()}
+        for known, given, where in ((found, decides, ""), (found["pool"], pool, "pool.")):
+            for key, value in given.items():
+                if known.setdefault(key, value) != value:
+                    raise UserError(f"{path}: its {where}{key} is not that of the recordings before it; state the key")
+    pool = {**own, **found.get("pool", {})}
+    return {**found, **document, **({"pool": pool} if pool else {})}
+
+
+def _check_limits(run: Run, name: str) -> None:
+    """Raise a UserError if ``limit`` or ``noise_floor`` does not fit the other keys of the preset in a file."""
+    bounds = [bound for bound in (run.limit.train, run.limit.test) if isinstance(bound, Mapping)]
+    limited = {key for bound in bounds for key in bound} - {"default"}
+    for key, named in (("limit", sorted(limited)), ("noise_floor", run.noise_floor)):
+        # A run of fewer benchmarks than the preset states keeps what is said of the others.
+        check_names("benchmark", named, catalogue.keys(), f"config/benchmarks.yaml; named by {key} of {name}")
+    if run.noise_floor and run.simulated:
+        raise UserError(f"{name} has noise_floor, but simulated replies repeat; leave it out")
+    if run.noise_floor and SINGLE not in run.methods:
+        raise UserError(f"{name} has noise_floor, which asks {SINGLE} twice; add {SINGLE} to its methods")
+
+
+def _check_backbones(run: Run, name: str) -> None:
+    """Raise a UserError if weights or pool do not fit the other keys of the preset in the file ``name``."""
+    declared, simulated = run.declared, run.simulated
+    if run.weights is not None:
+        if simulated:
+            raise UserError(f"{name} has weights {run.weights!r}, but simulated backbones have none; leave out one")
+        if lacking := [key for key in run.backbones if key not in declared]:
+            raise UserError(
+                f"{lacking[0]} has no weights {run.weights!r}; add them to config/weights.yaml, leave the backbone "
+                "out of the preset, or choose other weights"
+            )
+    if not run.pool:
+        return
+    if simulated:
+        raise UserError(f"{name} has a pool of its own, but only backbones of config/backbones.yaml can be simulated")
+    if taken := set(run.pool) & set(backbone_files.load(config.FOLDER / "backbones.yaml")):
+        raise UserError(f"{name}: {min(taken)} is in config/backbones.yaml already; leave it out of pool, or rename it")
+    used = [declared[key] for key in run.backbones if key in declared]
+    priced = {backbone.key for backbone in used if backbone.price is not None}
+    if priced and (unpriced := {backbone.key for backbone in used} - priced):
+        raise UserError(
+            f"{name}: {min(priced)} has a price and {min(unpriced)} has none; costs of a run are in one unit, so state "
+            "the price of all its backbones, or of none"
+        )
+    names = [backbone.model for backbone in used]
+    if twice := [model for model in names if names.count(model) > 1]:
+        raise UserError(f"{name}: two backbones are {twice[0]!r}; calls are told apart by `model`")
