@@ -22,7 +22,7 @@ from harness.errors import UserError
 from harness.files import Declaration, Share
 from harness.llm.request import Reply
 from harness.runner.method import Setting
-from harness.training.checkpoint import Checkpoint
+from harness.training.checkpoint import Checkpoint, State
 from harness.training.loop import Training, TrainingStep
 
 
@@ -59,6 +59,7 @@ class AFlow:
                 f"optimizer is {optimizer!r}; expected one of {', '.join(setting.pool)}; name further backbones under "
                 "`further_backbones` of its entry"
             )
+        self.rounds: list[Round] = []  # of the search
         self.workflow = start(setting.domain)
         self._setting = setting
         self._config = config
@@ -75,16 +76,16 @@ class AFlow:
 
     def load(self, checkpoint: Checkpoint) -> None:
         """Load the best workflow, or the initial one if no round is scored."""
-        self._choose(_rounds_of(checkpoint))
+        self.rounds = [Round.model_validate(entry) for entry in checkpoint.metadata["search"]]
+        self._choose()
 
     async def fit(self, training: Training) -> None:
         """Search until convergence or the maximum number of rounds (D-AF-6)."""
-        checkpoint = training.resume()
-        rounds = [] if checkpoint is None else _rounds_of(checkpoint)
-        if checkpoint is None:
-            self._save(training, rounds)
-        patience = self._config.patience
-        while len(rounds) < self._most_rounds and not search.converged(search.scores(rounds), patience):
+        self.rounds, patience = [], self._config.patience
+        for _ in training.epochs(self._most_rounds, self):
+            rounds = self.rounds
+            if search.converged(search.scores(rounds), patience):
+                break
             if rounds:
                 entry = await self.propose(rounds, training)
             else:
@@ -92,16 +93,14 @@ class AFlow:
             if entry.workflow is not None:
                 entry = await self._score(entry, rounds, training)
             rounds.append(entry)
-            self._save(training, rounds)
-        self._choose(rounds)
+        self._choose()
 
-    def _choose(self, rounds: Sequence[Round]) -> None:
-        best = search.best(rounds)
+    def _choose(self) -> None:
+        best = search.best(self.rounds)
         self.workflow = start(self._setting.domain) if best is None else best.tried
 
-    def _save(self, training: Training, rounds: Sequence[Round]) -> None:
-        metadata = {"search": [entry.model_dump(mode="json", by_alias=True) for entry in rounds]}
-        training.save(len(rounds), {}, {}, metadata)
+    def state(self) -> State:
+        return State({}, {}, {"search": [entry.model_dump(mode="json", by_alias=True) for entry in self.rounds]})
 
     async def propose(self, rounds: Sequence[Round], training: Training) -> Round:
         """Ask for an edit up to three times, but stop after two unusable replies (D-AF-3)."""
@@ -188,10 +187,6 @@ class AFlow:
         measures = {"score": score, "parent": entry.parent or 0, "best": max([*search.scores(rounds), score])}
         training.log_update(TrainingStep(entry.round, entry.round, self._most_rounds), measures, attempts)
         return entry.model_copy(update={"score": score, "failures": tuple(kept)})
-
-
-def _rounds_of(checkpoint: Checkpoint) -> list[Round]:
-    return [Round.model_validate(entry) for entry in checkpoint.metadata["search"]]
 
 
 def _shuffled(failures: Sequence[Failure], *key: str) -> list[Failure]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import orjson
 
@@ -26,6 +26,24 @@ class Checkpoint:
 
     tensors: Mapping[str, NDArray[np.generic]]
     metadata: Mapping[str, Any]  # method, configuration, setting, epoch; JSON values
+
+
+class State(NamedTuple):
+    """State of a method in training."""
+
+    learned: Mapping[str, NDArray[np.generic]]
+    optimiser: Mapping[str, NDArray[np.generic]]  # further tensors, needed only to resume
+    metadata: Mapping[str, Any]  # JSON values
+
+
+class Resumable(Protocol):
+    """Method whose training goes on after a kill."""
+
+    def state(self) -> State:
+        """Return what a checkpoint is to hold."""
+
+    def load(self, checkpoint: Checkpoint) -> None:
+        """Load a state, for answers without that of the optimiser; callers check that it is of the same setting."""
 
 
 def save(path: Path, checkpoint: Checkpoint) -> None:

@@ -18,7 +18,7 @@ from harness.agents.trajectory import Answered, Episode
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.llm.encoder import EMBEDDING
-from harness.training.checkpoint import Checkpoint
+from harness.training.checkpoint import Checkpoint, State
 from harness.training.loop import Attempt, Training, TrainingStep
 
 Network = TypeVar("Network", bound=nn.Module)
@@ -129,7 +129,7 @@ class Rollout(Protocol[Trace_co]):
 class PolicyGradient(ABC, Generic[Network, Trace]):
     """Base class of on-policy methods with ``batch`` questions per update and ``group`` rollouts per question."""
 
-    network: Network  # trained or loaded
+    learning: Learning[Network]  # initialised, trained or loaded
 
     def __init__(self, *, epochs: int, batch: int, lr: float, group: int = 1) -> None:
         self._epochs, self._batch, self._lr, self._group = epochs, batch, lr, group
@@ -165,42 +165,37 @@ class PolicyGradient(ABC, Generic[Network, Trace]):
     async def solve(self, item: Item, context: Context) -> str:
         return await self.rollout(self.network).solve(item, context)
 
-    def load(self, checkpoint: Checkpoint) -> None:
-        self.network = self._restored(checkpoint).network
+    @property
+    def network(self) -> Network:
+        return self.learning.network
 
-    def _restored(self, checkpoint: Checkpoint) -> Learning[Network]:
+    def state(self) -> State:
+        return State(self.learning.learned(), self.learning.moments(), self.choices())
+
+    def load(self, checkpoint: Checkpoint) -> None:
         profiles = {kind: np.zeros((len(choices), EMBEDDING)) for kind, choices in self.choices().items()}
-        learning = Learning(self.build(profiles), self._lr)
-        learning.restore(checkpoint.tensors)
-        return learning
+        self.learning = Learning(self.build(profiles), self._lr)
+        self.learning.restore(checkpoint.tensors)
 
     async def fit(self, training: Training) -> None:
-        """Train or resume. Writes a checkpoint before the first epoch and after each."""
-        checkpoint, done = training.resume(), 0
-        if checkpoint is None:
-            learning = Learning(await self.begin(training), self._lr)
-            training.save(0, learning.learned(), learning.moments(), self.choices())
-        else:
-            learning, done = self._restored(checkpoint), int(checkpoint.metadata["epoch"])
-        self.network = learning.network
-        training.expect_attempts((self._epochs - done) * len(training.items) * self._group)
+        """Train in epochs of shuffled batches."""
+        self.learning = Learning(await self.begin(training), self._lr)
+        epochs = training.epochs(self._epochs, self)
+        training.expect_attempts((self._epochs - training.finished) * len(training.items) * self._group)
         batches = range(0, len(training.items), self._batch)
-        for epoch in range(done + 1, self._epochs + 1):
+        for epoch in epochs:
             key = ("order of training", str(training.seed), str(epoch))
             items = sorted(training.items, key=lambda item: rng.uniform(*key, item.id))
             for number, first in enumerate(batches, 1):
                 step = TrainingStep(epoch, (epoch - 1) * len(batches) + number, self._epochs * len(batches))
-                await self._update(learning, items[first : first + self._batch], step, training)
-            training.save(epoch, learning.learned(), learning.moments(), self.choices())
+                await self._update(items[first : first + self._batch], step, training)
 
-    async def _update(
-        self, learning: Learning[Network], questions: Sequence[Item], step: TrainingStep, training: Training
-    ) -> None:
+    async def _update(self, questions: Sequence[Item], step: TrainingStep, training: Training) -> None:
         async def attempt(item: Item, episode: Episode) -> tuple[Attempt, Trace]:
-            rollout = self.rollout(learning.network)
+            rollout = self.rollout(self.network)
             return await training.attempt(rollout.solve, item, episode), rollout.trace
 
         episodes = [(item, Episode(step.epoch, number)) for item in questions for number in range(self._group)]
         attempts, traces = zip(*await gather(attempt(*episode) for episode in episodes), strict=True)
-        measures = self.learn(learning, [answered for _, answered in attempts], traces, step)
+        measures = self.learn(self.learning, [answered for _, answered in attempts], traces, step)
         training.log_update(step, measures, attempts)

@@ -30,7 +30,7 @@ from harness.llm.encoder import EMBEDDING
 from harness.runner.layout import CHECKPOINT
 from harness.runner.results import CALLS, DECISIONS, read_rows, trajectory_rows, write_table
 from harness.training import checkpoint
-from harness.training.checkpoint import Checkpoint
+from harness.training.checkpoint import Checkpoint, Resumable, State
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -101,7 +101,7 @@ class Training:
         self._slots = LongestFirstSemaphore(in_flight)
         self._measures: list[dict[str, Any]] = []  # of the current epoch
         self._trajectories: list[tuple[Episode, Trajectory]] = []  # of the current epoch
-        self._finished = 0  # last finished epoch
+        self.finished = 0  # last finished epoch
         self._started = time.monotonic()
         self._updates = 0
         self._begun = self._ended = 0  # attempts since the last update
@@ -148,31 +148,48 @@ class Training:
         """
         if options is None:
             options = {key: partial(_ask_once, key) for key in self._runtime.backbones}
-        metadata, empty = {"pool": [*options]}, np.zeros((0, len(options)))
-        tensors: Tensors = {"embeddings": np.zeros((0, EMBEDDING)), "correct": empty, "costs": empty}
-        stored, size = self.resume(), len(self.items)
-        if stored is not None and stored.metadata["epoch"]:
-            return stored
-        if stored is None:
-            self.save(0, tensors, {}, metadata)
-        if passes:
+        outcomes, size = _Outcomes([*options]), len(self.items)
+        for epoch in self.epochs(passes, outcomes):
             self.expect_attempts(size * len(options))
             attempts = await gather(
-                self.attempt(solve, item, Episode(1, at))
+                self.attempt(solve, item, Episode(epoch, at))
                 for at, solve in enumerate(options.values())
                 for item in self.items
             )
             for at in range(len(options)):
-                step = TrainingStep(1, at + 1, len(options))
+                step = TrainingStep(epoch, at + 1, len(options))
                 self.log_update(step, {"backbone": at}, attempts[at * size : (at + 1) * size])
             values = [(verdict.correct, trajectory.cost_total) for _, (trajectory, verdict) in attempts]
             correct, costs = np.array(values, float).T.reshape(2, len(options), -1).swapaxes(1, 2)
             embeddings = np.stack([await self.embed(item.question) for item in self.items])
-            tensors = {"embeddings": embeddings, "correct": correct.copy(order="C"), "costs": costs.copy(order="C")}
-            self.save(1, tensors, {}, metadata)
-        return Checkpoint(tensors, metadata)
+            outcomes.tensors = {
+                "embeddings": embeddings,
+                "correct": correct.copy(order="C"),
+                "costs": costs.copy(order="C"),
+            }
+        return Checkpoint(outcomes.tensors, outcomes.metadata)
 
-    def resume(self) -> Checkpoint | None:
+    def epochs(self, most: int, method: Resumable) -> Iterator[int]:
+        """Yield the epochs still to be trained, and write a checkpoint after each.
+
+        Args:
+            most: Epochs of the whole training.
+            method: Its state is epoch 0 of a new training. A resumed one loads its last checkpoint.
+        """
+        checkpoint = self._resume()
+        if checkpoint is None:
+            self._save(0, method.state())
+        else:
+            method.load(checkpoint)
+
+        def remaining() -> Iterator[int]:
+            for epoch in range(self.finished + 1, most + 1):
+                yield epoch
+                self._save(epoch, method.state())
+
+        return remaining()
+
+    def _resume(self) -> Checkpoint | None:
         """Return the checkpoint to resume from, or None to start over. Unusable checkpoints are deleted."""
         for torn in self._checkpoints.glob(".*"):
             torn.unlink()
@@ -190,9 +207,9 @@ class Training:
             logger.warning("%s: %s; training starts over (finished calls are kept)", self._label, why)
             delete_checkpoints(self._folder)
             return None
-        self._finished = epochs[-1]
-        logger.info("%s: training resumes after epoch %d", self._label, self._finished)
-        optimiser = checkpoint.load(self._checkpoint(self._finished, _OPTIMISER))
+        self.finished = epochs[-1]
+        logger.info("%s: training resumes after epoch %d", self._label, self.finished)
+        optimiser = checkpoint.load(self._checkpoint(self.finished, _OPTIMISER))
         return Checkpoint({**stored.tensors, **optimiser.tensors}, stored.metadata)
 
     def log_update(self, step: TrainingStep, measures: Mapping[str, float], attempts: Sequence[Attempt]) -> None:
@@ -221,35 +238,28 @@ class Training:
         under_way = f", {self._ended}/{self._begun} attempts at the next update" if self._begun else ""
         return f"{self._label}: training{self._last_update}{under_way}"
 
-    def save(self, epoch: int, learned: Tensors, optimiser: Tensors, metadata: Mapping[str, Any]) -> None:
-        """Write tables and checkpoint of a finished epoch, and delete the checkpoint before it.
-
-        Args:
-            epoch: Epoch, 0 before any training.
-            learned: Tensors that the trained method needs.
-            optimiser: Further tensors, needed only to resume.
-            metadata: Metadata of the method, JSON values.
-        """
+    def _save(self, epoch: int, state: State) -> None:
+        """Write tables and checkpoint of a finished epoch, and delete the checkpoint before it."""
         for name, schema in TABLES.items():
             table = self._measures if name == "training" else self._rows(name.removeprefix("training_"))
             write_table(self._piece(epoch, name), schema, table, simulated=self._metadata["simulated"])
         self._measures, self._trajectories = [], []
-        metadata = {**metadata, **self._metadata, "epoch": epoch}
-        checkpoint.save(self._checkpoint(epoch, _OPTIMISER), Checkpoint(optimiser, metadata))
-        checkpoint.save(self._checkpoint(epoch), Checkpoint(learned, metadata))
+        metadata = {**state.metadata, **self._metadata, "epoch": epoch}
+        checkpoint.save(self._checkpoint(epoch, _OPTIMISER), Checkpoint(state.optimiser, metadata))
+        checkpoint.save(self._checkpoint(epoch), Checkpoint(state.learned, metadata))
         for earlier in range(epoch):
             self._checkpoint(earlier, _OPTIMISER).unlink(missing_ok=True)
             if not self._keep_epochs:
                 self._checkpoint(earlier).unlink(missing_ok=True)
-        self._finished = epoch
+        self.finished = epoch
 
     def finish(self) -> None:
         """Write the merged tables and the last checkpoint to the cell's folder."""
-        if not self._checkpoint(self._finished).exists():
-            raise UserError("`fit` has never called `training.save`, so nothing is learned; save after each epoch")
-        write_atomically(self._folder / CHECKPOINT, self._checkpoint(self._finished).read_bytes())
+        if not self._checkpoint(self.finished).exists():
+            raise UserError("`fit` has never asked for `training.epochs`, so nothing is learned; train in them")
+        write_atomically(self._folder / CHECKPOINT, self._checkpoint(self.finished).read_bytes())
         for name, schema in TABLES.items():
-            pieces = (self._piece(epoch, name) for epoch in range(self._finished + 1))
+            pieces = (self._piece(epoch, name) for epoch in range(self.finished + 1))
             table = (row for piece in pieces for row in read_rows(piece))
             write_table(self._folder / f"{name}.parquet", schema, table, simulated=self._metadata["simulated"])
 
@@ -280,6 +290,20 @@ class Training:
 def delete_checkpoints(folder: Path) -> None:
     """Delete the checkpoints of a cell, so that its training starts over."""
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
+
+
+class _Outcomes:
+    """Outcomes of every option on every training question, empty before the first epoch."""
+
+    def __init__(self, options: list[str]) -> None:
+        self.metadata, empty = {"pool": options}, np.zeros((0, len(options)))
+        self.tensors: Tensors = {"embeddings": np.zeros((0, EMBEDDING)), "correct": empty, "costs": empty}
+
+    def state(self) -> State:
+        return State(self.tensors, {}, self.metadata)
+
+    def load(self, checkpoint: Checkpoint) -> None:
+        self.tensors = checkpoint.tensors
 
 
 async def _ask_once(backbone: str, _item: Item, context: Context) -> str:

@@ -13,6 +13,7 @@ from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import UserError
 from harness.llm.request import Message
+from harness.training.checkpoint import Checkpoint, State
 from harness.training.loop import CHECKPOINT, TABLES, Training, TrainingStep, checkpoint
 from tests.fixtures import FAILED, LONGEST, Client, content, questions, training
 from tests.scripted import ScriptedClient
@@ -40,12 +41,7 @@ class Counter:
         return (await context.ask("large", (Message("user", "close"),), step=2, is_step=False)).text
 
     async def fit(self, training: Training, epochs: int) -> None:
-        stored = training.resume()
-        if stored is None:
-            self.save(training, 0)
-        else:
-            self.seen, self.momentum = stored.tensors["seen"].copy(), stored.tensors["momentum"].copy()
-        for epoch in range(int(stored.metadata["epoch"]) + 1 if stored else 1, epochs + 1):
+        for epoch in training.epochs(epochs, self):
             attempts = await gather(
                 training.attempt(self.solve, item, Episode(epoch, rollout))
                 for item in training.items
@@ -54,10 +50,12 @@ class Counter:
             self.seen = self.seen + len(attempts)
             self.momentum = self.momentum / 2 + epoch
             training.log_update(TrainingStep(epoch, epoch, epochs), {"seen": self.seen[0]}, attempts)
-            self.save(training, epoch)
 
-    def save(self, training: Training, epoch: int) -> None:
-        training.save(epoch, {"seen": self.seen}, {"momentum": self.momentum}, {"method": "overruled", "own": "fact"})
+    def state(self) -> State:
+        return State({"seen": self.seen}, {"momentum": self.momentum}, {"method": "overruled", "own": "fact"})
+
+    def load(self, stored: Checkpoint) -> None:
+        self.seen, self.momentum = stored.tensors["seen"].copy(), stored.tensors["momentum"].copy()
 
 
 async def trained(folder: Path, client: Any | None = None, epochs: int = 3, **options: Any) -> None:
@@ -149,7 +147,7 @@ async def test_checkpoints_of_another_training_are_discarded_with_a_word(
 
 
 async def test_a_training_that_saved_nothing_says_so(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"never called `training\.save`"):
+    with pytest.raises(UserError, match=r"never asked for `training\.epochs`"):
         training(tmp_path, right(), ITEMS).finish()
 
 
@@ -172,11 +170,12 @@ async def test_a_checkpoint_without_what_it_rests_on_is_not_continued(
     await trained(tmp_path, epochs=2)
     torn = tmp_path / "checkpoints" / ".epoch-03.safetensors.x1"
     torn.write_bytes(b"half")
-    assert training(tmp_path, right(), ITEMS).resume() is not None
+    assert next(training(tmp_path, right(), ITEMS).epochs(3, Counter())) == 3
     assert not torn.exists(), "a killed process left it half written"
     (tmp_path / "checkpoints" / "epoch-01.training_calls.parquet").unlink()
-    assert training(tmp_path, right(), ITEMS).resume() is None
+    assert next(training(tmp_path, right(), ITEMS).epochs(3, Counter())) == 1
     assert "files of its checkpoints or calls in its log are gone; training starts over" in caplog.text
-    assert not (tmp_path / "checkpoints").exists()
+    assert not (tmp_path / "checkpoints" / "epoch-02.safetensors").exists()
     await trained(tmp_path, epochs=2)
-    assert training(tmp_path, right(), ITEMS, log=False).resume() is None, "the log has lost calls"
+    lost = training(tmp_path, right(), ITEMS, log=False)
+    assert next(lost.epochs(3, Counter())) == 1, "the log has lost calls"
