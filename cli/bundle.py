@@ -27,7 +27,7 @@ from harness.llm.backbones import ABOUT
 from harness.llm.encoder import merge_vectors
 from harness.llm.recordings import METADATA, SERVERS, SETTINGS, Crate, Recordings, checksum
 from harness.runner import layout
-from harness.runner.results import read_finished, read_rows
+from harness.runner.results import check_tables, read_finished, read_rows
 from harness.runner.run import Run
 
 _CRATE = "https://w3id.org/ro/crate/1.2"
@@ -131,10 +131,12 @@ def _finished(run: Run) -> tuple[set[Path], dict[Path, dict[str, Any]], list[str
     for cell in layout.cells(run.name):
         folder = layout.cell(run.name, cell)
         try:
-            cells[folder] = read_finished(run.cell(cell))
+            finished = read_finished(run.cell(cell))
+            check_tables(folder, finished["tables"])
         except UserError as error:
             unfinished.append(str(error))
         else:
+            cells[folder] = finished
             is_trained = run.entries[cell.method].trained
             names = {*layout.cell_files(learned=is_trained), call_log.CALL_LOG, SERVERS} - {layout.CHECKPOINT}
             files |= {folder / name for name in names} | {*folder.glob(layout.TIMING)}

@@ -153,7 +153,7 @@ def _work_folder(recording: Recording, code: str | None) -> Iterator[Run]:
             if not settings[noun]:
                 raise UserError(f"all {noun} of {recording.path.name} are {_OWN_CODE}")
         results = layout.RESULTS / recording.preset
-        shutil.copytree(recording.results, results, ignore=shutil.ignore_patterns("*.sqlite", "data", "made_of"))
+        shutil.copytree(recording.results, results, ignore=shutil.ignore_patterns("*.sqlite", "data", "identity"))
         yield resolve(recording.preset, settings)
 
 

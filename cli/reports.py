@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from analysis import registry
-from harness.files import digest, sha256
-from harness.runner import config_hash, layout
-from harness.runner.run import Run
+from harness.runner import layout
+from harness.runner.results import read_finished
+from harness.runner.run import Identity, Run
 
 
 def all_files() -> list[str]:
@@ -20,51 +19,40 @@ def all_files() -> list[str]:
     return [*files, *(f"{artefact.key}.pdf" for artefact in artefacts if artefact.kind == "table")]
 
 
-class Report(NamedTuple):
-    """The files of a report, those it is made from, and what else decides what it shows: settings and code."""
+def inputs(name: str, run: Run) -> list[Path]:
+    """Return the files that a report is made from: ``page``, ``inspect``, or a key of ``config/artefacts.yaml``.
 
-    files: list[str]  # below the folder of a preset
-    inputs: list[Path]
-    settings: Any
-    code: str
-
-    def made_of(self) -> str:
-        """Return the digest of settings, code and content of the inputs."""
-        return digest([self.settings, self.code, list(map(_content, self.inputs))])
-
-
-def report(name: str, run: Run) -> Report:
-    """Return a report: ``page``, ``inspect``, or a key of ``config/artefacts.yaml``; UserError for any other."""
-    if name == "inspect":
-        cells = run.cells()
-        runs = [layout.cell(run.name, cell) / "run.json" for cell in cells]
-        return Report([name], runs, list(map(str, cells)), registry.code_of_report())
+    Raises UserError for any other name, or a report that cannot be made of the preset.
+    """
     if name == "page":
-        artefacts = registry.of_run(run)
-        shown = [layout.report(run.name, file) for artefact in artefacts for file in artefact.files]
-        choices = [[artefact.deciding_settings(run), artefact.title, artefact.section] for artefact in artefacts]
+        shown = registry.of_run(run)
+        return [layout.report(run.name, file) for artefact in shown for file in artefact.files]
+    if name == "inspect":
+        return [layout.cell(run.name, cell) / "run.json" for cell in run.cells()]
+    registry.artefact(name).check(run)
+    return registry.artefact(name).inputs(run)
+
+
+def identity(name: str, run: Run) -> Identity:
+    """Return what decides a report besides the content of its inputs: settings and code."""
+    settings: Any = list(map(str, inputs(name, run)))
+    files, code = [name], registry.code_of_report()
+    if name == "page":
+        shown = [[each.deciding_settings(run), each.title, each.section] for each in registry.of_run(run)]
+        settings, files = [run.description, shown], ["index.html"]
         code = registry.code_of_report("docs/deviations.md")
-        return Report(["index.html"], shown, [run.description, choices], code)
-    artefact = registry.artefact(name)
-    return Report(artefact.files, artefact.inputs(run), artefact.deciding_settings(run), artefact.code())
+    elif name != "inspect":
+        artefact = registry.artefact(name)
+        settings, files, code = artefact.deciding_settings(run), artefact.files, artefact.code()
+    outputs = [layout.report(run.name, file) for file in files]
+    return Identity(layout.identity(run.name, f"reports/{name}"), {"settings": settings, "code": code}, outputs)
 
 
-@functools.cache
-def _content(path: Path) -> str | None:
-    """Return the SHA-256 of a file, read once a process; None if it is missing, as cells of a partial report are."""
-    return sha256(path) if path.is_file() else None
-
-
-def is_current(name: str, run: Run) -> bool:
-    """Return whether the files of a report are there, made of today's settings, code and inputs."""
-    made, record = report(name, run), layout.made_of(run.name, f"reports/{name}")
-    files = [layout.report(run.name, file) for file in made.files]
-    return config_hash.is_made_of(record, made.made_of(), files)
-
-
-def note_made(name: str, run: Run) -> None:
-    """Write what a report is made of, once its files are there."""
-    config_hash.note_made_of(layout.made_of(run.name, f"reports/{name}"), report(name, run).made_of())
+def check_cells(name: str, run: Run) -> None:
+    """Raise UserError for a finished cell of a report that is not of today's settings, code and questions."""
+    for path in inputs(name, run):
+        if path.exists() and (cell := layout.cell_of(path.parent)) is not None:
+            read_finished(run.cell(cell))
 
 
 def write(name: str, run: Run) -> list[Path]:
@@ -73,14 +61,14 @@ def write(name: str, run: Run) -> list[Path]:
     Raises UserError if the name is unknown, or none of its cells is finished.
     """
     folder = layout.REPORTS / run.name
+    identity(name, run).write()
     if name == "page":
         from analysis import page
 
         files = [folder / "index.html"]
         all_of_it = f"snakemake --cores all {files[0]}"
-        keys = [artefact.key for artefact in registry.of_run(run)]
         lacking = page.write(run)
-        if older := [key for key in keys if key not in lacking and not is_current(key, run)]:
+        if older := [each.key for each in registry.of_run(run) if each.key not in lacking and _is_older(each, run)]:
             what = "tables and figures on it are of other code, settings or cells than today's; make them again"
             logging.warning("%d %s: %s", len(older), what, all_of_it)
         if lacking:
@@ -89,5 +77,11 @@ def write(name: str, run: Run) -> list[Path]:
         from analysis import exhibit
 
         files = exhibit.write(registry.artefact(name).build(run), folder, name)
-    note_made(name, run)
     return files
+
+
+def _is_older(artefact: registry.Artefact, run: Run) -> bool:
+    """Return whether the files of an artefact are of other code, settings or cells than today's."""
+    today = identity(artefact.key, run)
+    times = [path.stat().st_mtime for path in artefact.inputs(run) if path.exists()]
+    return not today.is_current() or max(times, default=0.0) > min(path.stat().st_mtime for path in today.outputs)

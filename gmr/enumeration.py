@@ -109,7 +109,7 @@ async def _enumerate(plan: Plan, log: CallLog) -> dict[str, Any]:
         # An enumeration trains nothing and answers both splits.
         untrained = plan.cell.entry.model_copy(update={"trained": False})
         cell = replace(plan.cell, entry=untrained, answers_training=True)
-        record = {**record_of(replace(plan, cell=cell), runtime, served), **plan.cell.record}
+        record = record_of(replace(plan, cell=cell), runtime, served)
         executions = runtime.code_tools.executions
     write_table(plan.folder / "nodes.parquet", NODES, rows, simulated=record["simulated"])
     ran = [{**asdict(program), **asdict(executions[program])} for program in sorted(executions, key=astuple)]

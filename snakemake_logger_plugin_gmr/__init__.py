@@ -7,6 +7,7 @@ Snakemake's own output. The log in ``.snakemake/log`` is complete in both cases.
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import time
 from collections import Counter, defaultdict
@@ -231,11 +232,10 @@ def _error(text: str, exception: str) -> str:
             files = [] if target.endswith(tuple(all_files())) else all_files()
             names = "`gmr --list` names the artefacts and presets"
             return f"error: {missing}; {hint('artefact', target.removeprefix('reports/'), files, names)}"
-        case "WorkflowError" | "InputFunctionException" if "WorkflowError:\n" in text:
-            # UserErrors of the rules are one line.
-            return f"error: {text.partition('WorkflowError:')[2].strip().splitlines()[0]}"
-        case "WorkflowError" if text.startswith("WorkflowError in file"):
-            return f"error: {text.splitlines()[1]}"
+        case "UserError" | "InputFunctionException" if "UserError" in text:
+            # UserErrors of the rules are one line, above their traceback.
+            message = re.split(r"UserError(?:: | in file .*\n)", text)[1]
+            return f"error: {message.splitlines()[0]}"
     return text
 
 

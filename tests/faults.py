@@ -23,7 +23,7 @@ from harness.agents import rng
 from harness.files import ROOT
 from harness.llm.backbones import load
 from harness.llm.request import SIMULATED, Message, Request, Turn
-from harness.runner.plan import simulated_endpoint
+from harness.runner.plan import plan
 from harness.runner.preset import resolve
 from harness.simulator.endpoint import SimulatedEndpoint
 from tests.harness.llm.serving import completion, served_at
@@ -129,7 +129,7 @@ async def _serve(name: str, latency_s: float = 0.0, share: float = 0.0) -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         prepare_questions(name, *preset.benchmarks)
-        endpoint = simulated_endpoint(preset)
+        endpoint = plan(preset, preset.cells()[0]).in_process
     async with served_at(Simulation(endpoint, share, latency_s)) as url:
         print(url, flush=True)  # noqa: T201
         await asyncio.Event().wait()

@@ -13,7 +13,7 @@ from filelock import FileLock
 
 from analysis import registry
 from cli import reports
-from harness.runner import cell, config_hash, layout
+from harness.runner import cell
 from harness.runner.config import Cell
 from harness.runner.plan import plan
 from harness.runner.preset import resolve
@@ -39,7 +39,7 @@ def settled() -> Run:
     """Write the settings of the preset that Snakemake would run in the working folder, and return it."""
     settings = yaml.safe_load(Path("config/config.yaml").read_text())
     preset = resolve(settings.pop("preset"), settings)
-    config_hash.write_settings(preset)
+    preset.write_settings()
     return preset
 
 
@@ -50,9 +50,8 @@ def finish(folder: Path, names: Sequence[str] = REPORTS, **changes: object) -> P
     with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
         patch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
         settled_preset = settled()
+        settled_preset.identity_of_data(BENCHMARK).write()
         prepare_questions("smoke", BENCHMARK)
-        made_of = layout.made_of("smoke", f"data/{BENCHMARK}")
-        config_hash.note_made_of(made_of, config_hash.made_of_data(settled_preset, BENCHMARK))
         for each_cell in cells(settled_preset):
             asyncio.run(cell.run(plan(settled_preset, each_cell)))
         for name in names:

@@ -124,11 +124,11 @@ def export(
         return
     from analysis.inspect_logs import write_cell
 
+    reports.identity("inspect", run).write()
     logs = layout.report(name, "inspect")
     for cell in finished:
         try:
             logging.info("%s", write_cell(read(cell), logs))
         except UserError as error:
             logging.warning("left out: %s", error)
-    reports.note_made("inspect", run)
     logging.info("inspect view --log-dir %s", logs)

@@ -145,6 +145,7 @@ def report(
     from cli import reports
 
     run = run_of(name, overrides)
+    reports.check_cells(artefact, run)
     files = reports.write(artefact, run)
     kind = "simulated backbones" if run.simulated else "backbones behind servers"
     text = ", ".join(map(str, files)) if len(files) < 10 else f"{len(files)} files below {files[0].parent}"
@@ -239,9 +240,8 @@ def sandbox() -> None:
 @app.command(hidden=True)
 def data(name: PresetName, benchmark: BenchmarkKey, overrides: Overrides = None) -> None:
     """Load, normalise, check and split one benchmark."""
-    from harness.runner import config_hash, layout, questions
+    from harness.runner import questions
 
     run = run_of(name, overrides)
     run.check_benchmark(benchmark)
     questions.write(run, benchmark)
-    config_hash.note_made_of(layout.made_of(name, f"data/{benchmark}"), config_hash.made_of_data(run, benchmark))

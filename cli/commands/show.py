@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from harness.runner.config import Cell
-from harness.runner.run import Run
+    from harness.runner.run import Run
 
 
 @app.command()

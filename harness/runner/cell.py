@@ -99,6 +99,7 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
     if not plan.run.recorded or client.counts["asked"]:
         write_atomically(plan.folder / layout.TIMING, orjson.dumps(timing, option=orjson.OPT_INDENT_2))
     utility = method.utility if plan.cell.entry.trained else None
+    plan.identity.write()
     result = write(plan.folder, {TEST_SPLIT: answered, TRAINING_SPLIT: of_training}, record, utility)
     if not plan.run.epoch_checkpoints:
         delete_checkpoints(plan.folder)
@@ -209,7 +210,7 @@ def record_of(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dic
     """Return the content of ``run.json`` but for the hashes of tables: all that identifies the results."""
     questions, trained = plan.questions, plan.cell.entry.trained
     record = {
-        **plan.cell.record,
+        **plan.identity.content["record"],
         "benchmark_title": questions.title,
         "simulated": runtime.simulated,
         "notes": _notes(plan, served),
@@ -271,12 +272,13 @@ def _backbone_record(backbone: Backbone, served: Served) -> dict[str, Any]:
 
 def _training_metadata(plan: Plan, runtime: Runtime) -> dict[str, Any]:
     """Return the metadata of checkpoints. ``identity`` covers everything that can change the result."""
-    settings = plan.cell.settings
-    settings["preset"]["limit"].pop("test")
+    settings = plan.identity.content["settings"]
+    preset = settings["preset"]
+    limit = {name: bound for name, bound in preset["limit"].items() if name != "test"}
     encoder = runtime.embeddings.encoder.identity
     inputs = {
-        "settings": settings,
-        "code": plan.cell.code,
+        "settings": {**settings, "preset": {**preset, "limit": limit}},
+        "code": plan.identity.content["record"]["code"],
         "data": [plan.questions.checksum, plan.questions.split_checksum],
         "revisions": {key: backbone.revision for key, backbone in runtime.backbones.items()},
         "encoder": encoder,
@@ -286,7 +288,7 @@ def _training_metadata(plan: Plan, runtime: Runtime) -> dict[str, Any]:
         "identity": digest(inputs),
         "preset": plan.run.name,
         "simulated": runtime.simulated,
-        **plan.cell.names,
+        **settings["cell"],
         "module": plan.cell.entry.module,
         "config": dict(plan.cell.entry.config),
         "training_seed": plan.setting.seed,

@@ -6,7 +6,7 @@ import logging
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -140,11 +140,6 @@ class Cell:
 
     def __str__(self) -> str:
         return f"{self.method} {self.benchmark} {self.backbone} seed {self.seed}"
-
-    @property
-    def names(self) -> dict[str, Any]:
-        """Return the four names of the cell."""
-        return {field.name: getattr(self, field.name) for field in fields(Cell)}
 
 
 @cache

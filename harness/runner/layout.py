@@ -42,6 +42,11 @@ def items(preset: str, benchmark: str) -> Path:
     return RESULTS / preset / "data" / f"{benchmark}.items.jsonl"
 
 
+def questions(preset: str, *benchmarks: str) -> list[Path]:
+    """Return the manifests and the questions of benchmarks."""
+    return [path(preset, benchmark) for benchmark in benchmarks for path in (manifest, items)]
+
+
 def served(preset: str, benchmark: str) -> Path:
     """Return the file of served models, checked before the first call about a benchmark."""
     return RESULTS / preset / "served" / f"{benchmark}.json"
@@ -54,12 +59,17 @@ def tree(preset: str, benchmark: str) -> Path:
 
 def cell(preset: str, of: Cell) -> Path:
     """Return the folder of a cell."""
-    return RESULTS / f"{preset}/cells/{of.method}/{of.benchmark}/{of.backbone}/seed{of.seed}"
+    return RESULTS / preset / name_of(of)
 
 
-def made_of(preset: str, name: str) -> Path:
-    """Return the file with the digest of the inputs of a job other than a cell."""
-    return RESULTS / preset / "made_of" / f"{name}.sha256"
+def name_of(of: Cell) -> str:
+    """Return the folder of a cell, below that of its preset."""
+    return f"cells/{of.method}/{of.benchmark}/{of.backbone}/seed{of.seed}"
+
+
+def identity(preset: str, job: str) -> Path:
+    """Return the identity file of a job."""
+    return RESULTS / preset / "identity" / f"{job}.json"
 
 
 def audit(preset: str) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -20,10 +20,10 @@ from harness.llm.backbones import load as load_backbones
 from harness.llm.client import InProcess
 from harness.llm.endpoints import Endpoint
 from harness.runner import config, layout
-from harness.runner.config import Cell
+from harness.runner.config import Cell, Limit
 from harness.runner.method import Matched, Setting, settings_of
 from harness.runner.results import TEST_SPLIT, check_tables
-from harness.runner.run import CellConfig, Run
+from harness.runner.run import CellConfig, Identity, Run
 
 if TYPE_CHECKING:
     from harness.simulator.endpoint import SimulatedEndpoint
@@ -35,6 +35,7 @@ class Plan:
 
     run: Run
     cell: CellConfig
+    identity: Identity  # of the cell, by the code that runs it
     folder: Path
     config: Any  # of the method, its module's ``Config``
     setting: Setting  # for the method
@@ -54,13 +55,16 @@ def plan(run: Run, of: Cell) -> Plan:
             a server or a stated skill, a cell to be matched that is not finished, or nothing to train on.
     """
     cell = run.cell(of)
-    entry, used, loaded = cell.entry, questions(run, cell.benchmark), benchmark(cell.benchmark)
+    entry, is_simulated = cell.entry, run.endpoints == "simulated"
+    # Simulated backbones know the questions of all benchmarks.
+    prepared = _read(run, run.benchmarks if is_simulated else (cell.benchmark,))
+    used, loaded = _limited(prepared[cell.benchmark], cell.limit), benchmark(cell.benchmark)
     if entry.trained and not used.train:
         raise UserError(f"{cell.benchmark} has no question to train {cell.method} on here; train with other splits")
     in_process: InProcess | None = None
     servers: Mapping[str, Endpoint] = dict.fromkeys(cell.backbones, endpoints.IN_PROCESS)
-    if run.endpoints == "simulated":
-        in_process = simulated_endpoint(run)
+    if is_simulated:
+        in_process = simulated_endpoint(run, prepared)
     elif run.served:
         servers = run.servers_of(cell.backbones)
     setting = Setting(
@@ -76,6 +80,7 @@ def plan(run: Run, of: Cell) -> Plan:
     return Plan(
         run=run,
         cell=cell,
+        identity=cell.identity,
         folder=layout.cell(run.name, cell),
         config=settings_of(entry.module, entry.config),
         setting=setting,
@@ -91,14 +96,18 @@ def plan(run: Run, of: Cell) -> Plan:
 
 def questions(run: Run, benchmark_key: str) -> Prepared:
     """Read the questions of a benchmark that the limits of a run leave; UserError if they are missing or altered."""
-    whole, limit = _prepared(run, benchmark_key), run.limit.of(benchmark_key)
+    return _limited(_read(run, [benchmark_key])[benchmark_key], run.limit.of(benchmark_key))
+
+
+def _limited(whole: Prepared, limit: Limit) -> Prepared:
     train = whole.train[: limit.used_questions(len(whole.train), limit.train)]
     test = whole.test[: limit.used_questions(len(whole.test), limit.test)]
     return dataclasses.replace(whole, train=train, test=test)
 
 
-def _prepared(run: Run, benchmark_key: str) -> Prepared:
-    return read(layout.manifest(run.name, benchmark_key), layout.items(run.name, benchmark_key))
+def _read(run: Run, benchmarks: Sequence[str]) -> dict[str, Prepared]:
+    paths = {key: (layout.manifest(run.name, key), layout.items(run.name, key)) for key in benchmarks}
+    return {key: read(*files) for key, files in paths.items()}
 
 
 def _means(cell: Cell, other: CellConfig) -> Matched:
@@ -114,8 +123,8 @@ def _means(cell: Cell, other: CellConfig) -> Matched:
     return Matched(other.method, cost=fmean(columns[cost]), depth=fmean(columns["depth"]))
 
 
-def simulated_endpoint(run: Run) -> SimulatedEndpoint:
-    """Open all simulated backbones, for the benchmarks of a run; UserError if one of its own has no stated skill."""
+def simulated_endpoint(run: Run, prepared: Mapping[str, Prepared]) -> SimulatedEndpoint:
+    """Open all simulated backbones, which know some questions; UserError if one of the run has no stated skill."""
     from harness.simulator import parameters
     from harness.simulator.endpoint import SimulatedEndpoint
 
@@ -125,5 +134,5 @@ def simulated_endpoint(run: Run) -> SimulatedEndpoint:
     # All backbones of the project, so that their revision does not depend on those of the preset.
     declared = load_backbones(config.FOLDER / "backbones.yaml")
     backbones = [backbone for key, backbone in declared.items() if key in values.backbones]
-    pools = {key: _prepared(run, key).pool for key in run.benchmarks}
+    pools = {key: questions.pool for key, questions in prepared.items()}
     return SimulatedEndpoint(values, backbones, pools, run.length_scale)

@@ -55,8 +55,17 @@ def resolve(name: str, overrides: Mapping[str, Any] | None = None) -> Run:
         further = [key for key in entries if key not in config.methods()]
         present["methods"] = tuple(dict.fromkeys([*present["methods"], *further]))
     declared = _declared(keys, name)
-    found = {"name": name, "simulated": simulated, "entries": entries, "declared": declared, "recorded": recorded}
-    run = Run(**{**dict(keys), **found, **present})
+    paper = backbone_files.load(config.FOLDER / "backbones.yaml")
+    dearest = max((declared[key].price_out for key in keys.backbones if key in declared), default=0.0)
+    run = Run(
+        **{**dict(keys), **present},
+        name=name,
+        simulated=simulated,
+        entries=entries,
+        declared=declared,
+        recorded=recorded,
+        cost_factor=max(backbone.price_out for backbone in paper.values()) / dearest if dearest else 1.0,
+    )
     _check_backbones(run, path.name)
     _check_limits(run, path.name)
     for noun, choices in (("benchmark", catalogue.keys()), ("method", entries), ("backbone", declared)):

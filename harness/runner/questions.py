@@ -17,6 +17,7 @@ def write(run: Run, benchmark: str) -> None:
 
     Raises UserError if they cannot be had, or a recording of the same splits has others than the benchmark.
     """
+    run.identity_of_data(benchmark).write()
     items, manifest = layout.items(run.name, benchmark), layout.manifest(run.name, benchmark)
     recorded, lacking = {}, ""
     for recording in run.recorded:

@@ -111,10 +111,9 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def read_finished(cell: CellConfig) -> dict[str, Any]:
-    """Read ``run.json`` of a finished cell; UserError unless settings, code, questions and tables are today's."""
+    """Read ``run.json`` of a finished cell; UserError unless settings, code and questions are today's."""
     name = cell.run.name
-    folder, manifest = layout.cell(name, cell), layout.manifest(name, cell.benchmark)
-    path = folder / "run.json"
+    path, manifest = layout.cell(name, cell) / "run.json", layout.manifest(name, cell.benchmark)
     for file, problem in ((path, f"{cell} of {name} is not finished"), (manifest, f"{manifest} is missing")):
         if not file.exists():
             raise UserError(problem, making(file))
@@ -129,7 +128,6 @@ def read_finished(cell: CellConfig) -> dict[str, Any]:
     for name, value in {"questions": True, **cell.record}.items():
         if recorded.get(name) != value:
             raise UserError(f"{path}: its {name} is not that of this suite as it stands", making(path))
-    check_tables(folder, run["tables"])
     return run
 
 

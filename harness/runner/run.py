@@ -5,26 +5,57 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
+import orjson
+import yaml
 from pydantic import Field
 
 from harness.benchmarks import catalogue
 from harness.errors import UserError, check_names, unknown
-from harness.files import digest, read_yaml
-from harness.fingerprint import code_of, fingerprint, source_of
-from harness.llm import backbones as backbone_files
+from harness.files import digest, read_yaml, write_atomically
+from harness.fingerprint import code_of, fingerprint, fingerprint_of, source_of
 from harness.llm import endpoints
 from harness.llm.backbones import ABOUT, Backbone
 from harness.llm.endpoints import Endpoint
-from harness.runner import config
+from harness.runner import config, layout
 from harness.runner.config import POOL, SINGLE, Cell, Keys, Limit, MethodEntry
 
+_HEAD = "# The settings of the last run of this preset, overrides included; its jobs read them.\n"
 PresetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+
+
+class Identity(NamedTuple):
+    """What, besides its input files, decides the outputs of a job: content and place of its identity file.
+
+    The job writes the file, which is one of its inputs, just before its outputs. A plan compares it with today's, and
+    writes nothing. So a run that is locked out, or stopped before the job, leaves what the outputs were made of.
+    """
+
+    path: Path
+    content: Mapping[str, Any]
+    outputs: Sequence[Path]
+
+    def is_current(self) -> bool:
+        """Return whether the file has this content, by a clock that was not ahead, and the outputs exist."""
+        try:
+            is_same = self.path.stat().st_mtime <= time.time() and self.path.read_bytes() == self._text()
+        except OSError:
+            return False
+        # Snakemake does not miss an output if what is made from it exists.
+        return is_same and all(output.exists() for output in self.outputs)
+
+    def write(self) -> None:
+        """Write the file, before the outputs of its job."""
+        write_atomically(self.path, self._text())
+
+    def _text(self) -> bytes:
+        return orjson.dumps(self.content, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
 
 
 class Run(Keys):
@@ -35,6 +66,9 @@ class Run(Keys):
     entries: Mapping[str, MethodEntry]  # every method that may be run, by key
     declared: Mapping[str, Backbone]  # every backbone that may be named, by key, with its ``weights``
     recorded: Sequence[Any]  # the recordings that answer calls
+    # To multiply a weight of cost by, so that cost weighs the same in every pool (D-GMR-5): the price of a completion
+    # token of the paper's dearest backbone over that of the dearest one of the run, 1.0 for a pool that is free.
+    cost_factor: float
 
     @property
     def served(self) -> bool:
@@ -46,16 +80,10 @@ class Run(Keys):
         """Return every key of the preset with its value, in the form of overrides."""
         return self.model_dump(mode="json", include=set(Keys.model_fields))
 
-    @property
-    def cost_factor(self) -> float:
-        """Return the factor on a weight of cost that makes cost weigh the same in every pool (D-GMR-5).
-
-        It is the price of a completion token of the paper's dearest backbone over that of the dearest backbone of the
-        preset: exactly 1.0 for the paper's pool, and 1.0 for a pool that is free.
-        """
-        paper = backbone_files.load(config.FOLDER / "backbones.yaml")
-        dearest = max(self.declared[key].price_out for key in self.backbones)
-        return max(backbone.price_out for backbone in paper.values()) / dearest if dearest else 1.0
+    def write_settings(self) -> None:
+        """Write the settings for the jobs of the run."""
+        text = yaml.safe_dump(self.settings, sort_keys=False, width=120, allow_unicode=True)
+        write_atomically(layout.settings(self.name), _HEAD + text)
 
     def servers_of(self, keys: Iterable[str]) -> dict[str, Endpoint]:
         """Return the endpoints of backbones from GMR_ENDPOINTS, else the preset, else ``config/endpoints.yaml``.
@@ -123,7 +151,10 @@ class Run(Keys):
             seed = cell.seed if other.trained else 0
             matched = self.cell(Cell(other.key, cell.benchmark, row, seed))
         return CellConfig(
-            **cell.names,
+            cell.method,
+            cell.benchmark,
+            cell.backbone,
+            cell.seed,
             run=self,
             entry=entry,
             backbones={key: self.declared[key] for key in dict.fromkeys(keys)},
@@ -143,6 +174,13 @@ class Run(Keys):
         entry = catalogue.entry(benchmark)
         files = [path for path in (source_of(entry.module), Path(entry.questions or "")) if path and path.is_file()]
         return {**decides, "benchmark": [entry.title, fingerprint(files)]}
+
+    def identity_of_data(self, benchmark: str) -> Identity:
+        """Return what decides the prepared questions of a benchmark."""
+        code = fingerprint_of("harness/benchmarks", "config/benchmarks.yaml")
+        content = {"settings": self.questions_of(benchmark), "code": code}
+        outputs = layout.questions(self.name, benchmark)
+        return Identity(layout.identity(self.name, f"data/{benchmark}"), content, outputs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,7 +211,7 @@ class CellConfig(Cell):
         if self.is_greedy:
             decides["decoding"] = "greedy"
         settings = {
-            "cell": self.names,
+            "cell": {name: getattr(self, name) for name in Cell.__slots__},
             "module": entry.module,
             "seed_offset": entry.seed_offset,
             "config": dict(entry.config),
@@ -196,24 +234,28 @@ class CellConfig(Cell):
         return settings
 
     @property
-    def code(self) -> str:
-        """Return the digest of the code that can change the results."""
-        return code_of(self.entry.module)
-
-    @property
     def record(self) -> dict[str, Any]:
         """Return the part of ``run.json`` that follows from configuration and code alone."""
-        return {
-            "preset": self.run.name,
-            **self.names,
-            "method_title": self.entry.title,
-            "module": self.entry.module,
-            "multi_agent": self.entry.multi_agent,
-            "routing": self.entry.routing,
-            "compared_cost": self.entry.compared_cost,
-            "config_hash": digest(self.settings),
-            "code": self.code,
+        return self.identity.content["record"]
+
+    @property
+    def identity(self) -> Identity:
+        """Return what decides the results, but for the questions, which are inputs of the cell."""
+        settings, entry, name = self.settings, self.entry, self.run.name
+        record = {
+            "preset": name,
+            **settings["cell"],
+            "method_title": entry.title,
+            "module": entry.module,
+            "multi_agent": entry.multi_agent,
+            "routing": entry.routing,
+            "compared_cost": entry.compared_cost,
+            "config_hash": digest(settings),
+            "code": code_of(entry.module),
         }
+        outputs = [layout.cell(name, self) / file for file in layout.cell_files(learned=entry.trained)]
+        path = layout.identity(name, layout.name_of(self))
+        return Identity(path, {"record": record, "settings": settings}, outputs)
 
 
 @cache

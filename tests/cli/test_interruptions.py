@@ -24,7 +24,7 @@ from harness.files import ROOT, yaml_value
 from harness.llm.budget import BudgetError
 from harness.llm.call_log import CallLog
 from harness.llm.request import Message, Reply, Request, Turn
-from harness.runner import config_hash, layout
+from harness.runner import layout
 from harness.runner.config import Cell
 from harness.runner.preset import resolve
 from tests import small_run
@@ -228,7 +228,7 @@ def test_a_second_writer_is_refused_and_failed_calls_are_an_answer_until_told_to
     request = Request(**{**asked, **objects})
     given = {key: yaml_value(value) for key, _, value in (text.partition("=") for text in SETTINGS)}
     with contextlib.chdir(place):
-        config_hash.write_settings(resolve("smoke", given))
+        resolve("smoke", given).write_settings()
     commands: list[list[str]] = []
     monkeypatch.setattr(os, "execv", lambda _, words: commands.append(words[3:]))
     retry = ["retry", "--preset", "smoke", "reports/smoke/costs.md", "--cores", "2"]
@@ -304,7 +304,6 @@ OUTSIDE = "signals.stop_cleanly()\nprint('ready', flush=True)\ntime.sleep(60)\n"
 # Told when its work is done: the caller must not continue with the next piece.
 DONE = """
 import signal
-from harness.runner.preset import resolve
 async def work():
     signal.raise_signal(signal.SIGTERM)
 signals.run(work())

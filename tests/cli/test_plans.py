@@ -34,10 +34,6 @@ PLANS: Mapping[str, tuple[list[str], dict[str, int]]] = {
         ["results/smoke/cells/self_consistency/gsm_hard/pool/seed0/run.json"],
         {"data": 2, "learned_cell": 2},
     ),
-    "a checkpoint": (
-        ["results/smoke/cells/gmr/gsm_hard/pool/seed0/trained.safetensors"],
-        {"data": 2, "learned_cell": 1},
-    ),
 }
 WHOLE: Mapping[str, list[str]] = {"embedded": []}
 REFUSED: Mapping[str, list[str]] = {

@@ -121,10 +121,8 @@ def test_a_call_that_was_not_recorded_names_cell_and_prompt_and_tables_are_made_
 
     def shorter(*words: object) -> Plan:
         made: Plan = usual(*words)  # type: ignore[arg-type]
-        return dataclasses.replace(
-            made,
-            backbones={key: backbone.model_copy(update={"max_tokens": 7}) for key, backbone in made.backbones.items()},
-        )
+        pool = {key: each.model_copy(update={"max_tokens": 7}) for key, each in made.cell.backbones.items()}
+        return dataclasses.replace(made, cell=dataclasses.replace(made.cell, backbones=pool))
 
     monkeypatch.setattr(replays, "plan", shorter)
     replayed = gmr("replay", str(bare))

@@ -8,8 +8,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,9 +27,10 @@ CONFIG = ["--config", "methods=[single, gmr]", "backbones=[qwen-2.5-14B]"]
 COMMAND = """#!{python}
 import os, signal, sys
 from pathlib import Path
+from typing import Any
 import orjson
 from harness.files import read_yaml, write_atomically
-from harness.runner import config, config_hash, layout
+from harness.runner import layout
 from harness.runner.config import Cell
 from cli import reports
 from harness.runner.preset import resolve
@@ -38,7 +40,7 @@ _, log, command, *words = sys.argv[1:]
 shown = words.pop(0) if command == "report" else ""
 given = dict(zip(words[::2], words[1::2]))
 name = given["--preset"]
-preset = resolve(name, read_yaml(layout.settings(name)))
+run = resolve(name, read_yaml(layout.settings(name)))
 
 def make(*paths):
     for path in paths:
@@ -49,23 +51,22 @@ def says(file, text):
 
 if command == "data":
     benchmark = given["--benchmark"]
+    run.identity_of_data(benchmark).write()
     make(layout.items(name, benchmark))
     write_atomically(layout.manifest(name, benchmark), orjson.dumps(DATA))
-    config_hash.note_made_of(layout.made_of(name, "data/" + benchmark), config_hash.made_of_data(preset, benchmark))
 elif command == "health":
     make(layout.served(name, given["--benchmark"]))
 elif command == "report":
+    reports.identity(shown, run).write()
     make(*(layout.report(name, shown + "." + kind) for kind in "tex column.tex csv md html pdf png svg".split()))
-    reports.note_made(shown, preset)
 else:
     if says("fails", given["--method"]):
         Path(log).write_text("at work\\nerror: no server\\n  start one")
         sys.exit(2)
     cell = Cell(given["--method"], given["--benchmark"], given["--backbone"], int(given["--seed"]))
     folder = layout.cell(name, cell)
+    run.cell(cell).identity.write()
     make(*(folder / file for file in layout.cell_files(learned=True)))
-    run = {**preset.cell(cell).record, "tables": {}, "data": DATA}
-    write_atomically(folder / "run.json", orjson.dumps(run))
 if says("dies", command):
     Path("dies").unlink()
     os.kill(int(os.environ["GMR_PARENT"].rpartition(":")[2]), signal.SIGKILL)
@@ -112,7 +113,7 @@ def made(house: Path) -> str:
     (house / "fails").unlink()
     (house / "dies").write_text("cell")
     snakemake(house, status=-signal.SIGKILL)
-    locked = snakemake(house, status=1)
+    locked = snakemake(house, "limit={test: 5}", status=1)
     assert locked.endswith("since it was killed, release its lock by `snakemake --unlock`")
     assert locked.count("error: another snakemake is at work in") == 1
     shutil.rmtree(house / ".snakemake" / "locks")
@@ -139,13 +140,14 @@ def test_a_run_says_what_is_to_do_what_is_done_and_where_it_is(made: str) -> Non
 @contextmanager
 def changed(path: Path, old: str, new: str) -> Iterator[None]:
     """Replace a text in a file until the end of the block."""
-    text = path.read_text()
+    text, state = path.read_text(), path.stat()
     assert old in text
     path.write_text(text.replace(old, new, 1))
     try:
         yield
     finally:
         path.write_text(text)
+        os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
 
 
 def written(house: Path) -> dict[Path, float]:
@@ -161,21 +163,8 @@ def plan(house: Path, made: str) -> Iterator[Plans]:
         yield plan
 
 
-@pytest.fixture(scope="module", params=["remembered", "forgotten", "ahead", "copied"])
-def reruns(house: Path, plan: Plans, request: pytest.FixtureRequest) -> Iterator[Reruns]:
-    """Return the jobs that a dry run plans: with what Snakemake remembers of the run, without, and after a copy.
-
-    A copy has times of its own: here every file is older than what it was made from, or of a clock that is ahead.
-    """
-    memory = house / ".snakemake"
-    if request.param != "remembered":
-        memory.rename(house / "remembered")
-    if request.param in ("copied", "ahead"):
-        newest = 10**9 if request.param == "copied" else int(time.time()) + 10**6
-        files = [path for name in ("results", "reports") for path in (house / name).rglob("*") if path.is_file()]
-        for age, path in enumerate(sorted(files, key=lambda path: path.stat().st_mtime)):
-            os.utime(path, (newest - age, newest - age))
-
+@pytest.fixture(scope="module")
+def reruns(house: Path, plan: Plans) -> Reruns:
     def planned(*words: str) -> set[str]:
         before = written(house)
         ((status, output),) = plan([["--cores", "1", *TARGETS, *CONFIG, *words]])
@@ -184,55 +173,45 @@ def reruns(house: Path, plan: Plans, request: pytest.FixtureRequest) -> Iterator
         lines = output.split("Job stats")[0].splitlines()
         return {line.split(": ")[0] for line in lines if ": " in line and not line.startswith(("to do", "Rules with"))}
 
-    yield planned
-    if request.param != "remembered":
-        shutil.rmtree(memory)
-        (house / "remembered").rename(memory)
+    return planned
 
 
 FUTURE = "from __future__ import annotations"
+TABLES = {"table he_cost", "table ablation/no_write_gate", "table ablation/no_halting"}
+CELLS = {f"cell gmr_no_write_gate {benchmark} pool seed 0" for benchmark in ("gsm_hard", "humaneval")}
+ENTRY = "title: GMR w/o write gate, config: {write_gate: false"
+COMMENT = f"{FUTURE}  # All of them.\n\n# Nothing else has changed."
+LATER = f"{FUTURE}\n\nLATER = True"
+# File, text, text in its place; and the jobs that run for it, all if None.
+CHANGES: list[Any] = [
+    ("gmr/networks.py", FUTURE, COMMENT, set()),
+    ("config/methods.yaml", ENTRY, f"{ENTRY}, lr: 0.02", CELLS | {"table ablation/no_write_gate"}),
+    ("config/methods.yaml", ENTRY, ENTRY.replace("w/o", "without"), CELLS | {"table ablation/no_write_gate"}),
+    ("analysis/tables/benchmark_cost.py", FUTURE, LATER, TABLES),
+    ("config/published.yaml", "# The numbers", "# All numbers", TABLES),
+    ("harness/errors.py", FUTURE, LATER, None),
+    ("results/smoke/data/humaneval.json", '"1"', '"3"', None),
+    ("config/backbones.yaml", "parameters_b: 14", "parameters_b: 15", None),
+]
 
 
-def test_what_cannot_have_changed_is_not_made_again(house: Path, reruns: Reruns) -> None:
-    with ExitStack() as stack:
-        for file in ("gmr/networks.py", "harness/agents/activation.py", "analysis/tables/benchmark_cost.py"):
-            comment = f"{FUTURE}  # All of them.\n\n# Nothing else has changed."
-            stack.enter_context(changed(house / file, FUTURE, comment))
-        # That servers are checked again, by hand, makes no finished cell again.
-        for checked in (house / "results/smoke/served").iterdir():
-            checked.touch()
-        assert reruns() == set()
-
-
-def test_a_change_makes_itself_again_and_what_shows_it(house: Path, reruns: Reruns) -> None:
-    methods, entry = house / "config" / "methods.yaml", "title: GMR w/o write gate, config: {write_gate: false"
-    with (
-        changed(methods, entry, f"{entry}, lr: 0.02"),
-        changed(house / "analysis/tables/benchmark_cost.py", FUTURE, f"{FUTURE}\n\nLATER = True"),
-    ):
-        assert reruns() == {
-            "cell gmr_no_write_gate gsm_hard pool seed 0",
-            "cell gmr_no_write_gate humaneval pool seed 0",
-            "table ablation/no_write_gate",
-            "table ablation/no_halting",
-            "table he_cost",
-        }
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change[0])
+def test_a_change_makes_itself_again_and_what_shows_it(house: Path, reruns: Reruns, change: Any) -> None:
+    file, old, new, expected = change
+    with changed(house / file, old, new):
+        jobs = reruns()
+    made = {job for job in jobs if job.startswith(("cell ", "table "))}
+    assert made == expected if expected is not None else len(made) == 10
 
 
 def test_settings_of_the_run_count_and_its_pace_does_not(house: Path, reruns: Reruns) -> None:
+    # So does a check of servers by hand.
+    for checked in (house / "results/smoke/served").glob("*.json"):
+        checked.touch()
     assert reruns("in_flight=3", "budget={cost: 9}") == set()
     everything = reruns("limit={test: 5}")
     assert {"cell single humaneval qwen-2.5-14B seed 0", "table he_cost", "table ablation/no_halting"} < everything
     assert sum(job.startswith("cell ") for job in everything) == 7
-    # Nothing of it is left behind where the setting is taken back.
-    assert reruns() == set()
-
-
-def test_other_questions_make_their_cells_again(house: Path, reruns: Reruns) -> None:
-    with changed(house / "results/smoke/data/humaneval.json", '"1"', '"3"'):
-        cells = {job for job in reruns() if job.startswith("cell ")}
-    assert cells
-    assert all("humaneval" in cell for cell in cells)
 
 
 def test_deleted_files_are_made_again_with_what_was_made_from_them(house: Path, reruns: Reruns) -> None:
@@ -246,13 +225,23 @@ def test_deleted_files_are_made_again_with_what_was_made_from_them(house: Path, 
         (house / "elsewhere").rename(house / path)
 
 
-def test_a_title_makes_its_cells_again_and_a_published_number_none(house: Path, reruns: Reruns) -> None:
-    title = "title: GMR w/o write gate"
-    with changed(house / "config" / "methods.yaml", title, "title: GMR without write gate"):
-        cells = {f"cell gmr_no_write_gate {key} pool seed 0" for key in ("gsm_hard", "humaneval")}
-        assert reruns() == {"table ablation/no_write_gate", *cells}
-    with changed(house / "config" / "published.yaml", "# The numbers", "# All numbers"):
-        assert reruns() == {"table he_cost", "table ablation/no_halting", "table ablation/no_write_gate"}
+@pytest.mark.parametrize("newest", [None, 10**9, int(time.time()) + 10**6], ids=["forgotten", "copied", "ahead"])
+def test_neither_other_times_of_files_nor_a_lost_memory_hides_a_change(
+    house: Path, reruns: Reruns, newest: int | None
+) -> None:
+    """In a copy, or of a clock that is ahead, every file is older than what it was made from."""
+    memory = (house / ".snakemake").rename(house / "memory")
+    files = [path for name in ("results", "reports") for path in (house / name).rglob("*") if path.is_file()]
+    times = {path: path.stat().st_mtime_ns for path in files}
+    for age, path in enumerate(sorted(files, key=times.__getitem__) if newest else ()):
+        os.utime(path, (newest - age, newest - age))
+    with changed(house / "harness" / "errors.py", FUTURE, LATER):
+        assert len([job for job in reruns() if job.startswith(("cell ", "table "))]) == 10
+    for path, time_ns in times.items():
+        os.utime(path, ns=(time_ns, time_ns))
+    assert reruns() == set()
+    shutil.rmtree(house / ".snakemake")
+    memory.rename(house / ".snakemake")
 
 
 def test_a_report_of_the_preset_is_a_link_and_never_takes_the_place_of_a_file(house: Path, plan: Plans) -> None:

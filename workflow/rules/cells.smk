@@ -3,7 +3,13 @@ CELL = "results/{preset}/cells/{method}/{benchmark}/{backbone}/seed{seed}/"
 
 rule cell:
     input:
-        inputs_of("cell", "cell"),
+        identity=lambda wildcards: current(config_of(wildcards).identity),
+        questions=questions_of_cell,
+        servers=branch(
+            lambda wildcards: run_of(wildcards.preset).served,
+            then="results/{preset}/served/{benchmark}.checked",
+        ),
+        matched=matched_cell,
     output:
         [f"{CELL}{name}" for name in layout.cell_files(learned=False)],
     log:
@@ -14,7 +20,7 @@ rule cell:
         "../envs/jobs.yml"
     resources:
         # Cells that ask real servers at once; the profiles say how many may.
-        asking=lambda wildcards: int(jobs_of(wildcards.preset).run.served),
+        asking=lambda wildcards: int(run_of(wildcards.preset).served),
     shell:
         "gmr --log {log} cell --preset {wildcards.preset} --method {wildcards.method}"
         " --benchmark {wildcards.benchmark} --backbone {wildcards.backbone}"

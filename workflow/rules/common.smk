@@ -1,18 +1,14 @@
-# What the rules share. The inputs of each rule are a method of cli/inputs.py; here they become inputs of Snakemake.
+# What the rules share: the run of a preset, and whether an identity file says what it should.
 import os
 import re
 import tempfile
 
-from snakemake.exceptions import WorkflowError
-from snakemake.io import ancient
-
 from analysis import registry
-from cli import inputs, parent, reports
+from cli import parent, reports
 from harness import files, fingerprint
 from harness.errors import UserError
-from harness.runner import config as suite
-from harness.runner import config_hash, layout
-from harness.runner.config import Cell
+from harness.runner import layout
+from harness.runner.config import Cell, preset_names
 from harness.runner.preset import resolve
 
 # --config preset=NAME chooses the preset; every other key overrides one of its keys.
@@ -20,42 +16,40 @@ config["preset"] = str(config["preset"] or "")
 OVERRIDES = files.yaml_values(
     {key: value for key, value in config.items() if key != "preset"}
 )
-JOBS = {}
+RUNS = {}
 
 
-def jobs_of(name):
-    """Return the jobs of a preset with the overrides of this run."""
-    if name not in JOBS:
-        JOBS[name] = inputs.Jobs(resolve(name, OVERRIDES))
-    return JOBS[name]
+def run_of(preset):
+    """Return the run of a preset with the overrides of this command."""
+    if preset not in RUNS:
+        RUNS[preset] = resolve(preset, OVERRIDES)
+    return RUNS[preset]
 
 
-try:
-    METHODS = jobs_of(config["preset"]).run.entries
-    ARTEFACTS = registry.artefacts()
-except UserError as error:
-    raise WorkflowError(str(error)) from None
+METHODS = run_of(config["preset"]).entries
+ARTEFACTS = registry.artefacts()
 parent.prepare_jobs()
 
-
-# Newer than every output, since it was made after them: an input of the jobs that are to run again. In the folder for
-# temporary files, because a dry run writes nothing.
+# Newer than every output, also of a clock that is ahead, while the run is planned.
 NEWER = tempfile.NamedTemporaryFile(prefix="gmr-newer-")
-# Newer than outputs of a clock that is ahead, too, while the run is planned; what it makes is to be newer than this file.
 if workflow.is_main_process:
     os.utime(NEWER.name, (2**32, 2**32))
 
 
-# Jobs read the settings of their preset from a file. It is written here and not by a rule, since as an input of cells any
-# change of it would run all of them again. A dry run writes nothing.
+def current(identity):
+    """Return the identity file, an input of the job that writes it; where it says something else, one that is newer.
+
+    Then the job runs, and writes its identity file before its outputs. A plan writes nothing.
+    """
+    return str(identity.path) if identity.is_current() else NEWER.name
+
+
+# Jobs read the settings of the run from a file, which is no input, as its pace and its budget stand in it, too.
 onstart:
-    os.utime(NEWER.name)
-    try:
-        for jobs in JOBS.values():
-            config_hash.write_settings(jobs.run)
-        fingerprint.keep_digests()
-    except UserError as error:
-        raise WorkflowError(str(error)) from None
+    os.utime(NEWER.name)  # Snakemake wants outputs to be newer than their inputs.
+    for run in RUNS.values():
+        run.write_settings()
+    fingerprint.keep_digests()
 
 
 def one_of(names):
@@ -64,61 +58,55 @@ def one_of(names):
 
 
 wildcard_constraints:
-    preset=one_of({*suite.preset_names(), config["preset"]}),
+    preset=one_of({*preset_names(), config["preset"]}),
     benchmark="[^/]+",
     method="[^/]+",
     backbone="[^/]+",
     seed=r"\d+",
 
 
-def inputs_of(job, *names):
-    """Return the input function of a rule: a method of cli/inputs.py, called with some wildcards."""
-
-    def input_files(wildcards):
-        values = [
-            cell_of(wildcards) if name == "cell" else wildcards[name] for name in names
-        ]
-        try:
-            return current_or_stale(*getattr(jobs_of(wildcards.preset), job)(*values))
-        except UserError as error:
-            raise WorkflowError(str(error)) from None
-
-    return input_files
+def config_of(wildcards):
+    """Return the configuration of the cell that the wildcards name."""
+    names = wildcards.method, wildcards.benchmark, wildcards.backbone
+    return run_of(wildcards.preset).cell(Cell(*names, int(wildcards.seed)))
 
 
-def current_or_stale(files, is_current):
-    """Return inputs that make nothing run if the outputs of a job are current, else one more that is newer than them."""
-    return [ancient(file) for file in files] if is_current else [*files, NEWER.name]
+def questions_of_cell(wildcards):
+    run = run_of(wildcards.preset)
+    # Simulated backbones know the questions of all benchmarks.
+    is_simulated = run.endpoints == "simulated"
+    known = run.benchmarks if is_simulated else [wildcards.benchmark]
+    return layout.questions(run.name, *known)
 
 
-def link_target(name):
-    """Return the artefact of this run's preset; refuse to put a link where a file is that the suite did not write."""
-    target, link = layout.report(config["preset"], name), layout.REPORTS / name
-    if link.exists() and not link.is_symlink():
-        raise WorkflowError(f"{link} is no link; move it away, or ask for {target}")
-    if link.is_symlink() and not link.exists():
-        link.unlink()  # Snakemake cannot plan with a link that leads nowhere.
-    return str(target)
-
-
-def relative_target(name):
-    """Return the artefact of this run's preset as seen from the folder of reports/NAME; not every ln finds it out."""
-    target = layout.report(config["preset"], name)
-    return os.path.relpath(target, (layout.REPORTS / name).parent)
-
-
-def is_linked(name):
-    """Return whether reports/NAME leads to the artefact of this run's preset."""
-    link = layout.REPORTS / name
-    return link.is_symlink() and os.readlink(link) == relative_target(name)
-
-
-def cell_of(wildcards):
-    """Return the cell that the wildcards name."""
-    method, benchmark = wildcards.method, wildcards.benchmark
-    return Cell(method, benchmark, wildcards.backbone, int(wildcards.seed))
+def matched_cell(wildcards):
+    matched = config_of(wildcards).matched
+    return layout.cell(wildcards.preset, matched) / "run.json" if matched else []
 
 
 def names_of(kind):
     """Return a wildcard constraint that admits the names of the tables, or of the figures."""
     return one_of(key for key, entry in ARTEFACTS.items() if entry.kind == kind)
+
+
+def link_target(wildcards):
+    """Return the artefact of this run's preset; refuse to put a link where a file is that the suite did not write."""
+    target = layout.report(config["preset"], wildcards.name)
+    link = layout.REPORTS / wildcards.name
+    if link.exists() and not link.is_symlink():
+        raise UserError(f"{link} is no link; move it away, or ask for {target}")
+    if link.is_symlink() and not link.exists():
+        link.unlink()  # Snakemake cannot plan with a link that leads nowhere.
+    return target
+
+
+def relative_target(wildcards):
+    """Return the artefact as seen from the folder of the link; not every ln finds it out."""
+    target = layout.report(config["preset"], wildcards.name)
+    return os.path.relpath(target, (layout.REPORTS / wildcards.name).parent)
+
+
+def leads_elsewhere(wildcards):
+    """Return whether reports/NAME is a link to the artefact of another preset."""
+    link = layout.REPORTS / wildcards.name
+    return link.is_symlink() and os.readlink(link) != relative_target(wildcards)

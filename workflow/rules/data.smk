@@ -1,10 +1,11 @@
 rule data:
     input:
-        inputs_of("data", "benchmark"),
+        identity=lambda wildcards: current(
+            run_of(wildcards.preset).identity_of_data(wildcards.benchmark)
+        ),
     output:
         "results/{preset}/data/{benchmark}.json",
         "results/{preset}/data/{benchmark}.items.jsonl",
-        "results/{preset}/made_of/data/{benchmark}.sha256",
     log:
         "results/{preset}/logs/data/{benchmark}.log",
     conda:
@@ -17,17 +18,17 @@ rule data:
 # All questions of the preset, for what is done before its first cell.
 rule questions:
     input:
-        lambda wildcards: jobs_of(config["preset"]).questions(),
+        layout.questions(config["preset"], *run_of(config["preset"]).benchmarks),
 
 
-# One a benchmark: with the questions of all for input, a benchmark more would run it again, and all finished cells.
+# Servers must take the longest question. One job a benchmark: with the questions of all for input, a benchmark more
+# would run it again, and all finished cells.
 rule health:
     input:
-        inputs_of("health", "benchmark"),
+        rules.data.output,
     output:
         "results/{preset}/served/{benchmark}.json",
-        # What cells wait for. Its content never changes, so that a check by hand, whose file is newer, makes none again.
-        # ancient() would hide from Snakemake, where a killed check is repeated, all that is still to be made after it.
+        # What cells wait for: a check by hand writes the other file alone, so that it makes no cell again.
         touch("results/{preset}/served/{benchmark}.checked"),
     log:
         "results/{preset}/logs/served/{benchmark}.log",

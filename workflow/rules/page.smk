@@ -1,10 +1,12 @@
 # The report people read, made whenever anything that it shows is.
 rule page:
     input:
-        inputs_of("page"),
+        identity=lambda wildcards: current(
+            reports.identity("page", run_of(wildcards.preset))
+        ),
+        shown=lambda wildcards: reports.inputs("page", run_of(wildcards.preset)),
     output:
         "reports/{preset}/index.html",
-        "results/{preset}/made_of/reports/page.sha256",
     log:
         "results/{preset}/logs/page.log",
     conda:
@@ -17,10 +19,12 @@ rule page:
 # One job for all cells of the main table: loading Inspect takes longer than writing a log. Other files in the folder stay.
 rule inspect_logs:
     input:
-        inputs_of("inspect_logs"),
+        identity=lambda wildcards: current(
+            reports.identity("inspect", run_of(wildcards.preset))
+        ),
+        cells=lambda wildcards: reports.inputs("inspect", run_of(wildcards.preset)),
     output:
         update(directory("reports/{preset}/inspect")),
-        "results/{preset}/made_of/reports/inspect.sha256",
     log:
         "results/{preset}/logs/inspect.log",
     conda:

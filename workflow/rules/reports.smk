@@ -1,16 +1,20 @@
 # reports/NAME is a link (rule link) to reports/PRESET/NAME. That is made by rule table, figure or report, whose job is
 # `gmr report NAME`, from the cells that config/artefacts.yaml names for it; rules cell and learned_cell (cells.smk) make
-# each of these. cli/inputs.py has the inputs of every rule.
+# each of these.
 for kind, endings in registry.ENDINGS.items():
 
     rule:
         name:
             kind
         input:
-            inputs_of("artefact", "name"),
+            identity=lambda wildcards: current(
+                reports.identity(wildcards.name, run_of(wildcards.preset))
+            ),
+            cells=lambda wildcards: reports.inputs(
+                wildcards.name, run_of(wildcards.preset)
+            ),
         output:
             expand("reports/{{preset}}/{{name}}.{ending}", ending=endings),
-            "results/{preset}/made_of/reports/{name}.sha256",
         log:
             "results/{preset}/logs/{name}.log",
         wildcard_constraints:
@@ -51,9 +55,8 @@ localrules:
 # reports/NAME is a link to the artefact of the preset of this run.
 rule link:
     input:
-        lambda wildcards: current_or_stale(
-            [link_target(wildcards.name)], is_linked(wildcards.name)
-        ),
+        target=link_target,
+        other=branch(leads_elsewhere, then=NEWER.name),
     output:
         "reports/{name}",
     log:
@@ -63,6 +66,6 @@ rule link:
     conda:
         "../envs/jobs.yml"
     params:
-        target=lambda wildcards: relative_target(wildcards.name),
+        target=relative_target,
     shell:
         "ln -s -f {params.target} {output} 2> {log}"

@@ -18,7 +18,7 @@ from harness.benchmarks.prepare import read
 from harness.errors import UserError
 from harness.llm.request import Reply, Request, Sampling, Served
 from harness.runner import cell, layout
-from harness.runner.cell import _training_facts, check_confinement
+from harness.runner.cell import _training_metadata, check_confinement
 from harness.runner.config import Cell, Limit
 from harness.runner.plan import Plan, plan
 from harness.runner.preset import resolve
@@ -36,7 +36,7 @@ def identity(planned: Plan, revision: str = "", encoder: str = "encoder", sandbo
         tools=SimpleNamespace(sandbox=SimpleNamespace(level=sandbox)),
         simulated=True,
     )
-    return str(_training_facts(planned, runtime)["identity"])
+    return str(_training_metadata(planned, runtime)["identity"])
 
 
 def test_what_can_change_a_training_changes_its_identity(finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,6 +49,7 @@ def test_what_can_change_a_training_changes_its_identity(finished_run: Path, mon
     def with_questions(**changes: str) -> str:
         return identity(dataclasses.replace(planned, questions=dataclasses.replace(planned.questions, **changes)))
 
+    other_code = {**planned.identity.content, "record": {"code": "other"}}
     others = {
         with_questions(checksum="other"),
         with_questions(split_checksum="other"),
@@ -56,11 +57,9 @@ def test_what_can_change_a_training_changes_its_identity(finished_run: Path, mon
         with_preset(limit=Limit(train=1, test=6, epochs=2)),
         with_preset(length_scale=0.3),
         with_preset(backbones=("qwen-2.5-32B", "qwen-2.5-14B")),
+        identity(dataclasses.replace(planned, identity=planned.identity._replace(content=other_code))),
         *(identity(planned, **{name: "other"}) for name in ("revision", "encoder", "sandbox")),
     }
-    with monkeypatch.context() as patch:
-        patch.setattr("harness.runner.run.code_of", lambda module: "other")
-        others.add(identity(planned))
     assert len({identity(planned), *others}) == 11
     same = {
         with_preset(limit=Limit(train=1, test=3, epochs=1)),

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from analysis import registry
 from analysis.published import load
-from cli import inputs
 from harness import earlier
 from harness.benchmarks import catalogue
 from harness.errors import UserError
@@ -25,7 +24,7 @@ from harness.llm import backbones
 from harness.llm.backbones import ABOUT
 from harness.llm.endpoints import ENDPOINTS
 from harness.llm.request import Message, Request
-from harness.runner import config, config_hash, layout, run
+from harness.runner import config, run
 from harness.runner.config import POOL, Cell, Limit, methods
 from harness.runner.method import build
 from harness.runner.preset import resolve
@@ -194,9 +193,9 @@ def test_a_benchmark_of_a_users_file_is_known_by_entry_module_and_questions(fold
     preset = resolve("smoke", {"extra": str(extra), "benchmarks": ["colours"]})
     assert preset.methods == resolve("smoke").methods
     cell = Cell("single", "colours", "qwen-2.5-14B", 0)
-    before = preset.cell(cell).settings, config_hash.made_of_data(preset, "colours")
+    before = preset.cell(cell).settings, preset.identity_of_data("colours").content
     (tmp_path / "colours.jsonl").write_text("[]")
-    after = preset.cell(cell).settings, config_hash.made_of_data(preset, "colours")
+    after = preset.cell(cell).settings, preset.identity_of_data("colours").content
     assert all(one != other for one, other in zip(before, after, strict=True)), "its questions count"
     taken, homeless = {"math": {**entry, "questions": "colours.jsonl"}}, {"colour": entry}
     for slip, message in ((taken, "the benchmark math is declared already"), (homeless, "needs either questions")):
@@ -278,8 +277,7 @@ def test_a_cell_that_meets_the_cost_of_another_changes_with_it_and_waits_for_it(
     chosen = resolve("smoke")
     cells = [Cell(name, "gsm_hard", "pool", 3) for name in ("random_matched", "cascade")]
     before = [chosen.cell(cell).settings for cell in cells]
-    gmr = layout.cell("smoke", Cell("gmr", "gsm_hard", "pool", 3)) / "run.json"
-    waits = [gmr in inputs.Jobs(chosen).cell(cell).files for cell in cells]
+    waits = [chosen.cell(cell).matched is not None for cell in cells]
     change(folder, "gmr", config={"epochs": {"default": 7}})
     changed = [resolve("smoke").cell(cell).settings != value for cell, value in zip(cells, before, strict=True)]
     assert waits == changed == [True, False]

@@ -21,9 +21,9 @@ from harness.errors import UserError
 from harness.llm.call_log import CALL_LOG, CallLogReader
 from harness.llm.recordings import Recordings, opened
 from harness.runner import cell as cells
-from harness.runner import config, config_hash, layout, questions
+from harness.runner import config, layout, questions
 from harness.runner.config import Cell
-from harness.runner.plan import plan, simulated_endpoint
+from harness.runner.plan import plan
 from harness.runner.preset import resolve
 from harness.runner.run import Run
 from tests.fake_encoder import FakeEncoder
@@ -94,8 +94,6 @@ def test_a_bundle_of_it_holds_the_recorded_replies(source: Path) -> None:
     asyncio.run(cells.run(plan(preset, SINGLE)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("cli.bundle.last_run", lambda name: preset)
-        patch.setattr("harness.runner.config_hash.write_settings", lambda preset: None)
-        config_hash.write_settings(preset)
         pack("mine", Path("mine.zip"), questions=True)
     assert replay(Path("mine.zip"), make_reports=False).differences == {SINGLE: ""}
 
@@ -173,7 +171,7 @@ def test_the_log_of_an_enumeration_answers_a_router_of_one_step(place: Path) -> 
     questions.write(smoke, BENCHMARK)
     row, folder = Cell("gmr_one_step", BENCHMARK, "pool", 0), layout.tree("smoke", BENCHMARK)
     asyncio.run(enumerate_steps(replace(plan(smoke, row), folder=folder)))
-    config_hash.write_settings(smoke)
+    smoke.write_settings()
     run = asyncio.run(cells.run(plan(recorded(Path("results/smoke"), methods=["gmr_one_step"]), row)))
     assert run["replies"]["asked"] == 0
     pack("smoke", Path("tree.zip"), questions=True)
@@ -198,7 +196,7 @@ async def test_a_server_is_asked_what_no_recording_holds_and_a_killed_training_g
     for cells_of in source.glob("cells/[!g]*"):
         shutil.rmtree(cells_of)
     monkeypatch.setenv("GMR_ENDPOINTS", "endpoints.yaml")
-    simulation = simulated_endpoint(smoke)
+    simulation = plan(smoke, GMR).in_process
     async with served_at(Simulation(simulation)) as url:
         Path("endpoints.yaml").write_text(f"qwen-2.5-14B: {{url: {url!r}}}")
         limit = {"train": 3, "test": 3, "epochs": 2}

@@ -10,7 +10,7 @@ import pytest
 from harness.errors import UserError
 from harness.llm.endpoints import ENDPOINTS, Endpoint
 from harness.runner import cell, layout
-from harness.runner.plan import plan, simulated_endpoint
+from harness.runner.plan import plan
 from harness.runner.results import SIMULATED_WARNING, TABLES
 from tests.fake_encoder import FakeEncoder
 from tests.faults import Simulation
@@ -31,7 +31,7 @@ def empty_run(finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.usefixtures("no_waiting")
 async def test_a_cell_has_the_same_bytes_through_delays_and_faults(empty_run: Path, finished_run: Path) -> None:
     planned = plan(smoke(), GMR)
-    async with served_at(Simulation(simulated_endpoint(smoke()), share=0.3, latency_s=0.01, hang_s=0.2)) as url:
+    async with served_at(Simulation(planned.in_process, share=0.3, latency_s=0.01, hang_s=0.2)) as url:
         there = dict.fromkeys(planned.cell.backbones, Endpoint(url=url))
         await cell.run(dataclasses.replace(planned, endpoints=there, in_process=None))
     folder = layout.cell("smoke", GMR)
@@ -48,7 +48,8 @@ async def test_whatever_names_a_simulation_or_stands_in_for_a_model_marks_a_run(
     left_out: Sequence[str], weights: str | None, revision: str | None, empty_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where a gateway leaves out so much that only the replies tell, nothing is made of them."""
-    simulation, original = simulated_endpoint(smoke()), plan(smoke(), SINGLE).backbones[SINGLE.backbone].model
+    planned = plan(smoke(), SINGLE)
+    simulation, original = planned.in_process, planned.cell.backbones[SINGLE.backbone].model
     monkeypatch.setattr(simulation, "revision", revision or simulation.revision)
     monkeypatch.setenv(ENDPOINTS, str(empty_run / "endpoints.yaml"))
     async with served_at(Simulation(simulation, without=left_out)) as url:
