@@ -117,7 +117,7 @@ def test_a_failed_job_takes_no_part_in_the_time_that_is_left(tmp_path: Path, mon
             "WorkflowError:\nFailed to create output directory x.\nPermissionError: denied: 'x'",
             "error: PermissionError: denied: 'x'; make",
         ),
-        ("WorkflowError", 'WorkflowError in file "x", line 1:\nunknown\n  File "x"', "error: unknown"),
+        ("UserError", 'UserError in file "x", line 1:\nunknown\n  File "x"', "error: unknown"),
         ("MissingRuleException", "No rule for reports/costs.mdx", "error: No rule for reports/costs.mdx; did you mean"),
         (
             "MissingRuleException",
