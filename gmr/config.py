@@ -70,14 +70,12 @@ def pool_of(config: Config, setting: Setting) -> Pool:
     """Build the pools; UserError if ``role_subset`` asks for 0 roles or for more than a domain has."""
     roles = by_domain(setting.domain) if config.role_pool == "domain" else catalogue()
     if config.role_subset is not None:
-        roles = tuple(
-            role for domain, count in config.role_subset.items() for role in _draw_roles(domain, count, setting)
-        )
+        roles = ()
+        for domain, count in config.role_subset.items():
+            known = by_domain(domain)
+            if not 1 <= count <= len(known):
+                raise UserError(f"role_subset asks for {count} roles of {domain}; choose between 1 and {len(known)}")
+            roles += tuple(
+                sorted(known, key=lambda role: rng.uniform("role subset", str(setting.seed), role.key))[:count]
+            )
     return Pool(tuple(sorted(roles, key=lambda role: role.key)), tuple(setting.pool.values()))
-
-
-def _draw_roles(domain: str, count: int, setting: Setting) -> list[Role]:
-    roles = by_domain(domain)
-    if not 1 <= count <= len(roles):
-        raise UserError(f"role_subset asks for {count} roles of {domain}; choose between 1 and {len(roles)}")
-    return sorted(roles, key=lambda role: rng.uniform("role subset", str(setting.seed), role.key))[:count]

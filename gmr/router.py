@@ -112,12 +112,10 @@ class Router(nn.Module):
         return Latents(self.role_vae(self.role_profiles), self.backbone_vae(self.backbone_profiles))
 
     def vae_loss(self, generator: torch.Generator) -> Tensor:
-        """Compute L_VAE, the sum over both pools."""
         roles = self.role_vae.loss(self.role_profiles, generator, self.config.vae_kl)
         return roles + self.backbone_vae.loss(self.backbone_profiles, generator, self.config.vae_kl)
 
     def begin(self, question: Tensor) -> State:
-        """Create the initial state for question embeddings (rows, 384)."""
         memory = question.new_zeros(len(question), self.config.max_depth, LATENT)
         zeros = torch.zeros(len(question), dtype=torch.int64)
         return State(
@@ -200,7 +198,6 @@ def _softmax(log_probs: Tensor | None, options: int, uniforms: Tensor, greedy: b
 
 
 def _bernoulli(log_probs: Tensor, drawn: Tensor, uniforms: Tensor, greedy: bool) -> Draw:
-    """Sample the masked gates. All others stay closed."""
     return Draw(open_gates(log_probs, uniforms, greedy=greedy) * drawn, drawn, log_probs)
 
 

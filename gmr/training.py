@@ -49,7 +49,6 @@ class Evaluation(NamedTuple):
 
 
 def stack(vectors: Sequence[Vector]) -> Tensor:
-    """Stack embeddings into a float64 tensor (rows, 384)."""
     return torch.from_numpy(np.stack(vectors).astype(np.float64))
 
 
