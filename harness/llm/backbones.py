@@ -87,7 +87,6 @@ class Backbone(Declaration):
         return (Message("user", f"{system.content}\n\n{user.content}"), *others)
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Compute the cost of token counts, in the currency of the prices."""
         return (prompt_tokens * self.price_in + completion_tokens * self.price_out) / 1e6
 
     @property
@@ -115,7 +114,6 @@ class _Weights(Declaration):
 
 @cache
 def load(path: Path) -> Mapping[str, Backbone]:
-    """Read backbones by key, in the file's order."""
     return read_entries(path, Backbone)
 
 

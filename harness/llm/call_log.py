@@ -102,11 +102,11 @@ class CallLogReader(Closing):
         with self._one_line():
             return self._database.execute("SELECT key, checksum FROM calls").fetchall()
 
-    def row(self, key: str) -> tuple[Any, ...]:
-        """Return the row of a call with its request decompressed, as bundles store it."""
+    def rows(self, which: str, *values: str) -> Iterator[tuple[Any, ...]]:
+        """Iterate over rows with their requests decompressed, as bundles store them."""
         with self._one_line():
-            request, *others = self._database.execute(f"{_SELECT} WHERE key = ?", (key,)).fetchone()
-            return (request_text(request, self._database), *others)
+            for request, *others in self._database.execute(f"{_SELECT} {which}", values):
+                yield (request_text(request, self._database), *others)
 
     def texts(self, key: str) -> CallTexts | None:
         if (row := self._row(key)) is None:
@@ -116,12 +116,10 @@ class CallLogReader(Closing):
         return CallTexts(tuple(Message(**message) for message in request["messages"]), row[1].text)
 
     def paid(self) -> list[tuple[str, int, int, int]]:
-        """Sum the paid replies by model: (model, replies, prompt tokens, completion tokens)."""
         with self._one_line():
             return self._database.execute(_PAID).fetchall()
 
     def failed(self) -> int:
-        """Count the calls that failed for good."""
         with self._one_line():
             (count,) = self._database.execute("SELECT count(*) FROM calls WHERE error IS NOT NULL").fetchone()
         return int(count)
@@ -238,7 +236,6 @@ class CallLog(CallLogReader):
         return len(keys)
 
     def close(self) -> None:
-        """Commit pending calls and release the lock."""
         self._open.close()
 
     def _commit_waiting(self) -> None:
@@ -268,26 +265,19 @@ class CallLog(CallLogReader):
         self._database.close()
 
 
-_KEY_OF = itemgetter(1)
-
-
 def copy(log: Path, to: Path, *, prompts: bool, more: Iterable[tuple[Any, ...]] = ()) -> None:
     """Copy a log in the order of its keys, so that equal calls give identical files; ``more`` rows are added."""
-    if not log.exists():
-        raise UserError(f"{log} is missing; restore it, or delete its cell, and run that again")
     with writing(to):
         to.parent.mkdir(parents=True, exist_ok=True)
         to.unlink(missing_ok=True)
-    with one_line(log, "restore it"), closing(connect(log, writes=False)) as source:
-        own = ((request_text(stored, source), *others) for stored, *others in source.execute(f"{_SELECT} ORDER BY key"))
-        calls = heapq.merge(own, sorted(more, key=_KEY_OF), key=_KEY_OF)
-        with closing(connect(to, writes=True)) as database, database:
-            database.executescript(_SCHEMA)
-            database.execute("BEGIN")
-            for request, *others in calls:
-                if not prompts:
-                    request = orjson.dumps({**orjson.loads(request), "messages": []}).decode()
-                database.execute(_INSERT, (request, *others))
+    with CallLogReader(log) as source, closing(connect(to, writes=True)) as database, database:
+        database.executescript(_SCHEMA)
+        database.execute("BEGIN")
+        key_of = itemgetter(1)
+        for request, *others in heapq.merge(source.rows("ORDER BY key"), sorted(more, key=key_of), key=key_of):
+            if not prompts:
+                request = orjson.dumps({**orjson.loads(request), "messages": []}).decode()
+            database.execute(_INSERT, (request, *others))
 
 
 def _lock(path: Path) -> AbstractContextManager[Any]:

@@ -93,7 +93,6 @@ def parse(completion: ChatCompletion, request: Request, names: Sequence[str]) ->
 
 
 def is_file(model: object) -> bool:
-    """Whether a server names a model by its weight file."""
     return isinstance(model, str) and (
         model.lower().endswith(".gguf") or model.startswith(("/", "./")) or "\\" in model
     )
@@ -140,7 +139,6 @@ def _with_reason(error: openai.APIStatusError) -> str:
 
 
 def _describe(body: Any) -> str:
-    """Describe a body without choices."""
     if isinstance(body, str):
         start = body.lstrip()[:6].lower()
         is_stream = start.startswith(("data:", "event:", ":"))

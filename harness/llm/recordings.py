@@ -105,7 +105,6 @@ def _is_beside(name: str, code: str) -> bool:
 
 
 def checksum(content: bytes) -> dict[str, str]:
-    """Compute size and SHA-256 in the manifest's format."""
     return {"contentSize": str(len(content)), "sha256": hashlib.sha256(content).hexdigest()}
 
 
@@ -139,7 +138,6 @@ class Recording:
 
     @functools.cached_property
     def served(self) -> dict[str, Served]:
-        """Descriptions of the recorded models by name."""
         found: dict[str, Served] = {}
         for path in sorted(self.results.glob(f"*/**/{SERVERS}")):
             with data_of(path):
@@ -180,7 +178,6 @@ def located(path: str) -> Path:
 
 @functools.cache
 def opened(path: Path, code: str | None = None) -> Recording:
-    """Open a recording, once per process. UserError if it is missing or damaged."""
     return Recording(path, code)
 
 
@@ -222,10 +219,9 @@ class Recordings(Closing):
         return self._logs[self._index[key]].get(key)
 
     def row(self, key: str) -> tuple[Any, ...]:
-        return self._logs[self._index[key]].row(key)
+        return next(self._logs[self._index[key]].rows("WHERE key = ?", key))
 
     def served(self, model: str) -> Served | None:
-        """Return the recorded description of a model, or None."""
         return next((each.served[model] for each in self._recordings if model in each.served), None)
 
     def pinned(self, backbone: Backbone) -> Backbone:
@@ -243,7 +239,6 @@ class Recordings(Closing):
         return None
 
     def missing(self, request: Request) -> UserError:
-        """Build the error for a call that is in no recording."""
         prompt, turn = " ".join(request.messages[-1].content.split()), request.metadata
         what = f"to {turn.kind}{f' as {turn.role}' if turn.role else ''}" if turn else "once more"
         return UserError(

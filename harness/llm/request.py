@@ -25,7 +25,6 @@ _NO_DETAILS = frozenset({"id", "object", "created", "owned_by", "root"})
 
 
 def is_simulated(revision: object) -> bool:
-    """Whether a revision or system fingerprint belongs to a simulated model."""
     return isinstance(revision, str) and revision.startswith(SIMULATED)
 
 
@@ -80,7 +79,6 @@ class Request:
 
     @property
     def sent_metadata(self) -> Turn | None:
-        """Metadata if the model is simulated, else None."""
         return self.metadata if is_simulated(self.revision) else None
 
     @cached_property
@@ -181,5 +179,4 @@ class Served:
 
     @property
     def simulated(self) -> bool:
-        """Whether owner or revision declares the model simulated."""
         return self.owned_by == SIMULATED or is_simulated(self.revision)

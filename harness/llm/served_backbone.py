@@ -182,7 +182,6 @@ def _retry_after(error: BaseException) -> float:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether another attempt could succeed."""
     if (status := status_of(error)) is not None:
         return status >= 500 or status in _TRANSIENT_STATUS
     return isinstance(error, (openai.APIConnectionError, MalformedReplyError))
