@@ -113,12 +113,10 @@ def programs(text: str) -> list[str]:
 
 
 def answer_program(text: str) -> str | None:
-    """Return the last program of a text that mentions ``answer``, or None."""
     return _last(programs(text), lambda source: bool(_ANSWER.search(source)))
 
 
 def program_defining(text: str, name: str) -> str | None:
-    """Return the last program of a text that defines a name, or None."""
     return _last(programs(text), lambda source: name in outline(source).defined)
 
 

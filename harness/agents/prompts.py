@@ -46,5 +46,4 @@ def render_records(records: Sequence[Record], header: str = RECORDS_HEADER) -> s
 
 
 def join(*blocks: str) -> str:
-    """Join non-empty blocks with blank lines."""
     return "\n\n".join(block.strip() for block in blocks if block.strip())

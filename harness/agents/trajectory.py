@@ -73,7 +73,6 @@ class Trajectory:
 
     @property
     def cost_steps(self) -> float:
-        """Cost without the final aggregation."""
         return sum(call.cost for call in self.calls if call.is_step)
 
     @property

@@ -125,10 +125,10 @@ def _means(cell: Cell, other: CellConfig) -> Matched:
 
 def simulated_endpoint(run: Run, prepared: Mapping[str, Prepared]) -> SimulatedEndpoint:
     """Open all simulated backbones, which know some questions; UserError if one of the run has no stated skill."""
-    from harness.simulator import parameters
+    from harness.simulator import response_model
     from harness.simulator.endpoint import SimulatedEndpoint
 
-    values = parameters.load()
+    values = response_model.load()
     for key in run.backbones:
         values.skill(key)
     # All backbones of the project, so that their revision does not depend on those of the preset.

@@ -61,7 +61,6 @@ def answers_to(item: Item) -> Answers:
 
 
 def present(bench: Benchmark, item: Item, answer: str) -> str:
-    """Format an answer by the benchmark's output rules."""
     if own := getattr(bench, "present", None):
         return str(own(item, answer))
     if item.code is not None:
@@ -72,7 +71,6 @@ def present(bench: Benchmark, item: Item, answer: str) -> str:
 
 
 def wrong_answers(bench: Benchmark, item: Item) -> list[str]:
-    """Return up to four distinct wrong answers, most likely first."""
     wrong: list[str] = []
     for candidate in _candidates(bench, item):
         if len(wrong) < _POOL_SIZE and not any(bench.same(item, candidate, other) for other in (item.gold, *wrong)):

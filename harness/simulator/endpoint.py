@@ -14,9 +14,9 @@ from harness.fingerprint import fingerprint
 from harness.llm.backbones import Backbone
 from harness.llm.request import SIMULATED, Reply, Request, Served, Turn
 from harness.simulator.answers import answers_to
-from harness.simulator.parameters import Parameters
 from harness.simulator.reading import QuestionIndex, read
 from harness.simulator.replies import count_tokens, cut, schema_reply, undecided, write
+from harness.simulator.response_model import Parameters
 
 _LONGEST_CONTEXT = 131072  # default context length
 _GENERIC_TOKENS = 60  # length of a reply to a prompt without a known question

@@ -18,7 +18,7 @@ from harness.files import read_yaml
 from harness.llm.request import Turn
 from harness.simulator import response_model
 from harness.simulator.answers import NUMBER, Answers, present
-from harness.simulator.parameters import Parameters
+from harness.simulator.response_model import Parameters
 
 T = TypeVar("T")
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
@@ -65,7 +65,6 @@ def write(
 
 
 def undecided(length: float, key: str) -> str:
-    """Generate a reply of about ``length`` tokens without an answer."""
     stream, table = Stream("undecided", key), _SENTENCES["undecided"]
     text = _pick(table, stream)
     while count_tokens(text) < length:

@@ -1,7 +1,7 @@
 import pytest
 
 from harness.benchmarks.items import Item
-from harness.simulator import parameters
+from harness.simulator import response_model
 from harness.simulator.endpoint import SimulatedEndpoint
 from tests.harness.simulator.samples import MODELS, mini, word_problems
 
@@ -14,4 +14,4 @@ def questions() -> dict[str, list[Item]]:
 
 @pytest.fixture(scope="session")
 def endpoint(questions: dict[str, list[Item]]) -> SimulatedEndpoint:
-    return SimulatedEndpoint(parameters.load(), MODELS.values(), questions)
+    return SimulatedEndpoint(response_model.load(), MODELS.values(), questions)

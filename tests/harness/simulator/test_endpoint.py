@@ -15,7 +15,7 @@ from harness.benchmarks import benchmark
 from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.llm.request import SIMULATED, Message, Request, Turn
-from harness.simulator import parameters
+from harness.simulator import response_model
 from harness.simulator.answers import answers_to, present
 from harness.simulator.endpoint import SimulatedEndpoint
 from harness.simulator.replies import count_tokens, cut
@@ -23,7 +23,7 @@ from tests.harness.simulator.samples import MODELS, word_problems
 
 Ask = Callable[[Request], str]
 Questions = dict[str, list[Item]]
-VALUES = parameters.load()
+VALUES = response_model.load()
 SUMS = benchmark("gsm_hard")
 
 
@@ -170,6 +170,6 @@ def test_an_over_long_prompt_is_refused_and_a_long_one_clamps(endpoint: Simulate
 def test_a_backbone_without_a_skill_and_a_broken_file_are_refused_in_one_line(tmp_path: Any) -> None:
     with pytest.raises(UserError, match=r"did you mean 'llama-3.2-3B'\?.*config/simulator.yaml; state its skill"):
         VALUES.skill("llama-3.2-3b")
-    (tmp_path / "simulator.yaml").write_text(parameters.FILE.read_text().replace("skill: 0.4", "skill: 40", 1))
+    (tmp_path / "simulator.yaml").write_text(response_model.FILE.read_text().replace("skill: 0.4", "skill: 40", 1))
     with pytest.raises(UserError, match=r"^[^\n]*skill[^\n]*$"):
-        parameters.load(tmp_path / "simulator.yaml")
+        response_model.load(tmp_path / "simulator.yaml")

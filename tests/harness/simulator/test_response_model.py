@@ -9,11 +9,11 @@ from harness.agents.roles import catalogue
 from harness.benchmarks import benchmark, keys
 from harness.benchmarks.items import Item
 from harness.llm.request import Turn
-from harness.simulator import parameters
+from harness.simulator import response_model
 from harness.simulator.response_model import difficulty, evidence, score
 from tests.harness.simulator.samples import mini, word_problems
 
-VALUES = parameters.load()
+VALUES = response_model.load()
 PHI = NormalDist().cdf
 
 
