@@ -1,16 +1,22 @@
-"""SQLite: connections, errors as one line, and the cache that all cells of a machine share."""
+"""SQLite: connections, errors as one line, and the caches that all cells of a machine share."""
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import hashlib
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
+import orjson
+
+from harness.concurrency import InFlight
 from harness.errors import UserError
 from harness.files import unwritable, writing
 
@@ -104,6 +110,45 @@ class Cache(Closing):
     def _one_line(self) -> Iterator[None]:
         with self._alone, one_line(self.path, "it is a cache: delete it, which costs time and nothing else"):
             yield
+
+
+class VerdictCache:
+    """Verdicts as JSON values, keyed by input and execution environment; without a file, for this process only.
+
+    At level ``full`` programs cannot reach the file. At ``rlimit`` they can read it and, unless the suite runs as root,
+    write it, as every other result: this level is for faulty programs, not for hostile ones.
+    """
+
+    def __init__(self, cache: Cache | None, environment: Callable[[], tuple[str, ...]]) -> None:
+        self._cache = cache
+        self._environment = functools.cache(environment)
+        self._in_this_process: dict[bytes, Any] = {}
+        self._in_flight: InFlight[Any] = InFlight()
+
+    async def get(self, key: tuple[str, ...], decide: Callable[[], Coroutine[Any, Any, tuple[Any, bool]]]) -> Any:
+        """Return the cached verdict or decide it, once for all callers that wait; UserError if the file is broken.
+
+        ``decide`` returns the verdict, and whether other cells may use it.
+        """
+        # ``repr`` escapes quotes, so no two keys have the same text.
+        digest = hashlib.sha256(repr((key, self._environment())).encode()).digest()
+        if digest in self._in_this_process:
+            return self._in_this_process[digest]
+        if self._cache is not None and (stored := self._cache.get("verdicts", digest)):
+            return orjson.loads(stored)
+
+        async def decide_and_store() -> Any:
+            verdict, is_shared = await decide()
+            if is_shared and self._cache is not None:
+                await asyncio.to_thread(self._cache.put, "verdicts", digest, orjson.dumps(verdict))
+            else:
+                self._in_this_process[digest] = verdict
+            return verdict
+
+        return await self._in_flight.run_once(digest, decide_and_store)
+
+    async def close(self) -> None:
+        await self._in_flight.close()
 
 
 def _use_wal(database: sqlite3.Connection) -> None:

@@ -69,12 +69,10 @@ def declare(entries: Any, path: Path) -> None:
 
 
 def is_further(key: str) -> bool:
-    """Return whether a benchmark was declared in a user's file."""
     return key in _further
 
 
 def keys() -> tuple[str, ...]:
-    """Return the keys of all declared benchmarks, in the order of the files."""
     return tuple(_entries())
 
 

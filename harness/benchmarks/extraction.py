@@ -112,7 +112,6 @@ def _with_fences(match: re.Match[str]) -> str:
 
 
 def before_fences(text: str) -> str:
-    """Return the lines before the first one that ends in a fence."""
     return "\n".join(itertools.takewhile(lambda line: _fence_at_end(line) is None, text.split("\n")))
 
 
@@ -142,5 +141,4 @@ def _fence_at_end(line: str) -> _Fence | None:
 
 
 def letters_and_digits(text: str) -> str:
-    """Return the letters and digits of a text, without case."""
     return "".join(filter(str.isalnum, text.casefold()))

@@ -95,7 +95,6 @@ class GsmHard(Benchmark):
         return _decimal(number) if number else None
 
     def same(self, item: Item, a: str, b: str) -> bool:
-        """Return whether two numbers differ by less than the tolerance."""
         return abs(float(a) - float(b)) < TOLERANCE
 
 

@@ -31,7 +31,6 @@ class HumanEval(CodeBenchmark):
     """The data of HumanEval."""
 
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
-        """Convert all problems."""
         return [self._item(record) for record in records]
 
     def _item(self, record: Mapping[str, Any]) -> Item:

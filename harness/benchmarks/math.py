@@ -88,7 +88,6 @@ class Math(Benchmark):
         return decided(found, lambda statement: _value(statement, item.question))
 
     def same(self, item: Item, a: str, b: str) -> bool:
-        """Return whether the string rules call the answers equal."""
         return equivalent(a, b)
 
     async def grade_answer(self, item: Item, answer: str, tools: Tools) -> Verdict:
@@ -141,7 +140,6 @@ _TOKEN = re.compile(r"\s*(\\[a-zA-Z]+|[^\s{}\[\]\\])")
 
 
 def equivalent(a: str, b: str) -> bool:
-    """Return whether two answers are equal once normalised."""
     return a == b or normal_form(a) == normal_form(b)
 
 

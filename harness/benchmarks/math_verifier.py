@@ -21,11 +21,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Self
 
-from harness.database import Cache
+from harness.database import Cache, VerdictCache
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.fingerprint import fingerprint
-from harness.sandbox.cache import VerdictCache
 from harness.sandbox.jail import confinement, linux
 from harness.sandbox.jail.protocol import Channel
 from harness.sandbox.process import Child

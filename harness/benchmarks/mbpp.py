@@ -54,7 +54,6 @@ class Mbpp(CodeBenchmark):
         )
 
     def test_ids(self, items: Sequence[Item]) -> list[str]:
-        """Return the ids of upstream's test range."""
         return [item.id for item in items if int(item.id) in TEST_IDS]
 
     def _published_split(self, items: Sequence[Item]) -> Split:

@@ -109,7 +109,6 @@ def read(manifest: Path, items: Path) -> Prepared:
 
 
 def is_at_hand(key: str, data: str) -> bool:
-    """Return whether the questions of a benchmark can be read without a network."""
     declaration, folder = entry(key), os.environ.get(DATA_DIR)
     if data == "real" and declaration.questions is None and folder:
         return (Path(folder).expanduser() / declaration.mirror).is_file()

@@ -139,7 +139,6 @@ def _parsed(source: str) -> ast.Module | int:
 
 @_remember
 def outline(source: str) -> Outline:
-    """Read a text as a program."""
     # Trees are not cached: each takes a hundred times the memory of its text.
     tree = _parsed(source)
     if isinstance(tree, int):

@@ -52,7 +52,6 @@ class Statement(NamedTuple):
 
     @property
     def line(self) -> str:
-        """Return the first line of the text."""
         return self.text.split("\n", 1)[0].strip()
 
 
@@ -139,7 +138,6 @@ def _focus(section: str) -> str:
 
 
 def last_box(text: str) -> str | None:
-    """Return the content of the last balanced box that is not empty; None without one."""
     return next((content for *_, content in reversed(_boxes(text)) if content), None)
 
 

@@ -32,11 +32,9 @@ class ValidationReport:
         return not self.exceptions(GOLD) and not self.exceptions(WRONG)
 
     def exceptions(self, check: str) -> list[str]:
-        """Return the ids of questions for which a check fails."""
         return [id_ for id_, checks in self.checks.items() if not checks.get(check, True)]
 
     def to_markdown(self) -> str:
-        """Write the report as a list, with the ids of exceptions."""
         lines = [f"{self.title}: {len(self.checks)} questions"]
         for name in dict.fromkeys(name for checks in self.checks.values() for name in checks):
             total, exceptions = sum(name in checks for checks in self.checks.values()), self.exceptions(name)
@@ -53,8 +51,6 @@ async def validate(key: str, data: str) -> ValidationReport:
 
 
 async def validate_items(subject: Benchmark, items: Sequence[Item], data: str, tools: Tools) -> ValidationReport:
-    """Validate the given questions; ``data`` is named in the title."""
-
     async def is_right(item: Item, answer: str) -> bool:
         return (await subject.grade(item, present(subject, item, answer), tools)).correct
 

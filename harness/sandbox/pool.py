@@ -21,11 +21,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from harness.concurrency import processors
-from harness.database import Cache
+from harness.database import Cache, VerdictCache
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.fingerprint import fingerprint
-from harness.sandbox.cache import VerdictCache
 from harness.sandbox.jail import protocol
 from harness.sandbox.jail.confinement import FULL, RLIMIT
 from harness.sandbox.model import LIMITS, Execution, Limits, Outcome, Program

@@ -48,7 +48,6 @@ class Child:
                 raise
 
     def last_error_line(self) -> str:
-        """Return the last line that the ended process wrote to standard error."""
         os.set_blocking(self._errors.fileno(), False)
         lines = (self._errors.read() or b"").decode("utf-8", "replace").strip().splitlines()
         return lines[-1] if lines else "no message; it may have been killed (out of memory?)"

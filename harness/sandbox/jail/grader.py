@@ -130,7 +130,6 @@ def _run_checks(channel: Channel, job: dict[str, Any], checks: _Checks) -> dict[
 
 
 def _outcome(error: BaseException) -> tuple[str, str]:
-    """Return the outcome that an exception means, and one line about it."""
     if isinstance(error.__cause__, ProgramFailure):
         word, detail = error.__cause__.args
         outcome = NOT_EXECUTABLE if word == protocol.UNREADABLE else EXCEPTION
@@ -204,7 +203,6 @@ def _free_names(table: symtable.SymbolTable) -> set[str]:
 
 
 def _attribute_bases(tree: ast.Module) -> set[str]:
-    """Return the names that only stand before a dot."""
     bases = [node.value for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     dotted = [base for base in bases if isinstance(base, ast.Name)]
     others = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node not in dotted}

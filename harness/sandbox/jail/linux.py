@@ -57,7 +57,6 @@ libc.syscall.restype = ctypes.c_long
 
 
 def number(name: str) -> int | None:
-    """Return the number of a system call; None if this machine has no such call, OSError if it is unknown."""
     if _COLUMN is None:
         raise OSError(f"no system call numbers known for {sys.platform} on {os.uname().machine}")
     text = NUMBERS[name][_COLUMN]
@@ -65,7 +64,6 @@ def number(name: str) -> int | None:
 
 
 def call(name: str, *arguments: int | bytes | None) -> int:
-    """Make a system call and return its result; raise OSError if it fails."""
     words = [ctypes.c_ulong(word) if isinstance(word, int) else word for word in arguments]
     result: int = libc.syscall(ctypes.c_long(number(name) or 0), *words)
     if result < 0:
@@ -74,12 +72,10 @@ def call(name: str, *arguments: int | bytes | None) -> int:
 
 
 def forbid_new_privileges() -> None:
-    """Set no_new_privs, which unprivileged filters require."""
     call("prctl", 38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
 
 
 def drop_capabilities() -> None:
-    """Give up every capability, also in the process's own namespaces."""
     call("capset", (0x20080522).to_bytes(4, "little") + bytes(4), bytes(24))  # version 3
 
 
@@ -117,7 +113,6 @@ def landlock_rules(readable: list[tuple[str, str]], work_dir: str | None) -> int
 
 
 def apply_landlock(rules: int) -> None:
-    """Apply a ruleset to this process for good."""
     call("landlock_restrict_self", rules, 0)
     os.close(rules)
 
@@ -190,7 +185,6 @@ def filter_calls() -> None:
 
 
 def call_filter(pid: int) -> bytes:
-    """Return the BPF instructions of the filter for the process of that id."""
     rules = [_for(name, [_step(_RETURN, _REFUSE)]) for name in FORBIDDEN if number(name) is not None]
     # A filter cannot read the arguments of clone3; C libraries fall back to clone.
     rules += [

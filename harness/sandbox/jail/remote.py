@@ -90,7 +90,6 @@ class RemoteProgram:
                 raise UnreadableError("a reply of no known form")
 
     def begin_statement(self) -> None:
-        """Discard the changes of earlier statements."""
         self._changes = []
 
     def end_statement(self) -> None:
