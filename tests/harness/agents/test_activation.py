@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,9 +10,11 @@ import pytest
 from harness.agents.activation import NO_ENTRY, act, append_text, candidates
 from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools
 from harness.agents.prompts import HINTS_HEADER, RECORDS_HEADER, Record
-from harness.agents.roles import by_key, catalogue
+from harness.agents.roles import CATALOGUE, Role, by_domain, by_key, catalogue
 from harness.benchmarks import benchmark
 from harness.benchmarks.items import CodeTask, Item
+from harness.errors import UserError
+from harness.files import digest, read_entries
 from harness.llm.request import Reply
 from tests.scripted import ScriptedClient, context
 
@@ -182,3 +185,13 @@ def test_fixed_lines_cannot_pass_for_an_answer() -> None:
     for line in (NO_ENTRY, NO_PROGRAM, NO_EXAMPLE):
         for key in ("gsm_hard", "math", "mmlu_pro", "humaneval"):
             assert benchmark(key).extract(CODE if key == "humaneval" else MATHS, line) is None
+
+
+def test_the_names_of_roles_are_the_stored_ones_and_a_domain_that_is_none_is_refused(tmp_path: Path) -> None:
+    assert digest(KEYS)[:16] == "33757da1e5dc32a3"
+    with pytest.raises(UserError, match=r"unknown domain 'math'.*'Math'"):
+        by_domain("math")
+    path = tmp_path / "roles.yaml"
+    path.write_text(CATALOGUE.read_text().replace("Math/Inspector:", "Cooking/Someone:"))
+    with pytest.raises(UserError, match=r"roles\.yaml: .*Cooking/Someone"):
+        read_entries(path, Role)

@@ -23,8 +23,6 @@ def fenced(source: str, language: str = "python") -> str:
 
 
 class FakeSandbox(Sandbox):
-    """Notes what it is given; answers with one outcome, after a moment."""
-
     def __init__(self, outcome: Outcome = Outcome.PASSED, detail: str = "") -> None:
         self.execution = Execution(outcome, detail)
         self.given: list[Program] = []

@@ -53,7 +53,6 @@ async def test_costs_follow_the_paper_with_and_without_the_final_call() -> None:
 
 
 async def asked(temperature: float | None, **equipment: Any) -> list[Request]:
-    """Ask one prompt in two calls of two purposes at each of two steps; return the requests."""
     context = scripted.context(ITEM, client := ScriptedClient("x"), **equipment)
     ask = partial(context.ask, "large", (Message("user", "same"),), temperature=temperature)
     for step, purpose, slot in product((1, 2), ("act", "second_call"), (0, 1)):
