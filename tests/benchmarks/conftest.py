@@ -1,12 +1,8 @@
-"""Rates in things per second, which the tables of pytest-benchmark do not show.
-
-All questions with ``--benchmark-enable``; in a plain run a few in one variant of each, to see that they still work.
-"""
+"""All questions with ``--benchmark-enable``; in a plain run a few in one variant of each, to see that they work."""
 
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
@@ -16,21 +12,20 @@ from harness.benchmarks.items import Item, keyed_order
 DATA = "real" if os.environ.get("GMR_DATA_DIR") else "embedded"
 FEW = 3
 ROUNDS = 5
-_RATES = pytest.StashKey[list[str]]()
 
 Measure = Callable[[BenchmarkFixture, Callable[[int], None], int], None]
 
 
 @pytest.fixture
-def measure(request: pytest.FixtureRequest) -> Measure:
+def measure(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> Measure:
     """Return a function that measures a function of the round's number; nothing may be cached between rounds."""
 
     def one(benchmark: BenchmarkFixture, target: Callable[[int], None], count: int) -> None:
         numbers = iter(range(ROUNDS + 1))
         benchmark.pedantic(target, setup=lambda: ((next(numbers),), {}), rounds=ROUNDS)
         if benchmark.stats is not None:
-            rate = benchmark.extra_info["per_s"] = count / benchmark.stats.stats.median
-            request.config.stash.setdefault(_RATES, []).append(f"{rate:12.1f} /s   {request.node.name}")
+            with capsys.disabled():
+                print(f"{count / benchmark.stats.stats.median:12.1f} /s   {request.node.name}")  # noqa: T201
 
     return one
 
@@ -47,8 +42,3 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         here = [item for item in items if item.path.parent == Path(__file__).parent]
         firsts = {item.name.partition("[")[0]: item for item in reversed(here)}
         items[:] = [item for item in items if item not in here or item in firsts.values()]
-
-
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    for line in config.stash.get(_RATES, []):
-        terminalreporter.write_line(line)

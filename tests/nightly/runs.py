@@ -41,7 +41,6 @@ def run(folder: Path, url: str, *words: str, **settings: object) -> None:
 
 
 def differences(folder_a: Path, folder_b: Path) -> list[str]:
-    """Return the names of files of results and reports that are not the same in both."""
     parts = ("results/smoke/cells", "results/smoke/data", "reports")
     files, others = (results(folder, *parts) for folder in (folder_a, folder_b))
     return sorted(name for name in files.keys() | others.keys() if files.get(name) != others.get(name))

@@ -22,7 +22,6 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.exhibit import grid
 from harness import files
 from harness.benchmarks import Tools, benchmark
 from harness.benchmarks.items import CodeTask, Item, Status, Verdict
@@ -40,7 +39,7 @@ __all__ = ["mirror"]
 pytestmark = [pytest.mark.nightly, pytest.mark.realdata]
 
 # Who is right where two verdicts disagree.
-OURS, UPSTREAM, AMBIGUOUS = RIGHT = ("ours right", "upstream right", "ambiguous")
+OURS, UPSTREAM, AMBIGUOUS = "ours right", "upstream right", "ambiguous"
 AGREEMENT = 0.995
 # With fewer verdicts than this a single one weighs more than the agreement leaves.
 FEW = 200
@@ -85,12 +84,10 @@ class Output:
 
     @property
     def key(self) -> str:
-        """Return the key of an output, unique in its file."""
         return "/".join(filter(None, (self.item_id, self.model, str(self.meta.get("strategy", "")))))
 
 
 def read(folder: Path, file: str) -> list[Output]:
-    """Return the outputs of a file, in its order."""
     outputs = []
     for line in _json_lines(folder / "outputs" / f"{file}.jsonl.gz"):
         upstream, meta, response = line["upstream"].partition(":")[0], line["meta"], line["response"]
@@ -219,7 +216,6 @@ def _row(output: Output, rule: str, verdict: Verdict) -> dict[str, Any]:
 
 
 async def compare(outputs: Sequence[Output], folder: Path) -> pd.DataFrame:
-    """Grade outputs; return a row for each of our rules under which there are two verdicts, with who is right."""
     async with Sandbox() as sandbox, MathVerifier() as math_verify:
         assert sandbox.level == FULL, "real models wrote the recorded programs"
         tools = Tools(sandbox, math_verify)
@@ -234,20 +230,11 @@ async def compare(outputs: Sequence[Output], folder: Path) -> pd.DataFrame:
     return pd.DataFrame([row for rows in graded for row in rows]).dropna(subset=["ours", "upstream"])
 
 
-def table(compared: pd.DataFrame) -> str:
-    """Return verdicts and agreements by file, our rule and whether upstream's is the same, as Markdown."""
-    rows = []
-    for names, members in compared.groupby(["file", "our rule", "upstream's rule"], sort=False):
-        agree, *classes = (str((members["class"] == name).sum()) for name in ("", *RIGHT))
-        rows.append([*names, str(len(members)), agree, f"{100 * int(agree) / len(members):.2f}", *classes])
-    heads = ["outputs", "our rule", "upstream's rule", "verdicts", "agree", "%", *RIGHT]
-    return "\n".join(grid(heads, rows, left=3))
-
-
 @pytest.mark.parametrize("file", FILES)
 async def test_verdicts_agree_under_the_same_rule_and_what_disagrees_is_reviewed(file: str, mirror: Path) -> None:
     compared = await compare(read(mirror, file), mirror)
-    print(f"\n{table(compared)}")
+    rules = [compared[name] for name in ("file", "our rule", "upstream's rule")]
+    print(pd.crosstab(rules, compared["class"].replace("", "agree"), margins=True).to_string())
     disagree = compared[compared["class"] != ""]
     write_atomically(layout.REPORTS / "grading" / f"{file}.csv", disagree.to_csv(index=False))
     same = compared[compared["upstream's rule"] == "the same"]

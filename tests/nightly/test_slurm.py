@@ -50,7 +50,6 @@ _LATENCY_S = 0.2
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[None]:
-    """Make this node a cluster while the block runs."""
     host = socket.gethostname()
     for name in ("state", "spool"):
         (folder / name).mkdir(parents=True)

@@ -97,7 +97,7 @@ async def served_at(server: Any = None, host: str = "127.0.0.1", **answers: Answ
             app.router.add_route("POST" if name == "chat" else "GET", path, answer)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
     await runner.setup()
-    await web.TCPSite(runner, host, 0).start()
+    await web.TCPSite(runner, host, 0, backlog=2048).start()
     try:
         yield f"http://{f'[{host}]' if ':' in host else host}:{runner.addresses[0][1]}/v1"
     finally:
