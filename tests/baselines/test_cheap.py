@@ -169,7 +169,6 @@ COST = backbones()["large"].cost(100, 10)
 
 
 def consistency(**changes: Any) -> self_consistency.SelfConsistency:
-    """Return self-consistency that has to meet the cost of two and a half calls."""
     row = setting("pool", **{"benchmark": "toy", "matched": Matched("gmr", 2.5 * COST, 2.0), **changes})
     return self_consistency.build(row, self_consistency.Config())
 

@@ -51,7 +51,6 @@ def levels(*wanted: int) -> list[str]:
 
 
 async def searched(folder: Path, model: Client, seed: int = 7, **config: Any) -> tuple[AFlow, list[Round]]:
-    """Return a method after its search, and the rounds of its checkpoint."""
     method = await trained(AFlow(setting(), Config(**config)), folder, model, QUESTIONS, seed, code_tools=Bench())
     metadata = checkpoint.load(folder / "trained.safetensors").metadata
     return method, [Round.model_validate(entry) for entry in metadata["search"]]

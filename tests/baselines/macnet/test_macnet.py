@@ -28,8 +28,6 @@ KINDS = {macnet.SOLVE: "solve", macnet.CRITICISE: "critique", macnet.REVISE: "re
 
 
 class Asked(NamedTuple):
-    """One request, taken apart: what was asked for, every record it shows, the temperature, which sample."""
-
     kind: str
     shown: tuple[str, ...]
     temperature: float

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.special import gammaln
+from scipy.special import gammaln, softmax
 
 from baselines.masrouter.method import Config, MASRouter, Pool, TeamRollout
 from baselines.masrouter.router import Choices, Router, TeamPlan, Trace
@@ -56,11 +56,6 @@ def router(seed: int = 0, domain: str = "Commonsense", moved: float = 0.0) -> Ro
     return network
 
 
-def _softmax(scores: np.ndarray) -> np.ndarray:
-    powers = np.exp(scores - scores.max())
-    return powers / powers.sum()
-
-
 def _unit(rows: np.ndarray) -> np.ndarray:
     return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
 
@@ -74,9 +69,9 @@ class Reference:
         noise, choices = trace.noise, trace.choices
         q = trace.question.astype(np.float64)
         x = _unit(self._linear("classifier.question", q))
-        self.tasks = _softmax(_unit(self._linear("classifier.tasks", self._state["task_texts"])) @ x / 0.5)
+        self.tasks = softmax(_unit(self._linear("classifier.tasks", self._state["task_texts"])) @ x / 0.5)
         modes = self._z("mode_vae", self._state["mode_texts"], noise.modes)
-        self.modes = _softmax(modes @ self._z("question_vae", q, noise.question[0]) / 0.8)
+        self.modes = softmax(modes @ self._z("question_vae", q, noise.question[0]) / 0.8)
         difficulty = self._linear("number.head", self._z("number.vae", q, noise.number[0]))[0]
         self.n_f = 6 / (1 + math.exp(-difficulty))
         roles = self._z("role_vae", self._state["role_texts"], noise.roles)
@@ -106,7 +101,7 @@ class Reference:
         return _unit(mu + 0.1 * np.exp(0.5 * logvar) * noise.numpy())
 
     def _matched(self, kind: str, context: np.ndarray, choices: np.ndarray, temperature: float) -> np.ndarray:
-        return _softmax(choices @ _unit(self._linear(f"{kind}_matching.context", context)) / temperature)
+        return softmax(choices @ _unit(self._linear(f"{kind}_matching.context", context)) / temperature)
 
 
 class Planned:
@@ -125,7 +120,6 @@ class Planned:
 
 
 def role_of(request: Request) -> str:
-    """Name of the role whose description opens the system text; empty for the final node."""
     opening = request.messages[0].content
     return next((role.name for role in catalogue() if opening.startswith(role.description)), "")
 
@@ -141,8 +135,6 @@ def by_role(backbone: str, request: Request) -> str:
 
 
 class Passing(Sandbox):
-    """Passes programs that hold a word, and notes what it is given."""
-
     def __init__(self, word: str = "GOOD") -> None:
         self.word = word
         self.given: list[Program] = []

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from baselines.puppeteer.agents import KEYS, TERMINATE
 from baselines.puppeteer.method import Puppeteer
 from baselines.puppeteer.policy import Config, PuppeteerRollout, Trace
+from harness.agents.code_tools import Value
 from harness.agents.trajectory import TEST, Episode, Trajectory
 from harness.benchmarks.items import CodeTask, Item
 from harness.llm.request import Reply, Request
@@ -64,9 +65,16 @@ class Certain:
         return logits - np.log(np.exp(logits).sum())
 
 
-class NoPrograms:
-    async def value(self, text: str) -> None:
-        return None
+class Scripted:
+    """Code tools that note the programs they are given; each has one value, or none."""
+
+    def __init__(self, value: Value | None = None) -> None:
+        self.returned = value
+        self.given: list[str] = []
+
+    async def value(self, text: str) -> Value | None:
+        self.given.append(text)
+        return self.returned
 
 
 async def walk(
@@ -80,7 +88,7 @@ async def walk(
     **changes: Any,
 ) -> tuple[Trajectory, Trace]:
     rollout = PuppeteerRollout(policy, "small", config(**changes))
-    return await walked(rollout, client, item, seed, episode, code_tools=code_tools or NoPrograms())
+    return await walked(rollout, client, item, seed, episode, code_tools=code_tools or Scripted())
 
 
 async def planned(*keys: str, client: Client, item: Item = MATHS, code_tools: Any = None) -> Trajectory:

@@ -20,7 +20,7 @@ from harness.llm.request import Request
 from harness.runner.config import methods
 from harness.training.learning import Learning, seeded
 from harness.training.loop import TrainingStep, checkpoint
-from tests.baselines.puppeteer.fixtures import Counting, NoPrograms, config, method, walk
+from tests.baselines.puppeteer.fixtures import Counting, Scripted, config, method, walk
 from tests.fixtures import ITEMS, Client, embedding, graded_rollouts, log, questions, trained
 from tests.scripted import setting
 
@@ -29,7 +29,6 @@ BARRED = [(), (TERMINATE,), (TERMINATE,), (), (), (TERMINATE,)]
 
 
 def plain(policy: Policy, state: np.ndarray, barred: tuple[int, ...]) -> np.ndarray:
-    """Log-probabilities, written down a second time."""
     *inner, weight, bias = [value.numpy() for value in policy.state_dict().values()]
     hidden = state
     for layer in range(0, len(inner), 2):
@@ -63,7 +62,6 @@ def test_log_probabilities_and_entropies_of_many_choices_at_once() -> None:
 
 
 def chain(*tokens: int) -> Trace:
-    """One path: steps that used so many tokens, and its end."""
     steps = [ActionChoice(at, np.zeros(STATE), 1, -1.0, used) for at, used in enumerate(tokens)]
     return (*steps, ActionChoice(len(tokens), np.zeros(STATE), TERMINATE, -1.0))
 
@@ -131,7 +129,7 @@ async def test_the_agent_that_brings_right_answers_is_preferred(tmp_path: Path) 
         return f"{request.key[:6]}. The answer is {'upright' if final and concluded else 'left'}"
 
     more: dict[str, Any] = {"epochs": {"default": 9}, "batch": 8, "lr": 2e-3, "entropy_weight": 0.1, "max_steps": 2}
-    learned = await trained(method(**more), tmp_path, Client(answering), questions(24, "t"), code_tools=NoPrograms())
+    learned = await trained(method(**more), tmp_path, Client(answering), questions(24, "t"), code_tools=Scripted())
     untrained = method()
     untrained.load(checkpoint.load(tmp_path / "checkpoints" / "epoch-00.safetensors"))
     conclude = KEYS.index("conclude")

@@ -7,7 +7,7 @@ from harness.agents.code_tools import NO_PROGRAM, CodeTools, Value
 from harness.agents.prompts import RECORDS_HEADER
 from harness.benchmarks.extraction import fenced
 from harness.llm.request import Message
-from tests.baselines.puppeteer.fixtures import CODE, MATHS, Certain, Counting, planned, walk
+from tests.baselines.puppeteer.fixtures import CODE, MATHS, Certain, Counting, Scripted, planned, walk
 from tests.fixtures import FAILED, RULES
 
 PROGRAM = "```python\nanswer = 6 * 7\n```"
@@ -21,16 +21,6 @@ WENT_WRONG = (
     "- example failed: assert double(1) == 2 (the result differs)\n"
     "- example failed: assert double('a') == 'aa' (the result differs)"
 )
-
-
-class Scripted:
-    def __init__(self, value: Value | None) -> None:
-        self.returned = value
-        self.given: list[str] = []
-
-    async def value(self, text: str) -> Value | None:
-        self.given.append(text)
-        return self.returned
 
 
 async def test_a_program_that_ran_is_followed_by_a_second_call_in_its_conversation() -> None:
