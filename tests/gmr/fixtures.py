@@ -48,7 +48,6 @@ def method(
     cost_factor: float = 1.0,
     **changes: Any,
 ) -> GMR:
-    """Return the method over :data:`POOL`."""
     row = setting("pool", seed=seed, benchmark="toy", max_epochs=max_epochs, matched=matched, cost_factor=cost_factor)
     gmr = GMR(row, config(**changes))
     gmr.pool = POOL
@@ -56,13 +55,11 @@ def method(
 
 
 def units(rng: Generator, *shape: int) -> NDArray[np.float32]:
-    """Return unit vectors of 384 dimensions."""
     vectors = rng.normal(size=(*shape, 384))
     return (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)
 
 
 def new_router(settings: Config, roles: Any, backbones: Any) -> Router:
-    """Return a router as a training with seed 0 begins with."""
     return seeded(lambda: Router(settings, roles, backbones), "initial weights", 0)
 
 

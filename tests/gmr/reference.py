@@ -20,8 +20,6 @@ class Record(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """A decision that a module made, with the probabilities of its options."""
-
     step: int
     name: str
     slot: int
@@ -95,7 +93,6 @@ class Reference:
         return sigmoid(self.router.halting.mlp(state)[0])
 
     def walk(self, trace: Trace) -> list[Draw]:
-        """Return the draws of one trajectory, by the modules that the configuration switches on."""
         with torch.no_grad():
             draws = list(self._draws(trace))
         return [Draw(step, name, slot, p.numpy(), int(outcome)) for step, name, slot, p, outcome in draws]
@@ -125,5 +122,4 @@ class Reference:
 
 
 def sigmoid(logit: Tensor) -> Tensor:
-    """Return the probabilities of no and yes."""
     return torch.stack([1 / (1 + torch.exp(logit)), 1 / (1 + torch.exp(-logit))])

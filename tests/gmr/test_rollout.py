@@ -97,8 +97,6 @@ async def test_a_greedy_policy_leaves_the_choice_it_does_not_make_to_chance() ->
 
 
 class Plan(NamedTuple):
-    """The draws of one step as they are to come out."""
-
     role: int
     backbone: int
     retrieve: tuple[bool, ...] = ()

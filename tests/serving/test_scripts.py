@@ -49,7 +49,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def free_ports(number: int) -> int:
-    """Return the first of some ports in a row that nothing listens on."""
     while True:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -76,7 +75,6 @@ def refused(name: str, *words: str) -> str:
 
 
 def printed(name: str, *words: str) -> tuple[list[list[str]], str]:
-    """Return the servers' command lines that a script prints, and the addresses."""
     output = subprocess.run(script(name, "--print", *words), capture_output=True, text=True, check=True).stdout
     lines = output.splitlines()
     commands = [shlex.split(line) for line in lines if line.startswith("env ")]
@@ -88,7 +86,6 @@ def option(command: list[str], name: str) -> str:
 
 
 def names(command: list[str]) -> list[str]:
-    """Return the names of a server's model, one or several."""
     if "--alias" in command:
         return [option(command, "alias")]
     if "--served-model-name" not in command:

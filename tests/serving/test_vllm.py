@@ -42,7 +42,6 @@ PRESET = resolve("cpu_server")
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Start the server in a fresh folder, prepare the questions, and yield the URL."""
     folder = tmp_path_factory.mktemp("vllm")
     (folder / "results").mkdir()
     with pytest.MonkeyPatch.context() as patch:
@@ -80,8 +79,6 @@ def test_every_method_runs_on_two_questions_of_every_benchmark(method: str, serv
 
 
 def ask(*requests: Request) -> list[Reply]:
-    """Return the replies to requests sent at the same time through the suite's own client."""
-
     async def asked() -> list[Reply]:
         endpoints = PRESET.servers_of([BACKBONE])
         log_path = Path(f"calls-{os.urandom(8).hex()}.sqlite")

@@ -20,5 +20,4 @@ for line in Path(__file__).with_name("samples.jsonl").read_bytes().splitlines():
 
 
 def item_of(key: str, index: int = 0) -> Item:
-    """Return one of the questions in normalised form."""
     return benchmark(key).normalise(ALL[key])[index]

@@ -35,7 +35,6 @@ def records(key: str) -> list[dict[str, Any]]:
 
 
 def shingles(text: str) -> frozenset[str]:
-    """Return the distinct runs of five characters in a text, case ignored."""
     folded = text.casefold()
     return frozenset(folded[start : start + 5] for start in range(max(1, len(folded) - 4)))
 

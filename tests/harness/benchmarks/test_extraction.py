@@ -111,7 +111,6 @@ REAL_REPLIES = rows("real_replies.jsonl")
 
 
 async def verdict(subject: Benchmark, item: Item, row: dict[str, Any], tools: Tools) -> tuple[Any, bool]:
-    """Return the answer found, for programs whether one is, and whether it is right."""
     answer = subject.extract(item, row["reply"], row["cut_off"])
     if item.code is not None:
         graded = await subject.grade(item, row["reply"], tools, row["cut_off"])

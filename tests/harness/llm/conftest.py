@@ -29,7 +29,6 @@ class Make:
 
     @property
     def tried(self) -> list[str | None]:
-        """The errors of the attempts, ``None`` for one that was answered."""
         return [orjson.loads(line)["error"] for line in self._attempts.path.read_bytes().splitlines()]
 
 

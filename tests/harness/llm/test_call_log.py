@@ -33,8 +33,6 @@ def reply(text: str) -> Reply:
 
 
 def fill(path: Path, texts: Iterable[str]) -> None:
-    """Append calls one after the other, each answered by its own text in capitals."""
-
     async def appended() -> None:
         with CallLog(path) as log:
             for text in texts:
@@ -44,7 +42,6 @@ def fill(path: Path, texts: Iterable[str]) -> None:
 
 
 def answers(path: Path, texts: Iterable[str]) -> dict[str, str]:
-    """Return the texts that a log answers some calls with, as far as it does."""
     with CallLog(path) as log:
         found = {text: log.get(request(text).key) for text in texts}
     return {text: one.text for text, one in found.items() if one is not None}

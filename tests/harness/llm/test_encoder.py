@@ -117,7 +117,6 @@ def test_other_weights_and_a_damaged_graph_are_refused(tmp_path: Path, monkeypat
 
 async def test_a_text_is_encoded_once_for_all_cells(tmp_path: Path) -> None:
     async def encoded(*some: str, identity: str = "fake") -> list[str]:
-        """Embed texts as one cell, one after the other; return those that had to be encoded."""
         encoder = FakeEncoder()
         encoder.identity = identity
         async with Embeddings(encoder, Cache(tmp_path / "cache.sqlite")) as embeddings:
@@ -140,8 +139,6 @@ async def test_vectors_recorded_with_a_cell_are_taken_whatever_computes_here(tmp
                 return [(await embeddings.embed(text)).vector.tobytes() for text in ("one", "two", "one")]
 
     class Another(FakeEncoder):
-        """An encoder of the same weights, on another type of processor."""
-
         identity = "another"  # type: ignore[assignment]
 
         def encode(self, text: str) -> Encoded:

@@ -126,13 +126,10 @@ async def test_a_server_of_another_model_is_refused(
         await (await make(Scripted(**entry), served_name=served_name)).served("m", MODEL)
 
 
-def test_a_password_in_an_address_is_refused_and_not_repeated() -> None:
+def test_an_address_with_a_password_or_without_a_scheme_is_refused_and_a_password_not_repeated() -> None:
     server = {"m": {"url": "http://me:hunter2@host/v1"}}
     with pytest.raises(UserError, match=r"servers of preset paper: m\.url: has a user or password") as told:
         resolve("paper", {"servers": server})
     assert "hunter2" not in str(told.value)
-
-
-def test_an_address_without_a_scheme_is_one_line() -> None:
     with pytest.raises(UserError, match=r"^[^\n]*m\.url: 'x/v1' should match pattern[^\n]*$"):
         choose({"m": {"url": "x/v1"}}, ["m"], "endpoints.yaml")

@@ -37,7 +37,6 @@ class Slow:
 
 
 async def run_cell(budget: Budget, server: Slow, log: Path, logs: Callable[[], Any], work: Any) -> None:
-    """Let a cell work with its client within a budget."""
     with CallLog(log) as opened, AttemptLog(log.with_suffix(".jsonl")) as attempts:
         spending = Spending("p", budget, logs, [M], log)
         async with ChatClient({}, opened, attempts, spending=spending) as client:
@@ -56,8 +55,6 @@ def log(tmp_path: Path) -> Path:
 
 
 def ask(server: Slow, log: Path, budget: Budget, *texts: str) -> None:
-    """Run a cell that asks texts all at once."""
-
     async def work(client: ChatClient) -> None:
         await gather(client.complete("m", request(text)) for text in texts)
 

@@ -30,7 +30,6 @@ def level(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 async def execute(level: str) -> AsyncIterator[Execute]:
-    """Return a function that runs programs and returns how each ended."""
     async with Sandbox(SMALL, workers=2, level=level) as sandbox:
 
         async def run(programs: Mapping[Any, Program]) -> dict[Any, Execution]:

@@ -77,7 +77,6 @@ def _source(text: str) -> str:
 
 
 def _read() -> list[HostileProgram]:
-    """Read the programs that are written for this machine."""
     entries = []
     text = Path(__file__).with_name("battery.txt").read_text()
     for block in text.removeprefix("## ").split("\n## "):

@@ -23,8 +23,6 @@ def cached(folder: Path, limits: Limits = SMALL) -> Sandbox:
 
 @pytest.fixture
 def run_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunCell:
-    """Return a function that runs programs as one cell and returns those that had to be executed."""
-
     async def run(
         programs: list[Program], outcome: Outcome = Outcome.EXCEPTION, limits: Limits = SMALL
     ) -> list[Program]:

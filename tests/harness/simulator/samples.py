@@ -7,7 +7,6 @@ MODELS = load(ROOT / "config" / "backbones.yaml")
 
 
 def word_problems(count: int) -> list[Item]:
-    """Return synthetic questions with a number for an answer, none of them alike."""
     texts = "Crate {} weighs {} grams and holds {} jars. What do {} crates weigh?"
     numbers = [(n, n * 37 + 5, n % 11, n % 7 + 3) for n in range(count)]
     return [Item(str(row[0]), "gsm_hard", texts.format(*row), repr(float(row[1] * row[3]))) for row in numbers]

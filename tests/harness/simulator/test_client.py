@@ -20,7 +20,6 @@ from tests.small_run import GMR, SINGLE, results, smoke
 
 @pytest.fixture
 def empty_run(finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder with the questions of the finished run, nothing else."""
     (tmp_path / "results" / "smoke").mkdir(parents=True)
     (tmp_path / "results" / "smoke" / "data").symlink_to(finished_run / "results" / "smoke" / "data")
     monkeypatch.chdir(tmp_path)

@@ -58,8 +58,6 @@ def test_the_longest_known_question_that_begins_a_line_is_found(
 
 
 class Asked:
-    """A client in front of simulated backbones that reads along."""
-
     def __init__(self, endpoint: SimulatedEndpoint, item: Item) -> None:
         self.endpoint, self.index = endpoint, QuestionIndex([item])
         self.read: list[tuple[Item | None, list[str], Turn]] = []
