@@ -74,14 +74,10 @@ class Branch(NamedTuple):
 
 
 async def enumerate_steps(plan: Plan) -> dict[str, Any]:
-    """Run or resume an enumeration and return the content of its ``run.json``.
+    """Run or resume an enumeration and return the content of its ``run.json``; StoppedError if it is cancelled.
 
     Writes the call log, the embeddings, ``tools.parquet`` (programs run by tools) and ``nodes.parquet`` (two rows for
     each question, role and backbone: with the step stored, and with an empty memory).
-
-    Raises:
-        UserError: If another process writes the log, an endpoint is gone, or the disk is full.
-        StoppedError: If the task is cancelled.
     """
     with CallLog(plan.folder / CALL_LOG) as log:
         if len(log):

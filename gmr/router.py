@@ -116,19 +116,10 @@ class Router(nn.Module):
         return roles + self.backbone_vae.loss(self.backbone_profiles, generator, self.config.vae_kl)
 
     def begin(self, question: Tensor) -> State:
-        memory = question.new_zeros(len(question), self.config.max_depth, LATENT)
-        zeros = torch.zeros(len(question), dtype=torch.int64)
-        return State(
-            question=question,
-            q_hat=self.encoder.W_q(question),
-            tokens=memory,
-            retrieval_keys=memory,
-            projected=memory,
-            size=zeros,
-            context=question.new_zeros(len(question), CONTEXT),
-            halting=question.new_zeros(len(question), LATENT),
-            steps=zeros,
-        )
+        rows = len(question)
+        memory, none = question.new_zeros(rows, self.config.max_depth, LATENT), torch.zeros(rows, dtype=torch.int64)
+        context, halting = question.new_zeros(rows, CONTEXT), question.new_zeros(rows, LATENT)
+        return State(question, self.encoder.W_q(question), memory, memory, memory, none, context, halting, none)
 
     def assign(self, state: State, latents: Latents, uniforms: Uniforms, greedy: bool = False) -> tuple[State, Draws]:
         """First half of a step: encode c_t, then draw ``role``, ``backbone`` and ``retrieve`` (z_j of every record).
@@ -153,15 +144,8 @@ class Router(nn.Module):
     ) -> tuple[State, Draws]:
         """Second half of a step: draw w_t, write the responses, and draw h_t unless the step is φ (D-GMR-3).
 
-        Without the write gate every response is stored.
-
-        Args:
-            state: State after :meth:`assign`.
-            latents: Encoded pools.
-            agent: Draws of :meth:`assign`.
-            response: y_t, shape (rows, 384).
-            uniforms: Random numbers, or recorded indices to replay.
-            greedy: Take the most probable option.
+        ``state`` and ``agent`` are those of :meth:`assign`, ``response`` is y_t (rows, 384). Without the write gate
+        every response is stored.
         """
         r, m = latents.roles[agent["role"].choice], latents.backbones[agent["backbone"].choice]
         everyone = torch.ones_like(state.steps, dtype=torch.bool)

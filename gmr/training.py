@@ -121,15 +121,7 @@ def loss(evaluation: Evaluation, advantage: Array, vae: Tensor, config: Config) 
 def training_log(
     rewards: Array, costs: Array, advantage: Array, traces: Sequence[Trace], evaluation: Evaluation
 ) -> dict[str, float]:
-    """Compute the logged measures of an update (docs/gmr.md).
-
-    Args:
-        rewards: R of each trajectory, shape (questions, G).
-        costs: λ_c · Cost(τ), same shape.
-        advantage: A, same shape.
-        traces: Decisions of the trajectories.
-        evaluation: Entropies of the decisions.
-    """
+    """Compute the logged measures of an update (docs/gmr.md) from R, λ_c · Cost(τ) and A, each (questions, G)."""
     steps = [step for trace in traces for step in trace.steps]
     retrieved = [z for step in steps for z in step.retrieved]
     log = {
