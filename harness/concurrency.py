@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any, Generic, TypeVar
@@ -34,15 +34,15 @@ class InFlight(Generic[T]):
     """Running tasks by key. Callers with the same key share one task."""
 
     def __init__(self) -> None:
-        self._tasks: dict[bytes, asyncio.Task[T]] = {}
+        self._tasks: dict[bytes, asyncio.Future[T]] = {}
 
     def __contains__(self, key: bytes) -> bool:
         return key in self._tasks
 
-    async def run_once(self, key: bytes, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def run_once(self, key: bytes, work: Callable[[], Awaitable[T]]) -> T:
         """Await the task of a key, starting it if it is not running. Results are not cached."""
         if key not in self._tasks:
-            self._tasks[key] = asyncio.create_task(work())
+            self._tasks[key] = asyncio.ensure_future(work())
             self._tasks[key].add_done_callback(lambda done: self._end(key, done))
         # A cancelled caller must not cancel the task of the others.
         return await asyncio.shield(self._tasks[key])
@@ -53,7 +53,7 @@ class InFlight(Generic[T]):
             task.cancel()
         await asyncio.gather(*unfinished, return_exceptions=True)
 
-    def _end(self, key: bytes, task: asyncio.Task[T]) -> None:
+    def _end(self, key: bytes, task: asyncio.Future[T]) -> None:
         del self._tasks[key]
         if not task.cancelled():
             task.exception()  # marks the exception as retrieved, even if all callers were cancelled

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -34,7 +35,7 @@ class InProcess(Protocol):
     def complete(self, request: Request) -> Reply: ...
 
 
-class ChatClient:
+class ChatClient(AbstractAsyncContextManager["ChatClient"]):
     """Client that sends each distinct call once. Equal calls in flight share one request.
 
     Replies come from the log, else from recordings, else from ``in_process`` or the servers.
@@ -66,9 +67,6 @@ class ChatClient:
             self._backbones = {
                 key: ServedBackbone(key, endpoint, http, attempts, self._charge) for key, endpoint in servers.items()
             }
-
-    async def __aenter__(self) -> ChatClient:
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._flight.close()

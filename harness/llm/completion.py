@@ -42,16 +42,9 @@ class MalformedReplyError(Exception):
 
 
 def parse(completion: ChatCompletion, request: Request, names: Sequence[str]) -> Reply:
-    """Convert a completion to a reply.
+    """Convert a completion, as the library parsed it without type checks, to a reply from a model of these names.
 
-    Args:
-        completion: As the library parsed it, without type checks.
-        request: The request it answers.
-        names: Names of the model that the server may reply with.
-
-    Raises:
-        MalformedReplyError: If it does not complete the request.
-        APIStatusError: If it is an error that a gateway sent with status 200.
+    Raises MalformedReplyError if it does not complete the request, APIStatusError for an error sent with status 200.
     """
     try:
         _raise_error(getattr(completion, "error", None))

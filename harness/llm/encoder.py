@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import AbstractAsyncContextManager, closing
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -164,7 +164,7 @@ def _folder(entry: Declared, declaration: Path) -> Path:
 _TOKENS = struct.Struct("<I")
 
 
-class Embeddings:
+class Embeddings(AbstractAsyncContextManager["Embeddings"]):
     """Embeddings of texts, looked up in recordings, the cell's own file and the machine's cache, else computed.
 
     The cell's file is keyed by weights and text alone, so that a cell resumed or replayed on another CPU or with other
@@ -183,9 +183,6 @@ class Embeddings:
         self._threads = ThreadPoolExecutor(max_workers=processors(), thread_name_prefix="encode")
         self._in_flight: InFlight[Encoded] = InFlight()
 
-    async def __aenter__(self) -> Embeddings:
-        return self
-
     async def embed(self, text: str) -> Encoded:
         """Embed a text. The vector is read-only. Concurrent callers share one computation."""
         key = hashlib.sha256(f"{self.encoder.weights}\0{text}".encode()).digest()
@@ -193,15 +190,15 @@ class Embeddings:
         if stored is None and self._recorded is not None:
             stored = self._recorded.get("embeddings", key)
         if stored is None:
-            return await self._in_flight.run_once(key, lambda: self._in_thread(key, text))
+            work = functools.partial(
+                asyncio.get_running_loop().run_in_executor, self._threads, self._compute, key, text
+            )
+            return await self._in_flight.run_once(key, work)
         return _unpack(stored)
 
     async def __aexit__(self, *_: object) -> None:
         await self._in_flight.close()
         self._threads.shutdown(cancel_futures=True)
-
-    async def _in_thread(self, key: bytes, text: str) -> Encoded:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._compute, key, text)
 
     def _compute(self, key: bytes, text: str) -> Encoded:
         cached = hashlib.sha256(f"{self.encoder.identity}\0{text}".encode()).digest()

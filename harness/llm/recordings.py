@@ -64,20 +64,10 @@ def data_of(path: Path) -> Iterator[None]:
 
 
 def extract(path: Path, folder: Path, code: str | None = None) -> Crate:
-    """Extract a bundle and check every file against the manifest.
+    """Extract a bundle to a folder, check every file against the manifest, and return the manifest.
 
-    Only known files are extracted, up to a bounded size.
-
-    Args:
-        path: The bundle.
-        folder: Where to extract it.
-        code: File of the maker's own methods, whose folder is extracted as well.
-
-    Returns:
-        The manifest.
-
-    Raises:
-        UserError: If the file is unreadable, no bundle, truncated or altered.
+    Only known files are extracted, up to a bounded size, and the folder of ``code``, a file of the maker's own methods.
+    UserError if the bundle is unreadable, truncated or altered.
     """
     with data_of(path), ZipFile(path) as archive:
         infos = archive.infolist()
@@ -99,9 +89,8 @@ def extract(path: Path, folder: Path, code: str | None = None) -> Crate:
 
 
 def _is_beside(name: str, code: str) -> bool:
-    parts = Path(name).parts
-    inside = Path(code).parent.parts
-    return parts[: len(inside)] == inside and ".." not in parts and not Path(name).is_absolute()
+    path = Path(name)
+    return path.is_relative_to(Path(code).parent) and ".." not in path.parts and not path.is_absolute()
 
 
 def checksum(content: bytes) -> dict[str, str]:

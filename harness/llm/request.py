@@ -84,7 +84,7 @@ class Request:
     @cached_property
     def record(self) -> bytes:
         """JSON text stored in the call log."""
-        record = {name: getattr(self, name) for name in _FIELDS}
+        record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         # Fields added later are omitted at their default, so that the keys of earlier calls stay valid.
         for name in ("top_k", "repetition_penalty"):
             if record[name] == getattr(GREEDY, name):
@@ -116,9 +116,6 @@ class Request:
         if self.response_format is not None:
             body["response_format"] = orjson.loads(self.response_format)
         return body
-
-
-_FIELDS = tuple(field.name for field in dataclasses.fields(Request))
 
 
 @dataclass(frozen=True, slots=True)

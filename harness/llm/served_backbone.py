@@ -62,11 +62,7 @@ class ServedBackbone(Server):
         self._is_out = False
 
     async def ask(self, request: Request) -> Reply:
-        """Return the reply, or the error of a call that failed for good.
-
-        Raises:
-            UserError: If the server refuses every request or has been unreachable for OUTAGE_S.
-        """
+        """Return the reply or final error. UserError if the server refuses everything or is gone for OUTAGE_S."""
         began = last = time.monotonic()
         failures, is_suspect = 0, False
 
@@ -132,11 +128,7 @@ class ServedBackbone(Server):
             ) from error
 
     async def _is_calls_fault(self, request: Request, error: Exception, began: float) -> bool:
-        """Whether this call is at fault: the server was silent for OUTAGE_S but answers a probe.
-
-        Raises:
-            UserError: If it was silent for OUTAGE_S and does not answer the probe.
-        """
+        """Whether this call is at fault: the server was silent for OUTAGE_S but answers a probe; UserError without."""
         while True:
             silence = time.monotonic() - max(began, self._replied_at)
             if silence >= SILENCE_S and not self._is_out:

@@ -52,16 +52,10 @@ class Server:
         return f"{self.endpoint.url} of {self.backbone}"
 
     async def complete(self, request: Request, *, within_s: float | None = None) -> Reply:
-        """Send one request.
+        """Send one request, with a timeout other than the endpoint's if ``within_s`` is given.
 
-        Args:
-            request: The call.
-            within_s: Timeout in seconds instead of the endpoint's ``timeout_s``.
-
-        Raises:
-            APIError: If the server refuses or does not answer.
-            MalformedReplyError: If the response is no completion.
-            UserError: If only the reply says that the server is simulated, since results could not be marked.
+        Raises APIError if the server refuses or does not answer, MalformedReplyError if the response is no completion,
+        UserError if only the reply says that the server is simulated, since results could not be marked.
         """
         names = self._names or (request.model,)
         client = self._client
