@@ -211,16 +211,7 @@ def check_entries(document: Any, form: type[Model], where: object) -> dict[str, 
 
 
 def check(document: Any, form: Any, where: object) -> Any:
-    """Validate a parsed document.
-
-    Args:
-        document: Parsed YAML or JSON.
-        form: A model, or any type that pydantic supports.
-        where: Name of the document for messages.
-
-    Raises:
-        UserError: One line with ``where``, key and mistake.
-    """
+    """Validate parsed YAML or JSON as a model or another type of pydantic; UserError with ``where``, key, mistake."""
     try:
         return _adapter(form).validate_python(document)
     except ValidationError as error:

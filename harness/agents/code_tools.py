@@ -41,12 +41,9 @@ class Value:
 
 
 class CodeTools:
-    """Runs the programs in texts. Every method raises UserError if the sandbox is broken.
+    """Runs the programs in texts that have no recorded execution. UserError if the sandbox is broken.
 
-    Args:
-        sandbox: Runs programs that are not recorded.
-        recorded: Recorded executions, used instead of running the program. Exception messages differ between Python
-            versions, and agents' later prompts contain them.
+    Exception messages differ between Python versions, and agents' later prompts contain them.
     """
 
     def __init__(self, sandbox: Sandbox, recorded: Mapping[Program, Execution] | None = None) -> None:

@@ -19,7 +19,6 @@ import sysconfig
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Self
 
 from harness.database import Cache, VerdictCache
 from harness.errors import UserError
@@ -48,7 +47,7 @@ _LIBRARIES = ("math-verify", "latex2sympy2_extended", "sympy", "antlr4-python3-r
 logger = logging.getLogger(__name__)
 
 
-class MathVerifier:
+class MathVerifier(contextlib.AbstractAsyncContextManager["MathVerifier"]):
     """Client of a worker that decides one pair at a time; the worker starts when needed and is replaced if it ends."""
 
     def __init__(
@@ -66,9 +65,6 @@ class MathVerifier:
             return None
         verdict: bool | None = await self._verdicts.get((gold, answer), lambda: self._decide(gold, answer))
         return verdict
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._verdicts.close()

@@ -50,17 +50,9 @@ _ITEM = TypeAdapter(Item)
 
 
 def prepare(benchmark_key: str, data: str, splits: str, out_items: Path, out_manifest: Path) -> None:
-    """Load, check and split a benchmark, and write its items and manifest.
+    """Load, check and split a benchmark; write the questions of the split as JSON lines, and a manifest.
 
-    Args:
-        benchmark_key: The benchmark.
-        data: ``"embedded"`` or ``"real"``.
-        splits: The kind of split, as for :meth:`Benchmark.split`.
-        out_items: JSON lines, one question of the split per line.
-        out_manifest: JSON: source, counts, checksums and the ids of the split.
-
-    Raises:
-        UserError: As from :func:`load_items` and :func:`split_items`, or if no test question is left.
+    Raises UserError as :func:`load_items` and :func:`split_items`, or if no test question is left.
     """
     loaded = load_items(benchmark_key, data)
     split = split_items(benchmark_key, data, loaded.items, splits)

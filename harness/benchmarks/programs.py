@@ -100,7 +100,6 @@ class CodeBenchmark(Benchmark):
 
 
 def task_of(item: Item) -> CodeTask:
-    """Return the tests of a programming question; raise ValueError for any other question."""
     if item.code is None:
         raise ValueError(f"item {item.id} of {item.benchmark} has no tests to run")
     return item.code

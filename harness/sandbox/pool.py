@@ -18,7 +18,7 @@ import sys
 import sysconfig
 from dataclasses import asdict, astuple
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from harness.concurrency import processors
 from harness.database import Cache, VerdictCache
@@ -64,18 +64,12 @@ _SHORTAGES = tuple(map(os.strerror, (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, e
 logger = logging.getLogger(__name__)
 
 
-class Sandbox:
+class Sandbox(contextlib.AbstractAsyncContextManager["Sandbox"]):
     """Runs programs of unknown intent, each in a fresh, confined process; the context ends the workers.
 
-    Args:
-        limits: Limits of each program.
-        workers: Programs that run at once; by default one per processor, since more would wait too long.
-        level: One of ``LEVELS``, by default the best that works here.
-        reuses: Whether a worker runs one program after another; False for untrusted checks.
-        cache: Keeps executions of programs that depend only on their text.
-
-    Raises:
-        UserError: If the machine refuses the level.
+    There is one of ``workers`` per processor by default, since more would wait too long, and the ``level`` is the best
+    that works here; UserError if the machine refuses it. Without ``reuses``, for untrusted checks, a worker runs one
+    program. The cache keeps executions of programs that depend only on their text.
     """
 
     def __init__(
@@ -96,9 +90,6 @@ class Sandbox:
         self._alone = asyncio.Lock()
         self._idle: list[Worker] = []
         self._verdicts = VerdictCache(cache, self._environment) if cache else None
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         if self._verdicts:

@@ -23,13 +23,9 @@ from harness.benchmarks.programs import canonical
 _POOL_SIZE = 4
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 # The result of a replacement is never much larger.
-_OPERATORS = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Add,
-    ast.Div: ast.Sub,
-    ast.Mod: ast.Sub,
-    ast.Pow: ast.Add,
+_OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
+    **dict.fromkeys((ast.Sub, ast.Mult, ast.Pow), ast.Add),
+    **dict.fromkeys((ast.Add, ast.Div, ast.Mod), ast.Sub),
 }
 
 

@@ -23,15 +23,8 @@ _GENERIC_TOKENS = 60  # length of a reply to a prompt without a known question
 # Chat-template tokens per prompt and per message.
 _PROMPT_TOKENS, _MESSAGE_TOKENS = 10, 4
 # Paths below harness/ that can change a reply.
-CODE = (
-    "simulator",
-    "benchmarks",
-    "thinking.py",
-    "agents/roles.py",
-    "agents/roles.yaml",
-    "agents/prompts.py",
-    "agents/rng.py",
-)
+_AGENTS = ("roles.py", "roles.yaml", "prompts.py", "rng.py")
+CODE = ("simulator", "benchmarks", "thinking.py", *(f"agents/{name}" for name in _AGENTS))
 
 
 class SimulatedEndpoint:

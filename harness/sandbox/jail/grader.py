@@ -50,10 +50,7 @@ class Grader:
         confine_checks(policy, rules)
 
     def run(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Run a job, the fields of a :class:`harness.sandbox.Program`, in a new process; return a report.
-
-        Raises SyntaxError or ValueError if set-up or checks are no Python, OSError if the sandbox fails.
-        """
+        """Run a job, the fields of a ``Program``, and return a report; OSError if the sandbox fails."""
         checks = compile_checks(job["setup"], job["checks"], job["entry_point"])
         sys.setrecursionlimit(_RECURSION_LIMIT)  # earlier checks may have changed it
         # Checks have as much processor time as the program.

@@ -101,7 +101,6 @@ class RemoteProgram:
                 (argument.update if isinstance(argument, dict | set) else argument.extend)(changed)
 
     def end_assertion(self) -> None:
-        """Count an assertion that held."""
         self.assertions_held += 1
         self.end_statement()
 
