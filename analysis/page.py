@@ -83,8 +83,9 @@ def write(preset: Run) -> list[str]:
     shown = {entry.key: _page_item(entry, folder) for entry in made}
     sections: defaultdict[str, list[PageItem]] = defaultdict(list)
     for entry in made:
+        section = sections[entry.section]  # in the order of all artefacts, those shown elsewhere included
         if entry.key not in (*_FIRST, _CLAIMS):
-            sections[entry.section].append(shown[entry.key])
+            section.append(shown[entry.key])
     lacking = {entry.key: entry.title for entry in artefacts if entry.key not in shown}
     simulated = any(run.simulated for run in runs.values())
     bundles = {f"{name} (SHA-256 {sha})" for run in runs.values() for name, sha in run.recordings.items()}
@@ -96,7 +97,7 @@ def write(preset: Run) -> list[str]:
         use=_SIMULATED_USE if simulated else _use(runs.values()),
         facts=_facts(preset, runs),
         first=[shown[key] for key in _FIRST if key in shown],
-        sections=sections,
+        sections={name: items for name, items in sections.items() if items},
         claims=shown.get(_CLAIMS),
         is_judged=not registry.artefact(_CLAIMS).lacking(preset),
         deviations=_deviations(runs.values()),

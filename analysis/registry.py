@@ -1,4 +1,4 @@
-"""The artefacts there are, from ``config/artefacts.yaml``: which module makes each, and from which cells."""
+"""The artefacts of ``config/artefacts.yaml`` and ``artefacts_beyond.yaml``: the module and the cells of each."""
 
 from __future__ import annotations
 
@@ -162,14 +162,14 @@ def code_of_report(*files: str) -> str:
 @cache
 def artefacts() -> Mapping[str, Artefact]:
     """Load every artefact by key; raises UserError for a slip, or a method or module that does not exist."""
-    path = config.FOLDER / "artefacts.yaml"
-    entries = read_entries(path, Artefact)
-    methods = config.methods()
-    for entry in entries.values():
-        named = [name for selection in entry.cells for name in selection.methods or ()]
-        check_names("method", named, methods, f"config/methods.yaml; named by artefact {entry.key}")
-        if source_of(entry.module) is None:
-            raise UserError(f"config/artefacts.yaml names the module {entry.module!r}, which cannot be found")
+    entries: dict[str, Artefact] = {}
+    for file in ("artefacts.yaml", "artefacts_beyond.yaml"):
+        for key, entry in read_entries(config.FOLDER / file, Artefact).items():
+            named = [name for selection in entry.cells for name in selection.methods or ()]
+            check_names("method", named, config.methods(), f"config/methods.yaml; named by artefact {key}")
+            if source_of(entry.module) is None:
+                raise UserError(f"config/{file} names the module {entry.module!r}, which cannot be found")
+            entries[key] = entry
     return entries
 
 

@@ -7,7 +7,7 @@ import shutil
 import textwrap
 from collections.abc import Sequence
 
-from analysis.trajectories import TrajectoryRecord
+from analysis.beyond.trajectories import TrajectoryRecord
 from harness.agents.trajectory import Call
 
 GONE = "(the log of the calls is not here, so prompts and replies are unknown)"

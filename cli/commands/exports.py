@@ -116,13 +116,13 @@ def export(
     if unfinished := [cell for cell in cells if cell not in finished]:
         logging.warning("left out: %s", describe_unfinished(unfinished, len(finished)))
     if what == "outcomes":
-        from analysis import outcomes
+        from analysis.beyond import outcomes
 
         path = layout.report(name, "outcomes.parquet")
         outcomes.write(path, finished, trees)
         logging.info("%d cells, %d enumerations: %s", len(finished), len(trees), path)
         return
-    from analysis.inspect_logs import write_cell
+    from analysis.beyond.inspect_logs import write_cell
 
     reports.identity("inspect", run).write()
     logs = layout.report(name, "inspect")

@@ -55,8 +55,8 @@ def show(
 
 def _text(run: Run, cell: Cell, item: str, full: bool) -> str:
     """Return the trajectory of one question; UserError, with the nearest id that exists, if there is none."""
+    from analysis.beyond.trajectories import records
     from analysis.finished_cells import read
-    from analysis.trajectories import records
     from cli.trajectory_printer import record_lines
     from harness.runner.results import SIMULATED_WARNING
 

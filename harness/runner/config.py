@@ -144,36 +144,43 @@ class Cell:
 
 @cache
 def methods(extra: str | None = None) -> Mapping[str, MethodEntry]:
-    """Return all methods by key: the project's, then those of a preset's ``extra`` file, whose modules lie beside it.
+    """Return all methods by key: the paper's, those beyond it, then those of a preset's ``extra`` file.
 
-    Under the key ``benchmarks``, such a file declares further benchmarks, too. Raises UserError if a file is not valid,
-    or names what does not exist.
+    The modules of the ``extra`` file are in its folder. Its key ``benchmarks`` declares further benchmarks. Raises
+    UserError if a file is not valid, or names what does not exist.
     """
-    shared = {} if extra is None else methods()
-    path, name = (FOLDER / "methods.yaml", "config/methods.yaml") if extra is None else (Path(extra), extra)
+    if extra is None:
+        known: dict[str, MethodEntry] = {}
+        for file in ("methods.yaml", "methods_beyond.yaml"):
+            known |= _new_methods(read_yaml(FOLDER / file), FOLDER / file, f"config/{file}", known)
+        return known
+    path = Path(extra)
     document = check(read_yaml(path), dict[str, Any], path)
-    further_benchmarks = document.pop("benchmarks", None) if extra is not None else None
-    stated = check(document, dict[str, _Stated], path)
-    if clashes := shared.keys() & stated:
-        raise UserError(f"{name}: {min(clashes)} is in config/methods.yaml already; rename it")
-    if extra is not None:
-        logger.info("code beside %s is run: its methods and benchmarks", printable(path))
-    if extra is not None and (folder := str(path.resolve().parent)) not in sys.path:
+    further_benchmarks = document.pop("benchmarks", None)
+    logger.info("code beside %s is run: its methods and benchmarks", printable(path))
+    if (folder := str(path.resolve().parent)) not in sys.path:
         sys.path.append(folder)  # Last, so that its files hide no other module.
     if further_benchmarks is not None:
         catalogue.declare(further_benchmarks, path)
-    new = check_entries(_extended(stated, shared, name), MethodEntry, path) if stated or extra is None else {}
-    entries = {**shared, **new}
+    return {**methods(), **(_new_methods(document, path, extra, methods()) if document else {})}
+
+
+def _new_methods(document: Any, path: Path, name: str, known: Mapping[str, MethodEntry]) -> dict[str, MethodEntry]:
+    """Return the methods that a document adds to the known ones, which they may extend."""
+    stated = check(document, dict[str, _Stated], path)
+    if clashes := known.keys() & stated:
+        raise UserError(f"{name}: {min(clashes)} is in config/methods.yaml already; rename it")
+    new = check_entries(_extended(stated, known, name), MethodEntry, path)
     for key, entry in new.items():
-        known = load_backbones(FOLDER / "backbones.yaml")
-        check_names("backbone", entry.further_backbones, known, f"config/backbones.yaml; named by {key}")
+        backbones = load_backbones(FOLDER / "backbones.yaml")
+        check_names("backbone", entry.further_backbones, backbones, f"config/backbones.yaml; named by {key}")
         if source_of(entry.module) is None:
             raise UserError(f"{name} names the module {entry.module!r}, which cannot be found")
         if entry.matches is not None:
-            check_names("method", [entry.matches], entries, f"{name}; matched by {key}")
-            if entries[entry.matches].matches is not None:
+            check_names("method", [entry.matches], {**known, **new}, f"{name}; matched by {key}")
+            if {**known, **new}[entry.matches].matches is not None:
                 raise UserError(f"{name}: {key} matches {entry.matches}, which matches another; name that")
-    return entries
+    return new
 
 
 def _extended(stated: Mapping[str, _Stated], shared: Mapping[str, MethodEntry], name: str) -> dict[str, Any]:

@@ -12,8 +12,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis.claims.measured import Run, Seeds, by_row
 from analysis.finished_cells import FinishedCell, RunInfo, by_key
+from analysis.paper.claims.measured import Run, Seeds, by_row
 from analysis.published import load
 from harness.files import check
 from harness.llm.request import GREEDY

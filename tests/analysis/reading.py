@@ -100,14 +100,14 @@ class Artefact:
 
 def __getattr__(name: str) -> Any:
     """Return the artefact whose module has a name."""
-    for folder in ("tables", "figures"):
+    for folder in ("paper", "beyond"):
         if importlib.util.find_spec(f"analysis.{folder}.{name}"):
             return Artefact(f"analysis.{folder}.{name}")
     raise AttributeError(name)
 
 
 ablation, paradigm, roles, lambda_sweep = (
-    Artefact("analysis.tables.variants", **artefact(key).options)
+    Artefact("analysis.paper.variants", **artefact(key).options)
     for key in ("ablation", "paradigm", "roles13", "lambda_sweep")
 )
 

@@ -9,10 +9,10 @@ import pytest
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from analysis.claims.declaration import Claim, claim
-from analysis.claims.judge import FAILS, HOLDS, UNDECIDED, judge
-from analysis.claims.measured import Run
-from analysis.claims.numbers import MASROUTER
+from analysis.paper.claims.declaration import Claim, claim
+from analysis.paper.claims.judge import FAILS, HOLDS, UNDECIDED, judge
+from analysis.paper.claims.measured import Run
+from analysis.paper.claims.numbers import MASROUTER
 from analysis.statistics import TAIL, paired
 from tests.analysis.cells import Cell, run_of
 

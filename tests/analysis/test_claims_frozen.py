@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.claims import measured
-from analysis.claims.judge import VERDICTS, judge
-from analysis.claims.measured import Seeds, by_row
-from analysis.claims.statements import CLAIMS
 from analysis.finished_cells import FinishedCell
+from analysis.paper.claims import measured
+from analysis.paper.claims.judge import VERDICTS, judge
+from analysis.paper.claims.measured import Seeds, by_row
+from analysis.paper.claims.statements import CLAIMS
 from analysis.statistics import Ratio
 from tests.analysis.cells import Cell, run_of
 

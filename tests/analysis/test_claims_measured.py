@@ -11,15 +11,15 @@ import pytest
 from scipy.stats import spearmanr, t
 from statsmodels.stats.proportion import proportion_confint
 
-from analysis import traces
-from analysis.claims.declaration import Region, claim
-from analysis.claims.joint import End
-from analysis.claims.judge import BY_CONSTRUCTION, FAILS, HOLDS, NOT_RUN, UNDECIDED, Part, decide, judge
-from analysis.claims.measured import Run, Seeds, seeds_of
-from analysis.claims.numbers import GMR, LARGE, MASROUTER, PAPER, ROWS, SINGLE_CALLS, Numbers, Value
-from analysis.claims.statements import CLAIMS
 from analysis.finished_cells import read, read_all
 from analysis.frames import Results
+from analysis.paper import traces
+from analysis.paper.claims.declaration import Region, claim
+from analysis.paper.claims.joint import End
+from analysis.paper.claims.judge import BY_CONSTRUCTION, FAILS, HOLDS, NOT_RUN, UNDECIDED, Part, decide, judge
+from analysis.paper.claims.measured import Run, Seeds, seeds_of
+from analysis.paper.claims.numbers import GMR, LARGE, MASROUTER, PAPER, ROWS, SINGLE_CALLS, Numbers, Value
+from analysis.paper.claims.statements import CLAIMS
 from harness.agents.roles import catalogue
 from harness.runner.preset import resolve
 from tests.analysis.cells import decision, run_of, timed, trajectory
@@ -113,7 +113,7 @@ def test_which_seeds_a_statement_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     small = seeds_of(resolve("embedded", {"backbones": ["qwen-2.5-14B"]}))
     assert part(cot, run_of(cells, small))["missing"] == (f"cot {LARGE} on mbpp, which the preset does not have",)
     assert part(asked("seconds"), run)["missing"] == ("seconds of gmr pool on mbpp",)
-    monkeypatch.setattr("analysis.claims.measured.seconds", lambda cell: 1.5 if cell.run.seed == 0 else math.nan)
+    monkeypatch.setattr("analysis.paper.claims.measured.seconds", lambda cell: 1.5 if cell.run.seed == 0 else math.nan)
     first_seed = part(asked("seconds"), run)
     assert (first_seed["measured"], first_seed["seeds"], "low" in first_seed) == (1.5, "0", False)
 

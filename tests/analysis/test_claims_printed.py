@@ -2,11 +2,11 @@
 
 import pytest
 
-from analysis.claims.declaration import claim
-from analysis.claims.judge import CONSISTENT, Part, judge
-from analysis.claims.measured import Run
-from analysis.claims.numbers import GMR, PUPPETEER, Numbers, Value, compute
-from analysis.claims.statements import CLAIMS
+from analysis.paper.claims.declaration import claim
+from analysis.paper.claims.judge import CONSISTENT, Part, judge
+from analysis.paper.claims.measured import Run
+from analysis.paper.claims.numbers import GMR, PUPPETEER, Numbers, Value, compute
+from analysis.paper.claims.statements import CLAIMS
 
 # Verdicts found by hand; docs/report.md explains each. All other claims are consistent.
 NOT_CONSISTENT = {

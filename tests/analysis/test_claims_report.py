@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from analysis.claims.declaration import Claim, claim
-from analysis.claims.numbers import ROWS, Numbers, Value
-from analysis.claims.report import ClaimsReport, build
-from analysis.claims.statements import CLAIMS
 from analysis.exhibit import md_escape, write
+from analysis.paper.claims.declaration import Claim, claim
+from analysis.paper.claims.numbers import ROWS, Numbers, Value
+from analysis.paper.claims.report import ClaimsReport, build
+from analysis.paper.claims.statements import CLAIMS
 from analysis.registry import artefact
 from analysis.source import Source
 from harness.runner.preset import resolve

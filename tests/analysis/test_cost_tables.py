@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from analysis.compute import pflops
 from analysis.exhibit import FAR
 from analysis.finished_cells import read
 from analysis.frames import UNIT
+from analysis.paper.compute import pflops
 from analysis.published import load
 from harness.errors import UserError
 from tests.analysis import reading

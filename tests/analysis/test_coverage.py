@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.claims.declaration import Region
-from analysis.claims.joint import interval, spreads
-from analysis.claims.judge import FAILS, HOLDS, decide
-from analysis.claims.numbers import least
+from analysis.paper.claims.declaration import Region
+from analysis.paper.claims.joint import interval, spreads
+from analysis.paper.claims.judge import FAILS, HOLDS, decide
+from analysis.paper.claims.numbers import least
 from analysis.statistics import Jackknife, accuracy, paired, paired_p_above
 
 SIZES, DISCORDANT = (128, 416, 1056), (0.01, 0.03, 0.1)

@@ -21,8 +21,8 @@ from matplotlib.transforms import Bbox
 
 from analysis import exhibit
 from analysis import figure as drawing
+from analysis.beyond.training_curves import by_epoch
 from analysis.figure import Figure, on_frontier
-from analysis.figures.training_curves import by_epoch
 from analysis.source import Source
 from harness.errors import UserError
 from harness.files import ROOT
@@ -79,7 +79,7 @@ def files(module: str, folders: Iterable[Path]) -> bytes:
 def test_the_same_bytes_elsewhere_and_whatever_the_order_of_cells(make: Callable[..., Path]) -> None:
     """In another process, at another time, with other settings of matplotlib and another order of hashes."""
     log = [{"entropy_write": 0.5, "entropy_halt": 0.25}, {"entropy_write": 0.4, "entropy_halt": 0.3}]
-    module, cells = "analysis.figures.gate_entropy", [make(updates=log), make(seed=1, updates=log)]
+    module, cells = "analysis.paper.gate_entropy", [make(updates=log), make(seed=1, updates=log)]
     program = (
         "import sys, time; from pathlib import Path; import matplotlib; from tests.analysis import test_figures;"
         "matplotlib.rcParams['axes.facecolor'] = 'red'; time.time = lambda: 1e9;"

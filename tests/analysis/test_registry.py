@@ -35,7 +35,7 @@ def test_a_selection_is_what_it_names_of_what_the_preset_has() -> None:
 
 def test_tables_of_training_are_of_all_that_learn_and_bounds_of_ones_own_methods_too(tmp_path: Path) -> None:
     extra = tmp_path / "methods.yaml"
-    extra.write_text("mine: {module: baselines.knn_router, title: Mine, rows: pool, trained: true}")
+    extra.write_text("mine: {module: baselines.cheap.knn_router, title: Mine, rows: pool, trained: true}")
     run = {"extra": str(extra), "methods": ["single", "knn_router", "mine"]}
     learned = {cell.method for cell in artefact("training_curves").cells_of(resolve("smoke", run))}
     assert learned == {"knn_router", "mine"}
@@ -94,7 +94,7 @@ def test_a_run_under_way_is_shown_by_its_finished_cells(
 def test_a_slip_in_the_file_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config.methods()
     monkeypatch.setattr(config, "FOLDER", tmp_path)
-    entry = {"title": "Mine", "module": "analysis.tables.main_table", "kind": "table", "cells": [{"methods": ["gmrr"]}]}
+    entry = {"title": "Mine", "module": "analysis.paper.main_table", "kind": "table", "cells": [{"methods": ["gmrr"]}]}
     (tmp_path / "artefacts.yaml").write_text(yaml.safe_dump({"mine": entry}))
     with pytest.raises(UserError, match="unknown method 'gmrr'"):
         registry.artefacts.__wrapped__()

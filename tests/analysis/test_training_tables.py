@@ -10,14 +10,14 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from analysis import traces
+from analysis.beyond.training_budget import BUDGET, CHOICES, training_summaries
 from analysis.exhibit import NOT_RUN, Entry, signed
 from analysis.finished_cells import read, read_all, updates
 from analysis.frames import Results
+from analysis.paper import traces
+from analysis.paper.halting_training import HALTING, NONE
 from analysis.published import load
 from analysis.statistics import Ratio, estimates, mean_of, wilson
-from analysis.tables.halting_training import HALTING, NONE
-from analysis.tables.training_budget import BUDGET, CHOICES, training_summaries
 from harness.errors import UserError
 from harness.training.loop import TABLES
 from tests.analysis.by_hand import crossed

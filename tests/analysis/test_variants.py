@@ -7,7 +7,7 @@ import pytest
 
 from analysis import figure as drawing
 from analysis.exhibit import NO, NOT_RUN, YES
-from analysis.figures.depth import DEPTHS
+from analysis.paper.depth import DEPTHS
 from harness.errors import UserError
 from tests.analysis.cells import WriteCell, title, verdicts
 from tests.analysis.reading import ablation, depth, lambda_sweep, paradigm, roles

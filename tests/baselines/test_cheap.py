@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from baselines import cascade, cot, knn_router, self_consistency
+from baselines import cot
+from baselines.cheap import cascade, knn_router, self_consistency
 from harness.agents import rng
 from harness.agents.prompts import question_prompt
 from harness.errors import UserError
@@ -86,7 +87,7 @@ async def test_samples_of_the_best_backbone_are_added_until_they_cost_what_is_to
         numbers = [len((await solved(method, client, item))[1]) for item in questions(40)]
         assert {number} == set(numbers)
     with pytest.raises(UserError, match="under `matches` of its entry"):
-        build("baselines.self_consistency", setting("pool"), {})
+        build("baselines.cheap.self_consistency", setting("pool"), {})
 
 
 async def test_of_equally_good_backbones_the_cheapest_is_sampled(tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ CHANGES: list[Any] = [
     ("gmr/networks.py", FUTURE, COMMENT, set()),
     ("config/methods.yaml", ENTRY, f"{ENTRY}, lr: 0.02", CELLS | {"table ablation/no_write_gate"}),
     ("config/methods.yaml", ENTRY, ENTRY.replace("w/o", "without"), CELLS | {"table ablation/no_write_gate"}),
-    ("analysis/tables/benchmark_cost.py", FUTURE, LATER, TABLES),
+    ("analysis/paper/benchmark_cost.py", FUTURE, LATER, TABLES),
     ("config/published.yaml", "# The numbers", "# All numbers", TABLES),
     ("harness/errors.py", FUTURE, LATER, None),
     ("results/smoke/data/humaneval.json", '"1"', '"3"', None),

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.beyond.trajectories import Step, records
 from analysis.exhibit import md_escape
 from analysis.finished_cells import read
-from analysis.trajectories import Step, records
 from cli.trajectory_printer import visible
 from harness.agents.prompts import EXAMPLES_RUN
 from harness.agents.trajectory import Decision

@@ -58,8 +58,9 @@ def edit(folder: Path, file: str, **changes: Any) -> None:
 
 
 def change(folder: Path, method: str, **fields: Any) -> None:
-    entry = yaml.safe_load((folder / "methods.yaml").read_text())[method]
-    edit(folder, "methods.yaml", **{method: {**entry, **fields}})
+    for file in ("methods.yaml", "methods_beyond.yaml"):
+        if entry := yaml.safe_load((folder / file).read_text()).get(method):
+            edit(folder, file, **{method: {**entry, **fields}})
 
 
 @pytest.mark.parametrize("name", ["embedded", "smoke", "rehearsal", "paper"])
@@ -100,17 +101,17 @@ def test_a_mistake_is_one_line_that_says_what_to_do(overrides: dict[str, Any], m
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"modul": "baselines.single"}, "methods.yaml: single: unknown key 'modul'; did you mean 'module'"),
-        ({"rows": "larg"}, "single.rows: 'larg' should be 'each', 'large' or 'pool'"),
+        ({"modul": "baselines.single"}, "methods_beyond.yaml: cascade: unknown key 'modul'; did you mean 'module'"),
+        ({"rows": "larg"}, "cascade.rows: 'larg' should be 'each', 'large' or 'pool'"),
         ({"further_backbones": ["qwen-2.5-320B"]}, "unknown backbone 'qwen-2.5-320B'"),
         ({"matches": "gmmr"}, "unknown method 'gmmr'; did you mean 'gmr'?"),
-        ({"matches": "random_matched"}, "single matches random_matched, which matches another; name that"),
+        ({"matches": "random_matched"}, "cascade matches random_matched, which matches another; name that"),
         ({"module": "baselines.singel"}, "names the module 'baselines.singel', which cannot be found"),
-        ({"extends": "single"}, "unknown base method 'single'; known: "),
+        ({"extends": "cascade"}, "unknown base method 'cascade'; known: "),
     ],
 )
-def test_a_slip_in_methods_yaml_is_one_line(folder: Path, changes: dict[str, Any], message: str) -> None:
-    edit(folder, "methods.yaml", single={"module": "baselines.single", "title": "x", "rows": "pool", **changes})
+def test_a_slip_in_a_method_is_one_line(folder: Path, changes: dict[str, Any], message: str) -> None:
+    edit(folder, "methods_beyond.yaml", cascade={"module": "baselines.single", "title": "x", "rows": "pool", **changes})
     with pytest.raises(UserError, match=re.escape(message)) as caught:
         config.methods()
     assert "\n" not in str(caught.value)

@@ -15,10 +15,12 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import spearmanr
 
-from analysis import traces
-from analysis.claims.declaration import Claim
-from analysis.claims.joint import spreads
-from analysis.claims.numbers import (
+from analysis.finished_cells import TRAINING, FinishedCell, updates
+from analysis.frames import Key
+from analysis.paper import traces
+from analysis.paper.claims.declaration import Claim
+from analysis.paper.claims.joint import spreads
+from analysis.paper.claims.numbers import (
     LARGE,
     OVERALL,
     PAPER,
@@ -32,9 +34,7 @@ from analysis.claims.numbers import (
     mean,
     most,
 )
-from analysis.compute import pflops, seconds
-from analysis.finished_cells import TRAINING, FinishedCell, updates
-from analysis.frames import Key
+from analysis.paper.compute import pflops, seconds
 from analysis.published import AVERAGE
 from analysis.registry import Selection, artefact
 from analysis.statistics import Jackknife, Ratio, Spread, leave_one_out, mean_of

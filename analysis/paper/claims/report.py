@@ -9,8 +9,12 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.claims.declaration import ROUNDING, Claim
-from analysis.claims.judge import (
+from analysis.exhibit import NOT_RUN, Exhibit, csv, grid, number, provenance_text
+from analysis.exhibit import md_escape as escape
+from analysis.html import render
+from analysis.notes import settings
+from analysis.paper.claims.declaration import ROUNDING, Claim
+from analysis.paper.claims.judge import (
     BY_CONSTRUCTION,
     COLUMNS,
     CONSISTENT,
@@ -21,13 +25,9 @@ from analysis.claims.judge import (
     judge,
     not_judged,
 )
-from analysis.claims.measured import Run, seeds_of
-from analysis.claims.numbers import Row
-from analysis.claims.statements import CLAIMS
-from analysis.exhibit import NOT_RUN, Exhibit, csv, grid, number, provenance_text
-from analysis.exhibit import md_escape as escape
-from analysis.html import render
-from analysis.notes import settings
+from analysis.paper.claims.measured import Run, seeds_of
+from analysis.paper.claims.numbers import Row
+from analysis.paper.claims.statements import CLAIMS
 from analysis.provenance import provenance
 from analysis.source import Source
 from analysis.statistics import CONFIDENCE
@@ -87,7 +87,7 @@ class ClaimsReport(Exhibit):
 
     def contents(self) -> Mapping[str, str]:
         """Return Markdown, CSV and HTML by file ending."""
-        html = render("claims/report.html.j2", report=self)
+        html = render("paper/claims/report.html.j2", report=self)
         return {"md": _markdown(self), "csv": csv(self.frame, self.warning), "html": html}
 
 

@@ -10,9 +10,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
-from analysis import notes, traces
+from analysis import notes
 from analysis.figure import BLACK, BLUE, PAGE, SMALL, VERMILION, Figure
 from analysis.finished_cells import updates
+from analysis.paper import traces
 from analysis.provenance import identity
 from analysis.source import Source
 from harness.errors import UserError

@@ -80,7 +80,7 @@ class Ordered:
     arithmetic is done with every value, and the rank is taken last.
     """
 
-    values: tuple[Any, ...]  # each a Value, or what analysis.claims.joint makes of one
+    values: tuple[Any, ...]  # each a Value, or what analysis.paper.claims.joint makes of one
     rank: int
     names: tuple[str, ...] = ()  # of rows, where a reader wants to know which decides
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from analysis.claims.declaration import ROUNDING, Region, claim
-from analysis.claims.numbers import GMR, GSM_AND_HUMANEVAL, LARGE, MASROUTER, Numbers, Value, least, most
+from analysis.paper.claims.declaration import ROUNDING, Region, claim
+from analysis.paper.claims.numbers import GMR, GSM_AND_HUMANEVAL, LARGE, MASROUTER, Numbers, Value, least, most
 
 _MACNET = ("macnet_chain", "macnet_tree", "macnet_complete")
 _ablation = partial(claim, "Ablations", place="ablation study", unit="points")

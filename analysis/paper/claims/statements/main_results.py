@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from analysis.claims.declaration import Region, claim
-from analysis.claims.numbers import (
+from analysis.paper.claims.declaration import Region, claim
+from analysis.paper.claims.numbers import (
     GMR,
     GSM_AND_HUMANEVAL,
     LARGE,

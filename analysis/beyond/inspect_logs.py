@@ -16,9 +16,9 @@ from inspect_ai import log as logs
 from inspect_ai import model as models
 from inspect_ai.scorer import CORRECT, INCORRECT, Score
 
+from analysis.beyond.trajectories import CallRecord, Step, TrajectoryRecord, records
 from analysis.exhibit import md_escape as escape
 from analysis.finished_cells import FinishedCell, RunInfo
-from analysis.trajectories import CallRecord, Step, TrajectoryRecord, records
 from harness.benchmarks.items import Item
 from harness.files import whole_file
 from harness.runner.results import SIMULATED_WARNING

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis import columns, notes, traces
+from analysis import columns, notes
 from analysis.columns import entries, labels
 from analysis.exhibit import NOT_RUN, Entry, signed
 from analysis.finished_cells import FinishedCell
 from analysis.frames import Results
+from analysis.paper import traces
 from analysis.provenance import identity
 from analysis.source import Source
 from analysis.statistics import estimates
@@ -18,7 +19,7 @@ from harness.runner.config import POOL
 _WHOLE, _EARLIER = "Trajectories", "Retrieved of earlier steps"
 _POOLED, _MEAN = "Retrieved of stored, pooled", "Retrieved of stored, mean of cases"
 _OF_PRINT = ["printed", "unit", "digits", "printed_digits"]
-# By the name of the ratio (:func:`analysis.traces.of_gates`): the measure of the paper next to it, unit, and decimals.
+# By ratio of :func:`traces.of_gates`: section and title of the row, the paper's measure, unit, decimals of both.
 _MEASURES = pd.DataFrame(
     [
         ("depth", _WHOLE, "mean depth", "depth", 1, 2, 2),

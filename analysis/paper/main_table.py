@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pandas as pd
 
 from analysis import columns, notes
+from analysis.beyond.paired import compare_rows
 from analysis.columns import accuracies, by_benchmark
 from analysis.exhibit import NO, TIED, YES
 from analysis.frames import AVERAGE, Results
 from analysis.paired_tests import ALPHA, holm
 from analysis.source import Source
 from analysis.table import Table
-from analysis.tables.paired import compare_rows
 
 _TIED = (
     f"{TIED}: the best row, and those whose difference from it is not significant (paired test on the same questions, "

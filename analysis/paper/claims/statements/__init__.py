@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analysis.claims.declaration import Claim
-from analysis.claims.statements import ablations, appendices, main_results
+from analysis.paper.claims.declaration import Claim
+from analysis.paper.claims.statements import ablations, appendices, main_results
 
 #: In the order of a report.
 CLAIMS = tuple(

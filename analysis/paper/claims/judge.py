@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from analysis.claims.declaration import ROUNDING, Claim, Region
-from analysis.claims.joint import End, interval
-from analysis.claims.measured import Group, Measure, Run, evaluate
-from analysis.claims.numbers import PAPER, AbsentError, Ordered, Printed, Value, compute, resolve
+from analysis.paper.claims.declaration import ROUNDING, Claim, Region
+from analysis.paper.claims.joint import End, interval
+from analysis.paper.claims.measured import Group, Measure, Run, evaluate
+from analysis.paper.claims.numbers import PAPER, AbsentError, Ordered, Printed, Value, compute, resolve
 from analysis.provenance import identity, table_run_id
 from analysis.statistics import TAIL, Spread
 

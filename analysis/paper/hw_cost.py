@@ -11,10 +11,10 @@ import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import format_series, interval_of, side_by_side
-from analysis.compute import pflops, seconds, timing
 from analysis.exhibit import NOT_RUN, Entry, entries
 from analysis.finished_cells import FinishedCell
 from analysis.frames import IDENTITY, KEY, mean_with_interval
+from analysis.paper.compute import pflops, seconds, timing
 from analysis.source import Source
 from analysis.table import Table
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from itertools import pairwise
 
-from analysis.claims.declaration import ROUNDING, Region, claim
-from analysis.claims.numbers import (
+from analysis.paper.claims.declaration import ROUNDING, Region, claim
+from analysis.paper.claims.numbers import (
     GMR,
     GSM_AND_HUMANEVAL,
     MASROUTER,

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from analysis.claims.numbers import Array, Leading, Ordered, Value
+from analysis.paper.claims.numbers import Array, Leading, Ordered, Value
 from analysis.statistics import TAIL, Spread
 
 Measure: TypeAlias = Callable[[Array], Spread]
