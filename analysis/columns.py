@@ -12,12 +12,12 @@ from analysis.exhibit import ALL_CALLS, NOT_RUN, TIED, Entry, Form, entries, for
 from analysis.frames import UNIT, Results
 from analysis.table import Table, lay_out
 
-#: By heading and the smaller line below it, the columns by title.
+#: Columns by title, by heading and its smaller second line.
 Groups = Mapping[tuple[str, str], Mapping[str, Sequence[Entry]]]
 
 
 def accuracies(frame: pd.DataFrame, tied: Sequence[tuple[str, str]] = ()) -> dict[str, list[Entry]]:
-    """Return accuracies, published and measured, each side with its marks; ``tied`` rows have a sign."""
+    """Return published and measured accuracy, each with its marks. Rows in ``tied`` get a sign."""
     alone = frame["seed0"].where(frame["several"].eq(True))
     measured = frame["measured"].where(frame["ran"])
     return {
@@ -35,7 +35,7 @@ def accuracies(frame: pd.DataFrame, tied: Sequence[tuple[str, str]] = ()) -> dic
 
 
 def costs(frame: pd.DataFrame, far: str = "") -> dict[str, list[Entry]]:
-    """Return costs of a question in 1e-4; ``far`` is the sign on ratios that need an explanation."""
+    """Return published and measured cost of a question in 1e-4. ``far`` is the sign of ratios that need a reason."""
     return side_by_side(
         frame,
         "cost_per_query",
@@ -49,14 +49,13 @@ def costs(frame: pd.DataFrame, far: str = "") -> dict[str, list[Entry]]:
 
 
 def all_calls(frame: pd.DataFrame) -> dict[str, list[Entry]]:
-    """Return measured costs of a question, of all its calls."""
     return {ALL_CALLS: entries(UNIT * frame["cost_per_query_all_calls"], format_cost, NOT_RUN)}
 
 
 def totals(frame: pd.DataFrame) -> dict[str, list[Entry]]:
     """Return costs of the paper's test set: as printed, and the measured mean times its number of questions."""
     return {
-        # Three decimals like the paper, or as many more as it once prints.
+        # Three decimals like the paper, or more if the paper prints more.
         "Publ.": entries(
             frame["published_total"], lambda cost: f"{cost:.3f}" if round(cost, 3) == cost else f"{cost:g}"
         ),
@@ -67,13 +66,13 @@ def totals(frame: pd.DataFrame) -> dict[str, list[Entry]]:
 
 
 def interval(low: pd.Series, high: pd.Series, form: Form, between: str = "–") -> pd.Series:
-    """Return the ends of an interval as text, empty where one is missing."""
+    """Format an interval; empty if an end is missing."""
     first, last = format_series(low, form), format_series(high, form)
     return (first + between + last).where((first != "") & (last != ""), "")
 
 
 def interval_of(frame: pd.DataFrame, name: str, form: Form, between: str = "–", unit: float = 1.0) -> pd.Series:
-    """Return the interval ``NAME_low`` to ``NAME_high`` as text, then ``NAME_seed0`` where there is one."""
+    """Format the interval ``NAME_low`` to ``NAME_high``, then ``NAME_seed0`` if there is one."""
     text = interval(unit * frame[f"{name}_low"], unit * frame[f"{name}_high"], form, between)
     if f"{name}_seed0" not in frame:
         return text
@@ -82,7 +81,7 @@ def interval_of(frame: pd.DataFrame, name: str, form: Form, between: str = "–"
 
 
 def factors(frame: pd.DataFrame, name: str, form: Form, is_lacking: pd.Series, between: str = "–") -> list[Entry]:
-    """Return factors: blank where one of both cost nothing, without an interval where the questions leave it open."""
+    """Format ratios: blank if a side costs nothing, without interval if the interval is unbounded."""
     known = frame.filter(regex=f"^{name}(_low|_high)?$").astype(float)
     known = known.where((known > 0) & (known < math.inf))
     text = format_series(known[name], form).mask(is_lacking, NOT_RUN)
@@ -97,7 +96,7 @@ def side_by_side(
     unit: float = 1.0,
     **parts: pd.Series | str,
 ) -> dict[str, list[Entry]]:
-    """Return the columns ``published_NAME`` and ``NAME``, each in its format; ``parts`` belong to the measured one."""
+    """Return the columns ``published_NAME`` and ``NAME``. ``parts`` belong to the measured one."""
     return {
         "Publ.": entries(unit * frame[f"published_{name}"], printed),
         "Meas.": entries(unit * frame[name], form, NOT_RUN, **parts),
@@ -105,13 +104,13 @@ def side_by_side(
 
 
 def by_benchmark(results: Results, frame: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
-    """Iterate over key, title, number of questions as ``n = 128``, and rows of each benchmark."""
+    """Iterate over key, title, number of questions (``n = 128``) and rows of each benchmark."""
     for key, title in results.benchmarks.items():
         yield key, title, results.questions(key), frame.xs(key, level="benchmark", drop_level=False)
 
 
 def stack_benchmarks(parts: Sequence[Groups]) -> dict[tuple[str, str], dict[str, list[Entry]]]:
-    """Return the groups of several benchmarks, each with best values of its own, as groups of one table."""
+    """Concatenate groups that were made, and marked, per benchmark."""
     return {
         group: {title: [entry for part in parts for entry in part[group][title]] for title in columns}
         for group, columns in parts[0].items()
@@ -119,18 +118,18 @@ def stack_benchmarks(parts: Sequence[Groups]) -> dict[tuple[str, str], dict[str,
 
 
 def join_values(values: pd.Series) -> str:
-    """Return the values of all seeds as one field of a CSV file."""
+    """Join the values of all seeds in one CSV field."""
     return " ".join(f"{value:.10g}" for value in values)
 
 
 def scaled_to(frame: pd.DataFrame) -> str:
-    """Return how many questions total costs are scaled to, as the smaller line below a heading."""
+    """Return the smaller heading of total costs: the number of questions they are scaled to."""
     sizes = [f"{size:.0f}" for size in frame["published_questions"].dropna().unique()]
     return f"scaled to n = {' or '.join(sizes)}" if sizes else ""
 
 
 def labels(rows: pd.DataFrame, *names: str) -> Iterable[tuple[str, ...]]:
-    """Return section and labels of the rows of a table, by columns; those of the main table unless named."""
+    """Return section and labels of each row; by default those of the main table."""
     return rows[list(names or ("family", "method_title", "backbone_title"))].itertuples(index=False, name=None)
 
 
@@ -144,8 +143,20 @@ def table(
     frame: pd.DataFrame,
     heads: Sequence[str] = ("Method", "LLM"),
 ) -> Table:
-    """Return a table of results, without the columns of published values that the paper does not have."""
+    """Build a table of results, of which ``frame`` is the tidy form.
+
+    Args:
+        results: The cells behind it.
+        label: Its name for cross references.
+        caption: The caption, without the settings of the run.
+        rows: Section and labels of each row.
+        groups: Columns of entries. Columns of published values that the paper lacks are dropped.
+        legend: Notes below the table.
+        frame: The tidy form; its index, if it has names, becomes columns.
+        heads: Titles of the labels.
+    """
     shown = lay_out(rows, heads, groups)
     is_shown = ["publ." not in name[2].lower() or any(entry.text for entry in shown[name]) for name in shown]
     about = notes.describe_run(results, caption)
-    return Table(label=label, shown=shown.loc[:, is_shown], notes=tuple(legend), frame=frame, **about)
+    tidy = frame.reset_index() if frame.index.names[0] else frame
+    return Table(label=label, shown=shown.loc[:, is_shown], notes=tuple(legend), frame=tidy, **about)

@@ -7,8 +7,9 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import pandas as pd
 
@@ -20,11 +21,11 @@ FAR, TIED = "‡", "†"
 ALL_CALLS = "All calls"
 YES, NO = "●", "○"
 BEST, SECOND = "best", "second"
-# This label stands below the one before it, so that a page has room for numbers.
+# This label is printed below the label before it, to save width.
 _SECOND_LINE = "LLM"
-# Letters of a line of an entry or label that is too long for one.
+# Letters per line of a long entry or label.
 _LINE = 28
-# What is printed of the provenance: all of it, which the comments of a LaTeX fragment have, is longer than the table.
+# The printed provenance. Comments of a LaTeX fragment have all of it.
 _PRINTED = ("run", "preset", "cells", "seeds")
 #: A format such as ``"{:.2f}"``, or a function from a number to text.
 Form: TypeAlias = str | Callable[[float], str]
@@ -41,15 +42,15 @@ class Entry(NamedTuple):
 
 
 def format_series(values: pd.Series, form: Form) -> pd.Series:
-    """Return numbers as text, by a format such as ``"{:.2f}"`` or a function; empty for a missing number."""
+    """Format numbers with a format string or function; empty if NaN."""
     write = form.format if isinstance(form, str) else form
     return pd.Series(["" if pd.isna(value) else write(value) for value in values], values.index, dtype=object)
 
 
 def entries(values: pd.Series, form: Form | None = None, missing: str = "", **parts: pd.Series | str) -> list[Entry]:
-    """Return a column of entries: values in a format, or texts if there is none, with further parts of :class:`Entry`.
+    """Return a column of entries: formatted values (or texts without ``form``), with further parts of :class:`Entry`.
 
-    An entry without a value shows ``missing`` and no further part.
+    Entries without a value show only ``missing``.
     """
     text = values if form is None else format_series(values, form)
     frame = pd.DataFrame({"text": text.to_numpy()}, dtype=object)
@@ -60,7 +61,7 @@ def entries(values: pd.Series, form: Form | None = None, missing: str = "", **pa
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Exhibit(ABC):
-    """A table or figure with everything that must stand around it."""
+    """A table, figure or report with its caption, warning and provenance."""
 
     label: str  # short ASCII name for cross references
     caption: str  # what it shows, without the warning of a simulated run
@@ -70,16 +71,15 @@ class Exhibit(ABC):
 
     @property
     def warning(self) -> str:
-        """Return the sentence about simulated backbones, or nothing for a run on real ones."""
         return SIMULATED_WARNING if self.simulated else ""
 
     @abstractmethod
     def contents(self) -> Mapping[str, str | bytes]:
-        """Return the contents of its files by their endings."""
+        """Return the content of each file by its ending."""
 
 
 def write(exhibit: Exhibit, folder: Path, name: str) -> list[Path]:
-    """Write a table or figure in every format, each file whole or not at all, and return the files."""
+    """Write an exhibit in every format, each file atomically."""
     paths = {folder / f"{name}.{ending}": content for ending, content in exhibit.contents().items()}
     for path, content in paths.items():
         write_atomically(path, content)
@@ -87,25 +87,25 @@ def write(exhibit: Exhibit, folder: Path, name: str) -> list[Path]:
 
 
 def line_count(text: str) -> int:
-    """Return about how many lines a text takes; without a space it cannot be broken."""
+    """Estimate the lines of a text. Without a space it cannot be broken."""
     return max(1, math.ceil(len(text) / _LINE)) if " " in text else 1
 
 
 def two_lines(names: Sequence[str], labels: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the labels of a row, each with its second line or nothing."""
+    """Pair each label of a row with its second line, which may be empty."""
     below = names.index(_SECOND_LINE) if _SECOND_LINE in names[1:] else 0
     small = {below - 1: labels[below]} if below else {}
     return [(label, small.get(number, "")) for number, label in enumerate(labels) if not below or number != below]
 
 
 def section_starts(shown: pd.DataFrame) -> list[int]:
-    """Return the indices of the rows that begin a section, but for the first; a rule stands before each."""
+    """Return the indices of rows that begin a section, except the first. A rule stands before each."""
     sections = shown.index.get_level_values(0)
     return [place for place in range(1, len(sections)) if sections[place] != sections[place - 1]]
 
 
 def marks(values: Iterable[float | None]) -> pd.Series:
-    """Return marks of the best and second best of a column, shared by equal values; none where all values are equal."""
+    """Mark the best and second best of a column. Equal values share a mark; no marks if all are equal."""
     column = pd.Series(values, dtype=float)
     names = {1: BEST, 2: SECOND} if column.nunique() > 1 else {}
     ranks = column.rank(method="dense", ascending=False)
@@ -113,24 +113,24 @@ def marks(values: Iterable[float | None]) -> pd.Series:
 
 
 def number(value: float, digits: int, sign: str = "") -> str:
-    """Return a number with a true minus, with ``"+"`` for every sign, and no sign on what prints as zero."""
+    """Format with a true minus; with ``sign="+"`` also a plus. Zero has no sign."""
     text = f"{value:{sign}.{digits}f}"
     return (text if float(text) else text.lstrip("+-")).replace("-", "−")
 
 
 def format_cost(value: float, decimals: int = 2, sign: Literal["", "+"] = "") -> str:
-    """Format a cost with at least ``decimals`` decimals, and more if needed for two significant digits."""
+    """Format with at least ``decimals`` decimals, and as many as two significant digits need."""
     digits = 1 - math.floor(math.log10(abs(value))) if value else 0
     return number(value, max(decimals, digits), sign)
 
 
 def signed(points: float, digits: int = 2) -> str:
-    """Return percentage points with their sign, such as ``"+1.20"``."""
+    """Format percentage points with their sign, such as ``"+1.20"``."""
     return number(points, digits, "+")
 
 
 def csv(frame: pd.DataFrame, warning: str) -> str:
-    """Return a tidy CSV; its first column has the warning, if there is one, so that readers need no option."""
+    """Return a tidy CSV. A warning is its first column, so that readers need no option."""
     flags = [name for name, column in frame.items() if set(map(type, column.dropna())) == {bool}]
     words = {name: frame[name].map({True: "true", False: "false"}) for name in flags}
     tidy = frame.assign(**words)
@@ -141,16 +141,34 @@ def csv(frame: pd.DataFrame, warning: str) -> str:
 
 
 def md_escape(text: str) -> str:
-    """Return a text that no Markdown reader takes for markup."""
     return re.sub(r"([\\`*_{}\[\]<>#|~&$])", r"\\\1", text)
 
 
 def grid(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int) -> list[str]:
-    """Return the lines of a pipe table and an empty one, its fields as given, the first columns flush left."""
+    """Return the lines of a pipe table and an empty line. The first ``left`` columns are left-aligned."""
     rule = ["---"] * left + ["--:"] * (len(heads) - left)
     return [*(f"| {' | '.join(line)} |" for line in ([md_escape(head) for head in heads], rule, *rows)), ""]
 
 
 def provenance_text(exhibit: Exhibit, full: bool = False) -> str:
-    """Return what identifies the run in one line, in full or as far as a reader of print needs it."""
+    """Return the provenance in one line: all of it, or only what print needs."""
     return "; ".join(f"{name}: {value}" for name, value in exhibit.provenance.items() if full or name in _PRINTED)
+
+
+def render(template: str, **values: Any) -> str:
+    """Render a template with every value escaped. An undefined name is an error."""
+    return str(_templates().get_template(template).render(values))
+
+
+@cache
+def _templates() -> Any:
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+    )

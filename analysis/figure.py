@@ -14,18 +14,17 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from analysis.exhibit import Exhibit, csv, provenance_text
-from analysis.frames import own_methods
 from analysis.latex import latex_caption, latex_comments
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Picture
 
-#: Inches: a column of a paper with two of them, and both.
+#: Widths in inches of one column and of both.
 COLUMN, PAGE = 3.3, 6.8
 SIZE = 7
 SMALL = 6
-#: Colours that deuteranopes and protanopes tell apart (Okabe and Ito, 2002).
+#: Colour-blind-safe colours (Okabe and Ito, 2002).
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = OKABE_ITO = (
     *("#000000", "#E69F00", "#56B4E9", "#009E73"),
     *("#F0E442", "#0072B2", "#D55E00", "#CC79A7"),
@@ -42,35 +41,35 @@ _LOOKS: Mapping[str, tuple[str, str]] = {
     "masrouter": (BLUE, "d"),
     "gmr": (VERMILION, "*"),
 }
-# Of methods of one's own, in colours that tell from those (Tol, 2021), and markers of other variants.
+# Looks of the user's own methods, in further colours (Tol, 2021), and markers of other variants.
 _OWN = (("#882255", "p"), ("#999933", "8"), ("#332288", "H"))
 _OTHER_MARKERS: tuple[Any, ...] = ("h", "v", (4, 1, 45), (6, 1, 0), (8, 1, 0))
-#: Of a marker, so that pale ones are seen on white.
+#: Edge of a marker, so that pale markers are visible on white.
 EDGE: Mapping[str, Any] = {"markeredgecolor": "black", "markeredgewidth": 0.5}
 
 
-def looks(methods: Sequence[str]) -> dict[str, tuple[str, Any]]:
+def looks(methods: Sequence[str], own: Sequence[str] = ()) -> dict[str, tuple[str, Any]]:
     """Return colour and marker by method.
 
-    A variant has its base's colour. One's own methods, up to three, have a colour and a marker that no other has.
+    A variant has its base's colour. Methods of one's own, up to three, have a colour and a marker that no other has.
     """
     looks: dict[str, tuple[str, Any]] = dict(_LOOKS)
-    own, known = own_methods(methods), [name for name in methods if name not in _LOOKS]
-    for number, method in enumerate(name for name in known if name not in own):
+    for number, method in enumerate(name for name in methods if name not in (*_LOOKS, *own)):
         base = next((color for key, (color, _) in _LOOKS.items() if method.startswith(f"{key}_")), None)
         looks[method] = base or OKABE_ITO[number % len(OKABE_ITO)], _OTHER_MARKERS[number % len(_OTHER_MARKERS)]
-    return looks | {method: _OWN[number % len(_OWN)] for number, method in enumerate(own)}
+    return looks | {
+        method: _OWN[number % len(_OWN)] for number, method in enumerate(name for name in methods if name in own)
+    }
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Figure(Exhibit):
-    """A figure; ``draw`` puts panels into an empty picture, whose layout is constrained."""
+    """A figure. ``draw`` adds panels to an empty picture with constrained layout."""
 
     draw: Callable[[Picture], None]
     inches: tuple[float, float]  # width, of one column or two, and height
 
     def contents(self) -> Mapping[str, str | bytes]:
-        """Return PDF, PNG, SVG, the caption as text and for LaTeX, and CSV by file ending."""
         run = f"Provenance: {provenance_text(self)}."
         text = "\n\n".join(filter(None, (self.warning and f"{self.warning}.", self.caption, run)))
         latex = "\n".join([*latex_comments(self, "graphicx"), *latex_caption(self, "fig", run), ""])
@@ -78,7 +77,7 @@ class Figure(Exhibit):
 
 
 def pictures(figure: Figure) -> dict[str, bytes]:
-    """Return the picture by file ending, ``pdf``, ``png`` (300 dpi) and ``svg``, the same bytes each time."""
+    """Render to ``pdf``, ``png`` (300 dpi) and ``svg``, deterministically."""
     title = ". ".join(filter(None, (figure.label, figure.warning, provenance_text(figure, full=True))))
     metadata_of: dict[str, dict[str, str | None]] = {
         "pdf": {"Subject": figure.caption, "CreationDate": None, "Creator": None, "Producer": None},
@@ -88,7 +87,7 @@ def pictures(figure: Figure) -> dict[str, bytes]:
     files = {}
     with _style():
         drawn = picture(figure)
-        # The last digits that the solver of the layout leaves may differ between processes, and SVG makes ids of them.
+        # The layout solver's last digits may differ between processes, and SVG ids depend on them.
         drawn.draw_without_rendering()
         drawn.set_layout_engine("none")
         for panel in drawn.axes:
@@ -101,7 +100,7 @@ def pictures(figure: Figure) -> dict[str, bytes]:
 
 
 def picture(figure: Figure) -> Picture:
-    """Draw the picture, without its caption; a simulated one says so above its panels."""
+    """Draw the picture without its caption. A simulated one has the warning above its panels."""
     from matplotlib.figure import Figure as Picture
 
     with _style():
@@ -113,7 +112,7 @@ def picture(figure: Figure) -> Picture:
 
 
 def fold(title: str, letters: int, lines: int = 1) -> str:
-    """Return a title in at most so many lines of so many letters, ended by … where it is longer."""
+    """Wrap a title; a title that needs more than ``lines`` lines ends with an ellipsis."""
     wrapped = textwrap.wrap(title, letters, break_on_hyphens=False)
     if len(wrapped) > lines:
         wrapped[lines - 1] = f"{wrapped[lines - 1][: letters - 1]}…"
@@ -121,20 +120,20 @@ def fold(title: str, letters: int, lines: int = 1) -> str:
 
 
 def bars(mean: ArrayLike, low: ArrayLike, high: ArrayLike) -> NDArray[np.float64]:
-    """Return how far error bars reach below and above; the end of a rounded interval may lie inside of its mean."""
+    """Return the lengths of error bars below and above. Rounding may put an end inside the mean."""
     middle, ends = np.atleast_1d(mean), np.stack([np.atleast_1d(low), np.atleast_1d(high)]).astype(float)
     return np.clip([middle - ends[0], ends[1] - middle], 0, None)
 
 
 def on_frontier(cost: pd.Series, accuracy: pd.Series) -> pd.Series:
-    """Return whether no point is as good in both and better in one; missing where either value is missing."""
+    """Return whether a point is Pareto-optimal; NaN if a value is missing."""
     c, a = cost.to_numpy(float), accuracy.to_numpy(float)
     beats = (c[:, None] <= c) & (a[:, None] >= a) & ((c[:, None] < c) | (a[:, None] > a))
     return pd.Series(~beats.any(axis=0), cost.index, dtype=object).where(cost.notna() & accuracy.notna())
 
 
 def draw_frontier(panel: Axes, cost: pd.Series, accuracy: pd.Series, **style: Any) -> None:
-    """Draw the best accuracy that a cost can buy, as steps from the cheapest point to the edge of the panel."""
+    """Draw the Pareto frontier as steps from the cheapest point to the edge of the panel."""
     low, high = panel.get_xlim()
     best = pd.DataFrame({"cost": cost, "accuracy": accuracy})[on_frontier(cost, accuracy).eq(True)].sort_values("cost")
     if len(best):
@@ -145,7 +144,7 @@ def draw_frontier(panel: Axes, cost: pd.Series, accuracy: pd.Series, **style: An
 
 
 def _style() -> AbstractContextManager[None]:
-    """Return a style in which nothing shows that a user has set for matplotlib."""
+    """Return the default style, so that a user's matplotlib settings have no effect."""
     from matplotlib import style
 
     settings = {

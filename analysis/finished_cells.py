@@ -28,7 +28,7 @@ _COLUMNS = [
     *("item_id", "status", "detail", "answer", "text", "correct", "also"),
     *("calls", "depth", "prompt_tokens", "completion_tokens", "cost_total", "cost_steps", "cut_off"),
 ]
-# Nothing was found out about the answer: a server or the sandbox failed.
+# A server or the sandbox failed, so the answer could not be judged.
 _ERRORS = frozenset({Status.CALL_FAILED, Status.SANDBOX_ERROR})
 _SHORT = 12
 _ROW = ("run.method", "run.backbone")
@@ -124,7 +124,7 @@ def read_run(folder: Path) -> RunInfo:
     """Load ``run.json`` of a cell, whose tables are not checked."""
     run: RunInfo = read_json(folder / "run.json", RunInfo, "run the cell again")
     recorded = [f"RECORDED replies of {name} ({short(digest)})" for name, digest in run.recordings.items()]
-    # White space in the notes cannot break a line of a table, nor a control character one of a terminal.
+    # Whitespace and control characters in notes must not break tables or terminals.
     notes = tuple(printable(" ".join(note.split())) for note in (*run.notes, *recorded))
     return run.model_copy(update={"notes": notes})
 
@@ -142,7 +142,7 @@ def read_json(path: Path, form: type[Declaration], cure: str) -> Any:
 
 def read_all(folders: Iterable[Path]) -> tuple[FinishedCell, ...]:
     """Load the cells of one table by benchmark, method, backbone and seed; UserError if they are not comparable."""
-    # A mean over seeds of different settings would be of nothing that was ever run.
+    # A mean over seeds with different settings describes no run.
     cells = tuple(sorted(map(read, folders), key=attrgetter("run.benchmark", *_ROW, "run.seed")))
     if not cells:
         raise UserError("no results to show: expected at least one cell folder; run the workflow first")
@@ -174,12 +174,12 @@ def by_key(cells: Iterable[FinishedCell]) -> dict[tuple[str, str, str], tuple[Fi
 
 
 def read_table(path: Path, columns: Sequence[str], *, test_alone: bool = False) -> pd.DataFrame:
-    """Load some columns of a Parquet file of a cell, of all its rows or, of ``items``, those of test questions.
+    """Load columns of a cell's Parquet file; ``test_alone`` selects the test questions of ``items``.
 
     Raises UserError if the file or a column is missing or damaged.
     """
     try:
-        # Cells of earlier versions answered test questions alone, and say nothing of it.
+        # Earlier versions stored only test questions, without this column.
         is_split = test_alone and "split" in pq.read_schema(path).names
         filters = [("split", "=", TEST_SPLIT)] if is_split else None
         return pq.read_table(path, columns=list(columns), filters=filters).to_pandas()[list(columns)]

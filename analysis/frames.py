@@ -1,6 +1,6 @@
-"""A run as one tidy data frame: a row a method, backbone and benchmark, what the paper prints and what was measured.
+"""A run as one tidy data frame: one row per method, backbone and benchmark, with published and measured values.
 
-Accuracies, shares and ends of intervals are in percent, rounded as printed; costs are in the paper's unit (D-GEN-1), of
+Accuracies, shares and interval ends are in percent, rounded as printed. Costs are in the paper's unit (D-GEN-1), of
 the calls that the published cost of the method counts (D-REPORT-2).
 """
 
@@ -21,28 +21,27 @@ from analysis.published import AVERAGE, KEY, Published, load
 from analysis.statistics import Estimate, accuracy, macro_average, mean
 from harness.benchmarks.items import Status
 from harness.errors import UserError
-from harness.runner.config import POOL, SINGLE, methods
+from harness.runner.layout import POOL, SINGLE
 
 IDENTITY = ["seeds", "run_id", "config_hash", "code", "data_checksum", "backbones"]
 #: Tables print costs of a question as multiples of 1e-4.
 UNIT = 1e4
-#: Behind the tables of ablations, paradigms and roles, whose accuracies all fit these numbers (D-REPORT-2).
+#: Questions of the tables of ablations, paradigms and roles, inferred from their accuracies (D-REPORT-2).
 QUESTIONS: Mapping[str, float] = {"gsm_hard": 1056, "humaneval": 128}
 _UNKNOWN = "not in the paper"
-#: Beyond half an order of magnitude the nearest power of ten is another one.
+#: Half an order of magnitude: beyond this ratio a cost needs an explanation.
 FAR = 10**0.5
 
 Key = tuple[str, str, str]
 
 
 def percent(fraction: float) -> float:
-    """Return a fraction in percent, rounded as printed."""
     return round(100 * fraction, 2)
 
 
 @dataclass(frozen=True)
 class Results:
-    """Cells that are comparable (:func:`analysis.finished_cells.read_all`), with the published numbers."""
+    """Comparable cells (:func:`analysis.finished_cells.read_all`) with the published numbers."""
 
     cells: tuple[FinishedCell, ...]
     published: Published = field(default_factory=load)
@@ -50,42 +49,41 @@ class Results:
     methods: Sequence[str] = ()  # of the run, in its order
     unfinished: Sequence[Path] = ()  # folders of the cells of the run that are not among these
     chosen: str | None = None  # the preset's ``reference``
+    own: Sequence[str] = ()  # methods of the user's own, which ``config/`` does not have
 
     @property
     def simulated(self) -> bool:
-        """Return whether the backbones were simulated."""
         return self.cells[0].run.simulated
 
     @cached_property
     def has_other_pool(self) -> bool:
-        """Return whether rows of the pool asked other backbones than the paper's, of which nothing is published."""
+        """Return whether pool rows asked other backbones than the paper's; nothing is published for these."""
         return bool(self.pool) and self.pool != self.published.prices.keys()
 
     @cached_property
     def pool(self) -> set[str]:
-        """Return the backbones that all rows of the pool may ask; a method may name further ones for itself."""
+        """Return the backbones that every pool row may ask. Methods may name further ones for themselves."""
         pools = [set(cell.run.backbones) for cell in self.cells if cell.run.backbone == POOL]
         return set.intersection(*pools) if pools else set()
 
     @property
     def cells_to_judge(self) -> dict[Key, tuple[FinishedCell, ...]]:
-        """Return the cells by row that statements of the paper are compared with: all but those of another pool."""
+        """Return the cells that claims are judged by: pool rows only if the pool is the paper's."""
         return {key: cells for key, cells in self.cells_by_row.items() if not (self.has_other_pool and key[1] == POOL)}
 
     @cached_property
     def cells_by_row(self) -> dict[Key, tuple[FinishedCell, ...]]:
-        """Return the cells by method, backbone and benchmark, in order of seed."""
         return by_key(self.cells)
 
     @cached_property
     def benchmarks(self) -> dict[str, str]:
-        """Return key and title of the benchmarks of the run, in the paper's order."""
+        """Return titles by key, in the paper's order."""
         titles = {cell.run.benchmark: cell.run.benchmark_title for cell in self.cells}
         in_paper = [key for key in self.published.benchmarks if key in titles]
         return {key: titles[key] for key in [*in_paper, *sorted(set(titles) - set(in_paper))]}
 
     def only_benchmark(self) -> tuple[str, str]:
-        """Return key and title of the benchmark; raises UserError for several."""
+        """Return key and title of the benchmark. Raises UserError if there are several."""
         if len(self.benchmarks) > 1:
             raise UserError(f"cells of {', '.join(self.benchmarks)}; expected those of one benchmark; leave others out")
         return next(iter(self.benchmarks.items()))
@@ -95,22 +93,22 @@ class Results:
         return next(f"n = {len(cell.items)}" for cell in self.cells if cell.run.benchmark == benchmark)
 
     def printed(self, table: str) -> pd.DataFrame:
-        """Return a published table by place, one column a measure (:meth:`Published.table`)."""
+        """Return a published table by :data:`KEY`, one column a measure."""
         return self._mask_pool(self.published.table(table))
 
     def _mask_pool(self, values: pd.DataFrame) -> pd.DataFrame:
-        """Blank the published values of pool rows if the run's pool has other backbones than the paper's."""
+        """Blank the published values of pool rows if the run has another pool."""
         of_other = self.has_other_pool and values.index.get_level_values("backbone") == POOL
         return values.mask(pd.Series(of_other, values.index))
 
     @property
     def has_average(self) -> bool:
-        """Return whether the run has every benchmark that the published average is over."""
+        """Return whether the run has every benchmark of the published average."""
         return set(self.published.benchmarks) <= set(self.benchmarks)
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """Return the rows of the main table by method and backbone: published ones first, then those of the run."""
+        """Return the rows of the main table by method and backbone: published rows first, then the others."""
         printed = {
             (row.method, row.backbone): None if self.has_other_pool and row.backbone == POOL else row.average
             for row in self.published.rows
@@ -137,7 +135,7 @@ class Results:
         return frame.assign(name=frame["method_title"] + " (" + frame["backbone_title"] + ")")
 
     def _order(self, row: tuple[str, str]) -> tuple[int, str, float, str]:
-        """Return a key that sorts rows as the paper does: by method, then by size of the backbone."""
+        """Sort key of the paper's order: method, then size of the backbone."""
         methods = [*self.published.methods, *self.methods, row[0]]
         known = {key: backbone for cell in self.cells for key, backbone in cell.run.backbones.items()}
         sizes = {key: backbone.get("parameters_b", 0) for key, backbone in known.items()}
@@ -145,13 +143,13 @@ class Results:
 
     @cached_property
     def reference(self) -> tuple[str, str]:
-        """Return the row that is compared with all others, by a method's dearest backbone.
+        """Return the row that is compared with all others: a method on its most expensive backbone.
 
-        It is of the method that the preset chooses, else of the last of one's own, else of GMR, else Single LLM.
+        The method is the preset's ``reference``, else the user's last own method, else GMR, else Single LLM.
         """
         rows = self.rows_to_show.index
         known = rows.unique("method")
-        usual = [self.chosen, *own_methods(known)[::-1], "gmr", SINGLE, known[-1]]
+        usual = [self.chosen, *(name for name in reversed(known) if name in self.own), "gmr", SINGLE, known[-1]]
         method = next(name for name in usual if name in known)
         prices = {key: of.get("prices", [0]) for cell in self.cells for key, of in cell.run.backbones.items()}
         worth = {row: (row in self.ran.index, prices.get(row[1], [0])[-1]) for row in rows if row[0] == method}
@@ -159,33 +157,31 @@ class Results:
 
     @cached_property
     def ran(self) -> pd.DataFrame:
-        """Return those of :attr:`rows` that were run on any benchmark."""
         return self.rows[self.rows["was_run"]]
 
     @property
     def rows_to_show(self) -> pd.DataFrame:
-        """Return those of :attr:`rows` that a table shows, run or not."""
+        """Return the rows that a table shows, whether run or not."""
         return self.ran if self.hide_unrun_rows else self.rows
 
     @cached_property
     def measured(self) -> pd.DataFrame:
-        """Return :func:`measure` of each row and benchmark."""
         return self.per_row(measure)
 
     def per_row(self, function: Callable[[Sequence[FinishedCell]], Mapping[str, Any]]) -> pd.DataFrame:
-        """Apply a function to the cells of each row and benchmark; return a frame with its results as columns."""
+        """Apply a function to the cells of each row and benchmark. Its results are the columns."""
         records = [dict(function(cells)) for cells in self.cells_by_row.values()]
         return pd.DataFrame(records, index=pd.MultiIndex.from_tuples(self.cells_by_row, names=KEY))
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """Return every row that is shown on every benchmark of the run: published and measured values."""
+        """Return every row to show on every benchmark: published and measured values."""
         keys = [(*row, key) for row in self.rows_to_show.index for key in self.benchmarks]
         rows = pd.DataFrame(index=pd.MultiIndex.from_tuples(keys, names=KEY))
         return self.with_measured(rows.join(self.rows.drop(columns="average"), on=KEY[:2]).join(self._printed))
 
     def with_measured(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return a frame of ``published`` accuracies joined with measured values; real ones have a ``difference``."""
+        """Join published accuracies with measured values. Real runs get a ``difference``."""
         titles = [self.benchmarks[key] for key in frame.index.get_level_values("benchmark")]
         return self._with_difference(frame.assign(benchmark_title=titles).join(self.measured))
 
@@ -205,7 +201,7 @@ class Results:
 
     @cached_property
     def averages(self) -> pd.DataFrame:
-        """Return the average of every row over the paper's benchmarks, where all were run with the same seeds."""
+        """Return each row's average over the paper's benchmarks; NaN unless all were run with the same seeds."""
         columns = ["measured", "seed0", "low", "high", "fraction", "several", "uneven", *IDENTITY]
         rows = self.rows_to_show.rename(columns={"average": "published"})
         averages = pd.DataFrame([self._average(*row) for row in rows.index], rows.index, columns)
@@ -213,7 +209,7 @@ class Results:
         return frame.assign(benchmark=AVERAGE, benchmark_title="Avg.").set_index("benchmark", append=True)
 
     def compared(self, values: pd.Series) -> pd.Series:
-        """Return a comparison with published values; of a simulated run, which is compared with nothing, none."""
+        """Blank a comparison with published values if the run is simulated."""
         return values * math.nan if self.simulated else values
 
     def _with_difference(self, frame: pd.DataFrame, known_if_run: str = "n") -> pd.DataFrame:
@@ -241,18 +237,12 @@ class Results:
         }
 
 
-def own_methods(names: Iterable[str]) -> list[str]:
-    """Return the methods that are not of ``config/methods.yaml``."""
-    return [name for name in names if name not in methods()]
-
-
 def rules(cells: Iterable[FinishedCell]) -> list[str]:
-    """Return the secondary rules that any answer was graded by."""
     return sorted({rule for cell in cells for rule in cell.rules})
 
 
 def measure(cells: Sequence[FinishedCell]) -> dict[str, Any]:
-    """Return accuracy, verdicts and costs of a row on a benchmark as means over its seeds, calls and tokens as sums."""
+    """Return accuracy, verdicts and costs of a row as means over its seeds; calls and tokens as sums over questions."""
     items = pd.concat([cell.items for cell in cells])
     estimate = accuracy([cell.items["correct"] for cell in cells])
     first = next((float(cell.items["correct"].mean()) for cell in cells if cell.run.seed == 0), None)
@@ -261,7 +251,7 @@ def measure(cells: Sequence[FinishedCell]) -> dict[str, Any]:
     sums = items[["calls", "cost", "cost_total", "cost_steps", "prompt_tokens", "completion_tokens"]].sum() / seeds
     also: dict[str, float] = {}
     for rule in rules(cells):
-        # An item without a secondary verdict among items with one counts as wrong, so that n stays the same.
+        # An item without a secondary verdict counts as wrong, so that n is the same.
         undecided = (items["status"] == Status.GRADED) & items[rule].isna()
         also |= {rule: percent(items[rule].eq(True).mean()), f"{rule}_undecided": percent(undecided.mean())}
     return {
@@ -286,7 +276,7 @@ def measure(cells: Sequence[FinishedCell]) -> dict[str, Any]:
 
 
 def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
-    """Return a frame of ``published_total`` and ``published_questions`` with costs of a question and their ratios."""
+    """Add costs of a question, published and measured, and their ratios."""
     ends = results.per_row(lambda cells: mean_with_interval(cells, "cost", lambda cell: cell.items["cost"]))
     costs = frame.astype({"published_total": float, "published_questions": float}).join(ends.drop(columns="cost"))
     printed = costs["published_total"] / costs["published_questions"]
@@ -299,9 +289,9 @@ def with_costs(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
 def mean_with_interval(
     cells: Sequence[FinishedCell], name: str, value_of: Callable[[FinishedCell], pd.Series]
 ) -> dict[str, float]:
-    """Return the mean of one value a question as ``NAME``, and ``NAME_low``, ``NAME_high``, ``NAME_seed0``.
+    """Return the mean of one value per question as ``NAME``, with ``NAME_low``, ``NAME_high`` and ``NAME_seed0``.
 
-    The last is the mean of seed 0 alone, not a number unless there are several seeds and it is one of them.
+    ``NAME_seed0`` is the mean of seed 0; NaN for single-seed runs.
     """
     seeds = {cell.run.seed: value_of(cell) for cell in cells}
     estimate = mean(list(seeds.values()))

@@ -10,14 +10,14 @@ import pandas as pd
 
 from analysis.exhibit import BEST, SECOND, Entry, Exhibit, line_count, provenance_text, section_starts, two_lines
 
-#: Points that a table has, those of figures: 6.8 and 3.3 inches.
+#: Widths of a table in points, those of figures: 6.8 and 3.3 inches.
 WIDTHS = {"table*": 491.0, "table": 238.0}
 
 
 def latex(table: Exhibit, parts: Sequence[pd.DataFrame], notes: Sequence[str], kind: str) -> str:
-    """Return a LaTeX fragment of a table: a float of a kind of :data:`WIDTHS` for each part, at 7 pt, and notes."""
+    """Return a LaTeX fragment at 7 pt: one float of a kind of :data:`WIDTHS` per part, then the notes."""
     notes = [*notes, f"Provenance: {provenance_text(table)}."]
-    # An entry above another line, deep enough to touch nothing.
+    # An entry with a second line below it, deep enough not to touch the next row.
     entry = r"\providecommand{\gmrentry}[2]{\vtop{\hbox{\strut#1}\kern1pt\hbox{\vrule width 0pt depth 4pt#2}}}"
     lines = [*latex_comments(table, "booktabs,multirow,adjustbox"), entry]
     end = [r"\par\smallskip\parbox{\linewidth}{\scriptsize", *(rf"{latex_escape(note)}\par" for note in notes), "}"]
@@ -41,7 +41,6 @@ def latex(table: Exhibit, parts: Sequence[pd.DataFrame], notes: Sequence[str], k
 
 
 def _tabular(part: pd.DataFrame) -> list[str]:
-    """Return the lines of a table, as wide as its columns need."""
     body = part.map(_latex_entry)
     names = list(part.index.names[1:])
     joined = [two_lines(names, labels) for _, *labels in part.index]
@@ -74,7 +73,6 @@ def _tabular(part: pd.DataFrame) -> list[str]:
 
 
 def latex_comments(exhibit: Exhibit, packages: str) -> list[str]:
-    """Return the comments at the head of a LaTeX fragment."""
     return [
         *([f"% {exhibit.warning}"] if exhibit.warning else []),
         rf"% Needs \usepackage{{{packages}}}.",
@@ -83,10 +81,10 @@ def latex_comments(exhibit: Exhibit, packages: str) -> list[str]:
 
 
 def latex_caption(exhibit: Exhibit, kind: str, *sentences: str) -> list[str]:
-    """Return the caption with the warning of a simulated run and further sentences, and a label of a kind."""
+    """Return caption and label. A simulated run's warning comes first."""
     warning = rf"\textbf{{{latex_escape(exhibit.warning)}.}} " if exhibit.warning else ""
     text = " ".join(map(latex_escape, (exhibit.caption, *sentences)))
-    # Of several presets in one document, each has its own.
+    # Tables of several presets may stand in one document.
     label = "-".join(filter(None, (exhibit.provenance.get("preset"), exhibit.label)))
     return [rf"\caption{{{warning}{text}}}", rf"\label{{{kind}:{re.sub('[^A-Za-z0-9]+', '-', label)}}}"]
 
@@ -95,7 +93,7 @@ _LIGATURES = re.compile(r"(?<=[-'`?!])(?=[-'`])")
 _LATEX = {
     "\\": r"\textbackslash{}",
     **{letter: f"\\{letter}" for letter in "{}$&#%_"},
-    # At the start of a row these would be taken for an argument of the line break before it.
+    # At the start of a row, LaTeX takes these for an argument of the line break.
     **{letter: f"{{{letter}}}" for letter in "[]*"},
     "\0": "{}",
     "\1": r"$\lambda_c$",
@@ -123,7 +121,7 @@ _LATEX = {
 
 
 def latex_escape(text: str) -> str:
-    """Return a text that LaTeX prints unchanged; a letter outside the known ones becomes its code point."""
+    """Escape for LaTeX. Unknown characters become their code point."""
     apart = _LIGATURES.sub("\0", text.replace("\0", " ").replace("\1", " ").replace("λ_c", "\1"))
     return "".join(_LATEX.get(letter, letter if " " <= letter <= "~" else _unknown(letter)) for letter in apart)
 
@@ -133,7 +131,7 @@ def _unknown(letter: str) -> str:
 
 
 def _latex_text(text: str, form: str = "{}") -> str:
-    """Return a text in a form of LaTeX, in lines if it is long."""
+    """Escape and format a text; a long one is set in a paragraph box."""
     escaped = form.format(latex_escape(text)) if text else ""
     return rf"\parbox[t]{{16em}}{{\raggedright\strut {escaped}\strut}}" if line_count(text) > 1 else escaped
 

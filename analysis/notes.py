@@ -15,9 +15,9 @@ from analysis.provenance import provenance
 from analysis.source import describe_unfinished
 from harness.llm.request import GREEDY
 
-# A caption names so many rows; of more it says how many cells they are.
+# Captions name at most this many rows, else only count cells.
 _FEW = 3
-# Percent of answers from which on a note says why they may be missing.
+# Percentage of missing answers from which a note explains likely causes.
 _MANY = 20
 WITHOUT_VERDICT = {
     "unparsable": "no answer found",
@@ -40,7 +40,7 @@ DEPTH = (
 
 
 def settings(results: Results) -> str:
-    """Return sentences for the caption: unfinished cells, changed questions or replies, differing backbones."""
+    """Describe for the caption: unfinished cells, changed questions or replies, differing backbones."""
     cells_by_note: defaultdict[str, list[FinishedCell]] = defaultdict(list)
     revisions: defaultdict[str, defaultdict[str, list[FinishedCell]]] = defaultdict(lambda: defaultdict(list))
     for cell in results.cells:
@@ -60,7 +60,7 @@ def settings(results: Results) -> str:
 
 
 def describe_run(results: Results, caption: str) -> dict[str, Any]:
-    """Return caption with settings, whether the run was simulated, and what identifies it."""
+    """Return caption with settings, the simulated flag and provenance: arguments of an exhibit."""
     caption += settings(results)
     return {
         "caption": caption,
@@ -70,7 +70,7 @@ def describe_run(results: Results, caption: str) -> dict[str, Any]:
 
 
 def legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
-    """Yield what the columns of a table of accuracy and cost mean, given the rows it shows."""
+    """Yield the legend of accuracy and cost columns."""
     several = frame["several"].eq(True).any()
     interval = "Wilson for one seed, over questions and seeds for several" if several else "Wilson"
     yield (
@@ -94,18 +94,18 @@ def legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
 
 
 def _beside(comparison: pd.Series, what: str) -> str:
-    """Return the words for a comparison next to measured numbers; none if no row has one, as in a simulated run."""
+    """Describe a comparison next to measured numbers; empty if no row has one, as in a simulated run."""
     return f"next to it {what}, " if comparison.notna().any() else ""
 
 
 def far(frame: pd.DataFrame) -> Iterator[str]:
-    """Yield the legend of the sign on ratios of costs, if any has it."""
+    """Yield the legend of the sign on ratios of costs, if any row has it."""
     if frame["is_far"].any():
         yield f"{FAR}: apart by more than half an order of magnitude; docs/baselines.md says why."
 
 
 def protocol(results: Results) -> Iterator[str]:
-    """Yield the question format, which moves accuracies by many points, and benchmarks unlike the paper's."""
+    """Yield the prompt format, which moves accuracies by many points, decoding, and benchmarks unlike the paper's."""
     asserts = "; MBPP questions show one assert" if "mbpp" in results.benchmarks else ""
     yield f"Prompts: zero-shot{asserts}."
     yield from decoding(results)
@@ -118,7 +118,7 @@ def protocol(results: Results) -> Iterator[str]:
 
 
 def decoding(results: Results) -> Iterator[str]:
-    """Yield how the replies of each row were sampled, by the parameters of the calls that runs recorded."""
+    """Yield how the replies of each row were sampled, from the parameters of recorded calls."""
     by_row = {key: [cell.run.sampling for cell in cells] for key, cells in results.cells_by_row.items()}
     if any(used is None for row in by_row.values() for used in row):
         yield "Temperature 0 unless a method's released code samples."
@@ -136,7 +136,7 @@ def decoding(results: Results) -> Iterator[str]:
 
 
 def _sampling_words(used: Sequence[Mapping[str, float]]) -> str:
-    """Return the range of each parameter that is not at its greedy value in every call; empty if all are."""
+    """Format the range of each parameter that is not always greedy; empty if all are."""
     parts = []
     for name, usual in GREEDY._asdict().items():
         values = sorted({sampling[name] for sampling in used})
@@ -146,7 +146,7 @@ def _sampling_words(used: Sequence[Mapping[str, float]]) -> str:
 
 
 def seeds(results: Results) -> Iterator[str]:
-    """Yield the rows that were trained with other seeds than most learned methods."""
+    """Yield the rows with other training seeds than most learned methods."""
     learned = results.measured[results.measured["learned"]]
     by_seeds = {str(used).replace(" ", "/"): list(rows.index) for used, rows in learned.groupby("seeds")}
     if len(by_seeds) > 1:
@@ -156,7 +156,7 @@ def seeds(results: Results) -> Iterator[str]:
 
 
 def without_verdict(results: Results) -> Iterator[str]:
-    """Yield the answers without a verdict of the worst row of each benchmark; the tidy file has every row."""
+    """Yield the statuses without a verdict, worst row of each benchmark. The CSV has every row."""
     worst = results.measured.groupby("benchmark")[list(WITHOUT_VERDICT)].max()
     sentences = [
         f"{title}: {', '.join(shares)}"

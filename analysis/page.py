@@ -12,9 +12,8 @@ from pathlib import Path
 import pandas as pd
 
 from analysis import registry
-from analysis.exhibit import format_cost
+from analysis.exhibit import format_cost, render
 from analysis.finished_cells import RunInfo, read_run
-from analysis.html import render
 from analysis.provenance import audited, provenance
 from analysis.published import load
 from analysis.registry import Artefact
@@ -33,9 +32,9 @@ _SIMULATED_USE = (
     "Use it to see that every method, table and plot works and how many calls each method makes; it is not evidence "
     "about language models."
 )
-# The exact test is under 5 % from so many questions on that one of two rows alone has right.
+# McNemar's exact test is below 5 % if one row alone is right on this many questions.
 _LEAST = 6
-# CSS pixels of an inch of a figure.
+# CSS pixels per inch of a figure.
 _PIXELS = 130
 
 
@@ -55,7 +54,7 @@ class PageItem:
 def _page_item(artefact: Artefact, folder: Path) -> PageItem:
     """Return an artefact as the page shows it, from its files in ``folder``."""
     key, title = artefact.key, artefact.title
-    # A fragment of HTML is what the page shows.
+    # The page itself shows the HTML.
     names = [name for name in dict.fromkeys([*artefact.files, f"{key}.pdf"]) if not name.endswith(".html")]
     files = [name for name in names if (folder / name).is_file()]
     if artefact.kind != "figure":

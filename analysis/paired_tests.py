@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from analysis.exhibit import signed
 from analysis.finished_cells import FinishedCell
-from analysis.frames import KEY, Key, Results
-from analysis.statistics import Array, Jackknife, t_quantile
+from analysis.frames import AVERAGE, KEY, Key, Results
+from analysis.statistics import Array, Estimate, Jackknife, macro_average, t_quantile
 
 ALPHA = 0.05
 POWER = 0.8
@@ -32,10 +31,10 @@ def compare(
     """Compare two rows on the same items, over all seeds; return :data:`COLUMNS`.
 
     Differences are first minus second, in points of accuracy and in cost; ratios of costs are first over second.
-    ``detectable_holm`` is for the first threshold of Holm's correction for so many ``tests``.
+    ``detectable_holm`` is at the first threshold of Holm's correction for that many ``tests``.
 
-    Where each item is right or wrong on both sides, as of one seed each, the test is the exact one of McNemar and the
-    interval that of :func:`analysis.statistics.paired`; otherwise both are of t (:meth:`Jackknife.spread`).
+    With one seed on each side, the test is McNemar's exact test and the interval that of
+    :func:`analysis.statistics.paired`; otherwise both use Student's t (:meth:`Jackknife.spread`).
     """
     first_values, second_values = _values(first), _values(second)
     n = first_values.shape[2]
@@ -49,13 +48,13 @@ def compare(
         "cost_difference": (cost_difference.value, *cost_difference.ends()),
     }
     for name, cost, other_cost in zip(_MEASURES[2:], costs, other_costs, strict=True):
-        # What costs nothing is infinitely cheaper, and beside what costs nothing either there is no ratio.
+        # A cost of 0 makes the ratio 0 or infinite, two costs of 0 make it NaN.
         with np.errstate(divide="ignore", invalid="ignore"):
             log = jackknife.spread(np.log(cost) - np.log(other_cost))
             measures[name] = np.exp([log.value, *log.ends()]).tolist()
     lead = first_values[0].mean(axis=0) - second_values[0].mean(axis=0)
     alone, others = int((lead > 0).sum()), int((lead < 0).sum())
-    # What differs in no item is no certainty: the interval stands for the spread.
+    # No differing item does not mean certainty: take the variance from the interval.
     is_known = 0 < accuracy.variance < math.inf
     width = float(np.subtract(*accuracy.ends())) / (2 * t_quantile(math.inf))
     trainings = 0.0 if accuracy.counts or n == 1 else max(0.0, accuracy.variance - lead.var(ddof=1) / n)
@@ -78,7 +77,7 @@ def compare(
 
 
 def comparisons(results: Results, pairs: Mapping[Key, tuple[Key, Key]], margin: float | None = None) -> pd.DataFrame:
-    """Return :func:`compare` of pairs of rows, by the keys of the mapping; missing unless both were run."""
+    """Apply :func:`compare` to pairs of rows by key; NaN unless both were run."""
     cells = results.cells_by_row
     run = {key: pair for key, pair in pairs.items() if cells.keys() >= {*pair}}
     tests = Counter(key[:2] for key in run)
@@ -89,24 +88,39 @@ def comparisons(results: Results, pairs: Mapping[Key, tuple[Key, Key]], margin: 
     return pd.DataFrame([compared.get(key, {}) for key in pairs], index, COLUMNS)
 
 
-def noise_floor(results: Results, again: Iterable[FinishedCell]) -> str:
-    """Return a sentence on how far rows differ from themselves when they are asked a second time; empty without one."""
-    found = []
-    for cell in again:
-        run = cell.run
-        first = results.cells_by_row.get((run.method, run.backbone, run.benchmark))
-        if first is not None:
-            pair = compare(first, [cell])
-            alone, others = pair["first_alone"], pair["second_alone"]
-            found.append(
-                f"{run.backbone} on {run.benchmark_title}: {alone + others} of {pair['n']} verdicts ({alone} right the "
-                f"first time alone, {others} the second), {signed(pair['difference'])} points"
-            )
-    return f" Noise floor, the same single calls asked again: {'; '.join(found)}." if found else ""
+def against(results: Results, reference: tuple[str, str], margin: float | None = None) -> pd.DataFrame:
+    """Compare a row with every other row to show, on every benchmark and, if the run has it, on average.
+
+    ``p_holm`` is adjusted over the benchmarks of a row.
+    """
+    others = results.rows_to_show.index.drop(reference)
+    pairs = {(*row, key): ((*reference, key), (*row, key)) for row in others for key in results.benchmarks}
+    tests = comparisons(results, pairs, margin)
+    tests["p_holm"] = tests["p"].groupby(level=KEY[:2], group_keys=False).apply(holm)
+    if not results.has_average:
+        return tests
+    is_measured = results.averages["measured"].notna().droplevel("benchmark")
+    rows = [row for row in others if is_measured[row] and is_measured[reference]]
+    return pd.concat([tests, _mean_differences(results, rows, tests, margin)])
+
+
+def _mean_differences(
+    results: Results, rows: Sequence[tuple[str, str]], tests: pd.DataFrame, margin: float | None
+) -> pd.DataFrame:
+    """Return average differences. Their variances add: the benchmarks share no question and no training."""
+    names = [*(f"difference{end}" for end in ENDS), "p", "p_not_worse"]
+    index = pd.MultiIndex.from_tuples([(*row, AVERAGE) for row in rows], names=KEY) if rows else tests.index[:0]
+    frame = pd.DataFrame(index=index, columns=names, dtype=float)
+    for row in rows:
+        parts = tests.loc[[(*row, benchmark) for benchmark in results.published.benchmarks]]
+        spread = macro_average([Estimate(part.difference, 0, 0, part.variance, part.df) for part in parts.itertuples()])
+        not_worse = math.nan if margin is None else spread.p_above(-margin)
+        frame.loc[(*row, AVERAGE)] = [*spread.estimate(-100.0, 100.0)[:3], spread.p, not_worse]
+    return frame
 
 
 def holm(p_values: pd.Series) -> pd.Series:
-    """Return Holm's adjustment of p values that belong to one question, without those that are missing."""
+    """Return Holm-adjusted p values of one family, without NaN."""
     from statsmodels.stats.multitest import multipletests
 
     present = p_values.dropna()
@@ -116,17 +130,17 @@ def holm(p_values: pd.Series) -> pd.Series:
 def detectable(differences: Array, trainings: float, df: float | None, level: float = ALPHA) -> float:
     """Return the smallest true mean difference shown with 80 % power at a two-sided level, or infinity.
 
-    Items are taken to differ as often and as far as these do. A larger difference than that allows could still be
-    shown: where it is infinite, none at this rate.
+    It assumes that items differ as often and as far as these do. Infinity: at this rate no difference can be shown,
+    though a larger one could.
 
     Args:
-        differences: Of each item, shape (n,), in the unit of the result.
-        trainings: What the spread between trainings adds to the squared standard error.
-        df: Degrees of freedom of the t test; None where the test is the exact one of McNemar.
-        level: Of the test.
+        differences: Difference of each item, shape (n,), in the unit of the result.
+        trainings: Variance between trainings, added to the squared standard error.
+        df: Degrees of freedom of the t test; None for McNemar's exact test.
+        level: Significance level of the test.
     """
     n = len(differences)
-    # At this rate no mean can exceed the mean absolute difference.
+    # At this rate the mean is at most the mean absolute difference.
     most = float(np.abs(differences).mean())
     if df is None:
         return most * _least_lead(n, np.count_nonzero(differences), level) if most else math.inf
@@ -138,7 +152,7 @@ def detectable(differences: Array, trainings: float, df: float | None, level: fl
 def detectable_note(
     points: pd.Series, benchmarks: Mapping[str, str], level: str = "an unadjusted 5 %"
 ) -> Iterator[str]:
-    """Yield a sentence with the range of :func:`detectable` over the rows of each benchmark, given by title."""
+    """Yield the range of :func:`detectable` over the rows of each benchmark."""
     ranges = []
     for key, title in benchmarks.items():
         known = points[points.index.get_level_values("benchmark") == key].dropna().astype(float)
@@ -156,15 +170,14 @@ def detectable_note(
 
 
 def p_value(p: float) -> str:
-    """Return a p value as tables print it."""
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 @cache
 def _least_lead(n: int, discordant: int, level: float) -> float:
-    """Return the least lead among discordant items, as a share of them, that the exact test shows; or infinity.
+    """Return the smallest lead that the exact test shows, as a share of discordant items; or infinity.
 
-    Their number varies as in another sample of ``n`` items.
+    The number of discordant items varies as in another sample of ``n`` items.
     """
     from scipy.optimize import brentq
     from scipy.stats import binom
@@ -183,7 +196,7 @@ def _least_lead(n: int, discordant: int, level: float) -> float:
 
 @cache
 def _effect(n: float, level: float) -> float:
-    """Return the detectable effect in standard deviations; one-sided at half the level, where the solver converges."""
+    """Return the detectable effect in standard deviations. One-sided at half the level, where the solver converges."""
     from statsmodels.stats.power import TTestPower
 
     return float(TTestPower().solve_power(nobs=n, alpha=level / 2, power=POWER, alternative="larger"))

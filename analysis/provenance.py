@@ -13,19 +13,19 @@ from harness.runner import layout
 
 
 def served(backbone: Mapping[str, Any]) -> str:
-    """Return weights, revision and server behind a backbone; a revision that no server confirmed says so."""
+    """Return weights, revision and server of a backbone. An unconfirmed revision says so."""
     doubt = " (not confirmed)" if backbone.get("revision") and not backbone.get("revision_confirmed") else ""
     server = f" by {backbone['served_by']}" if backbone.get("served_by") else ""
     return f"{answered(backbone)}{doubt}{server}"
 
 
 def table_run_id(run_ids: Iterable[str]) -> str:
-    """Return a hash over the run ids of some cells, in any order."""
+    """Hash the run ids of some cells, in any order."""
     return hashlib.sha256("\n".join(sorted(run_ids)).encode()).hexdigest()
 
 
 def provenance(runs: Sequence[RunInfo]) -> dict[str, str]:
-    """Return name and value of each setting that tells one run from another, short enough for a line."""
+    """Return the settings that distinguish runs, by name, each short enough for a line."""
     return {
         "run": short(table_run_id(run.run_id for run in runs)),
         "preset": _listed(run.preset for run in runs),
@@ -50,7 +50,7 @@ def audited(preset: str, run_ids: Mapping[str, str]) -> str:
 
 
 def identity(runs: Sequence[RunInfo]) -> dict[str, str]:
-    """Return what identifies runs as columns of a tidy table; values that differ are in the order of the runs."""
+    """Return the identity columns of a tidy table. Differing values are in the order of the runs."""
 
     def joined(value_of: Callable[[RunInfo], str]) -> str:
         values = list(map(value_of, runs))

@@ -11,10 +11,10 @@ from annotated_types import MinLen
 from pydantic import BeforeValidator, Field, PositiveFloat
 
 from harness.files import ROOT, Declaration, Many, Percentage, Text, read
-from harness.runner.config import POOL
+from harness.runner.layout import POOL
 
 KEY = ["method", "backbone", "benchmark"]
-#: Stands for a benchmark in the rows of the averages.
+#: In place of a benchmark: the average.
 AVERAGE = "average"
 
 
@@ -38,7 +38,7 @@ class PublishedAccuracy(Declaration):
 
 
 class PublishedMethod(Declaration):
-    """A method in the paper: its title, its section of the main table, and the columns "Mul." and "Rout."."""
+    """A method in the paper: title, section of the main table, columns "Mul." and "Rout."."""
 
     title: Text
     family: Text
@@ -47,7 +47,7 @@ class PublishedMethod(Declaration):
 
 
 class PublishedRow(Declaration):
-    """One row of the main table: accuracies by benchmark key and their average, all in percent."""
+    """One row of the main table: accuracies by benchmark and their average, in percent."""
 
     method: str
     backbone: str
@@ -65,7 +65,7 @@ class PublishedCost(Declaration):
 
 
 class PublishedPrice(Declaration):
-    """Size of a backbone in billions of parameters, and its prices for a million tokens in the paper's unit."""
+    """Billions of parameters of a backbone, and prices per million tokens in the paper's unit."""
 
     size: PositiveFloat
     input: PositiveFloat
@@ -81,7 +81,7 @@ class Published(Declaration):
     variants: Mapping[str, Text]  # titles of the other rows of the further tables
     rows: Annotated[Many[PublishedRow], MinLen(1)] = Field(alias="main")  # the main table from top to bottom
     costs: Mapping[str, Many[PublishedCost]]  # the rows of a cost table by benchmark
-    #: The other tables: by table, method, benchmark (or ``overall``) and measure.
+    #: The other tables, by name, method, benchmark (or ``overall``) and measure.
     further: Mapping[str, Mapping[str, Mapping[str, Mapping[str, PositiveFloat]]]]
     prices: Mapping[str, PublishedPrice]  # by backbone
 
@@ -114,12 +114,12 @@ class Published(Declaration):
 
 
 def row_of(method: str) -> tuple[str, str]:
-    """Return the method and backbone of a row of the further tables, which name the method alone."""
+    """Return method and backbone of a row of the further tables, which name only the method."""
     return method, "qwen-2.5-32B" if method == "puppeteer" else POOL
 
 
 @cache
 def load() -> Published:
-    """Load the published numbers; raises UserError where the file breaks its schema."""
+    """Load the published numbers. Raises UserError if the file breaks its schema."""
     published: Published = read(ROOT / "config" / "published.yaml", Published)
     return published

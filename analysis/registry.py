@@ -17,7 +17,7 @@ from harness.errors import UserError, check_names, making
 from harness.files import Declaration, Distinct, Many, read_entries
 from harness.fingerprint import fingerprint_of, source_of
 from harness.runner import config, layout
-from harness.runner.config import Cell
+from harness.runner.layout import Cell
 from harness.runner.run import Run
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Artefact(Declaration):
 
     def code(self) -> str:
         """Return the fingerprint of the code that, given the same inputs, can change the files of the artefact."""
-        # Without an input it is made from the configuration.
+        # An artefact without inputs is made from the configuration.
         read = [] if self.cells or self.reads_all else ["config/backbones.yaml", "config/weights.yaml"]
         return code_of_report("config/published.yaml", *read)
 

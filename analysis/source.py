@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import UserError
-from harness.runner.run import Run
 
 if TYPE_CHECKING:
     from analysis.finished_cells import FinishedCell
     from analysis.frames import Results
+    from harness.runner.run import Run
 
 _NAMED = 5
 
@@ -44,19 +44,22 @@ class Source:
 
     def results(self) -> Results:
         """Load the cells; raises UserError as :func:`analysis.finished_cells.read_all`."""
-        # Planning a run and starting a job import this module too, and need no pandas.
+        # Planning a run imports this module and must not load pandas.
         from analysis.finished_cells import read_all
         from analysis.frames import Results
+        from harness.runner import config
 
         cells = read_all(self.cells)
-        order = [cell.run.method for cell in sorted(cells, key=lambda cell: self.cells.index(cell.folder))]
+        by_order = sorted(cells, key=lambda cell: self.cells.index(cell.folder))
+        order = list(dict.fromkeys(cell.run.method for cell in by_order))
         chosen = self.preset.reference if self.preset else None
-        results = Results(cells, methods=list(dict.fromkeys(order)), unfinished=self.unfinished, chosen=chosen)
+        own = [method for method in order if method not in config.methods()]
+        results = Results(cells, methods=order, unfinished=self.unfinished, chosen=chosen, own=own)
         methods = set(self.preset.methods if self.preset else ())
         asked = {key for cell in cells for key in cell.run.backbones}
         is_other_pool = results.has_other_pool or asked.isdisjoint(results.published.prices)
         is_choice = bool(methods) and not {row.method for row in results.published.rows} <= methods
-        # With one row run there is nothing to compare it with but what is published.
+        # A single row is shown beside the published ones.
         return replace(results, hide_unrun_rows=is_other_pool or (is_choice and len(results.ran) > 1))
 
     @property

@@ -12,19 +12,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 CONFIDENCE = 0.95
-#: The share of intervals that may miss on one side.
+#: One-sided risk of an interval.
 TAIL = (1 - CONFIDENCE) / 2
 _PERCENT = 100.0
-# What is left out moves a value by less than this only through rounding.
+# Relative change below which leaving out an item counts as no change (floating-point noise).
 _DUST = 1e-12
-# How near to the value itself the end of an interval is looked for, and how near to a whole number is one.
+# Smallest distance of an interval's end from its value; tolerance for integers.
 _NEAR, _WHOLE = 1e-9, 1e-6
 
 Array = NDArray[np.float64]
 
 
 class Estimate(NamedTuple):
-    """A value, the ends of its 95 % interval, its squared standard error and how many degrees of freedom that has."""
+    """A value with its 95 % interval, its squared standard error and degrees of freedom."""
 
     mean: float
     low: float
@@ -47,7 +47,7 @@ class Spread(NamedTuple):
     def ends(self, tail: float = TAIL) -> tuple[float, float]:
         """Return the ends of the interval that misses with probability ``tail`` on either side.
 
-        That of a share stays between 0 and 100 %; it is Wilson's where questions are counted or no question moves it.
+        A share stays between 0 and 100 %. Its interval is Wilson's if questions are counted or no question moves it.
         """
         if self.share_of and (self.counts or not 0 < self.variance < math.inf):
             low, high = wilson(round(self.value / _PERCENT * self.share_of), self.share_of, tail)
@@ -61,7 +61,7 @@ class Spread(NamedTuple):
 
     @property
     def p(self) -> float:
-        """Return the two-sided p of zero, below 5 % exactly where the 95 % interval leaves out zero."""
+        """Return the two-sided p of zero. It is below 5 % exactly if the 95 % interval excludes zero."""
         from scipy.special import stdtr
         from statsmodels.stats.contingency_tables import mcnemar
 
@@ -73,9 +73,9 @@ class Spread(NamedTuple):
         return float(2 * stdtr(self.df, -abs(self.value) / np.sqrt(self.variance)))
 
     def p_above(self, border: float) -> float:
-        """Return the one-sided p that the value is at most a border: the tail at which the interval begins there.
+        """Return the one-sided p that the value is at most a border.
 
-        It is below 2.5 % exactly where the 95 % interval lies above the border.
+        It is below 2.5 % exactly if the 95 % interval lies above the border.
         """
         from scipy.special import stdtr
 
@@ -86,13 +86,13 @@ class Spread(NamedTuple):
         return float(stdtr(self.df, -(self.value - border) / math.sqrt(self.variance)))
 
     def estimate(self, lowest: float = -math.inf, highest: float = math.inf) -> Estimate:
-        """Return the value with its 95 % interval inside the values that it can have."""
+        """Return the value with its 95 % interval, clipped to its range."""
         low, high = self.ends()
         return Estimate(self.value, max(lowest, low), min(highest, high), self.variance, self.df)
 
 
 def t_quantile(df: float, tail: float = TAIL) -> float:
-    """Return the quantile of Student's t that is exceeded with probability ``tail``; normal for infinite ``df``."""
+    """Return the quantile of Student's t with upper tail ``tail``; normal if ``df`` is infinite."""
     from scipy.special import stdtrit
 
     return float(-stdtrit(df, tail))
@@ -110,11 +110,11 @@ def wilson(correct: int, n: int, tail: float = TAIL) -> tuple[float, float]:
 def paired(first: int, second: int, n: int, tail: float = TAIL) -> tuple[float, float]:
     """Return the interval of a paired difference in accuracy, (``first`` - ``second``) / ``n``.
 
-    ``first`` and ``second`` are the numbers of questions that only the one or the other method got right, of ``n``.
+    ``first`` and ``second`` count the questions that only the first or only the second method got right.
 
-    Tango's score interval (Statistics in Medicine 17, 1998), widened where the exact one given the number of such
-    questions reaches further: the share of them for the first method after Clopper and Pearson. So it leaves out zero
-    exactly where the exact test of McNemar does, and far from zero it still allows for their number.
+    Tango's score interval (Statistics in Medicine 17, 1998), widened to the exact one given the number of discordant
+    questions (Clopper and Pearson) if that reaches further. It excludes zero exactly if McNemar's exact test rejects,
+    and far from zero it allows for the random number of discordant questions.
     """
     from scipy.optimize import brentq
     from scipy.special import betaincinv
@@ -133,15 +133,15 @@ def paired(first: int, second: int, n: int, tail: float = TAIL) -> tuple[float, 
 
 
 def paired_p_above(first: int, second: int, n: int, border: float) -> float:
-    """Return the one-sided p that a paired difference, (``first`` - ``second``) / ``n``, is in truth at most a border.
+    """Return the one-sided p that the true paired difference, (``first`` - ``second``) / ``n``, is at most a border.
 
-    It is the tail at which :func:`paired` begins at the border: the larger one of the score test's and the exact one's.
+    It inverts :func:`paired`: the larger p of the score test and the exact test.
     """
     from scipy.special import betainc, ndtr
 
     error, distance = _tango_error(first, second, n, border), first - second - n * border
     score = float(ndtr(-distance / error)) if error else float(distance <= 0)
-    # Of the discordant questions, the share for the first method at which the difference would be the border.
+    # Share of discordant questions for the first method at which the difference equals the border.
     share = (border * n / (first + second) + 1) / 2 if first + second else float(border >= 0)
     exact = 0.0 if share <= 0 else 1.0 if share >= 1 or not first else float(betainc(first, second + 1, share))
     return max(score, exact)
@@ -161,12 +161,12 @@ def _tango_error(first: int, second: int, n: int, delta: float) -> float:
 class Jackknife:
     """Leave-one-out values of measures, for variances over questions and trainings.
 
-    A value is an array: as measured, then without each question and without each training in turn. Arithmetic on such
-    arrays applies to each of these, so that :meth:`spread` holds for whatever is computed of measured values.
+    A value is an array: as measured, then without each question and each training in turn. Arithmetic on these arrays
+    is elementwise, so :meth:`spread` applies to any function of measured values.
 
     Args:
         questions: The number of questions of each test set.
-        trainings: The number of trainings of each measurement; one alone says nothing of how far trainings differ.
+        trainings: The number of trainings of each measurement. A single training adds no variance.
     """
 
     def __init__(self, questions: Mapping[Hashable, int], trainings: Mapping[Hashable, int]) -> None:
@@ -180,13 +180,13 @@ class Jackknife:
         self._starts, self._length = ends[:-1], int(ends[-1])
 
     def ratio(self, tops: Array, bottoms: Array | None, questions: Hashable, trainings: Hashable = None) -> Array:
-        """Return Σ top / Σ bottom over the questions (:func:`leave_one_out`), as a mean over the trainings."""
+        """Return Σ tops / Σ bottoms over the questions (:func:`leave_one_out`), as a mean over the trainings."""
         return self.mean(*leave_one_out(tops, bottoms), questions, trainings)
 
     def mean(self, whole: Array, without: Array, questions: Hashable, trainings: Hashable = None) -> Array:
         """Return the mean over trainings (..., trainings) that are also given without each question (..., questions).
 
-        A training without a value has no part in the mean.
+        Trainings without a value are ignored.
         """
         values = np.repeat(_mean(whole)[..., np.newaxis], self._length, axis=-1)
         if questions in self.questions:
@@ -206,17 +206,17 @@ class Jackknife:
     ) -> Spread:
         """Return a value with its jackknife variance and degrees of freedom.
 
-        The variances of questions and trainings are added, so what varies with both counts twice: the interval is wide
-        rather than narrow. Degrees of freedom are Satterthwaite's: of trainings their number less one, of questions as
-        many as carry the variance, (Σ e²)² / Σ e⁴, less one.
+        The variances of questions and trainings add up, so variation with both counts twice and the interval is
+        conservative. Degrees of freedom are Satterthwaite's: number of trainings - 1, and for questions the effective
+        number (Σ e²)² / Σ e⁴ - 1.
 
         Args:
-            values: As :meth:`ratio` gives them, or computed of such.
-            are_points: Whether they are points of accuracy; where a question is worth 100, 0 or -100 of them, the
+            values: From :meth:`ratio`, or computed from such values.
+            are_points: Whether they are points of accuracy. If every question is worth 100, 0 or -100 points, the
                 exact test is used.
-            is_share: Whether they are percentages of one test set, or of what happens in it.
-            published: Sample sizes of the published value, as far as known: numbers of questions and of trainings. The
-                interval is then widened for the difference between this value and that one.
+            is_share: Whether they are percentages of one test set, or of events in it.
+            published: Known sample sizes of the published value: questions and trainings. The
+                interval is then widened to that of the difference from the published value.
         """
         value, counts = float(values[0]), self._counts
         with np.errstate(invalid="ignore"):
@@ -227,7 +227,7 @@ class Jackknife:
         squares, fourths = (np.add.reduceat(powers, self._starts - 1) for powers in (squared, squared * squared))
         carrying = np.divide(squares**2, fourths, out=np.ones_like(squares), where=fourths > 0)
         degrees = np.maximum(np.where(self._are_questions, carrying, counts) - 1, 1.0)
-        # A single question says nothing of another.
+        # One question or training gives no variance.
         variances = np.where(counts > 1, squares * (counts - 1) / counts, math.inf)
         total = float(variances.sum())
         is_known = 0 < total < math.inf
@@ -266,13 +266,13 @@ def leave_one_out(tops: Array, bottoms: Array | None = None) -> tuple[Array, Arr
     top, bottom = tops.sum(axis=-1, keepdims=True), bottoms.sum(axis=-1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         whole, without = top / bottom, (top - tops) / (bottom - bottoms)
-    # What is left of nothing is no value, whatever rounding makes of it.
+    # NaN if nothing is left, whatever rounding gives.
     without[np.broadcast_to(bottom - bottoms <= 0, without.shape)] = np.nan
     return whole[..., 0], without
 
 
 def _mean(values: Array) -> Array:
-    """Return the mean over the last axis, without NaN."""
+    """Return the mean over the last axis, ignoring NaN."""
     known = np.count_nonzero(~np.isnan(values), axis=-1)
     return np.divide(np.nansum(values, axis=-1), known, out=np.full(known.shape, np.nan), where=known > 0)
 
@@ -280,9 +280,9 @@ def _mean(values: Array) -> Array:
 def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
     """Return the accuracy over the items of a test set from the verdicts of one or several seeds.
 
-    One seed gets a Wilson interval, which says nothing of how far another training would move the value; so do verdicts
-    that are all the same, and a single item. Several get that of :meth:`Jackknife.spread`; docs/report.md says how
-    often it covers what further trainings and questions would give.
+    One seed gets a Wilson interval, which does not cover the spread between trainings; so do verdicts
+    that are all equal, and a single item. Several seeds get the interval of :meth:`Jackknife.spread`; docs/report.md
+    has its coverage.
     """
     verdicts = np.array(seeds, dtype=float)
     several, n = verdicts.shape
@@ -294,16 +294,16 @@ def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
         return spread.estimate(0.0, 1.0)
     low, high = wilson(round(mean * n), n)
     if n == 1:
-        # A single value says nothing of the spread, so it gets the largest possible variance.
+        # One value has an unknown variance: take the largest possible.
         return Estimate(mean, low, high, 0.25, 1.0)
     if spread.variance > 0:
         return Estimate(mean, low, high, spread.variance, spread.df)
-    # Nor do values that are all the same.
+    # Values that are all equal have variance 0: take it from Wilson's interval.
     return Estimate(mean, low, high, ((high - low) / t_quantile(math.inf)) ** 2)
 
 
 def macro_average(estimates: Sequence[Estimate]) -> Spread:
-    """Return the unweighted mean of test sets that share no item, with Satterthwaite's degrees of freedom."""
+    """Return the unweighted mean of independent test sets, with Satterthwaite's degrees of freedom."""
     count = len(estimates)
     variances = np.array([estimate.variance for estimate in estimates]) / count**2
     total = float(variances.sum())
@@ -314,7 +314,7 @@ def macro_average(estimates: Sequence[Estimate]) -> Spread:
 
 
 class Ratio(NamedTuple):
-    """A measure of one seed: Σ numerator / Σ denominator over the questions."""
+    """A measure of one seed: Σ numerators / Σ denominators over the questions."""
 
     numerators: Array
     denominators: Array  # 0 for a question that does not count
@@ -322,31 +322,30 @@ class Ratio(NamedTuple):
 
     @property
     def value(self) -> float:
-        """Return the ratio, not a number if all denominators are 0."""
+        """Return the ratio; NaN if all denominators are 0."""
         total = self.denominators.sum()
         return float(self.numerators.sum() / total) if total else float("nan")
 
     @property
     def cases(self) -> int:
-        """Return the number of questions with a denominator."""
         return int(np.count_nonzero(self.denominators))
 
 
 def mean_of(values: ArrayLike) -> Ratio:
-    """Return the mean of one value a question, as a ratio."""
+    """Return the mean of one value per question, as a ratio."""
     array = np.asarray(values, dtype=float)
     return Ratio(array, np.ones(len(array)), is_share=False)
 
 
 def mean(seeds: Sequence[ArrayLike]) -> Estimate:
-    """Return the mean of one value a question, of one or several seeds (:func:`estimates`)."""
+    """Return the mean of one value per question over one or several seeds (:func:`estimates`)."""
     return estimates([{"mean": mean_of(values)} for values in seeds])["mean"]
 
 
 def estimates(seeds: Sequence[Mapping[str, Ratio]]) -> dict[str, Estimate]:
-    """Return mean over the seeds and 95 % interval (:meth:`Jackknife.spread`) of every measure any seed has."""
-    # A seed without a measure has no part in its mean; a share of counted questions, or of exactly 0 or 1,
-    # gets a Wilson interval.
+    """Return mean over the seeds and 95 % interval (:meth:`Jackknife.spread`) of every measure that any seed has."""
+    # A seed without a measure is left out of its mean. A share gets a Wilson interval if it counts questions
+    # or is exactly 0 or 1.
     names = list(dict.fromkeys(name for seed in seeds for name in seed))
     nothing = np.zeros(next(len(ratio.numerators) for seed in seeds for ratio in seed.values()))
     jackknife = Jackknife({None: len(nothing)}, {None: len(seeds)})
@@ -356,12 +355,12 @@ def estimates(seeds: Sequence[Mapping[str, Ratio]]) -> dict[str, Estimate]:
         tops, bottoms = (np.array([ratio[part] for ratio in ratios], dtype=float) for part in (0, 1))
         spread = jackknife.spread(jackknife.ratio(tops, bottoms, None))
         is_share = all(ratio.is_share for ratio in ratios)
-        # Of one seed, where each question counts as yes or no.
+        # One seed, and each question counts as yes or no.
         is_counted = is_share and len(seeds) == 1 and bool(np.isin([tops, bottoms], (0, 1)).all())
         if 0 < spread.variance < math.inf and not is_counted:
             result[name] = spread.estimate(0.0 if tops.min() >= 0 else -math.inf, 1.0 if is_share else math.inf)
             continue
-        # A single question says nothing of another.
+        # One question or training gives no variance.
         low = high = spread.value if spread.variance == 0 else math.nan
         if is_share:
             cases = max(ratio.cases for ratio in ratios)

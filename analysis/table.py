@@ -9,25 +9,35 @@ from itertools import chain, groupby
 
 import pandas as pd
 
-from analysis.exhibit import BEST, SECOND, Entry, Exhibit, csv, grid, line_count, md_escape, provenance_text, two_lines
-from analysis.html import render
+from analysis.exhibit import (
+    BEST,
+    SECOND,
+    Entry,
+    Exhibit,
+    csv,
+    grid,
+    line_count,
+    md_escape,
+    provenance_text,
+    render,
+    two_lines,
+)
 from analysis.latex import WIDTHS, latex
 
-# Points at 7 pt beyond which a table comes in parts on the page and in Markdown.
+# Width in points at 7 pt beyond which HTML and Markdown split a table.
 _WIDEST = 600.0
-# Points at 7 pt: of a narrow letter, a wide one, any other, of a line of long text, and between two columns.
+# Points at 7 pt of narrow, wide and other letters, of the longest line, and between columns.
 _NARROW, _WIDE, _LETTER, _LONGEST, _BETWEEN = 2.3, 5.5, 4.0, 128.0, 4.4
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Table(Exhibit):
-    """A table as printed, ``shown`` with an :class:`Entry` each, and what is said below it."""
+    """A table as printed: ``shown`` has one :class:`Entry` per cell, ``notes`` stand below it."""
 
     shown: pd.DataFrame  # index: section (a rule between two), labels; columns: heading, smaller line below it, title
     notes: tuple[str, ...]  # legend and footnotes, one sentence or two each
 
     def contents(self) -> Mapping[str, str]:
-        """Return LaTeX in both widths, CSV, Markdown and HTML by file ending."""
         forms = zip(("tex", "column.tex"), WIDTHS, strict=True)
         tex = {ending: latex(self, _parts(self.shown, WIDTHS[kind]), self.notes, kind) for ending, kind in forms}
         return {**tex, "csv": csv(self.frame, self.warning), "md": markdown(self), "html": html(self)}
@@ -38,7 +48,7 @@ def lay_out(
     heads: Sequence[str],
     groups: Mapping[tuple[str, str], Mapping[str, Sequence[Entry]]],
 ) -> pd.DataFrame:
-    """Return the printed form of a table: ``rows`` are the section of each row and its labels, titled ``heads``."""
+    """Return the printed form of a table. ``rows`` are section and labels of each row, ``heads`` their titles."""
     columns = {(*group, title): list(entries) for group, titles in groups.items() for title, entries in titles.items()}
     frame = pd.DataFrame(list(zip(*columns.values(), strict=True)), dtype=object)
     frame.index = pd.MultiIndex.from_tuples(rows, names=["section", *heads])
@@ -46,7 +56,7 @@ def lay_out(
 
 
 def _parts(shown: pd.DataFrame, points: float) -> list[pd.DataFrame]:
-    """Return a table in as few parts as are that narrow at 7 pt, cut between groups of columns, or within one alone."""
+    """Split a table into the fewest parts of that width at 7 pt, between groups of columns or within a single one."""
     groups = [list(columns) for _, columns in groupby(shown.columns, lambda column: column[:2])]
     if len(groups) == 1:
         groups = [[column] for column in shown.columns]
@@ -59,7 +69,7 @@ def _parts(shown: pd.DataFrame, points: float) -> list[pd.DataFrame]:
 
 
 def _width(shown: pd.DataFrame) -> float:
-    """Return about how many points a table is wide at 7 pt."""
+    """Estimate the width of a table in points at 7 pt."""
     names = list(shown.index.names[1:])
     labels = [two_lines(names, labels) for labels in (names, *(labels for _, *labels in shown.index))]
     columns = [[*chain(*column)] for column in zip(*labels, strict=True)]
@@ -77,7 +87,6 @@ def _points(text: str) -> float:
 
 
 def html(table: Table) -> str:
-    """Return a fragment of HTML with the table, its notes and its provenance."""
     names = list(table.shown.index.names[1:])
     return render(
         "table.html.j2",
@@ -93,7 +102,6 @@ def html(table: Table) -> str:
 
 
 def markdown(table: Table) -> str:
-    """Return warning, caption, a pipe table, notes and provenance."""
     _, *names = table.shown.index.names
     details = dict.fromkeys(f"{group} {detail}" for group, detail, _ in table.shown.columns if detail)
     notes = [*table.notes, *([f"{'; '.join(details)}."] if details else [])]

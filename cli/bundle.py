@@ -59,7 +59,7 @@ def pack(name: str, out: Path, *, questions: bool) -> tuple[Crate, list[str]]:
         defaults.write_bytes(yaml.safe_dump({"preset": name, **settings}, encoding="utf-8"))
         members = {str(SETTINGS): defaults, **further}
         for number, path in enumerate(sorted(files)):
-            if path.name == call_log.CALL_LOG:
+            if path.name == layout.CALL_LOG:
                 members[str(path)] = Path(folder) / str(number)
                 call_log.copy(path, members[str(path)], prompts=questions, more=_recorded_calls(run, path))
             elif questions or not path.name.endswith(".items.jsonl"):
@@ -138,9 +138,9 @@ def _finished(run: Run) -> tuple[set[Path], dict[Path, dict[str, Any]], list[str
         else:
             cells[folder] = finished
             is_trained = run.entries[cell.method].trained
-            names = {*layout.cell_files(learned=is_trained), call_log.CALL_LOG, SERVERS} - {layout.CHECKPOINT}
+            names = {*layout.cell_files(learned=is_trained), layout.CALL_LOG, SERVERS} - {layout.CHECKPOINT}
             files |= {folder / name for name in names} | {*folder.glob(layout.TIMING)}
-    tree = ("run.json", "nodes.parquet", "tools.parquet", call_log.CALL_LOG, SERVERS)
+    tree = ("run.json", "nodes.parquet", "tools.parquet", layout.CALL_LOG, SERVERS)
     for pattern in ("data/[!.]*", "audit.json", *(f"tree/*/{name}" for name in tree)):
         files |= {*results.glob(pattern)}
     if not cells and not [*results.glob("tree/*/run.json")]:

@@ -19,7 +19,7 @@ from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm import endpoints
 from harness.runner import layout
-from harness.runner.config import Cell
+from harness.runner.layout import Cell
 from harness.runner.run import Run
 
 TABLE = ROOT / "config" / "forecast.csv"

@@ -28,7 +28,7 @@ from harness.errors import UserError
 from harness.llm.recordings import Recording, data_of, opened
 from harness.runner import cell as cells
 from harness.runner import config, layout, questions
-from harness.runner.config import Cell
+from harness.runner.layout import Cell
 from harness.runner.plan import plan
 from harness.runner.preset import resolve
 from harness.runner.run import Run

@@ -24,9 +24,10 @@ from harness.agents.roles import Role
 from harness.agents.runtime import Context
 from harness.agents.trajectory import Answered
 from harness.benchmarks.items import Item
+from harness.database import CALL_LOG
 from harness.errors import StoppedError
 from harness.files import sha256, write_atomically
-from harness.llm.call_log import CALL_LOG, CallLog
+from harness.llm.call_log import CallLog
 from harness.runner.cell import open_runtime, record_of
 from harness.runner.evaluation import evaluate
 from harness.runner.plan import Plan

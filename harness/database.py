@@ -22,6 +22,9 @@ from harness.files import unwritable, writing
 
 Table = Literal["embeddings", "verdicts"]
 
+#: Files of a cell: its calls, and its embeddings if the run is recorded.
+CALL_LOG, VECTORS = "calls.sqlite", "vectors.sqlite"
+
 # Other processes commit or sum up long logs, which is slow on network file systems.
 _PATIENCE_S = 120.0
 # Errors of the environment, not of the file: full disk, read-only folder, locked by another process.

@@ -14,7 +14,7 @@ from filelock import FileLock
 from analysis import registry
 from cli import reports
 from harness.runner import cell
-from harness.runner.config import Cell
+from harness.runner.layout import Cell
 from harness.runner.plan import plan
 from harness.runner.preset import resolve
 from harness.runner.run import Run

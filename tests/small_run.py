@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.benchmarks.prepare import prepare
 from harness.runner import cell, layout
-from harness.runner.config import Cell
+from harness.runner.layout import Cell
 from harness.runner.plan import plan
 from harness.runner.preset import resolve
 from harness.runner.run import Run

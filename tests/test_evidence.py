@@ -11,7 +11,7 @@ from harness.benchmarks.prepare import DATA_DIR
 from harness.files import ROOT
 from harness.runner import cell as cells
 from harness.runner import questions
-from harness.runner.config import Cell
+from harness.runner.layout import Cell
 from harness.runner.plan import plan
 from harness.runner.preset import resolve
 from tests.fake_encoder import FakeEncoder

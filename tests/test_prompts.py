@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from harness.benchmarks import benchmark
+from harness.benchmarks.catalogue import benchmark
 from harness.files import ROOT, digest
 from harness.llm.backbones import load
 from harness.llm.call_log import CallLogReader

@@ -16,30 +16,23 @@ from analysis.table import Table
 from harness.benchmarks.items import Status
 from harness.sandbox.model import Outcome
 
-# Without the sandbox's own failure, which is a status and not an end.
+# A failure of the sandbox itself is a status, not an end of the program.
 _ENDS = [outcome.value for outcome in Outcome if outcome is not Outcome.SANDBOX_ERROR]
 _STOPPED = ["cpu_limit", "wall_limit", "memory_limit", "output_limit", "killed"]
 
 
 def build(source: Source) -> Table:
-    """Return the rows that were run."""
     results = source.results()
     frame = results.frame[results.frame["was_run"]].join(results.per_row(_ends))
-    return columns.table(
-        results,
-        label="errors",
-        caption=source.caption,
-        rows=columns.labels(results.ran),
-        groups={(title, n): _group(rows) for _, title, n, rows in by_benchmark(results, frame)},
-        legend=source.legend,
-        frame=frame[frame["ran"]].reset_index(),
-    )
+    groups = {(title, n): _group(rows) for _, title, n, rows in by_benchmark(results, frame)}
+    rows = columns.labels(results.ran)
+    return columns.table(results, "errors", source.caption, rows, groups, source.legend, frame[frame["ran"]])
 
 
 def _ends(cells: Sequence[FinishedCell]) -> dict[str, float]:
     items = pd.concat([cell.items for cell in cells])
     graded = items[items["status"] == Status.GRADED]
-    # The first word of what grading says of a program.
+    # The outcome is the first word of the grading detail.
     words = graded.loc[graded["detail"] != "", "detail"].str.split(":").str[0]
     shares = (100 * words.value_counts() / len(items)).round(2)
     ends = shares.reindex(_ENDS, fill_value=0.0 if len(words) else float("nan"))

@@ -24,10 +24,10 @@ from harness.files import whole_file
 from harness.runner.results import SIMULATED_WARNING
 
 CORRECTNESS, STATUS = "correct", "status"
-# When something happened is no part of a result; Inspect wants a time, and this one is plainly none.
+# Inspect needs a timestamp. Results contain no clock, so this one is constant.
 _TIME = datetime(2000, 1, 1, tzinfo=UTC)
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)
-# As long as the ids that Inspect draws.
+# The length of Inspect's own ids.
 _ID_LENGTH = 22
 _UNKNOWN = "(not known here: the log of the calls is gone)"
 _STOPS: Mapping[str, models.StopReason] = {"stop": "stop", "length": "max_tokens"}
@@ -39,13 +39,13 @@ _MESSAGES: Mapping[str, type[models.ChatMessageSystem | models.ChatMessageUser |
 
 
 def write_cell(cell: FinishedCell, out: Path) -> Path:
-    """Write the log of one finished cell, in a folder a benchmark, and return the file."""
+    """Write the log of a finished cell to ``BENCHMARK/METHOD_BACKBONE_seedN.eval``."""
     run = cell.run
     log = _log(cell, [_Sample(run, record).build() for record in records(cell)])
     path = out / run.benchmark / f"{run.method}_{run.backbone}_seed{run.seed}.eval"
     with tempfile.NamedTemporaryFile(suffix=".eval") as temporary:
         logs.write_eval_log(log, temporary.name, format="eval")
-        # Again without the clock that is in each entry of a zip.
+        # Rewrite the archive without the clock in each entry.
         with zipfile.ZipFile(temporary.name) as source, whole_file(path) as file, zipfile.ZipFile(file, "w") as target:
             for entry in source.infolist():
                 info = zipfile.ZipInfo(entry.filename, _ZIP_TIME)
@@ -202,7 +202,7 @@ def _text(use: CallRecord) -> str:
 
 
 def _answer(item: Item, text: str) -> str:
-    """Return an answer as the viewer, which reads Markdown, shows it unchanged: a program stands in a fence."""
+    """Put programs in a fence: the viewer renders Markdown."""
     fence = "````" if "```" in text else "```"
     return text if item.code is None else f"{fence}python\n{text}\n{fence}"
 
@@ -220,5 +220,4 @@ def _sums(usages: Iterable[tuple[str, models.ModelUsage]]) -> dict[str, models.M
 
 
 def _bullets(lines: Iterable[tuple[str, str]]) -> str:
-    """Return labels and texts as a list in Markdown."""
     return "".join(f"- **{escape(label)}** {escape(text)}\n" for label, text in lines)

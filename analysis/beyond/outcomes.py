@@ -16,7 +16,7 @@ OUTCOMES = pa.schema(
     [
         *((name, pa.string()) for name in ("benchmark", "item_id", "split", "method", "backbone")),
         ("seed", pa.int64()),
-        # The model of the last call. Of a path of an enumeration the role, and whether its step was stored.
+        # Backbone of the last call. For paths of an enumeration: role, and whether the step was stored.
         *((name, pa.string()) for name in ("asked", "role")),
         ("stored", pa.bool_()),
         *((name, pa.string()) for name in ("text", "answer", "status")),
@@ -29,7 +29,7 @@ OUTCOMES = pa.schema(
 
 
 def write(path: Path, cells: Sequence[Path], trees: Sequence[Path]) -> None:
-    """Write the table of finished cells and enumerations, given by their folders; equal results give equal bytes."""
+    """Write all graded answers of cells and paths of enumerations, given by folder, as one deterministic table."""
     simulated = any(orjson.loads((folder / "run.json").read_bytes())["simulated"] for folder in (*cells, *trees))
     rows = (row for folder in (*cells, *trees) for row in (_answers if folder in cells else _paths)(folder))
     write_table(path, OUTCOMES, rows, simulated=simulated)

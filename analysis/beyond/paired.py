@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import by_benchmark, entries, factors, format_series, interval_of
 from analysis.exhibit import BEST, NOT_RUN, Entry, signed
+from analysis.finished_cells import FinishedCell
 from analysis.frames import AVERAGE, IDENTITY, KEY, Results, with_costs
-from analysis.paired_tests import ALPHA, ENDS, comparisons, detectable_note, holm, noise_floor, p_value
+from analysis.paired_tests import ALPHA, against, compare, detectable_note, p_value
 from analysis.source import Source
-from analysis.statistics import Estimate, macro_average
 from analysis.table import Table
 
 _SIDE = ["published", "published_cost_per_query", "measured", "graded", *IDENTITY]
@@ -26,43 +25,30 @@ _NAMES = {
 
 
 def build(source: Source) -> Table:
-    """Return the rows of the main table but the reference."""
+    """Compare the reference with every other row of the main table."""
     results, again = source.results(), source.asked_again()
     margin = source.preset.margin if source.preset else None
     heads = ("Against", "LLM")
     if len(results.rows_to_show) == 1:
-        return columns.table(
-            results,
-            label="paired",
-            caption="One row, with no other to compare it with.",
-            rows=[("", "no other row", "")],
-            heads=heads,
-            groups={("", ""): {"Diff.": [Entry()]}},
-            legend=[],
-            frame=pd.DataFrame(columns=KEY),
-        )
+        nothing, caption = {("", ""): {"Diff.": [Entry()]}}, "One row, with no other to compare it with."
+        frame = pd.DataFrame(columns=KEY)
+        return columns.table(results, "paired", caption, [("", "no other row", "")], nothing, [], frame, heads)
     reference = results.reference
-    frame = compare_rows(results, reference, margin)
+    frame = _frame(results, reference, margin)
     name = results.rows.loc[reference, "name"]
     groups = {(title, n): _group(rows, margin) for _, title, n, rows in by_benchmark(results, frame)}
     if results.has_average:
         rows = frame.xs(AVERAGE, level="benchmark")
         test = entries(rows["p"], p_value, NOT_RUN, mark=_bold(rows["p"]))
         groups["Avg.", ""] = {**_differences(rows), "p": test, **_not_worse(rows, margin)}
-    return columns.table(
-        results,
-        label="paired",
-        caption=f"{name} against every other row, on the same questions.{noise_floor(results, again)}",
-        rows=columns.labels(results.rows_to_show.drop(index=[reference])),
-        heads=heads,
-        groups=groups,
-        legend=[*source.legend, *_legend(results, frame, margin)],
-        frame=frame.reset_index(),
-    )
+    caption = f"{name} against every other row, on the same questions.{_noise_floor(results, again)}"
+    rows = columns.labels(results.rows_to_show.drop(index=[reference]))
+    legend = [*source.legend, *_legend(results, frame, margin)]
+    return columns.table(results, "paired", caption, rows, groups, legend, frame, heads)
 
 
-def compare_rows(results: Results, reference: tuple[str, str], margin: float | None = None) -> pd.DataFrame:
-    """Return the other rows on every benchmark, and their average, beside the reference, and the tests of both."""
+def _frame(results: Results, reference: tuple[str, str], margin: float | None) -> pd.DataFrame:
+    """Join each other row, on every benchmark and on average, with the reference and the paired tests of both."""
     table, keys = with_costs(results.frame, results), [*results.benchmarks]
     if results.has_average:
         table, keys = pd.concat([table, results.averages]), [*keys, AVERAGE]
@@ -72,34 +58,14 @@ def compare_rows(results: Results, reference: tuple[str, str], margin: float | N
     other = table.loc[[(*reference, key) for *_, key in index], _SIDE].set_axis(index)
     sides = rows.join(other.add_prefix("reference_"))
     sides = sides.where(rows["measured"].notna() & other["measured"].notna())
-    pairs = {key: ((*reference, key[2]), key) for key in index if key[2] != AVERAGE}
-    tests = comparisons(results, pairs, margin)
-    tests["p_holm"] = tests["p"].groupby(level=KEY[:2], group_keys=False).apply(holm)
-    if results.has_average:
-        measured = sides.index[sides["measured"].notna() & (index.get_level_values("benchmark") == AVERAGE)]
-        tests = pd.concat([tests, _mean_differences(results, measured, tests, margin)])
     return sides.rename(columns={"measured": "accuracy", "reference_measured": "reference_accuracy"}).assign(
         reference=reference[0],
         published_difference=(other["published"] - rows["published"]).round(2),
         published_cost_ratio=other["published_cost_per_query"] / rows["published_cost_per_query"],
         without_verdict=(100 - sides["graded"]).round(2),
         reference_without_verdict=(100 - sides["reference_graded"]).round(2),
-        **tests.rename(columns=_NAMES).reindex(index),
+        **against(results, reference, margin).rename(columns=_NAMES).reindex(index),
     )
-
-
-def _mean_differences(
-    results: Results, index: pd.MultiIndex, tests: pd.DataFrame, margin: float | None
-) -> pd.DataFrame:
-    """Return average differences, whose variances add: the benchmarks share no question and no training."""
-    names = [*(f"difference{end}" for end in ENDS), "p", "p_not_worse"]
-    frame = pd.DataFrame(index=index, columns=names, dtype=float)
-    for key in index:
-        rows = tests.loc[[(*key[:2], benchmark) for benchmark in results.published.benchmarks]]
-        spread = macro_average([Estimate(row.difference, 0, 0, row.variance, row.df) for row in rows.itertuples()])
-        not_worse = math.nan if margin is None else spread.p_above(-margin)
-        frame.loc[key] = [*spread.estimate(-100.0, 100.0)[:3], spread.p, not_worse]
-    return frame
 
 
 def _group(rows: pd.DataFrame, margin: float | None) -> dict[str, list[Entry]]:
@@ -125,7 +91,7 @@ def _differences(rows: pd.DataFrame) -> dict[str, list[Entry]]:
 
 
 def _not_worse(rows: pd.DataFrame, margin: float | None) -> dict[str, list[Entry]]:
-    """Return the column of the margin that the preset states; none without one."""
+    """Return the column of the non-inferiority test; empty if the preset has no ``margin``."""
     if margin is None:
         return {}
     p = rows["p_not_worse"].astype(float)
@@ -138,6 +104,22 @@ def _bold(p_values: pd.Series, level: float = ALPHA) -> pd.Series:
 
 def _ratio(value: float) -> str:
     return f"{value:.{1 if value >= 10 else 2 if value >= 0.1 else 3}f}"
+
+
+def _noise_floor(results: Results, again: Iterable[FinishedCell]) -> str:
+    """Say how often single calls that were asked twice differ from themselves; empty without a second asking."""
+    found = []
+    for cell in again:
+        run = cell.run
+        first = results.cells_by_row.get((run.method, run.backbone, run.benchmark))
+        if first is not None:
+            pair = compare(first, [cell])
+            alone, others = pair["first_alone"], pair["second_alone"]
+            found.append(
+                f"{run.backbone} on {run.benchmark_title}: {alone + others} of {pair['n']} verdicts ({alone} right the "
+                f"first time alone, {others} the second), {signed(pair['difference'])} points"
+            )
+    return f" Noise floor, the same single calls asked again: {'; '.join(found)}." if found else ""
 
 
 def _legend(results: Results, frame: pd.DataFrame, margin: float | None) -> Iterator[str]:

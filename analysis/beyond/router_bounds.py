@@ -1,32 +1,44 @@
-"""Bounds that a pool of backbones sets, what cheap baselines reach, and where the routers stand between both."""
+"""Bounds of a pool of backbones, cheap routers, and where the other routers stand between both.
+
+Headroom is (row - best single) / (oracle - best single) in accuracy: 0 for the best single backbone, 1 for the oracle,
+at most 1 for a row that answers with replies of the pool. Above 1 only if a row is right where no backbone is.
+
+Regret is a mean over all questions: the oracle's accuracy minus the row's, and the row's cost minus the oracle's. A
+question on which only the row is right counts -1 in accuracy.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
+import numpy as np
 import pandas as pd
 
 from analysis import bounds, columns, notes
-from analysis.bounds import BEST, ORACLE, SINGLE, TITLES, Bounds
+from analysis.bounds import BEST, ORACLE, TITLES, Answers, Bounds
 from analysis.columns import entries, format_series, interval_of
 from analysis.exhibit import ALL_CALLS, format_cost, signed
+from analysis.finished_cells import FinishedCell
 from analysis.frames import KEY, UNIT, Results, percent
 from analysis.provenance import identity
 from analysis.source import Source
+from analysis.statistics import TAIL, Array
 from analysis.table import Table
+from harness.agents import rng
 from harness.errors import UserError
-from harness.runner.config import POOL
+from harness.runner.layout import POOL, SINGLE
 
+RESAMPLES = 9999
 _HEADROOM = ("headroom", "headroom_low", "headroom_high")
 _UNDECIDED = "undecided"
-# Told apart from other methods.
+# Methods of the section between bounds and routers.
 _CHEAP = ("self_consistency", "knn_router", "cascade", "random_router", "random_matched")
 
 
 def build(source: Source) -> Table:
-    """Return a row for each bound and method, benchmark by benchmark; UserError if no benchmark has its bounds."""
+    """Return one row per bound and method. Raises UserError if no benchmark has bounds."""
     results = source.results()
     of_pools = {key: bounds.of_pool(results, key) for key in results.benchmarks}
     frames = [_frame(results, key, of_pool) for key, of_pool in of_pools.items() if of_pool]
@@ -38,33 +50,27 @@ def build(source: Source) -> Table:
     frame = pd.concat(frames)
     sizes = {key: of["parameters_b"] for cell in results.cells for key, of in cell.run.backbones.items()}
     titles = {key: results.published.backbones.get(key, key) for key in sorted(sizes, key=sizes.__getitem__)}
-    # A backbone that a row did not ask has no share of its calls.
+    # Backbones that a row did not call have share 0.
     shares = [f"share_of_{kind}_{key}" for key in titles for kind in ("calls", "cost")]
     frame[shares] = frame.reindex(columns=shares).fillna(0.0)
     where = [f"{results.benchmarks[key]}, {results.questions(key)}" for *_, key in frame.index]
     on = frame["on"].map(titles).radd(" (").add(")").fillna("")
-    return columns.table(
-        results,
-        label="router-bounds",
-        caption=source.caption,
-        rows=zip(frame["section"], where, frame["title"] + on, strict=True),
-        heads=("Benchmark", "Row"),
-        groups=_groups(frame, titles),
-        legend=[*source.legend, *notes.seeds(results), *notes.protocol(results)],
-        frame=frame.reset_index(),
-    )
+    rows, heads = zip(frame["section"], where, frame["title"] + on, strict=True), ("Benchmark", "Row")
+    legend = [*source.legend, *notes.seeds(results), *notes.protocol(results)]
+    groups = _groups(frame, titles)
+    return columns.table(results, "router-bounds", source.caption, rows, groups, legend, frame, heads)
 
 
 def _frame(results: Results, benchmark: str, of_pool: Bounds) -> pd.DataFrame:
-    """Return the rows of a benchmark by :data:`KEY`: bounds, cheap baselines, routers, of these the reference first."""
+    """Return the rows of a benchmark by :data:`KEY`: bounds, cheap routers, then routers with the reference first."""
     run = {key: cells for key, cells in results.cells_by_row.items() if key[2] == benchmark}
     singles = tuple(cell for key, cells in run.items() if key[0] == SINGLE for cell in cells)
     order = [*_CHEAP, results.reference[0], *sorted({method for method, *_ in run})]
     routed = sorted((key for key in run if key[0] != SINGLE), key=lambda key: order.index(key[0]))
     rows = {(name, POOL, benchmark): (row, singles, "bounds") for name, row in of_pool.rows.items()}
     for key in routed:
-        rows[key] = bounds.of_method(run[key]), run[key], "cheap" if key[0] in _CHEAP else "routers"
-    counts, oracle = bounds.resamples(of_pool.correct.shape[1], benchmark), of_pool.rows[ORACLE]
+        rows[key] = _of_method(run[key]), run[key], "cheap" if key[0] in _CHEAP else "routers"
+    counts, oracle = resamples(of_pool.correct.shape[1], benchmark), of_pool.rows[ORACLE]
     records = [
         {
             "title": TITLES.get(method, cells[0].run.method_title),
@@ -74,7 +80,7 @@ def _frame(results: Results, benchmark: str, of_pool: Bounds) -> pd.DataFrame:
             "accuracy": percent(float(row.correct.mean())),
             "cost_per_query": float(row.cost.mean()),
             "cost_all_calls": float((row.cost if method in TITLES else items["cost_total"]).mean()),
-            **dict(zip(_HEADROOM, bounds.headroom(row, of_pool, counts), strict=True)),
+            **dict(zip(_HEADROOM, headroom(row, of_pool, counts), strict=True)),
             "right_alone": percent(float((row.correct * (1 - oracle.correct)).mean())),
             "regret_accuracy": percent(float((oracle.correct - row.correct).mean())),
             "regret_cost": float((row.cost - oracle.cost).mean()),
@@ -89,8 +95,44 @@ def _frame(results: Results, benchmark: str, of_pool: Bounds) -> pd.DataFrame:
     return frame.assign(cost_factor=frame["cost_per_query"] / frame["cost_per_query"].get(reference, math.nan))
 
 
+def _of_method(cells: Sequence[FinishedCell]) -> Answers:
+    correct, cost = (np.mean([cell.items[name] for cell in cells], axis=0, dtype=float) for name in ("correct", "cost"))
+    columns = ("backbone", "cost", "is_step")
+    calls = pd.concat([cell.rows("calls", columns) for cell in cells])
+    compared = calls[calls["is_step"].eq(True) | (cells[0].run.compared_cost == "total")]
+    totals = compared.groupby("backbone")["cost"].agg(calls="size", cost="sum")
+    return Answers(correct, cost, totals / totals.sum())
+
+
+def resamples(n: int, *key: str) -> Array:
+    """Return the counts of each question in each bootstrap sample, shape (:data:`RESAMPLES`, n)."""
+    generator = np.random.default_rng(rng.index(1 << 31, "bootstrap over questions", *key))
+    return generator.multinomial(n, np.full(n, 1 / n), size=RESAMPLES).astype(float)
+
+
+def headroom(row: Answers, bounds: Bounds, counts: Array) -> tuple[float, float, float]:
+    """Return the headroom of a row and its 95 % interval by the percentile bootstrap over questions.
+
+    The bootstrap is paired: each sample has the same questions for the row and every backbone, and its own best single
+    backbone. The value is NaN if oracle and best single backbone are equally accurate. Such a sample counts beyond
+    both ends, so the interval is NaN if they are more than 2.5 % of the samples.
+    """
+
+    def of_samples(counts: Array) -> Array:
+        best, oracle = (counts @ bounds.correct.T).max(axis=1), counts @ bounds.correct.max(axis=0)
+        gap = np.where(oracle > best, oracle - best, np.nan)
+        return (counts @ row.correct - best) / gap
+
+    [value] = of_samples(np.ones((1, len(row.correct))))
+    samples = of_samples(counts)
+    low = float(np.quantile(np.nan_to_num(samples, nan=-math.inf), TAIL, method="lower"))
+    high = float(np.quantile(np.nan_to_num(samples, nan=math.inf), 1 - TAIL, method="higher"))
+    ends = (low, high) if math.isfinite(high - low) else (math.nan, math.nan)
+    return float(value), *ends
+
+
 def _groups(frame: pd.DataFrame, titles: Mapping[str, str]) -> columns.Groups:
-    # A bound is what headroom is measured by.
+    # Bounds define the headroom, so they have no interval.
     ends = interval_of(frame, "headroom", signed, " to ").replace("", _UNDECIDED)
     ends = ends.mask(frame.index.get_level_values("method").isin(TITLES), "")
     costs, factors = UNIT * frame["cost_per_query"], format_series(frame["cost_factor"], "×{:.2f}")

@@ -17,14 +17,14 @@ from analysis.source import Source
 from analysis.table import Table
 
 CALLS = "training_calls.parquet"
-#: What a policy chooses among several, by name in the table of decisions.
+#: Choices of a policy among several options, by name in the table of decisions.
 CHOICES = ("backbone", "role", "mode", "action")
 #: The columns of a training budget.
 BUDGET = ["questions", "passes", "trajectories", "updates", "calls", "tokens", "cost"]
 
 
 def build(source: Source) -> Table:
-    """Return a row a learner, benchmark by benchmark; means over the seeds."""
+    """Return one row per learner and benchmark: means over the seeds."""
     results = source.results()
     summaries = training_summaries(results)
     order = [(*row, key) for key in results.benchmarks for row in results.rows.index if (*row, key) in summaries.index]
@@ -40,21 +40,13 @@ def build(source: Source) -> Table:
             "Most frequent (%)": entries(frame.apply(_top, axis=1), missing=NOT_RUN),
         },
     }
-    tidy = frame.reset_index()
-    return columns.table(
-        results,
-        label="training-budget",
-        caption=source.caption,
-        rows=columns.labels(tidy, "benchmark", "benchmark_title", "method_title", "backbone_title"),
-        heads=("Benchmark", "Method", "LLM"),
-        groups=groups,
-        legend=source.legend,
-        frame=tidy,
-    )
+    rows = columns.labels(frame.reset_index(), "benchmark", "benchmark_title", "method_title", "backbone_title")
+    heads = ("Benchmark", "Method", "LLM")
+    return columns.table(results, "training-budget", source.caption, rows, groups, source.legend, frame, heads)
 
 
 def training_summaries(results: Results) -> pd.DataFrame:
-    """Return what each training used (:data:`BUDGET`), and entropy and top option of each choice in percent, by row."""
+    """Return :data:`BUDGET` of each row's training, and entropy and most frequent option of each choice in percent."""
     rows = {
         key: {**pd.DataFrame(map(_budget, cells)).mean(), **_choices(cells)}
         for key, cells in results.cells_by_row.items()
@@ -65,7 +57,7 @@ def training_summaries(results: Results) -> pd.DataFrame:
 
 
 def _budget(cell: FinishedCell) -> dict[str, float]:
-    """Return what the training of a cell used, by :data:`BUDGET`; zeros if it made no update."""
+    """Return the :data:`BUDGET` of a cell's training; zeros if it made no update."""
     calls = read_table(cell.folder / CALLS, ("prompt_tokens", "completion_tokens", "cost"))
     log = updates(cell)
     if log.empty:
@@ -82,7 +74,7 @@ def _budget(cell: FinishedCell) -> dict[str, float]:
 
 
 def _choices(cells: Sequence[FinishedCell]) -> dict[str, Any]:
-    """Return entropy and most frequent option of each choice at the test, as means over the seeds."""
+    """Return entropy and most frequent option of each choice on the test questions: means over the seeds."""
     drawn = pd.concat([_test_choices(cell).assign(seed=cell.run.seed) for cell in cells])
     shares_of: dict[str, Any] = {}
     for name, rows in drawn.groupby("name"):
@@ -99,7 +91,7 @@ def _choices(cells: Sequence[FinishedCell]) -> dict[str, Any]:
 
 
 def _test_choices(cell: FinishedCell) -> pd.DataFrame:
-    """Load the choices of a cell on its test questions, without those that the step limit forces."""
+    """Load the choices on test questions, without those that the step limit forces."""
     rows = read_table(cell.folder / "decisions.parquet", ("name", "step", "choice", "options", "log_prob"))
     settings = cell.run.config
     kept = rows[rows["name"].isin(CHOICES) & (rows["step"] <= settings.get("max_steps", np.inf))]

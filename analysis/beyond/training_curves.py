@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -15,11 +15,11 @@ from analysis.finished_cells import TRAINING, updates
 from analysis.notes import describe_run
 from analysis.source import Source
 from harness.errors import UserError
-from harness.runner.config import POOL
+from harness.runner.layout import POOL
 
 
 def build(source: Source) -> Figure:
-    """Return the figure of the cells with a training log; raises UserError where nothing was trained."""
+    """Raises UserError if no cell has a training log."""
     results = source.results()
     curves, titles = [], {}
     for cell in (cell for cells in results.cells_by_row.values() for cell in cells):
@@ -38,15 +38,15 @@ def build(source: Source) -> Figure:
     return Figure(
         label="training-curves",
         **describe_run(results, source.caption),
-        draw=functools.partial(_draw, frame, titles, results.benchmarks),
+        draw=functools.partial(_draw, frame, titles, results.benchmarks, results.own),
         inches=(PAGE, 1.25 * len(titles) + 0.6),
         frame=frame,
     )
 
 
 def by_epoch(log: pd.DataFrame, measure: str) -> pd.Series:
-    """Return the mean of a measure over the attempts of each epoch, at the middle of its updates."""
-    # The last update of an epoch may have fewer attempts.
+    """Return the mean of a measure per epoch, weighted by trajectories, indexed by the middle of its updates."""
+    # The last update of an epoch may have fewer trajectories.
     totals = pd.DataFrame({"value": log[measure] * log["trajectories"], "attempts": log["trajectories"]})
     sums = totals.groupby(log["epoch"]).sum()
     middles = log.index.to_series().groupby(log["epoch"]).mean()
@@ -54,11 +54,15 @@ def by_epoch(log: pd.DataFrame, measure: str) -> pd.Series:
 
 
 def _draw(
-    frame: pd.DataFrame, titles: Mapping[tuple[str, str], str], benchmarks: Mapping[str, str], picture: Picture
+    frame: pd.DataFrame,
+    titles: Mapping[tuple[str, str], str],
+    benchmarks: Mapping[str, str],
+    own: Sequence[str],
+    picture: Picture,
 ) -> None:
     grid = picture.subplots(len(titles), len(benchmarks), squeeze=False, sharex="row", sharey="row")
     picture.supylabel("own utility", fontsize=SIZE)
-    styles = looks(list(dict.fromkeys(method for method, _ in titles)))
+    styles = looks(list(dict.fromkeys(method for method, _ in titles)), own)
     curves = dict(list(frame.groupby(["method", "backbone", "benchmark"])))
     for panels, (row, title) in zip(grid, titles.items(), strict=True):
         for panel, benchmark in zip(panels, benchmarks, strict=True):
@@ -74,9 +78,9 @@ def _draw(
 
 
 def _panel(panel: Axes, curves: pd.DataFrame, color: str) -> None:
-    """Draw a thin line a seed, where there are several, and their mean, where all have a value."""
+    """Draw one thin line per seed if there are several, and the mean where all seeds have a value."""
     seeds = curves.pivot(index="update", columns="seed", values="value")
-    # A training of one epoch is a point, which a line would not show.
+    # A single epoch needs a marker: a line through one point is invisible.
     style: dict[str, Any] = {"marker": "o" if len(seeds) == 1 else "", "markersize": 4}
     if seeds.shape[1] > 1:
         panel.plot(seeds.index, seeds, color="0.6", linewidth=0.8, **style)

@@ -20,9 +20,9 @@ from harness.llm.request import Message
 from harness.runner import layout
 from harness.runner.results import TEST_SPLIT, read_rows
 
-# Recorded with log-probability 0 though no policy drew them: counted, computed, found by a rule, or said by a model.
+# Decisions with log-probability 0 that no policy drew: counts, computed values, rules, replies of a model.
 _UNDRAWN = frozenset({"agents", "short_cut", "ensemble", "redundancy"})
-# Decisions about one agent of a team, whose number is their slot.
+# Decisions about one agent of a team; the slot is the agent's number.
 _OF_AN_AGENT = frozenset({"role", "backbone", "short_cut"})
 _GATES = {"write": ("stored", "refused", "be stored"), "halt": ("halts", "continues", "halt")}
 _SHOWN = ("shown", "left out", "be shown")
@@ -31,7 +31,7 @@ _TOTALS = ("calls", "prompt_tokens", "completion_tokens", "cost_total", "cost_st
 
 
 class CallRecord(NamedTuple):
-    """One use of a model, as it was charged, with its texts: None where the cell's log is gone."""
+    """One use of a model as charged, with its texts, which are None if the call log is gone."""
 
     call: Call
     messages: tuple[Message, ...] | None
@@ -39,7 +39,6 @@ class CallRecord(NamedTuple):
 
     @property
     def caller(self) -> str:
-        """Return who was asked, and what for."""
         agent = f"{self.call.role} on " if self.call.role else ""
         return f"{agent}{self.call.backbone} ({self.call.purpose.replace('_', ' ')})"
 
@@ -54,7 +53,7 @@ class Step(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Return the step's number and, where one agent acts, who that is."""
+        """Return the step's number, and role and backbone if a single agent acts."""
         if self.number == 0:
             return "Before the first step"
         name = "Aggregation" if self.number is None else f"Step {self.number}"
@@ -62,7 +61,7 @@ class Step(NamedTuple):
         return f"{name}: {' on '.join(*agents)}" if len(agents) == 1 else name
 
     def before(self) -> Iterator[tuple[str, str]]:
-        """Yield label and text of what was decided before the calls."""
+        """Yield label and text of each decision before the calls."""
         if self.memory is not None:
             drawn = {decision.slot: decision for decision in self.decisions if decision.name == "retrieve"}
             steps = [
@@ -81,7 +80,7 @@ class Step(NamedTuple):
             yield f"{agent}{name.replace('_', ' ')}", f"{decision.choice}{probability}{options}"
 
     def after(self) -> Iterator[tuple[str, str]]:
-        """Yield label and text of what the gates did with the contribution, and of what the calls took."""
+        """Yield label and text of the gates' decisions on the contribution, then tokens and cost of the calls."""
         drawn = {decision.name: decision for decision in self.decisions}
         for name, texts in _GATES.items():
             if name in drawn:
@@ -105,14 +104,14 @@ class TrajectoryRecord(NamedTuple):
 
 
 def percent(share: float) -> str:
-    """Return a probability as printed; one that is neither 0 nor 1 never looks like it."""
+    """Format a probability; only exact 0 and 1 print as such."""
     if 0 < share < 0.0005:
         return "<0.1 %"
     return ">99.9 %" if 0.9995 < share < 1 else f"{100 * share:.1f} %"
 
 
 def records(cell: FinishedCell) -> Iterator[TrajectoryRecord]:
-    """Iterate over the trajectories of a cell in test order; raises UserError if its questions are not the prepared."""
+    """Iterate over a cell's trajectories in test order. Raises UserError if a question was not prepared."""
     run = cell.run
     prepared = read(layout.manifest(run.preset, run.benchmark), layout.items(run.preset, run.benchmark))
     items = {item.id: item for item in prepared.pool}
@@ -146,14 +145,14 @@ def _by_question(folder: Path, name: str) -> defaultdict[str, list[dict[str, Any
 
 
 def _steps(uses: list[CallRecord], decisions: list[Decision], *, has_memory: bool) -> Iterator[Step]:
-    """Iterate over the steps, and the final aggregation where there is one."""
+    """Iterate over the steps, then the final aggregation if there is one."""
     memory: tuple[int, ...] = ()
     acting = [use for use in uses if use.call.is_step]
     for number in sorted({use.call.step for use in acting} | {decision.step for decision in decisions}):
         made = tuple(decision for decision in decisions if decision.step == number)
         calls = tuple(use for use in acting if use.call.step == number)
         yield Step(number, made, calls, memory if has_memory else None)
-        # Without a gate, every contribution is stored.
+        # Without a write gate every contribution is stored.
         if all(decision.choice == "yes" for decision in made if decision.name == "write"):
             memory = (*memory, number)
     if final := tuple(use for use in uses if not use.call.is_step):
@@ -161,7 +160,7 @@ def _steps(uses: list[CallRecord], decisions: list[Decision], *, has_memory: boo
 
 
 def _gate(decision: Decision, is_open: str, is_closed: str, to_open: str) -> str:
-    """Return whether a gate opened, and how probable that was."""
+    """Say whether a gate opened, with the probability."""
     if decision.choice == "yes":
         return f"{is_open} ({percent(math.exp(decision.log_prob))} to {to_open})"
     return f"{is_closed} ({percent(-math.expm1(decision.log_prob))} to {to_open})"

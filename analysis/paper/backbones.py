@@ -21,7 +21,7 @@ _VALUES = {
 
 
 def build(source: Source) -> Table:
-    """Return a row a backbone of the paper, then others that are declared."""
+    """Return the paper's backbones, then others that are declared."""
     preset, published = source.run, load()
     declared = preset.declared
     identity = short(digest({key: one.model_dump(mode="json") for key, one in declared.items()}))
@@ -34,7 +34,7 @@ def build(source: Source) -> Table:
     frame = pd.DataFrame.from_dict(here, orient="index", columns=["model", *_VALUES, "revision", "context_length"])
     frame = frame.reindex(list(dict.fromkeys([*prices, *here]))).join(printed)
     is_asked = frame["model"].notna() & frame.index.isin(preset.backbones)
-    # Prices are those of the size (D-GEN-1), and that of the paper's size is the printed one.
+    # Prices follow the size (D-GEN-1), so another size means another price than the printed one.
     follows = frame["size"].eq(frame["published_size"].fillna(frame["size"]))
     frame = frame.assign(
         follows_the_rule=follows.astype(object).where(frame["model"].notna()),

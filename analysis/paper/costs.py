@@ -19,23 +19,17 @@ _PER_QUESTION = ["calls", "prompt_tokens", "completion_tokens"]
 
 
 def build(source: Source) -> Table:
-    """Return the rows that were run; all values are means over the test questions and the seeds."""
+    """Return the rows that were run: means over test questions and seeds."""
     results = source.results()
     frame = with_costs(results.frame[results.frame["was_run"]], results).join(results.per_row(_duplicate_calls))
     frame[_PER_QUESTION] = frame[_PER_QUESTION].div(frame["n"], axis=0)
-    return columns.table(
-        results,
-        label="costs",
-        caption=source.caption,
-        rows=columns.labels(results.ran),
-        groups={(title, n): _group(rows) for _, title, n, rows in by_benchmark(results, frame)},
-        legend=[*source.legend, notes.COUNTED, *notes.far(frame), notes.TEST_ALONE],
-        frame=frame.reset_index(),
-    )
+    groups = {(title, n): _group(rows) for _, title, n, rows in by_benchmark(results, frame)}
+    legend = [*source.legend, notes.COUNTED, *notes.far(frame), notes.TEST_ALONE]
+    return columns.table(results, "costs", source.caption, columns.labels(results.ran), groups, legend, frame)
 
 
 def _duplicate_calls(cells: Sequence[FinishedCell]) -> dict[str, float]:
-    """Return the percentage of calls that repeat an earlier one of the same question; not a number without a call."""
+    """Return the percentage of calls that repeat an earlier call of their question; NaN without a call."""
     calls = [cell.rows("calls", ["key"]) for cell in cells]
     return {"copies": round(100 * fmean(table.duplicated().mean() for table in calls), 2)}
 

@@ -17,24 +17,24 @@ from analysis.source import Source
 from analysis.statistics import mean
 from harness.errors import UserError
 
-#: By the most steps φ of a trajectory in the paper's figure.
+#: Methods of the paper's figure by maximum depth φ.
 DEPTHS = {2: "gmr_depth_2", 4: "gmr_depth_4", 6: "gmr", 8: "gmr_depth_8", 10: "gmr_depth_10"}
 
 
 def build(source: Source) -> Figure:
-    """Return the figure of one benchmark; raises UserError for a second one, or a method not of the sweep."""
+    """Raises UserError for a second benchmark, or a method outside the sweep."""
     results = source.results()
     _, title = results.only_benchmark()
     depths = results.per_row(lambda cells: {"mean_depth": mean([cell.items["depth"] for cell in cells]).mean})
     if foreign := sorted(set(results.methods) - set(DEPTHS.values())):
         raise UserError(f"the figure of depth was given the method {foreign[0]}; expected {', '.join(DEPTHS.values())}")
-    # The paper prints no number of the figure.
+    # The paper prints no numbers for this figure.
     blank = dict.fromkeys(("published", "published_total", "published_questions"), float("nan"))
     frame = with_costs(results.with_measured(pd.DataFrame(blank, index=results.measured.index)), results)
-    # Of the run, whatever the configuration says by now.
+    # From run.json: the configuration may have changed since.
     limits = {cell.run.method: cell.run.config["max_depth"] for cell in results.cells}
     frame = frame.join(depths).assign(max_depth=[limits[method] for method, *_ in frame.index]).sort_values("max_depth")
-    # The published sentence about φ = 6 and 10 as measured, of a real run, and what was not run.
+    # The paper compares φ = 6 with 10. A real run adds its own difference.
     fractions = frame.set_index("max_depth")["fraction"]
     has_change = not results.simulated and {6, 10} <= set(fractions.index)
     change = f" Here: {signed(100 * (fractions[10] - fractions[6]))} points." if has_change else ""
@@ -52,7 +52,7 @@ def _draw(title: str, frame: pd.DataFrame, picture: Picture) -> None:
     upper, lower = picture.subplots(2, sharex=True)
     percents = pd.DataFrame({"mean": 100 * frame["fraction"], **frame[["low", "high", "seed0"]]})
     costs = UNIT * frame[["cost_per_query", "cost_low", "cost_high", "cost_seed0"]].set_axis(percents.columns, axis=1)
-    # The first training alone, where it is one of several: the paper has one.
+    # Seed 0 alone, if there are several seeds: the paper has one training.
     percents["seed0"] = percents["seed0"].where(frame["several"])
     _line(upper, frame["max_depth"], percents)
     _line(lower, frame["max_depth"], costs)

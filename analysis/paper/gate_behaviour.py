@@ -14,7 +14,7 @@ from analysis.provenance import identity
 from analysis.source import Source
 from analysis.statistics import estimates
 from analysis.table import Table
-from harness.runner.config import POOL
+from harness.runner.layout import POOL
 
 _WHOLE, _EARLIER = "Trajectories", "Retrieved of earlier steps"
 _POOLED, _MEAN = "Retrieved of stored, pooled", "Retrieved of stored, mean of cases"
@@ -34,21 +34,15 @@ _MEASURES = pd.DataFrame(
 
 
 def build(source: Source) -> Table:
-    """Return a row a measure, a group of columns a benchmark; raises UserError for cells of several methods."""
+    """Return one row per measure. Raises UserError for cells of several methods."""
     results = source.results()
     frames = {key: _frame(results, key, cells) for key, cells in traces.by_benchmark(results).items()}
-    return columns.table(
-        results,
-        label="gate-behaviour",
-        caption=source.caption,
-        rows=labels(_MEASURES, "section", "section", "title"),
-        heads=("", "Measure"),
-        groups={
-            (results.benchmarks[key], results.questions(key)): _group(results, frame) for key, frame in frames.items()
-        },
-        legend=[*source.legend, notes.DEPTH, *notes.protocol(results)],
-        frame=pd.concat(frames.values()).reset_index().drop(columns=_OF_PRINT),
-    )
+    titles = {key: (results.benchmarks[key], results.questions(key)) for key in frames}
+    groups = {titles[key]: _group(results, frame) for key, frame in frames.items()}
+    rows, heads = labels(_MEASURES, "section", "section", "title"), ("", "Measure")
+    legend = [*source.legend, notes.DEPTH, *notes.protocol(results)]
+    frame = pd.concat(frames.values()).drop(columns=_OF_PRINT)
+    return columns.table(results, "gate-behaviour", source.caption, rows, groups, legend, frame, heads)
 
 
 def _frame(results: Results, benchmark: str, cells: tuple[FinishedCell, ...]) -> pd.DataFrame:
@@ -69,7 +63,7 @@ def _frame(results: Results, benchmark: str, cells: tuple[FinishedCell, ...]) ->
         benchmark=benchmark,
         published=_MEASURES["printed"].map(printed),
         by_seed=by_seed.apply(columns.join_values, axis=1),
-        # The first training alone where there are several: the paper has one.
+        # Seed 0 alone, if there are several seeds: the paper has one training.
         seed0=by_seed[0] if len(cells) > 1 and 0 in by_seed else None,
         cases=cases.reindex(unit.index).fillna(0).mean(axis=1),
     )
@@ -80,7 +74,7 @@ def _group(results: Results, frame: pd.DataFrame) -> dict[str, list[Entry]]:
         return frame.apply(lambda row: "" if pd.isna(row[name]) else f"{row[name]:.{row[digits]}f}", axis=1)
 
     measured, low, high, first = map(texts, ("measured", "low", "high", "seed0"))
-    # Of values as printed.
+    # The difference of the values as printed.
     apart = results.compared(measured.where(measured != "").astype(float) - frame["published"])
     beside = [signed(gap, digits) if pd.notna(gap) else "" for gap, digits in zip(apart, frame["digits"], strict=True)]
     alone = "; seed 0: " + first.replace("", NOT_RUN) if frame["seed0"].notna().any() else ""

@@ -18,7 +18,7 @@ from analysis.provenance import identity
 from analysis.source import Source
 from harness.errors import UserError
 
-# By band and measure: what a reader calls the decision, and how its line looks, in colour and in grey.
+# By band and measure: name of the decision, colour and style of its line.
 _BANDS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
     "gates (nats)": {
         "entropy_write": ("write", BLACK, "-"),
@@ -34,7 +34,7 @@ _MEASURES = [name for policies in _BANDS.values() for name in policies]
 
 
 def build(source: Source) -> Figure:
-    """Return a column of panels a benchmark; raises UserError for several methods, or where nothing was trained."""
+    """Raises UserError for several methods, or if nothing was trained."""
     results = source.results()
     frames = []
     for benchmark, cells in traces.by_benchmark(results).items():
@@ -61,7 +61,7 @@ def _draw(titles: Mapping[str, str], frame: pd.DataFrame, picture: Picture) -> N
     for panels, (name, policies) in zip(grid, _BANDS.items(), strict=True):
         for panel, benchmark in zip(panels, titles, strict=True):
             _panel(panel, frame[frame["benchmark"] == benchmark], policies)
-        # From zero, since how far above it entropies stay is the point.
+        # The axis starts at zero: the distance from zero is the point.
         highest = max(frame.loc[frame["measure"].isin(policies), "value"], default=0)
         panels[0].set_ylim(0, 1.08 * (highest or 1.0))
         panels[0].set_ylabel(name)
@@ -79,11 +79,11 @@ def _panel(panel: Axes, rows: pd.DataFrame, policies: Mapping[str, tuple[str, st
         seeds = values.reindex(range(1, rows["update"].max() + 1))
         several = seeds.shape[1] > 1
         style: dict[str, Any] = {"color": color, "linestyle": linestyle}
-        # Dots, because an update between two gaps has no line to be seen by.
+        # Markers, since an update between two gaps has no line.
         dots: dict[str, Any] = {"marker": ".", "markersize": 1 if several else 2, "linewidth": 0.6 if several else 1.3}
         lines = panel.plot(seeds.index, seeds, **style, **dots)
         if several:
-            # Wherever all seeds decided anything.
+            # Updates at which every seed made a decision.
             common = seeds.dropna() if len(seeds.dropna()) else seeds
             lines = panel.plot(common.index, common.mean(axis=1), **style, linewidth=2.0)
         at, lowest = seeds.min(axis=1).idxmin(), seeds.min().min()

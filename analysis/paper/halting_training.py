@@ -23,11 +23,11 @@ _SIZE = ["questions", "epochs", "group"]
 
 
 def build(source: Source) -> Table:
-    """Return rows with halting, without, and their ratio; raises UserError for a cell that was not trained."""
+    """Return rows with halting, without, and their ratio. Raises UserError for an untrained cell."""
     results = source.results()
     cells = [cell for cell in results.cells if cell.run.method in _TITLES]
     trainings = pd.DataFrame(map(_training, cells)).sort_values("seed", kind="stable")
-    # The same for all trainings of a benchmark, unless cells of different settings lie in one run.
+    # One size per benchmark, unless cells of different settings are in one run.
     texts = trainings[_SIZE].astype(str).agg(" × ".join, axis=1).groupby(trainings["benchmark"])
     sizes = texts.agg(lambda texts: " or ".join(texts.unique()))
     frame = _frame(results, trainings)
@@ -38,20 +38,13 @@ def build(source: Source) -> Table:
     for key, title in results.benchmarks.items():
         parts = [frame.loc[key].loc[rows] for rows in ([HALTING, NONE], [_RATIO])]
         groups |= stack_benchmarks([{(title, sizes[key]): _columns(results, part)} for part in parts])
-    return columns.table(
-        results,
-        label="halting-training",
-        caption=source.caption,
-        rows=[("ratio" if key == _RATIO else "trainings", title) for key, title in _TITLES.items()],
-        heads=("Training",),
-        groups=groups,
-        legend=[*source.legend, notes.DEPTH, *notes.protocol(results)],
-        frame=tidy.join(results.measured.droplevel("backbone")[IDENTITY], on=keys),
-    )
+    rows = [("ratio" if key == _RATIO else "trainings", title) for key, title in _TITLES.items()]
+    legend = [*source.legend, notes.DEPTH, *notes.protocol(results)]
+    tidy = tidy.join(results.measured.droplevel("backbone")[IDENTITY], on=keys)
+    return columns.table(results, "halting-training", source.caption, rows, groups, legend, tidy, ("Training",))
 
 
 def _training(cell: FinishedCell) -> dict[str, Any]:
-    """Return depth, steps and size of a training."""
     run, log = cell.run, updates(cell)
     if log.empty:
         raise UserError(f"{cell.folder}: nothing was trained; expected one epoch at least; run it again with epochs")

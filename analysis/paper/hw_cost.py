@@ -8,19 +8,26 @@ from statistics import fmean
 from typing import Any
 
 import pandas as pd
+from pydantic import PositiveFloat, PositiveInt
 
 from analysis import columns, notes
 from analysis.columns import format_series, interval_of, side_by_side
 from analysis.exhibit import NOT_RUN, Entry, entries
-from analysis.finished_cells import FinishedCell
+from analysis.finished_cells import FinishedCell, read_json, read_table
 from analysis.frames import IDENTITY, KEY, mean_with_interval
-from analysis.paper.compute import pflops, seconds, timing
 from analysis.source import Source
 from analysis.table import Table
+from harness.errors import UserError
+from harness.files import Declaration
+from harness.llm.backbones import forward_flops
+from harness.runner import layout
+
+PETA = 1e15
+_TOKENS = ["prompt_tokens", "completion_tokens"]
 
 
 def build(source: Source) -> Table:
-    """Return the published rows, then others among the cells; two groups of columns a benchmark."""
+    """Return the published rows, then the others; two groups of columns per benchmark."""
     results = source.results()
     printed = results.printed("hw_cost")
     known = dict.fromkeys([*printed.index.droplevel("benchmark"), *results.ran.index])
@@ -47,27 +54,56 @@ def build(source: Source) -> Table:
         if is_timed:
             text = format_series(part["seconds"], "{:.2f}").mask(part["n"].isna(), NOT_RUN)
             time["Meas."] = entries(text, beside=time_ratio)
-        # Without a time, the questions of this run have no part in the column.
+        # Without a measured time the column has no n.
         groups[f"{title}, seconds", n if is_timed else ""] = time
-    return columns.table(
-        results,
-        label="hw-cost",
-        caption=source.caption,
-        rows=columns.labels(results.rows.loc[rows].assign(section="rows"), "section", "method_title", "backbone_title"),
-        groups=groups,
-        legend=[*source.legend, _legend(frame, is_timed=is_timed), *notes.protocol(results)],
-        frame=frame.reset_index(),
-    )
+    labels = columns.labels(results.rows.loc[rows].assign(section="rows"), "section", "method_title", "backbone_title")
+    legend = [*source.legend, _legend(frame, is_timed=is_timed), *notes.protocol(results)]
+    return columns.table(results, "hw-cost", source.caption, labels, groups, legend, frame)
+
+
+class Timing(Declaration, extra="ignore"):
+    """Content of ``timing.json`` that reports need."""
+
+    test_s: PositiveFloat | None = None  # of all test questions; None unless one start asked all their calls
+    in_flight: PositiveInt | None = None  # questions at the same time
+
+
+def timing(cell: FinishedCell) -> Timing:
+    """Load the timing of a cell; empty if it is simulated or has none."""
+    path = cell.folder / layout.TIMING
+    if cell.run.simulated or not path.exists():
+        return Timing()
+    known: Timing = read_json(path, Timing, "delete it")
+    return known if known.test_s is not None else Timing()
+
+
+def seconds(cell: FinishedCell) -> float:
+    """Return seconds per test question; NaN if unknown."""
+    total = timing(cell).test_s
+    return math.nan if total is None else total / len(cell.items)
+
+
+def pflops(cell: FinishedCell) -> pd.Series:
+    """Return PFLOPs of each question by id, 0 without a call. Raises UserError for an unknown backbone."""
+    path = cell.folder / "calls.parquet"
+    calls = read_table(path, ("item_id", "backbone", *_TOKENS))
+    # Sizes from run.json: the configuration may have changed since.
+    sizes = {key: backbone.get("parameters_b") for key, backbone in cell.run.backbones.items()}
+    if unknown := sorted(key for key in set(calls["backbone"]) if sizes.get(key) is None):
+        raise UserError(f"{path}: calls of backbone {unknown[0]!r}, whose size run.json lacks; run the cell again")
+    tokens = calls["prompt_tokens"] + calls["completion_tokens"]
+    flops = forward_flops(calls["backbone"].map(sizes), tokens)
+    sums = flops.astype(float).groupby(calls["item_id"]).sum()
+    return sums.reindex(cell.items["item_id"], fill_value=0) / PETA
 
 
 def _seconds(cells: Sequence[FinishedCell]) -> dict[str, Any]:
-    """Return the mean over seeds of the seconds of a question, NaN if any lacks them, and the questions in flight."""
+    """Return mean seconds of a question over seeds, NaN if any lacks them, and the questions in flight."""
     known = [number for cell in cells if (number := timing(cell).in_flight) is not None]
     return {"seconds": fmean(map(seconds, cells)), "in_flight": min(known, default=math.nan)}
 
 
 def _legend(frame: pd.DataFrame, *, is_timed: bool) -> str:
-    """Return how seconds were measured."""
     if not is_timed:
         return (
             "No seconds were measured: backbones are simulated, or no cell asked all calls about its test questions "

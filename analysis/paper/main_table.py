@@ -1,17 +1,19 @@
-"""The main table: accuracy of every method on every benchmark, published and measured."""
+"""The main table: accuracy of every method on every benchmark, published and measured.
+
+To add a column, add it to :func:`_columns`, and its legend to ``config/artefacts.yaml``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
 from analysis import columns, notes
-from analysis.beyond.paired import compare_rows
 from analysis.columns import accuracies, by_benchmark
-from analysis.exhibit import NO, TIED, YES
+from analysis.exhibit import NO, TIED, YES, Entry
 from analysis.frames import AVERAGE, Results
-from analysis.paired_tests import ALPHA, holm
+from analysis.paired_tests import ALPHA, against, holm
 from analysis.source import Source
 from analysis.table import Table
 
@@ -22,39 +24,39 @@ _TIED = (
 
 
 def build(source: Source) -> Table:
-    """Return the published rows in the paper's order, and below them those the paper does not have."""
+    """Return the published rows in the paper's order, then the others."""
     results = source.results()
     tied = _tied(results)
-    # Of several benchmarks the signs stand at the average alone.
+    # With several benchmarks only the average has the signs.
     of_column = [] if results.has_average else tied
-    groups = {(title, n): accuracies(values, of_column) for _, title, n, values in by_benchmark(results, results.frame)}
     frame = results.frame
     if results.has_average:
-        groups["Avg.", ""] = accuracies(results.averages, tied)
         order = [(*row, key) for row in results.rows_to_show.index for key in (*results.benchmarks, AVERAGE)]
         frame = pd.concat([frame, results.averages]).loc[order]
+    groups = {(title, n): _columns(values, of_column) for _, title, n, values in by_benchmark(results, frame)}
+    if results.has_average:
+        groups["Avg.", ""] = _columns(frame.xs(AVERAGE, level="benchmark", drop_level=False), tied)
     rows, flags = results.rows_to_show, ("multi_agent", "routing")
     rows = rows.assign(**{name: rows[name].map({True: YES, False: NO}).fillna("") for name in flags})
-    return columns.table(
-        results,
-        label="main-table",
-        caption=source.caption,
-        rows=columns.labels(rows, "family", "method_title", "backbone_title", *flags),
-        heads=("Method", "LLM", "M", "R"),
-        groups=groups,
-        legend=[*source.legend, *([_TIED] if tied else []), *_legend(results)],
-        frame=frame.reset_index(),
-    )
+    labels = columns.labels(rows, "family", "method_title", "backbone_title", *flags)
+    legend = [*source.legend, *([_TIED] if tied else []), *_legend(results)]
+    heads = ("Method", "LLM", "M", "R")
+    return columns.table(results, "main-table", source.caption, labels, groups, legend, frame, heads)
+
+
+def _columns(values: pd.DataFrame, tied: Sequence[tuple[str, str]]) -> dict[str, list[Entry]]:
+    """Return the columns of a benchmark or the average; ``values`` has every measure, of the average only accuracy."""
+    return accuracies(values, tied)
 
 
 def _tied(results: Results) -> list[tuple[str, str]]:
-    """Return the rows that real runs do not tell apart from the best, on the average or on the only benchmark."""
+    """Return the best row of a real run and those not significantly worse, on average or on the only benchmark."""
     key = AVERAGE if results.has_average else next(iter(results.benchmarks))
     measured = (results.averages if results.has_average else results.frame)["measured"].dropna()
     if results.simulated or len(measured) < 2 or (len(results.benchmarks) > 1 and not results.has_average):
         return []
     best = measured.astype(float).idxmax()
-    adjusted = holm(compare_rows(results, best[:2])["p"].xs(key, level="benchmark"))
+    adjusted = holm(against(results, best[:2])["p"].xs(key, level="benchmark"))
     return [best[:2], *adjusted.index[adjusted >= ALPHA]]
 
 

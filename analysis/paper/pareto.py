@@ -21,37 +21,37 @@ from numpy.typing import NDArray
 
 from analysis import bounds, notes
 from analysis.figure import COLUMN, EDGE, SMALL, Figure, bars, draw_frontier, fold, looks, on_frontier
-from analysis.frames import KEY, UNIT, Results, own_methods, percent, with_costs
+from analysis.frames import KEY, UNIT, Results, percent, with_costs
 from analysis.source import Source
-from harness.runner.config import POOL, SINGLE
+from harness.runner.layout import POOL, SINGLE
 
 _SIDES = ("published", "measured")
 _EMPHASISED = "gmr"
 _SMALLEST, _LARGEST, _POOL_SIZE = 2.5, 6.5, 6.0
 _DISC = 6.5
 _EDGE: Mapping[str, Any] = {"linestyle": "", **EDGE}
-# Letters of a title in the key, which has two columns below the panels, and inches of a line of it.
+# Letters per title in the legend, which has two columns, and its inches per line.
 _KEY_LETTERS, _LINE_INCHES = 22, 0.13
-# Pixels between a name and a point, turns after which a name is left where it is, and its line to the point.
+# Pixels between a name and a point, steps of the search for free space, and the line to the point.
 _CLEAR, _MOST_TURNS = 6.0, 2000
 _LEADER: Mapping[str, Any] = {"arrowstyle": "-", "color": "0.5", "linewidth": 0.4, "shrinkA": 0, "shrinkB": 3}
 
 
 class _MinorTicks(LogFormatter):
-    """Labels ticks between powers of ten, where an axis has few of these, by plain numbers."""
+    """Label ticks between powers of ten by plain numbers if an axis has few of these."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
         return f"{x:g}" if super().__call__(x, pos) else ""
 
 
 def build(source: Source) -> Figure:
-    """Return the figure of one benchmark, a panel a side that has points; raises UserError for cells of several."""
+    """Return the figure of one benchmark. Raises UserError for cells of several."""
     results = source.results()
     benchmark, title = results.only_benchmark()
     frame = with_costs(results.frame.xs(benchmark, level="benchmark", drop_level=False), results)
     frame = _with_bounds(frame, bounds.of_pool(results, benchmark))
     is_method = ~frame.index.get_level_values("method").isin(bounds.TITLES)
-    # A cost without its cost table has no accuracy next to it here.
+    # Show a published accuracy only with a published cost.
     frame["published"] = frame["published"].where(frame["published_cost_per_query"].notna())
     frame["difference"] = frame["difference"].where(frame["published"].notna())
     accuracies = frame["published"], 100 * frame["fraction"]
@@ -65,18 +65,18 @@ def build(source: Source) -> Figure:
     panels = {side: name for side, name in names.items() if side == "measured" or frame[f"{side}_x"].notna().any()}
     free = (frame["method_title"] + (" (" + frame["backbone_title"] + ")").fillna(""))[frame["cost_per_query"].eq(0)]
     left_out = f" Left out, free of cost, as a logarithmic axis has no zero: {', '.join(free)}." if len(free) else ""
-    unit = _unit(results, frame, panels)
+    unit, marks = _unit(results, frame, panels), frame[~is_method & frame["measured_x"].notna()]
     return Figure(
         label=f"pareto-{benchmark}",
         **notes.describe_run(results, source.caption + left_out),
-        draw=functools.partial(_draw, panels, frame[is_method], frame[~is_method & frame["measured_x"].notna()], unit),
+        draw=functools.partial(_draw, panels, frame[is_method], marks, unit, results.own),
         inches=(COLUMN, 0.9 + 1.75 * len(panels) + _LINE_INCHES * math.ceil(titles / 2)),
         frame=frame.reset_index(),
     )
 
 
 def _unit(results: Results, frame: pd.DataFrame, panels: Mapping[str, str]) -> tuple[float, str]:
-    """Return the unit of the cost axis, in :data:`UNIT`, and its name: a single call, or the paper's unit."""
+    """Return the unit of the cost axis in :data:`UNIT` and its name: a single call, or the paper's unit."""
     is_single = frame.index.get_level_values("method") == SINGLE
     singles = frame.loc[is_single, "measured_x"].dropna()
     if "published" not in panels and len(singles):
@@ -87,7 +87,6 @@ def _unit(results: Results, frame: pd.DataFrame, panels: Mapping[str, str]) -> t
 
 
 def _with_bounds(frame: pd.DataFrame, of_pool: bounds.Bounds | None) -> pd.DataFrame:
-    """Return the rows of a benchmark with those of :data:`bounds.TITLES` below."""
     if of_pool is None:
         return frame
     rows = pd.DataFrame([(row.correct.mean(), row.cost.mean()) for row in of_pool.rows.values()])
@@ -97,14 +96,18 @@ def _with_bounds(frame: pd.DataFrame, of_pool: bounds.Bounds | None) -> pd.DataF
 
 
 def _draw(
-    titles: Mapping[str, str], frame: pd.DataFrame, marks: pd.DataFrame, unit: tuple[float, str], picture: Picture
+    titles: Mapping[str, str],
+    frame: pd.DataFrame,
+    marks: pd.DataFrame,
+    unit: tuple[float, str],
+    own: Sequence[str],
+    picture: Picture,
 ) -> None:
-    own = own_methods(frame.index.unique("method"))
     scaled = ["published_x", "measured_x"]
     frame, marks = (rows.assign(**rows[scaled] / unit[0]) for rows in (frame, marks))
     grid = picture.subplots(len(titles), sharex=True, sharey=True, squeeze=False)
     panels = dict(zip(titles, grid[:, 0], strict=True))
-    styles = looks(frame.index.unique("method"))
+    styles = looks(frame.index.unique("method"), own)
     single = frame.index.unique("backbone").drop(POOL, errors="ignore")
     sizes = dict(zip(single, np.linspace(_SMALLEST, _LARGEST, len(single)), strict=True)) | {POOL: _POOL_SIZE}
     for side, panel in panels.items():
@@ -130,14 +133,14 @@ def _draw(
     look: dict[str, Any] = {"frameon": False, "fontsize": SMALL, "handletextpad": 0.3, "columnspacing": 0.8}
     handles = [*_key(frame, styles, sizes), *_draw_marks(panels["measured"], marks)]
     picture.legend(handles=handles, loc="outside lower center", ncols=2, **look)
-    # Labels find their places once the panels have their sizes.
+    # Labels are placed after the layout has sized the panels.
     picture.draw_without_rendering()
     for side, panel in panels.items():
         _label_points(panel, pd.concat([frame, marks]), side, [_EMPHASISED, *own])
 
 
 def _draw_marks(panel: Axes, marks: pd.DataFrame) -> list[Line2D]:
-    """Draw bounds of the pool as letters; return a handle of the key for each."""
+    """Draw bounds of the pool as letters; return their legend handles."""
     letters: dict[str, Any] = {"fontsize": SMALL - 1, "ha": "center", "va": "center_baseline", "zorder": 5}
     look: dict[str, Any] = {"marker": "o", "color": "white", "markersize": _DISC, "markeredgecolor": "0.3"}
     look |= {"linestyle": "", "markeredgewidth": 0.5, "zorder": 4}
@@ -151,7 +154,7 @@ def _draw_marks(panel: Axes, marks: pd.DataFrame) -> list[Line2D]:
 
 
 def _key(frame: pd.DataFrame, styles: Mapping[str, tuple[str, str]], sizes: Mapping[str, float]) -> list[Line2D]:
-    """Return a marker for each method and each backbone, with their titles."""
+    """Return a legend handle for each method and backbone."""
     rows = frame.reset_index()
     methods = rows.groupby("method_title", sort=False)["method"].first()
     backbones = rows.groupby("backbone_title", sort=False)["backbone"].first()
@@ -166,7 +169,7 @@ def _key(frame: pd.DataFrame, styles: Mapping[str, tuple[str, str]], sizes: Mapp
 
 
 def _label_points(panel: Axes, frame: pd.DataFrame, side: str, emphasised: Sequence[str]) -> None:
-    """Write the names of the emphasised points and of the frontier's, clear of intervals, points and other names."""
+    """Name the emphasised points and those on the frontier, clear of intervals, points and other names."""
     points = frame[frame[f"{side}_x"].notna()]
     is_emphasised = points.index.get_level_values("method").isin(emphasised)
     others = points[points[f"{side}_on_frontier"].eq(True) & ~is_emphasised]
@@ -182,7 +185,7 @@ def _label_points(panel: Axes, frame: pd.DataFrame, side: str, emphasised: Seque
         text = panel.annotate(fold(name, 22, 2), point, point, arrowprops={**_LEADER}, **look)
         size = np.array(Text.get_window_extent(text).size)  # without the line
         for turn in range(_MOST_TURNS):
-            # A spiral, as names are wider than high.
+            # An elliptic spiral: names are wider than high.
             center = pixels(point) + 0.2 * turn * np.array([1.5 * math.cos(turn), math.sin(turn)])
             box = Bbox([center - size / 2, center + size / 2])
             is_inside = panel.bbox.contains(box.x0, box.y0) and panel.bbox.contains(box.x1, box.y1)
@@ -193,7 +196,7 @@ def _label_points(panel: Axes, frame: pd.DataFrame, side: str, emphasised: Seque
 
 
 def _segments(panel: Axes) -> Iterator[NDArray[np.float64]]:
-    """Yield the lines that no name may cross, by their ends: intervals, and the steps of the frontier."""
+    """Yield the ends of lines that no name may cross: intervals and the steps of the frontier."""
     for bars_of_axis in panel.collections:
         yield from (np.asarray(path.vertices, float) for path in bars_of_axis.get_paths())
     for line in panel.lines:
@@ -203,6 +206,6 @@ def _segments(panel: Axes) -> Iterator[NDArray[np.float64]]:
 
 
 def _short(titles: pd.Series) -> pd.Series:
-    """Return what follows the last hyphen, as 14B of qwen-2.5-14B; the titles themselves if that is not enough."""
+    """Return the part after the last hyphen (14B of qwen-2.5-14B) if these differ, else the titles."""
     sizes = titles.str.rpartition("-")[2]
     return sizes if sizes.nunique() == titles.nunique() else titles

@@ -18,10 +18,10 @@ OVERALL = "overall"
 
 
 def build(source: Source) -> Table:
-    """Return mean and deviation of each method, and a row a seed; raises UserError where one lacks a benchmark."""
+    """Return mean and deviation of each method and one row per seed. Raises UserError if a seed lacks a benchmark."""
     results = source.results()
     seeds, printed = _by_seed(results), results.printed("seed_variance")
-    # In the order of the paper's table, which is not that of its main table.
+    # The order of the paper's table differs from that of its main table.
     order = dict.fromkeys([*printed.index.unique("benchmark"), *sorted(results.benchmarks)])
     keys = [key for key in order if key in results.benchmarks]
     frame = _frame(results, seeds, printed, [*keys, OVERALL])
@@ -33,16 +33,9 @@ def build(source: Source) -> Table:
         method, backbone = results.rows.loc[row, ["method_title", "backbone_title"]]
         labels = ["mean", "sd", *(f"seed {seed}" for seed in _several(seeds.loc[row]).index)]
         rows += [(row[0], method, backbone if label == "mean" else "", label) for label in labels]
-    return columns.table(
-        results,
-        label="seed-variance",
-        caption=source.caption,
-        rows=rows,
-        heads=("Method", "LLM", ""),
-        groups=groups,
-        legend=[*source.legend, *_legend(results, frame, seeds, printed)],
-        frame=frame.reset_index(),
-    )
+    legend = [*source.legend, *_legend(results, frame, seeds, printed)]
+    names = ("Method", "LLM", "")
+    return columns.table(results, "seed-variance", source.caption, rows, groups, legend, frame, names)
 
 
 def _by_seed(results: Results) -> pd.DataFrame:
@@ -52,7 +45,7 @@ def _by_seed(results: Results) -> pd.DataFrame:
         for cell in cells
     }
     table = pd.Series(by_seed).rename_axis([*KEY[:2], "seed", "benchmark"]).unstack("benchmark")
-    # A mean that weighs one training more than another is of no method.
+    # Every training must have the same weight in a mean.
     missing = (table.isna() & table.notna().groupby(level=KEY[:2]).transform("any")).stack()
     if missing.any():
         method, backbone, seed, benchmark = missing.idxmax()
@@ -79,7 +72,7 @@ def _frame(results: Results, seeds: pd.DataFrame, printed: pd.DataFrame, names: 
 
 
 def _several(seeds: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of several seeds; none of a single seed, which is the mean itself."""
+    """Drop a single seed: it is the mean."""
     return seeds if len(seeds) > 1 else seeds.head(0)
 
 

@@ -17,7 +17,7 @@ STEPS = range(1, 6)
 
 
 def by_benchmark(results: Results) -> dict[str, tuple[FinishedCell, ...]]:
-    """Return the cells of an artefact's only router by benchmark; raises UserError for several routers."""
+    """Return the cells of the only router by benchmark. Raises UserError for several routers."""
     routers = sorted({f"{method} with {backbone}" for method, backbone, _ in results.cells_by_row})
     if len(routers) > 1:
         raise UserError(f"cells of {', '.join(routers)}; expected those of one router; leave the others out")
@@ -26,20 +26,20 @@ def by_benchmark(results: Results) -> dict[str, tuple[FinishedCell, ...]]:
 
 
 def of_gates(cell: FinishedCell) -> dict[str, Ratio]:
-    """Return the gate statistics (paper, Gate Behavior at Test Time) by name, without those of no question.
+    """Return the gate statistics (paper, Gate Behavior at Test Time) by name, except those without a case.
 
-    Of step k, counted from 0, ``retrieved_earlier_k`` is Σ retrieved / Σ k over the trajectories that reach it,
+    For step k, from 0: ``retrieved_earlier_k`` is Σ retrieved / Σ k over the trajectories that reach it,
     ``retrieved_k`` is Σ retrieved / Σ stored, ``retrieved_mean_k`` the mean of that ratio over trajectories with
-    something stored. A gate that is off draws nothing.
+    something stored. A disabled gate makes no decision.
 
-    Raises UserError where the table of decisions is missing or damaged.
+    Raises UserError if the table of decisions is missing or damaged.
     """
     depth, ids = cell.items["depth"].to_numpy(), list(cell.items["item_id"])
     decisions = cell.rows("decisions", ("step", "name", "choice"))
     steps = range(1, max(1, int(depth.max())) + 1)
 
     def draws(name: str, *choices: str) -> NDArray[np.int64]:
-        """Return the draws of a gate by question and step, shape (n, deepest)."""
+        """Count the draws of a gate by question and step, shape (n, deepest)."""
         rows = decisions[(decisions["name"] == name) & decisions["choice"].isin(choices)]
         return pd.crosstab(rows["item_id"], rows["step"]).reindex(index=ids, columns=steps, fill_value=0).to_numpy()
 
@@ -62,9 +62,9 @@ def of_gates(cell: FinishedCell) -> dict[str, Ratio]:
 
 
 def of_calls(cell: FinishedCell) -> dict[str, Ratio]:
-    """Return ``later_prompt``, tokens of a prompt after the first step, and ``calls_BACKBONE``, shares of the calls.
+    """Return ``later_prompt``, prompt tokens after the first step, and ``calls_BACKBONE``, shares of the calls.
 
-    Calls without a reply are left out. Raises UserError where the table of calls is missing or damaged.
+    Failed calls are left out. Raises UserError if the table of calls is missing or damaged.
     """
     names = ("step", "backbone", "prompt_tokens", "is_step", "error")
     calls = cell.rows("calls", names).set_index("item_id")
@@ -92,7 +92,7 @@ def redundancy(cell: FinishedCell) -> dict[str, Ratio]:
 
 
 def _by_question(cell: FinishedCell, values: pd.Series) -> Ratio:
-    """Return the mean of values by question, of which one may have several or none."""
+    """Return the mean of values by question; a question may have several or none."""
     groups, ids = values.groupby(level="item_id"), cell.items["item_id"]
     sums, counts = (sizes.reindex(ids, fill_value=0).to_numpy(dtype=float) for sizes in (groups.sum(), groups.size()))
     return Ratio(sums, counts, is_share=False)

@@ -16,7 +16,7 @@ from analysis.paired_tests import ENDS, comparisons, detectable_note, p_value
 from analysis.source import Source
 from analysis.table import Table
 from harness.files import Declaration, Distinct, Many, Text, check
-from harness.runner.config import POOL
+from harness.runner.layout import POOL
 
 REFERENCE = "gmr"
 _NAMES = {
@@ -41,7 +41,7 @@ class VariantOptions(Declaration):
 
 
 def build(source: Source) -> Table:
-    """Return a row for each method among the cells, benchmark by benchmark; raises UserError for a slip in options."""
+    """Return one row per method and benchmark. Raises UserError for a slip in the options."""
     where = "the options of a table of variants, config/artefacts.yaml"
     options: VariantOptions = check(dict(source.options), VariantOptions, where)
     results = source.results()
@@ -51,20 +51,15 @@ def build(source: Source) -> Table:
     parts = [
         _groups(options, rows, titles[REFERENCE], columns.scaled_to(frame)) for *_, rows in by_benchmark(results, frame)
     ]
-    return columns.table(
-        results,
-        # A table of a single variant may stand in one document with the table of all of them.
-        label="-".join([options.design, *variants]).replace("_", "-") if len(variants) == 1 else options.design,
-        caption=options.caption,
-        rows=[
-            (key, f"{results.benchmarks[key]}, {results.questions(key)}", titles[method], seeds.replace(" ", ", "))
-            for (method, _, key), seeds in frame["seeds"].fillna("").items()
-        ],
-        heads=("Benchmark", "Configuration", "Seeds"),
-        groups=stack_benchmarks(parts),
-        legend=_legend(options, results, frame, titles),
-        frame=frame.reset_index(),
-    )
+    # A table of one variant needs a label of its own beside the table of all.
+    label = "-".join([options.design, *variants]).replace("_", "-") if len(variants) == 1 else options.design
+    rows = [
+        (key, f"{results.benchmarks[key]}, {results.questions(key)}", titles[method], seeds.replace(" ", ", "))
+        for (method, _, key), seeds in frame["seeds"].fillna("").items()
+    ]
+    groups, legend = stack_benchmarks(parts), _legend(options, results, frame, titles)
+    heads = ("Benchmark", "Configuration", "Seeds")
+    return columns.table(results, label, options.caption, rows, groups, legend, frame, heads)
 
 
 def _frame(options: VariantOptions, results: Results) -> pd.DataFrame:
@@ -93,7 +88,7 @@ def _frame(options: VariantOptions, results: Results) -> pd.DataFrame:
 
 def _groups(options: VariantOptions, rows: pd.DataFrame, reference: str, scaled: str) -> columns.Groups:
     change: Form = "×{:.2f}" if options.base else _saving
-    # The reference is compared with nothing, which is not the same as not run.
+    # The reference has no comparison, which is not "not run".
     is_lacking = rows["gain"].isna() & (rows.index.get_level_values("method") != REFERENCE)
     gains = format_series(rows["gain"], signed)
     steps = {
@@ -118,7 +113,7 @@ def _groups(options: VariantOptions, rows: pd.DataFrame, reference: str, scaled:
 
 
 def _saving(ratio: float) -> str:
-    """Return by how many percent the reference is cheaper than a row that costs ``ratio`` as much."""
+    """Return the percentage by which the reference is cheaper than a row at ``ratio`` times its cost."""
     return signed(100 * (1 - 1 / ratio)).removeprefix("+")
 
 

@@ -29,7 +29,7 @@ def cell(
 ) -> None:
     """Run one cell: a method on a benchmark with a backbone and a seed. Resumes where it stopped."""
     from harness.runner import cell as cells
-    from harness.runner.config import Cell
+    from harness.runner.layout import Cell
     from harness.runner.plan import plan
 
     signals.run(cells.run(plan(run_of(name, overrides), Cell(method, benchmark, backbone, seed))))
@@ -50,7 +50,7 @@ def enumerate(  # noqa: A001 - named as what it does
 
     from gmr.enumeration import enumerate_steps
     from harness.runner import layout
-    from harness.runner.config import POOL, Cell
+    from harness.runner.layout import POOL, Cell
     from harness.runner.plan import plan
 
     run = run_of(name, overrides)
@@ -213,7 +213,7 @@ def validate(
 
     Status 1: a verdict is not as it should be.
     """
-    from harness.benchmarks import keys
+    from harness.benchmarks.catalogue import keys
     from harness.benchmarks.validate import validate as validate_benchmark
 
     reports = [signals.run(validate_benchmark(key, source)) for key in benchmark or keys()]

@@ -15,7 +15,7 @@ from harness.errors import UserError, check_names, making
 if TYPE_CHECKING:
     import pandas as pd
 
-    from harness.runner.config import Cell
+    from harness.runner.layout import Cell
     from harness.runner.run import Run
 
 
@@ -103,7 +103,7 @@ def _in_order(ids: pd.Series) -> pd.Series:
 
 def _cell_of(run: Run, method: str, benchmark: str, backbone: str | None, seed: int | None) -> Cell:
     """Return the cell that the given parts of its name select; UserError if none or several match."""
-    from harness.runner import config
+    from harness.runner import layout
 
     if entry := run.entries.get(method):
         rows = run.rows(entry)
@@ -111,7 +111,7 @@ def _cell_of(run: Run, method: str, benchmark: str, backbone: str | None, seed: 
             raise UserError(f"{method} has the rows {', '.join(rows)}; name one by --backbone")
         backbone = backbone or rows[0]
         seed = run.seeds_of(entry)[0] if seed is None else seed
-    cell = config.Cell(method, benchmark, backbone or "", seed or 0)
+    cell = layout.Cell(method, benchmark, backbone or "", seed or 0)
     run.cell(cell)
     return cell
 

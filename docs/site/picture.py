@@ -13,7 +13,7 @@ from PIL.PngImagePlugin import PngInfo
 from playwright.sync_api import sync_playwright
 
 from harness.runner import layout
-from harness.runner.config import POOL, Cell
+from harness.runner.layout import POOL, Cell
 
 PICTURE = Path(__file__).resolve().parents[1] / "images" / "report.png"
 PRESET = "embedded"

@@ -12,7 +12,7 @@ from harness.agents import rng
 from harness.agents.code_tools import CodeTools
 from harness.agents.prompts import question_prompt
 from harness.agents.trajectory import TEST, Answered, Call, Decision, Episode, Trajectory, rounded
-from harness.benchmarks import Benchmark, Tools
+from harness.benchmarks.base import Benchmark, Tools
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.backbones import Backbone

@@ -30,7 +30,6 @@ from harness.errors import UserError
 from harness.files import writing
 from harness.llm.request import Message, Reply, Request
 
-CALL_LOG = "calls.sqlite"
 ATTEMPT_LOG = "attempts.jsonl"
 # Numeric columns come first, so that SUM() does not read the text columns. ``asked`` is 1 in every row. ``uncounted``
 # holds the tokens of unusable replies that were paid for; only budgets count them. Requests are compressed with a

@@ -16,21 +16,20 @@ from zipfile import BadZipFile, ZipFile
 
 import orjson
 
-from harness.database import Closing, connect, one_line
+from harness.database import CALL_LOG, VECTORS, Closing, connect, one_line
 from harness.errors import UserError
 from harness.files import ROOT, digest, read_yaml, sha256
-from harness.llm.call_log import CALL_LOG, CallLogReader
+from harness.llm.call_log import CallLogReader
 from harness.llm.request import Reply, Request, Served
 
 if TYPE_CHECKING:
     from harness.llm.backbones import Backbone
-    from harness.runner.config import Cell
+    from harness.runner.layout import Cell
 
 METADATA = "ro-crate-metadata.json"
 SETTINGS = Path("config", "config.yaml")
 SERVERS = "servers.json"
 # Sentence embeddings that a cell used or, in a bundle, all cells.
-VECTORS = "vectors.sqlite"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 # Files of a bundle, except the code of its maker's own methods.
 _MEMBER = re.compile(

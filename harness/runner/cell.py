@@ -18,15 +18,15 @@ import orjson
 from harness.agents.code_tools import CodeTools
 from harness.agents.runtime import ErrorShare, Runtime
 from harness.agents.trajectory import Answered
-from harness.benchmarks import Tools
+from harness.benchmarks.base import Tools
 from harness.benchmarks.math_verifier import MathVerifier
-from harness.database import Cache
+from harness.database import CALL_LOG, Cache
 from harness.errors import StoppedError, UserError
 from harness.files import digest, sha256, write_atomically
 from harness.fingerprint import prompts_of
 from harness.llm.backbones import Backbone
 from harness.llm.budget import Spending
-from harness.llm.call_log import ATTEMPT_LOG, CALL_LOG, AttemptLog, CallLog, seconds_of
+from harness.llm.call_log import ATTEMPT_LOG, AttemptLog, CallLog, seconds_of
 from harness.llm.client import ChatClient, write_served
 from harness.llm.encoder import Embeddings, SentenceEncoder
 from harness.llm.recordings import SERVERS, Recordings, data_of

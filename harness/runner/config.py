@@ -6,7 +6,6 @@ import logging
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -24,8 +23,6 @@ from harness.llm.budget import Budget
 
 logger = logging.getLogger(__name__)
 
-POOL = "pool"
-SINGLE = "single"  # the method that asks a backbone once
 FOLDER = ROOT / "config"
 
 
@@ -127,19 +124,6 @@ class MethodEntry(Declaration):
 class _Stated(Declaration, extra="allow"):
     extends: str = ""
     config: Mapping[str, Any] = {}
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Cell:
-    """Job: a method on a benchmark with one backbone (or the pool) and one seed."""
-
-    method: str
-    benchmark: str
-    backbone: str
-    seed: int
-
-    def __str__(self) -> str:
-        return f"{self.method} {self.benchmark} {self.backbone} seed {self.seed}"
 
 
 @cache

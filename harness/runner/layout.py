@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from harness.database import machine_folder
+from harness.database import CALL_LOG, machine_folder
+from harness.database import VECTORS as VECTORS
 from harness.files import ROOT
-from harness.llm.call_log import CALL_LOG
-from harness.llm.recordings import VECTORS as VECTORS
-from harness.runner.config import Cell
 
+POOL = "pool"  # in place of a backbone: all of the preset
+SINGLE = "single"  # the method that asks a backbone once
 RESULTS = Path("results")
 REPORTS = Path("reports")
 _ANSWERED = ("run.json", "items.parquet", "calls.parquet", "decisions.parquet")
@@ -19,6 +20,19 @@ CHECKPOINT = "trained.safetensors"
 # Clock and pace of a cell, part of no identity.
 TIMING = "timing.json"
 _LEARNED = ("training.parquet", "training_calls.parquet", "training_decisions.parquet", CHECKPOINT)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cell:
+    """Job: a method on a benchmark with one backbone (or the pool) and one seed."""
+
+    method: str
+    benchmark: str
+    backbone: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.benchmark} {self.backbone} seed {self.seed}"
 
 
 def run_config() -> Path:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pyarrow.parquet as pq
 
-from harness.benchmarks import Benchmark, benchmark
+from harness.benchmarks.base import Benchmark
+from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.prepare import FOREIGN, Prepared, read
 from harness.errors import UserError, making
 from harness.llm import endpoints
@@ -20,7 +21,8 @@ from harness.llm.backbones import load as load_backbones
 from harness.llm.client import InProcess
 from harness.llm.endpoints import Endpoint
 from harness.runner import config, layout
-from harness.runner.config import Cell, Limit
+from harness.runner.config import Limit
+from harness.runner.layout import Cell
 from harness.runner.method import Matched, Setting, settings_of
 from harness.runner.results import TEST_SPLIT, check_tables
 from harness.runner.run import CellConfig, Identity, Run

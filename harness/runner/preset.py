@@ -15,7 +15,8 @@ from harness.llm import recordings
 from harness.llm.backbones import Backbone
 from harness.llm.endpoints import Endpoint
 from harness.runner import config
-from harness.runner.config import SINGLE, Keys
+from harness.runner.config import Keys
+from harness.runner.layout import SINGLE
 from harness.runner.run import PresetName, Run
 
 # What decides the key of a call, which a preset takes from its recordings unless it states it.

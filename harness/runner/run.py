@@ -24,7 +24,8 @@ from harness.llm import endpoints
 from harness.llm.backbones import ABOUT, Backbone
 from harness.llm.endpoints import Endpoint
 from harness.runner import config, layout
-from harness.runner.config import POOL, SINGLE, Cell, Keys, Limit, MethodEntry
+from harness.runner.config import Keys, Limit, MethodEntry
+from harness.runner.layout import POOL, SINGLE, Cell
 
 _HEAD = "# The settings of the last run of this preset, overrides included; its jobs read them.\n"
 PresetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]

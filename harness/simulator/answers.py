@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from harness.benchmarks import Benchmark, benchmark
+from harness.benchmarks.base import Benchmark
+from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.extraction import fenced
 from harness.benchmarks.items import Item
 from harness.benchmarks.programs import canonical

@@ -17,7 +17,8 @@ from analysis.paper.claims.measured import Run, Seeds, by_row
 from analysis.published import load
 from harness.files import check
 from harness.llm.request import GREEDY
-from harness.runner.config import POOL, methods
+from harness.runner.config import methods
+from harness.runner.layout import POOL
 from harness.runner.method import settings_of
 from harness.runner.results import DECISIONS, ITEMS, digests
 from harness.training.loop import UPDATES

@@ -7,7 +7,7 @@ import pytest
 from analysis.exhibit import FAR
 from analysis.finished_cells import read
 from analysis.frames import UNIT
-from analysis.paper.compute import pflops
+from analysis.paper.hw_cost import pflops
 from analysis.published import load
 from harness.errors import UserError
 from tests.analysis import reading

@@ -60,7 +60,7 @@ def test_every_format_says_that_it_is_simulated(tmp_path: Path) -> None:
 
 def test_no_two_methods_look_alike_and_a_variant_has_the_colour_of_its_base() -> None:
     others = ["gmr_lambda_10", "gmr_lambda_50", "length_router"]
-    looks = drawing.looks(others)
+    looks = drawing.looks(others, ["length_router"])
     assert len(set(looks.values())) == 10 + len(others)
     main = ("single", "cot", "complex_cot", "macnet_chain", "aflow", "puppeteer", "masrouter", "gmr")
     # The palette of eight is one that colour-blind readers tell apart.
@@ -181,7 +181,7 @@ def test_every_method_of_ones_own_is_on_top_and_named_and_no_name_crosses_an_int
     boxes = [Text.get_window_extent(text) for text in texts]
     assert not any(box.overlaps(other) for box in boxes for other in bars)
     markers = {line.get_marker(): line.get_zorder() for line in panel.lines if len(line.get_xdata()) == 1}
-    assert max(markers, key=lambda marker: markers[marker]) == drawing.looks(["mine"])["mine"][1]
+    assert max(markers, key=lambda marker: markers[marker]) == drawing.looks(["mine"], ["mine"])["mine"][1]
 
 
 @pytest.mark.parametrize("shown", [0, 1])

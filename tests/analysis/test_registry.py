@@ -11,7 +11,7 @@ from analysis import registry
 from analysis.registry import Selection, artefact
 from harness.errors import UserError
 from harness.runner import config, layout
-from harness.runner.config import Cell
+from harness.runner.layout import Cell
 from harness.runner.preset import resolve
 from tests import finished as run
 

@@ -12,7 +12,7 @@ from harness.benchmarks.items import Item, Status, Verdict, checksum
 from harness.llm.call_log import CallLog
 from harness.llm.request import Message, Reply
 from harness.runner import layout, results
-from harness.runner.config import Cell
+from harness.runner.layout import Cell
 from tests.analysis.cells import run_record
 from tests.scripted import ScriptedClient, context
 

@@ -15,11 +15,11 @@ import yaml
 from cli import bundle
 from cli.bundle import pack
 from harness.benchmarks.prepare import read
+from harness.database import CALL_LOG
 from harness.errors import UserError
-from harness.llm.call_log import CALL_LOG
 from harness.llm.recordings import METADATA, extract
 from harness.runner import config, layout
-from harness.runner.config import Cell
+from harness.runner.layout import Cell
 from harness.runner.preset import resolve
 from tests.finished import BENCHMARK, finish
 from tests.small_run import results

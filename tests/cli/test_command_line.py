@@ -23,7 +23,7 @@ from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.budget import BudgetError
 from harness.runner import layout
-from harness.runner.config import Cell
+from harness.runner.layout import Cell
 from tests.command import gmr
 from tests.planning import checkout
 

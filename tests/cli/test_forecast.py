@@ -22,7 +22,7 @@ from harness.files import ROOT
 from harness.llm.backbones import Price
 from harness.llm.endpoints import Endpoint
 from harness.runner import layout
-from harness.runner.config import Cell
+from harness.runner.layout import Cell
 from harness.runner.preset import resolve
 from harness.runner.results import CALLS
 from harness.training.loop import TABLES

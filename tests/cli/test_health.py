@@ -20,7 +20,7 @@ from analysis.provenance import identity, provenance
 from cli import health, speed
 from harness.errors import UserError
 from harness.runner import cell, layout
-from harness.runner.config import Cell
+from harness.runner.layout import Cell
 from harness.runner.plan import plan
 from harness.runner.preset import resolve
 from harness.runner.run import Run

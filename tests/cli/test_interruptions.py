@@ -25,7 +25,7 @@ from harness.llm.budget import BudgetError
 from harness.llm.call_log import CallLog
 from harness.llm.request import Message, Reply, Request, Turn
 from harness.runner import layout
-from harness.runner.config import Cell
+from harness.runner.layout import Cell
 from harness.runner.preset import resolve
 from tests import small_run
 from tests.command import gmr

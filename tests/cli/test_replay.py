@@ -20,14 +20,14 @@ from cli import audit as audits
 from cli import replay as replays
 from cli.bundle import pack
 from cli.replay import REPLAYED, replay
-from harness.benchmarks import benchmark
+from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.items import Status, Verdict
 from harness.benchmarks.prepare import Prepared, prepare
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.recordings import METADATA, checksum
 from harness.runner import layout
-from harness.runner.config import Cell
+from harness.runner.layout import Cell
 from harness.runner.plan import Plan, questions
 from harness.runner.run import Run
 from tests.command import gmr

@@ -31,7 +31,7 @@ from typing import Any
 import orjson
 from harness.files import read_yaml, write_atomically
 from harness.runner import layout
-from harness.runner.config import Cell
+from harness.runner.layout import Cell
 from cli import reports
 from harness.runner.preset import resolve
 

@@ -23,7 +23,7 @@ from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.request import Reply, Turn
 from harness.runner import layout
-from harness.runner.config import Cell
+from harness.runner.layout import Cell
 from tests.cli.stories import RIGHT, Ask, Story, finish, prepare
 from tests.command import gmr
 

@@ -18,7 +18,7 @@ from harness.llm.endpoints import Endpoint
 from harness.llm.recordings import METADATA, opened
 from harness.llm.recordings import checksum as checksum_of
 from harness.runner import layout
-from harness.runner.config import Cell
+from harness.runner.layout import Cell
 from harness.runner.preset import resolve
 from harness.sandbox import Outcome, Program, Sandbox
 from tests.command import gmr

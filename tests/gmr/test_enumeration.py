@@ -9,9 +9,10 @@ import pytest
 
 from gmr.enumeration import enumerate_steps
 from harness.agents.roles import by_domain
-from harness.llm.call_log import CALL_LOG, CallLogReader
+from harness.database import CALL_LOG
+from harness.llm.call_log import CallLogReader
 from harness.runner import cell, layout
-from harness.runner.config import POOL, Cell
+from harness.runner.layout import POOL, Cell
 from harness.runner.plan import plan
 from harness.runner.preset import resolve
 from tests.command import gmr

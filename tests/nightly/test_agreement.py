@@ -23,7 +23,8 @@ import pandas as pd
 import pytest
 
 from harness import files
-from harness.benchmarks import Tools, benchmark
+from harness.benchmarks.base import Tools
+from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.items import CodeTask, Item, Status, Verdict
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.benchmarks.programs import task_of

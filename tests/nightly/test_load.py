@@ -18,7 +18,8 @@ from baselines.single import Config, SingleLLM
 from harness.agents.code_tools import CodeTools
 from harness.agents.prompts import question_prompt
 from harness.agents.runtime import ErrorShare, Runtime
-from harness.benchmarks import Tools, benchmark
+from harness.benchmarks.base import Tools
+from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.items import Item
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.database import Cache

@@ -21,7 +21,7 @@ from harness.llm.client import ChatClient
 from harness.llm.request import Message, Reply, Request
 from harness.runner import layout
 from harness.runner.cell import run
-from harness.runner.config import Cell
+from harness.runner.layout import Cell
 from harness.runner.plan import plan
 from harness.runner.preset import resolve
 from tests.command import gmr_process

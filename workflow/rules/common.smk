@@ -8,7 +8,8 @@ from cli import parent, reports
 from harness import files, fingerprint
 from harness.errors import UserError
 from harness.runner import layout
-from harness.runner.config import Cell, preset_names
+from harness.runner.layout import Cell
+from harness.runner.config import preset_names
 from harness.runner.preset import resolve
 
 # --config preset=NAME chooses the preset; every other key overrides one of its keys.

@@ -14,7 +14,7 @@ ROUNDING: Literal["rounding"] = "rounding"
 
 @dataclass(frozen=True)
 class Region:
-    """The values for which a claim holds: beyond one threshold, or from one end to another, which belong to it."""
+    """The values for which a claim holds: an open half-line, or a closed interval."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -32,7 +32,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of the paper; ``stated`` and ``holds`` may be mappings by its only argument."""
+    """One statement of the paper. ``stated`` and ``holds`` may be mappings by its only argument."""
 
     key: str
     section: str  # of the paper, under which a report lists it
@@ -45,20 +45,20 @@ class Claim:
     over: Sequence[Sequence[Any]] = ()  # the values of each argument; the claim has a part for each combination
     stated: Any = None  # what the paper says it is, if it does: a number, or a function like the quantity
     tolerance: float | Literal["rounding"] = 0.0  # how far its tables may be from it; as rounding of the inputs allows
-    # What a run must show; a single value where nothing is sampled; None for arithmetic of the paper.
+    # The region a run's value must be in: one value if nothing is sampled, None for arithmetic of the paper.
     holds: Region | Mapping[Any, Region] | None = Region(low=0)
     is_share: bool = False  # a percentage of questions or of what happens in them, between 0 and 100
     implied: bool = False  # an inference of ours or a second reading, which no sentence of the paper says
     primary: bool = False  # an endpoint of the plan of analysis (docs/report.md); all others are secondary
 
     def parts(self) -> Iterator[tuple[Any, ...]]:
-        """Iterate over the arguments of each part; once over none where the claim has no parts."""
+        """Iterate over the arguments of each part; a claim without parts has one, without arguments."""
         keys = [list(mapping) for mapping in (self.stated, self.holds) if isinstance(mapping, Mapping)]
         return product(*(self.over or keys[:1]))
 
 
 def claim(section: str, place: str, unit: str, **more: Any) -> Callable[[Callable[..., Any]], Claim]:
-    """Return a decorator that makes a function the quantity of a claim, its docstring the statement and its note."""
+    """Make a function the quantity of a claim. Its docstring is the statement, then the note."""
 
     def declare(quantity: Callable[..., Any]) -> Claim:
         says, _, note = (" ".join(text.split()) for text in (inspect.getdoc(quantity) or "").partition("\n\n"))

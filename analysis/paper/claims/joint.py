@@ -16,14 +16,14 @@ Measure: TypeAlias = Callable[[Array], Spread]
 
 
 class End(NamedTuple):
-    """An end of an interval, with the name of its row if several rows were compared."""
+    """End of an interval. ``name`` is the row that decides, if several rows are compared."""
 
     at: float
     name: str = ""
 
 
 def spreads(value: Value, measure: Measure) -> Ordered | Spread:
-    """Return a value with the spread of each of its numbers in place of the number; scores as best score minus each."""
+    """Replace each number of a value by its spread; scores become best score minus each."""
     if not isinstance(value, Ordered):
         return measure(np.atleast_1d(value))
     values = tuple(spreads(each, measure) for each in value.values)
@@ -40,11 +40,11 @@ def interval(spread: Ordered | Spread, tail: float = TAIL) -> tuple[End, End]:
 
 
 def _end(spread: Ordered | Spread, is_high: bool, tail: float) -> End:
-    """Return one end of an interval; infinite where nothing is known of the spread.
+    """Return one end of an interval; infinite if the spread is unknown.
 
-    The largest of n is surely above a border where one of them is at ``tail / n``, and below it where each is at
-    ``tail``. In general (Benjamini and Heller, Biometrics 64, 2008, after Bonferroni) the one of rank k is above where
-    k are at ``tail / (n + 1 - k)``, and below where n + 1 - k are at ``tail / k``.
+    The maximum of n exceeds a bound if any candidate does at level ``tail / n``, and is below it if each is at level
+    ``tail``. In general (Benjamini and Heller, Biometrics 64, 2008, after Bonferroni) the value of rank k is above if
+    k are at level ``tail / (n + 1 - k)``, and below if n + 1 - k are at level ``tail / k``.
     """
     infinite = math.inf if is_high else -math.inf
     if isinstance(spread, Spread):
@@ -52,7 +52,7 @@ def _end(spread: Ordered | Spread, is_high: bool, tail: float) -> End:
         return End(spread.ends(tail)[is_high] if is_known else infinite)
     size = len(spread.values)
     if isinstance(spread, Leading):
-        # Half of the risk is that of leaving out the one of the highest true score.
+        # Half of the risk is for excluding the value with the highest true score.
         share = tail / 2 / max(1, size - 1)
         ends = [
             candidate if _end(gap, False, share).at <= 0 else candidate._replace(at=-infinite)

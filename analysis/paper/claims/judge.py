@@ -21,9 +21,9 @@ from analysis.statistics import TAIL, Spread
 CONSISTENT, PARTLY, INCONSISTENT, NOT_CHECKABLE = "consistent", "partly", "inconsistent", "not checkable"
 NOT_RUN, FAILS, UNDECIDED, NO_RESULT, HOLDS = "not run", "does not hold", "undecided", "no result of a run", "holds"
 BY_CONSTRUCTION, NOT_JUDGED = "by construction", "not judged: simulated"
-#: What a run shows of a part, and what that says of the paper; of a claim, the first that any of its parts has, of
-#: those that do not hold only where they would not after Bonferroni's correction over the parts. What no run could show
-#: otherwise has a word of its own and is in no count.
+#: Outcomes of a part and the verdict of each. A claim has the first outcome of any of its parts; a part
+#: counts as failed only if it fails after Bonferroni's correction over the parts. Statements that are
+#: true by construction are not counted.
 VERDICTS = {
     NOT_RUN: "not run",
     FAILS: "contradicted",
@@ -41,17 +41,17 @@ COLUMNS = (
     *("simulated", "note", "cells", "implied", "primary", "stands", "run_id", "seeds", "config_hash"),
     *("code", "data_checksum", "backbones"),
 )
-#: One part of a claim, judged: those of the columns in which there is something to say.
+#: A judged part of a claim: its non-empty columns.
 Part: TypeAlias = dict[str, Any]
-#: What a part of a claim requires, and the spread of its value.
+#: The region of a part, and the spread of its value.
 Evidence: TypeAlias = tuple[Region, Ordered | Spread]
 _ALL_CALLS = {"cost": "cost_total"}
-# Sums of decimal fractions differ from what is printed by less than this, however they are added up.
+# Tolerance for floating-point sums of printed decimals.
 _FUZZ = 1e-9
 
 
 def not_judged(claims: Sequence[Claim]) -> list[list[Part]]:
-    """Return the parts of each claim for a simulated run, which is compared with nothing: those of the paper alone."""
+    """Return the parts of each claim for a simulated run: only the paper is judged."""
     judged = judge(claims, Run())
     for part in (part for parts in judged for part in parts if part["claim_outcome"] == NOT_RUN):
         part.pop("missing", None)
@@ -60,9 +60,9 @@ def not_judged(claims: Sequence[Claim]) -> list[list[Part]]:
 
 
 def judge(claims: Sequence[Claim], run: Run) -> list[list[Part]]:
-    """Return the judged parts of each claim; ``stands`` tells whether a secondary verdict stands after correction.
+    """Return the judged parts of each claim. ``stands``: whether a secondary verdict stands after correction.
 
-    Primary endpoints have a risk of 5 % together (Bonferroni), the other statements a false discovery rate of 5 %
+    Primary endpoints share a risk of 5 % (Bonferroni). The other statements have a false discovery rate of 5 %
     (Benjamini and Hochberg).
     """
     measure, tail = cache(run.measure), primary_tail(claims)
@@ -77,17 +77,16 @@ def judge(claims: Sequence[Claim], run: Run) -> list[list[Part]]:
 
 
 def primary_tail(claims: Sequence[Claim]) -> float:
-    """Return the risk to either side of the interval that decides a primary endpoint."""
+    """Return the one-sided risk of each primary endpoint."""
     return TAIL / max(1, sum(claim.primary for claim in claims))
 
 
 def is_measured(parts: Sequence[Part]) -> bool:
-    """Return whether every part of a claim has an interval."""
     return all("evidence" in part for part in parts)
 
 
 def _rank(parts: Sequence[Part], tests: int) -> int:
-    """Return the smallest k for which a claim is decided at k / ``tests`` of the risk; more than all where at none."""
+    """Return the smallest k at which a claim is decided at k / ``tests`` of the risk; ``tests`` + 1 if at none."""
     evidence, outcome = [part["evidence"] for part in parts], parts[0]["claim_outcome"]
     shares = range(1, tests + 1)
     return 1 + bisect.bisect_left(
@@ -110,7 +109,7 @@ def _judge(claim: Claim, run: Run, measure: Measure, tail: float) -> list[Part]:
 
 
 def _judge_part(claim: Claim, arguments: tuple[Any, ...], run: Run, measure: Measure, tail: float) -> Part:
-    """Return what the paper's numbers and a run say of a part of a claim, and the cells behind it."""
+    """Judge one part by the paper's numbers and by a run."""
     region = of_part(claim.holds, arguments)
     names = ("section", "place", "says", "implied", "primary", "unit", "note")
     part = {"claim": claim.key, "part": _label(arguments), **{name: getattr(claim, name) for name in names}}
@@ -130,7 +129,7 @@ def _judge_part(claim: Claim, arguments: tuple[Any, ...], run: Run, measure: Mea
     if "cost" in n.measures:
         total, _ = evaluate(claim, arguments, lambda asked: measure((*asked[:3], _ALL_CALLS.get(asked[3], asked[3]))))
         part["measured_all_calls"] = _number(total)
-    # Nothing that is sampled could be required to have a single value.
+    # Only a value that is not sampled can be required to be exact.
     if region.low == region.high:
         return part | {"outcome": BY_CONSTRUCTION if part["measured"] in region else FAILS}
     if not n.of_items:
@@ -146,7 +145,7 @@ def _judge_part(claim: Claim, arguments: tuple[Any, ...], run: Run, measure: Mea
 def _decide_part(
     claim: Claim, arguments: tuple[Any, ...], region: Region, evidence: Ordered | Spread, tail: float
 ) -> Part:
-    """Return the interval that decides a part, its outcome, and in words what else a reader must know of it."""
+    """Return the interval that decides a part, its outcome and the reason."""
     low, high = interval(evidence, tail)
     if math.isinf(low.at) and math.isinf(high.at):
         return {"outcome": UNDECIDED, "reason": "no interval: no question moves the value"}
@@ -171,14 +170,14 @@ def _label(arguments: tuple[Any, ...]) -> str:
 
 
 def of_part(field: Any, arguments: Sequence[Any]) -> Any:
-    """Return the value that a field of a claim has for one part: it may be by argument, computed, or one for all."""
+    """Return a claim's field for one part: the field may be a mapping by argument, a function, or one value."""
     if isinstance(field, Mapping):
         return field[arguments[0]]
     return field(Printed(), *arguments) if callable(field) else field
 
 
 def _in_paper(claim: Claim, arguments: Sequence[Any], region: Region | None) -> Part:
-    """Return what the paper's own numbers say of a part: the stated and the computed value, and whether they agree."""
+    """Compare the stated value of a part with the value that the paper's tables give."""
     stated = of_part(claim.stated, arguments)
     part: Part = {} if stated is None else {"stated": float(stated), "tolerance": str(claim.tolerance)}
     try:
@@ -194,7 +193,7 @@ def _in_paper(claim: Claim, arguments: Sequence[Any], region: Region | None) -> 
 
 
 def _deciding(region: Region, outcome: str, low: End, high: End) -> list[str]:
-    """Return which row decides, in words, where the best of several is asked for."""
+    """Name the row that decides, if the claim is about the best of several."""
     against, nearest = (high, low) if math.isinf(region.high) else (low, high)
     if outcome == FAILS and against.name:
         return [f"decided by {against.name}"]
@@ -206,7 +205,7 @@ def _number(value: Value) -> float:
 
 
 def _identity(groups: Sequence[Group]) -> Part:
-    """Return the columns that identify the cells behind a statement; none if there is no cell."""
+    """Return the columns that identify the cells behind a part."""
     runs = [cell.run for group in groups for cell in group]
     if not runs:
         return {}
@@ -222,9 +221,9 @@ def _identity(groups: Sequence[Group]) -> Part:
 
 
 def outcome_of(evidence: Sequence[Evidence], tail: float = TAIL) -> str:
-    """Return the outcome of a claim by all its parts, with intervals that miss at ``tail``.
+    """Return the outcome of a claim from all its parts, at one-sided risk ``tail``.
 
-    It holds if every part does. It fails if one part does after Bonferroni's correction over the parts.
+    It holds if every part holds. It fails if one part fails after Bonferroni's correction over the parts.
     """
     share = tail / len(evidence)
     if any(decide(region, *interval(spread, share)) == FAILS for region, spread in evidence):
@@ -234,7 +233,7 @@ def outcome_of(evidence: Sequence[Evidence], tail: float = TAIL) -> str:
 
 
 def decide(region: Region, low: End, high: End) -> str:
-    """Return the outcome of an interval against a region: undecided if it touches the border."""
+    """Return the outcome of an interval against a region; undecided if it touches the border."""
     if region.low < low.at and high.at < region.high:
         return HOLDS
     return FAILS if high.at < region.low or low.at > region.high else UNDECIDED

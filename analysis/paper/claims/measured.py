@@ -34,7 +34,7 @@ from analysis.paper.claims.numbers import (
     mean,
     most,
 )
-from analysis.paper.compute import pflops, seconds
+from analysis.paper.hw_cost import pflops, seconds
 from analysis.published import AVERAGE
 from analysis.registry import Selection, artefact
 from analysis.statistics import Jackknife, Ratio, Spread, leave_one_out, mean_of
@@ -42,7 +42,7 @@ from harness.runner import config, run
 
 #: Method, backbone, benchmark, measure.
 Asked: TypeAlias = tuple[str, str, str, str]
-# Of the averages of single seeds, each of the accuracies that ``seed_mean`` averages.
+# Measures that are functions of the averages of single seeds.
 _OF_SEEDS: Mapping[str, Callable[..., Any]] = {
     "seeds": lambda *seeds: seeds,
     "seed_lowest": least,
@@ -51,7 +51,7 @@ _OF_SEEDS: Mapping[str, Callable[..., Any]] = {
 _OF_TRAININGS = ("training_", "entropy_")
 _BY_DIFFICULTY = ("depth_by_difficulty", "hard_accuracy")
 _ENTROPIES = ["entropy_write", "entropy_retrieval"]
-# A question is hard that so many percent of the single-call rows get wrong.
+# A question is hard if this percentage of the single-call rows gets it wrong.
 _HARD = 50
 # Measures that are ratios, by the function that reads them.
 _RATIOS: Mapping[Callable[[FinishedCell], Mapping[str, Ratio]], tuple[str, ...]] = {
@@ -59,14 +59,14 @@ _RATIOS: Mapping[Callable[[FinishedCell], Mapping[str, Ratio]], tuple[str, ...]]
     traces.redundancy: ("redundancy_stored", "redundancy_refused"),
     traces.of_gates: ("write_rate", *(f"retrieved_{step}" for step in traces.STEPS)),
 }
-# Measures that are a value of each question, by what reads them; every other such measure is a column of the items.
+# Measures with a value per question. Those not listed are columns of the items.
 _VALUES: Mapping[str, Callable[[FinishedCell], ArrayLike]] = {
     **dict.fromkeys(("accuracy", "seed_mean", "hard_accuracy"), lambda cell: 100.0 * cell.items["correct"]),
     "depth_by_difficulty": lambda cell: cell.items["depth"],
     "six_steps": lambda cell: 100.0 * (cell.items["depth"] == 6),
     "flops": pflops,
 }
-# Of ``seed_mean`` the paper prints a mean over so many trainings, of everything else one training.
+# Trainings behind a published ``seed_mean``; every other published number is of one training.
 _PUBLISHED_SEEDS = 3
 
 
@@ -77,7 +77,7 @@ class Seeds(NamedTuple):
     several: Mapping[Row, tuple[int, ...]] = MappingProxyType({})  # for statements about trainings
 
     def of(self, asked: Asked) -> tuple[int, ...]:
-        """Return the seeds that a number is asked of; none of an unknown row."""
+        """Return the seeds of a number; empty for an unknown row."""
         return (self.several if asked[3] == "seed_mean" else self.usual).get(asked[:2], ())
 
 
@@ -88,7 +88,6 @@ def seeds_of(preset: run.Run) -> Seeds:
 
 
 def by_row(seeds: Iterable[tuple[Row, int]]) -> dict[Row, tuple[int, ...]]:
-    """Return the seeds of each row, ascending."""
     grouped: defaultdict[Row, set[int]] = defaultdict(set)
     for row, seed in seeds:
         grouped[row].add(seed)
@@ -120,11 +119,10 @@ class Run:
 
     @property
     def simulated(self) -> bool:
-        """Return whether any backbone was simulated."""
         return any(cell.run.simulated for cells in self.cells.values() for cell in cells)
 
     def measure(self, asked: Asked) -> Measurement:
-        """Return the measurement of a row on a benchmark, or what is missing for it."""
+        """Return the measurement of a row on a benchmark, or what it lacks."""
         method, backbone, benchmark, measure = asked
         rows = [(method, backbone), *(SINGLE_CALLS if measure in _BY_DIFFICULTY else ())]
         groups: list[Group] = []
@@ -161,7 +159,7 @@ def _by_question(group: Group, measure: str) -> tuple[Array, Array]:
 
 
 def of_questions(cell: FinishedCell, measure: str) -> Ratio:
-    """Return a measure of a cell by question, shares in percent; of denominators 0 if nothing was drawn for it."""
+    """Return a measure by question, shares in percent. Denominators are 0 if nothing was drawn for it."""
     for read_ratios, names in _RATIOS.items():
         if measure in names:
             nothing = np.zeros(len(cell.items))
@@ -176,12 +174,12 @@ def _read_once(read_ratios: Callable[[FinishedCell], Mapping[str, Ratio]], cell:
 
 
 def _wrong(singles: Sequence[Group]) -> Array:
-    """Return the percentage of the rows of single calls that answer wrong, by question."""
+    """Return the percentage of single-call rows that answer wrong, by question."""
     return 100 - np.array([_by_question(group, "accuracy")[0].mean(axis=0) for group in singles]).mean(axis=0)
 
 
 def _of_cells(group: Group, measure: str) -> float:
-    """Return a measure that no question moves: the lowest entropy, the ratio of sums for a depth, else the mean.
+    """Return a cell-level measure over all seeds: the lowest entropy, a ratio of sums for a depth, else the mean.
 
     NaN if any seed lacks it.
     """
@@ -193,7 +191,7 @@ def _of_cells(group: Group, measure: str) -> float:
 
 
 def of_training(cell: FinishedCell) -> dict[str, float]:
-    """Return what the training log of a cell adds up to, and its lowest entropies; NaN without a log."""
+    """Return sums of the training log and the lowest entropies; NaN without a log."""
     has_log = (cell.folder / TRAINING).is_file()
     log = (updates(cell) if has_log else pd.DataFrame()).reindex(columns=["steps", "trajectories", *_ENTROPIES])
     sums = log[["steps", "trajectories"]].sum(min_count=1)
@@ -201,15 +199,15 @@ def of_training(cell: FinishedCell) -> dict[str, float]:
 
 
 class Measured(Numbers):
-    """Numbers of a run, each an array: as measured, then without each question and training (:class:`Jackknife`)."""
+    """Numbers of a run as arrays: as measured, then without each question and training (:class:`Jackknife`)."""
 
     def __init__(self, measurements: Mapping[Asked, Measurement]) -> None:
         self._measurements = measurements
         known = list(measurements.values())
         self.groups = list(dict.fromkeys(group for each in known for group in each.groups))
-        #: What was not run, in words.
+        #: Descriptions of missing cells.
         self.missing = list(dict.fromkeys(text for each in known for text in each.missing))
-        #: Whether all measures are computed from questions, so that the jackknife gives an interval.
+        #: Whether all measures are computed from questions, as the jackknife needs.
         self.of_items = all(each.without.size for each in known)
         self.jackknife = Jackknife({}, {})
         if self.of_items:
@@ -220,7 +218,7 @@ class Measured(Numbers):
 
     @property
     def unknown(self) -> list[str]:
-        """Return in words what was run and yet has no value."""
+        """Describe the measures that were run and are NaN."""
         return [
             f"{measure} {'in the training of' if measure.startswith(_OF_TRAININGS) else 'of'} {method} on {benchmark}"
             for (method, _, benchmark, measure), each in self._measurements.items()
@@ -229,7 +227,7 @@ class Measured(Numbers):
 
     @property
     def published_sizes(self) -> dict[Any, int]:
-        """Return the sample sizes of the published values: questions by test set, trainings by group of cells."""
+        """Return sample sizes of the published values: questions by benchmark, trainings by group of cells."""
         rows = {(cell.run.method, cell.run.backbone) for group in self.groups for cell in group}
         printed = [row for row in PAPER.rows if (row.method, row.backbone) in rows] or PAPER.rows
         sizes: dict[Any, int] = dict.fromkeys(self.groups, _PUBLISHED_SEEDS if "seed_mean" in self.measures else 1)
@@ -240,14 +238,14 @@ class Measured(Numbers):
         return sizes
 
     def spread(self, value: Value, claim: Claim, **given: Any) -> Ordered | Spread:
-        """Return a claim's value with the spread of each of its numbers, as :meth:`Jackknife.spread`."""
-        # Counts of questions are an interval in points, for what no question moves, too: not one of a cost or of a
-        # correlation. A margin has points of accuracy in it; where its costs are equal, its sign stays open either way.
+        """Return the spread of each number of a claim's value (:meth:`Jackknife.spread`)."""
+        # Counts of questions give an interval in points of accuracy, even if no question moves the value, but none
+        # of a cost or correlation. A margin contains points; if its costs are equal, its sign stays open.
         are_points = claim.is_share or claim.unit in ("points", "margin")
         return spreads(value, partial(self.jackknife.spread, are_points=are_points, is_share=claim.is_share, **given))
 
     def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Any:
-        """Return the value that the run measured; ``table``, which names one of the paper, makes no difference."""
+        """Return the measured value. ``table`` names one of the paper and has no effect."""
         self.measures.add(measure)
         if measure in _OF_SEEDS:
             return _OF_SEEDS[measure](*self._by_seed(row))
@@ -257,14 +255,14 @@ class Measured(Numbers):
         return self.jackknife.mean(each.whole, each.without, benchmark, next(iter(each.groups), None))
 
     def _by_seed(self, row: Row) -> Iterator[Value]:
-        """Iterate over the averages over the benchmarks of each seed."""
+        """Iterate over the average over the benchmarks of each seed."""
         known = {key: self._measurements[*row, key, "seed_mean"] for key in PAPER.benchmarks}
         for index in range(min(len(each.whole) for each in known.values())):
             alone = [(each.whole[[index]], each.without[[index]], key) for key, each in known.items()]
             yield mean(*[self.jackknife.mean(*values) for values in alone])
 
     def seed_lead(self, row: Row, other: Row) -> Ordered:
-        """Return the smallest lead of a row over another with the same seed, which both must have."""
+        """Return the smallest lead over another row with the same seed, which both must have."""
         lead = super().seed_lead(row, other)
         runs = [[cell.run for cell in group] for group in self.groups]
         seeds = {tuple(run.seed for run in of) for of in runs if (of[0].method, of[0].backbone) in (row, other)}
@@ -274,8 +272,8 @@ class Measured(Numbers):
 
 
 def evaluate(claim: Claim, arguments: Sequence[Any], measure: Measure) -> tuple[Value, Measured]:
-    """Return the value of a part of a claim, and the measured numbers that it was computed from."""
-    # Asked once for nothing, to know whose questions and trainings are to be left out.
+    """Compute a part of a claim from a run; also return the measured numbers it used."""
+    # A first pass collects the measurements, whose questions and trainings the jackknife leaves out.
     asked: defaultdict[Asked, Measurement] = defaultdict(Measurement)
     claim.quantity(Measured(asked), *arguments)
     n = Measured({each: measure(each) for each in asked})
@@ -289,6 +287,6 @@ def _correlation(depths: Array, wrong: Array) -> tuple[Array, Array]:
 
 
 def _spearman(depth: Array, wrong: Array) -> float:
-    """Return the rank correlation; 0 where either is the same for all questions."""
+    """Return the rank correlation; 0 if either side is constant."""
     has_ranks = len(np.unique(depth)) > 1 and len(np.unique(wrong)) > 1
     return float(spearmanr(depth, wrong).statistic) if has_ranks else 0.0

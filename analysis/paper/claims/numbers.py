@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.published import load, row_of
-from harness.runner.config import POOL
+from harness.runner.layout import POOL
 
 Array: TypeAlias = NDArray[np.float64]
 Number: TypeAlias = float | Array
@@ -24,15 +24,15 @@ OVERALL = "overall"
 LARGE = "qwen-2.5-32B"
 GMR, MASROUTER, PUPPETEER = ("gmr", POOL), ("masrouter", POOL), ("puppeteer", LARGE)
 PAPER = load()
-#: The main table from top to bottom, and what of it answers with a single call.
+#: The rows of the main table, and those that answer with a single call.
 ROWS = tuple((row.method, row.backbone) for row in PAPER.rows)
 SINGLE_CALLS = tuple(row for row in ROWS if not PAPER.methods[row[0]].multi_agent)
 #: The benchmarks of the ablations and of the cost tables.
 GSM_AND_HUMANEVAL = ("gsm_hard", "humaneval")
 _TABLES = ("ablation", "paradigm", "roles13")
 _SHOWN = "share of the records shown at this step, counted from 0"
-#: What can be asked of a row on a benchmark, in words; where the paper prints it: the tables in the order in which they
-#: are asked, its name there, and half a unit of its last digit.
+#: Measures by name: description; the paper's tables that print it, in order of preference;
+#: its name there; half a unit of its last digit.
 MEASURES: Mapping[str, tuple[str, tuple[str, ...], str, float]] = {
     "accuracy": ("accuracy, over the seeds of the preset", ("main", "costs", *_TABLES), "accuracy", 0.005),
     "cost": ("cost, in the paper's unit", ("costs", *_TABLES), "cost", 0.0005),
@@ -57,34 +57,33 @@ MEASURES: Mapping[str, tuple[str, tuple[str, ...], str, float]] = {
     "redundancy_stored": ("cosine similarity of stored contributions with what was stored", (), "", 0),
     "redundancy_refused": ("cosine similarity of refused contributions with what was stored", (), "", 0),
 }
-# A cost with a fourth decimal is printed with four.
+# Half a unit of the last digit of costs that are printed with four decimals.
 _FINE_COST = 0.00005
-# A quantity of more numbers than these is not followed into every corner of their rounding.
+# With more inputs than these, the range that rounding leaves open is not computed.
 _MOST_INPUTS = 12
 
 
 def name_of(row: Row) -> str:
-    """Return the title of a row of the main table."""
     return f"{PAPER.methods[row[0]].title} ({PAPER.backbones[row[1]]})"
 
 
 class AbsentError(Exception):
-    """A number that is needed and that this side does not have; the message says which."""
+    """A number that a claim needs and this side lacks."""
 
 
 @dataclass(frozen=True)
 class Ordered:
-    """The value of a rank among several, from 1 for the largest; which one that is, is as uncertain as they are.
+    """The value of a rank among several, from 1 for the largest. Which value has the rank is itself uncertain.
 
-    That a row is ahead of the best of others is said of each of them, not of the one that was best in this sample: so
-    arithmetic is done with every value, and the rank is taken last.
+    A lead over the best of other rows is a lead over each of them, not only over the best in this sample. So arithmetic
+    applies to every value, and the rank is taken last.
     """
 
     values: tuple[Any, ...]  # each a Value, or what analysis.paper.claims.joint makes of one
     rank: int
     names: tuple[str, ...] = ()  # of rows, where a reader wants to know which decides
 
-    # Arrays leave arithmetic with this to the methods below.
+    # NumPy arrays defer arithmetic to the methods below.
     __array_ufunc__ = None
 
     def __neg__(self) -> Ordered:
@@ -104,30 +103,28 @@ class Ordered:
 
 @dataclass(frozen=True)
 class Leading(Ordered):
-    """The value with the highest score among several; each whose score is not surely behind another may be it."""
+    """The value with the highest score. Every value whose score is not surely lower may be it."""
 
     scores: tuple[Any, ...] = ()
 
 
 def least(*values: Value) -> Ordered:
-    """Return the smallest value; of several leads above 0 it says that all of them are."""
+    """Return the smallest value. If it is above 0, all are."""
     return Ordered(values, len(values))
 
 
 def most(*values: Value) -> Ordered:
-    """Return the largest value."""
     return Ordered(values, 1)
 
 
 def mean(*values: Number) -> Number:
-    """Return the arithmetic mean."""
     return reduce(np.add, values) / len(values)
 
 
 def resolve(value: Value) -> Number:
-    """Return the array of an ordered value; a plain number as it is.
+    """Return the array of an ordered value, or a plain number unchanged.
 
-    Element by element, it is the value of its rank, or of a :class:`Leading` the one of the highest score.
+    Elementwise, it is the value of the rank, or for :class:`Leading` that of the highest score.
     """
     if not isinstance(value, Ordered):
         return value
@@ -140,34 +137,31 @@ def resolve(value: Value) -> Number:
 
 
 class Numbers(ABC):
-    """Numbers of one side by measure, row and benchmark; a ``row`` may be a method alone."""
+    """Numbers of one side by measure, row and benchmark. A ``row`` may be a method alone."""
 
     @abstractmethod
     def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Any: ...
 
     def of(self, measure: str, row: Row | str, benchmark: str, table: str = "") -> Any:
-        """Return one of :data:`MEASURES`; of several tables of the paper from the one that is named."""
+        """Return one of :data:`MEASURES`, from the named table if the paper has several."""
         return self._value(measure, row_of(row) if isinstance(row, str) else row, benchmark, table)
 
     def seed_lead(self, row: Row, other: Row) -> Ordered:
-        """Return the smallest lead of a row over another with the same seed, in the average over the benchmarks."""
+        """Return the smallest lead with the same seed, in the average over the benchmarks."""
         seeds = (self.of("seeds", side, OVERALL) for side in (row, other))
         return least(*[first - second for first, second in zip(*seeds, strict=False)])
 
     def accuracy(self, row: Row | str, benchmark: str, table: str = "") -> Number:
-        """Return the accuracy in percent."""
         return self.of("accuracy", row, benchmark, table)
 
     def cost(self, row: Row | str, benchmark: str, table: str = "") -> Number:
-        """Return the cost in the paper's unit."""
         return self.of("cost", row, benchmark, table)
 
     def lead(self, row: Row | str, other: Row | str, benchmark: str, measure: str = "accuracy") -> Number:
-        """Return the points of accuracy by which a row is ahead of another."""
+        """Return the lead of a row over another in points."""
         return self.of(measure, row, benchmark) - self.of(measure, other, benchmark)
 
     def ratio(self, row: Row | str, other: Row | str, benchmark: str, measure: str) -> Number:
-        """Return the ratio of a measure of a row to that of another."""
         return self.of(measure, row, benchmark) / self.of(measure, other, benchmark)
 
     def saving(self, row: Row | str, other: Row | str, benchmark: str, measure: str = "cost") -> Number:
@@ -175,11 +169,11 @@ class Numbers(ABC):
         return 100 * (1 - self.ratio(row, other, benchmark, measure))
 
     def rival(self, row: Row, benchmark: str, *others: Row) -> Ordered:
-        """Return the highest accuracy of any row but this one, ``others`` and GMR."""
+        """Return the highest accuracy of all rows but this one, ``others`` and GMR."""
         return self.at(1, [rival for rival in ROWS if rival not in (row, *others, GMR)], benchmark)
 
     def gain(self, row: Row, benchmark: str) -> Ordered:
-        """Return the points of accuracy by which a row is ahead of its :meth:`rival`."""
+        """Return the lead over :meth:`rival` in points."""
         return self.accuracy(row, benchmark) - self.rival(row, benchmark)
 
     def of_strongest(self, quantity: Callable[[Row], Number], benchmark: str) -> Leading:
@@ -189,23 +183,23 @@ class Numbers(ABC):
         return Leading(tuple(map(quantity, rows)), 1, tuple(map(name_of, rows)), scores)
 
     def at(self, rank: int, rows: Sequence[Row], benchmark: str) -> Ordered:
-        """Return the accuracy of a rank among some rows, from 1 for the highest."""
+        """Return the accuracy of a rank among rows, from 1 for the highest."""
         return Ordered(tuple(self.accuracy(row, benchmark) for row in rows), rank, tuple(map(name_of, rows)))
 
 
 @cache
 def _table(name: str) -> Mapping[tuple[str, ...], float]:
-    """Return a table of the paper by method, backbone, benchmark and name of the measure."""
+    """Return a table of the paper by method, backbone, benchmark and measure."""
     values: dict[tuple[str, ...], float] = PAPER.table(name).stack(future_stack=True).dropna().to_dict()
     return values
 
 
 class Printed(Numbers):
-    """Numbers of the paper, some of them replaced by ``instead``, by their key in ``read``."""
+    """Numbers of the paper. ``instead`` replaces some, by their key in ``read``."""
 
     def __init__(self, instead: Mapping[tuple[str, ...], Number] | None = None) -> None:
         self._instead = instead or {}
-        #: Every number that was asked for, and the half unit that its rounding leaves open.
+        #: Every number read, with half a unit of its last digit.
         self.read: dict[tuple[str, ...], tuple[float, float]] = {}
 
     def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Number:
@@ -221,8 +215,8 @@ class Printed(Numbers):
 
 
 def compute(quantity: Callable[[Numbers], Value]) -> tuple[float, float, float]:
-    """Return a quantity of the paper's numbers, and its smallest and largest value before these were rounded."""
-    # Monotone in each input, so its extremes are in the corners of their box; of too many inputs none are looked for.
+    """Return a quantity of the paper's numbers, and its minimum and maximum before rounding."""
+    # A quantity is monotone in each input, so its extremes are at corners of the inputs' box.
     plain = Printed()
     value = float(resolve(quantity(plain)))
     if not 0 < len(plain.read) <= _MOST_INPUTS:

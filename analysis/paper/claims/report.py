@@ -9,9 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.exhibit import NOT_RUN, Exhibit, csv, grid, number, provenance_text
+from analysis.exhibit import NOT_RUN, Exhibit, csv, grid, number, provenance_text, render
 from analysis.exhibit import md_escape as escape
-from analysis.html import render
 from analysis.notes import settings
 from analysis.paper.claims.declaration import ROUNDING, Claim
 from analysis.paper.claims.judge import (
@@ -34,15 +33,15 @@ from analysis.statistics import CONFIDENCE
 
 _NUMBERS = ["published", "published_low", "published_high", "stated", "measured", "low", "high", "measured_all_calls"]
 _USUAL = 100 * CONFIDENCE
-# More parts than these are summed up, and only those are shown that are not as the rest.
+# A claim with more parts is summarised; only its exceptions are shown.
 _SHOWN_PARTS = 6
-# In units of the last digit: what rounding leaves open is shown from here.
+# Show the range that rounding leaves open from this many units of the last digit.
 _SHOWN_WIDTH = 4
-# A claim about the whole main table may miss a hundred cells.
+# Of the cells that a claim lacks, which may be a hundred, so many are named.
 _SHOWN_MISSING = 4
 _DIGITS = {"price": 5, "nats": 3, "cosine": 3, "roles": 0}
 _WORDS = {"%": " %", "points": " points", "steps": " steps", "nats": " nats"}
-# What begins a note of the legend that says nothing of a simulated run, which is compared with nothing.
+# Beginnings of notes that do not apply to a simulated run.
 _OF_REAL_RUNS = ("Measured", "Reproduced")
 _PRIMARY = "Primary endpoints"
 
@@ -56,7 +55,7 @@ class ClaimsReport(Exhibit):
 
     @property
     def summary(self) -> tuple[str, str]:
-        """Return two sentences, on the paper and on this run, with the number of claims by verdict."""
+        """Count the claims by verdict: one sentence on the paper, one on this run."""
         wholes = [parts[0] for parts in self.judged]
         counted = _counted(whole["verdict"] for whole in wholes if whole["claim_outcome"] != BY_CONSTRUCTION)
         stands = [whole["stands"] for whole in wholes if "stands" in whole]
@@ -71,7 +70,7 @@ class ClaimsReport(Exhibit):
 
     @property
     def sections(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        """Return the lines of the table by section, one a claim; ``fields`` are its cells by title of their column."""
+        """Return the table's lines by section, one per claim. ``fields`` are its cells by column title."""
         lines: dict[str, list[Mapping[str, Any]]] = {}
         for parts in self.judged:
             whole = parts[0]
@@ -86,13 +85,12 @@ class ClaimsReport(Exhibit):
         return {name: lines[name] for name in sorted(lines, key=lambda name: name != _PRIMARY)}
 
     def contents(self) -> Mapping[str, str]:
-        """Return Markdown, CSV and HTML by file ending."""
         html = render("paper/claims/report.html.j2", report=self)
         return {"md": _markdown(self), "csv": csv(self.frame, self.warning), "html": html}
 
 
 def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
-    """Judge every claim by the finished cells of a preset; if there are none, by the paper alone."""
+    """Judge every claim by the finished cells of a preset, or by the paper alone if there are none."""
     seeds, run, changed, origin = seeds_of(source.run), Run(), "", {}
     if source.cells:
         results = source.results()
@@ -121,7 +119,7 @@ def _frame(records: Sequence[Part]) -> pd.DataFrame:
     why = parts.reindex(columns=["not_printed", "reason"]).apply(lambda row: "; ".join(row.dropna()), axis=1)
     missing = parts.reindex(columns=["missing"])["missing"].map("; ".join, na_action="ignore")
     frame = parts.reindex(columns=COLUMNS).assign(reason=why, missing=missing)
-    # Differences of decimals carry dust in their last digits.
+    # Remove floating-point noise, and negative zero.
     return frame.assign(**(frame[_NUMBERS].astype(float).round(9) + 0.0))
 
 
@@ -162,7 +160,7 @@ def _in_paper(parts: Sequence[Part]) -> Iterator[str]:
 
 
 def _published(part: Part) -> str:
-    # What only rounding can explain needs a digit more.
+    # A value that only rounding explains needs one more digit.
     is_rounded = part.get("tolerance") == ROUNDING
     digits = _DIGITS.get(part["unit"], 2) + is_rounded
     low, high = part["published_low"], part["published_high"]

@@ -9,7 +9,7 @@ from baselines.aflow.operators import CANDIDATES, HEADER, NodeRun, run_workflow
 from baselines.aflow.workflow import MOST_NODES, MOST_REPEATS, Workflow, check, start
 from harness.agents.prompts import question_prompt
 from harness.agents.trajectory import Trajectory
-from harness.benchmarks import benchmark
+from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.items import Item
 from harness.llm.request import Message, Reply, Turn
 from tests import scripted

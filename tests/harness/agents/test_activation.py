@@ -11,7 +11,7 @@ from harness.agents.activation import NO_ENTRY, act, append_text, candidates
 from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools
 from harness.agents.prompts import HINTS_HEADER, RECORDS_HEADER, Record
 from harness.agents.roles import CATALOGUE, Role, by_domain, by_key, catalogue
-from harness.benchmarks import benchmark
+from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.items import CodeTask, Item
 from harness.errors import UserError
 from harness.files import digest, read_entries

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.benchmarks import Tools
+from harness.benchmarks.base import Tools
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.sandbox import Sandbox
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from harness.benchmarks import benchmark
+from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.items import Item
 
 ALL: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)

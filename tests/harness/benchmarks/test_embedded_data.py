@@ -7,7 +7,9 @@ from typing import Any
 import orjson
 import pytest
 
-from harness.benchmarks import Tools, benchmark, keys, prepare
+from harness.benchmarks import prepare
+from harness.benchmarks.base import Tools
+from harness.benchmarks.catalogue import benchmark, keys
 from harness.benchmarks.items import keyed_order
 from harness.benchmarks.prepare import load_items, split_items
 from harness.benchmarks.validate import EXAMPLES, validate_items

@@ -16,8 +16,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.benchmarks import Tools, benchmark, keys
-from harness.benchmarks.base import Benchmark
+from harness.benchmarks.base import Benchmark, Tools
+from harness.benchmarks.catalogue import benchmark, keys
 from harness.benchmarks.extraction import fenced_blocks
 from harness.benchmarks.items import Item, Status
 from harness.benchmarks.prepare import load_items

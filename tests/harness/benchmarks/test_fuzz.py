@@ -7,7 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.benchmarks import Tools, benchmark, keys
+from harness.benchmarks.base import Tools
+from harness.benchmarks.catalogue import benchmark, keys
 from harness.benchmarks.items import Status
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.sandbox import Execution, Outcome, Sandbox

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.benchmarks import Tools, benchmark, catalogue, keys
+from harness.benchmarks import catalogue
+from harness.benchmarks.base import Tools
+from harness.benchmarks.catalogue import benchmark, keys
 from harness.benchmarks.items import CodeTask, Item, Status
 from harness.benchmarks.mbpp import _entry_point
 from harness.benchmarks.programs import without_example_calls

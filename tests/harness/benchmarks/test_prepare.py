@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.benchmarks import benchmark, catalogue, keys
-from harness.benchmarks.catalogue import Expected
+from harness.benchmarks import catalogue
+from harness.benchmarks.catalogue import Expected, benchmark, keys
 from harness.benchmarks.items import (
     Item,
     Split,

@@ -19,7 +19,8 @@ from harness.errors import UserError
 from harness.llm.request import Reply, Request, Sampling, Served
 from harness.runner import cell, layout
 from harness.runner.cell import _training_metadata, check_confinement
-from harness.runner.config import Cell, Limit
+from harness.runner.config import Limit
+from harness.runner.layout import Cell
 from harness.runner.plan import Plan, plan
 from harness.runner.preset import resolve
 from harness.runner.results import read_finished

@@ -25,7 +25,8 @@ from harness.llm.backbones import ABOUT
 from harness.llm.endpoints import ENDPOINTS
 from harness.llm.request import Message, Request
 from harness.runner import config, run
-from harness.runner.config import POOL, Cell, Limit, methods
+from harness.runner.config import Limit, methods
+from harness.runner.layout import POOL, Cell
 from harness.runner.method import build
 from harness.runner.preset import resolve
 from harness.runner.run import Run

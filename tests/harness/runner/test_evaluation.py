@@ -11,7 +11,7 @@ import pytest
 
 from harness.agents.runtime import Context
 from harness.agents.trajectory import Answered
-from harness.benchmarks import benchmark
+from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.request import Message, Reply, Request

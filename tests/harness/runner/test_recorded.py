@@ -17,12 +17,13 @@ from cli.bundle import pack
 from cli.replay import replay
 from gmr.enumeration import enumerate_steps
 from harness.agents.code_tools import CodeTools
+from harness.database import CALL_LOG
 from harness.errors import UserError
-from harness.llm.call_log import CALL_LOG, CallLogReader
+from harness.llm.call_log import CallLogReader
 from harness.llm.recordings import Recordings, opened
 from harness.runner import cell as cells
 from harness.runner import config, layout, questions
-from harness.runner.config import Cell
+from harness.runner.layout import Cell
 from harness.runner.plan import plan
 from harness.runner.preset import resolve
 from harness.runner.run import Run

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.benchmarks import benchmark, keys
+from harness.benchmarks.catalogue import benchmark, keys
 from harness.benchmarks.items import Item
 from harness.benchmarks.programs import task_of
 from harness.concurrency import gather

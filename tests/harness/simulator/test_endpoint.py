@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.agents.prompts import Record, question_prompt, team_prompt
-from harness.benchmarks import benchmark
+from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.llm.request import SIMULATED, Message, Request, Turn

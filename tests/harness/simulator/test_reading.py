@@ -10,7 +10,7 @@ from harness.agents.activation import act
 from harness.agents.code_tools import CodeTools
 from harness.agents.prompts import HINTS_HEADER, Record, question_prompt, team_prompt
 from harness.agents.roles import catalogue
-from harness.benchmarks import benchmark
+from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.items import Item
 from harness.llm.request import Message, Reply, Request, Turn
 from harness.simulator.endpoint import SimulatedEndpoint

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from harness.agents.roles import catalogue
-from harness.benchmarks import benchmark, keys
+from harness.benchmarks.catalogue import benchmark, keys
 from harness.benchmarks.items import Item
 from harness.llm.request import Turn
 from harness.simulator import response_model
