@@ -6,8 +6,6 @@ with ``max_depth: 1`` can make.
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, astuple, replace
 from itertools import product
@@ -24,16 +22,12 @@ from harness.agents.roles import Role
 from harness.agents.runtime import Context
 from harness.agents.trajectory import Answered
 from harness.benchmarks.items import Item
-from harness.database import CALL_LOG
-from harness.errors import StoppedError
 from harness.files import sha256, write_atomically
 from harness.llm.call_log import CallLog
-from harness.runner.cell import open_runtime, record_of
+from harness.runner.cell import open_log, open_runtime, record_of
 from harness.runner.evaluation import evaluate
 from harness.runner.plan import Plan
 from harness.runner.results import TEST_SPLIT, TRAINING_SPLIT, write_table
-
-logger = logging.getLogger(__name__)
 
 _PURPOSES = ("act", "second_call", "aggregate")
 NODES = pa.schema(
@@ -66,7 +60,7 @@ class Branch(NamedTuple):
     stored: bool
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Act once and aggregate. Also embeds the texts that a router needs, so that they are cached."""
+        """Act once and aggregate. Also embeds all texts that a router needs."""
         await context.embed(item.question)
         text = await act(self.role, self.backbone, item, (), context, step=1)
         await context.embed(text)
@@ -80,13 +74,8 @@ async def enumerate_steps(plan: Plan) -> dict[str, Any]:
     Writes the call log, the embeddings, ``tools.parquet`` (programs run by tools) and ``nodes.parquet`` (two rows for
     each question, role and backbone: with the step stored, and with an empty memory).
     """
-    with CallLog(plan.folder / CALL_LOG) as log:
-        if len(log):
-            logger.info("%s: %d finished calls in its log", plan.folder, len(log))
-        try:
-            return await _enumerate(plan, log)
-        except asyncio.CancelledError as error:
-            raise StoppedError(f"{len(log)} finished calls are kept, and the same command resumes with them") from error
+    with open_log(plan) as log:
+        return await _enumerate(plan, log)
 
 
 async def _enumerate(plan: Plan, log: CallLog) -> dict[str, Any]:

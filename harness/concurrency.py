@@ -1,13 +1,10 @@
-"""Asyncio helpers: gather with cancellation, shared tasks, a priority semaphore."""
+"""Asyncio helpers: gather with cancellation, shared tasks."""
 
 from __future__ import annotations
 
 import asyncio
-import heapq
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
-from contextlib import asynccontextmanager
-from itertools import count
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -57,35 +54,3 @@ class InFlight(Generic[T]):
         del self._tasks[key]
         if not task.cancelled():
             task.exception()  # marks the exception as retrieved, even if all callers were cancelled
-
-
-class LongestFirstSemaphore:
-    """Semaphore that admits the longest job first, also among jobs that arrive in one event-loop iteration."""
-
-    def __init__(self, at_once: int) -> None:
-        self._free = at_once
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
-        self._arrivals = count()
-
-    @asynccontextmanager
-    async def slot(self, length: int) -> AsyncIterator[None]:
-        """Hold a slot during the block. Order: longest first, then first come, first served."""
-        loop = asyncio.get_running_loop()
-        admitted: asyncio.Future[None] = loop.create_future()
-        heapq.heappush(self._waiting, (-length, next(self._arrivals), admitted))
-        loop.call_soon(self._admit)
-        try:
-            await admitted
-            yield
-        finally:
-            # A job cancelled while waiting had no slot; one cancelled right after admission did.
-            if admitted.done() and not admitted.cancelled():
-                self._free += 1
-                self._admit()
-
-    def _admit(self) -> None:
-        while self._free and self._waiting:
-            _, _, first = heapq.heappop(self._waiting)
-            if not first.done():
-                first.set_result(None)
-                self._free -= 1

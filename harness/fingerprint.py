@@ -77,7 +77,7 @@ def prompts_of(module: str, rules: str) -> str:
 
 
 def source_of(module: str) -> Path | None:
-    """Return the file of a module or the folder of a package, or None."""
+    """Find the file of a module or the folder of a package. None if there is none."""
     try:
         spec = importlib.util.find_spec(module)
     except ModuleNotFoundError:

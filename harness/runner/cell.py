@@ -1,4 +1,4 @@
-"""Run a cell: open its runtime, train a method that learns, answer and grade the test questions, write results."""
+"""Run a cell: open its runtime, train a learning method, answer and grade the test questions, write results."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import asyncio
 import logging
 import platform
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -47,18 +47,24 @@ async def run(plan: Plan) -> dict[str, Any]:
     """Run or resume a cell; return the content of ``run.json``.
 
     Raises:
-        UserError: if its log is in use, an endpoint is gone, or the disk is full.
+        UserError: if its log is in use, an endpoint is unreachable, or the disk is full.
         StoppedError: if it is cancelled.
     """
+    with open_log(plan) as log:
+        return await _run(plan, log)
+
+
+@contextmanager
+def open_log(plan: Plan) -> Iterator[CallLog]:
+    """Open the call log of a cell. Convert cancellation to a StoppedError that says what is kept."""
     with CallLog(plan.folder / CALL_LOG) as log:
         if len(log):
             logger.info("%s: %d finished calls in its log", plan.cell, len(log))
         try:
-            return await _run(plan, log)
+            yield log
         except asyncio.CancelledError as error:
-            raise StoppedError(
-                f"{len(log)} finished calls of {plan.cell} are kept, and the same command resumes with them"
-            ) from error
+            kept = f"{len(log)} finished calls of {plan.cell} are kept, and the same command resumes with them"
+            raise StoppedError(kept) from error
 
 
 async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
@@ -95,7 +101,7 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
             "python": platform.python_version(),
             "calls": {**client.counts, "failed_attempts": attempts.failed},
         }
-    # Of recorded replies the pace is not this machine's.
+    # The timing of recorded replies would be meaningless.
     if not plan.run.recorded or client.counts["asked"]:
         write_atomically(plan.folder / layout.TIMING, orjson.dumps(timing, option=orjson.OPT_INDENT_2))
     utility = method.utility if plan.cell.entry.trained else None
@@ -110,16 +116,16 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
 async def open_runtime(
     plan: Plan, log: CallLog
 ) -> AsyncIterator[tuple[Runtime, Mapping[str, Served], AttemptLog, Recordings]]:
-    """Open the runtime of a cell for the block; give it with the served models, the log of attempts, the recordings.
+    """Open the runtime of a cell; yield it with the served models, the log of attempts and the recordings.
 
-    Sentence embeddings come from recordings, the cell's own file, which records them, the cache of this machine.
-    Raises UserError for an endpoint that does not reply or serves another model, or if programs cannot be confined.
+    Raises UserError if an endpoint is unreachable or serves another model, or if programs cannot be confined.
     """
     async with AsyncExitStack() as stack:
         attempts = stack.enter_context(AttemptLog(plan.folder / ATTEMPT_LOG))
         path = layout.cache()
         if plan.is_foreign:
             path = Path(stack.enter_context(TemporaryDirectory(prefix="gmr-cache-")), path.name)
+        # The vectors file of the cell records its embeddings for bundles.
         cache, vectors = (stack.enter_context(Cache(each)) for each in (path, plan.folder / layout.VECTORS))
         prompts = prompts_of(plan.cell.entry.module, plan.benchmark.output_rules)
         recordings = stack.enter_context(Recordings(plan.run.recorded, plan.cell, prompts))
@@ -152,19 +158,18 @@ async def open_runtime(
 
 
 def _recorded_tools(plan: Plan) -> dict[Program, Execution]:
-    """Return what tools returned in recorded enumerations, by program, which is looked up before it is run."""
-    found: dict[Program, Execution] = {}
+    """Results of programs in recorded enumerations, which are not run again."""
+    executions: dict[Program, Execution] = {}
     for recording in plan.run.recorded:
         path = recording.results / "tree" / plan.cell.benchmark / "tools.parquet"
         with data_of(path):
             for row in read_rows(path) if path.exists() else ():
                 program = Program(**{field.name: row.pop(field.name) for field in fields(Program)})
-                found.setdefault(program, Execution(**{**row, "outcome": Outcome(row["outcome"])}))
-    return found
+                executions.setdefault(program, Execution(**{**row, "outcome": Outcome(row["outcome"])}))
+    return executions
 
 
 def _spending_of(plan: Plan, log: Path) -> Spending | None:
-    """Return the tracker of the preset's budget, None if it has none; ``log`` is the one this process writes."""
     name, budget = plan.run.name, plan.run.budget
     if budget is None:
         return None
@@ -172,27 +177,27 @@ def _spending_of(plan: Plan, log: Path) -> Spending | None:
 
 
 def check_confinement(level: str, served: Mapping[str, Served]) -> None:
-    """Raise a UserError for real models if only resource limits confine their programs; warn for simulated ones.
+    """Raise a UserError if only resource limits confine programs of real models; warn for simulated ones.
 
-    That is for all methods and benchmarks, because roles may run programs on any question.
+    This applies to all methods and benchmarks, since roles may run programs on any question.
     """
     if level == FULL:
         return
     real = [key for key, model in served.items() if not model.simulated]
     if real:
         raise UserError(
-            f"this machine can hold programs by limits of resources alone (sandbox level {level}), which is not enough "
-            f"for what real models write ({', '.join(real)}); `gmr sandbox` says what is missing, and a Linux "
-            "virtual machine or container has it. Presets with simulated backbones work here"
+            f"only resource limits confine programs on this machine (sandbox level {level}), which is not enough for "
+            f"programs of real models ({', '.join(real)}). `gmr sandbox` shows what is missing; use a Linux virtual "
+            "machine or container. Presets with simulated backbones work here"
         )
     logger.warning(
-        f"sandbox level {level}: limits of resources alone hold the programs of the simulated backbones; real models "
-        "would be refused here (gmr sandbox)"
+        f"sandbox level {level}: only resource limits confine programs of simulated backbones; real models would be "
+        "refused here (gmr sandbox)"
     )
 
 
 def as_served(backbone: Backbone, served: Served) -> Backbone:
-    """Return the backbone with the revision that its server reports; it stands in for another model if simulated.
+    """Set the revision that the server reports, and mark simulated stand-ins.
 
     Raises UserError if the configuration pins another revision.
     """
@@ -207,7 +212,7 @@ def as_served(backbone: Backbone, served: Served) -> Backbone:
 
 
 def record_of(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dict[str, Any]:
-    """Return the content of ``run.json`` but for the hashes of tables: all that identifies the results."""
+    """Content of ``run.json`` without the hashes of tables: everything that identifies the results."""
     questions, trained = plan.questions, plan.cell.entry.trained
     record = {
         **plan.identity.content["record"],
@@ -226,7 +231,7 @@ def record_of(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dic
         "backbones": {key: _backbone_record(runtime.backbones[key], model) for key, model in served.items()},
         "sandbox": runtime.tools.sandbox.level,
         "rule_version": plan.benchmark.rule_version,
-        "python": platform.python_version(),  # whose syntax programs have
+        "python": platform.python_version(),  # runs the programs
         "prompts": prompts_of(plan.cell.entry.module, plan.benchmark.output_rules),
     }
     if plan.setting.matched is not None:
@@ -238,7 +243,7 @@ def record_of(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dic
 
 
 def _replies(plan: Plan, log: CallLog, answered: Sequence[Answered]) -> dict[str, Any]:
-    """Return name and digest of the recordings, and how many calls they answered, and how many a server."""
+    """Recordings with their digests, and the numbers of recorded and new replies."""
     keys = {call.key for each in answered for call in each.trajectory.calls}
     if plan.cell.entry.trained:
         keys |= {row["key"] for row in read_rows(plan.folder / "training_calls.parquet", ["key"])}
@@ -250,7 +255,7 @@ def _replies(plan: Plan, log: CallLog, answered: Sequence[Answered]) -> dict[str
 
 
 def _sampling(answered: Sequence[Answered]) -> list[dict[str, float]]:
-    """Return the distinct sampling parameters of the calls about test questions, in ascending order."""
+    """Distinct sampling parameters of the calls, sorted."""
     used = frozenset[Sampling]().union(*(each.trajectory.samplings for each in answered))
     return [sampling._asdict() for sampling in sorted(used)]
 
@@ -271,7 +276,7 @@ def _backbone_record(backbone: Backbone, served: Served) -> dict[str, Any]:
 
 
 def _training_metadata(plan: Plan, runtime: Runtime) -> dict[str, Any]:
-    """Return the metadata of checkpoints. ``identity`` covers everything that can change the result."""
+    """Metadata of checkpoints. ``identity`` covers everything that can change the result."""
     settings = plan.identity.content["settings"]
     preset = settings["preset"]
     limit = {name: bound for name, bound in preset["limit"].items() if name != "test"}
@@ -297,7 +302,7 @@ def _training_metadata(plan: Plan, runtime: Runtime) -> dict[str, Any]:
 
 
 def _notes(plan: Plan, served: Mapping[str, Served]) -> list[str]:
-    """Return notes on how the setting differs from the paper's."""
+    """Differences between the setting and the paper's."""
     backbones = plan.cell.backbones.values()
     notes = sorted({f"weights {backbone.weights}" for backbone in backbones if backbone.weights})
     for key, model in served.items():

@@ -1,4 +1,4 @@
-"""What the files of ``config/`` state of presets and methods."""
+"""Validated models of presets and methods, as declared in ``config/``."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ FOLDER = ROOT / "config"
 
 
 class Limit(Declaration):
-    """Limits on the questions of each split and on training epochs; ``None`` for all."""
+    """Limits on questions of each split and on epochs. None means no limit."""
 
-    # Most training questions and most test questions, of every benchmark or by benchmark with a ``default`` for others.
+    # Maximum number of questions, for all benchmarks or by benchmark, with a ``default`` for others.
     train: PositiveInt | Mapping[str, PositiveInt] | None = None
     test: PositiveInt | Mapping[str, PositiveInt] | None = None
-    # Most passes of a learning method over the training questions; 0 leaves it as initialised.
+    # Maximum number of training epochs; 0 leaves a router as initialised.
     epochs: NonNegativeInt | None = None
-    # Share of the questions of each split, so that every benchmark is cut in proportion; rounded up.
+    # Share of the questions of each split, rounded up.
     share: Annotated[float, Field(gt=0, le=1)] | None = None
 
     def of(self, benchmark: str) -> Limit:
-        """Return the limits of one benchmark, as numbers."""
+        """Limits of one benchmark, as numbers."""
         bounds = {"train": self.train, "test": self.test}
         return self.model_copy(
             update={
@@ -48,90 +48,93 @@ class Limit(Declaration):
         )
 
     def used_questions(self, size: int, bound: Any) -> int:
-        """Return how many of a split's ``size`` questions are used: its ``share``, and then at most ``bound``."""
-        # By the decimal as written, not by the nearest float: a tenth of 30 is 3.
+        """Number of questions used of a split: its ``share``, rounded up, and at most ``bound``."""
+        # The decimal as written, not the nearest float: 0.1 of 30 is 3.
         used = size if self.share is None else math.ceil(size * Fraction(str(self.share)))
         return used if bound is None else min(used, bound)
 
 
 class Keys(Declaration):
-    """Keys of a preset, in a file of ``config/presets`` and in ``--set``."""
+    """Keys of a preset, in ``config/presets`` and ``--set``."""
 
     description: str
     data: Literal["embedded", "real"]  # mini-benchmarks in this repository, or the real benchmarks
-    # Those of the paper, of the benchmark, or ``all`` of its test questions and none to train on.
+    # The paper's splits, the benchmark's own, or ``all`` test questions without training questions.
     splits: Literal["published", "official", "all"]
     benchmarks: Distinct[str]
     methods: Distinct[str]
-    backbones: Distinct[str]  # of ``config/backbones.yaml`` or of ``pool``
-    # ``simulated``, ``served`` at the addresses in ``config/endpoints.yaml`` or ``servers``, or ``recorded``; with
-    # ``[recorded, served]`` servers are asked what no recording holds.
+    backbones: Distinct[str]  # keys of ``config/backbones.yaml`` or ``pool``
+    # ``served``: by servers in ``config/endpoints.yaml`` or ``servers``. ``[recorded, served]``: servers answer calls
+    # that are in no recording.
     endpoints: (
         Literal["simulated", "served", "recorded"]
         | Annotated[tuple[Literal["recorded"], Literal["served"]], Strict(False)]
     )
-    # Bundles or folders of results that answer calls; what decides calls is theirs unless the preset states it.
+    # Bundles or result folders that answer calls. The preset inherits the settings that determine calls.
     recordings: Distinct[str] | None = None
-    seeds: Distinct[NonNegativeInt]  # of training
-    large: Distinct[str] | None = None  # backbones of the methods whose rows are ``large``; without it, all
+    seeds: Distinct[NonNegativeInt]  # training seeds
+    large: Distinct[str] | None = None  # backbones of methods with ``rows: large``; default: all
     pool: Mapping[str, Any] = {}  # further backbones, entries as in ``config/backbones.yaml``
     servers: Mapping[str, Any] = {}  # addresses of backbones, entries as in ``config/endpoints.yaml``
-    weights: str | None = None  # other weights than the original, declared in ``config/weights.yaml``
+    weights: str | None = None  # quantised or other weights, a key of ``config/weights.yaml``
     length_scale: Annotated[float, Field(gt=0, le=4)] = 1.0  # factor on the length of simulated replies
     limit: Limit = Limit()
-    # Methods that learn nothing also answer the training questions, which later routers learn from.
+    # Methods that do not learn also answer the training questions, as data for routers.
     answer_training: bool = False
-    # Benchmarks whose ``single`` rows are asked a second time, as seed 1: how far a method differs from itself.
+    # Benchmarks whose ``single`` rows are repeated as seed 1, to measure the variance of one method.
     noise_floor: Many[str] = ()
-    # Points of accuracy below which a loss counts as none: "cheaper, and not worse by more than this".
+    # Non-inferiority margin in points of accuracy.
     margin: Annotated[float, Field(gt=0, lt=100)] | None = None
-    # Method that tables compare with all others; else the last of one's own, GMR, or the dearest single backbone.
+    # Method that tables compare with all others. Default: the last of the user's own, else GMR, else the most expensive
+    # single backbone.
     reference: str | None = None
-    # Sampling as each method's ``released`` code has it, or ``greedy``: temperature 0, but for samples of one prompt.
+    # Sampling of the ``released`` code, or ``greedy``: temperature 0 except for multiple samples of one prompt.
     decoding: Literal["released", "greedy"] = "released"
-    max_error_share: Share = 0.05  # share of failed attempts above which a cell stops
-    # Questions in flight; without it, as many as keep all servers full.
+    max_error_share: Share = 0.05  # maximum share of failed attempts
+    # Concurrent questions per cell. Default: enough to keep its servers busy.
     in_flight: PositiveInt | None = None
-    epoch_checkpoints: bool = False  # keep the router of every epoch of a training
-    # File of further methods, entries as in ``config/methods.yaml``; its modules lie beside it.
+    epoch_checkpoints: bool = False  # keep the router of every epoch
+    # File of the user's own methods, entries as in ``config/methods.yaml``; their modules are in its folder.
     extra: str | None = None
     budget: Budget | None = None
-    artefacts: Distinct[str] | None = None  # of a whole run, keys of ``config/artefacts.yaml``; else the usual ones
+    artefacts: Distinct[str] | None = None  # keys of ``config/artefacts.yaml``; default: all that are not optional
 
 
 class MethodEntry(Declaration):
-    """Entry of ``config/methods.yaml``, which inherits fields, and keys of ``config``, from the one it ``extends``."""
+    """Entry of ``config/methods.yaml``. It inherits fields, and keys of ``config``, from the entry it ``extends``."""
 
     key: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]  # in configuration, results and tables
-    module: str  # with ``Config`` and ``build``
+    module: str  # has ``Config`` and ``build``
     title: str
-    # Rows of a table: ``each`` backbone of the preset, each of its ``large`` ones, or the ``pool``.
+    # Rows of a table: ``each`` backbone, each ``large`` one, or the ``pool``.
     rows: Literal["each", "large", "pool"]
-    trained: bool = False  # learns from the training split, with every seed of the preset
-    multi_agent: bool | None = None  # several agents; shown as "M" in the main table
-    routing: bool | None = None  # routes over the pool of models; shown as "R"
-    # Cost compared in tables: ``total`` of all calls, or ``steps`` without the final one (D-REPORT-2).
+    trained: bool = False  # trained once per seed of the preset
+    multi_agent: bool | None = None  # shown as "M" in the main table
+    routing: bool | None = None  # shown as "R"
+    # Cost compared in tables: of all calls, or of steps without the final aggregation (D-REPORT-2).
     compared_cost: Literal["total", "steps"] = "total"
-    # Added to the seeds of a preset, for a second training of the same configuration.
+    # Added to the seeds of a preset, for a second training with the same configuration.
     seed_offset: NonNegativeInt = 0
-    further_backbones: Many[str] = ()  # callable besides those of the row
-    # Method whose finished cell (same benchmark and seed) tells this one the cost and the depth that it has to meet.
+    further_backbones: Many[str] = ()  # callable in addition to those of the row
+    # Method whose finished cell (same benchmark and seed) sets the target cost and depth.
     matches: str | None = None
-    decoding: Literal["greedy"] | None = None  # temperature 0 for every call, also where the preset has ``released``
+    decoding: Literal["greedy"] | None = None  # overrides the decoding of the preset
     config: Mapping[str, Any] = {}  # fields of the module's ``Config``
 
 
-class _Stated(Declaration, extra="allow"):
+class _RawEntry(Declaration, extra="allow"):
     extends: str = ""
     config: Mapping[str, Any] = {}
 
 
 @cache
 def methods(extra: str | None = None) -> Mapping[str, MethodEntry]:
-    """Return all methods by key: the paper's, those beyond it, then those of a preset's ``extra`` file.
+    """Load all methods by key: the paper's, those beyond it, then those of a preset's ``extra`` file.
 
-    The modules of the ``extra`` file are in its folder. Its key ``benchmarks`` declares further benchmarks. Raises
-    UserError if a file is not valid, or names what does not exist.
+    Modules of an ``extra`` file are imported from its folder. Its key ``benchmarks`` declares further benchmarks.
+
+    Raises:
+        UserError: if a file is invalid, or names something that does not exist.
     """
     if extra is None:
         known: dict[str, MethodEntry] = {}
@@ -141,7 +144,7 @@ def methods(extra: str | None = None) -> Mapping[str, MethodEntry]:
     path = Path(extra)
     document = check(read_yaml(path), dict[str, Any], path)
     further_benchmarks = document.pop("benchmarks", None)
-    logger.info("code beside %s is run: its methods and benchmarks", printable(path))
+    logger.info("runs code from the folder of %s: its methods and benchmarks", printable(path))
     if (folder := str(path.resolve().parent)) not in sys.path:
         sys.path.append(folder)  # Last, so that its files hide no other module.
     if further_benchmarks is not None:
@@ -150,30 +153,30 @@ def methods(extra: str | None = None) -> Mapping[str, MethodEntry]:
 
 
 def _new_methods(document: Any, path: Path, name: str, known: Mapping[str, MethodEntry]) -> dict[str, MethodEntry]:
-    """Return the methods that a document adds to the known ones, which they may extend."""
-    stated = check(document, dict[str, _Stated], path)
-    if clashes := known.keys() & stated:
+    """Validate the methods of a document, which may extend known ones."""
+    raw = check(document, dict[str, _RawEntry], path)
+    if clashes := known.keys() & raw:
         raise UserError(f"{name}: {min(clashes)} is in config/methods.yaml already; rename it")
-    new = check_entries(_extended(stated, known, name), MethodEntry, path)
+    new = check_entries(_extended(raw, known, name), MethodEntry, path)
     for key, entry in new.items():
         backbones = load_backbones(FOLDER / "backbones.yaml")
         check_names("backbone", entry.further_backbones, backbones, f"config/backbones.yaml; named by {key}")
         if source_of(entry.module) is None:
-            raise UserError(f"{name} names the module {entry.module!r}, which cannot be found")
+            raise UserError(f"{name}: module {entry.module!r} of {key} was not found; correct the name")
         if entry.matches is not None:
             check_names("method", [entry.matches], {**known, **new}, f"{name}; matched by {key}")
             if {**known, **new}[entry.matches].matches is not None:
-                raise UserError(f"{name}: {key} matches {entry.matches}, which matches another; name that")
+                raise UserError(f"{name}: {key} matches {entry.matches}, which matches another method; name that")
     return new
 
 
-def _extended(stated: Mapping[str, _Stated], shared: Mapping[str, MethodEntry], name: str) -> dict[str, Any]:
-    """Return entries with all fields, except the title, inherited from the one they extend."""
+def _extended(raw: Mapping[str, _RawEntry], shared: Mapping[str, MethodEntry], name: str) -> dict[str, Any]:
+    """Resolve ``extends``: an entry inherits all fields except the title."""
     whole = {key: entry.model_dump(exclude={"key"}, exclude_unset=True) for key, entry in shared.items()}
-    for key, entry in sorted(stated.items(), key=lambda pair: "extends" in pair[1].model_fields_set):
+    for key, entry in sorted(raw.items(), key=lambda pair: "extends" in pair[1].model_fields_set):
         base: dict[str, Any] = {}
         if "extends" in entry.model_fields_set:
-            where, extends = f"{name}; one that extends another has to stand above", entry.extends
+            where, extends = f"{name}; an entry with `extends` must come after its base", entry.extends
             extends = extends if extends in whole else earlier.RENAMED["method"].get(extends, extends)
             check_names("base method", [extends], whole, where)
             base = {name: value for name, value in whole[extends].items() if name != "title"}
@@ -181,9 +184,8 @@ def _extended(stated: Mapping[str, _Stated], shared: Mapping[str, MethodEntry], 
         renamed = earlier.SETTINGS.get(fields.get("module", ""), {})
         settings = {renamed.get(name, name): value for name, value in entry.config.items()}
         whole[key] = {**fields, "config": {**base.get("config", {}), **settings}}
-    return {key: whole[key] for key in stated}
+    return {key: whole[key] for key in raw}
 
 
 def preset_names() -> list[str]:
-    """Return the names of all presets."""
     return sorted(path.stem for path in (FOLDER / "presets").glob("*.yaml"))

@@ -1,4 +1,4 @@
-"""Evaluation loop: many questions in flight on one event loop, each solved, then graded."""
+"""Evaluation loop: solve and grade many questions concurrently."""
 
 from __future__ import annotations
 
@@ -19,19 +19,29 @@ from harness.runner.method import Method
 
 logger = logging.getLogger(__name__)
 
-# Seconds between two lines of progress.
+# Seconds between two progress lines.
 INTERVAL_S = 10.0
-# Without a moving bar, because lines of many jobs follow one another.
+# No progress bar, since lines of several jobs are interleaved.
 _LINE = "{desc}: {n_fmt}/{total_fmt} questions [{elapsed}<{remaining}]{postfix}"
 
 
 async def evaluate(
     method: Method, items: Sequence[Item], runtime: Runtime, label: str, *, in_flight: int
 ) -> list[Answered]:
-    """Return graded answers in the order of the questions; UserError if too many failed, or an endpoint is gone.
+    """Solve and grade questions; return the results in the order of the questions.
 
-    Long questions begin first, because one that began last would keep the servers idle. The order does not change a
-    result: chance depends on seed and question only.
+    Long questions start first, so that no server idles at the end. The order does not change results: random numbers
+    depend on seed and question only.
+
+    Args:
+        method: Solves one question at a time.
+        items: Questions.
+        runtime: Client, tools and embeddings of the cell.
+        label: Name of the cell in progress lines.
+        in_flight: Maximum number of concurrent questions.
+
+    Raises:
+        UserError: if too many questions failed, or an endpoint is unreachable.
     """
     started = time.monotonic()
     runtime.errors.expect_attempts(len(items))
@@ -43,7 +53,7 @@ async def evaluate(
             results[index] = await runtime.attempt(method.solve, items[index])
 
     def line() -> str:
-        """Return the number of answered questions and the time left, with their accuracy and cost so far."""
+        """Progress line with accuracy and cost so far."""
         n, measures = len(results), ""
         if n:
             right = 100 * sum(each.verdict.correct for each in results.values()) / n
@@ -59,10 +69,7 @@ async def evaluate(
 
 @contextmanager
 def progress(client: ChatClient, done: Callable[[], str]) -> Iterator[None]:
-    """Log ``done()`` and the calls answered in the block, every ten seconds and, if there were any, at its end.
-
-    A timer sets the pace, because a call may take minutes on a slow server.
-    """
+    """Log ``done()`` with call and token counts every ten seconds, and at the end of the block if calls were made."""
     loop = asyncio.get_running_loop()
     timer: asyncio.TimerHandle
     started, calls, tokens = loop.time(), client.calls_answered, client.tokens_written

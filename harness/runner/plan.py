@@ -1,4 +1,4 @@
-"""Plan of a cell: all that it needs, resolved once, with every error that a user can make in a configuration."""
+"""Plan of a cell: everything it needs, loaded and checked before any call."""
 
 from __future__ import annotations
 
@@ -33,36 +33,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that a cell needs to be run: its configuration, and what that names, opened."""
+    """Resolved inputs of a cell."""
 
     run: Run
     cell: CellConfig
-    identity: Identity  # of the cell, by the code that runs it
+    identity: Identity
     folder: Path
-    config: Any  # of the method, its module's ``Config``
-    setting: Setting  # for the method
+    config: Any  # ``Config`` of the method's module
+    setting: Setting
     benchmark: Benchmark
-    questions: Prepared  # those that the limits of the preset leave
-    endpoints: Mapping[str, Endpoint]  # of the backbones that the cell may ask
-    in_process: InProcess | None  # backbones that reply in this process, None if servers or recordings reply
-    is_foreign: bool  # the questions, and their checks, are the word of a recording
-    in_flight: int  # questions answered at the same time
+    questions: Prepared  # within the limits of the preset
+    endpoints: Mapping[str, Endpoint]  # by backbone
+    in_process: InProcess | None  # simulated backbones; None if servers or recordings reply
+    is_foreign: bool  # questions and their tests come from a recording and were not verified
+    in_flight: int  # concurrent questions
 
 
 def plan(run: Run, of: Cell) -> Plan:
-    """Return the plan of a cell.
+    """Load and check everything that a cell needs.
 
     Raises:
-        UserError: for a name or a setting that is not valid, questions that are missing or altered, a backbone without
-            a server or a stated skill, a cell to be matched that is not finished, or nothing to train on.
+        UserError: if a name or setting is invalid, questions are missing or altered, a backbone has no server or no
+            simulated skill, the cell to match is not finished, or there is no training question.
     """
     cell = run.cell(of)
     entry, is_simulated = cell.entry, run.endpoints == "simulated"
-    # Simulated backbones know the questions of all benchmarks.
+    # Simulated backbones know the questions of all benchmarks of the run.
     prepared = _read(run, run.benchmarks if is_simulated else (cell.benchmark,))
     used, loaded = _limited(prepared[cell.benchmark], cell.limit), benchmark(cell.benchmark)
     if entry.trained and not used.train:
-        raise UserError(f"{cell.benchmark} has no question to train {cell.method} on here; train with other splits")
+        raise UserError(f"{cell.benchmark} has no training questions for {cell.method}; choose other splits")
     in_process: InProcess | None = None
     servers: Mapping[str, Endpoint] = dict.fromkeys(cell.backbones, endpoints.IN_PROCESS)
     if is_simulated:
@@ -91,13 +91,13 @@ def plan(run: Run, of: Cell) -> Plan:
         endpoints=servers,
         in_process=in_process,
         is_foreign=used.source.startswith(FOREIGN),
-        # Twice the calls that all servers take keep them full while other replies are graded or embedded.
+        # Twice the number of server slots keeps servers busy while other replies are graded or embedded.
         in_flight=run.in_flight or 2 * sum(server.max_in_flight for server in servers.values()),
     )
 
 
 def questions(run: Run, benchmark_key: str) -> Prepared:
-    """Read the questions of a benchmark that the limits of a run leave; UserError if they are missing or altered."""
+    """Read the questions of a benchmark within the limits of a run. UserError if they are missing or altered."""
     return _limited(_read(run, [benchmark_key])[benchmark_key], run.limit.of(benchmark_key))
 
 
@@ -113,10 +113,10 @@ def _read(run: Run, benchmarks: Sequence[str]) -> dict[str, Prepared]:
 
 
 def _means(cell: Cell, other: CellConfig) -> Matched:
-    """Return the cost and the depth that a cell has to meet; UserError while the other one is not finished."""
+    """Mean cost and depth of the cell to match. UserError if it is not finished."""
     folder = layout.cell(other.run.name, other)
     if not (run := folder / "run.json").exists():
-        problem = f"{cell} has to meet the cost or the depth of {other}, which is not finished"
+        problem = f"{cell} matches the cost or depth of {other}, which is not finished"
         raise UserError(problem, making(run))
     check_tables(folder, orjson.loads(run.read_bytes())["tables"])
     cost = f"cost_{other.entry.compared_cost}"
@@ -126,14 +126,14 @@ def _means(cell: Cell, other: CellConfig) -> Matched:
 
 
 def simulated_endpoint(run: Run, prepared: Mapping[str, Prepared]) -> SimulatedEndpoint:
-    """Open all simulated backbones, which know some questions; UserError if one of the run has no stated skill."""
+    """Create all simulated backbones, which know the given questions. UserError if a backbone has no skill."""
     from harness.simulator import response_model
     from harness.simulator.endpoint import SimulatedEndpoint
 
     values = response_model.load()
     for key in run.backbones:
         values.skill(key)
-    # All backbones of the project, so that their revision does not depend on those of the preset.
+    # All declared backbones, so that the revision does not depend on the preset.
     declared = load_backbones(config.FOLDER / "backbones.yaml")
     backbones = [backbone for key, backbone in declared.items() if key in values.backbones]
     pools = {key: questions.pool for key, questions in prepared.items()}

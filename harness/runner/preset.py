@@ -1,4 +1,4 @@
-"""Reads presets: the file, overrides and recordings, joined and checked before anything runs."""
+"""Read presets: file, overrides and recordings are merged and checked before anything runs."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from harness.runner.config import Keys
 from harness.runner.layout import SINGLE
 from harness.runner.run import PresetName, Run
 
-# What decides the key of a call, which a preset takes from its recordings unless it states it.
+# Settings that determine the keys of calls. A preset inherits them from its recordings unless it sets them.
 _DECIDES_CALLS = ("data", "splits", "weights", "length_scale", "limit", "decoding")
 
 
 def resolve(name: str, overrides: Mapping[str, Any] | None = None) -> Run:
     """Read a preset, apply overrides, and check every name it uses (UserError).
 
-    It needs no file where the overrides are all of it, as in a bundle. Names of earlier versions are read in files.
+    If the overrides have all required keys, as in a bundle, no file is read. Former names are accepted in files.
     """
     check(name, PresetName, f"preset {name!r}")
     path = config.FOLDER / "presets" / f"{name}.yaml"
     changed = overrides or {}
-    stated: dict[str, Any] = {}
+    in_file: dict[str, Any] = {}
     if not changed.keys() >= {key for key, field in Keys.model_fields.items() if field.is_required()}:
         check_names("preset", [name], config.preset_names(), "config/presets/")
-        stated = check(read_yaml(path), dict[str, Any], path)
+        in_file = check(read_yaml(path), dict[str, Any], path)
     where = f"{path}{' with ' + ', '.join(map(str, changed)) + ' overridden' if changed else ''}"
     if not changed.keys() <= Keys.model_fields.keys():
         where = "keys given for this run"
-    keys: Keys = check(_with_recorded({**stated, **changed}), Keys, where)
+    keys: Keys = check(_with_recorded({**in_file, **changed}), Keys, where)
     if Path(recordings.METADATA).exists():
         raise UserError(
-            f"{Path.cwd()} was unpacked from a bundle, which is data; elsewhere, list the file in `recordings`"
+            f"{Path.cwd()} is an unpacked bundle, where nothing is run; list the bundle in `recordings` elsewhere"
         )
     check(keys.servers, Mapping[str, Endpoint], f"servers of preset {name}")
     recorded = [recordings.opened(recordings.located(each)) for each in keys.recordings or ()]
     simulated = any(each.simulated for each in recorded) if recorded else keys.endpoints == "simulated"
-    entries, typed = config.methods(keys.extra), changed if stated else {}
+    entries, typed = config.methods(keys.extra), changed if in_file else {}
     present: dict[str, Any] = {}
     if "methods" not in typed:
         present["methods"] = earlier.present_names("method", keys.methods, entries)
@@ -74,14 +74,14 @@ def resolve(name: str, overrides: Mapping[str, Any] | None = None) -> Run:
         check_names(noun, getattr(run, f"{noun}s"), choices, f"config/{noun}s.yaml; {named}")
     check_names("method", filter(None, [run.reference]), entries, f"config/methods.yaml; reference of {path.name}")
     if run.splits == "all" and (learning := [key for key in run.methods if entries[key].trained]):
-        problem = f"{path.name} has splits: all, which leaves {learning[0]} no question to train on"
-        raise UserError(problem, "use official, or methods that learn nothing")
+        problem = f"{path.name} has splits: all, which leaves no training questions for {learning[0]}"
+        raise UserError(problem, "use official, or methods that do not learn")
     check_names("large backbone", run.large or (), declared, f"the backbones of {path.name}")
     return run
 
 
 def _declared(keys: Keys, name: str) -> Mapping[str, Backbone]:
-    """Return the backbones that a preset may name, by key: the project's, then its own, with its ``weights``."""
+    """All backbones that a preset may use, with its ``weights``: the declared ones, then those of its ``pool``."""
     pool = check_entries(keys.pool, Backbone, f"pool of preset {name}") if keys.pool else {}
     declared = {**backbone_files.load(config.FOLDER / "backbones.yaml"), **pool}
     if keys.weights is None:
@@ -90,13 +90,13 @@ def _declared(keys: Keys, name: str) -> Mapping[str, Backbone]:
 
 
 def _with_recorded(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of a preset with what decides calls in its recordings; UserError for a key in which they differ.
+    """Add the settings of the recordings that determine calls. UserError if two recordings differ in a key.
 
-    Of the ``pool`` the preset may state some fields of an entry.
+    The preset may override single fields of an entry in the recorded ``pool``.
     """
     paths = check(document.get("recordings") or (), Many[str], "recordings")
     if bool(paths) != ("recorded" in str(document.get("endpoints"))):
-        raise UserError("`endpoints: recorded`, or `[recorded, served]`, and `recordings` need each other; state both")
+        raise UserError("`endpoints: recorded` (or `[recorded, served]`) and `recordings` need each other; set both")
     found: dict[str, Any] = {"pool": {}, "benchmarks": [], "backbones": []} if paths else {}
     own = document.get("pool") or {}
     for path in paths:
@@ -109,30 +109,30 @@ def _with_recorded(document: Mapping[str, Any]) -> dict[str, Any]:
         for known, given, where in ((found, decides, ""), (found["pool"], pool, "pool.")):
             for key, value in given.items():
                 if known.setdefault(key, value) != value:
-                    raise UserError(f"{path}: its {where}{key} is not that of the recordings before it; state the key")
+                    raise UserError(f"{path}: its {where}{key} differs from earlier recordings; set the key")
     pool = {**own, **found.get("pool", {})}
     return {**found, **document, **({"pool": pool} if pool else {})}
 
 
 def _check_limits(run: Run, name: str) -> None:
-    """Raise a UserError if ``limit`` or ``noise_floor`` does not fit the other keys of the preset in a file."""
+    """Raise a UserError if ``limit`` or ``noise_floor`` is inconsistent with other keys of the preset."""
     bounds = [bound for bound in (run.limit.train, run.limit.test) if isinstance(bound, Mapping)]
     limited = {key for bound in bounds for key in bound} - {"default"}
     for key, named in (("limit", sorted(limited)), ("noise_floor", run.noise_floor)):
-        # A run of fewer benchmarks than the preset states keeps what is said of the others.
+        # A run of a subset of the benchmarks may keep limits for the others.
         check_names("benchmark", named, catalogue.keys(), f"config/benchmarks.yaml; named by {key} of {name}")
     if run.noise_floor and run.simulated:
-        raise UserError(f"{name} has noise_floor, but simulated replies repeat; leave it out")
+        raise UserError(f"{name} has noise_floor, but simulated replies do not vary; remove it")
     if run.noise_floor and SINGLE not in run.methods:
-        raise UserError(f"{name} has noise_floor, which asks {SINGLE} twice; add {SINGLE} to its methods")
+        raise UserError(f"{name} has noise_floor, which repeats {SINGLE}; add {SINGLE} to its methods")
 
 
 def _check_backbones(run: Run, name: str) -> None:
-    """Raise a UserError if weights or pool do not fit the other keys of the preset in the file ``name``."""
+    """Raise a UserError if ``weights`` or ``pool`` is inconsistent with other keys of the preset."""
     declared, simulated = run.declared, run.simulated
     if run.weights is not None:
         if simulated:
-            raise UserError(f"{name} has weights {run.weights!r}, but simulated backbones have none; leave out one")
+            raise UserError(f"{name} has weights {run.weights!r}, but simulated backbones have none; remove the key")
         if lacking := [key for key in run.backbones if key not in declared]:
             raise UserError(
                 f"{lacking[0]} has no weights {run.weights!r}; add them to config/weights.yaml, leave the backbone "
@@ -141,16 +141,16 @@ def _check_backbones(run: Run, name: str) -> None:
     if not run.pool:
         return
     if simulated:
-        raise UserError(f"{name} has a pool of its own, but only backbones of config/backbones.yaml can be simulated")
+        raise UserError(f"{name} has a pool, but only backbones of config/backbones.yaml can be simulated")
     if taken := set(run.pool) & set(backbone_files.load(config.FOLDER / "backbones.yaml")):
-        raise UserError(f"{name}: {min(taken)} is in config/backbones.yaml already; leave it out of pool, or rename it")
+        raise UserError(f"{name}: {min(taken)} is in config/backbones.yaml already; remove or rename it")
     used = [declared[key] for key in run.backbones if key in declared]
     priced = {backbone.key for backbone in used if backbone.price is not None}
     if priced and (unpriced := {backbone.key for backbone in used} - priced):
         raise UserError(
-            f"{name}: {min(priced)} has a price and {min(unpriced)} has none; costs of a run are in one unit, so state "
-            "the price of all its backbones, or of none"
+            f"{name}: {min(priced)} has a price and {min(unpriced)} has none; costs need one unit, so set "
+            "the prices of all backbones, or of none"
         )
     names = [backbone.model for backbone in used]
     if twice := [model for model in names if names.count(model) > 1]:
-        raise UserError(f"{name}: two backbones are {twice[0]!r}; calls are told apart by `model`")
+        raise UserError(f"{name}: two backbones are {twice[0]!r}, but `model` identifies a call; use distinct names")

@@ -1,4 +1,4 @@
-"""The questions of a run: prepared here, or those of its recordings, compared with the benchmark's own if at hand."""
+"""Questions of a run: prepared here, or copied from its recordings and compared with the benchmark's own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from harness.runner.run import Run
 def write(run: Run, benchmark: str) -> None:
     """Write the questions of a benchmark and their manifest.
 
-    Raises UserError if they cannot be had, or a recording of the same splits has others than the benchmark.
+    Raises:
+        UserError: if the questions are not available.
+        OtherQuestionsError: if a recording with the same splits has other questions than the benchmark.
     """
     run.identity_of_data(benchmark).write()
     items, manifest = layout.items(run.name, benchmark), layout.manifest(run.name, benchmark)
@@ -29,7 +31,7 @@ def write(run: Run, benchmark: str) -> None:
                     recorded[recording.path.name] = stated
             questions = theirs.with_name(items.name)
             if not questions.is_file():
-                lacking = f"; {recording.path.name} has no questions of {benchmark}: set {DATA_DIR}, or use the hub"
+                lacking = f"; {recording.path.name} has no {benchmark} questions: set {DATA_DIR}, or use the hub"
             elif recording.path.name in recorded and not is_at_hand(benchmark, run.data):
                 read(theirs, questions)
                 write_atomically(items, questions.read_bytes())
@@ -49,4 +51,4 @@ def write(run: Run, benchmark: str) -> None:
 
 
 class OtherQuestionsError(UserError):
-    """A recording has other questions than the benchmark whose name they have."""
+    """A recording's questions differ from the benchmark's own."""

@@ -1,4 +1,4 @@
-"""Results of a cell: the schema of its tables, and how they are written and read."""
+"""Result tables of a cell: schema, writing and reading."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from harness.runner.run import CellConfig
 
 SCHEMA_VERSION = 1
-#: Written on everything that comes of simulated backbones.
+#: Printed on every artefact of simulated backbones.
 SIMULATED_WARNING = (
     "SIMULATED BACKBONES: no trained language model was asked; the measured numbers say nothing about real models"
 )
-# Thousands of calls take some megabytes in memory, and more would not compress better.
+# A row group of calls takes some megabytes in memory. Larger ones do not compress better.
 ROW_GROUP = 1 << 12
 
 TEST_SPLIT, TRAINING_SPLIT = "test", "train"
-# Type and value of each column of ``items.parquet`` but the last two, ``utility`` and ``split``.
+# Type and value of each column of ``items.parquet``, without ``utility`` and ``split``.
 _ITEMS: Mapping[str, tuple[pa.DataType, Callable[[Answered], Any]]] = {
     "item_id": (pa.string(), lambda answered: answered.trajectory.item.id),
     "correct": (pa.bool_(), lambda answered: answered.verdict.correct),
@@ -77,9 +77,12 @@ def write(
 ) -> dict[str, Any]:
     """Write the tables of a cell and, last, ``run.json``; return its content.
 
-    That is the identity (configuration, data, code and models), the SHA-256 of each table in ``tables``, and a hash of
-    all that as ``run_id``. Answers come by split, in the order of its questions; the utility of a question is the
-    objective of a learning method, null for one that learns nothing.
+    Args:
+        folder: Folder of the cell.
+        answered: Graded answers by split, in the order of its questions.
+        identity: Configuration, data, code and models. ``run.json`` adds the SHA-256 of each table, and a hash of the
+            whole content as ``run_id``.
+        utility: Objective of a learning method. None writes null.
     """
     items = (
         {
@@ -96,7 +99,7 @@ def write(
         rows = (row for each in every for row in trajectory_rows(each.trajectory, name))
         write_table(folder / f"{name}.parquet", TABLES[name], rows, simulated=identity["simulated"])
     if utility is None:
-        # A method that learned once has left its training here.
+        # An earlier version of the method may have been trained.
         for name in {*layout.cell_files(learned=True)} - {*layout.cell_files(learned=False)}:
             (folder / name).unlink(missing_ok=True)
     run = {"schema": SCHEMA_VERSION, **identity, "tables": digests(folder)}
@@ -106,12 +109,11 @@ def write(
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of every table of a cell, by file name."""
     return {path.name: sha256(path) for path in sorted(folder.glob("*.parquet"))}
 
 
 def read_finished(cell: CellConfig) -> dict[str, Any]:
-    """Read ``run.json`` of a finished cell; UserError unless settings, code and questions are today's."""
+    """Read ``run.json`` of a finished cell. UserError if settings, code or questions have changed."""
     name = cell.run.name
     path, manifest = layout.cell(name, cell) / "run.json", layout.manifest(name, cell.benchmark)
     for file, problem in ((path, f"{cell} of {name} is not finished"), (manifest, f"{manifest} is missing")):
@@ -124,15 +126,15 @@ def read_finished(cell: CellConfig) -> dict[str, Any]:
         # Without digests of its tables, a cell was written by an earlier version.
         recorded = {**run, "questions": has_questions, "tables": run["tables"]}
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is not that of a finished cell ({error!r})", making(path)) from error
+        raise UserError(f"{path} is damaged ({error!r})", making(path)) from error
     for name, value in {"questions": True, **cell.record}.items():
         if recorded.get(name) != value:
-            raise UserError(f"{path}: its {name} is not that of this suite as it stands", making(path))
+            raise UserError(f"{path}: its {name} differs from today's", making(path))
     return run
 
 
 def check_tables(folder: Path, recorded: Mapping[str, str]) -> None:
-    """Raise a UserError if a table of a cell is missing, or has another SHA-256 than its ``run.json`` recorded."""
+    """Raise a UserError if a table is missing or its SHA-256 differs from ``run.json``."""
     for name, expected in recorded.items():
         is_there = (folder / name).is_file()
         if not is_there or sha256(folder / name) != expected:
@@ -143,16 +145,16 @@ def check_tables(folder: Path, recorded: Mapping[str, str]) -> None:
 
 def trajectory_rows(trajectory: Trajectory, table: str) -> Iterator[dict[str, Any]]:
     """Iterate over the rows of ``"calls"`` or ``"decisions"`` of one question."""
-    # dataclasses.asdict would copy each value, which takes many times as long.
+    # dataclasses.asdict copies each value, which is much slower.
     names = TABLES[table].names[1:]
     for record in getattr(trajectory, table):
         yield {"item_id": trajectory.item.id, **{name: getattr(record, name) for name in names}}
 
 
 def write_table(path: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]], *, simulated: bool) -> None:
-    """Write a table whole or not at all, one row group in memory; equal rows give equal bytes.
+    """Write a table atomically and deterministically, with one row group in memory.
 
-    The schema of a simulated run has the warning in its metadata, under the key ``simulated``.
+    If simulated, the schema metadata has the warning under the key ``simulated``.
     """
     if simulated:
         schema = schema.with_metadata({"simulated": SIMULATED_WARNING})
@@ -165,18 +167,18 @@ def write_table(path: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]
 
 
 def read_rows(path: Path, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
-    """Iterate over the rows of a parquet file, with all columns or some, one row group in memory."""
+    """Iterate over the rows of a parquet file, with one row group in memory."""
     with pq.ParquetFile(path) as file:
         for number in range(file.num_row_groups):
             yield from file.read_row_group(number, columns=columns).to_pylist()
 
 
 def ledger(cells: Sequence[Path]) -> pd.DataFrame:
-    """Return a row for each method, for its training (``NAME training``), and for ``all``, over finished cells.
+    """Summarise calls by method, by training (``NAME training``), and for ``all``, over finished cells.
 
-    Columns: ``uses`` (calls as charged), ``calls`` (distinct within a cell; one that training and test share counts for
-    the test), ``alike`` (asked by another cell, too), ``failed``, ``prompt_tokens``, ``completion_tokens`` and ``cost``
-    summed over uses. Raises UserError if no cell is finished.
+    Columns: ``uses`` (calls as charged), ``calls`` (distinct within a cell; calls shared by training and test count as
+    test calls), ``shared`` (also made by another cell), ``failed``; summed over uses: ``prompt_tokens``,
+    ``completion_tokens``, ``cost``. Raises UserError if no cell is finished.
     """
     import pandas as pd
 
@@ -201,7 +203,7 @@ def ledger(cells: Sequence[Path]) -> pd.DataFrame:
         cost=("cost", "sum"),
     )
     rows.insert(1, "calls", calls.groupby("method").size().reindex(rows.index, fill_value=0))
-    rows.insert(2, "alike", shared.groupby("method").size().reindex(rows.index, fill_value=0))
+    rows.insert(2, "shared", shared.groupby("method").size().reindex(rows.index, fill_value=0))
     rows.loc["all"] = rows.sum()
     whole = rows.columns.drop("cost")
     return rows.astype(dict.fromkeys(whole, "int64"))

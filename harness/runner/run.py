@@ -1,6 +1,6 @@
-"""Run: preset, methods, backbones and recordings as one value; and what a cell of it is made of.
+"""Run: preset, methods, backbones and recordings as one value, and the configuration of its cells.
 
-:func:`harness.runner.preset.resolve` reads and checks a run once. Whatever needs a setting is given the run, or a cell.
+:func:`harness.runner.preset.resolve` reads and checks a run once. Everything else receives the run or a cell.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ PresetName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
 
 class Identity(NamedTuple):
-    """What, besides its input files, decides the outputs of a job: content and place of its identity file.
+    """Identity file of a job: settings and code that determine its outputs, as JSON.
 
-    The job writes the file, which is one of its inputs, just before its outputs. A plan compares it with today's, and
-    writes nothing. So a run that is locked out, or stopped before the job, leaves what the outputs were made of.
+    The file is an input of the job, which writes it just before its outputs. A plan only compares it with today's
+    content. An interrupted or locked-out run therefore never changes the record of existing outputs.
     """
 
     path: Path
@@ -43,16 +43,15 @@ class Identity(NamedTuple):
     outputs: Sequence[Path]
 
     def is_current(self) -> bool:
-        """Return whether the file has this content, by a clock that was not ahead, and the outputs exist."""
+        """Whether the file has this content and a valid mtime, and all outputs exist."""
         try:
             is_same = self.path.stat().st_mtime <= time.time() and self.path.read_bytes() == self._text()
         except OSError:
             return False
-        # Snakemake does not miss an output if what is made from it exists.
+        # Snakemake does not notice a missing output if the files made from it exist.
         return is_same and all(output.exists() for output in self.outputs)
 
     def write(self) -> None:
-        """Write the file, before the outputs of its job."""
         write_atomically(self.path, self._text())
 
     def _text(self) -> bytes:
@@ -60,36 +59,34 @@ class Identity(NamedTuple):
 
 
 class Run(Keys):
-    """The keys of a preset, overrides applied, with all that they name."""
+    """A preset with overrides applied, and everything it names."""
 
-    name: PresetName  # of the preset
-    simulated: bool  # the backbones, also where their replies are recorded
-    entries: Mapping[str, MethodEntry]  # every method that may be run, by key
-    declared: Mapping[str, Backbone]  # every backbone that may be named, by key, with its ``weights``
-    recorded: Sequence[Any]  # the recordings that answer calls
-    # To multiply a weight of cost by, so that cost weighs the same in every pool (D-GMR-5): the price of a completion
-    # token of the paper's dearest backbone over that of the dearest one of the run, 1.0 for a pool that is free.
+    name: PresetName
+    simulated: bool  # also if the recorded backbones are simulated
+    entries: Mapping[str, MethodEntry]  # all methods by key
+    declared: Mapping[str, Backbone]  # all backbones by key, with ``weights`` of the preset
+    recorded: Sequence[Any]  # opened ``recordings``
+    # Factor on cost weights (D-GMR-5): highest price of a completion token in the paper's pool over that of the run.
+    # 1.0 if the pool is free.
     cost_factor: float
 
     @property
     def served(self) -> bool:
-        """Return whether servers are asked."""
         return "served" in self.endpoints
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return every key of the preset with its value, in the form of overrides."""
+        """All keys of the preset, as overrides that reproduce it."""
         return self.model_dump(mode="json", include=set(Keys.model_fields))
 
     def write_settings(self) -> None:
-        """Write the settings for the jobs of the run."""
         text = yaml.safe_dump(self.settings, sort_keys=False, width=120, allow_unicode=True)
         write_atomically(layout.settings(self.name), _HEAD + text)
 
     def servers_of(self, keys: Iterable[str]) -> dict[str, Endpoint]:
-        """Return the endpoints of backbones from GMR_ENDPOINTS, else the preset, else ``config/endpoints.yaml``.
+        """Endpoints of backbones from GMR_ENDPOINTS, else the preset, else ``config/endpoints.yaml``.
 
-        Raises UserError if a backbone has no endpoint or one that is not valid.
+        Raises UserError if an endpoint is missing or invalid.
         """
         if self.servers and not endpoints.named_file():
             return endpoints.choose(self.servers, keys, f"servers of preset {self.name}")
@@ -97,18 +94,18 @@ class Run(Keys):
         return endpoints.choose(read_yaml(path), keys, endpoints.endpoints_file())
 
     def rows(self, entry: MethodEntry) -> list[str]:
-        """Return the rows of a method: keys of backbones, or the pool."""
+        """Rows of a method: backbones, or the pool."""
         if entry.rows == "pool":
             return [POOL]
         large = self.backbones if entry.rows == "each" or self.large is None else self.large
         return [key for key in self.backbones if key in large]
 
     def seeds_of(self, entry: MethodEntry) -> tuple[int, ...]:
-        """Return the training seeds of a method: those of the preset, or 0 for one that learns nothing (D-REPORT-1)."""
+        """Training seeds of a method. Methods that do not learn have seed 0 only (D-REPORT-1)."""
         return self.seeds if entry.trained else (0,)
 
     def cells(self) -> list[Cell]:
-        """Return all cells, in the order of methods, rows, benchmarks, seeds."""
+        """List all cells, ordered by method, row, benchmark and seed."""
         return [
             Cell(method, benchmark, row, seed)
             for method in self.methods
@@ -118,19 +115,15 @@ class Run(Keys):
         ]
 
     def asked_again(self) -> list[Cell]:
-        """Return the second askings of ``single`` rows that ``noise_floor`` names."""
+        """Repetitions of ``single`` rows for ``noise_floor``."""
         benchmarks = [benchmark for benchmark in self.noise_floor if benchmark in self.benchmarks]
         return [Cell(SINGLE, benchmark, row, 1) for row in self.rows(self.entries[SINGLE]) for benchmark in benchmarks]
 
     def check_benchmark(self, benchmark: str) -> None:
-        """Raise a UserError, with the nearest name, for a benchmark that the preset does not have."""
         check_names("benchmark", [benchmark], self.benchmarks, f"preset {self.name}")
 
     def cell(self, cell: Cell) -> CellConfig:
-        """Return the configuration of a cell, of any method.
-
-        Raises UserError for a benchmark or a row that the preset does not have.
-        """
+        """Configuration of a cell. UserError if the run has no such method, benchmark or row."""
         check_names("method", [cell.method], self.entries, "config/methods.yaml")
         self.check_benchmark(cell.benchmark)
         entry = self.entries[cell.method]
@@ -141,14 +134,14 @@ class Run(Keys):
             raise UserError(
                 f"{cell.method} has no row for {cell.backbone} in preset {self.name}, only for "
                 f"{', '.join(rows) or 'none'}; add it to the preset's backbones"
-                f"{', and to those that it calls large' if entry.rows == 'large' else ''}"
+                f"{' and to `large`' if entry.rows == 'large' else ''}"
             )
         keys = (*(self.backbones if cell.backbone == POOL else (cell.backbone,)), *entry.further_backbones)
         matched: CellConfig | None = None
         if entry.matches is not None:
             other = self.entries[entry.matches]
             row = POOL if other.rows == "pool" else cell.backbone
-            # Of what learns nothing there is one cell.
+            # A method that does not learn has one cell.
             seed = cell.seed if other.trained else 0
             matched = self.cell(Cell(other.key, cell.benchmark, row, seed))
         return CellConfig(
@@ -166,7 +159,7 @@ class Run(Keys):
         )
 
     def questions_of(self, benchmark: str) -> dict[str, Any]:
-        """Return what decides the questions of a benchmark; of a user's own also its title, module and questions."""
+        """Settings that determine the questions. A user's benchmark adds its title, module and questions."""
         decides: dict[str, Any] = {"data": self.data, "splits": self.splits}
         if self.recordings:
             decides["recordings"] = [recording.sha256 for recording in self.recorded]
@@ -177,7 +170,6 @@ class Run(Keys):
         return {**decides, "benchmark": [entry.title, fingerprint(files)]}
 
     def identity_of_data(self, benchmark: str) -> Identity:
-        """Return what decides the prepared questions of a benchmark."""
         code = fingerprint_of("harness/benchmarks", "config/benchmarks.yaml")
         content = {"settings": self.questions_of(benchmark), "code": code}
         outputs = layout.questions(self.name, benchmark)
@@ -186,20 +178,19 @@ class Run(Keys):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellConfig(Cell):
-    """A cell and all that can change its results."""
+    """A cell and everything that can change its results."""
 
     run: Run
-    entry: MethodEntry  # of its method
-    backbones: Mapping[str, Backbone]  # that it may ask
-    limit: Limit  # of its benchmark
-    # Calls have temperature 0, whatever the released code sends, but for samples of one prompt (D-GEN-2).
-    is_greedy: bool
-    answers_training: bool  # it answers the training questions, too
-    matched: CellConfig | None  # whose cost and depth it has to meet
+    entry: MethodEntry
+    backbones: Mapping[str, Backbone]  # callable ones
+    limit: Limit
+    is_greedy: bool  # temperature 0 except for multiple samples of one prompt (D-GEN-2)
+    answers_training: bool  # also answers the training questions
+    matched: CellConfig | None  # cell that sets the target cost and depth
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return the part of the configuration that can change the results."""
+        """Settings that can change the results. Their hash identifies the cell."""
         run, entry = self.run, self.entry
         limits = None if entry.trained else {"test", "share", *(["train"] if self.answers_training else [])}
         decides = run.questions_of(self.benchmark)
@@ -216,17 +207,17 @@ class CellConfig(Cell):
             "module": entry.module,
             "seed_offset": entry.seed_offset,
             "config": dict(entry.config),
-            # Only keys of the file, so that a new key with a default changes no cell.
+            # Only keys set in the file, so that a new key with a default changes no cell.
             "backbones": {
                 key: backbone.model_dump(exclude={"key", *ABOUT}, exclude_unset=True)
                 for key, backbone in self.backbones.items()
             },
-            # In order, which decides which of them a draw hits, and which a dictionary does not compare.
+            # The order determines which backbone a random draw selects. The sorted keys above lose it.
             "pool": list(self.backbones),
             "preset": decides,
         }
         if entry.trained or self.backbone == POOL:
-            # What other backbones of the preset cost decides it.
+            # Depends on the prices of all backbones of the preset.
             settings["cost_factor"] = run.cost_factor
         if entry.trained:
             settings["encoder"] = _content("encoder.yaml")
@@ -236,12 +227,12 @@ class CellConfig(Cell):
 
     @property
     def record(self) -> dict[str, Any]:
-        """Return the part of ``run.json`` that follows from configuration and code alone."""
+        """Entries of ``run.json`` that follow from configuration and code."""
         return self.identity.content["record"]
 
     @property
     def identity(self) -> Identity:
-        """Return what decides the results, but for the questions, which are inputs of the cell."""
+        """Identity of the cell. Its questions are separate inputs."""
         settings, entry, name = self.settings, self.entry, self.run.name
         record = {
             "preset": name,

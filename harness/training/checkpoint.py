@@ -37,13 +37,12 @@ class State(NamedTuple):
 
 
 class Resumable(Protocol):
-    """Method whose training goes on after a kill."""
+    """Method whose training can resume."""
 
-    def state(self) -> State:
-        """Return what a checkpoint is to hold."""
+    def state(self) -> State: ...
 
     def load(self, checkpoint: Checkpoint) -> None:
-        """Load a state, for answers without that of the optimiser; callers check that it is of the same setting."""
+        """Restore a state. The optimiser state is missing if the method only answers."""
 
 
 def save(path: Path, checkpoint: Checkpoint) -> None:

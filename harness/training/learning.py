@@ -136,7 +136,7 @@ class PolicyGradient(ABC, Generic[Network, Trace]):
 
     @abstractmethod
     def choices(self) -> Choices:
-        """Return the options of the network. Checkpoints store them."""
+        """Options of the network, which checkpoints store."""
 
     @abstractmethod
     def build(self, profiles: Mapping[str, NDArray[np.floating]]) -> Network:
@@ -178,7 +178,6 @@ class PolicyGradient(ABC, Generic[Network, Trace]):
         self.learning.restore(checkpoint.tensors)
 
     async def fit(self, training: Training) -> None:
-        """Train in epochs of shuffled batches."""
         self.learning = Learning(await self.begin(training), self._lr)
         epochs = training.epochs(self._epochs, self)
         training.expect_attempts((self._epochs - training.finished) * len(training.items) * self._group)

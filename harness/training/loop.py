@@ -7,11 +7,13 @@ epochs so far. A finished cell keeps its last checkpoint and the merged tables.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,7 +25,7 @@ from tqdm import tqdm
 from harness.agents.runtime import Context, Runtime, Solve
 from harness.agents.trajectory import Answered, Episode, Trajectory, rounded
 from harness.benchmarks.items import Item
-from harness.concurrency import LongestFirstSemaphore, gather
+from harness.concurrency import gather
 from harness.errors import UserError
 from harness.files import write_atomically
 from harness.llm.encoder import EMBEDDING
@@ -65,89 +67,72 @@ class TrainingStep(NamedTuple):
     of: int
 
 
+@dataclass(eq=False)
 class Training:
-    """Training of one cell.
+    """Training of one cell: its questions, graded attempts, log and checkpoints."""
 
-    Args:
-        items: Training questions.
-        runtime: Client, tools and embeddings of the cell.
-        folder: Folder of the cell.
-        metadata: Metadata of every checkpoint. Checkpoints with another ``identity`` are not resumed.
-        label: Name of the cell in progress lines.
-        has_call: Whether the call log has a call, by key.
-        in_flight: Maximum number of concurrent attempts.
-        keep_epochs: Whether to keep the checkpoint of every epoch.
-    """
+    items: Sequence[Item]
+    runtime: Runtime
+    folder: Path  # of the cell
+    metadata: Mapping[str, Any]  # of every checkpoint; training resumes only if ``identity`` is equal
+    label: str  # name of the cell in progress lines
+    has_call: Callable[[str], bool]  # whether the call log has a call, by key
+    in_flight: int  # maximum number of concurrent attempts
+    keep_epochs: bool  # whether to keep the checkpoint of every epoch
 
-    def __init__(
-        self,
-        items: Sequence[Item],
-        runtime: Runtime,
-        folder: Path,
-        metadata: Mapping[str, Any],
-        label: str,
-        has_call: Callable[[str], bool],
-        in_flight: int,
-        keep_epochs: bool,
-    ) -> None:
-        self.items = tuple(items)
-        self.seed = runtime.seed
-        self._runtime = runtime
-        self._folder, self._checkpoints = folder, folder / _CHECKPOINTS
-        self._metadata = metadata
-        self._label = label
-        self._has_call = has_call
-        self._keep_epochs = keep_epochs
-        self._slots = LongestFirstSemaphore(in_flight)
+    def __post_init__(self) -> None:
+        self.seed = self.runtime.seed
+        self.finished = 0  # last finished epoch
+        self._checkpoints = self.folder / _CHECKPOINTS
+        self._slots = asyncio.Semaphore(self.in_flight)
         self._measures: list[dict[str, Any]] = []  # of the current epoch
         self._trajectories: list[tuple[Episode, Trajectory]] = []  # of the current epoch
-        self.finished = 0  # last finished epoch
         self._started = time.monotonic()
         self._updates = 0
         self._begun = self._ended = 0  # attempts since the last update
         self._last_update = ""
 
     async def embed(self, text: str) -> NDArray[np.float32]:
-        return (await self._runtime.embeddings.embed(text)).vector
+        return (await self.runtime.embeddings.embed(text)).vector
 
     def expect_attempts(self, attempts: int) -> None:
         """Set the expected number of attempts, to which the limit on failed attempts refers."""
-        self._runtime.errors.expect_attempts(attempts)
+        self.runtime.errors.expect_attempts(attempts)
 
     async def attempt(self, solve: Solve, item: Item, episode: Episode) -> Attempt:
-        """Solve and grade a question once. Waiting attempts start longest question first."""
+        """Solve and grade a question once."""
         self._begun += 1
-        async with self._slots.slot(len(item.question)):
-            answered = await self._runtime.attempt(solve, item, episode)
+        async with self._slots:
+            answered = await self.runtime.attempt(solve, item, episode)
         self._ended += 1
         return Attempt(episode, answered)
 
     @contextmanager
     def auxiliary_calls(self, purpose: str, episode: Episode) -> Iterator[Context]:
-        """Give a context for calls that are not an attempt at a question, such as AFlow's optimizer.
+        """Yield a context for calls that are not an attempt at a question, such as those of AFlow's optimizer.
 
-        The tables of the training list them with ``purpose`` as question id. Together they count as one attempt, which
-        fails if the last call (by step, then slot) fails.
+        Training tables list them with ``purpose`` as question id. Together they count as one attempt, which fails if
+        the last call (by step, then slot) fails.
         """
-        item = Item(id=purpose, benchmark=self._runtime.benchmark.key, question="", gold="")
-        context = self._runtime.context(item, episode)
+        item = Item(id=purpose, benchmark=self.runtime.benchmark.key, question="", gold="")
+        context = self.runtime.context(item, episode)
         yield context
         trajectory = context.close("")
         self._trajectories.append((episode, trajectory))
-        self._runtime.errors.count_attempt(trajectory.failed_call)
+        self.runtime.errors.count_attempt(trajectory.failed_call)
 
     async def outcomes(self, options: Mapping[str, Solve] | None = None, passes: int = 1) -> Checkpoint:
-        """Try every option once on every training question; save the outcomes as epoch 1, and return that checkpoint.
+        """Try every option once on every training question; save the outcomes as epoch 1 and return that checkpoint.
 
-        Its tensors are ``embeddings`` of the questions, shape (questions, 384), and verdicts ``correct`` and ``costs``
-        of all calls, shape (questions, options); all are empty with ``passes`` 0.
+        Its tensors are ``embeddings`` (questions, 384), ``correct`` and ``costs`` (questions, options). All are empty
+        if ``passes`` is 0.
 
         Args:
-            options: Ways to answer a question, by name; without them, each backbone is asked once, as Single LLM does.
-            passes: 1, or 0 if the run limits epochs to none.
+            options: Solvers by name. Default: one call to each backbone, as in Single LLM.
+            passes: 1, or 0 if the run limits epochs to 0.
         """
         if options is None:
-            options = {key: partial(_ask_once, key) for key in self._runtime.backbones}
+            options = {key: partial(_ask_once, key) for key in self.runtime.backbones}
         outcomes, size = _Outcomes([*options]), len(self.items)
         for epoch in self.epochs(passes, outcomes):
             self.expect_attempts(size * len(options))
@@ -170,11 +155,11 @@ class Training:
         return Checkpoint(outcomes.tensors, outcomes.metadata)
 
     def epochs(self, most: int, method: Resumable) -> Iterator[int]:
-        """Yield the epochs still to be trained, and write a checkpoint after each.
+        """Yield the remaining epochs, and write a checkpoint after each.
 
         Args:
-            most: Epochs of the whole training.
-            method: Its state is epoch 0 of a new training. A resumed one loads its last checkpoint.
+            most: Number of epochs of the whole training.
+            method: Its state is epoch 0 of a new training. If training resumes, it loads the last checkpoint.
         """
         checkpoint = self._resume()
         if checkpoint is None:
@@ -190,25 +175,25 @@ class Training:
         return remaining()
 
     def _resume(self) -> Checkpoint | None:
-        """Return the checkpoint to resume from, or None to start over. Unusable checkpoints are deleted."""
+        """Load the checkpoint to resume from. None starts over. Unusable checkpoints are deleted."""
         for torn in self._checkpoints.glob(".*"):
             torn.unlink()
         epochs = self._resumable_epochs()
         if not epochs:
-            delete_checkpoints(self._folder)
+            delete_checkpoints(self.folder)
             return None
         stored = checkpoint.load(self._checkpoint(epochs[-1]))
         why = ""
-        if stored.metadata.get("identity") != self._metadata["identity"]:
+        if stored.metadata.get("identity") != self.metadata["identity"]:
             why = "its checkpoints come from other code, data or configuration"
         elif not self._has_all_files(epochs[-1]):
-            why = "files of its checkpoints or calls in its log are gone"
+            why = "files of its checkpoints or calls in its log are missing"
         if why:
-            logger.warning("%s: %s; training starts over (finished calls are kept)", self._label, why)
-            delete_checkpoints(self._folder)
+            logger.warning("%s: %s; training starts over (finished calls are kept)", self.label, why)
+            delete_checkpoints(self.folder)
             return None
         self.finished = epochs[-1]
-        logger.info("%s: training resumes after epoch %d", self._label, self.finished)
+        logger.info("%s: training resumes after epoch %d", self.label, self.finished)
         optimiser = checkpoint.load(self._checkpoint(self.finished, _OPTIMISER))
         return Checkpoint({**stored.tensors, **optimiser.tensors}, stored.metadata)
 
@@ -226,7 +211,7 @@ class Training:
         self._updates += 1
         self._begun = self._ended = 0
         left = (time.monotonic() - self._started) / self._updates * (step.of - step.update)
-        # No time left is shown after the last update, since the test follows.
+        # After the last update the test follows, so no time left is shown.
         self._last_update = (
             f", epoch {step.epoch}, update {step.update}/{step.of}, {100 * measures['accuracy']:.1f} % right, "
             f"depth {measures['depth']:.2f}, cost {measures['cost_total']:.2e} a question"
@@ -236,39 +221,39 @@ class Training:
     def progress(self) -> str:
         """Describe the last update and the attempts of the next one, for a progress line."""
         under_way = f", {self._ended}/{self._begun} attempts at the next update" if self._begun else ""
-        return f"{self._label}: training{self._last_update}{under_way}"
+        return f"{self.label}: training{self._last_update}{under_way}"
 
     def _save(self, epoch: int, state: State) -> None:
         """Write tables and checkpoint of a finished epoch, and delete the checkpoint before it."""
         for name, schema in TABLES.items():
             table = self._measures if name == "training" else self._rows(name.removeprefix("training_"))
-            write_table(self._piece(epoch, name), schema, table, simulated=self._metadata["simulated"])
+            write_table(self._piece(epoch, name), schema, table, simulated=self.metadata["simulated"])
         self._measures, self._trajectories = [], []
-        metadata = {**state.metadata, **self._metadata, "epoch": epoch}
+        metadata = {**state.metadata, **self.metadata, "epoch": epoch}
         checkpoint.save(self._checkpoint(epoch, _OPTIMISER), Checkpoint(state.optimiser, metadata))
         checkpoint.save(self._checkpoint(epoch), Checkpoint(state.learned, metadata))
         for earlier in range(epoch):
             self._checkpoint(earlier, _OPTIMISER).unlink(missing_ok=True)
-            if not self._keep_epochs:
+            if not self.keep_epochs:
                 self._checkpoint(earlier).unlink(missing_ok=True)
         self.finished = epoch
 
     def finish(self) -> None:
         """Write the merged tables and the last checkpoint to the cell's folder."""
         if not self._checkpoint(self.finished).exists():
-            raise UserError("`fit` has never asked for `training.epochs`, so nothing is learned; train in them")
-        write_atomically(self._folder / CHECKPOINT, self._checkpoint(self.finished).read_bytes())
+            raise UserError("`fit` did not iterate over `training.epochs`, so nothing was trained; train in its loop")
+        write_atomically(self.folder / CHECKPOINT, self._checkpoint(self.finished).read_bytes())
         for name, schema in TABLES.items():
             pieces = (self._piece(epoch, name) for epoch in range(self.finished + 1))
             table = (row for piece in pieces for row in read_rows(piece))
-            write_table(self._folder / f"{name}.parquet", schema, table, simulated=self._metadata["simulated"])
+            write_table(self.folder / f"{name}.parquet", schema, table, simulated=self.metadata["simulated"])
 
     def _rows(self, table: str) -> Iterator[Mapping[str, Any]]:
         for episode, trajectory in self._trajectories:
             yield from ({**episode._asdict(), **row} for row in trajectory_rows(trajectory, table))
 
     def _resumable_epochs(self) -> list[int]:
-        """Return the epochs that have both checkpoint files, ascending. Normally only the last one."""
+        """List the epochs that have both checkpoint files, ascending. Normally only the last one."""
         optimisers = self._checkpoints.glob(f"epoch-*{_OPTIMISER}.safetensors")
         epochs = sorted(int(path.name.split(".")[0].removeprefix("epoch-")) for path in optimisers)
         return [epoch for epoch in epochs if self._checkpoint(epoch).exists()]
@@ -278,7 +263,7 @@ class Training:
         if not all(self._piece(epoch, name).exists() for epoch in epochs for name in TABLES):
             return False
         calls = (row for epoch in epochs for row in read_rows(self._piece(epoch, "training_calls"), ["key"]))
-        return all(self._has_call(row["key"]) for row in calls)
+        return all(self.has_call(row["key"]) for row in calls)
 
     def _piece(self, epoch: int, name: str) -> Path:
         return self._checkpoints / f"epoch-{epoch:02d}.{name}.parquet"
@@ -288,7 +273,6 @@ class Training:
 
 
 def delete_checkpoints(folder: Path) -> None:
-    """Delete the checkpoints of a cell, so that its training starts over."""
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
 
 

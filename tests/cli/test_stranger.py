@@ -85,7 +85,7 @@ def test_settings_of_a_bundle_open_no_client_and_read_no_key(
 def test_a_folder_that_a_bundle_was_unpacked_to_runs_nothing(whole: Path, folder: Path) -> None:
     with ZipFile(whole) as archive:
         archive.extractall(folder)
-    with pytest.raises(UserError, match="was unpacked from a bundle, which is data"):
+    with pytest.raises(UserError, match="is an unpacked bundle, where nothing is run"):
         resolve("smoke")
 
 

@@ -25,7 +25,6 @@ from harness.runner.plan import Plan, plan
 from harness.runner.preset import resolve
 from harness.runner.results import read_finished
 from harness.sandbox.pool import LEVELS
-from tests.cli.backbones import Backbones
 from tests.fake_encoder import FakeEncoder
 from tests.small_run import GMR, prepare_questions, smoke
 
@@ -82,7 +81,7 @@ def test_a_cell_meets_the_mean_cost_of_a_finished_one_and_says_so(
     calls = pq.read_table(planned.folder / "calls.parquet").to_pylist()
     assert {(call["purpose"], call["step"]) for call in calls} == {("solve", 1)}
     (layout.cell("smoke", GMR) / "run.json").unlink()
-    with pytest.raises(UserError, match=r"cost or the depth of gmr gsm_hard pool seed 0, .*`snakemake .*/run\.json`$"):
+    with pytest.raises(UserError, match=r"cost or depth of gmr gsm_hard pool seed 0, .*`snakemake .*/run\.json`$"):
         plan(smoke(), planned.cell)
 
 
@@ -92,15 +91,15 @@ def test_a_method_that_learns_needs_a_question_to_train_on(tmp_path: Path, monke
     prepared = read(layout.manifest("smoke", "gsm_hard"), layout.items("smoke", "gsm_hard"))
     monkeypatch.setattr("harness.runner.plan.read", lambda *paths: dataclasses.replace(prepared, train=[]))
     assert plan(smoke(), Cell("single", "gsm_hard", "qwen-2.5-14B", 0)).questions.train == []
-    with pytest.raises(UserError, match="gsm_hard has no question to train gmr on here"):
+    with pytest.raises(UserError, match="gsm_hard has no training questions for gmr"):
         plan(smoke(), GMR)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda run: run.update(code="other"), "its code is not that of this suite"),
-        (lambda run: run["data"].update(split_checksum="other"), "its questions is not that"),
+        (lambda run: run.update(code="other"), "its code differs from"),
+        (lambda run: run["data"].update(split_checksum="other"), "its questions differs from"),
     ],
 )
 def test_a_cell_that_is_not_of_this_suite_as_it_stands_is_refused(
@@ -120,11 +119,10 @@ def test_a_cell_that_is_not_of_this_suite_as_it_stands_is_refused(
 Run = Callable[..., dict[str, Any]]
 
 
-class Owned(Backbones):
-    """Backbones that say who serves them, and keep the temperatures they were asked with."""
+class Owned:
+    """Simulated backbones with an owner, which keep the temperatures of their calls."""
 
     def __init__(self, owner: str = "simulated") -> None:
-        super().__init__()
         self._owner = owner
         self.temperatures: list[float] = []
 
@@ -133,7 +131,7 @@ class Owned(Backbones):
 
     def complete(self, request: Request) -> Reply:
         self.temperatures.append(request.temperature)
-        return super().complete(request)
+        return Reply("Added up, they are twelve.\nThe answer is 12", 100, 10, "stop", request.model)
 
 
 @pytest.fixture
@@ -144,7 +142,7 @@ def run_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setattr("harness.sandbox.pool.best_level", lambda: "rlimit")
     prepare_questions()
 
-    def run(backbones: Backbones, method: str = "cot", **overrides: Any) -> dict[str, Any]:
+    def run(backbones: Owned, method: str = "cot", **overrides: Any) -> dict[str, Any]:
         preset = resolve("smoke", {"benchmarks": ["gsm_hard"], "limit": {"test": 2}, **overrides})
         planned = plan(preset, Cell(method, "gsm_hard", "qwen-2.5-14B", 0))
         return asyncio.run(cell.run(dataclasses.replace(planned, in_process=backbones)))
@@ -154,7 +152,7 @@ def run_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 def test_the_weakest_level_is_for_simulated_backbones_alone(run_by: Run, caplog: pytest.LogCaptureFixture) -> None:
     simulated, real = Owned(), Owned("vllm")
-    with pytest.raises(UserError, match=r"level rlimit.*real models write \(qwen-2.5-14B\).*gmr sandbox.*Linux"):
+    with pytest.raises(UserError, match=r"level rlimit.*programs of real models \(qwen-2.5-14B\).*gmr sandbox.*Linux"):
         run_by(real)
     assert real.temperatures == []
     assert not list(Path().rglob("run.json"))

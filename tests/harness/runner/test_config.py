@@ -1,4 +1,3 @@
-import dataclasses
 import math
 import re
 import shutil
@@ -84,12 +83,8 @@ def test_methods_that_learn_run_every_seed_and_others_are_one_cell_whatever_they
         ({"benchmarks": ["math", "gsm-hard"]}, "unknown benchmark 'gsm-hard'; did you mean 'gsm_hard'?"),
         ({"backbones": ["qwen-2.5-14b"]}, "unknown backbone 'qwen-2.5-14b'; did you mean 'qwen-2.5-14B'?"),
         ({"limit": {"tests": 3}}, "did you mean 'test'?"),
-        ({"limit": {"share": 0}}, "limit.share: 0 should be greater than 0"),
-        ({"budget": {"euros": 1}}, "budget: unknown key 'euros'"),
-        ({"seeds": [1, 1]}, "seeds: 1 is there twice"),
-        ({"data": "reel"}, "data: 'reel' should be 'embedded' or 'real'"),
         ({"name": "mine"}, "unknown key 'name'"),
-        ({"splits": "all"}, "has splits: all, which leaves aflow no question to train on; use official"),
+        ({"splits": "all"}, "has splits: all, which leaves no training questions for aflow; use official"),
     ],
 )
 def test_a_mistake_is_one_line_that_says_what_to_do(overrides: dict[str, Any], message: str) -> None:
@@ -102,12 +97,10 @@ def test_a_mistake_is_one_line_that_says_what_to_do(overrides: dict[str, Any], m
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"modul": "baselines.single"}, "methods_beyond.yaml: cascade: unknown key 'modul'; did you mean 'module'"),
-        ({"rows": "larg"}, "cascade.rows: 'larg' should be 'each', 'large' or 'pool'"),
         ({"further_backbones": ["qwen-2.5-320B"]}, "unknown backbone 'qwen-2.5-320B'"),
         ({"matches": "gmmr"}, "unknown method 'gmmr'; did you mean 'gmr'?"),
-        ({"matches": "random_matched"}, "cascade matches random_matched, which matches another; name that"),
-        ({"module": "baselines.singel"}, "names the module 'baselines.singel', which cannot be found"),
+        ({"matches": "random_matched"}, "cascade matches random_matched, which matches another method; name that"),
+        ({"module": "baselines.singel"}, "methods_beyond.yaml: module 'baselines.singel' of cascade was not found"),
         ({"extends": "cascade"}, "unknown base method 'cascade'; known: "),
     ],
 )
@@ -233,10 +226,9 @@ def test_the_settings_of_a_preset_make_it_again(name: str) -> None:
     ("cell", "message"),
     [
         (Cell("single", "math", "llama-3.2-3B", 0), "unknown benchmark 'math'"),
-        (Cell("cot", "gsm_hard", "llama-3.2-3B", 0), r"no row for llama-3\.2-3B .* for qwen-2\.5-14B; add .* large"),
+        (Cell("cot", "gsm_hard", "llama-3.2-3B", 0), r"no row for llama-3\.2-3B .* for qwen-2\.5-14B; add .* `large`"),
         (Cell("gmr_no_gate", "gsm_hard", "pool", 0), "unknown method 'gmr_no_gate'"),
         (Cell("single", "gsm_hard", "lama-3.2-3B", 0), r"unknown backbone 'lama-3\.2-3B'; did you mean 'llama"),
-        (Cell("single", "gsm_hard", "qwen-2.5-32B", 0), r"no row for qwen-2\.5-32B in preset smoke, only for "),
     ],
 )
 def test_a_cell_that_the_preset_does_not_have_is_refused(cell: Cell, message: str) -> None:
@@ -267,14 +259,6 @@ def test_the_identity_of_a_cell_holds_what_can_change_it_and_nothing_else(folder
     assert (of_cell(GMR) == learned, of_cell(COT) == answered) == (False, True)
 
 
-@pytest.mark.parametrize("method", ["cot", "aflow"])
-def test_a_method_decodes_greedily_by_its_entry_as_by_the_preset(method: str, folder: Path) -> None:
-    cell = dataclasses.replace(COT, method=method)
-    greedy = of_cell(cell, decoding="greedy")
-    change(folder, method, decoding="greedy")
-    assert of_cell(cell) == greedy
-
-
 def test_a_cell_that_meets_the_cost_of_another_changes_with_it_and_waits_for_it(folder: Path) -> None:
     chosen = resolve("smoke")
     cells = [Cell(name, "gsm_hard", "pool", 3) for name in ("random_matched", "cascade")]
@@ -284,7 +268,7 @@ def test_a_cell_that_meets_the_cost_of_another_changes_with_it_and_waits_for_it(
     changed = [resolve("smoke").cell(cell).settings != value for cell, value in zip(cells, before, strict=True)]
     assert waits == changed == [True, False]
     change(folder, "random_matched", matches="cascade")
-    assert str(resolve("smoke").cell(cells[0]).matched) == "cascade gsm_hard pool seed 0", "it learns nothing: one cell"
+    assert str(resolve("smoke").cell(cells[0]).matched) == "cascade gsm_hard pool seed 0", "it does not learn: one cell"
 
 
 def test_an_entry_may_have_other_seeds_and_ask_more_backbones_than_that_of_its_row(folder: Path) -> None:
@@ -322,19 +306,19 @@ def test_limits_may_differ_by_benchmark_and_only_single_calls_are_asked_again() 
     ):
         with pytest.raises(UserError, match=message):
             with_pool(**{"benchmarks": ["math"], "methods": ["single"], **overrides})
-    with pytest.raises(UserError, match="simulated replies repeat"):
+    with pytest.raises(UserError, match="simulated replies do not vary"):
         resolve("smoke", {"noise_floor": ["humaneval"]})
 
 
 @pytest.mark.parametrize("key", ["single", "cot", "macnet_chain", "aflow", "puppeteer"])
 def test_a_method_of_one_backbone_refuses_the_pool_in_one_line(key: str) -> None:
     entry = methods()[key]
-    with pytest.raises(UserError, match=r"\Athe row 'pool' is no backbone.*\Z"):
+    with pytest.raises(UserError, match=r"\Athis method needs a backbone, not the row 'pool'; set `rows`.*\Z"):
         build(entry.module, setting("pool"), entry.config)
 
 
 def test_what_is_to_be_trained_has_to_be_able_to_learn() -> None:
-    with pytest.raises(UserError, match=r"`trained` of baselines\.single, whose method has no fit, load, utility"):
+    with pytest.raises(UserError, match=r"`trained` names baselines\.single, whose method has no fit, load, utility"):
         build("baselines.single", setting(), {}, trained=True)
     build("baselines.single", setting(), {})
 
@@ -366,8 +350,6 @@ def test_methods_take_the_backbones_that_the_preset_has() -> None:
     [
         ({"endpoints": "simulated"}, "only backbones of config/backbones.yaml can be simulated"),
         ({"pool": {"qwen-2.5-14B": ENTRY}}, "qwen-2.5-14B is in config/backbones.yaml already"),
-        ({"pool": {"mine": {"model": "me/mine"}, "other": ENTRY}}, "mine.parameters_b: missing; add it"),
-        ({"pool": {"mine": {**ENTRY, "prise": 1}}}, "unknown key 'prise'; did you mean 'price'?"),
         ({"large": ["othr"]}, "unknown large backbone 'othr'; did you mean 'other'?"),
         ({"mine": {"price": {"input": 1, "output": 2}}}, "mine has a price and other has none"),
         ({"other": {"model": "me/mine"}}, "two backbones are 'me/mine'"),

@@ -149,9 +149,9 @@ def test_recordings_that_disagree_are_an_error_that_names_the_key(source: Path, 
     other = Path(shutil.copytree(source, place / "other"))
     settings = yaml.safe_load((other / "config.yaml").read_text())
     for key, value, named in (
-        ("decoding", "greedy", "its decoding is not that"),
-        ("limit", {"test": 1}, "its limit is not"),
-        ("pool", {"m": {"max_tokens": 2}}, r"its pool\.m is not"),
+        ("decoding", "greedy", "its decoding differs from"),
+        ("limit", {"test": 1}, "its limit differs"),
+        ("pool", {"m": {"max_tokens": 2}}, r"its pool\.m differs"),
     ):
         for folder, changes in ((source, {"pool": {"m": {"max_tokens": 1}}}), (other, {key: value})):
             (folder / "config.yaml").write_text(yaml.safe_dump({**settings, **changes}))
@@ -160,7 +160,7 @@ def test_recordings_that_disagree_are_an_error_that_names_the_key(source: Path, 
             recorded(source, other)
         opened.cache_clear()
     for changes in ({"endpoints": "simulated"}, {"recordings": None}):
-        with pytest.raises(UserError, match="need each other; state both"):
+        with pytest.raises(UserError, match="need each other; set both"):
             recorded(source, **changes)
     with pytest.raises(UserError, match="is no recording: expected a bundle, or a folder"):
         recorded(place)

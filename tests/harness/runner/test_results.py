@@ -67,9 +67,9 @@ async def test_uses_distinct_calls_and_calls_of_several_cells_are_told_apart(tmp
         await write_cell(tmp_path / "cot" / "math" / "small" / "seed0", "b", "c", Reply.failed("m", "down")),
     ]
     table = ledger([*cells, tmp_path / "cot" / "math" / "large" / "seed0"])
-    assert table.loc["single", ["uses", "calls", "alike", "failed"]].tolist() == [3, 2, 1, 0]
-    assert table.loc["cot", ["uses", "calls", "alike", "failed"]].tolist() == [3, 3, 1, 1]
-    assert table.loc["all", ["uses", "calls", "alike", "failed"]].tolist() == [6, 5, 2, 1]
+    assert table.loc["single", ["uses", "calls", "shared", "failed"]].tolist() == [3, 2, 1, 0]
+    assert table.loc["cot", ["uses", "calls", "shared", "failed"]].tolist() == [3, 3, 1, 1]
+    assert table.loc["all", ["uses", "calls", "shared", "failed"]].tolist() == [6, 5, 2, 1]
     assert table.loc["single", "prompt_tokens"] == 300
     assert table.loc["all", "cost"] == pytest.approx(5 * (100 * 0.003 + 10 * 0.010) / 1e6)
 

@@ -147,7 +147,7 @@ async def test_checkpoints_of_another_training_are_discarded_with_a_word(
 
 
 async def test_a_training_that_saved_nothing_says_so(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"never asked for `training\.epochs`"):
+    with pytest.raises(UserError, match=r"did not iterate over `training\.epochs`"):
         training(tmp_path, right(), ITEMS).finish()
 
 
@@ -174,7 +174,7 @@ async def test_a_checkpoint_without_what_it_rests_on_is_not_continued(
     assert not torn.exists(), "a killed process left it half written"
     (tmp_path / "checkpoints" / "epoch-01.training_calls.parquet").unlink()
     assert next(training(tmp_path, right(), ITEMS).epochs(3, Counter())) == 1
-    assert "files of its checkpoints or calls in its log are gone; training starts over" in caplog.text
+    assert "files of its checkpoints or calls in its log are missing; training starts over" in caplog.text
     assert not (tmp_path / "checkpoints" / "epoch-02.safetensors").exists()
     await trained(tmp_path, epochs=2)
     lost = training(tmp_path, right(), ITEMS, log=False)
