@@ -1,7 +1,7 @@
-"""The DAG and the command line: the only place that knows everything below."""
+"""Command line and the inputs of jobs. Imports all other packages."""
 
 import os
 import sys
 
-if os.name == "nt":  # where processes are neither forked nor confined
-    sys.exit("error: the suite does not run on Windows itself; run it in WSL2 (docs/runs.md#systems)")
+if os.name == "nt":  # cannot fork or confine processes
+    sys.exit("error: native Windows is not supported; use WSL2 (docs/runs.md#systems)")

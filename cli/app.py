@@ -1,4 +1,4 @@
-"""The application ``gmr`` and what its commands share; nothing heavy is imported before a command runs."""
+"""The application ``gmr`` and what its commands share. Heavy modules are imported only when a command runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 def default_preset() -> str:
-    """Return the preset whose artefacts Snakemake makes unless told otherwise."""
     from harness.files import read_yaml
     from harness.runner import layout
 
@@ -40,7 +39,7 @@ Overrides = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=YAML",
-        help="Override a key of the preset, such as 'limit={test: 32}', or all that a file has: "
+        help="Override a key of the preset, such as 'limit={test: 32}', or all keys of a file: "
         "@results/PRESET/config.yaml.",
     ),
 ]
@@ -91,13 +90,13 @@ def common(
     """Reproducibility suite for Gated-Memory Routing.
 
     `snakemake --cores all reports/NAME` makes tables and figures. These commands are its jobs, or read, check and share
-    what it has made.
+    its results.
     """
     from harness.files import ROOT, writing
 
     is_anywhere = ctx.invoked_subcommand == "forecast"
     if not is_anywhere and not any(Path(name).exists() for name in ("Snakefile", "results")):
-        raise UserError(f"no Snakefile and no results here; give the command in {ROOT}")
+        raise UserError(f"no Snakefile and no results here; run the command in {ROOT}")
     if log is not None:
         with writing(log):
             log.parent.mkdir(parents=True, exist_ok=True)
@@ -105,21 +104,21 @@ def common(
 
 
 class _Commands(TyperGroup):
-    """Commands of ``gmr``; of one that is gone, with its options and variables, they say what takes its place."""
+    """Commands of ``gmr``. For a removed command, option or variable, the error names its replacement."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         options = [word.partition("=")[0] for word in args[1:] if word.startswith("--")]
         for word in (args[0], *options, *os.environ):
             if instead := earlier.replacement("command", word):
                 raise UserError(f"{word} {instead}")
-        where = "`gmr -h` has them; `snakemake --cores all --config preset=NAME` makes a run"
+        where = "`gmr -h` lists them; `snakemake --cores all --config preset=NAME` makes a run"
         check_names("command", args[:1], self.commands, where)
         return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(
     cls=_Commands,
-    epilog="docs/runs.md says more of each command, and what exit statuses mean.",
+    epilog="docs/runs.md explains the commands and their exit statuses.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
@@ -129,7 +128,7 @@ app = typer.Typer(
 
 
 def last_run(name: str) -> Run:
-    """Return a preset with the settings of its last run here; UserError if there was none."""
+    """Load a preset with the settings of its last run. UserError if there was none."""
     from harness.runner import layout
     from harness.runner.preset import resolve
 
@@ -140,10 +139,10 @@ def last_run(name: str) -> Run:
 
 
 def run_of(name: str, overrides: list[str] | None) -> Run:
-    """Return the preset of a command with its overrides, the last one of a key.
+    """Resolve the preset of a command with its overrides. The last override of a key counts.
 
     Raises:
-        UserError: if an override is neither KEY=YAML nor @FILE, or the preset does not take it.
+        UserError: if an override is neither KEY=YAML nor @FILE, or the preset does not accept it.
     """
     from harness import files
     from harness.runner.preset import resolve
@@ -154,7 +153,7 @@ def run_of(name: str, overrides: list[str] | None) -> Run:
         if text.startswith("@"):
             settings = files.read_yaml(Path(text[1:]))
             if not isinstance(settings, dict):
-                raise UserError(f"{text[1:]} holds no keys of a preset; name the config.yaml of a run")
+                raise UserError(f"{text[1:]} has no keys of a preset; name the config.yaml of a run")
             changes |= settings
         elif equals:
             changes[key] = files.yaml_value(value)

@@ -1,4 +1,4 @@
-"""Audit of a finished run: was a test question used in a training, and do its results follow from its log?"""
+"""Audit of a finished run: test questions in training, and whether the results follow from the call logs."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ from harness.runner import layout
 from harness.runner.plan import questions
 from harness.runner.results import read_rows
 
-# Test questions at least this similar to a training question are named.
+# Minimum cosine similarity of a near-duplicate.
 _NEAR = 0.9
 
 
 def audit(name: str) -> dict[str, Any]:
     """Audit the finished cells of a preset, write the result to ``audit.json`` and return it.
 
-    ``asked`` are the test questions that a training asked or learned from, ``near`` those nearly like one of its
-    questions, ``differences`` what does not follow from the log.
+    Keys: ``asked`` (test questions used in a training), ``near`` (near-duplicates of a training question),
+    ``differences`` (what does not follow from the log).
     """
     run = last_run(name)
     with TemporaryDirectory(prefix="gmr-audit-") as folder:
         bundle = Path(folder) / "run.zip"
         _, left_out = pack(name, bundle, questions=True)
-        found = replay(bundle, make_reports=False, code=run.extra)  # that of this run
+        replayed = replay(bundle, make_reports=False, code=run.extra)
     methods = run.entries
-    trained = [cell for cell in found.differences if methods[cell.method].trained]
+    trained = [cell for cell in replayed.differences if methods[cell.method].trained]
     used = {key: questions(run, key) for key in dict.fromkeys(cell.benchmark for cell in trained)}
-    alike = [_alike(prepared) for prepared in used.values()]
-    exact, near = (sorted({id_ for ids in alike for id_ in ids[kind]}) for kind in (0, 1))
+    duplicates = [_duplicates(prepared) for prepared in used.values()]
+    exact, near = (sorted({id_ for ids in duplicates for id_ in ids[kind]}) for kind in (0, 1))
     asked_ids = (_asked(layout.cell(name, cell), used[cell.benchmark]) for cell in trained)
     asked = sorted({*exact}.union(*asked_ids))
-    folders = [layout.cell(name, cell) for cell in found.differences]
+    folders = [layout.cell(name, cell) for cell in replayed.differences]
     n = len(folders)
-    differences = {str(cell): difference for cell, difference in found.differences.items() if difference}
+    differences = {str(cell): difference for cell, difference in replayed.differences.items() if difference}
     summary = [
         f"test questions asked in {len(trained)} trainings: {', '.join(asked) or 'none'}",
-        f"test questions that are nearly a training question: {', '.join(near) or 'none'}",
+        f"test questions that nearly equal a training question: {', '.join(near) or 'none'}",
         f"cells whose verdicts and decisions follow from their logs: {n - len(differences)} of {n}",
-        *([f"cells that are not finished, and not looked at: {len(left_out)}"] if left_out else []),
-        "not excluded: settings chosen on test results, a log that was made up",
+        *([f"unfinished cells, not audited: {len(left_out)}"] if left_out else []),
+        "not excluded: settings chosen on test results, a fabricated log",
     ]
     result = {
         "passed": not asked and not differences,
@@ -63,10 +63,11 @@ def audit(name: str) -> dict[str, Any]:
     return result
 
 
-def _alike(prepared: Prepared) -> tuple[set[str], set[str]]:
-    """Return the ids of the test questions that equal a training question, and of those nearly alike.
+def _duplicates(prepared: Prepared) -> tuple[set[str], set[str]]:
+    """Find the test questions that equal a training question, and their near-duplicates.
 
-    Case and white space do not count. Nearly alike: a tf-idf cosine of at least ``_NEAR`` over runs of five characters.
+    Case and white space are ignored. A near-duplicate has a tf-idf cosine of at least ``_NEAR`` over character
+    5-grams.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -80,7 +81,7 @@ def _alike(prepared: Prepared) -> tuple[set[str], set[str]]:
 
 
 def _asked(folder: Path, used: Prepared) -> Iterator[str]:
-    """Iterate over the ids of test questions that are in a prompt of a cell's training, but in no training question."""
+    """Iterate over test questions that occur in a prompt of a cell's training, but in no training question."""
     train = [_text(item.question) for item in used.train]
     test = {item.id: _text(item.question) for item in used.test}
     test = {id_: text for id_, text in test.items() if not any(text in question for question in train)}

@@ -1,7 +1,7 @@
-"""Bundle: the results of a preset as one zip file, which replays make again and recordings answer calls from.
+"""Bundle: the results of a preset as one zip file, for replays and as recordings.
 
-It is an RO-Crate (1.2) with the Process Run Crate profile: ``ro-crate-metadata.json`` says what was run, when, by which
-code and under which licences, and lists every file with size and SHA-256. Packing is deterministic.
+It is an RO-Crate (1.2) with the Process Run Crate profile. ``ro-crate-metadata.json`` has description, times, code
+version and licences, and lists every file with size and SHA-256. Packing is deterministic.
 """
 
 from __future__ import annotations
@@ -32,20 +32,26 @@ from harness.runner.run import Run
 
 _CRATE = "https://w3id.org/ro/crate/1.2"
 _PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
-# Settings that change no result: how fast and how far a run may go, what it keeps, and where its servers are.
+# Settings that do not affect results.
 _NO_SETTINGS = {"in_flight", "budget", "epoch_checkpoints", "endpoints", "recordings", "servers"}
-# What decides results, as git's patterns of paths.
+# Files that affect results, as git pathspecs.
 _CODE = ("harness", "baselines", "gmr", "analysis", ":(glob)config/*.yaml")
 _NO_CODE = (":!config/config.yaml", ":!config/endpoints*", ":!config/licences.yaml")
 
 
 def pack(name: str, out: Path, *, questions: bool) -> tuple[Crate, list[str]]:
-    """Write what the reports and a replay of a preset read into one file.
+    """Pack everything that reports and a replay of a preset read. Trained routers are left out; a replay trains again.
 
-    Without ``questions`` it has no questions and prompts: calls have only their key (a hash) and their reply. It has no
-    trained routers, which a replay trains again.
+    Args:
+        name: Preset.
+        out: Bundle to write.
+        questions: Whether to include questions and prompts. Without them, calls have only key (a hash) and reply.
 
-    Returns the entities of its manifest, and why cells were left out. Raises UserError if nothing is finished.
+    Returns:
+        The entities of the manifest by id, and why cells were left out.
+
+    Raises:
+        UserError: if no cell is finished.
     """
     run = last_run(name)
     settings = {key: value for key, value in run.settings.items() if key not in _NO_SETTINGS}
@@ -83,7 +89,7 @@ def pack(name: str, out: Path, *, questions: bool) -> tuple[Crate, list[str]]:
 def _about(
     run: Run, cells: Mapping[Path, Mapping[str, Any]], further: Iterable[str], *, questions: bool
 ) -> list[dict[str, Any]]:
-    """Return the entities of a crate that describe the run, its code and the licences of what others made."""
+    """Entities that describe the run, its code and licences."""
     attempts = [attempt for cell in cells for attempt in call_log.read_attempts(cell / call_log.ATTEMPT_LOG)]
     started = min((attempt["started"] for attempt in attempts), default=0)
     ended = max((attempt["started"] + attempt["latency_s"] for attempt in attempts), default=0)
@@ -123,7 +129,7 @@ def _iso(seconds: float) -> str:
 
 
 def _finished(run: Run) -> tuple[set[Path], dict[Path, dict[str, Any]], list[str]]:
-    """Return the files of a preset, ``run.json`` of its finished cells by folder, and why others are not finished."""
+    """Files of a preset, ``run.json`` of finished cells by folder, and why other cells are left out."""
     files: set[Path] = set()
     cells: dict[Path, dict[str, Any]] = {}
     unfinished: list[str] = []
@@ -150,7 +156,7 @@ def _finished(run: Run) -> tuple[set[Path], dict[Path, dict[str, Any]], list[str
 
 
 def _recorded_calls(run: Run, log: Path) -> Iterator[tuple[Any, ...]]:
-    """Iterate over the calls of a cell that recordings answered, which are not in its log."""
+    """Iterate over the calls of a cell that recordings answered. Its own log does not have them."""
     cell = layout.cell_of(log.parent)
     if cell is None or not run.recordings:
         return
@@ -161,31 +167,31 @@ def _recorded_calls(run: Run, log: Path) -> Iterator[tuple[Any, ...]]:
 
 
 def further_files(run: Run, *, questions: bool) -> dict[str, Path]:
-    """Return the sources in the folder of a preset's further methods, and the questions of its further benchmarks.
+    """Files of user-supplied methods and benchmarks (preset key ``extra``).
 
-    Raises UserError if they are not below this folder, or questions are to be left out, without which nothing is valid.
+    Raises UserError if a file is not below the current folder, or ``questions`` would leave out a user's questions.
     """
     if run.extra is None:
         return {}
     entries = map(catalogue.entry, filter(catalogue.is_further, catalogue.keys()))
     own = [Path(entry.questions) for entry in entries if entry.questions]
     if own and not questions:
-        raise UserError(f"{own[0].name} has questions of your own, which results depend on; pack them, too")
+        raise UserError(f"{own[0].name} has your own questions, which the results need; pack with questions")
     files, here = {*sources(Path(run.extra).resolve().parent), *own}, Path.cwd()
     if outside := [file for file in files if here not in file.parents]:
-        raise UserError(f"{min(outside)} is not below {here}, where a bundle could have it; move it, and run again")
+        raise UserError(f"{min(outside)} is outside of {here} and cannot be packed; move it, and run again")
     return {str(file.relative_to(here)): file for file in sorted(files)}
 
 
 def _code() -> str:
-    """Return in words the commit of the code that decides results."""
+    """Describe the commit of the code that determines results."""
     commit, changes = _git("rev-parse", "HEAD"), _git("status", "--porcelain", "--", *_CODE, *_NO_CODE)
     version = f"commit {commit}{' with changes that are in no commit' if changes else ''}"
     return version if commit else "code of no known commit"
 
 
 def _git(*words: str) -> str | None:
-    """Return what git prints about the checkout; None without git or a repository."""
+    """Run git in the checkout and return its output. None without git or a repository."""
     try:
         return subprocess.check_output(["git", "-C", str(ROOT), *words], stderr=subprocess.DEVNULL, text=True).strip()  # noqa: S603, S607
     except (OSError, subprocess.CalledProcessError):
@@ -193,7 +199,7 @@ def _git(*words: str) -> str | None:
 
 
 def _licences(run: Run) -> dict[str, dict[str, str]]:
-    """Return licence and attribution of everything in a bundle, by name."""
+    """Licence and attribution of everything in a bundle, by name."""
     known = read_yaml(ROOT / "config" / "licences.yaml")
     for key in run.pool:
         about = run.declared[key].model_dump(include=set(ABOUT))
@@ -208,6 +214,6 @@ def _licences(run: Run) -> dict[str, dict[str, str]]:
     for kind, keys in used.items():
         if lacking := [key for key in keys if key not in known[kind]]:
             where = f"`pool` of preset {run.name}" if lacking[0] in run.pool else "config/licences.yaml"
-            raise UserError(f"{where} does not say the licence and attribution of {lacking[0]}; add both")
+            raise UserError(f"{where} has no licence and attribution of {lacking[0]}; add both")
         terms |= {f"{kind}/{key}": known[kind][key] for key in keys}
     return {name: {"name": entry["attribution"], "license": entry["licence"]} for name, entry in terms.items()}

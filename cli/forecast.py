@@ -1,6 +1,6 @@
-"""Forecast of a run: calls and tokens a question, times the questions of the run.
+"""Forecast of a run: calls and tokens per question, scaled to the questions of the run.
 
-They are those of the preset's finished cells, else of ``config/forecast.csv``, measured on simulated backbones.
+The rates come from finished cells of the preset, else from ``config/forecast.csv``, measured on simulated backbones.
 """
 
 from __future__ import annotations
@@ -27,9 +27,15 @@ _AMOUNTS = ["calls", "prompt_tokens", "completion_tokens"]
 
 
 def lines(run: Run, cells: Sequence[Cell] | None, speed: tuple[float, float] | None = None) -> Iterator[str]:
-    """Yield the lines of a forecast; ``speed`` is tokens a second that every server reads and writes.
+    """Yield the lines of a forecast.
 
-    Without ``cells`` it is that of an enumeration. Raises UserError if some endpoints have a price and others none.
+    Args:
+        run: Run to forecast.
+        cells: Its cells. None for an enumeration.
+        speed: Tokens per second that every server reads and writes. Default: as measured by ``gmr health``.
+
+    Raises:
+        UserError: if some endpoints have a price and others have none.
     """
     own, table = measured(run.name), pd.read_csv(TABLE, comment="#", index_col=["method", "phase"])
     rates, finished = own.combine_first(table), {*own.index.unique("method")}
@@ -42,7 +48,7 @@ def lines(run: Run, cells: Sequence[Cell] | None, speed: tuple[float, float] | N
         yield f"{len(cells)} cells of preset {run.name}, {done}."
         yield "Rough: calls within a factor of 2, tokens of 4; what a router asks is divided evenly over its pool."
     if unknown := sorted({cell.method for cell in cells or ()} - {*amounts["method"]}):
-        yield f"Left out, as none of their cells is finished: {', '.join(unknown)}."
+        yield f"Left out, since no cell of them is finished: {', '.join(unknown)}."
     for level in ("method", "backbone"):
         sums = amounts.groupby(level, sort=False)[_AMOUNTS].sum()
         yield pd.concat([sums, sums.sum().to_frame("all").T]).to_string(float_format="{:,.0f}".format)
@@ -58,7 +64,7 @@ def lines(run: Run, cells: Sequence[Cell] | None, speed: tuple[float, float] | N
 
 
 def forecast(run: Run, cells: Sequence[Cell], rates: pd.DataFrame) -> pd.DataFrame:
-    """Return calls and tokens of a run by method and backbone, without methods of which nothing is known."""
+    """Forecast calls and tokens by method and backbone. Methods without rates are left out."""
     entries = run.entries
     by_module = {entries[key].module: key for key in reversed(rates.index.unique("method")) if key in entries}
     parts = []
@@ -81,12 +87,12 @@ def forecast(run: Run, cells: Sequence[Cell], rates: pd.DataFrame) -> pd.DataFra
 
 
 def enumeration(run: Run, rates: pd.DataFrame) -> pd.DataFrame:
-    """Return calls and tokens of `gmr enumerate` on each benchmark of a preset, by benchmark and backbone."""
+    """Forecast calls and tokens of `gmr enumerate`, by benchmark and backbone."""
     per_call, rows = rates.loc["gmr", "test"][_AMOUNTS] / rates.loc["gmr", "test"]["calls"], []
     for key in run.benchmarks:
         limit, (train, test) = run.limit.of(key), _questions(run.data, run.splits, key)
         questions = limit.used_questions(train, limit.train) + limit.used_questions(test, limit.test)
-        # Of a role its calls and a closing one; of all roles one closing call with nothing stored.
+        # Each role makes its calls and an aggregation. One more aggregation has an empty memory.
         roles = by_domain(catalogue.benchmark(key).role_domain)
         calls = questions * (1 + sum(2 + bool(role.second_call) for role in roles))
         rows += [{"method": key, "backbone": backbone, **(calls * per_call)} for backbone in run.backbones]
@@ -94,7 +100,7 @@ def enumeration(run: Run, rates: pd.DataFrame) -> pd.DataFrame:
 
 
 def measured(name: str) -> pd.DataFrame:
-    """Return distinct calls and tokens a test question, and a training question and pass, by method and phase."""
+    """Distinct calls and tokens per test question, and per training question and epoch, by method and phase."""
     rows = []
     for cell in layout.cells(name):
         run = layout.cell(name, cell) / "run.json"
@@ -103,7 +109,7 @@ def measured(name: str) -> pd.DataFrame:
                 calls = pd.read_parquet(path).drop_duplicates("key").assign(calls=1)
                 passes = calls["epoch"].max() if phase == "train" else 1
                 data = orjson.loads(run.read_bytes())["data"]
-                # What learned nothing may have answered the training questions, too.
+                # A method that does not learn may have answered the training questions too.
                 also = 0 if run.with_name("training_calls.parquet").exists() else data["n_train"]
                 sums = calls[_AMOUNTS].sum() / (data[f"n_{phase}"] + also) / passes
                 rows.append({"method": cell.method, "phase": phase, "passes": passes, **sums})
@@ -113,7 +119,7 @@ def measured(name: str) -> pd.DataFrame:
 
 @cache
 def _questions(data: str, splits: str, benchmark: str) -> Sequence[int]:
-    """Return the numbers of training and test questions of a benchmark."""
+    """Numbers of training and test questions."""
     expected = catalogue.entry(benchmark).expected
     if data == "real" and expected is not None:
         return expected.sizes[splits]
@@ -122,7 +128,7 @@ def _questions(data: str, splits: str, benchmark: str) -> Sequence[int]:
 
 
 def _measured_speeds(run: Run) -> dict[str, tuple[float, float]]:
-    """Return the tokens a second that the server of a backbone reads and writes, as ``gmr health`` measured them."""
+    """Tokens per second that the server of a backbone reads and writes, as measured by ``gmr health``."""
     records = [orjson.loads(path.read_bytes()) for path in layout.served(run.name, "any").parent.glob("*.json")]
     known = [record["backbones"] for record in records if record["weights"] == run.weights]
     speeds = {key: entry["speed"] for backbones in known for key, entry in backbones.items() if "speed" in entry}
@@ -130,7 +136,7 @@ def _measured_speeds(run: Run) -> dict[str, tuple[float, float]]:
 
 
 def _charges(run: Run, tokens: Mapping[str, tuple[float, float]]) -> Iterator[str]:
-    """Yield what tokens cost at the endpoints, if these state a price."""
+    """Yield the cost of tokens if the endpoints have prices."""
     is_named = run.servers or endpoints.named_file()
     servers = run.servers_of(tokens) if is_named else {}
     priced = [key for key, server in servers.items() if server.price]
@@ -138,7 +144,7 @@ def _charges(run: Run, tokens: Mapping[str, tuple[float, float]]) -> Iterator[st
     for key in tokens if priced else ():
         read, written = tokens[key]
         if (price := servers[key].price) is None:
-            raise UserError(f"the endpoint of {priced[0]} has a price and that of {key} has none; add it")
+            raise UserError(f"the endpoint of {priced[0]} has a price and that of {key} has none; add a price")
         costs[str(servers[key].currency)] += (read * price.input + written * price.output) / 1e6
     if costs:
         yield f"At the prices of the endpoints: {', '.join(f'{cost:.3g} {unit}' for unit, cost in costs.items())}."

@@ -1,4 +1,4 @@
-"""Health check of the endpoints of a preset before its first paid call: what they serve, and how fast they are."""
+"""Health check of the endpoints of a preset before its first paid call: what they serve, and how fast."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from harness.runner.run import Run
 
 logger = logging.getLogger(__name__)
 
-# Of vLLM and SGLang, and of Ollama.
+# vLLM and SGLang, Ollama.
 _VERSIONS = ("/version", "/api/version")
 _LIMIT_S = 10.0
-# Backbones take between 3 and 5 bytes of English, code or mathematics for a token.
+# Tokens of English, code or mathematics have 3 to 5 bytes.
 _BYTES_A_TOKEN = 3
 # Role, output rules and chat template around a question.
 _INSTRUCTIONS = 1024
@@ -41,18 +41,21 @@ _TOKENS = 16
 
 
 async def check(run: Run, benchmarks: Iterable[str]) -> list[Path]:
-    """Ask the servers of a preset what they serve and how fast; write a file for each benchmark, return them.
+    """Check what the servers of a preset serve and measure their speed; write one file per benchmark.
 
-    Servers are timed one after another, as they may share a machine. Raises UserError with a line for each server that
-    is down, refuses the key, does not serve what the preset asks, does not complete a prompt as calls need it, or
-    cannot take the longest question; or if backbones are simulated or questions not prepared.
+    Servers are measured one after another, since they may share a machine.
+
+    Raises:
+        UserError: if backbones are simulated or questions are not prepared; else with one line for each server that is
+            unreachable, refuses the API key, does not serve the backbone, cannot complete a prompt, or has too short a
+            context for the longest question.
     """
     if run.simulated:
-        raise UserError(f"preset {run.name} has simulated backbones, which need no server and no health check")
+        raise UserError(f"preset {run.name} has simulated backbones, which need no health check")
     backbones = backbones_of(run)
     endpoints = run.servers_of(backbones)
     needed = {key: tokens_needed(run, key) for key in benchmarks}
-    # Snakemake runs a check for each benchmark, and they would measure each other.
+    # Snakemake runs one check per benchmark. In parallel they would slow each other down.
     lock = layout.served(run.name, "any").with_name(".lock")
     with writing(lock):
         lock.parent.mkdir(parents=True, exist_ok=True)
@@ -75,13 +78,13 @@ async def check(run: Run, benchmarks: Iterable[str]) -> list[Path]:
 
 
 def backbones_of(run: Run) -> dict[str, Backbone]:
-    """Return every backbone that a cell of a preset may ask, with its weights in that preset."""
+    """Backbones that the preset's cells may call, with its weights."""
     keys = {key for cell in run.cells() for key in run.cell(cell).backbones}
     return {key: backbone for key, backbone in run.declared.items() if key in keys}
 
 
 def tokens_needed(run: Run, benchmark: str) -> int:
-    """Return an upper bound in tokens on an agent's longest prompt and reply, without what other agents wrote."""
+    """Upper bound on the tokens of the longest prompt and reply, without other agents' texts."""
     prepared = read(layout.manifest(run.name, benchmark), layout.items(run.name, benchmark))
     longest = max(len(item.question.encode()) for item in (*prepared.train, *prepared.test))
     reply = max(backbone.max_tokens for backbone in backbones_of(run).values())
@@ -89,7 +92,7 @@ def tokens_needed(run: Run, benchmark: str) -> int:
 
 
 def _record_of_this_run(run: Run, endpoints: Mapping[str, Endpoint]) -> dict[str, Any] | None:
-    """Return what another job of the same run of Snakemake wrote of the same servers, or None; by hand None."""
+    """Record that another job of the same Snakemake run wrote about the same servers. None by hand."""
     planned_ns = float(os.environ.get(PLANNED, math.inf))
     urls = {key: endpoint.url for key, endpoint in endpoints.items()}
     for path in sorted(layout.served(run.name, "any").parent.glob("*.json")):
@@ -103,7 +106,7 @@ def _record_of_this_run(run: Run, endpoints: Mapping[str, Endpoint]) -> dict[str
 async def _ask(
     run: Run, backbones: Mapping[str, Backbone], endpoints: Mapping[str, Endpoint], needed: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Return what is written down of each backbone; UserError with everything that is wrong with any."""
+    """Describe and measure all servers. UserError that lists every problem."""
     async with http_client(AT_ONCE + len(endpoints)) as http:
         servers = {key: Server(key, endpoints[key], http) for key in backbones}
         answers = await gather(_describe(backbones[key], servers[key], http) for key in backbones)
@@ -119,8 +122,8 @@ async def _ask(
             if entries[key]["context_length"] is None:
                 lacks.append(
                     f"does not report its context length ({backbone.context_length or 'none'} in its entry): start "
-                    f"it with room for {max(needed.values(), default=0)} tokens or more, as it may cut a longer "
-                    "prompt without a word (Ollama: OLLAMA_CONTEXT_LENGTH)"
+                    f"it with room for {max(needed.values(), default=0)} tokens or more, since it may silently "
+                    "truncate longer prompts (Ollama: OLLAMA_CONTEXT_LENGTH)"
                 )
             logger.info("%s %s", servers[key], speed)
             for lack in lacks:
@@ -131,7 +134,7 @@ async def _ask(
 
 
 def _refuse(run: Run, problems: list[UserError]) -> None:
-    """Raise a UserError that lists the problems, if there are any, and each cure once."""
+    """Raise a UserError that lists the problems, if any, with each cure once."""
     if problems:
         number = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
         cures = dict.fromkeys(problem.cure for problem in problems if problem.cure)
@@ -140,7 +143,7 @@ def _refuse(run: Run, problems: list[UserError]) -> None:
 
 
 async def _describe(backbone: Backbone, server: Server, http: httpx2.AsyncClient) -> dict[str, Any] | UserError:
-    """Return what is written down of a backbone, or what is wrong with its server."""
+    """Describe what a server serves, or return its problem."""
     try:
         served = await server.served(backbone.model)
         revision = as_served(backbone, served).revision

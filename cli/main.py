@@ -20,12 +20,12 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def main(program: Callable[[], None] = app) -> None:
-    """Run a program of commands: one line for a user's mistake, status 2; else, in a job, the lines that matter."""
-    # How a sum is divided among threads shows in its last digits.
+    """Run ``gmr``. User errors are one line (status 2); other exceptions of jobs are shortened (status 1)."""
+    # The number of threads changes the last digits of sums.
     os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    # Retries of the hub's client would be a hundred lines; the one line that counts is ours.
+    # Silences the hub client's retries, since errors are reported here.
     os.environ.setdefault("HF_HUB_VERBOSITY", "critical")
-    # On a full disk the log file fails too; its traceback must not bury the line that says so.
+    # On a full disk the log file fails too. Its traceback must not hide the error.
     logging.raiseExceptions = False
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     for noisy in ("httpx", "httpx2", "openai", "datasets", "asyncio", "fontTools"):
@@ -52,7 +52,7 @@ def main(program: Callable[[], None] = app) -> None:
 
 
 def explain(error: Exception) -> str:
-    """Return an exception of a job with the lines of the method's code that it passed; without any, the last line."""
+    """Format an exception with the frames of the method's code; without any, the last frame."""
     library = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "scripts")]
     skipped = ("<", *library, *(f"{ROOT / name}{os.sep}" for name in ("cli", "harness")))
     frames = traceback.extract_tb(error.__traceback__)
@@ -61,18 +61,18 @@ def explain(error: Exception) -> str:
 
 
 def check_checkout() -> None:
-    """Raise UserError where the suite is not a checkout, or the current folder is another one.
+    """Raise a UserError if the suite is not a checkout, or the current folder is a different one.
 
-    Snakemake reads the rules and the configuration of the current folder, so its ``gmr`` must be of that folder too.
+    Snakemake reads rules and configuration from the current folder, so ``gmr`` must be the same checkout's.
     """
     here = Path.cwd().resolve()
     if not (ROOT / "config").is_dir():
         raise UserError(
-            f"the suite runs from a checkout, and {ROOT} has no config/: in a clone of it, `pip install -e .`"
+            f"the suite runs from a checkout, and {ROOT} has no config/; clone it and run `pip install -e .` there"
         )
     is_checkout = all((here / name).is_file() for name in ("Snakefile", "cli/main.py", "harness/files.py"))
     if here != ROOT and is_checkout:
-        raise UserError(f"this is the gmr of {ROOT}, and {here} is another checkout; activate the environment of that")
+        raise UserError(f"this is the gmr of {ROOT}, and {here} is another checkout; activate its environment")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Snakemake as the parent of jobs: what it hands on to them, and how both end together."""
+"""Snakemake as the parent of jobs: their environment, and how both stop together."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ from pathlib import Path
 from harness.unfinished import exit_now
 
 PARENT = "GMR_PARENT"
-# When the run was planned, in nanoseconds.
+# Time of planning in nanoseconds.
 PLANNED = "GMR_PLANNED"
 
 
 def prepare_jobs() -> None:
-    """Set the environment of jobs, and let a closed terminal end Snakemake as Ctrl-C does.
-
-    Called once, where the DAG is read.
-    """
+    """Set the environment of jobs, and handle a closed terminal like Ctrl-C. Called when Snakemake reads the rules."""
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     os.environ.setdefault(PLANNED, str(time.time_ns()))
     os.environ.setdefault(PARENT, f"{socket.gethostname()}:{os.getpid()}")
@@ -32,13 +29,13 @@ def prepare_jobs() -> None:
 
 
 def _interrupt(number: int, _: object) -> None:
-    """Raise KeyboardInterrupt, once, so that Snakemake releases its lock; a second Ctrl-C is for the jobs alone."""
+    """Raise KeyboardInterrupt once, so that Snakemake releases its lock. A second Ctrl-C goes to the jobs only."""
     signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def stop_scheduling() -> None:
-    """Let Snakemake on this host start no further job: with ``keep-going``, each would fail for the same reason."""
+    """Let Snakemake on this host start no further jobs. With ``keep-going``, each would fail for the same reason."""
     host, _, pid = os.environ.get(PARENT, "").rpartition(":")
     if host == socket.gethostname() and int(pid) != os.getpid():
         # Snakemake waits for running jobs after SIGTERM.
@@ -46,7 +43,7 @@ def stop_scheduling() -> None:
 
 
 def end_with_parent() -> None:
-    """End this process when Snakemake on this host ends; PR_SET_PDEATHSIG would watch the shell between them."""
+    """Exit when Snakemake on this host exits. PR_SET_PDEATHSIG would watch the shell between them."""
     host, _, pid = os.environ.get(PARENT, "").rpartition(":")
     if host != socket.gethostname() or not hasattr(os, "pidfd_open"):
         return
@@ -55,7 +52,7 @@ def end_with_parent() -> None:
     except ProcessLookupError:
         exit_now(1)
     except OSError:
-        return  # an old kernel, or a container that allows no such call
+        return  # not supported by the kernel or container
     threading.Thread(target=_exit_after, args=(handle,), daemon=True).start()
 
 

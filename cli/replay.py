@@ -1,7 +1,7 @@
-"""Replay of a bundle: are its files whole, and does today's code make the same of its recorded replies again?
+"""Replay of a bundle: check its files, and reproduce its results from its recorded replies with the current code.
 
-A bundle is data: it opens no connection, its settings name no server, and its maker's code is run only if it is named.
-Programs of the recorded models are executed, confined.
+A bundle is data: a replay opens no connection, ignores its servers, and imports its code only if the user names it.
+Programs of the recorded models run in the sandbox.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ logger = logging.getLogger(__name__)
 
 #: Where the reports of a replay are written, a folder for each preset.
 REPLAYED = layout.REPORTS / "replayed"
-# Characters of a value that differs.
+# Maximum length of a shown value.
 _SHOWN = 60
-# Settings of a bundle that a replay does not heed: where servers are, what it may spend, code.
+# Settings of a bundle that a replay ignores.
 _NOT_TAKEN = {"servers", "budget", "recorded"}
-_OWN_CODE = "code of the bundle's maker, which runs only if its file is named (--code FILE)"
-# What a run says of itself that follows from replies, questions and settings; and from the same code alone.
+_OWN_CODE = "code of the bundle's maker, which runs only with --code FILE"
+# Entries of run.json that follow from replies, questions and settings; and those that also depend on the code.
 _RECOMPUTED = ("simulated", "notes", "backbones", "data", "sampling")
 _OF_CODE = (
     "rule_version",
@@ -59,13 +59,13 @@ _OF_CODE = (
 class Replay(NamedTuple):
     """Result of a replay."""
 
-    recording: Recording  # whose files are whole
-    differences: dict[Cell, str]  # how the results of each cell that was answered again differ; empty if they do not
-    other_code: list[Cell]  # recorded by other code than today's
-    left_out: dict[Cell, str]  # cells that were not answered again, and why: their method is gone, or the bundle's own
-    ungraded: dict[str, str]  # benchmarks of which nothing was answered again, and why
-    unchecked: list[str]  # benchmarks whose questions are the bundle's word
-    audit: str  # the stored result of an audit, the bundle's word
+    recording: Recording
+    differences: dict[Cell, str]  # by reproduced cell; empty if its results are equal
+    other_code: list[Cell]  # recorded by other code
+    left_out: dict[Cell, str]  # cells that were not reproduced, and why
+    ungraded: dict[str, str]  # benchmarks that were not reproduced, and why
+    unchecked: list[str]  # benchmarks whose questions were not verified
+    audit: str  # stored result of an audit, not verified
 
 
 def replay(
@@ -75,10 +75,16 @@ def replay(
     make_reports: bool = True,
     code: str | None = None,
 ) -> Replay:
-    """Check a bundle, answer its cells again, all or those that are wanted, and make its reports in ``REPLAYED``.
+    """Check a bundle, reproduce its cells, and make its reports in ``REPLAYED``.
 
-    Methods of the bundle's maker are run only if the file that declares them is named as ``code``. Raises UserError as
-    :func:`harness.llm.recordings.extract`, or if its preset is not one of today's.
+    Args:
+        path: Bundle.
+        is_wanted: Which cells to reproduce.
+        make_reports: Whether to make the reports.
+        code: File in the bundle that declares methods of its maker, which are then imported.
+
+    Raises:
+        UserError: if the bundle is damaged (see :func:`harness.llm.recordings.extract`) or its preset is invalid.
     """
     target = Path.cwd() / REPLAYED
     recording = opened(path.absolute(), code)
@@ -117,31 +123,21 @@ def replay(
         unchecked = [key for key, path in used.items() if path.is_file() and FOREIGN in path.read_text("utf-8")]
         if make_reports:
             _make_reports(run)
-            layout.REPORTS.mkdir(exist_ok=True)  # A tree alone has none.
+            layout.REPORTS.mkdir(exist_ok=True)  # An enumeration has no reports.
             shutil.copytree(layout.REPORTS, target, dirs_exist_ok=True)
         return Replay(recording, differences, other_code, left_out, ungraded, unchecked, audit)
 
 
 @contextlib.contextmanager
-def _own_cache(folder: str) -> Iterator[None]:
-    before = os.environ.get("GMR_CACHE_DIR")
-    os.environ["GMR_CACHE_DIR"] = f"{folder}/cache"
-    try:
-        yield
-    finally:
-        os.environ.pop("GMR_CACHE_DIR")
-        os.environ |= {} if before is None else {"GMR_CACHE_DIR": before}
-
-
-@contextlib.contextmanager
 def _work_folder(recording: Recording, code: str | None) -> Iterator[Run]:
-    """Work in a folder, with caches, that is deleted afterwards, in which the recorded tables lie; give the preset.
+    """Yield the run of a bundle in a temporary working folder with its recorded tables.
 
-    Whatever the settings of the bundle say, its replies are its own, and no server is asked.
+    Calls are answered by the bundle only, whatever its settings say.
     """
     settings = {key: value for key, value in recording.settings.items() if key not in _NOT_TAKEN}
     settings |= {"endpoints": "recorded", "recordings": [str(recording.path)], "extra": None}
-    with TemporaryDirectory(prefix="gmr-replay-") as folder, contextlib.chdir(folder), _own_cache(folder):
+    os.environ.pop("GMR_CACHE_DIR", None)  # The cache of this machine is neither read nor written.
+    with TemporaryDirectory(prefix="gmr-replay-") as folder, contextlib.chdir(folder):
         if code is not None:
             if recording.settings.get("extra") != code or not (recording.root / code).is_file():
                 raise UserError(f"{recording.path.name} has no methods in a file {code}")
@@ -158,59 +154,59 @@ def _work_folder(recording: Recording, code: str | None) -> Iterator[Run]:
 
 
 def _make_reports(run: Run) -> None:
-    """Make the main table and what has all its cells; some need a trained method, which may be lacking."""
+    """Make the main table, the page, and every artefact whose cells are all there. Some need a trained method."""
     artefacts = registry.of_run(run)
     keys = [artefact.key for artefact in artefacts if all(path.exists() for path in artefact.inputs(run))]
     for key in dict.fromkeys(["main_table", *keys, "page"]):
         try:
             reports.write(key, run)
         except UserError as error:
-            logger.warning("%s is not made: %s", key, error)
+            logger.warning("%s was not made: %s", key, error)
 
 
 def _answer_again(run: Run, cell: Cell, recording: Recording) -> tuple[str, bool]:
-    """Train, answer and grade a cell again; return how its results differ, and whether its code is today's.
+    """Train, answer and grade a cell; return how its results differ, and whether its code is the current code.
 
-    If its tables do not, its ``run.json`` is the recorded one, but for what follows from the rest. Raises UserError if
-    a call was not recorded.
+    If the tables are equal, ``run.json`` is the recorded one with recomputed entries. Raises UserError for a call that
+    was not recorded.
     """
     folder = layout.cell(run.name, cell)
-    stated = orjson.loads((folder / "run.json").read_bytes())
-    found = signals.run(cells.run(plan(run, cell)))
+    recorded = orjson.loads((folder / "run.json").read_bytes())
+    replayed = signals.run(cells.run(plan(run, cell)))
     before, after = _tables(recording.results / folder.relative_to(layout.RESULTS / run.name)), _tables(folder)
     differences = [_difference(name, table, after[name]) for name, table in before.items()]
-    found["data"]["source"] = stated["data"]["source"]
-    is_same_code = found["code"] == stated["code"]
-    recomputed = {key: found[key] for key in (*_RECOMPUTED, *(_OF_CODE if is_same_code else ())) if key in stated}
-    if wrong := [key for key, value in recomputed.items() if value != stated[key]]:
-        was, now = (str(each[wrong[0]])[:_SHOWN] for each in (stated, found))
-        text = f"run.json says {wrong[0]} {was!r}, which is {now!r}"
+    replayed["data"]["source"] = recorded["data"]["source"]
+    is_same_code = replayed["code"] == recorded["code"]
+    recomputed = {key: replayed[key] for key in (*_RECOMPUTED, *(_OF_CODE if is_same_code else ())) if key in recorded}
+    if wrong := [key for key, value in recomputed.items() if value != recorded[key]]:
+        was, now = (str(each[wrong[0]])[:_SHOWN] for each in (recorded, replayed))
+        text = f"run.json has {wrong[0]} {was!r}, recomputed {now!r}"
         if is_same_code:
             differences.append(text)
         else:
             logger.info("%s, recorded by other code: its %s", cell, text)
     if not any(differences):
-        content = orjson.dumps({**stated, **recomputed}, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
+        content = orjson.dumps({**recorded, **recomputed}, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
         (folder / "run.json").write_bytes(content)
-        for name in stated["tables"]:
+        for name in recorded["tables"]:
             shutil.copyfile(recording.results / folder.relative_to(layout.RESULTS / run.name) / name, folder / name)
     return "; ".join(filter(None, differences)), is_same_code
 
 
 def _tables(folder: Path) -> dict[str, pd.DataFrame]:
-    """Return the tables of a cell as text, by which numbers are equal to the last digit."""
+    """Load the tables of a cell as text, so that numbers are compared exactly."""
     return {path.stem: pd.read_parquet(path).map(str) for path in sorted(folder.glob("*.parquet"))}
 
 
 def _difference(name: str, before: pd.DataFrame, after: pd.DataFrame) -> str:
-    """Return in words how a table differs from the recorded one in what that has; empty if it does not."""
+    """Describe how a table differs from the recorded one, in the recorded columns. Empty if equal."""
     if lost := [str(column) for column in before if column not in after]:
         return f"{name} has no column {', '.join(lost)}"
     after = after[list(before)]
     if "measure" in before:
         after = after[after["measure"].isin(before["measure"])].reset_index(drop=True)
     if len(before) != len(after):
-        return f"{name} has {len(after)} rows, recorded were {len(before)}"
+        return f"{name} has {len(after)} rows, recorded {len(before)}"
     unequal = before != after
     rows = unequal.any(axis=1)
     if not rows.any():

@@ -1,4 +1,4 @@
-"""The reports of a preset: which there are, and how each is made from its finished cells."""
+"""Reports of a preset: their inputs, identities, and how they are made."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from harness.runner.run import Identity, Run
 
 
 def all_files() -> list[str]:
-    """Return the names of all files of artefacts, PDFs of tables included, below the folder of a preset."""
+    """Paths of all artefact files relative to the folder of a preset, including PDFs of tables."""
     artefacts = registry.artefacts().values()
     files = [file for artefact in artefacts for file in artefact.files]
     return [*files, *(f"{artefact.key}.pdf" for artefact in artefacts if artefact.kind == "table")]
 
 
 def inputs(name: str, run: Run) -> list[Path]:
-    """Return the files that a report is made from: ``page``, ``inspect``, or a key of ``config/artefacts.yaml``.
+    """Input files of a report: ``page``, ``inspect``, or a key of ``config/artefacts.yaml``.
 
-    Raises UserError for any other name, or a report that cannot be made of the preset.
+    Raises UserError if the report is unknown or cannot be made of the preset.
     """
     if name == "page":
         shown = registry.of_run(run)
@@ -34,7 +34,7 @@ def inputs(name: str, run: Run) -> list[Path]:
 
 
 def identity(name: str, run: Run) -> Identity:
-    """Return what decides a report besides the content of its inputs: settings and code."""
+    """Identity of a report: its settings and code."""
     settings: Any = list(map(str, inputs(name, run)))
     files, code = [name], registry.code_of_report()
     if name == "page":
@@ -49,14 +49,14 @@ def identity(name: str, run: Run) -> Identity:
 
 
 def check_cells(name: str, run: Run) -> None:
-    """Raise UserError for a finished cell of a report that is not of today's settings, code and questions."""
+    """Raise a UserError if settings, code or questions of a finished cell have changed."""
     for path in inputs(name, run):
         if path.exists() and (cell := layout.cell_of(path.parent)) is not None:
             read_finished(run.cell(cell))
 
 
 def write(name: str, run: Run) -> list[Path]:
-    """Make ``page`` or an artefact from whatever cells are finished, and return its files.
+    """Make ``page`` or an artefact from the finished cells; return its files.
 
     Raises UserError if the name is unknown, or none of its cells is finished.
     """
@@ -69,10 +69,10 @@ def write(name: str, run: Run) -> list[Path]:
         all_of_it = f"snakemake --cores all {files[0]}"
         lacking = page.write(run)
         if older := [each.key for each in registry.of_run(run) if each.key not in lacking and _is_older(each, run)]:
-            what = "tables and figures on it are of other code, settings or cells than today's; make them again"
+            what = "tables and figures on it are outdated (code, settings or cells have changed); make them again"
             logging.warning("%d %s: %s", len(older), what, all_of_it)
         if lacking:
-            logging.info("%d further tables and figures can be made: %s", len(lacking), all_of_it)
+            logging.info("%d further tables and figures are not made yet: %s", len(lacking), all_of_it)
     else:
         from analysis import exhibit
 
@@ -81,7 +81,7 @@ def write(name: str, run: Run) -> list[Path]:
 
 
 def _is_older(artefact: registry.Artefact, run: Run) -> bool:
-    """Return whether the files of an artefact are of other code, settings or cells than today's."""
+    """Whether an artefact is outdated: its code, settings or cells have changed."""
     today = identity(artefact.key, run)
     times = [path.stat().st_mtime for path in artefact.inputs(run) if path.exists()]
     return not today.is_current() or max(times, default=0.0) > min(path.stat().st_mtime for path in today.outputs)

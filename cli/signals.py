@@ -1,8 +1,7 @@
-"""Ctrl-C, SIGTERM and a closed terminal: work is cancelled and saved, the process ends, and one line says so.
+"""Ctrl-C, SIGTERM and a closed terminal: cancel the work, save it, and exit with one line.
 
-A process that was told to stop ends with status 130, 143 or 129, even if what it was at came to its end meanwhile. It
-has ten seconds to save its work; after that, or when it is told a second time, it ends as if it had been killed: what
-it has written by then stays.
+The exit status is 130, 143 or 129, even if the work has just finished. The process has ten seconds to save its work.
+After that, or on a second signal, it exits at once.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ T = TypeVar("T")
 
 GRACE_S = 10.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_AGAIN = "give the same command again"
+_AGAIN = "run the same command again"
 
 
 def stop_cleanly() -> None:
-    """Let the signals end this process with one line, wherever it is outside :func:`run`."""
-    for number in _heeded():
+    """Exit with one line if a signal arrives outside of :func:`run`."""
+    for number in _handled_signals():
         signal.signal(number, _end)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end; where the process is told to stop, cancel it, say so and raise SystemExit."""
+    """Run a coroutine. On a signal, cancel it, log one line and raise SystemExit."""
     import asyncio
 
     received: list[int] = []
@@ -52,22 +51,22 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         if received and number == signal.SIGHUP:
             return  # The kernel and the shell of a closed terminal both send it.
         if received:
-            _kill(number, "told so twice")
+            _kill(number, "second signal")
         if task is None or task.get_loop().is_closed():
             _end(number, frame)
         else:
             received.append(number)
             patience.start()
-            # Cancelled from here, it would not notice before something else wakes the loop.
+            # A direct cancel() would not wake the event loop.
             task.get_loop().call_soon_threadsafe(task.cancel)
 
-    before = {number: signal.signal(number, cancel) for number in _heeded()}
+    before = {number: signal.signal(number, cancel) for number in _handled_signals()}
     try:
         result = asyncio.run(start())
     except BaseException as error:
         if not received:
             raise
-        # Whatever else failed on the way out will show again, if it was more than the way out.
+        # Another error during cancellation is not reported. It recurs if it has another cause.
         _say(received[0], str(error) if isinstance(error, StoppedError) else _AGAIN)
         sys.exit(128 + received[0])
     finally:
@@ -75,13 +74,13 @@ def run(work: Coroutine[Any, Any, T]) -> T:
             signal.signal(number, handler)
         patience.cancel()
     if received:
-        # It came when there was nothing left to cancel; the caller would continue with the next piece of work.
+        # The signal arrived after the work. The caller must not go on.
         _end(received[0], None)
     return result
 
 
-def _heeded() -> list[signal.Signals]:
-    """Return the signals that stop a process: not that of a closed terminal where `nohup` had it ignored."""
+def _handled_signals() -> list[signal.Signals]:
+    """Signals that stop a process. `nohup` ignores SIGHUP."""
     return [number for number in _SIGNALS if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN]
 
 
@@ -91,7 +90,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def _kill(number: int, why: str) -> None:
-    _say(number, f"{why}, so ended at once; {_AGAIN}")
+    _say(number, f"{why}, exited at once; {_AGAIN}")
     exit_now(128 + number)
 
 

@@ -1,4 +1,4 @@
-"""Speed of a server: completions as calls ask for them, timed alone and together, and a long prompt read."""
+"""Speed of a server: short completions, one and several at once, and reading of a long prompt."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from harness.llm.served_backbone import FIRST_WAIT_S, MAX_FAILURES, is_transient
 from harness.llm.servers import REFUSES_ALL, Server, with_cause
 from harness.thinking import without_thinking
 
-# What every method's calls have: a system message, sampling, and a seed as large as any that is sent.
+# Like real calls: with system message, sampling and a seed of maximum size.
 _PROMPT = (Message("system", "You are a helpful assistant."), Message("user", "Count from one to ninety in words."))
 _SEED = (1 << 31) - 1
 _LIMIT_S = 120.0
 _LONGEST_WAIT_S = 2.0
-# Tokens of the reply timed alone; of those timed together, least and most, so that all of them take about so long.
+# Reply tokens of a single request; minimum and maximum of concurrent ones, which together take about _TOGETHER_S.
 _ALONE, _LEAST, _MOST = 32, 8, 64
 _TOGETHER_S = 20.0
-#: Most requests that a check has under way at one server.
+#: Maximum number of concurrent requests to one server.
 AT_ONCE = 16
-# Of a long prompt, in an order that no cache of prompts has seen: about as many tokens as words.
+# Words of a long prompt, in random order to miss the prefix cache. About one token per word.
 _WORDS = ("river", "stone", "seven", "green", "table", "north", "cloud", "paper", "light", "three")
 _LENGTH = 600
-# A server that reads one prompt faster than this is given several at once, as a single one does not fill it.
+# If one prompt is read faster than this, several are sent at once to use the whole server.
 _QUICK_S = 1.0
-# Changes greedy text within a few tokens, where a server takes notice of it.
+# Changes greedy text within a few tokens, unless the server ignores it.
 _PENALTY = 2.0
 
 
 class Speed(Declaration):
-    """Tokens a second of one server."""
+    """Tokens per second of one server."""
 
-    alone: PositiveFloat  # written, with one request under way
+    alone: PositiveFloat  # written, one request
     at_once: PositiveInt
-    together: PositiveFloat  # written in all, with so many requests under way
-    read: PositiveFloat  # of a long prompt that no cache knows
+    together: PositiveFloat  # written in total, ``at_once`` requests
+    read: PositiveFloat  # of an uncached long prompt
 
     def __str__(self) -> str:
         together = f", {self.together:.3g} with {self.at_once} at once" if self.at_once > 1 else ""
@@ -54,15 +54,15 @@ class Speed(Declaration):
 
 
 def short_request(backbone: Backbone, tokens: int, draw: int = _SEED) -> Request:
-    """Return a request with all parameters that calls to a backbone have, for at most so many tokens."""
+    """Build a request with all parameters of real calls and at most ``tokens`` tokens."""
     prompt, tokens = backbone.prompt(_PROMPT), min(tokens, backbone.max_tokens)
     sampling = backbone.sampling._asdict()
     return Request(backbone.model, None, prompt, **sampling, max_tokens=tokens, draw=draw, stop=backbone.stop)
 
 
 async def complete(server: Server, request: Request) -> Reply:
-    """Return a completion; UserError with what to do if it is refused, fails or could not be counted."""
-    # As patient as a call, so that a server that a run can bear passes.
+    """Request a completion. UserError with the remedy if it is refused, fails, or has no token count."""
+    # Retries like a call, so that a server that is good enough for a run passes.
     retrying = AsyncRetrying(
         retry=retry_if_exception(lambda error: is_transient(error) and not getattr(error, "cure", "")),
         wait=wait_exponential_jitter(multiplier=FIRST_WAIT_S, max=_LONGEST_WAIT_S),
@@ -77,20 +77,20 @@ async def complete(server: Server, request: Request) -> Reply:
         if (status := status_of(error)) in REFUSES_ALL:
             raise server.unreachable(error) from error
         if status not in (400, 422):
-            problem = f"{server} lists its models and completes no text ({with_cause(error)})"
+            problem = f"{server} lists its models but does not complete text ({with_cause(error)})"
             raise UserError(problem, "see its log") from error
         cure = (
-            f"say in {endpoints.endpoints_file()} what it does not take: `omit: [seed, ...]`, `extended: false` "
+            f"list in {endpoints.endpoints_file()} what it does not accept: `omit: [seed, ...]`, `extended: false` "
             "(top_k, min_p, repetition_penalty), `max_completion_tokens: true`; a chat template "
-            "without a system role takes `system: merge` in the entry of the backbone"
+            "without a system role needs `system: merge` in the entry of the backbone"
         )
         raise UserError(f"{server} refuses a short completion ({error})", cure) from error
 
 
 async def measure(backbone: Backbone, server: Server) -> tuple[Speed, list[str]]:
-    """Return the speed of one server, and what it lacks, each with what helps; some seconds on a GPU.
+    """Measure the speed of a server; return it with the server's shortcomings and their remedies.
 
-    Raises UserError as :func:`complete`.
+    Takes seconds on a GPU. Raises UserError like :func:`complete`.
     """
 
     async def timed(*requests: Request) -> tuple[list[Reply], float]:
@@ -117,7 +117,7 @@ async def measure(backbone: Backbone, server: Server) -> tuple[Speed, list[str]]
     speed = Speed(at_once=at_once, **{name: float(f"{rate:.3g}") for name, rate in rates.items()})
     lacks: list[str] = []
     if not first.text and first.finish_reason in ("tool_calls", "content_filter"):
-        lacks.append(f"answers without a text (finish_reason {first.finish_reason}), which counts as wrong")
+        lacks.append(f"replies without text (finish_reason {first.finish_reason}), which counts as wrong")
     if (longest_s := backbone.max_tokens * at_once / speed.together) > endpoint.timeout_s:
         lacks.append(
             f"writes {backbone.max_tokens} tokens in {longest_s:.0f} s with {at_once} requests at once, and an attempt "
@@ -132,8 +132,8 @@ async def measure(backbone: Backbone, server: Server) -> tuple[Speed, list[str]]
     length = min(len(first.text), len(replies[0].text))
     if has_penalty and length and first.text[:length] == replies[0].text[:length]:
         lacks.append(
-            f"takes no notice of repetition_penalty, which the generation of {backbone.key} states: leave it out "
-            "there, so that calls say how they were sampled, or serve with an engine that knows it (vLLM, llama.cpp)"
+            f"ignores repetition_penalty, which the generation of {backbone.key} sets: remove it there, so that calls "
+            "record how they were sampled, or use an engine that supports it (vLLM, llama.cpp)"
         )
     return speed, lacks
 

@@ -10,26 +10,25 @@ from collections.abc import Sequence
 from analysis.beyond.trajectories import TrajectoryRecord
 from harness.agents.trajectory import Call
 
-GONE = "(the log of the calls is not here, so prompts and replies are unknown)"
+GONE = "(prompts and replies are unknown, since the call log is missing)"
 _LINES_SHOWN = 6
 _LABEL = 11
 _NARROW, _WIDE = 60, 120
-# What would move the cursor, change colours, or turn the direction of what follows.
+# Characters that move the cursor, change colours or text direction.
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def visible(text: str) -> str:
-    """Return a text with control characters spelt out: a model's reply must not steer the terminal."""
+    """Replace control characters, so that a model's reply cannot control the terminal."""
     return _UNSEEN.sub(lambda match: f"<U+{ord(match[0]):04X}>", text.replace("\r\n", "\n"))
 
 
 def count(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural where it is not 1."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def record_lines(record: TrajectoryRecord, *, full: bool) -> list[str]:
-    """Return the lines of a trajectory, from the question to its cost: with prompts and long texts whole if full."""
+    """Format a trajectory, from the question to its cost. If ``full``, with prompts and untruncated texts."""
     lines = [f"Question {visible(record.item.id)}", *_text(record.item.question, "  ", full=full)]
     for step in record.steps:
         lines += ["", visible(step.title)]
@@ -65,23 +64,23 @@ def record_lines(record: TrajectoryRecord, *, full: bool) -> list[str]:
 
 
 def _failure(calls: Sequence[Call]) -> str:
-    """Return why nothing was said."""
+    """Explain an empty reply."""
     errors = [call.error for call in calls if call.error is not None]
     return f"(the call failed: {errors[-1]})" if errors else "(empty)"
 
 
 def _entry(label: str, text: str, *, full: bool) -> list[str]:
-    """Return the lines of a text behind its label."""
+    """Format a text behind its label."""
     first, *rest = _text(text, " " * (_LABEL + 2), full=full)
     return [f"  {label + ' ':<{_LABEL}}{first.lstrip()}", *rest]
 
 
 def _text(text: str, indent: str, *, full: bool, whole: bool = False) -> list[str]:
-    """Return the lines of a text, as they are if full, else broken at the width and, unless whole, the first few."""
+    """Wrap a text. Unless ``full`` or ``whole``, keep the first lines only."""
     lines = visible(text).strip("\n").splitlines() or [""]
     if full:
         return [f"{indent}{line}".rstrip() for line in lines]
-    # 100 before a pager, within what reads well.
+    # 100 columns in a pager, within readable limits.
     width = min(max(shutil.get_terminal_size((100, 0)).columns, _NARROW), _WIDE)
     broken = []
     for line in lines:

@@ -198,7 +198,7 @@ class LogHandler(LogHandlerBase):
 
 
 def _last_error(logs: Iterable[str]) -> str:
-    """Return the last error in a job's logs with the following lines. Empty without one."""
+    """Last error in a job's logs, with the following lines. Empty if there is none."""
     lines = [line for log in map(Path, logs) if log.exists() for line in log.read_text(errors="replace").splitlines()]
     errors = [number for number, line in enumerate(lines) if line.startswith(("error: ", _STOPPED))]
     return "\n  ".join(lines[errors[-1] :]) if errors else ""

@@ -38,7 +38,6 @@ ITEMS = questions(8)
 
 @cache
 def embedding(text: str) -> NDArray[np.float32]:
-    """Return the embedding of a text in every test."""
     return FakeEncoder().encode(text).vector
 
 
@@ -98,7 +97,6 @@ class Client:
 
     @property
     def users(self) -> list[str]:
-        """Return the last message of each request."""
         return [request.messages[-1].content for request in self.requests]
 
 
@@ -167,7 +165,6 @@ async def answered_by(method: Any, client: Any, items: Sequence[Item], **equipme
 
 
 def log(folder: Path, measure: str) -> list[float]:
-    """Return a measure of the training log, by update."""
     rows = pq.read_table(folder / "training.parquet").to_pylist()
     return [row["value"] for row in rows if row["measure"] == measure]
 
@@ -200,5 +197,4 @@ async def graded_rollouts(walks: Iterable[Awaitable[tuple[Trajectory, Any]]]) ->
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """Return every file below a folder."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

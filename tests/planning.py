@@ -17,7 +17,6 @@ PARTS = ("Snakefile", "workflow", "config", "profiles", "environment.yml")
 
 
 def checkout(folder: Path) -> Path:
-    """Return a folder that runs as the checkout does, without any results."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in PARTS:
         (folder / name).symlink_to(ROOT / name)
@@ -25,7 +24,6 @@ def checkout(folder: Path) -> Path:
 
 
 def copied_suite(folder: Path) -> Path:
-    """Return a copy of the suite, to be changed."""
     folder.mkdir(parents=True, exist_ok=True)
     modules = ("cli", "harness", "baselines", "gmr", "analysis", "docs", "snakemake_logger_plugin_gmr")
     for part in (*PARTS, *modules):
@@ -63,7 +61,6 @@ def planner(folder: Path) -> Iterator[Plans]:
 
 
 def plans(folder: Path, commands: Sequence[Sequence[str]]) -> list[tuple[int, str]]:
-    """Return the status and the output of each dry run in a folder."""
     with planner(folder) as plan:
         return plan(commands)
 
@@ -77,7 +74,7 @@ def stand_in(folder: Path, program: str) -> None:
 
 
 def snakemake_of(folder: Path) -> list[str]:
-    """Return the command of a Snakemake that calls the ``gmr`` which stands in there."""
+    """Command of a Snakemake that calls the stand-in for ``gmr``."""
     start = "import sys; sys.executable = sys.argv.pop(1); from snakemake.cli import main; main()"
     return [sys.executable, "-c", start, str(folder / "bin" / "python")]
 
@@ -95,7 +92,6 @@ def _load() -> None:
 
 
 def _plan(words: Sequence[str]) -> tuple[int, str]:
-    """Return status and output of a dry run, in a process that ends with it."""
     import snakemake.cli
 
     with TemporaryFile("w+") as file:

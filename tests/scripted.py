@@ -41,7 +41,6 @@ def backbone(key: str, parameters_b: int = 1, model: str = "", **generation: flo
 
 
 def backbones() -> dict[str, Backbone]:
-    """Return two backbones, one dear and one cheap."""
     return {
         "small": backbone("small", 1, temperature=0.6, top_p=0.9),
         "large": backbone("large", 10, temperature=0.7, top_p=0.8, top_k=20, repetition_penalty=1.05),
@@ -61,6 +60,5 @@ def context(item: Item, client: Any, rules: str = "", **equipment: Any) -> Conte
 
 
 def setting(backbone: str = "small", **changes: Any) -> Setting:
-    """Return the setting of a method: one of the two backbones, or the pool of both."""
     fields = {"pool": backbones(), "benchmark": "gsm_hard", "domain": "Math", "seed": 0, "max_epochs": None}
     return Setting(backbone=backbone, **{**fields, **changes})

@@ -27,7 +27,7 @@ def results(folder: Path, *parts: str) -> dict[str, bytes]:
 
 
 def smoke(**changes: Any) -> Run:
-    """Return the smoke preset with six test questions of one benchmark and one to learn from."""
+    """Smoke preset with six test questions and one training question."""
     limit = {"train": 1, "test": 6, "epochs": 1}
     return resolve("smoke", {"benchmarks": ["gsm_hard"], "limit": limit, **changes})
 

@@ -1,1 +1,1 @@
-"""The commands of ``gmr``, one module a theme; importing one adds its commands to the application."""
+"""Commands of ``gmr``, one module per topic. Importing a module registers its commands."""

@@ -1,4 +1,4 @@
-"""A finished run for others: one file that can be replayed, and trajectories for the viewer of Inspect."""
+"""Commands that share a finished run: bundles, replays, audits, exports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def bundle(
     name: PresetName,
     file: Annotated[Path, typer.Argument(help="The bundle, such as PRESET.zip.", show_default=False)],
     without_questions: Annotated[
-        bool, typer.Option("--without-questions", help="Leave out questions and prompts; who unpacks needs the data.")
+        bool, typer.Option("--without-questions", help="Leave out questions and prompts; a replay then needs the data.")
     ] = False,
 ) -> None:
     """Pack the results of a preset into one zip file, from which others make its reports without a server."""
@@ -40,41 +40,42 @@ def replay(
         typer.Option(help="Also run methods of the bundle's maker: the file that declares them.", show_default=False),
     ] = None,
 ) -> None:
-    """Check a recorded run without a server: its files, and whether today's code makes the same of its replies.
+    """Check a recorded run without a server: its files, and whether the current code reproduces its results.
 
     Its reports are in reports/replayed/PRESET.
     """
     from cli import replay as replaying
 
     try:
-        found = replaying.replay(file, code=code)
+        replayed = replaying.replay(file, code=code)
     except UserError as error:
         typer.echo(f"{file}\nNot replayed: {printable(error)}")
         raise typer.Exit(1) from error
-    whole = found.recording.crate["./"]
-    typer.echo(f"{file}: preset {found.recording.preset}, {len(found.recording.cells)} cells")
+    whole = replayed.recording.crate["./"]
+    typer.echo(f"{file}: preset {replayed.recording.preset}, {len(replayed.recording.cells)} cells")
     typer.echo(f"  its manifest says: {printable(whole['description'])}")
-    typer.echo(f"Whole: yes, {len(whole['hasPart'])} files are what the manifest says")
-    same = [cell for cell, difference in found.differences.items() if not difference]
-    typer.echo(f"Again: {len(same)} of {len(found.differences)} cells have the same items, calls, decisions and costs")
-    for benchmark, why in found.ungraded.items():
-        typer.echo(f"  nothing of {benchmark} was graded again: {printable(why)}")
-    for benchmark in found.unchecked:
-        typer.echo(f"  the questions of {benchmark}, and their answers, are the bundle's word")
-    for cell, difference in found.differences.items():
+    typer.echo(f"Complete: {len(whole['hasPart'])} files match the manifest")
+    same = [cell for cell, difference in replayed.differences.items() if not difference]
+    n = len(replayed.differences)
+    typer.echo(f"Reproduced: {len(same)} of {n} cells have the same items, calls, decisions and costs")
+    for benchmark, why in replayed.ungraded.items():
+        typer.echo(f"  {benchmark} was not reproduced: {printable(why)}")
+    for benchmark in replayed.unchecked:
+        typer.echo(f"  the questions and answers of {benchmark} come from the bundle and were not verified")
+    for cell, difference in replayed.differences.items():
         if difference:
             typer.echo(f"  {cell}: {printable(difference)}")
-    for cell, why in found.left_out.items():
+    for cell, why in replayed.left_out.items():
         typer.echo(f"  {cell}: not replayed, since {printable(why)}")
-    if found.other_code:
-        typer.echo(f"  {len(found.other_code)} cells were recorded by other code than this")
-    typer.echo(f"Audit, by the bundle's word: {printable(found.audit)}\nReports: {replaying.REPLAYED}")
-    raise typer.Exit(int(len(same) < len(found.differences)))
+    if replayed.other_code:
+        typer.echo(f"  {len(replayed.other_code)} cells were recorded by other code")
+    typer.echo(f"Audit (not verified): {printable(replayed.audit)}\nReports: {replaying.REPLAYED}")
+    raise typer.Exit(int(len(same) < n))
 
 
 @app.command()
 def audit(name: PresetName) -> None:
-    """Check that no test question was asked in a training of a finished run, and that its results follow from its log.
+    """Check that no training of a finished run used a test question, and that its results follow from its log.
 
     The result is results/PRESET/audit.json, a line of the page and a part of the bundle.
     """
@@ -95,10 +96,10 @@ def export(
     ] = "inspect",
     overrides: Overrides = None,
 ) -> None:
-    """Write the finished cells that results/PRESET holds, of whichever run and method, for other tools.
+    """Write all finished cells in results/PRESET for other tools.
 
-    As logs for `inspect view`, reports/PRESET/inspect, which needs the extra `inspect` of the package; or as one table
-    of all answers, and of all paths of an enumeration: reports/PRESET/outcomes.parquet.
+    As logs for `inspect view` in reports/PRESET/inspect (needs the extra `inspect` of the package), or as one table of
+    all answers and enumerated paths, reports/PRESET/outcomes.parquet.
     """
     if what == "inspect" and importlib.util.find_spec("inspect_ai") is None:
         raise UserError("inspect_ai is not installed; pip install -e '.[inspect]' adds it")

@@ -1,4 +1,4 @@
-"""Commands that are jobs of the DAG, and those given by hand before a run and around it."""
+"""Commands that are jobs of the DAG, and commands before and after a run."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def enumerate(  # noqa: A001 - named as what it does
     method: MethodKey = "gmr_one_step",
     overrides: Overrides = None,
 ) -> None:
-    """Ask every first step of GMR once: each role and backbone on each question, and the call that closes it.
+    """Run every first step of GMR: each role and backbone on each question, and its aggregation.
 
-    Any router of one step then trains on the replies without a server. results/PRESET/tree/BENCHMARK has them.
+    Single-step routers can then train without a server. The results are in results/PRESET/tree/BENCHMARK.
     """
     from dataclasses import replace
 
@@ -61,23 +61,23 @@ def enumerate(  # noqa: A001 - named as what it does
 
 @app.command()
 def new(
-    kind: Annotated[str, typer.Argument(metavar="method", help="What to begin.")],
-    key: Annotated[str, typer.Argument(metavar="NAME", help="Its key and its module, such as length_router.")],
+    kind: Annotated[str, typer.Argument(metavar="method", help="Kind of template.")],
+    key: Annotated[str, typer.Argument(metavar="NAME", help="Key and module, such as length_router.")],
     trained: Annotated[bool, typer.Option("--trained", help="A router that learns from training questions.")] = False,
 ) -> None:
-    """Write a method of your own that runs as it is: my/NAME.py, and its entry in my/methods.yaml."""
+    """Write a working template of a method, my/NAME.py, and its entry in my/methods.yaml."""
     from harness.files import ROOT, write_atomically
     from harness.fingerprint import source_of
     from harness.runner import config
 
     check_names("kind", [kind], ["method"], "docs/adding.md#a-benchmark has a benchmark to copy")
     if not key.isidentifier():
-        raise UserError(f"{key!r} is no name of a Python module; give `gmr new method {key.replace('-', '_')}`")
+        raise UserError(f"{key!r} is not a valid module name; use `gmr new method {key.replace('-', '_')}`")
     entries, module = Path("my/methods.yaml"), Path(f"my/{key}.py")
     text = entries.read_text(encoding="utf-8") if entries.exists() else ""
     known = config.methods(str(entries) if text else None)
     if key in known or module.exists() or source_of(key) is not None:
-        raise UserError(f"{key!r} is a method or module already; choose another name")
+        raise UserError(f"{key!r} is already a method or module; choose another name")
     template = "trained_method_template.py" if trained else "method_template.py"
     write_atomically(module, (ROOT / "cli" / template).read_text(encoding="utf-8"))
     flags = f"multi_agent: false, routing: true{', trained: true' if trained else ''}"
@@ -87,14 +87,14 @@ def new(
     if not trained:
         beside = f"smoke/main_table.md --config extra={entries} methods='[single, gmr, {key}]'"
     run = f"snakemake --cores all reports/{beside}"
-    typer.echo(f"{module} and its entry in {entries} are yours to change; beside others it runs by\n  {run}")
+    typer.echo(f"wrote {module} and its entry in {entries}; compare it with other methods by\n  {run}")
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def retry(context: typer.Context, name: PresetName) -> None:
-    """Ask failed calls of all cells of a preset again, with the settings of its last run; their training starts over.
+    """Repeat the failed calls of all cells of a preset, with the settings of its last run. Training starts over.
 
-    What else is given goes to Snakemake, such as a report to be made with them, or --workflow-profile profiles/slurm.
+    Further arguments are passed to Snakemake, such as a report to make, or --workflow-profile profiles/slurm.
     """
     import json
 
@@ -113,7 +113,7 @@ def retry(context: typer.Context, name: PresetName) -> None:
 
 
 def _forget_failed_calls(run: Run, path: Path) -> str | None:
-    """Delete the result and the failed calls of a cell; return its target, or None if no call of the preset failed."""
+    """Delete the result and the failed calls of a cell; return its target. None if no call of the preset failed."""
     from harness.llm.call_log import CallLog, CallLogReader
     from harness.runner import layout
     from harness.training.loop import delete_checkpoints
@@ -125,13 +125,13 @@ def _forget_failed_calls(run: Run, path: Path) -> str | None:
     try:
         run.cell(cell)
     except UserError as error:
-        logging.warning("%s is not of the last run and left as it is (%s)", cell, error)
+        logging.warning("%s is not part of the last run and stays unchanged (%s)", cell, error)
         return None
     with CallLog(path) as log:
-        # The result first: interrupted in between, the cell is run again all the same.
+        # run.json first, so that an interruption cannot leave the cell finished.
         (path.parent / "run.json").unlink(missing_ok=True)
         delete_checkpoints(path.parent)
-        logging.info("%s: %d failed calls to be asked again", cell, log.forget_failed())
+        logging.info("%s: %d failed calls will be repeated", cell, log.forget_failed())
     return str(path.parent / "run.json")
 
 
@@ -156,13 +156,13 @@ def report(
 def health(
     name: PresetName,
     benchmark: Annotated[
-        str | None, typer.Option(help="Only what this benchmark needs; else all of the preset.", show_default=False)
+        str | None, typer.Option(help="Check for this benchmark only; default: all of the preset.", show_default=False)
     ] = None,
     overrides: Overrides = None,
 ) -> None:
-    """Ask all endpoints of a preset what they serve and how fast; results/PRESET/served/BENCHMARK.json has it.
+    """Check what the endpoints of a preset serve and how fast, and write results/PRESET/served/BENCHMARK.json.
 
-    They complete short prompts and read long ones; everything that is wrong with any is named, and no question asked.
+    Sends short and long test prompts, but no question. Lists all problems of all servers.
     """
     from cli import health as checks
 
@@ -170,7 +170,7 @@ def health(
     if benchmark is not None:
         run.check_benchmark(benchmark)
     files = signals.run(checks.check(run, [benchmark] if benchmark else run.benchmarks))
-    logging.info("every endpoint serves what preset %s asks: %s", name, ", ".join(map(str, files)))
+    logging.info("all endpoints serve the backbones of preset %s: %s", name, ", ".join(map(str, files)))
 
 
 @app.command()
@@ -178,16 +178,18 @@ def forecast(
     name: PresetName,
     artefacts: Annotated[
         list[str] | None,
-        typer.Argument(help="Names of artefacts; else all, or all cells of the methods that --set has."),
+        typer.Argument(help="Artefacts; default: all, or all cells of the methods given by --set."),
     ] = None,
     speed: Annotated[
         tuple[float, float] | None,
-        typer.Option(metavar="READ WRITE", help="Tokens a second of each server; else what `gmr health` measured."),
+        typer.Option(
+            metavar="READ WRITE", help="Tokens per second of each server; default: as measured by `gmr health`."
+        ),
     ] = None,
-    of_steps: Annotated[bool, typer.Option("--enumerate", help="Of `gmr enumerate` on all benchmarks.")] = False,
+    of_steps: Annotated[bool, typer.Option("--enumerate", help="Forecast `gmr enumerate` on all benchmarks.")] = False,
     overrides: Overrides = None,
 ) -> None:
-    """Say roughly how many calls, tokens and hours a run takes, and what it costs; needs nothing prepared."""
+    """Estimate calls, tokens, hours and cost of a run. Works before any preparation."""
     from analysis import registry
     from cli.forecast import lines
     from harness.runner.preset import resolve
@@ -209,9 +211,9 @@ def validate(
     source: Annotated[str, typer.Option("--data", help="embedded or real (GMR_DATA_DIR, else the hub).")] = "embedded",
     benchmark: Annotated[list[str] | None, typer.Option(help="Only these benchmarks.")] = None,
 ) -> None:
-    """Prove that every gold answer is graded right and every wrong one wrong.
+    """Check that every gold answer is graded right and a wrong one wrong.
 
-    Status 1: a verdict is not as it should be.
+    Status 1: a verdict is incorrect.
     """
     from harness.benchmarks.catalogue import keys
     from harness.benchmarks.validate import validate as validate_benchmark
@@ -225,7 +227,7 @@ def validate(
 
 @app.command()
 def sandbox() -> None:
-    """Say which levels of confinement work on this machine, and why one does not.
+    """Show which sandbox levels work on this machine, and why others do not.
 
     Status 0: programs of real models can be run here. 1: they would be refused.
     """

@@ -1,4 +1,4 @@
-"""The command that shows trajectories, question by question."""
+"""The command that shows trajectories."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from harness.errors import UserError, check_names, making
 if TYPE_CHECKING:
     import pandas as pd
 
+    from analysis.finished_cells import FinishedCell
     from harness.runner.layout import Cell
     from harness.runner.run import Run
 
@@ -25,42 +26,40 @@ def show(
     method: Annotated[str, typer.Argument(help="A key of config/methods.yaml.")],
     benchmark: Annotated[str, typer.Argument(help="A key of config/benchmarks.yaml.")],
     item: Annotated[
-        str | None, typer.Argument(help="A question by its id; a list of all without.", show_default=False)
+        str | None, typer.Argument(help="Id of a question; default: a list of all.", show_default=False)
     ] = None,
-    backbone: Annotated[
-        str | None, typer.Option(help="The row, where the method has several.", show_default=False)
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Training seed; the first of the preset without.")] = None,
-    wrong: Annotated[bool, typer.Option("--wrong", help="List only what was answered wrong.")] = False,
-    errors: Annotated[bool, typer.Option("--errors", help="List only where a server or the sandbox failed.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Show long texts whole, and the prompts.")] = False,
+    backbone: Annotated[str | None, typer.Option(help="Row, if the method has several.", show_default=False)] = None,
+    seed: Annotated[int | None, typer.Option(help="Training seed; default: the first of the preset.")] = None,
+    wrong: Annotated[bool, typer.Option("--wrong", help="List only wrong answers.")] = False,
+    errors: Annotated[bool, typer.Option("--errors", help="List only failures of a server or the sandbox.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Show untruncated texts and prompts.")] = False,
     overrides: Overrides = None,
 ) -> None:
-    """Show what a method did on a question, step by step: choices, memory, replies, answer, verdict, cost.
+    """Show a trajectory step by step: decisions, memory, replies, answer, verdict, cost.
 
-    Of any method and any finished cell. Without a question: all of them with their verdicts.
+    Works for any finished cell. Without a question id, list all questions with their verdicts.
     """
     if item is not None and (wrong or errors):
-        raise UserError("--wrong and --errors are for the list; leave the question out, or them")
+        raise UserError("--wrong and --errors filter the list; omit them or the question")
+    from analysis.finished_cells import read
     from harness.files import read_yaml
     from harness.runner import layout
 
     path = layout.settings(name)
-    extra = read_yaml(path).get("extra") if path.exists() else None  # of the last run, whose methods are known, too
+    extra = read_yaml(path).get("extra") if path.exists() else None  # The last run may have the user's own methods.
     run = run_of(name, overrides or ([f"extra={extra}"] if extra else None))
     cell = _cell_of(run, method, benchmark, backbone, seed)
     outcomes = [outcome for outcome, is_listed in (("wrong", wrong), ("error", errors)) if is_listed]
-    typer.echo(_table(run, cell, outcomes) if item is None else _text(run, cell, item, full))
+    results = read(_folder(run, cell))
+    typer.echo(_table(run, cell, results, outcomes) if item is None else _text(run, cell, results, item, full))
 
 
-def _text(run: Run, cell: Cell, item: str, full: bool) -> str:
-    """Return the trajectory of one question; UserError, with the nearest id that exists, if there is none."""
+def _text(run: Run, cell: Cell, results: FinishedCell, item: str, full: bool) -> str:
+    """Format one trajectory. UserError with the nearest question id if there is none."""
     from analysis.beyond.trajectories import records
-    from analysis.finished_cells import read
     from cli.trajectory_printer import record_lines
     from harness.runner.results import SIMULATED_WARNING
 
-    results = read(_folder(run, cell))
     info, known = results.run, list(results.items["item_id"])
     check_names("question", [item], known, f"the {len(known)} of {cell}")
     record = next(record for record in records(results) if record.item.id == item)
@@ -69,13 +68,12 @@ def _text(run: Run, cell: Cell, item: str, full: bool) -> str:
     return "\n".join([*warning, title, "", *record_lines(record, full=full)])
 
 
-def _table(run: Run, cell: Cell, outcomes: Sequence[str]) -> str:
-    """Return a line for each question of a cell, or for those with the given outcomes."""
-    from analysis.finished_cells import outcome, read
+def _table(run: Run, cell: Cell, results: FinishedCell, outcomes: Sequence[str]) -> str:
+    """Format one line per question of a cell, optionally of given outcomes only."""
+    from analysis.finished_cells import outcome
     from cli.trajectory_printer import visible
     from harness.runner.results import SIMULATED_WARNING
 
-    results = read(_folder(run, cell))
     items = results.items
     rows = items.assign(
         tokens=items["prompt_tokens"] + items["completion_tokens"],
@@ -97,12 +95,12 @@ def _table(run: Run, cell: Cell, outcomes: Sequence[str]) -> str:
 
 
 def _in_order(ids: pd.Series) -> pd.Series:
-    """Return keys that sort ids as people do, with the numbers in them as numbers: 9 before 10."""
+    """Sort key for ids with numbers: 9 before 10."""
     return ids.map(lambda id_: tuple(int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", id_)))
 
 
 def _cell_of(run: Run, method: str, benchmark: str, backbone: str | None, seed: int | None) -> Cell:
-    """Return the cell that the given parts of its name select; UserError if none or several match."""
+    """Cell selected by the arguments. UserError if there is none or several."""
     from harness.runner import layout
 
     if entry := run.entries.get(method):
@@ -117,7 +115,7 @@ def _cell_of(run: Run, method: str, benchmark: str, backbone: str | None, seed: 
 
 
 def _folder(run: Run, cell: Cell) -> Path:
-    """Return the folder of a finished cell; UserError with the command that makes it."""
+    """Folder of a finished cell. UserError with the command that makes it."""
     from harness.runner import layout
 
     path = layout.cell(run.name, cell) / "run.json"

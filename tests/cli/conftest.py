@@ -11,7 +11,6 @@ from tests.fake_encoder import FakeEncoder
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in a new folder, without an encoder."""
     (tmp_path / "results").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
@@ -20,7 +19,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def bare(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a bundle of the finished run without questions and prompts."""
     path = tmp_path_factory.mktemp("bundles") / "bare.zip"
     with contextlib.chdir(finished):
         pack("smoke", path, questions=False)
@@ -29,7 +27,6 @@ def bare(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def whole(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a bundle of the finished run with questions."""
     path = tmp_path_factory.mktemp("bundles") / "whole.zip"
     with contextlib.chdir(finished):
         pack("smoke", path, questions=True)

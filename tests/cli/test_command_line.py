@@ -73,7 +73,7 @@ NOT_BEGUN = "has not been run here; make it with `snakemake --cores all all --co
     [
         ([*CELL, "--set", "limit"], "is neither KEY=YAML"),
         ([*CELL, "--set", "@results/smoke/nothing.yaml"], "results/smoke/nothing.yaml: cannot be read"),
-        ([*CELL, "--set", "@/dev/null"], "/dev/null holds no keys of a preset"),
+        ([*CELL, "--set", "@/dev/null"], "/dev/null has no keys of a preset"),
         (["bundle", "x.zip", "--preset", "paper"], NOT_BEGUN),
         (["retry", "--preset", "paper"], NOT_BEGUN),
         (["simulate", "--preset", "smoke"], "simulate is gone; simulated backbones reply in the process of a cell"),
@@ -81,7 +81,7 @@ NOT_BEGUN = "has not been run here; make it with `snakemake --cores all all --co
         (["run"], "unknown command 'run'; known: audit, "),
         (["helth"], "unknown command 'helth'; did you mean 'health'?"),
         (["new", "benchmark", "x"], "unknown kind 'benchmark'; known: method. (kinds: docs/adding.md#a-benchmark "),
-        (["new", "method", "my-router"], "give `gmr new method my_router`"),
+        (["new", "method", "my-router"], "use `gmr new method my_router`"),
         ([*CELL, "--set", "mehtods=[cot]"], "keys given for this run: unknown key 'mehtods'; did you mean 'methods'?"),
     ],
 )
@@ -162,7 +162,7 @@ def test_a_printed_command_repeats_its_job_from_a_bare_shell_and_loads_no_more_t
 
 def test_other_places_than_a_checkout_of_its_own_are_refused(tmp_path: Path) -> None:
     (tmp_path / "results").rmdir()
-    with pytest.raises(UserError, match="no Snakefile and no results here; give the command in"):
+    with pytest.raises(UserError, match="no Snakefile and no results here; run the command in"):
         gmr(*CELL)
     second = tmp_path / "second"
     for name in ("Snakefile", "cli/main.py", "harness/files.py"):

@@ -52,7 +52,7 @@ class Run:
         return self._output.getvalue().splitlines()
 
     def end(self) -> list[str]:
-        """Return what is said of failures at the end, once."""
+        """Lines printed about failures when the run ends."""
         before = len(self.lines)
         self.record(None, "Exiting because a job execution failed.", logging.ERROR)
         self.record(LogEvent.ERROR, "At least one job did not complete successfully.", exception="WorkflowError")

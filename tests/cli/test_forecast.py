@@ -124,7 +124,7 @@ def test_methods_nobody_knows_are_named(folder: Path) -> None:
         "forecast", "--preset", "smoke", "--set", "extra=my/methods.yaml", "--set", "methods=[cot, mine]"
     ).output
     assert output.startswith("6 cells of preset smoke")
-    assert "Left out, as none of their cells is finished: mine." in output
+    assert "Left out, since no cell of them is finished: mine." in output
 
 
 def test_hours_are_by_the_speeds_that_health_measured_and_prices_those_of_all_endpoints(folder: Path) -> None:

@@ -37,7 +37,7 @@ def said(body: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 def chat(reply: Callable[[dict[str, Any]], dict[str, Any]] = said) -> Answer:
-    """Return an answer with what is said to the body of a request, refused where that is no completion."""
+    """Answer with ``reply(body)``, with status 400 unless it is a completion."""
 
     async def answer(http: web.Request) -> web.Response:
         content = reply(await http.json())
@@ -59,7 +59,6 @@ def listing(*names: str, status: int = 200, **changes: Any) -> Callable[[web.Req
 
 @pytest.fixture
 def preset(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Return a preset of two backbones and one benchmark, its questions prepared."""
     monkeypatch.setenv("GMR_ENDPOINTS", str(folder / "endpoints.yaml"))
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)
     prepared = resolve("cpu_server", PRESET)
@@ -133,7 +132,7 @@ def call_a_tool(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def fail_often() -> Answer:
-    """Return an answer that fails for three attempts of each nine, in two ways."""
+    """Fail for three attempts of each nine, in two ways."""
     attempts = count()
 
     async def answer(http: web.Request) -> web.StreamResponse:
@@ -198,16 +197,16 @@ async def take_time(http: web.Request) -> web.Response:
 OWN = {"model": "me/mine", "parameters_b": 2, "description": "A model of my own.", "max_tokens": 640}
 PENALISED, WINDOW = {"generation": {"repetition_penalty": 1.1}}, {"max_model_len": 8192}
 THINKS = r"thinks before it answers: of 2 tokens none was answer. A call has max_tokens 640 for both"
-IGNORES = "takes no notice of repetition_penalty, which the generation of mine states: leave it out"
+IGNORES = "ignores repetition_penalty, which the generation of mine sets: remove it there"
 # Eight replies of two tokens in at least 0.05 s: 640 tokens of each take at least 16 s.
 SLOW = r"writes 640 tokens in \d+ s with 8 requests at once, and an attempt ends after 15 s: lower max_in_flight"
 NO_WINDOW = r"does not report its context length \(8192 in its entry\): start it with room for \d{4} "
 REFUSED = r"takes {} tokens, .*gsm_hard"
 # What calls would fail at is known before the first, with what helps.
-NO_SYSTEM = r"refuses a short completion \(.*System role .*\n  -> .* takes `system: merge` in"
+NO_SYSTEM = r"refuses a short completion \(.*System role .*\n  -> .* needs `system: merge` in"
 NO_SEED = r"refuses a short completion \(.*'seed' are not supported.*\n  -> .*`omit: \[seed, \.\.\.\]`"
-TOOLS = r"answers without a text \(finish_reason tool_calls\)"
-NO_TEXT = r"lists its models and completes no text \(.*\)\n  -> see its log$"
+TOOLS = r"replies without text \(finish_reason tool_calls\)"
+NO_TEXT = r"lists its models but does not complete text \(.*\)\n  -> see its log$"
 OTHER_NAME = r"answers with a completion of the model 'my-model'.*\n  -> .*--served-model-name"
 
 

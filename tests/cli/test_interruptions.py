@@ -90,7 +90,6 @@ def place(prepared: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def undisturbed(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
-    """Return a function to the results of a cell that nothing disturbed."""
     folder = tmp_path_factory.mktemp("undisturbed") / "run"
     shutil.copytree(prepared, folder)
 
@@ -314,8 +313,8 @@ logging.error("went on")
 @pytest.mark.parametrize(
     ("program", "numbers", "line"),
     [
-        (STUBBORN, [signal.SIGTERM], "stopped by SIGTERM; not finished within 0.2 s, so ended at once; "),
-        (SLOW, [signal.SIGINT] * 2, "stopped by SIGINT; told so twice, so ended at once; "),
+        (STUBBORN, [signal.SIGTERM], "stopped by SIGTERM; not finished within 0.2 s, exited at once; "),
+        (SLOW, [signal.SIGINT] * 2, "stopped by SIGINT; second signal, exited at once; "),
         (OUTSIDE, [signal.SIGTERM], "stopped by SIGTERM; "),
         (OUTSIDE, [signal.SIGHUP], "stopped by SIGHUP; "),
         (DONE, [], "stopped by SIGTERM; "),
@@ -329,6 +328,6 @@ def test_told_at_any_moment_a_process_ends_with_one_line(
         assert process.stdout.readline() == "ready\n"
         process.send_signal(number)
     _, output = process.communicate(timeout=60)
-    assert output == f"{line}give the same command again\n"
+    assert output == f"{line}run the same command again\n"
     assert process.returncode == 128 + (numbers or [signal.SIGTERM])[0]
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

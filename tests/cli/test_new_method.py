@@ -29,7 +29,6 @@ def plan(place: Path) -> Iterator[Plans]:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Return a folder with two new methods and a table of them."""
     folder = checkout(tmp_path_factory.mktemp("new") / "place")
     with contextlib.chdir(folder):
         for name in ("first", "second"):
@@ -76,5 +75,5 @@ def test_a_bundle_has_its_program(place: Path, tmp_path: Path) -> None:
         (place / "my" / "more.parquet").touch()
         config.methods.cache_clear()
         assert "my/more.parquet" in further_files(last_run("smoke"), questions=True)
-        with pytest.raises(UserError, match="questions of your own"):
+        with pytest.raises(UserError, match="your own questions"):
             pack("smoke", tmp_path / "bare.zip", questions=False)

@@ -48,7 +48,7 @@ REFUSED: Mapping[str, list[str]] = {
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
-    """Return status and output of every plan, all of them from one process, in a folder that is no checkout."""
+    """Status and output of every plan, made by one process outside of a checkout."""
     commands = {**{name: words for name, (words, _) in PLANS.items()}, **WHOLE, **REFUSED}
     folder = tmp_path_factory.mktemp("plans")
     (folder / "broken").mkdir()

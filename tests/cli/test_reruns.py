@@ -94,7 +94,7 @@ def snakemake(house: Path, *words: str, targets: Sequence[str] = TARGETS, status
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a checkout whose jobs only pretend."""
+    """Checkout whose jobs only pretend to work."""
     folder = copied_suite(tmp_path_factory.mktemp("house"))
     stand_in(folder, COMMAND.replace("{python}", sys.executable))
     return folder
@@ -255,6 +255,6 @@ def test_a_report_of_the_preset_is_a_link_and_never_takes_the_place_of_a_file(ho
     targets = ("reports/ablation/no_halting.csv", "reports/he_cost.csv")
     (status, refused), (_, done) = plan([[target, *words] for target in targets])
     assert status != 0
-    assert "is no link; move it away" in refused
+    assert "is not a link; move it away" in refused
     assert path.read_text() == "a year's work"
     assert "Nothing to be done" in done

@@ -35,7 +35,6 @@ QUARTER, HALF = math.log(0.25), math.log(0.5)
 
 
 def step(number: int, write: str, halt: str, *retrieved: str) -> list[Decision]:
-    """Return the decisions of one step of the router."""
     return [
         Decision(number, "role", 0, f"Math/R{number}", 4, QUARTER),
         Decision(number, "backbone", 0, "small", 2, HALF),
@@ -112,7 +111,6 @@ def test_the_list_has_every_question_and_can_be_narrowed(run: None) -> None:
 
 
 def steps_of(method: str, backbone: str, story: Story) -> tuple[Step, ...]:
-    """Return the steps that a trajectory is shown as."""
     cell = Cell(method, "gsm_hard", backbone, 0)
     finish(cell, ITEMS[:1], [story])
     (record,) = records(read(layout.cell("embedded", cell)))
@@ -155,7 +153,7 @@ def test_questions_of_others_and_a_damaged_log_are_refused_and_without_a_log_dec
         show("gmr", "gsm_hard", "q0")
     log.unlink()
     text = show("gmr", "gsm_hard", "q0")
-    assert "reply      (the log of the calls is not here" in text
+    assert "reply      (prompts and replies are unknown" in text
     assert "write      stored (25.0 % to be stored)" in text
 
 
@@ -165,7 +163,7 @@ def test_questions_of_others_and_a_damaged_log_are_refused_and_without_a_log_dec
         (["gmr", "gsm_hard", "q9"], "unknown question 'q9'; known: q0, q1, q2"),
         (["cot", "gsm_hard"], "cot has the rows qwen-2.5-14B, qwen-2.5-32B; name one by --backbone"),
         (["gmr", "math"], "of preset embedded is not finished; make it with `snakemake --cores all results/"),
-        (["gmr", "gsm_hard", "q0", "--wrong"], "--wrong and --errors are for the list"),
+        (["gmr", "gsm_hard", "q0", "--wrong"], "--wrong and --errors filter the list"),
     ],
 )
 def test_a_mistake_is_refused_with_what_to_do(run: None, words: list[str], message: str) -> None:

@@ -8,7 +8,7 @@ from tests.fake_encoder import FakeEncoder
 
 @pytest.fixture(scope="session")
 def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the small run: a cell of a single model, and one of a method that learns."""
+    """Folder with a finished cell of a single model and one of a method that learns."""
     folder = tmp_path_factory.mktemp("finished")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)

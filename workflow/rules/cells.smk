@@ -19,7 +19,7 @@ rule cell:
     conda:
         "../envs/jobs.yml"
     resources:
-        # Cells that ask real servers at once; the profiles say how many may.
+        # Profiles limit the number of cells that call real servers concurrently.
         asking=lambda wildcards: int(run_of(wildcards.preset).served),
     shell:
         "gmr --log {log} cell --preset {wildcards.preset} --method {wildcards.method}"

@@ -1,4 +1,4 @@
-# What the rules share: the run of a preset, and whether an identity file says what it should.
+# Helpers of all rules: runs by preset, identity files, wildcard constraints.
 import os
 import re
 import tempfile
@@ -12,7 +12,7 @@ from harness.runner.layout import Cell
 from harness.runner.config import preset_names
 from harness.runner.preset import resolve
 
-# --config preset=NAME chooses the preset; every other key overrides one of its keys.
+# --config preset=NAME selects the preset; every other key overrides a key of the preset.
 config["preset"] = str(config["preset"] or "")
 OVERRIDES = files.yaml_values(
     {key: value for key, value in config.items() if key != "preset"}
@@ -21,7 +21,6 @@ RUNS = {}
 
 
 def run_of(preset):
-    """Return the run of a preset with the overrides of this command."""
     if preset not in RUNS:
         RUNS[preset] = resolve(preset, OVERRIDES)
     return RUNS[preset]
@@ -31,30 +30,30 @@ METHODS = run_of(config["preset"]).entries
 ARTEFACTS = registry.artefacts()
 parent.prepare_jobs()
 
-# Newer than every output, also of a clock that is ahead, while the run is planned.
+# Has a far-future mtime while planning, so that outputs written under a fast clock still count as stale.
 NEWER = tempfile.NamedTemporaryFile(prefix="gmr-newer-")
 if workflow.is_main_process:
     os.utime(NEWER.name, (2**32, 2**32))
 
 
 def current(identity):
-    """Return the identity file, an input of the job that writes it; where it says something else, one that is newer.
+    """Return the identity file as input of its job. If its content is outdated, return a newer file instead.
 
-    Then the job runs, and writes its identity file before its outputs. A plan writes nothing.
+    Then the job runs and writes the identity file before its outputs. A plan writes nothing.
     """
     return str(identity.path) if identity.is_current() else NEWER.name
 
 
-# Jobs read the settings of the run from a file, which is no input, as its pace and its budget stand in it, too.
+# Jobs read the settings of the run from a file. It is not an input, since it also has settings without effect on results.
 onstart:
-    os.utime(NEWER.name)  # Snakemake wants outputs to be newer than their inputs.
+    os.utime(NEWER.name)  # Snakemake requires outputs to be newer than inputs.
     for run in RUNS.values():
         run.write_settings()
     fingerprint.keep_digests()
 
 
 def one_of(names):
-    """Return the regular expression of these names, which may be none."""
+    """Build a regular expression that matches these names only."""
     return "|".join(map(re.escape, names)) or "(?!)"
 
 
@@ -67,7 +66,6 @@ wildcard_constraints:
 
 
 def config_of(wildcards):
-    """Return the configuration of the cell that the wildcards name."""
     names = wildcards.method, wildcards.benchmark, wildcards.backbone
     return run_of(wildcards.preset).cell(Cell(*names, int(wildcards.seed)))
 
@@ -86,28 +84,26 @@ def matched_cell(wildcards):
 
 
 def names_of(kind):
-    """Return a wildcard constraint that admits the names of the tables, or of the figures."""
     return one_of(key for key, entry in ARTEFACTS.items() if entry.kind == kind)
 
 
 def link_target(wildcards):
-    """Return the artefact of this run's preset; refuse to put a link where a file is that the suite did not write."""
+    """Return the artefact of the preset. UserError if reports/NAME is a file, which the suite never replaces."""
     target = layout.report(config["preset"], wildcards.name)
     link = layout.REPORTS / wildcards.name
     if link.exists() and not link.is_symlink():
-        raise UserError(f"{link} is no link; move it away, or ask for {target}")
+        raise UserError(f"{link} is not a link; move it away, or make {target}")
     if link.is_symlink() and not link.exists():
-        link.unlink()  # Snakemake cannot plan with a link that leads nowhere.
+        link.unlink()  # Snakemake cannot plan with a dangling link.
     return target
 
 
 def relative_target(wildcards):
-    """Return the artefact as seen from the folder of the link; not every ln finds it out."""
+    """Return the artefact relative to the folder of the link, since `ln -r` is not portable."""
     target = layout.report(config["preset"], wildcards.name)
     return os.path.relpath(target, (layout.REPORTS / wildcards.name).parent)
 
 
 def leads_elsewhere(wildcards):
-    """Return whether reports/NAME is a link to the artefact of another preset."""
     link = layout.REPORTS / wildcards.name
     return link.is_symlink() and os.readlink(link) != relative_target(wildcards)

@@ -15,20 +15,20 @@ rule data:
         " --set @results/{wildcards.preset}/config.yaml"
 
 
-# All questions of the preset, for what is done before its first cell.
+# All questions of the preset, such as for `gmr health` before the first cell.
 rule questions:
     input:
         layout.questions(config["preset"], *run_of(config["preset"]).benchmarks),
 
 
-# Servers must take the longest question. One job a benchmark: with the questions of all for input, a benchmark more
-# would run it again, and all finished cells.
+# One job per benchmark: a job with the questions of all as input would run again, with all finished cells, if a
+# benchmark is added.
 rule health:
     input:
         rules.data.output,
     output:
         "results/{preset}/served/{benchmark}.json",
-        # What cells wait for: a check by hand writes the other file alone, so that it makes no cell again.
+        # Marker file that cells depend on. A check by hand writes only the other file, so it invalidates no cell.
         touch("results/{preset}/served/{benchmark}.checked"),
     log:
         "results/{preset}/logs/served/{benchmark}.log",

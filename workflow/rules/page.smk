@@ -1,4 +1,4 @@
-# The report people read, made whenever anything that it shows is.
+# The report of a run. It is made again whenever an artefact on it changes.
 rule page:
     input:
         identity=lambda wildcards: current(
@@ -16,7 +16,7 @@ rule page:
         " --set @results/{wildcards.preset}/config.yaml"
 
 
-# One job for all cells of the main table: loading Inspect takes longer than writing a log. Other files in the folder stay.
+# One job for all cells, since loading Inspect takes longer than writing a log. Other files in the folder stay.
 rule inspect_logs:
     input:
         identity=lambda wildcards: current(

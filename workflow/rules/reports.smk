@@ -1,6 +1,5 @@
-# reports/NAME is a link (rule link) to reports/PRESET/NAME. That is made by rule table, figure or report, whose job is
-# `gmr report NAME`, from the cells that config/artefacts.yaml names for it; rules cell and learned_cell (cells.smk) make
-# each of these.
+# Rule link makes reports/NAME, a link to reports/PRESET/NAME. Rules table, figure and report make the artefact with
+# `gmr report NAME` from the cells listed in config/artefacts.yaml. Rules cell and learned_cell (cells.smk) make cells.
 for kind, endings in registry.ENDINGS.items():
 
     rule:
@@ -43,7 +42,7 @@ rule pdf:
         " && (cd $scratch && SOURCE_DATE_EPOCH=0 FORCE_SOURCE_DATE=1"
         " pdflatex -interaction=nonstopmode -halt-on-error -no-shell-escape table.tex)"
         " && mv $scratch/table.pdf {output} && rm -r $scratch"
-        " || {{ echo 'error: {input.table} was not compiled: a PDF needs pdflatex with booktabs, multirow, adjustbox and standalone;"
+        " || {{ echo 'error: {input.table} was not compiled; a PDF needs pdflatex with booktabs, multirow, adjustbox and standalone;"
         " on Debian, apt-get install texlive-latex-base texlive-latex-recommended texlive-latex-extra'; exit 1; }}"
         ") > {log} 2>&1"
 
@@ -52,7 +51,6 @@ localrules:
     link,
 
 
-# reports/NAME is a link to the artefact of the preset of this run.
 rule link:
     input:
         target=link_target,

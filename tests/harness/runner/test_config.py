@@ -41,7 +41,7 @@ def forget() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return a copy of the configuration to spoil, in place of the real one."""
+    """Replace the configuration by a copy that tests may damage."""
     shutil.copytree(ROOT / "config", tmp_path / "config")
     monkeypatch.setattr(config, "FOLDER", tmp_path / "config")
     monkeypatch.setattr(catalogue, "_further", {})

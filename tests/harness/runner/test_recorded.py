@@ -46,7 +46,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def source(finished: Path, place: Path) -> Path:
-    """Return a copy of the results of a finished run."""
     return Path(shutil.copytree(finished / "results" / "smoke", place / "theirs" / "results" / "smoke"))
 
 
