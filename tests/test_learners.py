@@ -46,7 +46,7 @@ LEARNERS = {
         lambda **at: masrouter.method(epochs={"default": 2}, batch=2, **at), by_key, masrouter.code_tools()
     ),
     "puppeteer": Learner(
-        lambda **at: puppeteer.method(epochs={"default": 2}, batch=2, lr=1e-3, **at), by_key, puppeteer.NoPrograms()
+        lambda **at: puppeteer.method(epochs={"default": 2}, batch=2, lr=1e-3, **at), by_key, puppeteer.Scripted()
     ),
     "aflow": Learner(lambda **at: aflow.method(max_rounds=1, **at), aflow.by_key, aflow.Bench()),
     "knn_router": Learner(cheap.knn, by_key, passes=1),
