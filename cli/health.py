@@ -139,7 +139,7 @@ def _refuse(run: Run, problems: list[UserError]) -> None:
         number = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
         cures = dict.fromkeys(problem.cure for problem in problems if problem.cure)
         lines = [*(problem.problem for problem in problems), *(f"-> {cure}" for cure in cures)]
-        raise UserError("\n  ".join([f"{number} with the servers of preset {run.name}:", *lines]))
+        raise UserError(f"{number} with the servers of preset {run.name}:", lines=lines)
 
 
 async def _describe(backbone: Backbone, server: Server, http: httpx2.AsyncClient) -> dict[str, Any] | UserError:

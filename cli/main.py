@@ -14,7 +14,7 @@ from cli.app import app
 from cli.commands import exports, runs, show  # noqa: F401  adds them to the application
 from cli.parent import end_with_parent, stop_scheduling
 from cli.signals import stop_cleanly
-from harness.errors import UserError, printable
+from harness.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -38,7 +38,7 @@ def main(program: Callable[[], None] = app) -> None:
     except UserError as error:
         from harness.llm.budget import BudgetError
 
-        logging.error("error: %s", printable(error))
+        logging.error("error: %s", error)
         if isinstance(error, BudgetError):
             stop_scheduling()
         sys.exit(2)

@@ -13,12 +13,18 @@ _NAMED = 12
 class UserError(Exception):
     """An error that the user can fix. Only the message is printed; it says what is wrong and what to do.
 
-    Errors listed together can share a ``cure``, which is then printed once.
+    Control characters are escaped, since a message may quote a file, a server or a model.
+
+    Args:
+        problem: What is wrong.
+        cure: What to do. Errors listed together can share it; it is then printed once.
+        lines: Further lines below the message.
     """
 
-    def __init__(self, problem: str, cure: str = "") -> None:
-        super().__init__(f"{problem}; {cure}" if cure else problem)
-        self.problem, self.cure = problem, cure
+    def __init__(self, problem: str, cure: str = "", *, lines: Iterable[str] = ()) -> None:
+        self.problem, self.cure = printable(problem), printable(cure)
+        message = f"{self.problem}; {self.cure}" if cure else self.problem
+        super().__init__("\n  ".join([message, *map(printable, lines)]))
 
 
 class StoppedError(Exception):

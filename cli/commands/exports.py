@@ -49,7 +49,7 @@ def replay(
     try:
         replayed = replaying.replay(file, code=code)
     except UserError as error:
-        typer.echo(f"{file}\nNot replayed: {printable(error)}")
+        typer.echo(f"{file}\nNot replayed: {error}")
         raise typer.Exit(1) from error
     whole = replayed.recording.crate["./"]
     typer.echo(f"{file}: preset {replayed.recording.preset}, {len(replayed.recording.cells)} cells")

@@ -147,7 +147,7 @@ def report(
     run = run_of(name, overrides)
     reports.check_cells(artefact, run)
     files = reports.write(artefact, run)
-    kind = "simulated backbones" if run.simulated else "backbones behind servers"
+    kind = "simulated backbones" if run.simulated else "recorded replies" if run.recorded else "served backbones"
     text = ", ".join(map(str, files)) if len(files) < 10 else f"{len(files)} files below {files[0].parent}"
     logging.info("%s of preset %s (%s): %s", artefact, name, kind, text)
 

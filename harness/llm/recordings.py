@@ -122,7 +122,9 @@ class Recording:
     @functools.cached_property
     def sha256(self) -> str:
         """SHA-256 of the bundle or, for a folder, of its call logs."""
-        return digest([[str(log), sha256(log)] for log in self.logs()]) if self.path.is_dir() else sha256(self.path)
+        if not self.path.is_dir():
+            return sha256(self.path)
+        return digest([[str(log.relative_to(self.results)), sha256(log)] for log in self.logs()])
 
     @functools.cached_property
     def served(self) -> dict[str, Served]:

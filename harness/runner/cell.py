@@ -307,13 +307,13 @@ def _notes(plan: Plan, served: Mapping[str, Served]) -> list[str]:
     notes = sorted({f"weights {backbone.weights}" for backbone in backbones if backbone.weights})
     for key, model in served.items():
         if model.quantisation and not plan.cell.backbones[key].weights:
-            notes.append(f"{key} of weights in {model.quantisation}, as its server says")
+            notes.append(f"{key}: {model.quantisation} weights, as reported by its server")
         if NOT_SENT in model.details:
-            notes.append(f"{key} asked without {model.details[NOT_SENT]}, which its server does not take")
+            notes.append(f"{key}: {model.details[NOT_SENT]} not sent, since its server rejects it")
     if "earlier" in orjson.loads((plan.folder / SERVERS).read_bytes()):
-        notes.append(f"earlier calls of servers that described themselves otherwise ({SERVERS})")
+        notes.append(f"a server's description changed during the run ({SERVERS})")
     if any(backbone.price for backbone in backbones):
-        notes.append("costs at the prices that the pool states")
+        notes.append("costs at the prices of the preset's pool")
     if merged := [backbone.key for backbone in backbones if backbone.system == "merge"]:
         notes.append(f"system message merged into the user's for {', '.join(merged)}")
     if plan.run.decoding == "greedy":

@@ -36,7 +36,7 @@ class Cell:
 
 
 def run_config() -> Path:
-    """Path of Snakemake's configuration: in the current folder (of a bundle, for example), else in the checkout."""
+    """Path of Snakemake's configuration: in the current folder, else in the checkout."""
     path = Path("config/config.yaml")
     return path if path.exists() else ROOT / path
 

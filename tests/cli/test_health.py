@@ -306,7 +306,7 @@ async def test_a_server_that_says_no_more_than_a_name_passes_and_its_cell_can_be
         await cell.run(cell_plan)
     assert [entry["served_by"] for entry in orjson.loads(checked.read_bytes())["backbones"].values()] == [None, None]
     finished_cell = read(cell_plan.folder)
-    assert "llama-3.2-3B asked without seed, which its server does not take" in finished_cell.run.notes
+    assert "llama-3.2-3B: seed not sent, since its server rejects it" in finished_cell.run.notes
     for facts in (identity([finished_cell.run]), provenance([finished_cell.run])):
         assert facts["backbones"] == "llama-3.2-3B=random/llama-3.2-3B"
     assert measure([finished_cell])

@@ -154,6 +154,11 @@ def test_control_characters_are_escaped_and_cells_are_counted(whole: Path, folde
     assert "42 finished cells\\x1b[2K\\rWhole: yes\\nAgain: 42 of 42" in shown
 
 
+def test_a_message_that_quotes_a_file_fakes_no_line() -> None:
+    error = UserError("no pool.a\x1b[2K\nWhole: yes", "mend\rit", lines=["one\ntwo"])
+    assert str(error) == "no pool.a\\x1b[2K\\nWhole: yes; mend\\rit\n  one\\ntwo"
+
+
 def test_a_bundle_unpacks_to_a_bounded_size(whole: Path, folder: Path) -> None:
     with pytest.raises(UserError, match="would unpack to more than 50 times its size"):
         answered(made(whole, lambda files: files.update({f"{QUESTIONS}.zeros": bytes(70 << 20)})))

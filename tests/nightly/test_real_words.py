@@ -96,7 +96,7 @@ def test_every_method_is_trained_asked_and_reported(finished: Path) -> None:
     assert {run["method"] for run in found} == set(METHODS)
     assert not any(run["simulated"] for run in found)
     assert {key for run in found for key in run["backbones"]} == set(NAMES)
-    assert all(any("as its server says" in note for note in run["notes"]) for run in found), "weights of fewer bits"
+    assert all(any("reported by its server" in note for note in run["notes"]) for run in found), "weights of fewer bits"
     words = pd.concat([pd.read_parquet(path.with_name("calls.parquet")) for path in cells])
     assert words["completion_tokens"].between(0, 192).all()
     assert words["completion_tokens"].mean() > 10

@@ -146,6 +146,7 @@ def test_what_is_missing_is_one_line_that_says_what_there_is(source: Path) -> No
 
 def test_recordings_that_disagree_are_an_error_that_names_the_key(source: Path, place: Path) -> None:
     other = Path(shutil.copytree(source, place / "other"))
+    assert opened(other).sha256 == opened(source).sha256
     settings = yaml.safe_load((other / "config.yaml").read_text())
     for key, value, named in (
         ("decoding", "greedy", "its decoding differs from"),
