@@ -180,6 +180,8 @@ class Recordings(Closing):
         same = ("cells", cell.method, cell.benchmark, cell.backbone, f"seed{cell.seed}")
         # The same cell first, so that its repeated single calls keep their own replies.
         logs.sort(key=lambda log: log.parent.parts[-5:] != same)
+        if cell.is_repetition:
+            logs = [log for log in logs if log.parent.parts[-5:] == same]
         self._index: dict[str, int] = {}
         self._checksums: dict[str, int | None] = {}
         self._differing: set[str] = set()  # calls with differing replies, none from the same cell

@@ -34,6 +34,11 @@ class Cell:
     def __str__(self) -> str:
         return f"{self.method} {self.benchmark} {self.backbone} seed {self.seed}"
 
+    @property
+    def is_repetition(self) -> bool:
+        """Whether the cell asks again what seed 0 asked (preset key ``noise_floor``)."""
+        return self.method == SINGLE and self.seed > 0
+
 
 def run_config() -> Path:
     """Path of Snakemake's configuration: in the current folder, else in the checkout."""

@@ -128,6 +128,9 @@ def test_the_same_cell_answers_before_the_first_recording_and_differing_replies_
     assert "have replies that differ" not in caplog.text
     assert reply_of(preset, replace(SINGLE, method="cot"), key) == "the first"
     assert caplog.text.count("1 of its calls, such as") == 1
+    shutil.rmtree(place / "other" / folder / "seed1")
+    with Recordings([opened(source)], again, "") as recordings:
+        assert key not in recordings
 
 
 def test_what_is_missing_is_one_line_that_says_what_there_is(source: Path) -> None:
