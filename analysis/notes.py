@@ -29,13 +29,13 @@ WITHOUT_VERDICT = {
     "sandbox_error": "sandbox failed",
 }
 COUNTED = (
-    "Measured costs count the calls that the published ones count: of GMR, its variants and Puppeteer those of the "
-    f"steps, of every other method all of them (D-REPORT-2). {ALL_CALLS}: with the final call of the former, too."
+    "Measured and published costs count the same calls: the steps of GMR, its variants and Puppeteer, and all calls of "
+    f"every other method (D-REPORT-2). {ALL_CALLS}: the final call of the former is included."
 )
-TEST_ALONE = "Training and search are not in here: the paper charges the test questions alone."
+TEST_ALONE = "Costs of training and search are excluded, as in the paper."
 DEPTH = (
-    "The depth next to the paper's is not independent of it, on whatever backbones: the halting bias that a training "
-    "starts with was chosen from the paper's depths (D-GMR-2)."
+    "The measured depth is not independent of the published one: the initial halting bias was chosen from the paper's "
+    "depths (D-GMR-2)."
 )
 
 
@@ -79,12 +79,12 @@ def legend(results: Results, frame: pd.DataFrame) -> Iterator[str]:
     )
     yield (
         f"Cost of a question: in 1e-4 of the paper's unit; {_beside(frame['cost_ratio'], 'measured over published')}"
-        f"below it the 95 % interval over questions{' and seeds' if several else ''}. The published one is the total "
-        f"over the paper's number of questions. {COUNTED}"
+        f"below it the 95 % interval over questions{' and seeds' if several else ''}. The published cost is the "
+        f"paper's total divided by its number of questions. {COUNTED}"
     )
     yield "Total: as published, and the measured cost of a question times the paper's number of questions."
     if several:
-        yield "Rows of several seeds show their mean, and below it seed 0 alone."
+        yield "Rows with several seeds show the mean over seeds, and seed 0 below it."
     yield "Bold is the best accuracy of a column and underlined the second best; equal values share a mark."
     if not frame["ran"].all():
         yield f"{NOT_RUN}: not run."
@@ -101,11 +101,11 @@ def _beside(comparison: pd.Series, what: str) -> str:
 def far(frame: pd.DataFrame) -> Iterator[str]:
     """Yield the legend of the sign on ratios of costs, if any row has it."""
     if frame["is_far"].any():
-        yield f"{FAR}: apart by more than half an order of magnitude; docs/baselines.md says why."
+        yield f"{FAR}: the costs differ by more than half an order of magnitude. docs/baselines.md explains why."
 
 
 def protocol(results: Results) -> Iterator[str]:
-    """Yield the prompt format, which moves accuracies by many points, decoding, and benchmarks unlike the paper's."""
+    """Yield prompt format (it changes accuracies by many points), decoding, and benchmarks that replace the paper's."""
     asserts = "; MBPP questions show one assert" if "mbpp" in results.benchmarks else ""
     yield f"Prompts: zero-shot{asserts}."
     yield from decoding(results)
@@ -165,13 +165,13 @@ def without_verdict(results: Results) -> Iterator[str]:
     ]
     if sentences:
         yield (
-            "Answers without a full verdict, at most in any row (each is in the CSV and in the table errors): "
+            "Answers without a verdict, in the row that has most (the CSV and the table errors have every row): "
             f"{'; '.join(sentences)}."
         )
     if worst["empty"].max() >= _MANY or worst["truncated"].max() >= _MANY:
         yield (
-            "Many answers are empty or cut off: a model that thinks first needs room for it (max_tokens), and a server "
-            "may put all that it writes beside the answer (reasoning_content); gmr health tells (docs/own-models.md)."
+            "Many answers are empty or cut off. A reasoning model needs a larger max_tokens, and its server may return "
+            "the reasoning in place of the answer (reasoning_content): run gmr health (docs/own-models.md)."
         )
 
 
@@ -182,8 +182,8 @@ def secondary_rules(results: Results) -> Iterator[str]:
         change = (results.measured[rule].astype(float) - results.measured["measured"]).dropna()
         for key, changes in change.groupby("benchmark"):
             low, high = signed(changes.min()), signed(changes.max())
-            moved = f"by {low} points" if low == high else f"between {low} and {high} points"
-            yield f"{results.benchmarks[key]} graded by {name} instead: {moved} against the measured values above."
+            points = low if low == high else f"{low} to {high}"
+            yield f"{results.benchmarks[key]} graded by {name} instead changes the measured values by {points} points."
 
 
 def _scope(results: Results, cells: Sequence[FinishedCell]) -> str:
