@@ -1,6 +1,6 @@
 # make table     set up .venv and write reports/main_table.tex
 # make test      set up .venv and run the tests
-# make replay    set up .venv and check the recorded run of evidence/open_single again, without a server (2 min)
+# make replay    set up .venv and check the recorded run of evidence/open_single again, without a server (some minutes)
 # make docs      set up .venv and write the documentation as a site to site/
 # make picture   take the picture of the README from the run of preset embedded, which it finishes first
 # make nightly   long measurements and batteries (docs/architecture.md), hours

@@ -32,7 +32,7 @@ def audit(name: str) -> dict[str, Any]:
     run = last_run(name)
     with TemporaryDirectory(prefix="gmr-audit-") as folder:
         bundle = Path(folder) / "run.zip"
-        _, left_out = pack(name, bundle, questions=True)
+        _, left_out = pack(name, bundle, is_private=True)
         replayed = replay(bundle, make_reports=False, code=run.extra)
     methods = run.entries
     trained = [cell for cell in replayed.differences if methods[cell.method].trained]

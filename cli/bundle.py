@@ -7,7 +7,7 @@ version and licences, and lists every file with size and SHA-256. Packing is det
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,6 +30,7 @@ from harness.runner import layout
 from harness.runner.results import check_tables, read_finished, read_rows
 from harness.runner.run import Run
 
+_LICENCES = ROOT / "config" / "licences.yaml"
 _CRATE = "https://w3id.org/ro/crate/1.2"
 _PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
 # Settings that do not affect results.
@@ -37,15 +38,18 @@ _NO_SETTINGS = {"in_flight", "budget", "epoch_checkpoints", "endpoints", "record
 # Files that affect results, as git pathspecs.
 _CODE = ("harness", "baselines", "gmr", "analysis", ":(glob)config/*.yaml")
 _NO_CODE = (":!config/config.yaml", ":!config/endpoints*", ":!config/licences.yaml")
+_ITEMS = ".items.jsonl"
+# Files that quote questions. Programs that a tool ran come with the tests of their question.
+_WITH_QUESTIONS = (_ITEMS, "tools.parquet")
 
 
-def pack(name: str, out: Path, *, questions: bool) -> tuple[Crate, list[str]]:
+def pack(name: str, out: Path, *, is_private: bool = False) -> tuple[Crate, list[str]]:
     """Pack everything that reports and a replay of a preset read. Trained routers are left out; a replay trains again.
 
     Args:
         name: Preset.
         out: Bundle to write.
-        questions: Whether to include questions and prompts. Without them, calls have only key (a hash) and reply.
+        is_private: Include questions that are not redistributable. Without them, calls have only key and reply.
 
     Returns:
         The entities of the manifest by id, and why cells were left out.
@@ -55,9 +59,11 @@ def pack(name: str, out: Path, *, questions: bool) -> tuple[Crate, list[str]]:
     """
     run = last_run(name)
     settings = {key: value for key, value in run.settings.items() if key not in _NO_SETTINGS}
-    further = further_files(run, questions=questions)
+    withheld = set() if is_private else withheld_benchmarks()
+    further = further_files(run, withheld)
     files, cells, unfinished = _finished(run)
-    crate = {entity["@id"]: entity for entity in _about(run, cells, further, questions=questions)}
+    lacking = sorted(withheld & {*map(_benchmark, files)})
+    crate = {entity["@id"]: entity for entity in _about(run, cells, further, lacking)}
     with writing(out):
         out.parent.mkdir(parents=True, exist_ok=True)
     with writing(out), TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
@@ -67,8 +73,9 @@ def pack(name: str, out: Path, *, questions: bool) -> tuple[Crate, list[str]]:
         for number, path in enumerate(sorted(files)):
             if path.name == layout.CALL_LOG:
                 members[str(path)] = Path(folder) / str(number)
-                call_log.copy(path, members[str(path)], prompts=questions, more=_recorded_calls(run, path))
-            elif questions or not path.name.endswith(".items.jsonl"):
+                has_prompts = _benchmark(path) not in withheld
+                call_log.copy(path, members[str(path)], prompts=has_prompts, more=_recorded_calls(run, path))
+            elif not (path.name.endswith(_WITH_QUESTIONS) and _benchmark(path) in withheld):
                 members[str(path)] = path
         if embedded := sorted((layout.RESULTS / name).glob(f"[ct]*/**/{layout.VECTORS}")):
             merge_vectors(embedded, vectors)
@@ -77,6 +84,8 @@ def pack(name: str, out: Path, *, questions: bool) -> tuple[Crate, list[str]]:
             for member, path in members.items():
                 content = path.read_bytes()
                 crate[member] = {"@id": member, "@type": "File", **checksum(content)}
+                if member.endswith(_ITEMS) and (terms := f"#questions/{_benchmark(path)}") in crate:
+                    crate[member]["license"] = {"@id": terms}
                 archive.writestr(ZipInfo(member), content, ZIP_DEFLATED, 9)
             crate["./"]["hasPart"] = [{"@id": member} for member in members]
             inputs = [member for member in members if member in (str(SETTINGS), *further) or "/data/" in member]
@@ -87,7 +96,7 @@ def pack(name: str, out: Path, *, questions: bool) -> tuple[Crate, list[str]]:
 
 
 def _about(
-    run: Run, cells: Mapping[Path, Mapping[str, Any]], further: Iterable[str], *, questions: bool
+    run: Run, cells: Mapping[Path, Mapping[str, Any]], further: Iterable[str], lacking: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Entities that describe the run, its code and licences."""
     attempts = [attempt for cell in cells for attempt in call_log.read_attempts(cell / call_log.ATTEMPT_LOG)]
@@ -97,7 +106,7 @@ def _about(
     simulated = any(run["simulated"] for run in cells.values())
     description = (
         f"{'SIMULATED BACKBONES. ' if simulated else ''}Preset {run.name}, {len(cells)} finished cells"
-        f"{'' if questions else ', no questions'}, by {code}"
+        f"{', without questions of ' if lacking else ''}{', '.join(lacking)}, by {code}"
         f"{'; programs of its maker: ' if further else ''}{', '.join(further)}"
     )
     action = {"startTime": _iso(started), "endTime": _iso(ended), "instrument": {"@id": "#code"}}
@@ -166,18 +175,31 @@ def _recorded_calls(run: Run, log: Path) -> Iterator[tuple[Any, ...]]:
         yield from (recordings.row(key) for key in sorted(keys) if key in recordings and own.get(key) is None)
 
 
-def further_files(run: Run, *, questions: bool) -> dict[str, Path]:
-    """Files of user-supplied methods and benchmarks (preset key ``extra``).
+def withheld_benchmarks() -> set[str]:
+    """Benchmarks whose questions are not redistributable."""
+    questions = read_yaml(_LICENCES)["questions"]
+    return {key for key, terms in questions.items() if not terms.get("redistributable", True)}
 
-    Raises UserError if a file is not below the current folder, or ``questions`` would leave out a user's questions.
+
+def _benchmark(path: Path) -> str:
+    """Benchmark of a cell's, an enumeration's or a questions file."""
+    match path.parts[2:]:
+        case ("cells", _, benchmark, *_) | ("tree", benchmark, *_):
+            return benchmark
+    return path.name.removesuffix(_ITEMS)
+
+
+def further_files(run: Run, withheld: Collection[str]) -> dict[str, Path]:
+    """Files of user-supplied methods and benchmarks (preset key ``extra``), without questions of ``withheld`` ones.
+
+    Raises UserError if a file is not below the current folder.
     """
     if run.extra is None:
         return {}
     entries = map(catalogue.entry, filter(catalogue.is_further, catalogue.keys()))
-    own = [Path(entry.questions) for entry in entries if entry.questions]
-    if own and not questions:
-        raise UserError(f"{own[0].name} has your own questions, which the results need; pack with questions")
-    files, here = {*sources(Path(run.extra).resolve().parent), *own}, Path.cwd()
+    own = {Path(entry.questions).resolve(): entry.key for entry in entries if entry.questions}
+    found, here = {*sources(Path(run.extra).resolve().parent), *own}, Path.cwd()
+    files = [file for file in found if own.get(file) not in withheld]
     if outside := [file for file in files if here not in file.parents]:
         raise UserError(f"{min(outside)} is outside of {here} and cannot be packed; move it, and run again")
     return {str(file.relative_to(here)): file for file in sorted(files)}
@@ -200,7 +222,7 @@ def _git(*words: str) -> str | None:
 
 def _licences(run: Run) -> dict[str, dict[str, str]]:
     """Licence and attribution of everything in a bundle, by name."""
-    known = read_yaml(ROOT / "config" / "licences.yaml")
+    known = read_yaml(_LICENCES)
     for key in run.pool:
         about = run.declared[key].model_dump(include=set(ABOUT))
         if all(about.values()):

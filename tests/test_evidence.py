@@ -1,14 +1,21 @@
 """The recorded runs of evidence/, by earlier versions: today's code reads them, and makes the same of single calls."""
 
+import contextlib
+import io
+import re
+import shutil
 from itertools import product
 from pathlib import Path
 
+import orjson
 import pandas as pd
 import pytest
 
+from cli.dataset import describe
 from cli.replay import REPLAYED, replay
-from harness.benchmarks.prepare import DATA_DIR
-from harness.files import ROOT
+from harness.benchmarks.prepare import DATA_DIR, read
+from harness.files import ROOT, sha256
+from harness.llm.recordings import extract
 from harness.runner import cell as cells
 from harness.runner import questions
 from harness.runner.layout import Cell
@@ -55,6 +62,40 @@ async def test_routers_of_preset_recorded_ask_nobody_and_have_the_verdicts_of_si
         expected = [items[backbone]["correct"][number] for number, backbone in enumerate(chosen)]
         assert items[method]["correct"].tolist() == expected
     assert 0.35 < (calls["random_router"]["backbone"] == preset.backbones[0]).mean() < 0.65
+
+
+def test_the_lines_of_the_readme_give_its_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    text = (ROOT / "evidence/open_single/README.md").read_text(encoding="utf-8")
+    ((program, shown),) = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(program, {})  # noqa: S102
+    assert printed.getvalue() == shown
+    for correct, n in re.findall(r"(\d+) of (\d+)", text.partition("| in percent")[0]):
+        assert re.search(rf" {correct} +{int(correct) / int(n):.3f}", shown)
+
+
+@pytest.mark.parametrize("bundle", BUNDLES, ids=[path.stem for path in BUNDLES])
+def test_tables_follow_from_the_bundle(bundle: Path, tmp_path: Path) -> None:
+    shutil.copy(bundle, tmp_path)
+    for path in describe(tmp_path / bundle.name):
+        published = bundle.with_name(path.name)
+        if path.suffix == ".parquet":
+            assert pd.read_parquet(path).equals(pd.read_parquet(published))
+    described = orjson.loads(published.read_bytes())
+    assert {entry["contentUrl"]: entry["sha256"] for entry in described["distribution"]} == {
+        path.name: sha256(path) for path in (bundle, *bundle.parent.glob("*.parquet"))
+    }
+
+
+def test_questions_are_in_the_bundle_with_attribution(tmp_path: Path) -> None:
+    (path,) = (path for path in BUNDLES if path.stem == "open_single")
+    crate, folder = extract(path, tmp_path), tmp_path / "results/open_single/data"
+    for benchmark, licence in {"humaneval": "MIT", "mbpp": "CC-BY-4.0"}.items():
+        items = folder / f"{benchmark}.items.jsonl"
+        assert len(read(folder / f"{benchmark}.json", items).test) == {"humaneval": 164, "mbpp": 500}[benchmark]
+        terms = crate[crate[str(items.relative_to(tmp_path))]["license"]["@id"]]
+        assert (terms["license"], " et al. 2021" in terms["name"]) == (licence, True)
 
 
 def test_bundles_stay_small() -> None:

@@ -1,4 +1,4 @@
-"""All graded answers of a run as one table, and the paths of its enumerations, for pandas and other tools."""
+"""Graded answers of all cells of a run, and the paths of its enumerations, as one table each."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from analysis.finished_cells import read_run
 from harness.runner.results import TEST_SPLIT, check_tables, read_rows, write_table
@@ -16,23 +17,52 @@ OUTCOMES = pa.schema(
     [
         *((name, pa.string()) for name in ("benchmark", "item_id", "split", "method", "backbone")),
         ("seed", pa.int64()),
-        # Backbone of the last call. For paths of an enumeration: role, and whether the step was stored.
-        *((name, pa.string()) for name in ("asked", "role")),
-        ("stored", pa.bool_()),
-        *((name, pa.string()) for name in ("text", "answer", "status")),
+        *((name, pa.string()) for name in ("asked", "text", "answer", "status")),
         ("correct", pa.bool_()),
         *((name, pa.int64()) for name in ("prompt_tokens", "completion_tokens")),
-        ("cost", pa.float64()),  # of all calls
-        ("finish_reason", pa.string()),  # of the last call
+        ("cost", pa.float64()),
+        ("finish_reason", pa.string()),
     ]
 )
+#: Descriptions of the columns of both tables, where their names do not say enough.
+DESCRIPTIONS = {
+    "benchmark": "benchmark, by its key in config/benchmarks.yaml",
+    "item_id": "question, by its id in the benchmark's own files",
+    "method": "method that answered",
+    "backbone": "backbone asked, or pool for a router",
+    "asked": "backbone of the last call",
+    "role": "role of the step",
+    "stored": "whether the last call sees the step",
+    "text": "reply to the last call, or what the method made of several",
+    "answer": "answer extracted from the text; null if none was found",
+    "status": "graded, or why not",
+    "correct": "whether the answer is right",
+    "prompt_tokens": "prompt tokens of all calls for the question",
+    "completion_tokens": "reply tokens of all calls for the question",
+    "cost": "cost of all calls, at the pool's prices",
+    "cost_total": "cost of all calls, at the pool's prices",
+    "cost_steps": "the same without the last call",
+    "finish_reason": "finish reason of the last call",
+}
 
 
-def write(path: Path, cells: Sequence[Path], trees: Sequence[Path]) -> None:
-    """Write all graded answers of cells and paths of enumerations, given by folder, as one deterministic table."""
-    simulated = any(orjson.loads((folder / "run.json").read_bytes())["simulated"] for folder in (*cells, *trees))
-    rows = (row for folder in (*cells, *trees) for row in (_answers if folder in cells else _paths)(folder))
-    write_table(path, OUTCOMES, rows, simulated=simulated)
+def write(path: Path, cells: Sequence[Path]) -> None:
+    """Write all graded answers of cells, given by folder, as one deterministic table."""
+    rows = (row for folder in cells for row in _answers(folder))
+    write_table(path, OUTCOMES, rows, simulated=_is_simulated(cells))
+
+
+def write_nodes(path: Path, trees: Sequence[Path]) -> None:
+    """Write all paths of enumerations, given by folder, as one deterministic table."""
+    nodes = {folder.name: folder / "nodes.parquet" for folder in trees}
+    columns = [pq.read_schema(file).remove_metadata() for file in nodes.values()]
+    schema = pa.unify_schemas([pa.schema([("benchmark", pa.string())]), *columns])
+    rows = ({"benchmark": name, **node} for name, file in nodes.items() for node in read_rows(file))
+    write_table(path, schema, rows, simulated=_is_simulated(trees))
+
+
+def _is_simulated(folders: Sequence[Path]) -> bool:
+    return any(orjson.loads((folder / "run.json").read_bytes())["simulated"] for folder in folders)
 
 
 def _answers(folder: Path) -> Iterator[dict[str, Any]]:
@@ -43,9 +73,3 @@ def _answers(folder: Path) -> Iterator[dict[str, Any]]:
     cell = {"benchmark": run.benchmark, "method": run.method, "backbone": run.backbone, "seed": run.seed}
     for item in read_rows(folder / "items.parquet"):
         yield {"split": TEST_SPLIT, **item, **cell, **last.get(item["item_id"], {}), "cost": item["cost_total"]}
-
-
-def _paths(folder: Path) -> Iterator[dict[str, Any]]:
-    for node in read_rows(folder / "nodes.parquet"):
-        closing = {"asked": node["backbone"], "finish_reason": node["aggregate_finish_reason"]}
-        yield {**node, **closing, "benchmark": folder.name, "method": "enumerate", "cost": node["cost_total"]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -16,18 +16,23 @@ from harness.errors import UserError, making, printable
 @app.command()
 def bundle(
     name: PresetName,
-    file: Annotated[Path, typer.Argument(help="The bundle, such as PRESET.zip.", show_default=False)],
-    without_questions: Annotated[
-        bool, typer.Option("--without-questions", help="Leave out questions and prompts; a replay then needs the data.")
-    ] = False,
+    file: Annotated[
+        Path, typer.Argument(help="The bundle, such as PRESET/PRESET.zip, in a folder of its own.", show_default=False)
+    ],
 ) -> None:
-    """Pack the results of a preset into one zip file, from which others make its reports without a server."""
+    """Pack the results of a preset into one zip file, from which others make its reports without a server.
+
+    Beside it: all graded answers as a table (outcomes.parquet), paths of an enumeration (nodes.parquet), and
+    croissant.json, which describes them. Questions that are not redistributable (config/licences.yaml) are left out.
+    """
+    from cli import dataset
     from cli.bundle import pack
 
-    crate, unfinished = pack(name, file, questions=not without_questions)
+    crate, unfinished = pack(name, file)
     for line in unfinished:
         logging.warning("left out: %s", line)
     typer.echo(f"{file}: {crate['./']['description']}, {file.stat().st_size / 1e6:.1f} MB")
+    typer.echo(f"Beside it: {', '.join(path.name for path in dataset.describe(file))}")
 
 
 @app.command()
@@ -89,20 +94,14 @@ def audit(name: PresetName) -> None:
 
 
 @app.command()
-def export(
-    name: PresetName,
-    what: Annotated[
-        Literal["inspect", "outcomes"], typer.Argument(help="Logs of Inspect, or one table of all graded answers.")
-    ] = "inspect",
-    overrides: Overrides = None,
-) -> None:
-    """Write all finished cells in results/PRESET for other tools.
+def export(name: PresetName, overrides: Overrides = None) -> None:
+    """Write all finished cells in results/PRESET as logs for `inspect view`, in reports/PRESET/inspect.
 
-    As logs for `inspect view` in reports/PRESET/inspect (needs the extra `inspect` of the package), or as one table of
-    all answers and enumerated paths, reports/PRESET/outcomes.parquet.
+    It needs the extra `inspect` of the package.
     """
-    if what == "inspect" and importlib.util.find_spec("inspect_ai") is None:
+    if importlib.util.find_spec("inspect_ai") is None:
         raise UserError("inspect_ai is not installed; pip install -e '.[inspect]' adds it")
+    from analysis.beyond.inspect_logs import write_cell
     from analysis.finished_cells import read
     from analysis.source import describe_unfinished
     from cli import reports
@@ -111,20 +110,10 @@ def export(
     run = run_of(name, overrides)
     cells = [layout.cell(name, cell) for cell in layout.cells(name)]
     finished = [cell for cell in cells if (cell / "run.json").exists()]
-    trees = sorted(run.parent for run in layout.tree(name, "any").parent.glob("*/run.json"))
-    if not finished and not (trees and what == "outcomes"):
+    if not finished:
         raise UserError(f"nothing of preset {name} is finished", making(layout.report(name, "main_table.md")))
     if unfinished := [cell for cell in cells if cell not in finished]:
         logging.warning("left out: %s", describe_unfinished(unfinished, len(finished)))
-    if what == "outcomes":
-        from analysis.beyond import outcomes
-
-        path = layout.report(name, "outcomes.parquet")
-        outcomes.write(path, finished, trees)
-        logging.info("%d cells, %d enumerations: %s", len(finished), len(trees), path)
-        return
-    from analysis.beyond.inspect_logs import write_cell
-
     reports.identity("inspect", run).write()
     logs = layout.report(name, "inspect")
     for cell in finished:

@@ -7,6 +7,7 @@ import pytest
 
 from cli.bundle import pack
 from tests.fake_encoder import FakeEncoder
+from tests.finished import BENCHMARK
 
 
 @pytest.fixture
@@ -20,8 +21,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="session")
 def bare(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("bundles") / "bare.zip"
-    with contextlib.chdir(finished):
-        pack("smoke", path, questions=False)
+    with contextlib.chdir(finished), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cli.bundle.withheld_benchmarks", lambda: {BENCHMARK})
+        pack("smoke", path)
     return path
 
 
@@ -29,5 +31,5 @@ def bare(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("bundles") / "whole.zip"
     with contextlib.chdir(finished):
-        pack("smoke", path, questions=True)
+        pack("smoke", path)
     return path

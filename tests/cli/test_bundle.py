@@ -54,7 +54,7 @@ def test_every_setting_that_decides_results_is_packed_also_at_its_default(whole:
 
 def test_the_same_run_makes_the_same_bytes(finished: Path, whole: Path, tmp_path: Path) -> None:
     with contextlib.chdir(finished):
-        pack("smoke", tmp_path / "b.zip", questions=True)
+        pack("smoke", tmp_path / "b.zip")
     assert (tmp_path / "b.zip").read_bytes() == whole.read_bytes()
 
 
@@ -80,13 +80,13 @@ def test_cells_that_are_not_finished_are_left_out_and_named(finished: Path, tmp_
     shutil.copytree(finished / "results", tmp_path / "results")
     with contextlib.chdir(tmp_path):
         (layout.cell("smoke", CELLS[1]) / "run.json").unlink()
-        crate, unfinished = pack("smoke", tmp_path / "b.zip", questions=True)
+        crate, unfinished = pack("smoke", tmp_path / "b.zip")
         assert [line.split(" of ")[0] for line in unfinished] == [str(CELLS[1])]
         assert [str(layout.cell("smoke", cell) / "run.json") in crate for cell in CELLS] == [True, False]
         for run in Path("results").rglob("run.json"):
             run.unlink()
         with pytest.raises(UserError, match="no finished cell here; "):
-            pack("smoke", tmp_path / "c.zip", questions=True)
+            pack("smoke", tmp_path / "c.zip")
         assert not (tmp_path / "c.zip").exists()
 
 

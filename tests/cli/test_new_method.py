@@ -66,7 +66,7 @@ def test_it_is_run_again_where_code_beside_it_changed_and_only_then(place: Path,
 def test_a_bundle_has_its_program(place: Path, tmp_path: Path) -> None:
     with contextlib.chdir(place):
         assert "of 3 right" in gmr("show", "first", "gsm_hard", "--preset", "smoke").output
-        pack("smoke", tmp_path / "run.zip", questions=True)
+        pack("smoke", tmp_path / "run.zip")
     crate = extract(tmp_path / "run.zip", tmp_path / "unpacked", "my/methods.yaml")
     assert "programs of its maker: my/first.py, my/methods.yaml, my/second.py" in crate["./"]["description"]
     with contextlib.chdir(place):
@@ -74,6 +74,5 @@ def test_a_bundle_has_its_program(place: Path, tmp_path: Path) -> None:
         (place / "my" / "methods.yaml").open("a").write(further)
         (place / "my" / "more.parquet").touch()
         config.methods.cache_clear()
-        assert "my/more.parquet" in further_files(last_run("smoke"), questions=True)
-        with pytest.raises(UserError, match="your own questions"):
-            pack("smoke", tmp_path / "bare.zip", questions=False)
+        assert "my/more.parquet" in further_files(last_run("smoke"), set())
+        assert "my/more.parquet" not in further_files(last_run("smoke"), {"more"})

@@ -134,7 +134,7 @@ def run(finished: Path, folder: Path) -> Path:
 def test_an_audit_is_a_line_of_the_page_and_of_the_bundle_until_a_cell_changes(run: Path) -> None:
     found = gmr("audit", "--preset", "smoke")
     assert (found.exit_code, "test questions asked in 1 trainings: none" in found.output) == (0, True)
-    pack("smoke", run / "b.zip", questions=True)
+    pack("smoke", run / "b.zip")
     assert "asked in 1 trainings: none" in replay(run / "b.zip", is_wanted=lambda cell: False, make_reports=False).audit
     gmr("report", "page", "--preset", "smoke", "--set", "@results/smoke/config.yaml")
     assert "asked in 1 trainings: none" in Path("reports/smoke/index.html").read_text()

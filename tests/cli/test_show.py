@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.beyond import outcomes
 from analysis.beyond.trajectories import Step, records
 from analysis.exhibit import md_escape
 from analysis.finished_cells import read
@@ -251,8 +252,9 @@ def test_what_the_folder_holds_is_exported_whichever_run_made_it_and_the_rest_is
 
 
 def test_the_table_of_outcomes_has_every_answer_with_its_last_call(run: None) -> None:
-    export("outcomes")
-    path = Path("reports/embedded/outcomes.parquet")
+    path = Path("outcomes.parquet")
+    folders = [layout.cell("embedded", cell) for cell in (GMR, COT)]
+    outcomes.write(path, folders)
     written, table = path.read_bytes(), pq.read_table(path).to_pandas()
     for cell in (GMR, COT):
         rows = table[table["method"] == cell.method].set_index("item_id")
@@ -265,7 +267,7 @@ def test_the_table_of_outcomes_has_every_answer_with_its_last_call(run: None) ->
         assert rows["asked"].dropna().to_dict() == last["backbone"].to_dict()
         assert rows["finish_reason"].dropna().to_dict() == last["finish_reason"].to_dict()
     assert {*table["split"]} == {"test"}
-    export("outcomes")
+    outcomes.write(path, folders)
     assert path.read_bytes() == written
     assert b"SIMULATED" in pq.read_schema(path).metadata[b"simulated"]
 
@@ -287,7 +289,7 @@ def test_hostile_texts_come_back_as_they_are_and_equal_results_make_equal_bytes(
 
 def test_what_cannot_be_exported_is_one_line(run: None, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match=r"nothing of preset smoke is finished; make it with `snakemake"):
-        gmr("export", "outcomes", "--preset", "smoke")
+        gmr("export", "--preset", "smoke")
     find = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "inspect_ai" else find(name))
     with pytest.raises(UserError, match=r"inspect_ai is not installed; pip install -e '\.\[inspect\]' adds it"):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from analysis.beyond import outcomes
 from gmr.enumeration import enumerate_steps
 from harness.agents.roles import by_domain
 from harness.database import CALL_LOG
@@ -15,7 +16,6 @@ from harness.runner import cell, layout
 from harness.runner.layout import POOL, Cell
 from harness.runner.plan import plan
 from harness.runner.preset import resolve
-from tests.command import gmr
 from tests.fake_encoder import FakeEncoder
 from tests.small_run import prepare_questions
 
@@ -63,11 +63,10 @@ def test_a_router_of_one_step_asks_nothing_that_the_enumeration_has_not(
     backbone, role = worth.sort_values(["correct", "cost_total"], ascending=[False, True], kind="stable").index[0]
     decisions = pq.read_table(layout.cell("smoke", FIXED) / "decisions.parquet").to_pandas()
     assert set(decisions["choice"]) == {f"{role} of {backbone}"}
-    (tmp_path / "Snakefile").touch()
-    gmr("export", "outcomes", "--preset", "smoke")
-    paths = pq.read_table("reports/smoke/outcomes.parquet", filters=[("method", "=", "enumerate")]).to_pandas()
-    shared = ["item_id", "split", "role", "backbone", "stored", "correct", "text"]
-    assert paths[shared].equals(nodes[shared])
+    outcomes.write_nodes(Path("nodes.parquet"), [folder])
+    paths = pq.read_table("nodes.parquet").to_pandas()
+    assert {*paths.pop("benchmark")} == {"humaneval"}
+    assert paths.equals(nodes)
     tools = pq.read_table(folder / "tools.parquet").to_pandas()
     assert len(tools) > 0
     assert not tools.duplicated(["source", "setup", "checks"]).any()

@@ -94,7 +94,7 @@ def test_a_bundle_of_it_holds_the_recorded_replies(source: Path) -> None:
     asyncio.run(cells.run(plan(preset, SINGLE)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("cli.bundle.last_run", lambda name: preset)
-        pack("mine", Path("mine.zip"), questions=True)
+        pack("mine", Path("mine.zip"))
     assert replay(Path("mine.zip"), make_reports=False).differences == {SINGLE: ""}
 
 
@@ -178,7 +178,7 @@ def test_the_log_of_an_enumeration_answers_a_router_of_one_step(place: Path) -> 
     smoke.write_settings()
     run = asyncio.run(cells.run(plan(recorded(Path("results/smoke"), methods=["gmr_one_step"]), row)))
     assert run["replies"]["asked"] == 0
-    pack("smoke", Path("tree.zip"), questions=True)
+    pack("smoke", Path("tree.zip"))
     shutil.rmtree("results/mine")
     planned = plan(recorded(Path("tree.zip"), methods=["gmr_one_step"]), row)
     tools = cells._recorded_tools(planned)

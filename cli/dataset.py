@@ -1,0 +1,83 @@
+"""Bundle as a data set: its graded answers as tables, and their description in Croissant 1.0.
+
+They are made from the bundle alone, so bundles of earlier versions can have them too.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow.parquet as pq
+
+from analysis.beyond import outcomes
+from harness.files import ROOT, read_yaml, sha256, write_atomically
+from harness.llm.recordings import Recording
+
+_TABLES = {
+    "outcomes": "One row for each graded answer to a question. Attempts of trainings are not included.",
+    "nodes": "One row for each path of an enumeration: question, role, backbone, and whether the step is stored.",
+}
+_TYPES = {"string": "sc:Text", "bool": "sc:Boolean", "int64": "sc:Integer", "double": "sc:Float"}
+# The context that readers of Croissant expect, whether or not its terms are used.
+_CR = "http://mlcommons.org/croissant/"
+_TERMS = """citeAs column equivalentProperty extract field fileProperty fileObject fileSet format includes isLiveDataset
+jsonPath key md5 parentField path recordSet references regex repeated replace samplingRate separator source subField
+transform"""
+_CONTEXT: dict[str, Any] = {"@language": "en", "@vocab": "https://schema.org/", "sc": "https://schema.org/"}
+_CONTEXT |= {"cr": _CR, "rai": f"{_CR}RAI/", "dct": "http://purl.org/dc/terms/", "conformsTo": "dct:conformsTo"}
+_CONTEXT |= {term: f"cr:{term}" for term in _TERMS.split()}
+_CONTEXT |= {term: {"@id": f"cr:{term}", "@type": "@json"} for term in ("data", "examples")}
+_CONTEXT["dataType"] = {"@id": "cr:dataType", "@type": "@vocab"}
+
+
+def describe(bundle: Path) -> list[Path]:
+    """Write the tables of a bundle and their description beside it; return their paths."""
+    recording, folder = Recording(bundle), bundle.parent
+    trees = [path.parent for path in sorted(recording.results.glob("tree/*/run.json"))]
+    writers = {"outcomes": (outcomes.write, recording.cells), "nodes": (outcomes.write_nodes, trees)}
+    used = {folder / f"{name}.parquet": writer for name, writer in writers.items() if writer[1]}
+    for path, (write, folders) in used.items():
+        write(path, folders)
+    tables, crate = [*used], recording.crate
+    works = [entity for entity in crate.values() if "license" in entity and entity["@type"] == "CreativeWork"]
+    terms = "; ".join(f"{work['name']} ({work['license']})" for work in works)
+    citation = read_yaml(ROOT / "CITATION.cff")
+    document = {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": f"{_CR}1.0",
+        "name": f"Recorded run of preset {recording.preset}",
+        "description": f"{crate['./']['description']}. {crate['#run']['name']} Terms: {terms}.",
+        "license": sorted({work["license"] for work in works}),
+        "citeAs": f"{citation['authors'][0]['name']}. {citation['title']}. Version {citation['version']}.",
+        "datePublished": crate["#run"]["endTime"][:10],
+        "version": citation["version"],
+        "distribution": [_file(path) for path in (bundle, *tables)],
+        "recordSet": [_record_set(path) for path in tables],
+    }
+    write_atomically(path := folder / "croissant.json", orjson.dumps(document, option=orjson.OPT_INDENT_2))
+    return [*tables, path]
+
+
+def _file(path: Path) -> dict[str, str]:
+    format_ = "application/zip" if path.suffix == ".zip" else "application/x-parquet"
+    facts = {"contentUrl": path.name, "encodingFormat": format_, "contentSize": f"{path.stat().st_size} B"}
+    return {"@type": "cr:FileObject", "@id": path.name, "name": path.name, **facts, "sha256": sha256(path)}
+
+
+def _record_set(path: Path) -> dict[str, Any]:
+    fields = [
+        {
+            "@type": "cr:Field",
+            "@id": f"{path.stem}/{column.name}",
+            "name": column.name,
+            "description": outcomes.DESCRIPTIONS.get(column.name, column.name.replace("_", " ")),
+            "dataType": _TYPES[str(column.type)],
+            "source": {"fileObject": {"@id": path.name}, "extract": {"column": column.name}},
+        }
+        for column in pq.read_schema(path)
+    ]
+    head = {"@type": "cr:RecordSet", "@id": path.stem, "name": path.stem}
+    return {**head, "description": _TABLES[path.stem], "field": fields}

@@ -1,0 +1,78 @@
+"""A bundle and what lies beside it: questions that may not be passed on, tables, their description."""
+
+import hashlib
+import zipfile
+from pathlib import Path
+
+import orjson
+import pandas as pd
+import pytest
+import yaml
+
+from cli.bundle import _licences, withheld_benchmarks
+from cli.replay import replay
+from harness.benchmarks.prepare import read
+from harness.files import ROOT
+from harness.llm.recordings import METADATA
+from harness.runner import layout
+from harness.runner.layout import Cell
+from harness.runner.preset import resolve
+from tests.command import gmr
+from tests.small_run import make
+
+BENCHMARKS = ["math", "humaneval"]
+CELLS = [Cell("single", benchmark, "llama-3.2-3B", 0) for benchmark in BENCHMARKS]
+
+
+def test_questions_are_packed_unless_they_are_not_redistributable(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"benchmarks": BENCHMARKS, "methods": ["single"], "limit": {"test": 3}}
+    run = resolve("smoke", settings)
+    make(run, *CELLS)
+    run.write_settings()
+    licensed = resolve("smoke", settings | {"data": "real", "splits": "published"})
+    monkeypatch.setattr("cli.bundle._licences", lambda run, usual=_licences: usual(licensed))
+    printed = gmr("bundle", "--preset", "smoke", "shared/smoke.zip").output
+    assert ", without questions of math, by " in printed
+    assert "Beside it: outcomes.parquet, croissant.json" in printed
+    with zipfile.ZipFile("shared/smoke.zip") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    everything = b"\n".join(members.values())
+    for benchmark in BENCHMARKS:
+        prepared = read(layout.manifest("smoke", benchmark), layout.items("smoke", benchmark))
+        asked = [orjson.dumps(item.question)[1:-1] for item in prepared.test[:3]]
+        assert [text in everything for text in asked] == [benchmark == "humaneval"] * 3
+    # The prompts of calls, too.
+    logs = [members[str(layout.cell("smoke", cell) / layout.CALL_LOG)] for cell in CELLS]
+    assert [b'"messages":[]' in log for log in logs] == [True, False]
+    crate = {entity["@id"]: entity for entity in orjson.loads(members[METADATA])["@graph"]}
+    assert str(layout.items("smoke", "math")) not in crate
+    terms = crate[crate[str(layout.items("smoke", "humaneval"))]["license"]["@id"]]
+    assert terms["license"] == "MIT"
+    assert "openai/human-eval" in terms["name"]
+    replayed = replay(Path("shared/smoke.zip"), make_reports=False)
+    assert replayed.differences == dict.fromkeys(sorted(CELLS), "")
+
+
+def test_only_math_is_withheld() -> None:
+    assert withheld_benchmarks() == {"math"}
+    entries = yaml.safe_load((ROOT / "config/licences.yaml").read_text())["questions"]
+    assert all("redistributable" in entry for entry in entries.values())
+
+
+def test_tables_and_their_description_follow_from_the_bundle(finished: Path, folder: Path) -> None:
+    (folder / "results").rmdir()
+    (folder / "results").symlink_to(finished / "results")
+    gmr("bundle", "--preset", "smoke", "shared/smoke.zip")
+    table = pd.read_parquet("shared/outcomes.parquet")
+    cells = [pd.read_parquet(path) for path in Path("results/smoke/cells").rglob("items.parquet")]
+    assert len(table) == sum(map(len, cells))
+    assert table["correct"].sum() == sum(cell["correct"].sum() for cell in cells)
+    described = orjson.loads(Path("shared/croissant.json").read_bytes())
+    assert described["description"].startswith("SIMULATED")
+    for entry in described["distribution"]:
+        content = Path("shared", entry["contentUrl"]).read_bytes()
+        assert entry["sha256"] == hashlib.sha256(content).hexdigest()
+    (records,) = described["recordSet"]
+    assert [field["name"] for field in records["field"]] == [*table]
