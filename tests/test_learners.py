@@ -63,7 +63,7 @@ async def fitted(name: str, folder: Path, client: Any, seed: int = 0, number: in
 
 @EVERY
 async def test_a_question_that_always_fails_is_no_reason_to_stop(name: str, tmp_path: Path) -> None:
-    """One of 30 in every pass, also where its rollouts are the first that end."""
+    """One of 20 in every pass, also where its rollouts are the first that end."""
     learner = LEARNERS[name]
 
     def refusing(backbone: str, request: Request) -> Any:
@@ -71,7 +71,7 @@ async def test_a_question_that_always_fails_is_no_reason_to_stop(name: str, tmp_
         return FAILED if refused else learner.answering(backbone, request)
 
     client = Client(refusing)
-    await trained(learner.make(), tmp_path, client, questions(30, "t"), code_tools=learner.code_tools, limit=0.04)
+    await trained(learner.make(), tmp_path, client, questions(20, "t"), code_tools=learner.code_tools, limit=0.06)
     failed = pq.read_table(tmp_path / "training_calls.parquet").to_pandas()["error"].notna()
     assert failed.sum() >= 2
 

@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from PIL import Image
 
-from analysis.published import load
 from gmr.config import Config
 from harness.files import ROOT
 from harness.runner.config import methods
@@ -49,18 +47,3 @@ def test_the_entries_it_suggests_are_valid_and_new() -> None:
         assert key not in methods()
         assert entry["extends"] == base.key
         assert Config(**{**base.config, **entry["config"]}) != Config(**base.config)
-
-
-def test_its_picture_is_in_full_colour_and_shows_the_published_values_of_every_row() -> None:
-    """The table of the picture stands in it as text; tests/nightly/test_print.py compares it with a run."""
-    picture = Image.open(ROOT / "docs" / "images" / "report.png")
-    assert picture.mode == "RGB"
-    published = load()
-    rows = [row.split("\t") for row in picture.info["Table"].split("\n\n")]
-    assert {title: values[::2] for title, _, _, *values in rows} == {
-        f"{published.methods[row.method].title} {published.backbones[row.backbone]}": [
-            *(f"{accuracy.percent:.2f}" for accuracy in row.accuracies.values()),
-            f"{row.average:.2f}",
-        ]
-        for row in published.rows
-    }

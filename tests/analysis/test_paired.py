@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import optimize, stats
+from scipy import stats
 
 from analysis import statistics as intervals
 from analysis.exhibit import BEST, NOT_RUN, Entry
@@ -225,22 +225,11 @@ def test_the_p_of_a_margin_is_the_tail_at_which_the_interval_begins_there(n: int
 
 
 def test_whether_a_row_is_no_worse_than_by_the_margin_of_the_preset(write_cell: WriteCell) -> None:
-    """One seed against Tango's score statistic with the likelihood maximised numerically, several against t."""
-    (first, second, n), border = (6, 9, 100), -0.1
-    ours, theirs = counts(60, first, second, 25)
-
-    def unlikelihood(lost: float) -> float:
-        return -float(
-            stats.multinomial.logpmf(
-                [first, second, n - first - second], n, [lost + border, lost, 1 - 2 * lost - border]
-            )
-        )
-
-    lost = optimize.minimize_scalar(unlikelihood, bounds=(0.1, 0.55), method="bounded", options={"xatol": 1e-10}).x
-    error = math.sqrt(n * (2 * lost + border - border**2))
-    expected = stats.norm.sf((first - second - n * border) / error)
+    """One seed by the test whose interval is Tango's (test_intervals.py), several against t."""
+    ours, theirs = counts(60, 6, 9, 25)
+    expected = intervals.paired_p_above(6, 9, 100, -0.1)
     found = compare(cells([ours]), cells([theirs]), margin=10)
-    assert found["p_not_worse"] == pytest.approx(expected, rel=1e-6)
+    assert found["p_not_worse"] == expected
     here, there = np.random.default_rng(0).random((2, 3, 80)) < 0.6
     several = compare(cells(here.tolist()), cells(there.tolist()), margin=10)
     mean, reach, _ = crossed(100.0 * here, 100.0 * there)

@@ -35,7 +35,7 @@ from tests.planning import checkout, snakemake_of, stand_in
 COT, CHAIN = (Cell(method, "gsm_hard", "qwen-2.5-14B", 0) for method in ("cot", "macnet_chain"))
 GMR = Cell("gmr", "gsm_hard", "pool", 0)
 Undisturbed = Callable[[Cell], dict[str, bytes]]
-SETTINGS = ("benchmarks=[gsm_hard]", "limit={train: 1, test: 60, epochs: 2}")
+SETTINGS = ("benchmarks=[gsm_hard]", "limit={train: 1, test: 40, epochs: 2}")
 
 
 def words(cell: Cell, *more: str) -> list[str]:
@@ -173,7 +173,7 @@ def test_a_cell_dies_with_the_snakemake_that_started_it(place: Path, monkeypatch
 
 def test_a_full_disk_is_one_line_and_nothing_is_lost(place: Path, undisturbed: Undisturbed) -> None:
     def small_disk() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (32_000, resource.RLIM_INFINITY))
 
     full = start(place, sys.executable, "-m", "cli.main", *words(COT, "--set", "in_flight=1"), before=small_disk)
     output = full.communicate()[1]
@@ -191,17 +191,17 @@ def test_cells_of_a_run_share_its_budget_and_go_on_to_the_same_bytes(place: Path
     def within(calls: int) -> list[str]:
         return ["--set", f"budget={{calls: {calls}}}"]
 
-    run(place, *words(COT, *within(70)))
+    run(place, *words(COT, *within(50)))
     seconds = timing(place)["test_s"]
-    for most in (70, 80):
+    for most in (50, 60):
         with pytest.raises(BudgetError, match=f"preset smoke is spent: {most} of {most} calls"):
             run(place, *words(CHAIN, *within(most)))
     # What the log holds needs no budget.
-    run(place, *words(COT, *within(80)))
+    run(place, *words(COT, *within(60)))
     assert calls(place)["asked"] == 0
     assert timing(place)["test_s"] == seconds > 0, "asked in one start, whichever start wrote the results"
     run(place, *words(CHAIN))
-    assert calls(place, CHAIN)["asked"] == logged(place, CHAIN) - (80 - logged(place))
+    assert calls(place, CHAIN)["asked"] == logged(place, CHAIN) - (60 - logged(place))
     assert timing(place, CHAIN)["test_s"] is None, "asked in two starts"
     for cell in (COT, CHAIN):
         assert results(place, cell) == undisturbed(cell)
@@ -249,7 +249,7 @@ def test_a_second_writer_is_refused_and_failed_calls_are_an_answer_until_told_to
     ((_, _, made, *targets, _, preset, benchmarks, limit),) = commands
     assert (made, *targets) == (str(layout.cell("smoke", COT) / "run.json"), *retry[3:])
     assert (preset, benchmarks) == ("preset=smoke", 'benchmarks=["gsm_hard"]')
-    assert yaml_value(limit.partition("=")[2])["test"] == 60
+    assert yaml_value(limit.partition("=")[2])["test"] == 40
     run(place, *words(COT))
     assert results(place) == undisturbed(COT)
 

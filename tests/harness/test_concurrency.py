@@ -32,14 +32,3 @@ async def test_the_first_failure_cancels_the_others_and_waits_until_they_have_cl
     assert caught.value is first
     assert crew.cancelled == 2
     assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-async def test_when_the_caller_is_cancelled_nobody_is_left_at_work() -> None:
-    crew = Crew()
-    task = asyncio.create_task(gather([crew.work(), crew.work()]))
-    await asyncio.sleep(0.01)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert crew.cancelled == 2
-    assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -46,31 +46,14 @@ def test_the_fingerprint_sees_code_and_data_and_nothing_else(tmp_path: Path) -> 
     assert len({*seen, fingerprint.fingerprint([package, package / "notes.txt"])}) == 5
 
 
-def test_prompt_texts_are_told_from_docstrings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    found = []
-    for source in (
-        '"""A docstring of five words."""',
-        '"""Another docstring of five words."""',
-        'A = "Be brief and be right."',
-    ):
-        (tmp_path / "prompting.py").write_text(f"def f():\n    {source}\n")
-        fingerprint.prompts_of.cache_clear()
-        found.append(fingerprint.prompts_of("prompting", "rules"))
-    assert found[0] == found[1] != found[2]
-
-
-@pytest.mark.parametrize("is_inside", [False, True])
-def test_the_code_of_a_users_module_is_all_that_lies_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_inside: bool
+def test_the_code_of_a_users_module_inside_the_checkout_is_all_that_lies_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "harness").mkdir()
+    monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
+    tmp_path /= "my"
+    tmp_path.mkdir()
     monkeypatch.syspath_prepend(tmp_path)
-    if is_inside:  # of the checkout, as `gmr new` makes it
-        (tmp_path / "harness").mkdir()
-        monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
-        tmp_path /= "my"
-        tmp_path.mkdir()
-        monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "a_users_method.py").write_text("import a_users_helper\n")
     found = set()
     for text in ("ONE = 1\n", "ONE = 2\n"):

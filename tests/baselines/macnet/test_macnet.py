@@ -235,8 +235,3 @@ async def test_critics_check_what_the_domain_of_the_benchmark_asks_for(domain: s
     await solve(client, "chain", 2, domain=domain)
     [critic] = [request.messages[0].content for request in client.requests if macnet.CRITICISE in str(request)]
     assert [name for name, checks in macnet.CHECKS.items() if checks in critic] == [domain]
-
-
-def test_temperatures_are_those_of_the_released_code_and_written_as_the_fractions_that_they_are() -> None:
-    assert macnet.graph_of("tree", 6).temperatures == (0.75, 0.5, 0.5, 0.25, 0.25, 0.25)
-    assert macnet.graph_of("chain", 4).temperatures == (0.8, 0.6, 0.4, 0.2)

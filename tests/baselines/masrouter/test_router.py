@@ -5,13 +5,10 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.special import digamma, gammaln
-from scipy.stats import multinomial
+from scipy.special import digamma
 from torch.distributions import Normal, kl_divergence
 
-from baselines.masrouter.router import VAE, draw_noise, log_multinomial
+from baselines.masrouter.router import VAE, draw_noise
 from harness.agents import rng
 from harness.agents.trajectory import Episode, sample
 from tests.baselines.masrouter.fixtures import BACKBONES, MODE_NAMES, Reference, pool, router, walk
@@ -75,27 +72,6 @@ async def test_every_decision_is_the_draw_by_its_key_from_the_probabilities_of_p
         assert all(torch.equal(a, b) for a, b in zip(trace.noise, noise, strict=True))
         noises.add(noise.question.numpy().tobytes())
     assert len(noises) == len(ITEMS)
-
-
-@given(
-    st.floats(0, 6, exclude_min=True),
-    st.lists(st.integers(0, 4), min_size=1, max_size=6),
-    st.lists(st.floats(0.01, 1), min_size=5, max_size=5),
-)
-def test_the_multinomial_term_with_a_number_that_is_not_rounded(
-    n_f: float, backbones: list[int], weights: list[float]
-) -> None:
-    p = np.array(weights) / sum(weights)
-    expected = gammaln(n_f + 1)
-    for index in range(5):
-        count = backbones.count(index)
-        expected += count * math.log(p[index]) - math.log(math.factorial(count))
-    counts = torch.tensor([[backbones.count(index) for index in range(5)]], dtype=torch.float64)
-    value = log_multinomial(torch.tensor([n_f], dtype=torch.float64), torch.tensor(np.log(p))[None], counts)
-    assert value.item() == pytest.approx(expected, abs=1e-9)
-    # Of a whole number of agents it is the probability of the counts.
-    whole = log_multinomial(torch.tensor([float(len(backbones))]).double(), torch.tensor(np.log(p))[None], counts)
-    assert whole.item() == pytest.approx(multinomial.logpmf(counts[0].numpy(), len(backbones), p), abs=1e-6)
 
 
 async def test_reward_reaches_the_number_of_agents_through_one_term_alone() -> None:

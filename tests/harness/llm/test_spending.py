@@ -2,7 +2,6 @@
 
 import asyncio
 import multiprocessing
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -116,21 +115,6 @@ def test_two_processes_share_a_budget(tmp_path: Path) -> None:
     assert [process.exitcode for process in both] == [0, 0]
     # Each may be short of what the other has asked since the last reading of its log.
     assert 60 <= spent_in(*tmp_path.glob("*.sqlite")).calls <= 60 + 2 * 4
-
-
-def test_logs_of_others_are_read_off_the_event_loop(server: Slow, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(budget_module, "CHECK_EVERY", 1)
-    threads: list[threading.Thread] = []
-
-    def logs() -> list[Path]:
-        threads.append(threading.current_thread())
-        return [log]
-
-    asyncio.run(run_cell(Budget(), server, log, logs, lambda client: client.complete("m", request())))
-    at_start, later = threads[:2], threads[2:]
-    assert {*at_start} == {threading.main_thread()}
-    assert later
-    assert threading.main_thread() not in later
 
 
 def test_replies_that_can_be_no_answer_count_here_and_in_every_other_process(server: Slow, log: Path) -> None:

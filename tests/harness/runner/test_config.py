@@ -393,13 +393,6 @@ def test_cost_weighs_the_same_in_every_pool_by_the_price_of_its_dearest_backbone
     assert with_pool().cell(cell).settings["cost_factor"] == with_pool().cost_factor
 
 
-def test_a_price_is_what_calls_cost_and_a_router_is_told() -> None:
-    chosen = with_pool("mine", mine={"price": {"input": 0.5, "output": 1.5}})
-    backbone = chosen.declared["mine"]
-    assert backbone.cost(2_000_000, 1_000_000) == 2.5
-    assert backbone.profile.endswith("Price per million tokens: 0.5 input, 1.5 output.")
-
-
 def test_a_template_without_a_system_role_gets_one_message() -> None:
     system, user, reply = Message("system", "Be brief."), Message("user", "2 + 2?"), Message("assistant", "4")
     mine, other = (with_pool(mine={"system": "merge"}).declared[key] for key in ("mine", "other"))

@@ -1,24 +1,14 @@
 """What is read from a prompt, and what is said with it: the kind of a turn is no matter of wording."""
 
-from dataclasses import replace
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.agents.activation import act
-from harness.agents.code_tools import CodeTools
 from harness.agents.prompts import HINTS_HEADER, Record, question_prompt, team_prompt
-from harness.agents.roles import catalogue
-from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.items import Item
-from harness.llm.request import Message, Reply, Request, Turn
-from harness.simulator.endpoint import SimulatedEndpoint
+from harness.llm.request import Message, Request, Turn
 from harness.simulator.reading import QuestionIndex, read, records
-from tests.harness.simulator.samples import MODELS, word_problems
-from tests.scripted import context
+from tests.harness.simulator.samples import word_problems
 
-BACKBONE = "qwen-2.5-14B"
 ITEM = word_problems(1)[0]
 
 
@@ -55,44 +45,6 @@ def test_the_longest_known_question_that_begins_a_line_is_found(
     assert len(item.question.strip()) == max(map(len, begun))
     assert len(rest) == len(text) - len(item.question.strip()) + 1
     assert item.id == str([question.strip() for question in questions].index(item.question.strip()))
-
-
-class Asked:
-    def __init__(self, endpoint: SimulatedEndpoint, item: Item) -> None:
-        self.endpoint, self.index = endpoint, QuestionIndex([item])
-        self.read: list[tuple[Item | None, list[str], Turn]] = []
-        self.replies: list[str] = []
-
-    async def complete(self, backbone: str, request: Request) -> Reply:
-        self.read.append((*read(request.messages, self.index), request.metadata or Turn()))
-        model = MODELS[BACKBONE].model
-        reply = self.endpoint.complete(replace(request, model=model, revision=self.endpoint.revision))
-        self.replies.append(reply.text)
-        return reply
-
-
-@pytest.mark.parametrize("key", ["math", "humaneval"])
-async def test_what_is_shown_to_a_role_is_read_as_what_it_is(
-    key: str, questions: dict[str, list[Item]], endpoint: SimulatedEndpoint, code_tools: CodeTools
-) -> None:
-    """All roles, one after the other, each with the four before it: nothing is lost, doubled or taken for more."""
-    item, spoken = questions[key][0], list[Record]()
-    for role in catalogue():
-        seen, client = spoken[-4:], Asked(endpoint, item)
-        attempt = context(item, client, benchmark(key).output_rules, backbones=MODELS, code_tools=code_tools)
-        text = await act(role, BACKBONE, item, seen, attempt, step=1)
-        (found, earlier, turn), *second = client.read
-        assert (found, turn.role) == (item, role.key)
-        assert turn.kind == {"text": "plan", "keywords": "search"}.get(role.output, "solve")
-        assert len(earlier) == len(seen)
-        for shown, record in zip(earlier, seen, strict=True):
-            assert shown.startswith(record.text)
-            assert HINTS_HEADER not in shown
-        assert len(second) == bool(role.second_call)
-        for found, (*others, own), turn in second:
-            assert (found, others, turn.role, turn.kind) == (item, earlier, role.key, "finish")
-            assert own.startswith(client.replies[0])
-        spoken.append(Record(role.name, text))
 
 
 def test_only_simulated_weights_are_told_what_a_call_is_for() -> None:

@@ -31,14 +31,6 @@ def test_difficulty_is_about_standard_normal_and_known_difficulty_carries_its_we
     assert abs(correlation(known, drawn) - VALUES.stated_difficulty_weight) < 0.08
 
 
-@pytest.mark.parametrize("backbone", list(VALUES.backbones))
-def test_single_calls_are_right_as_often_as_stated_and_rise_with_size(backbone: str) -> None:
-    found = fmean(chance(item, backbone, Turn()) for item in word_problems(2000))
-    assert found == pytest.approx(VALUES.backbones[backbone].skill, abs=0.04)
-    skills = [skill.skill for skill in VALUES.backbones.values()]
-    assert skills == sorted(skills)
-
-
 def test_backbones_fail_on_different_questions_and_roles_of_the_domain_fit() -> None:
     items, turn = word_problems(600), Turn(style="complex")
     a, b = ([score(item, "Math", each, Turn(), VALUES) for item in items] for each in ("llama-3.1-8B", "qwen-2.5-14B"))

@@ -2,8 +2,6 @@
 
 import itertools
 import math
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -11,7 +9,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import nn
 
-from harness.files import ROOT
 from harness.training.learning import Learning, check_on_policy, seeded
 from harness.training.sampling import choose, open_gates
 
@@ -60,16 +57,6 @@ def test_a_step_is_that_of_torchs_adam_to_the_bit() -> None:
         name: value.numpy().tobytes() for name, value in expected.items()
     }
     assert all(torch.equal(a, b) for a, b in zip(ours.parameters(), theirs.parameters(), strict=True))
-
-
-@pytest.mark.nightly
-def test_learning_does_not_load_the_compiler_of_torch() -> None:
-    code = (
-        "import sys, torch; from harness.training.learning import Learning; network = torch.nn.Linear(1, 1);"
-        "learning = Learning(network, 0.1); learning.step(network(torch.ones(1, 1)).sum());"
-        "learning.restore({**learning.learned(), **learning.moments()}); print('torch._dynamo' in sys.modules)"
-    )
-    assert subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True) == "False\n"
 
 
 @pytest.mark.parametrize("log_prob", [-1.0 + 2e-5, float("nan")])
