@@ -44,17 +44,21 @@ def of_pool(results: Results, benchmark: str) -> Bounds | None:
     """
     rows = {key[:2]: cells for key, cells in results.cells_by_row.items() if key[2] == benchmark}
     asked = {backbone: cells[0].items for (method, backbone), cells in rows.items() if method == SINGLE}
+    names = results.pool or asked.keys()
+    return of_options({name: asked[name] for name in names}) if names and asked.keys() >= names else None
+
+
+def of_options(options: Mapping[str, pd.DataFrame]) -> Bounds:
+    """Return the bounds of a choice among options, given each option's ``correct`` and ``cost`` by question."""
     # Cheapest first: argmax takes the first of equals.
-    names = sorted(results.pool or asked, key=lambda name: (asked[name]["cost"].mean() if name in asked else 0, name))
-    if not names or not asked.keys() >= set(names):
-        return None
-    correct, cost = (np.array([asked[name][column] for name in names], float) for column in ("correct", "cost"))
-    pool, n = correct.shape
+    names = sorted(options, key=lambda name: (options[name]["cost"].mean(), name))
+    correct, cost = (np.array([options[name][column] for name in names], float) for column in ("correct", "cost"))
+    size, n = correct.shape
     best = int(correct.mean(axis=1).argmax())
-    # The probability that each backbone is asked a question, shape (backbones, n).
-    oracle = np.eye(pool)[:, np.lexsort((cost, -correct), axis=0)[0]]
-    single_best = np.repeat(np.eye(pool)[:, [best]], n, axis=1)
-    chosen = {ORACLE: oracle, BEST: single_best, RANDOM: np.full((pool, n), 1 / pool)}
+    # The probability that each option is taken for a question, shape (options, n).
+    oracle = np.eye(size)[:, np.lexsort((cost, -correct), axis=0)[0]]
+    single_best = np.repeat(np.eye(size)[:, [best]], n, axis=1)
+    chosen = {ORACLE: oracle, BEST: single_best, RANDOM: np.full((size, n), 1 / size)}
 
     def answers(weights: Array) -> Answers:
         shares = pd.DataFrame({"calls": weights.sum(axis=1), "cost": (weights * cost).sum(axis=1)}, names)

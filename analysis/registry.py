@@ -69,6 +69,7 @@ class Artefact(Declaration):
     kind: Literal["table", "figure", "report"]
     cells: Annotated[Many[Selection], MinLen(1)] = ()
     noise_floor: bool = False  # reads the second askings of single calls, too
+    tree: bool = False  # reads the enumeration of first steps, which may be that of a recording, too
     reads_all: bool = False  # made from whatever is finished of the cells of all others
     about_paper: bool = False  # is about statements of the paper, so not for a run whose models are its own
     optional: bool = False  # part of a whole run only where the preset names its artefacts
@@ -121,7 +122,9 @@ class Artefact(Declaration):
 
     def inputs(self, run: Run) -> list[Path]:
         """Return the files that the artefact reads, which the DAG makes first."""
-        return [layout.cell(run.name, cell) / "run.json" for cell in self.cells_of(run)]
+        trees = [layout.tree(run.name, key) / "run.json" for key in run.benchmarks if self.tree]
+        cells = [layout.cell(run.name, cell) / "run.json" for cell in self.cells_of(run)]
+        return [*cells, *filter(Path.is_file, trees)]
 
     def code(self) -> str:
         """Return the fingerprint of the code that, given the same inputs, can change the files of the artefact."""

@@ -56,6 +56,7 @@ def enumerate(  # noqa: A001 - named as what it does
     run = run_of(name, overrides)
     folder = layout.tree(name, benchmark)
     planned = plan(run, Cell(method, benchmark, POOL, 0))
+    run.write_settings()  # A bundle and a recording read them.
     signals.run(enumerate_steps(replace(planned, folder=folder)))
 
 

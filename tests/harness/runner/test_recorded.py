@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import shutil
 import sqlite3
 from dataclasses import replace
@@ -15,7 +16,6 @@ import yaml
 
 from cli.bundle import pack
 from cli.replay import replay
-from gmr.enumeration import enumerate_steps
 from harness.agents.code_tools import CodeTools
 from harness.database import CALL_LOG
 from harness.errors import UserError
@@ -27,6 +27,7 @@ from harness.runner.layout import Cell
 from harness.runner.plan import plan
 from harness.runner.preset import resolve
 from harness.runner.run import Run
+from tests.command import gmr
 from tests.fake_encoder import FakeEncoder
 from tests.faults import Simulation
 from tests.finished import BENCHMARK
@@ -171,11 +172,11 @@ def test_recordings_that_disagree_are_an_error_that_names_the_key(source: Path, 
 
 def test_the_log_of_an_enumeration_answers_a_router_of_one_step(place: Path) -> None:
     changes = {"backbones": ["llama-3.2-3B", "qwen-2.5-32B"], "large": None, "benchmarks": [BENCHMARK]}
-    smoke = resolve("smoke", {**changes, "limit": {"train": 2, "test": 2, "epochs": 1}})
-    questions.write(smoke, BENCHMARK)
+    changes |= {"limit": {"train": 2, "test": 2, "epochs": 1}}
+    questions.write(resolve("smoke", changes), BENCHMARK)
     row, folder = Cell("gmr_one_step", BENCHMARK, "pool", 0), layout.tree("smoke", BENCHMARK)
-    asyncio.run(enumerate_steps(replace(plan(smoke, row), folder=folder)))
-    smoke.write_settings()
+    given = [word for name, value in changes.items() for word in ("--set", f"{name}={json.dumps(value)}")]
+    gmr("enumerate", "--preset", "smoke", "--benchmark", BENCHMARK, *given)
     run = asyncio.run(cells.run(plan(recorded(Path("results/smoke"), methods=["gmr_one_step"]), row)))
     assert run["replies"]["asked"] == 0
     pack("smoke", Path("tree.zip"))

@@ -1,0 +1,183 @@
+"""The table of an enumeration against numbers by hand, by numpy, and by the paired comparison of cells."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import t
+
+from analysis.finished_cells import read
+from analysis.paired_tests import compare
+from harness.errors import UserError
+from harness.files import sha256
+from harness.runner import layout
+from harness.runner.preset import resolve
+from tests.analysis.cells import WriteCell, decision
+from tests.analysis.reading import Artefact, Read
+
+tree = Artefact("analysis.beyond.tree")
+#: Verdicts of eight test questions by backbone, role and whether the step is stored; with nothing stored, of any role.
+RIGHT = {
+    ("small", "Code/A", True): "11100000",
+    ("small", "Code/B", True): "11011000",
+    ("small", "", False): "10000100",
+    ("large", "Code/A", True): "11111000",
+    ("large", "Code/B", True): "11100000",
+    ("large", "", False): "11000000",
+}
+COST = {"small": 1.0, "large": 3.0}
+#: Verdicts of two seeds.
+LEARNED, DRAWN = ("11111100", "11110010"), ("11100000", "10010000")
+
+
+def verdicts(text: str) -> list[bool]:
+    return [letter == "1" for letter in text]
+
+
+def nodes() -> pd.DataFrame:
+    """Return a row a path and question, whose cost is that of the backbone, twice for role B."""
+    rows = []
+    for (backbone, only, stored), right in RIGHT.items():
+        for role in [only] if only else ["Code/A", "Code/B"]:
+            for place, letter in [*enumerate(right), (90, "1")]:
+                about = {"item_id": f"item-{place:04d}", "split": "train" if place == 90 else "test", "stored": stored}
+                cost = COST[backbone] * (1 + (role == "Code/B"))
+                rows.append({**about, "backbone": backbone, "role": role, "correct": letter == "1", "cost_total": cost})
+    return pd.DataFrame(rows)
+
+
+def write_tree(folder: Path, table: pd.DataFrame, **changes: Any) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    table.to_parquet(folder / "nodes.parquet")
+    run = {"rule_version": "1", "tables": {"nodes.parquet": sha256(folder / "nodes.parquet")}, **changes}
+    (folder / "run.json").write_text(json.dumps(run))
+
+
+@pytest.fixture
+def cells(write_cell: WriteCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Two seeds of a learned, a random and the best fixed choice, and the enumeration of preset open_tree."""
+    monkeypatch.chdir(tmp_path)
+    write_tree(layout.tree("open_tree", "humaneval"), nodes())
+    given = {"backbones": {key: {"model": key, "parameters_b": size} for key, size in COST.items()}, "updates": ()}
+    by_method = {"gmr_one_step": LEARNED, "random_one_step": DRAWN, "fixed_step": [RIGHT["large", "Code/A", True]] * 2}
+    taken = [decision("step", "Code/A of large", item=item) for item in range(8)]
+    return [
+        write_cell(method, "pool", "humaneval", seed=seed, correct=verdicts(text), decisions=taken, **given)
+        for method, seeds in by_method.items()
+        for seed, text in enumerate(seeds)
+    ]
+
+
+def build(cells: list[Path]) -> Read:
+    return tree(*cells, preset=resolve("open_tree"))
+
+
+def numbers(record: dict[str, str], *names: str) -> list[float]:
+    return [float(record[name]) for name in names]
+
+
+def test_paths_and_effects(cells: list[Path]) -> None:
+    table = build(cells)
+    paths = [(record["title"], record["on"], float(record["accuracy"])) for record in table.records[-6:]]
+    assert paths == [
+        ("Code/A", "small", 37.5),
+        ("Code/B", "small", 50),
+        ("Code/A", "large", 62.5),
+        ("Code/B", "large", 37.5),
+        ("nothing stored", "small", 25),
+        ("nothing stored", "large", 25),
+    ]
+    assert float(table.record(title="nothing stored", on="large")["cost_all_calls"]) == 4.5
+    # Wilson's interval of 3 of 8.
+    z, n, p = 1.959964, 8, 3 / 8
+    middle, reach = p + z**2 / 2 / n, z * np.sqrt(p * (1 - p) / n + z**2 / 4 / n**2)
+    ends = numbers(table.record(title="Code/A", on="small"), "accuracy_low", "accuracy_high")
+    assert ends == pytest.approx([100 * (middle + sign * reach) / (1 + z**2 / n) for sign in (-1, 1)], abs=0.006)
+    # Two roles that differ on 3 (1 and 2) and 2 questions (2 and 0): Q is (b - c)^2 / (b + c), one degree of freedom.
+    small, large = table.record(title="Role: Code/B − Code/A"), table.record(title="Role: Code/A − Code/B")
+    assert (small["on"], large["on"]) == ("small", "large")
+    assert numbers(small, "difference", "p") == pytest.approx([12.5, 0.5637029])
+    assert numbers(large, "difference", "p") == pytest.approx([25, 0.1572992])
+    stored = table.record(title="Step stored − nothing stored", on="small")
+    assert float(stored["difference"]) == pytest.approx(100 * (7 / 16 - 2 / 8))
+    # On one question half of the roles are right by large alone.
+    assert numbers(table.record(title="LLM: large − small"), "difference") == [100 * 0.5 / 8]
+
+
+def test_methods_are_held_against_the_best_fixed_path_a_random_one_and_the_oracle(cells: list[Path]) -> None:
+    table = build(cells)
+    learned, drawn, fixed = (table.record(method=name) for name in ("gmr_one_step", "random_one_step", "fixed_step"))
+    assert fixed["title"] == "Best fixed role and LLM, one step (Code/A of large)"
+    rows = [[read(cell) for cell in cells[start : start + 2]] for start in (0, 2, 4)]
+    for row, record, other, name, p in (
+        (rows[0], learned, rows[2], "difference", "p"),
+        (rows[1], drawn, rows[2], "difference", "p"),
+        (rows[0], learned, rows[1], "above_random", "p_random"),
+    ):
+        expected = compare(row, other)
+        keys = ["difference", "difference_low", "difference_high", "p"]
+        found = numbers(record, name, f"{name}_low", f"{name}_high", p)
+        assert found == pytest.approx([expected[key] for key in keys])
+    assert (fixed["difference"], drawn["above_random"], drawn["gained"]) == ("", "", "")
+    # Right by some path: questions 0 to 5, of which the cheapest right path costs 1, 1, 1, 2, 2, 1; else 1.
+    oracle = table.record(title="Oracle of the tree")
+    assert numbers(oracle, "accuracy", "cost_all_calls", "regret", "gained") == [75, 10 / 8, 0, 1]
+    assert (oracle["p"], oracle["p_random"]) == ("", "")
+    best = table.record(title="Best path of these questions: Code/A of large")
+    assert numbers(best, "accuracy", "regret", "difference") == [62.5, 12.5, 0]
+    # (11/16 - 5/16) / (6/8 - 5/16), with its variance by leaving out each question and each seed.
+    assert numbers(learned, "gained", "regret") == pytest.approx([6 / 7, 6.25])
+    row, random, bound = (np.array(list(map(verdicts, each)), float) for each in (LEARNED, DRAWN, ["11111100"]))
+
+    def move(row: Any, random: Any, bound: Any) -> float:
+        return float((row.mean() - random.mean()) / (bound.mean() - random.mean())) - 6 / 7
+
+    questions = [move(*(np.delete(each, place, axis=1) for each in (row, random, bound))) for place in range(8)]
+    seeds = [
+        [move(row[[seed]], random, bound) for seed in (0, 1)],
+        [move(row, random[[seed]], bound) for seed in (0, 1)],
+    ]
+    variances = [np.square(each).sum() * (len(each) - 1) / len(each) for each in (questions, *seeds)]
+    degrees = [max(1, np.square(questions).sum() ** 2 / np.power(questions, 4).sum() - 1), 1, 1]
+    df = sum(variances) ** 2 / sum(variance**2 / degree for variance, degree in zip(variances, degrees, strict=True))
+    low, high = numbers(learned, "gained_low", "gained_high")
+    assert (high - low) / 2 == pytest.approx(t.ppf(0.975, df) * np.sqrt(sum(variances)))
+
+
+def test_the_enumeration_is_that_of_the_preset_else_of_a_recording(cells: list[Path], tmp_path: Path) -> None:
+    whole = build(cells)
+    layout.tree("open_tree", "humaneval").rename(tmp_path / "away")
+    with pytest.raises(UserError, match=r"^neither preset open_tree nor .*`gmr enumerate --preset open_tree --bench"):
+        build(cells)
+    (tmp_path / "theirs" / "tree").mkdir(parents=True)
+    (tmp_path / "away").rename(tmp_path / "theirs" / "tree" / "humaneval")
+
+    class Recording:
+        results = tmp_path / "theirs"
+
+    preset = resolve("open_tree").model_copy(update={"recorded": [Recording()]})
+    assert tree(*cells, preset=preset).contents() == whole.contents()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda table: table[table["item_id"] != "item-0003"], "lacks verdicts of the test questions"),
+        (lambda table: table.iloc[1:], "lacks verdicts of the test questions"),
+        (lambda table: pd.concat([table, table]), "is damaged"),
+        (lambda table: table.drop(columns="correct"), "not a readable table"),
+    ],
+)
+def test_an_enumeration_that_does_not_fit_is_one_line(cells: list[Path], change: Any, said: str) -> None:
+    write_tree(layout.tree("open_tree", "humaneval"), change(nodes()))
+    with pytest.raises(UserError, match=said):
+        build(cells)
+
+
+def test_verdicts_by_other_rules_do_not_fit(cells: list[Path]) -> None:
+    write_tree(layout.tree("open_tree", "humaneval"), nodes(), rule_version="0")
+    with pytest.raises(UserError, match="by other rules; make it with `gmr enumerate"):
+        build(cells)
