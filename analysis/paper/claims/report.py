@@ -12,7 +12,7 @@ import pandas as pd
 from analysis.exhibit import NOT_RUN, Exhibit, csv, grid, number, provenance_text, render
 from analysis.exhibit import md_escape as escape
 from analysis.notes import settings
-from analysis.paper.claims.declaration import ROUNDING, Claim
+from analysis.paper.claims.declaration import CLAIMS, ROUNDING, Claim
 from analysis.paper.claims.judge import (
     BY_CONSTRUCTION,
     COLUMNS,
@@ -26,7 +26,6 @@ from analysis.paper.claims.judge import (
 )
 from analysis.paper.claims.measured import Run, seeds_of
 from analysis.paper.claims.numbers import Row
-from analysis.paper.claims.statements import CLAIMS
 from analysis.provenance import provenance
 from analysis.source import Source
 from analysis.statistics import CONFIDENCE
