@@ -35,11 +35,11 @@ def some(write_cell: Any) -> Some:
 
 
 def made(cells: Sequence[Path], claims: Sequence[Claim]) -> ClaimsReport:
-    return build(Source(tuple(cells), resolve("embedded"), legend=artefact("claims").legend), claims)
+    return build(Source(resolve("embedded"), tuple(cells), legend=artefact("claims").legend), claims)
 
 
 def test_the_paper_alone() -> None:
-    report = build(Source(preset=resolve("smoke")))
+    report = build(Source(resolve("smoke")))
     text = report.contents()["md"]
     assert all(f"; {md_escape(one.key)})" in text for one in CLAIMS)
     assert SIMULATED_WARNING not in text

@@ -90,7 +90,7 @@ class ClaimsReport(Exhibit):
 
 def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
     """Judge every claim by the finished cells of a preset, or by the paper alone if there are none."""
-    seeds, run, changed, origin = seeds_of(source.run), Run(), "", {}
+    seeds, run, changed, origin = seeds_of(source.preset), Run(), "", {}
     if source.cells:
         results = source.results()
         run = Run(results.cells_to_judge, seeds)
@@ -104,7 +104,7 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
     )
     return ClaimsReport(
         label="claims",
-        caption=f"The statements of the paper, compared with its own numbers and the run {source.run.name!r}",
+        caption=f"The statements of the paper, compared with its own numbers and the run {source.preset.name!r}",
         simulated=run.simulated,
         provenance=origin,
         frame=_frame([part for parts in judged for part in parts]),
