@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 #: Widths in inches of one column and of both.
 COLUMN, PAGE = 3.3, 6.8
-SIZE = 7
-SMALL = 6
+STYLE = Path(__file__).with_name("figure.mplstyle")
+SIZE, SMALL = 7, 6  # of letters in points, as in the style
 #: Colour-blind-safe colours (Okabe and Ito, 2002).
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = OKABE_ITO = (
     *("#000000", "#E69F00", "#56B4E9", "#009E73"),
@@ -147,21 +148,4 @@ def _style() -> AbstractContextManager[None]:
     """Return the default style, so that a user's matplotlib settings have no effect."""
     from matplotlib import style
 
-    settings = {
-        "font.family": "DejaVu Sans",
-        "font.size": SIZE,
-        "axes.titlesize": SIZE,
-        "axes.linewidth": 0.6,
-        "xtick.labelsize": SMALL,
-        "ytick.labelsize": SMALL,
-        "xtick.major.width": 0.6,
-        "ytick.major.width": 0.6,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.formatter.useoffset": False,
-        "text.hinting": "no_hinting",  # text is as wide where the layout is computed as in every file
-        "text.parse_math": False,  # a title of a user's own is no formula
-        "svg.hashsalt": "gmr",
-        "pdf.fonttype": 42,  # TrueType: some publishers refuse Type 3, the default
-    }
-    return style.context(["default", settings])
+    return style.context(["default", STYLE])

@@ -159,7 +159,7 @@ class Artefact(Declaration):
 
 def code_of_report(*files: str) -> str:
     """Return the fingerprint of the code that makes reports, and of some files that one reads beside results."""
-    return fingerprint_of("analysis", "harness", *files)
+    return fingerprint_of("analysis", "analysis/figure.mplstyle", "harness", *files)
 
 
 @cache

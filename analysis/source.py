@@ -1,4 +1,4 @@
-"""The inputs of an artefact."""
+"""What an artefact is made from."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from harness.errors import UserError
 
 if TYPE_CHECKING:
     from analysis.finished_cells import FinishedCell
@@ -26,10 +24,10 @@ def describe_unfinished(unfinished: Sequence[Path], finished: int) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """The files of one artefact: folders of finished cells, of a preset where there is one."""
+    """The inputs of one artefact of a preset."""
 
-    cells: tuple[Path, ...] = ()
-    preset: Run | None = None
+    preset: Run
+    cells: tuple[Path, ...] = ()  # folders of finished cells
     options: Mapping[str, Any] = field(default_factory=dict)  # of the entry of ``config/artefacts.yaml``
     again: tuple[Path, ...] = ()  # folders of finished cells that asked single calls a second time
     unfinished: tuple[Path, ...] = ()  # folders of the preset's cells that are not finished
@@ -52,19 +50,11 @@ class Source:
         cells = read_all(self.cells)
         by_order = sorted(cells, key=lambda cell: self.cells.index(cell.folder))
         order = list(dict.fromkeys(cell.run.method for cell in by_order))
-        chosen = self.preset.reference if self.preset else None
         own = [method for method in order if method not in config.methods()]
-        results = Results(cells, methods=order, unfinished=self.unfinished, chosen=chosen, own=own)
-        methods = set(self.preset.methods if self.preset else ())
+        results = Results(cells, methods=order, unfinished=self.unfinished, chosen=self.preset.reference, own=own)
+        methods = set(self.preset.methods)
         asked = {key for cell in cells for key in cell.run.backbones}
         is_other_pool = results.has_other_pool or asked.isdisjoint(results.published.prices)
         is_choice = bool(methods) and not {row.method for row in results.published.rows} <= methods
         # A single row is shown beside the published ones.
         return replace(results, hide_unrun_rows=is_other_pool or (is_choice and len(results.ran) > 1))
-
-    @property
-    def run(self) -> Run:
-        """Return the preset, for an artefact that reads no cell; UserError if there is none."""
-        if self.preset is None:
-            raise UserError("this artefact is made of a preset; name one with --preset")
-        return self.preset

@@ -27,7 +27,7 @@ _NAMES = {
 def build(source: Source) -> Table:
     """Compare the reference with every other row of the main table."""
     results, again = source.results(), source.asked_again()
-    margin = source.preset.margin if source.preset else None
+    margin = source.preset.margin
     heads = ("Against", "LLM")
     if len(results.rows_to_show) == 1:
         nothing, caption = {("", ""): {"Diff.": [Entry()]}}, "One row, with no other to compare it with."

@@ -22,7 +22,7 @@ _VALUES = {
 
 def build(source: Source) -> Table:
     """Return the paper's backbones, then others that are declared."""
-    preset, published = source.run, load()
+    preset, published = source.preset, load()
     declared = preset.declared
     identity = short(digest({key: one.model_dump(mode="json") for key, one in declared.items()}))
     prices = {key: (price.size, price.input, price.output) for key, price in published.prices.items()}

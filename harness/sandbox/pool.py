@@ -68,7 +68,7 @@ class Sandbox(contextlib.AbstractAsyncContextManager["Sandbox"]):
     """Runs programs of unknown intent, each in a fresh, confined process; the context ends the workers.
 
     There is one of ``workers`` per processor by default, since more would wait too long, and the ``level`` is the best
-    that works here; UserError if the machine refuses it. Without ``reuses``, for untrusted checks, a worker runs one
+    that works here; UserError if none does. Without ``reuses``, for untrusted checks, a worker runs one
     program. The cache keeps executions of programs that depend only on their text.
     """
 
@@ -80,10 +80,6 @@ class Sandbox(contextlib.AbstractAsyncContextManager["Sandbox"]):
         reuses: bool = True,
         cache: Cache | None = None,
     ) -> None:
-        if level and level not in LEVELS:
-            raise UserError(f"unknown sandbox level {level!r}; expected one of {', '.join(LEVELS)}")
-        if level and (reason := refusal(level)):
-            raise UserError(f"sandbox level {level!r} does not work here ({reason}); the best is {best_level()!r}")
         self.limits, self.level = limits, level or best_level()
         self._workers, self._reuses = workers or processors(), reuses
         self._slots = asyncio.Semaphore(self._workers)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.finished_cells import FinishedCell, RunInfo, by_key
+from analysis.paper.claims.declaration import Claim
 from analysis.paper.claims.measured import Run, Seeds, by_row
 from analysis.published import load
 from harness.files import check
@@ -50,6 +51,10 @@ def settings(method: str) -> dict[str, Any]:
 def verdicts(right: int, n: int) -> list[bool]:
     """``right`` correct answers out of ``n``."""
     return [place < right for place in range(n)]
+
+
+def claim(quantity: Callable[..., Any], unit: Any = "points", key: str = "a", **declared: Any) -> Claim:
+    return Claim(key=key, section="b", place="c", says="d", unit=unit, quantity=quantity, **declared)
 
 
 def run_record(

@@ -6,6 +6,7 @@ import importlib.util
 import io
 from itertools import groupby
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure as Picture
@@ -87,6 +88,10 @@ class Read:
         return record
 
 
+#: One that chooses nothing.
+PRESET: Any = SimpleNamespace(margin=None, methods=(), reference=None)
+
+
 class Artefact:
     """A module of an artefact, which is built from cells and read."""
 
@@ -94,8 +99,8 @@ class Artefact:
         self._module = importlib.import_module(module)
         self._options = options
 
-    def __call__(self, *cells: Path, preset: Any = None, again: tuple[Path, ...] = (), **options: Any) -> Read:
-        return Read(self._module.build(Source(cells, preset, again=again, options={**self._options, **options})))
+    def __call__(self, *cells: Path, preset: Any = PRESET, again: tuple[Path, ...] = (), **options: Any) -> Read:
+        return Read(self._module.build(Source(preset, cells, again=again, options={**self._options, **options})))
 
 
 def __getattr__(name: str) -> Any:

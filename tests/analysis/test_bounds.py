@@ -17,7 +17,7 @@ from analysis.bounds import BEST, ORACLE, RANDOM, Answers, Bounds
 from analysis.source import Source
 from harness.errors import UserError
 from tests.analysis.cells import WriteCell
-from tests.analysis.reading import Artefact, pareto
+from tests.analysis.reading import PRESET, Artefact, pareto
 
 POOL = {"small": 1.0, "middle": 2.0, "large": 4.0}
 #: Right answers of three backbones to four questions, which cost 1, 2 and 4 each time.
@@ -45,7 +45,7 @@ def of_pool(write_cell: WriteCell) -> list[Path]:
 
 
 def test_every_bound_is_a_choice_among_the_answers_of_the_pool(of_pool: list[Path]) -> None:
-    found = bounds.of_pool(Source(tuple(of_pool)).results(), "gsm_hard")
+    found = bounds.of_pool(Source(PRESET, tuple(of_pool)).results(), "gsm_hard")
     # Of two backbones with three right answers middle is the cheaper one.
     assert found.best == "middle"
     values = {name: (row.correct.tolist(), row.cost.tolist()) for name, row in found.rows.items()}
@@ -60,7 +60,7 @@ def test_every_bound_is_a_choice_among_the_answers_of_the_pool(of_pool: list[Pat
 
 
 def test_without_a_backbone_of_the_pool_there_is_no_bound(of_pool: list[Path]) -> None:
-    assert bounds.of_pool(Source(tuple(of_pool[1:])).results(), "gsm_hard") is None
+    assert bounds.of_pool(Source(PRESET, tuple(of_pool[1:])).results(), "gsm_hard") is None
     with pytest.raises(UserError, match=r"no benchmark has a cell of Single LLM .*: `snakemake .*/router_bounds\.md`$"):
         router_bounds(*of_pool[1:])
 

@@ -1,7 +1,6 @@
 """Corrections for several statements: primary endpoints share a risk, secondary verdicts a false discovery rate."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,12 +8,12 @@ import pytest
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from analysis.paper.claims.declaration import Claim, claim
+from analysis.paper.claims.declaration import Claim
 from analysis.paper.claims.judge import FAILS, HOLDS, UNDECIDED, judge
 from analysis.paper.claims.measured import Run
 from analysis.paper.claims.numbers import MASROUTER
 from analysis.statistics import TAIL, paired
-from tests.analysis.cells import Cell, run_of
+from tests.analysis.cells import Cell, claim, run_of
 
 
 def leads(wins: Mapping[str, tuple[int, int]], primary: Sequence[str] = ()) -> tuple[list[Claim], Run]:
@@ -23,10 +22,8 @@ def leads(wins: Mapping[str, tuple[int, int]], primary: Sequence[str] = ()) -> t
     chosen = []
     for name, (won, lost) in wins.items():
         correct[name, "pool", "mbpp", 0] = [False] * lost + [True] * (100 - lost + won) + [False] * (100 - won)
-        declared = claim("a", "b", "points", primary=name in primary)(
-            lambda n, name=name: n.lead(name, MASROUTER, "mbpp")
-        )
-        chosen.append(replace(declared, key=name))
+        ahead = claim(lambda n, name=name: n.lead(name, MASROUTER, "mbpp"), key=name, primary=name in primary)
+        chosen.append(ahead)
     return chosen, run_of(correct)
 
 

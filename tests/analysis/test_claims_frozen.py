@@ -12,9 +12,9 @@ import pytest
 
 from analysis.finished_cells import FinishedCell
 from analysis.paper.claims import measured
+from analysis.paper.claims.declaration import CLAIMS
 from analysis.paper.claims.judge import VERDICTS, judge
 from analysis.paper.claims.measured import Seeds, by_row
-from analysis.paper.claims.statements import CLAIMS
 from analysis.statistics import Ratio
 from tests.analysis.cells import Cell, run_of
 

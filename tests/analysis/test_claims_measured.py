@@ -14,15 +14,14 @@ from statsmodels.stats.proportion import proportion_confint
 from analysis.finished_cells import read, read_all
 from analysis.frames import Results
 from analysis.paper import traces
-from analysis.paper.claims.declaration import Region, claim
+from analysis.paper.claims.declaration import CLAIMS, Region
 from analysis.paper.claims.joint import End
 from analysis.paper.claims.judge import BY_CONSTRUCTION, FAILS, HOLDS, NOT_RUN, UNDECIDED, Part, decide, judge
 from analysis.paper.claims.measured import Run, Seeds, seeds_of
 from analysis.paper.claims.numbers import GMR, LARGE, MASROUTER, PAPER, ROWS, SINGLE_CALLS, Numbers, Value
-from analysis.paper.claims.statements import CLAIMS
 from harness.agents.roles import catalogue
 from harness.runner.preset import resolve
-from tests.analysis.cells import decision, run_of, timed, trajectory
+from tests.analysis.cells import claim, decision, run_of, timed, trajectory
 from tests.analysis.cells import verdicts as first
 
 BENCHMARKS = tuple(PAPER.benchmarks)
@@ -38,7 +37,7 @@ def rng() -> np.random.Generator:
 
 
 def part(quantity: Quantity, run: Run, unit: str = "points", **declared: Any) -> Part:
-    [[found]] = judge([claim("a", "b", unit, **declared)(quantity)], run)
+    [[found]] = judge([claim(quantity, unit, **declared)], run)
     return found
 
 
@@ -289,7 +288,7 @@ def test_verdicts(names: list[str], verdict: str, outcome: str, rng: np.random.G
     cells: dict[Any, Any] = {}
     for name, (ours, theirs) in shares.items():
         cells |= pair(rng.random(150) < ours, rng.random(150) < theirs, name)
-    ahead = claim("a", "b", "points", over=[names])(lambda n, name: n.lead(GMR, MASROUTER, name))
+    ahead = claim(lambda n, name: n.lead(GMR, MASROUTER, name), over={"name": names})
     [parts] = judge([ahead], run_of(cells))
     assert parts[-1]["outcome"] == outcome
     assert {(part["verdict"], part["claim_outcome"]) for part in parts} == {(verdict, outcome)}
@@ -401,7 +400,7 @@ def test_a_part_is_against_a_claim_after_correction_for_all_parts(wins: int, ver
     cells: dict[Any, Any] = {}
     for name in BENCHMARKS:
         cells |= pair(first(80, 100), first(80 + wins * (name == "math"), 100), name)
-    ahead = claim("a", "b", "points", over=[BENCHMARKS])(lambda n, name: n.lead(GMR, MASROUTER, name))
+    ahead = claim(lambda n, name: n.lead(GMR, MASROUTER, name), over={"name": BENCHMARKS})
     math_part = next(part for part in judge([ahead], run_of(cells))[0] if part["part"] == "MATH")
     assert (math_part["outcome"], math_part["verdict"]) == (FAILS, verdict)
     assert ("after correction for 5 parts" in math_part.get("reason", "")) == (wins == 7)

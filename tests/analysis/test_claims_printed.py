@@ -2,11 +2,11 @@
 
 import pytest
 
-from analysis.paper.claims.declaration import claim
+from analysis.paper.claims.declaration import CLAIMS
 from analysis.paper.claims.judge import CONSISTENT, Part, judge
 from analysis.paper.claims.measured import Run
-from analysis.paper.claims.numbers import GMR, PUPPETEER, Numbers, Value, compute
-from analysis.paper.claims.statements import CLAIMS
+from analysis.paper.claims.numbers import GMR, PUPPETEER, compute
+from tests.analysis.cells import claim
 
 # Verdicts found by hand; docs/report.md explains each. All other claims are consistent.
 NOT_CONSISTENT = {
@@ -69,10 +69,8 @@ def test_a_cost_with_a_fourth_decimal_is_rounded_there() -> None:
 
 
 def test_parts_are_all_combinations() -> None:
-    @claim("a", "b", "points", over=[("math", "mbpp"), (GMR, PUPPETEER)])
-    def lead(n: Numbers, benchmark: str, row: tuple[str, str]) -> Value:
-        return n.accuracy(row, benchmark) - 75
-
+    over = {"benchmark": ("math", "mbpp"), "row": (GMR, PUPPETEER)}
+    lead = claim(lambda n, benchmark, row: n.accuracy(row, benchmark) - 75, over=over)
     parts = judge([lead], Run())[0]
     assert [(part["part"], round(part["published"], 2), part["paper_verdict"]) for part in parts] == [
         ("MATH, GMR, LLM Pool", 4.33, "consistent"),

@@ -2,21 +2,20 @@
 
 import csv
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from analysis.exhibit import md_escape, write
-from analysis.paper.claims.declaration import Claim, claim
-from analysis.paper.claims.numbers import ROWS, Numbers, Value
+from analysis.paper.claims.declaration import CLAIMS, Claim
+from analysis.paper.claims.numbers import ROWS
 from analysis.paper.claims.report import ClaimsReport, build
-from analysis.paper.claims.statements import CLAIMS
 from analysis.registry import artefact
 from analysis.source import Source
 from harness.runner.preset import resolve
 from harness.runner.results import SIMULATED_WARNING
+from tests.analysis.cells import claim
 
 Some = tuple[list[Path], Sequence[Claim]]
 
@@ -26,7 +25,7 @@ def some(write_cell: Any) -> Some:
     """Return every row of the main table on one benchmark, and a few claims."""
     kept = ("row_averages", "best_on_four", "gsm_same_pattern", "without_llm_router", "gate_entropy", "seed_overall")
     chosen = {one.key: one for one in CLAIMS if one.key in kept}
-    chosen["best_on_four"] = replace(chosen["best_on_four"], over=[["gsm_hard"]])
+    chosen["best_on_four"] = chosen["best_on_four"].model_copy(update={"over": {"benchmark": ["gsm_hard"]}})
     cells = []
     for number, row in enumerate(ROWS):
         right = [item % 7 < number % 5 + 2 for item in range(40)]
@@ -36,11 +35,11 @@ def some(write_cell: Any) -> Some:
 
 
 def made(cells: Sequence[Path], claims: Sequence[Claim]) -> ClaimsReport:
-    return build(Source(tuple(cells), resolve("embedded"), legend=artefact("claims").legend), claims)
+    return build(Source(resolve("embedded"), tuple(cells), legend=artefact("claims").legend), claims)
 
 
 def test_the_paper_alone() -> None:
-    report = build(Source(preset=resolve("smoke")))
+    report = build(Source(resolve("smoke")))
     text = report.contents()["md"]
     assert all(f"; {md_escape(one.key)})" in text for one in CLAIMS)
     assert SIMULATED_WARNING not in text
@@ -82,11 +81,7 @@ def test_records_carry_numbers_and_provenance(some: Some, tmp_path: Path) -> Non
 
 def test_costs_are_the_paper_s_and_those_of_all_calls_are_said(write_cell: Any) -> None:
     """Half of every cost is the final call, which the paper counts of MASRouter alone."""
-
-    @claim("Cost", "somewhere", "%")
-    def cheaper(n: Numbers) -> Value:
-        return n.saving("gmr", "masrouter", "gsm_hard")
-
+    cheaper = claim(lambda n: n.saving("gmr", "masrouter", "gsm_hard"), "%")
     report = made([write_cell("gmr", "pool"), write_cell("masrouter", "pool")], [cheaper])
     assert report.frame[["measured", "measured_all_calls"]].to_numpy().tolist() == [[50.0, 0.0]]
     assert "all calls: 0.00" in report.contents()["md"]

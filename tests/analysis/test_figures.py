@@ -28,7 +28,7 @@ from harness.errors import UserError
 from harness.files import ROOT
 from harness.runner.results import SIMULATED_WARNING
 from tests.analysis.cells import verdicts, write
-from tests.analysis.reading import gate_entropy, pareto, words
+from tests.analysis.reading import PRESET, gate_entropy, pareto, words
 
 
 def draw(picture: Picture) -> None:
@@ -71,7 +71,7 @@ def test_no_two_methods_look_alike_and_a_variant_has_the_colour_of_its_base() ->
 
 
 def files(module: str, folders: Iterable[Path]) -> bytes:
-    figure = import_module(module).build(Source(tuple(folders)))
+    figure = import_module(module).build(Source(PRESET, tuple(folders)))
     made = drawing.pictures(figure)
     return made["png"] + made["pdf"] + made["svg"] + exhibit.csv(figure.frame, figure.warning).encode()
 

@@ -21,8 +21,8 @@ from harness.errors import UserError
 from harness.runner.preset import resolve
 from tests.analysis.by_hand import averaged, crossed, mcnemar
 from tests.analysis.cells import WriteCell
+from tests.analysis.reading import PRESET, paired
 from tests.analysis.reading import Read as Table
-from tests.analysis.reading import paired
 
 
 def cells(seeds: Sequence[Sequence[bool]], costs: Sequence[Sequence[float]] | None = None) -> list[FinishedCell]:
@@ -236,7 +236,7 @@ def test_whether_a_row_is_no_worse_than_by_the_margin_of_the_preset(write_cell: 
     assert (several["p_not_worse"] < 0.025) == (mean - reach > -10)
     folders = write_cell("gmr", "pool", correct=ours), write_cell("masrouter", "pool", correct=theirs)
     preset = SimpleNamespace(margin=10.0, methods=(), reference=None)
-    stated, silent = (paired(*folders, preset=each) for each in (preset, None))
+    stated, silent = (paired(*folders, preset=each) for each in (preset, PRESET))
     assert group_of(stated, "GSM-Hard", "MASRouter")["≤ 10 worse: p"].text == f"{expected:.3f}"
     assert not any("worse" in column for column in group_of(silent, "GSM-Hard", "MASRouter"))
 

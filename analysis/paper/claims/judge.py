@@ -13,7 +13,7 @@ import numpy as np
 from analysis.paper.claims.declaration import ROUNDING, Claim, Region
 from analysis.paper.claims.joint import End, interval
 from analysis.paper.claims.measured import Group, Measure, Run, evaluate
-from analysis.paper.claims.numbers import PAPER, AbsentError, Ordered, Printed, Value, compute, resolve
+from analysis.paper.claims.numbers import PAPER, AbsentError, Numbers, Ordered, Printed, Value, compute, resolve
 from analysis.provenance import identity, table_run_id
 from analysis.statistics import TAIL, Spread
 
@@ -110,7 +110,7 @@ def _judge(claim: Claim, run: Run, measure: Measure, tail: float) -> list[Part]:
 
 def _judge_part(claim: Claim, arguments: tuple[Any, ...], run: Run, measure: Measure, tail: float) -> Part:
     """Judge one part by the paper's numbers and by a run."""
-    region = of_part(claim.holds, arguments)
+    region = _of_part(claim.holds, Printed(), arguments)
     names = ("section", "place", "says", "implied", "primary", "unit", "note")
     part = {"claim": claim.key, "part": _label(arguments), **{name: getattr(claim, name) for name in names}}
     part |= _in_paper(claim, arguments, region)
@@ -169,19 +169,20 @@ def _label(arguments: tuple[Any, ...]) -> str:
     return ", ".join(name for name in names if isinstance(name, str))
 
 
-def of_part(field: Any, arguments: Sequence[Any]) -> Any:
+def _of_part(field: Any, n: Numbers, arguments: Sequence[Any]) -> Any:
     """Return a claim's field for one part: the field may be a mapping by argument, a function, or one value."""
     if isinstance(field, Mapping):
         return field[arguments[0]]
-    return field(Printed(), *arguments) if callable(field) else field
+    return field(n, *arguments) if callable(field) else field
 
 
 def _in_paper(claim: Claim, arguments: Sequence[Any], region: Region | None) -> Part:
     """Compare the stated value of a part with the value that the paper's tables give."""
-    stated = of_part(claim.stated, arguments)
+    stated = _of_part(claim.stated, Printed(), arguments)
+    quantity = claim.quantity if claim.published is None else claim.published
     part: Part = {} if stated is None else {"stated": float(stated), "tolerance": str(claim.tolerance)}
     try:
-        value, low, high = compute(lambda n: (claim.published or claim.quantity)(n, *arguments))
+        value, low, high = compute(lambda n: _of_part(quantity, n, arguments))
     except AbsentError as absent:
         return part | {"paper_verdict": NOT_CHECKABLE, "not_printed": f"not printed: {absent}"}
     if claim.tolerance == ROUNDING:

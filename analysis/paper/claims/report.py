@@ -12,7 +12,7 @@ import pandas as pd
 from analysis.exhibit import NOT_RUN, Exhibit, csv, grid, number, provenance_text, render
 from analysis.exhibit import md_escape as escape
 from analysis.notes import settings
-from analysis.paper.claims.declaration import ROUNDING, Claim
+from analysis.paper.claims.declaration import CLAIMS, ROUNDING, Claim
 from analysis.paper.claims.judge import (
     BY_CONSTRUCTION,
     COLUMNS,
@@ -26,7 +26,6 @@ from analysis.paper.claims.judge import (
 )
 from analysis.paper.claims.measured import Run, seeds_of
 from analysis.paper.claims.numbers import Row
-from analysis.paper.claims.statements import CLAIMS
 from analysis.provenance import provenance
 from analysis.source import Source
 from analysis.statistics import CONFIDENCE
@@ -91,7 +90,7 @@ class ClaimsReport(Exhibit):
 
 def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
     """Judge every claim by the finished cells of a preset, or by the paper alone if there are none."""
-    seeds, run, changed, origin = seeds_of(source.run), Run(), "", {}
+    seeds, run, changed, origin = seeds_of(source.preset), Run(), "", {}
     if source.cells:
         results = source.results()
         run = Run(results.cells_to_judge, seeds)
@@ -105,7 +104,7 @@ def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
     )
     return ClaimsReport(
         label="claims",
-        caption=f"The statements of the paper, compared with its own numbers and the run {source.run.name!r}",
+        caption=f"The statements of the paper, compared with its own numbers and the run {source.preset.name!r}",
         simulated=run.simulated,
         provenance=origin,
         frame=_frame([part for parts in judged for part in parts]),

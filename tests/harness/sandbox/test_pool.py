@@ -206,12 +206,8 @@ def _wait_until(holds: Callable[[], bool]) -> None:
 
 
 def test_users_are_told_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UserError, match="unknown sandbox level 'docker'; expected one of full"):
-        Sandbox(level="docker")
     monkeypatch.setattr(pool, "refusal", lambda level: "unshare: no" if level == "full" else "")
     assert pool.best_level() == "rlimit"
-    with pytest.raises(UserError, match=r"'full' does not work here \(unshare: no\).* best is 'rlimit'"):
-        Sandbox(level="full")
     monkeypatch.setattr(pool, "refusal", lambda level: "unshare: no")
     with pytest.raises(UserError, match=r"full: unshare: no; rlimit: .*run as such a user"):
         Sandbox()
