@@ -53,7 +53,7 @@ def build(source: Source) -> Table:
     """Return one row per path, effect, bound and method. Raises UserError if no enumeration fits the cells."""
     results = source.results()
     benchmark, title = results.only_benchmark()
-    nodes, digest = _nodes(source.run, results, benchmark)
+    nodes, digest = _nodes(source.preset, results, benchmark)
     frame = pd.DataFrame([*_rows(results, nodes, benchmark)])
     # Paths are many and bounds chosen on these questions, so that a p would mislead.
     frame.loc[frame["section"].isin(["bounds", "paths"]), ["p", "p_random"]] = math.nan
