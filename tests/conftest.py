@@ -23,6 +23,14 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shared(tmp_path_factory)
 
 
+@pytest.fixture(scope="session")
+def graphs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the cache where the encoder's graph is made once for all workers, which takes as long as many tests."""
+    from tests.finished import base_of
+
+    return base_of(tmp_path_factory) / "graphs"
+
+
 @pytest.fixture
 async def code_tools() -> AsyncIterator[Any]:
     from harness.agents.code_tools import CodeTools

@@ -59,10 +59,15 @@ def finish(folder: Path, names: Sequence[str] = REPORTS, **changes: object) -> P
     return folder
 
 
+def base_of(factory: pytest.TempPathFactory) -> Path:
+    """Return the temporary folder of all workers."""
+    base = factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
 def shared(factory: pytest.TempPathFactory) -> Path:
     """Return the folder of the run, made by whichever worker asks first; read it, do not write."""
-    base = factory.getbasetemp()
-    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    base = base_of(factory)
     folder, unfinished = base / "finished", base / "finished.part"
     with FileLock(base / "finished.lock"):
         if not folder.exists():

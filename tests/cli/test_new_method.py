@@ -1,6 +1,7 @@
 """A method of one's own beside the checkout: begun by a command, run by Snakemake, noticed when changed, bundled."""
 
 import contextlib
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ def plan(place: Path) -> Iterator[Plans]:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def place(tmp_path_factory: pytest.TempPathFactory, graphs: Path) -> Iterator[Path]:
     folder = checkout(tmp_path_factory.mktemp("new") / "place")
     with contextlib.chdir(folder):
         for name in ("first", "second"):
@@ -39,7 +40,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             with pytest.raises(UserError, match="choose another name"):
                 gmr("new", "method", name)
         config.methods.cache_clear()  # The file has changed since it was read.
-        subprocess.run([sys.executable, "-m", "snakemake", "--cores", "2", *WORDS], check=True, capture_output=True)
+        words = [sys.executable, "-m", "snakemake", "--cores", "2", *WORDS]
+        subprocess.run(words, env={**os.environ, "GMR_CACHE_DIR": str(graphs)}, check=True, capture_output=True)
     before = [*sys.path]
     yield folder
     sys.path[:] = before

@@ -29,32 +29,36 @@ for words in json.loads(sys.argv[1]):
 """
 
 
-def python(folder: Path, *words: str) -> str:
-    given = {**os.environ, "PYTHONPATH": str(folder)}
+def python(folder: Path, *words: str, **environment: str) -> None:
+    given = {**os.environ, "PYTHONPATH": str(folder), **environment}
     command = [sys.executable, *words]
     ended = subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, timeout=200, check=False)
     assert ended.returncode == 0, ended.stderr
-    return ended.stdout
 
 
-def gmr(folder: Path, preset: str, commands: list[str], **settings: str) -> str:
-    """Run commands of the suite one after the other under the same settings; return what they printed."""
+def commands(preset: str, *commands: str, **settings: str) -> list[list[str]]:
     overrides = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-    command_words = [[*command.split(), "--preset", preset, *overrides] for command in commands]
-    return python(folder, "-c", _COMMANDS, json.dumps(command_words))
+    return [[*command.split(), "--preset", preset, *overrides] for command in commands]
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run the method and the backbone on a few questions, in one process."""
-    suite = additions.suite(tmp_path_factory.mktemp("adding") / "suite", "A backbone")
+def ran(tmp_path_factory: pytest.TempPathFactory, graphs: Path) -> Path:
+    """Run the method and the backbone on a few questions, and a method on the benchmark, in one process."""
+    suite = additions.suite(tmp_path_factory.mktemp("adding") / "suite", "A backbone", "A benchmark")
+    python(suite, "-c", additions.programs("A benchmark")[0])
     where = {additions.METHOD: "pool", "single": BACKBONE}
     cells = [f"cell --method {name} --benchmark gsm_hard --backbone {row}" for name, row in where.items()]
     few = {"benchmarks": "[gsm_hard]", "limit": "{train: 12, test: 6}", "extra": "my/methods.yaml"}
-    methods = f"[single, {additions.METHOD}]"
-    commands = ["data --benchmark gsm_hard", *cells]
-    gmr(suite, "smoke", commands, backbones=f"[qwen-2.5-14B, {BACKBONE}]", methods=methods, **few)
-    gmr(suite, "smoke", ["report main_table"], backbones=f"[{BACKBONE}]", methods="[single]", **few)
+    both = {"backbones": f"[qwen-2.5-14B, {BACKBONE}]", "methods": f"[single, {additions.METHOD}]"}
+    alone = {"backbones": f"[{BACKBONE}]", "methods": "[single]"}
+    days = {"benchmarks": "[weekdays]", "methods": "[cot]", "backbones": "[qwen-2.5-14B]", "limit": "{test: 10}"}
+    cot = "cell --method cot --benchmark weekdays --backbone qwen-2.5-14B"
+    words = [
+        *commands("smoke", "data --benchmark gsm_hard", *cells, **few, **both),
+        *commands("smoke", "report main_table", **few, **alone),
+        *commands("embedded", "data --benchmark weekdays", cot, "report main_table", **{**few, **days}),
+    ]
+    python(suite, "-c", _COMMANDS, json.dumps(words), GMR_CACHE_DIR=str(graphs))
     return suite
 
 
@@ -90,17 +94,12 @@ def test_a_backbone_is_an_entry_and_what_is_assumed_of_it(ran: Path) -> None:
     assert any("Single LLM" in line for line in table.splitlines() if BACKBONE in line)
 
 
-def test_a_benchmark_goes_from_its_file_to_its_column(tmp_path: Path) -> None:
-    suite = additions.suite(tmp_path / "suite", "A benchmark")
-    python(suite, "-c", additions.programs("A benchmark")[0])
-    cell = "cell --method cot --benchmark weekdays --backbone qwen-2.5-14B"
-    commands = ["data --benchmark weekdays", cell, "report main_table"]
-    run = {"extra": "my/methods.yaml", "benchmarks": "[weekdays]", "methods": "[cot]", "backbones": "[qwen-2.5-14B]"}
-    gmr(suite, "smoke", commands, limit="{test: 10}", **run)
-    items = pq.read_table(suite / "results/smoke/cells/cot/weekdays/qwen-2.5-14B/seed0/items.parquet").to_pylist()
+def test_a_benchmark_goes_from_its_file_to_its_column(ran: Path) -> None:
+    cell = ran / "results/embedded/cells/cot/weekdays/qwen-2.5-14B/seed0"
+    items = pq.read_table(cell / "items.parquet").to_pylist()
     assert len(items) == 10
     assert {item["status"] for item in items} == {"graded"}
-    table = (suite / "reports/smoke/main_table.md").read_text()
+    table = (ran / "reports/embedded/main_table.md").read_text()
     assert "Weekdays Meas." in table
     row = next(line for line in table.splitlines() if line.startswith("| CoT"))
     assert f"{10 * sum(one['correct'] for one in items):.2f}" in row

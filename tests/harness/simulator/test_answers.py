@@ -28,12 +28,13 @@ def test_every_mini_question_has_wrong_answers_that_read_back_as_they_were_meant
     assert answers.find_answer("I cannot tell.") is None
 
 
-async def test_wrong_programs_of_the_mini_benchmarks_end_and_fail() -> None:
-    """Every one of them; docs/simulator.md states the share that passes."""
+@pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.nightly)])
+async def test_wrong_programs_of_the_mini_benchmarks_end_and_fail(step: int) -> None:
+    """docs/simulator.md states the share of all that passes."""
     programs = [
         (task_of(item), wrong)
         for key in ("mbpp", "humaneval")
-        for item in mini(key, 160)
+        for item in mini(key, 160)[::step]
         for wrong in answers_to(item).wrong
     ]
     async with Sandbox() as sandbox:
