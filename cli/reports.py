@@ -22,7 +22,7 @@ def all_files() -> list[str]:
 def inputs(name: str, run: Run) -> list[Path]:
     """Input files of a report: ``page``, ``inspect``, or a key of ``config/artefacts.yaml``.
 
-    Raises UserError if the report is unknown or cannot be made of the preset.
+    Raises UserError if the report is unknown or cannot be made from the preset.
     """
     if name == "page":
         shown = registry.of_run(run)
