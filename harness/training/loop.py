@@ -122,7 +122,7 @@ class Training:
         self.runtime.errors.count_attempt(trajectory.failed_call)
 
     async def outcomes(self, options: Mapping[str, Solve] | None = None, passes: int = 1) -> Checkpoint:
-        """Try every option once on every training question; save the outcomes as epoch 1 and return that checkpoint.
+        """Try every option once on every training question. Save the outcomes as epoch 1 and return that checkpoint.
 
         Its tensors are ``embeddings`` (questions, 384), ``correct`` and ``costs`` (questions, options). All are empty
         if ``passes`` is 0.
@@ -175,7 +175,7 @@ class Training:
         return remaining()
 
     def _resume(self) -> Checkpoint | None:
-        """Load the checkpoint to resume from. None starts over. Unusable checkpoints are deleted."""
+        """Load the checkpoint to resume from. None means a new start. Unusable checkpoints are deleted."""
         for torn in self._checkpoints.glob(".*"):
             torn.unlink()
         epochs = self._resumable_epochs()
