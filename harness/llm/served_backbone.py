@@ -128,7 +128,7 @@ class ServedBackbone(Server):
             ) from error
 
     async def _is_calls_fault(self, request: Request, error: Exception, began: float) -> bool:
-        """Whether a server silent for OUTAGE_S answers a probe: the call is at fault. Raises UserError if it does not."""
+        """Whether the call is at fault: the server answers a probe after OUTAGE_S. If it does not, raises UserError."""
         while True:
             silence = time.monotonic() - max(began, self._replied_at)
             if silence >= SILENCE_S and not self._is_out:
