@@ -33,7 +33,7 @@ _CONTEXT["dataType"] = {"@id": "cr:dataType", "@type": "@vocab"}
 
 
 def describe(bundle: Path) -> list[Path]:
-    """Write the tables of a bundle and their description beside it; return their paths."""
+    """Write the tables of a bundle and their description beside it. Return their paths."""
     recording, folder = Recording(bundle), bundle.parent
     trees = [path.parent for path in sorted(recording.results.glob("tree/*/run.json"))]
     writers = {"outcomes": (outcomes.write, recording.cells), "nodes": (outcomes.write_nodes, trees)}

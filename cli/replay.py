@@ -35,7 +35,7 @@ from harness.runner.run import Run
 
 logger = logging.getLogger(__name__)
 
-#: Folder of the reports of replays, with one folder per preset.
+#: Folder of replayed reports, with one folder per preset.
 REPLAYED = layout.REPORTS / "replayed"
 # Maximum length of a shown value.
 _SHOWN = 60
@@ -199,7 +199,7 @@ def _tables(folder: Path) -> dict[str, pd.DataFrame]:
 
 
 def _difference(name: str, before: pd.DataFrame, after: pd.DataFrame) -> str:
-    """Describe how a table differs from the recorded one, in the recorded columns. Empty if equal."""
+    """Describe how the recorded columns of a table differ from the recorded table. Empty if they are equal."""
     if lost := [str(column) for column in before if column not in after]:
         return f"{name} has no column {', '.join(lost)}"
     after = after[list(before)]

@@ -56,7 +56,7 @@ def check_cells(name: str, run: Run) -> None:
 
 
 def write(name: str, run: Run) -> list[Path]:
-    """Make ``page`` or an artefact from the finished cells; return its files.
+    """Make ``page`` or an artefact from the finished cells. Return its files.
 
     Raises UserError if the name is unknown, or none of its cells is finished.
     """

@@ -22,7 +22,7 @@ Entropies = Literal["routing", "all"]
 
 
 class Config(Declaration):
-    """Hyperparameters of GMR. Defaults are the paper's values (Implementation Details)."""
+    """Hyperparameters of GMR, with the values that the paper states (Implementation Details)."""
 
     epochs: ByBenchmark[NonNegativeInt]  # passes over the training questions; 0 leaves the router as initialised
     batch: PositiveInt = 16  # questions per update, B

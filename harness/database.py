@@ -119,7 +119,7 @@ class VerdictCache:
     """Verdicts as JSON values, keyed by input and execution environment. Without ``cache``, only in this process.
 
     At level ``full`` programs cannot reach the file. At ``rlimit`` they can read it and, unless the suite runs as root,
-    write it, like every other result. This level protects from faulty programs, not from hostile ones.
+    write it, like every other result. This level protects from faulty programs, not from hostile programs.
     """
 
     def __init__(self, cache: Cache | None, environment: Callable[[], tuple[str, ...]]) -> None:

@@ -61,7 +61,7 @@ def code_of(module: str) -> str:
 
 @functools.cache
 def prompts_of(module: str, rules: str) -> str:
-    """Hash all texts that can occur in a method's prompts: shared ones, its own, and the output rules."""
+    """Hash all texts that can occur in a method's prompts: shared texts, its own texts, and the output rules."""
     texts, own = {rules}, source_of(module)
     for file in [*sources(ROOT / "harness" / "agents"), *(sources(own) if own else ())]:
         if file.suffix != ".py":

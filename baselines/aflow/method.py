@@ -143,7 +143,7 @@ class AFlow:
         return Situation(parent, children, [(items[failed.item], failed) for failed in failures])
 
     async def _ask(self, situation: Situation, refused: Sequence[str], episode: Episode, training: Training) -> Reply:
-        """Ask the optimizer with a response format and, if that fails, without one (D-AF-2, D-AF-3)."""
+        """Ask the optimizer with a response format and, if that fails, without it (D-AF-2, D-AF-3)."""
         domain = self._setting.domain
         schema = proposal_schema(situation.parent.tried, domain)
         with training.auxiliary_calls(PURPOSE, episode) as context:

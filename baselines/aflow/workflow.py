@@ -108,7 +108,7 @@ def start(domain: str) -> Workflow:
 
 
 def check(workflow: Workflow, domain: str) -> None:
-    """Raise InvalidWorkflowError if a workflow cannot run or no later node reads the output of one."""
+    """Raise InvalidWorkflowError if a workflow cannot run or has a node that no later node reads."""
     if not 1 <= len(workflow.nodes) <= MOST_NODES:
         raise InvalidWorkflowError(f"a workflow has 1 to {MOST_NODES} nodes, this one {len(workflow.nodes)}")
     earlier: dict[str, Node] = {}

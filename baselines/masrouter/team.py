@@ -93,7 +93,7 @@ class Mode(Declaration):
     edges: Literal["none", "chain", "complete"] = "none"  # earlier agents that are visible in the first round
     note: str = ""  # extra instruction of every agent
     style: Style | None = None  # reasoning style of every agent; None: the role's style
-    second_call: str | None = None  # instruction of a second call for roles without one
+    second_call: str | None = None  # instruction of a second call for roles that have no second call
 
     @property
     def profile(self) -> str:

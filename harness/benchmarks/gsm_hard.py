@@ -102,7 +102,7 @@ BENCHMARK = GsmHard
 
 
 def _stated_number(statement: Statement) -> re.Match[str] | None:
-    """Find the number in the first sentence of a statement that has one. Of a calculation, it is the result."""
+    """Find the number in the first sentence of a statement that has one. For a calculation, use its result."""
     for sentence in _SENTENCE_END.split(statement.text if statement.is_box else statement.line):
         parts = _without_remark(sentence).split("=")
         results = [part for part in parts if not _CALCULATION.search(part)]

@@ -25,7 +25,7 @@ from harness.benchmarks.items import Item, Split, Status, Verdict, share_split, 
 from harness.benchmarks.statements import FONT, Statement, decided, last_box, plain, statements
 
 _WORDS = rf"(?:{FONT}\{{\s*)?(?!and\b|or\b)[A-Za-z]{{2}}[A-Za-z\s,.'-]*\}}?"
-# "(C) Plane", "\text{(C) Plane}", "\text{(C)} Plane", "\textbf{(B)}\ 3(1 + r/10)^x = 7"; "(A) and (B)" is no option.
+# "(C) Plane", "\text{(C) Plane}", "\text{(C)} Plane", "\textbf{(B)}\ 3(1 + r/10)^x = 7", but not "(A) and (B)".
 _OPTION = re.compile(
     rf"({FONT}\{{)?(\([A-Z]\))\}}?(?:[\s~:.]|\\[ ,;:]|\\q?quad\b)+"
     r"(?!and\b|or\b|[-+*/=<>,&^|]|\\(?:cup|cap|cdot|times|in)\b).+",

@@ -62,7 +62,7 @@ class CodeBenchmark(Benchmark):
         blocks = [block for block in fenced_blocks(text) if block.language in PYTHON_FENCES]
         sources = [textwrap.dedent(block.source) for block in blocks]
         found = [(index, sources[index], block.closed) for index, block in enumerate(blocks)][::-1]
-        # Indented code counts only outside a program: a definition inside a condition or a class is no program.
+        # Indented code counts only if there is no program: a definition inside a condition or a class is not an answer.
         is_program = any(outline(source).has_statement for source in [*sources, text])
         indented = [] if is_program else [code for code in _INDENTED.findall(text) if f"def {entry_point}" in code]
         found += [(0, text, False), *((0, textwrap.dedent(code), False) for code in indented[-_MAX_INDENTED:])]

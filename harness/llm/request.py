@@ -164,13 +164,13 @@ class Served:
 
     @property
     def quantisation(self) -> str | None:
-        """Reported weight format such as Q4_K_M; None for 16 or 32 bits."""
+        """Reported weight format such as Q4_K_M. None for 16 or 32 bits."""
         form = self.details.get("quantisation")
         return form if isinstance(form, str) and form.upper() not in ("F32", "F16", "BF16") else None
 
     @property
     def revision(self) -> str | None:
-        """Revision of the weights; None if the server does not report it."""
+        """Revision of the weights. None if the server does not report it."""
         revision = self.details.get("revision")
         return None if revision is None else str(revision)
 

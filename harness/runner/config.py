@@ -129,7 +129,7 @@ class _RawEntry(Declaration, extra="allow"):
 
 @cache
 def methods(extra: str | None = None) -> Mapping[str, MethodEntry]:
-    """Load all methods by key: the paper's, those beyond it, then those of a preset's ``extra`` file.
+    """Load all methods by key: the paper's methods, further methods, then methods of a preset's ``extra`` file.
 
     Modules of an ``extra`` file are imported from its folder. Its key ``benchmarks`` declares further benchmarks.
 

@@ -75,7 +75,7 @@ def write(
     identity: dict[str, Any],
     utility: Callable[[Answered], float] | None = None,
 ) -> dict[str, Any]:
-    """Write the tables of a cell and, last, ``run.json``; return its content.
+    """Write the tables of a cell and, last, ``run.json``. Return its content.
 
     Args:
         folder: Folder of the cell.

@@ -45,7 +45,7 @@ def main() -> None:
 
         grader = Grader(policy, control)
         while True:
-            # Jobs come from the process that started this one.
+            # Jobs come from the parent process.
             parent.send(marshal.dumps(grader.run(marshal.loads(parent.receive(LONGEST_JOB)))))  # noqa: S302
     except EOFError as error:
         os.write(2, str(error).encode())

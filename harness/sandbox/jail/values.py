@@ -18,8 +18,8 @@ from typing import Any
 
 from .protocol import DEEPEST, MOST_READ, TooLongError, UnreadableError
 
-# Called with an object that is no plain value, or with an instance of a subclass of a plain type and its written value.
-# Returns a dictionary with one key, which is written instead.
+# Called with an object that is not plain, or with an instance of a subclass of a plain type and its written value.
+# Returns a dictionary with one key, to write instead.
 Refer = Callable[[object, object], object]
 # Functions that take an instance apart and that rebuild it from the parts.
 _Codec = tuple[Callable[[Any], Iterable[Any]], Callable[[list[Any]], Any]]
@@ -179,7 +179,7 @@ def _candidate_sets(type_: type, elements: list[Any]) -> Iterator[Any]:
             yield candidate
 
 
-# Instances of classes that extend these types are values; those of other types are sent as references.
+# Instances of classes that extend these types are sent as values, instances of other classes as references.
 EXTENDABLE = {type_.__name__: type_ for type_ in (int, float, str, bytes, tuple, list, dict, set, frozenset)}
 # Types and exceptions that are sent by name. Calling any other type could have effects. StopIteration and the like are
 # no errors to the interpreter: raised inside a check, they could end a loop early.
@@ -192,7 +192,7 @@ TYPES: dict[str, Any] = {type_.__name__: type_ for type_ in _INSTANTIABLE} | {
 }
 
 
-# By name of the type. Methods of the type take instances apart, as a subclass may override its own.
+# Codecs by type name. Methods of the type take instances apart, since a subclass may override them.
 _CODECS: dict[str, _Codec] = {
     "int": (lambda value: [hex(int.__int__(value))], lambda parts: int(parts[0], 16)),
     "float": (lambda value: [float.__float__(value)], lambda parts: float(parts[0])),
