@@ -28,7 +28,7 @@ Purpose = Literal["solve", "critique", "revise", "merge"]
 class Graph:
     """Directed acyclic graph with one agent per node."""
 
-    predecessors: tuple[tuple[int, ...], ...]  # by node, ascending; all have smaller indices
+    predecessors: tuple[tuple[int, ...], ...]  # by node, sorted; predecessors have smaller indices
 
     @property
     def nodes(self) -> range:
@@ -43,7 +43,7 @@ class Graph:
     def temperatures(self) -> tuple[float, ...]:
         """Sampling temperature by node: 1 - (d + 1) / (D + 2), with depth d (longest path) and maximum depth D.
 
-        As upstream, without its virtual source and sink (D-MAC-6).
+        As upstream, but without upstream's virtual source and sink (D-MAC-6).
         """
         depths: list[int] = []
         for predecessors in self.predecessors:
@@ -53,7 +53,7 @@ class Graph:
 
     @cached_property
     def first_slots(self) -> tuple[int, ...]:
-        """First slot of each node in the numbering of all calls, and the total."""
+        """First slot of each node, then the total number of slots."""
         # A node with k predecessors reserves 3k + 1 slots, which also key its draws. At most 2k + 1 of them are calls.
         return tuple(accumulate((3 * len(nodes) + 1 for nodes in self.predecessors), initial=0))
 
@@ -68,7 +68,7 @@ def graph_of(topology: Topology, agents: int) -> Graph:
     return Graph(((), *map(predecessors[topology], range(1, agents))))
 
 
-# One line for every node of every benchmark (D-MAC-4).
+# The same profile for every node and benchmark (D-MAC-4).
 PROFILE = "You are an expert in the field of the question."
 
 SOLVE = (
@@ -116,14 +116,14 @@ _EMPHASIS = " \t*_`#>\"'.!"
 
 
 def advice_in(critique: str) -> str:
-    """Return the advice of a critique. Empty if one whole line approves; approval inside a sentence does not count."""
+    """Extract the advice of a critique. Empty if a whole line approves. Approval inside a sentence does not count."""
     lines = [line.strip(_EMPHASIS).upper() for line in critique.splitlines()]
     return "" if NO_REVISION in lines else critique.strip()
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """One question on a graph of agents. A node is a step; a slot keys a draw (D-MAC-6)."""
+    """One question on a graph of agents. Nodes are steps, and slots key the random draws (D-MAC-6)."""
 
     graph: Graph
     backbone: str
@@ -150,8 +150,8 @@ class Exchange:
         return await self._ask(node, actor, "revise", prompt)
 
     async def merge(self, candidates: Sequence[str], node: int) -> str:
-        """Merge the candidates of a node in one call. Empty without candidates."""
-        # A single remaining candidate is merged as well: the solution of a node comes from its last call.
+        """Merge the candidates of a node in one call. Empty if all candidates are empty."""
+        # A single non-empty candidate is merged too, since a node's solution comes from its last call.
         records = [Record("Candidate", candidate) for candidate in candidates if candidate.strip()]
         if not records:
             return ""
@@ -185,7 +185,7 @@ class Config(Declaration):
 
 
 class MacNet:
-    """Agents of one backbone on a graph. UserError if the domain has no checklist for critics."""
+    """Agents of one backbone on a graph. Raises UserError if the domain has no checklist for critics."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
         check_names("domain of critics", [setting.domain], CHECKS, "baselines/macnet.py")

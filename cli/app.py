@@ -1,4 +1,4 @@
-"""The application ``gmr`` and what its commands share. Heavy modules are imported only when a command runs."""
+"""Typer application ``gmr``, and options that its commands share. Imports heavy modules only when a command runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PresetName = Annotated[
         "--preset",
         help="A file of config/presets, without .yaml.",
         default_factory=default_preset,
-        show_default="that of config/config.yaml",
+        show_default="the preset in config/config.yaml",
     ),
 ]
 Overrides = Annotated[
@@ -128,7 +128,7 @@ app = typer.Typer(
 
 
 def last_run(name: str) -> Run:
-    """Load a preset with the settings of its last run. UserError if there was none."""
+    """Load a preset with the settings of its last run. Raises UserError if it has not been run."""
     from harness.runner import layout
     from harness.runner.preset import resolve
 

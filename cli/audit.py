@@ -27,7 +27,7 @@ def audit(name: str) -> dict[str, Any]:
     """Audit the finished cells of a preset, write the result to ``audit.json`` and return it.
 
     Keys: ``asked`` (test questions used in a training), ``near`` (near-duplicates of a training question),
-    ``differences`` (what does not follow from the log).
+    ``differences`` (results that do not follow from the log).
     """
     run = last_run(name)
     with TemporaryDirectory(prefix="gmr-audit-") as folder:
@@ -81,7 +81,7 @@ def _duplicates(prepared: Prepared) -> tuple[set[str], set[str]]:
 
 
 def _asked(folder: Path, used: Prepared) -> Iterator[str]:
-    """Iterate over test questions that occur in a prompt of a cell's training, but in no training question."""
+    """Iterate over ids of test questions that occur in a prompt of a cell's training, but in no training question."""
     train = [_text(item.question) for item in used.train]
     test = {item.id: _text(item.question) for item in used.test}
     test = {id_: text for id_, text in test.items() if not any(text in question for question in train)}

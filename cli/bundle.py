@@ -1,4 +1,4 @@
-"""Bundle: the results of a preset as one zip file, for replays and as recordings.
+"""Bundle: one zip file with the results of a preset, to replay them or to use their replies as recordings.
 
 It is an RO-Crate (1.2) with the Process Run Crate profile. ``ro-crate-metadata.json`` has description, times, code
 version and licences, and lists every file with size and SHA-256. Packing is deterministic.
@@ -39,20 +39,20 @@ _NO_SETTINGS = {"in_flight", "budget", "epoch_checkpoints", "endpoints", "record
 _CODE = ("harness", "baselines", "gmr", "analysis", ":(glob)config/*.yaml")
 _NO_CODE = (":!config/config.yaml", ":!config/endpoints*", ":!config/licences.yaml")
 _ITEMS = ".items.jsonl"
-# Files that quote questions. Programs that a tool ran come with the tests of their question.
+# Files that quote questions. tools.parquet stores each program with the tests of its question.
 _WITH_QUESTIONS = (_ITEMS, "tools.parquet")
 
 
 def pack(name: str, out: Path, *, is_private: bool = False) -> tuple[Crate, list[str]]:
-    """Pack everything that reports and a replay of a preset read. Trained routers are left out; a replay trains again.
+    """Pack every file that reports and replays of a preset read. Trained routers are left out: replays train again.
 
     Args:
         name: Preset.
         out: Bundle to write.
-        is_private: Include questions that are not redistributable. Without them, calls have only key and reply.
+        is_private: Include questions that are not redistributable. If False, their calls have only key and reply.
 
     Returns:
-        The entities of the manifest by id, and why cells were left out.
+        The entities of the manifest by id, and the reasons why cells were left out.
 
     Raises:
         UserError: if no cell is finished.
@@ -165,7 +165,7 @@ def _finished(run: Run) -> tuple[set[Path], dict[Path, dict[str, Any]], list[str
 
 
 def _recorded_calls(run: Run, log: Path) -> Iterator[tuple[Any, ...]]:
-    """Iterate over the calls of a cell that recordings answered. Its own log does not have them."""
+    """Iterate over the calls of a cell that recordings answered. The cell's own log does not contain these calls."""
     cell = layout.cell_of(log.parent)
     if cell is None or not run.recordings:
         return
@@ -182,7 +182,7 @@ def withheld_benchmarks() -> set[str]:
 
 
 def _benchmark(path: Path) -> str:
-    """Benchmark of a cell's, an enumeration's or a questions file."""
+    """Benchmark to which a file of a cell, of an enumeration or of questions belongs."""
     match path.parts[2:]:
         case ("cells", _, benchmark, *_) | ("tree", benchmark, *_):
             return benchmark
@@ -190,7 +190,7 @@ def _benchmark(path: Path) -> str:
 
 
 def further_files(run: Run, withheld: Collection[str]) -> dict[str, Path]:
-    """Files of user-supplied methods and benchmarks (preset key ``extra``), without questions of ``withheld`` ones.
+    """Files of user-supplied methods and benchmarks (preset key ``extra``), without questions of ``withheld`` keys.
 
     Raises UserError if a file is not below the current folder.
     """
@@ -213,7 +213,7 @@ def _code() -> str:
 
 
 def _git(*words: str) -> str | None:
-    """Run git in the checkout and return its output. None without git or a repository."""
+    """Run git in the checkout and return its output. None if git or the repository is missing."""
     try:
         return subprocess.check_output(["git", "-C", str(ROOT), *words], stderr=subprocess.DEVNULL, text=True).strip()  # noqa: S603, S607
     except (OSError, subprocess.CalledProcessError):

@@ -1,6 +1,6 @@
 """Bundle as a data set: its graded answers as tables, and their description in Croissant 1.0.
 
-They are made from the bundle alone, so bundles of earlier versions can have them too.
+Everything is derived from the bundle alone, so it can be made for bundles of earlier versions too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TABLES = {
     "nodes": "One row for each path of an enumeration: question, role, backbone, and whether the step is stored.",
 }
 _TYPES = {"string": "sc:Text", "bool": "sc:Boolean", "int64": "sc:Integer", "double": "sc:Float"}
-# The context that readers of Croissant expect, whether or not its terms are used.
+# The context that readers of Croissant expect, even if its terms are not used.
 _CR = "http://mlcommons.org/croissant/"
 _TERMS = """citeAs column equivalentProperty extract field fileProperty fileObject fileSet format includes isLiveDataset
 jsonPath key md5 parentField path recordSet references regex repeated replace samplingRate separator source subField
@@ -33,7 +33,7 @@ _CONTEXT["dataType"] = {"@id": "cr:dataType", "@type": "@vocab"}
 
 
 def describe(bundle: Path) -> list[Path]:
-    """Write the tables of a bundle and their description beside it; return their paths."""
+    """Write the tables of a bundle and their description beside it. Return their paths."""
     recording, folder = Recording(bundle), bundle.parent
     trees = [path.parent for path in sorted(recording.results.glob("tree/*/run.json"))]
     writers = {"outcomes": (outcomes.write, recording.cells), "nodes": (outcomes.write_nodes, trees)}

@@ -1,6 +1,6 @@
 """Forecast of a run: calls and tokens per question, scaled to the questions of the run.
 
-The rates come from finished cells of the preset, else from ``config/forecast.csv``, measured on simulated backbones.
+The rates come from finished cells of the preset or, for other methods, from a simulated run (``config/forecast.csv``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def lines(run: Run, cells: Sequence[Cell] | None, speed: tuple[float, float] | N
 
     Args:
         run: Run to forecast.
-        cells: Its cells. None for an enumeration.
+        cells: Cells of the run to forecast. None for an enumeration.
         speed: Tokens per second that every server reads and writes. Default: as measured by ``gmr health``.
 
     Raises:
@@ -41,14 +41,14 @@ def lines(run: Run, cells: Sequence[Cell] | None, speed: tuple[float, float] | N
     rates, finished = own.combine_first(table), {*own.index.unique("method")}
     amounts = enumeration(run, rates) if cells is None else forecast(run, cells, rates)
     if cells is None:
-        yield f"All first steps of preset {run.name}: calls are exact, tokens rough (those of a call of GMR)."
+        yield f"All first steps of preset {run.name}: calls are exact, tokens are estimated from GMR's mean call."
     else:
         count = sum(cell.method in finished for cell in cells)
-        done = f"{count} by its finished cells, the others by a simulated run"
+        done = f"{count} estimated from finished cells, the others from a simulated run"
         yield f"{len(cells)} cells of preset {run.name}, {done}."
-        yield "Rough: calls within a factor of 2, tokens of 4; what a router asks is divided evenly over its pool."
+        yield "Rough: calls within a factor of 2, tokens within 4; a router's calls are divided evenly over its pool."
     if unknown := sorted({cell.method for cell in cells or ()} - {*amounts["method"]}):
-        yield f"Left out, since no cell of them is finished: {', '.join(unknown)}."
+        yield f"Left out, since they have no finished cell: {', '.join(unknown)}."
     for level in ("method", "backbone"):
         sums = amounts.groupby(level, sort=False)[_AMOUNTS].sum()
         yield pd.concat([sums, sums.sum().to_frame("all").T]).to_string(float_format="{:,.0f}".format)
@@ -60,7 +60,7 @@ def lines(run: Run, cells: Sequence[Cell] | None, speed: tuple[float, float] | N
         return
     hours = {key: (read / speeds[key][0] + written / speeds[key][1]) / 3600 for key, (read, written) in tokens.items()}
     text = ", ".join(f"{key} {value:.2g}" for key, value in hours.items())
-    yield f"Hours of servers kept full: {text}; {sum(hours.values()):.2g} where they share one."
+    yield f"Hours at full load: {text}; {sum(hours.values()):.2g} if all share one server."
 
 
 def forecast(run: Run, cells: Sequence[Cell], rates: pd.DataFrame) -> pd.DataFrame:
@@ -92,7 +92,7 @@ def enumeration(run: Run, rates: pd.DataFrame) -> pd.DataFrame:
     for key in run.benchmarks:
         limit, (train, test) = run.limit.of(key), _questions(run.data, run.splits, key)
         questions = limit.used_questions(train, limit.train) + limit.used_questions(test, limit.test)
-        # Each role makes its calls and an aggregation. One more aggregation has an empty memory.
+        # Each role makes its calls and an aggregation. One further aggregation sees an empty memory.
         roles = by_domain(catalogue.benchmark(key).role_domain)
         calls = questions * (1 + sum(2 + bool(role.second_call) for role in roles))
         rows += [{"method": key, "backbone": backbone, **(calls * per_call)} for backbone in run.backbones]
@@ -144,7 +144,7 @@ def _charges(run: Run, tokens: Mapping[str, tuple[float, float]]) -> Iterator[st
     for key in tokens if priced else ():
         read, written = tokens[key]
         if (price := servers[key].price) is None:
-            raise UserError(f"the endpoint of {priced[0]} has a price and that of {key} has none; add a price")
+            raise UserError(f"the endpoint of {priced[0]} has a price and the endpoint of {key} has none; add a price")
         costs[str(servers[key].currency)] += (read * price.input + written * price.output) / 1e6
     if costs:
         yield f"At the prices of the endpoints: {', '.join(f'{cost:.3g} {unit}' for unit, cost in costs.items())}."

@@ -30,12 +30,12 @@ from harness.runner.run import Run
 
 logger = logging.getLogger(__name__)
 
-# vLLM and SGLang, Ollama.
+# Version addresses of vLLM and SGLang, and of Ollama.
 _VERSIONS = ("/version", "/api/version")
 _LIMIT_S = 10.0
 # Tokens of English, code or mathematics have 3 to 5 bytes.
 _BYTES_A_TOKEN = 3
-# Role, output rules and chat template around a question.
+# Tokens of role, output rules and chat template around a question.
 _INSTRUCTIONS = 1024
 _TOKENS = 16
 
@@ -46,7 +46,7 @@ async def check(run: Run, benchmarks: Iterable[str]) -> list[Path]:
     Servers are measured one after another, since they may share a machine.
 
     Raises:
-        UserError: if backbones are simulated or questions are not prepared; else with one line for each server that is
+        UserError: if backbones are simulated or questions are not prepared. Otherwise it lists each server that is
             unreachable, refuses the API key, does not serve the backbone, cannot complete a prompt, or has too short a
             context for the longest question.
     """
@@ -92,7 +92,7 @@ def tokens_needed(run: Run, benchmark: str) -> int:
 
 
 def _record_of_this_run(run: Run, endpoints: Mapping[str, Endpoint]) -> dict[str, Any] | None:
-    """Record that another job of the same Snakemake run wrote about the same servers. None by hand."""
+    """Record that another job of the same Snakemake run wrote about the same servers. None outside Snakemake."""
     planned_ns = float(os.environ.get(PLANNED, math.inf))
     urls = {key: endpoint.url for key, endpoint in endpoints.items()}
     for path in sorted(layout.served(run.name, "any").parent.glob("*.json")):
@@ -106,7 +106,7 @@ def _record_of_this_run(run: Run, endpoints: Mapping[str, Endpoint]) -> dict[str
 async def _ask(
     run: Run, backbones: Mapping[str, Backbone], endpoints: Mapping[str, Endpoint], needed: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Describe and measure all servers. UserError that lists every problem."""
+    """Describe and measure all servers. Raises one UserError that lists every problem."""
     async with http_client(AT_ONCE + len(endpoints)) as http:
         servers = {key: Server(key, endpoints[key], http) for key in backbones}
         answers = await gather(_describe(backbones[key], servers[key], http) for key in backbones)

@@ -52,7 +52,7 @@ def main(program: Callable[[], None] = app) -> None:
 
 
 def explain(error: Exception) -> str:
-    """Format an exception with the frames of the method's code; without any, the last frame."""
+    """Format an exception with the frames of the method's code or, if there are none, the last frame."""
     library = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "scripts")]
     skipped = ("<", *library, *(f"{ROOT / name}{os.sep}" for name in ("cli", "harness")))
     frames = traceback.extract_tb(error.__traceback__)

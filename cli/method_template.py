@@ -1,4 +1,4 @@
-"""A router, to be changed: it sends long questions to the last backbone of the pool, the others to the first."""
+"""Template of a router: sends long questions to the last backbone of the pool and all others to the first."""
 
 from harness.agents.prompts import question_prompt
 from harness.agents.runtime import Context
@@ -10,17 +10,17 @@ from harness.runner.method import Setting
 class Config(Declaration):
     """Fields of ``config`` in the entry of the method."""
 
-    words: int = 60  # of a question above which it is long
+    words: int = 60  # a question with more words counts as long
 
 
 class Router:
-    """A row of a table: any object with a coroutine ``solve``."""
+    """A method is any object with a coroutine ``solve``. Tables show it as a row."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
         self.pool, self.words = list(setting.pool), config.words
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Return the answer to a question; models are asked through the context alone."""
+        """Return the answer to a question. All model calls go through the context."""
         backbone = self.pool[-1 if len(item.question.split()) > self.words else 0]
         return (await context.ask(backbone, question_prompt("", context.rules, item))).text
 

@@ -1,6 +1,6 @@
 """Replay of a bundle: check its files, and reproduce its results from its recorded replies with the current code.
 
-A bundle is data: a replay opens no connection, ignores its servers, and imports its code only if the user names it.
+A bundle is data: a replay opens no connection, ignores the bundle's servers, and imports its code only on request.
 Programs of the recorded models run in the sandbox.
 """
 
@@ -35,14 +35,14 @@ from harness.runner.run import Run
 
 logger = logging.getLogger(__name__)
 
-#: Where the reports of a replay are written, a folder for each preset.
+#: Folder of replayed reports, with one folder per preset.
 REPLAYED = layout.REPORTS / "replayed"
 # Maximum length of a shown value.
 _SHOWN = 60
 # Settings of a bundle that a replay ignores.
 _NOT_TAKEN = {"servers", "budget", "recorded"}
 _OWN_CODE = "code of the bundle's maker, which runs only with --code FILE"
-# Entries of run.json that follow from replies, questions and settings; and those that also depend on the code.
+# Entries of run.json that follow from replies, questions and settings, and entries that also depend on the code.
 _RECOMPUTED = ("simulated", "notes", "backbones", "data", "sampling")
 _OF_CODE = (
     "rule_version",
@@ -154,7 +154,7 @@ def _work_folder(recording: Recording, code: str | None) -> Iterator[Run]:
 
 
 def _make_reports(run: Run) -> None:
-    """Make the main table, the page, and every artefact whose cells are all there. Some need a trained method."""
+    """Make the main table, the page, and every artefact whose cells exist. Some artefacts need a trained method."""
     artefacts = registry.of_run(run)
     keys = [artefact.key for artefact in artefacts if all(path.exists() for path in artefact.inputs(run))]
     for key in dict.fromkeys(["main_table", *keys, "page"]):
@@ -165,10 +165,10 @@ def _make_reports(run: Run) -> None:
 
 
 def _answer_again(run: Run, cell: Cell, recording: Recording) -> tuple[str, bool]:
-    """Train, answer and grade a cell; return how its results differ, and whether its code is the current code.
+    """Train, answer and grade a cell. Return how its results differ, and whether the current code recorded it.
 
-    If the tables are equal, ``run.json`` is the recorded one with recomputed entries. Raises UserError for a call that
-    was not recorded.
+    If the tables are equal, ``run.json`` is the recorded file with recomputed entries. Raises UserError if a call was
+    not recorded.
     """
     folder = layout.cell(run.name, cell)
     recorded = orjson.loads((folder / "run.json").read_bytes())
@@ -199,7 +199,7 @@ def _tables(folder: Path) -> dict[str, pd.DataFrame]:
 
 
 def _difference(name: str, before: pd.DataFrame, after: pd.DataFrame) -> str:
-    """Describe how a table differs from the recorded one, in the recorded columns. Empty if equal."""
+    """Describe how the recorded columns of a table differ from the recorded table. Empty if they are equal."""
     if lost := [str(column) for column in before if column not in after]:
         return f"{name} has no column {', '.join(lost)}"
     after = after[list(before)]

@@ -22,7 +22,7 @@ def all_files() -> list[str]:
 def inputs(name: str, run: Run) -> list[Path]:
     """Input files of a report: ``page``, ``inspect``, or a key of ``config/artefacts.yaml``.
 
-    Raises UserError if the report is unknown or cannot be made of the preset.
+    Raises UserError if the report is unknown or cannot be made from the preset.
     """
     if name == "page":
         shown = registry.of_run(run)
@@ -56,7 +56,7 @@ def check_cells(name: str, run: Run) -> None:
 
 
 def write(name: str, run: Run) -> list[Path]:
-    """Make ``page`` or an artefact from the finished cells; return its files.
+    """Make ``page`` or an artefact from the finished cells. Return its files.
 
     Raises UserError if the name is unknown, or none of its cells is finished.
     """

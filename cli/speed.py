@@ -26,7 +26,7 @@ _PROMPT = (Message("system", "You are a helpful assistant."), Message("user", "C
 _SEED = (1 << 31) - 1
 _LIMIT_S = 120.0
 _LONGEST_WAIT_S = 2.0
-# Reply tokens of a single request; minimum and maximum of concurrent ones, which together take about _TOGETHER_S.
+# Reply tokens of a single request; minimum and maximum per concurrent request, which take about _TOGETHER_S in all.
 _ALONE, _LEAST, _MOST = 32, 8, 64
 _TOGETHER_S = 20.0
 #: Maximum number of concurrent requests to one server.
@@ -34,19 +34,19 @@ AT_ONCE = 16
 # Words of a long prompt, in random order to miss the prefix cache. About one token per word.
 _WORDS = ("river", "stone", "seven", "green", "table", "north", "cloud", "paper", "light", "three")
 _LENGTH = 600
-# If one prompt is read faster than this, several are sent at once to use the whole server.
+# If one prompt is read faster than this, several prompts are sent at once to use the whole server.
 _QUICK_S = 1.0
-# Changes greedy text within a few tokens, unless the server ignores it.
+# Repetition penalty that changes greedy text within a few tokens, unless the server ignores penalties.
 _PENALTY = 2.0
 
 
 class Speed(Declaration):
     """Tokens per second of one server."""
 
-    alone: PositiveFloat  # written, one request
+    alone: PositiveFloat  # completion tokens, one request
     at_once: PositiveInt
-    together: PositiveFloat  # written in total, ``at_once`` requests
-    read: PositiveFloat  # of an uncached long prompt
+    together: PositiveFloat  # completion tokens in total, ``at_once`` requests
+    read: PositiveFloat  # prompt tokens, of an uncached long prompt
 
     def __str__(self) -> str:
         together = f", {self.together:.3g} with {self.at_once} at once" if self.at_once > 1 else ""
@@ -61,8 +61,8 @@ def short_request(backbone: Backbone, tokens: int, draw: int = _SEED) -> Request
 
 
 async def complete(server: Server, request: Request) -> Reply:
-    """Request a completion. UserError with the remedy if it is refused, fails, or has no token count."""
-    # Retries like a call, so that a server that is good enough for a run passes.
+    """Request a completion. If it is refused, fails, or has no token count, the UserError names the remedy."""
+    # Retries like a real call, so that a server that is good enough for a run passes.
     retrying = AsyncRetrying(
         retry=retry_if_exception(lambda error: is_transient(error) and not getattr(error, "cure", "")),
         wait=wait_exponential_jitter(multiplier=FIRST_WAIT_S, max=_LONGEST_WAIT_S),
@@ -88,7 +88,7 @@ async def complete(server: Server, request: Request) -> Reply:
 
 
 async def measure(backbone: Backbone, server: Server) -> tuple[Speed, list[str]]:
-    """Measure the speed of a server; return it with the server's shortcomings and their remedies.
+    """Measure the speed of a server. Return it with the server's shortcomings and their remedies.
 
     Takes seconds on a GPU. Raises UserError like :func:`complete`.
     """

@@ -1,4 +1,4 @@
-"""A router that learns, to be changed: it asks the backbone with the highest chance to be right less weighted cost."""
+"""Template of a trained router: asks the backbone with the highest predicted accuracy minus weighted cost."""
 
 import torch
 
@@ -19,7 +19,7 @@ class Config(Declaration):
 
 
 class Router:
-    """A row of a table that learns from the training questions."""
+    """A method that learns from the training questions."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
         self.pool, self.seed = list(setting.pool), setting.seed
@@ -42,14 +42,14 @@ class Router:
             learning.step(loss + self.layer.weight.square().sum() / (2 * correct.numel()))
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Return the reply of the backbone that is worth most on a question."""
+        """Return the reply of the backbone with the highest predicted utility."""
         chances = self.layer(torch.tensor(await context.embed(item.question)).double()).sigmoid()
         backbone = self.pool[int((chances - self.cost_weight * self.costs).argmax())]
         context.decide(Decision(1, "backbone", 0, backbone, len(self.pool), 0.0))
         return await context.ask_question(backbone)
 
     def utility(self, answered: Answered) -> float:
-        """Return what the router maximises, which tables of training show."""
+        """Return the router's objective, which the training tables show."""
         return answered.verdict.correct - self.cost_weight * answered.trajectory.cost_total
 
 

@@ -28,7 +28,7 @@ def count(number: int, noun: str) -> str:
 
 
 def record_lines(record: TrajectoryRecord, *, full: bool) -> list[str]:
-    """Format a trajectory, from the question to its cost. If ``full``, with prompts and untruncated texts."""
+    """Format a trajectory, from the question to its cost. ``full`` adds prompts and untruncated texts."""
     lines = [f"Question {visible(record.item.id)}", *_text(record.item.question, "  ", full=full)]
     for step in record.steps:
         lines += ["", visible(step.title)]
@@ -70,7 +70,7 @@ def _failure(calls: Sequence[Call]) -> str:
 
 
 def _entry(label: str, text: str, *, full: bool) -> list[str]:
-    """Format a text behind its label."""
+    """Format a text after its label."""
     first, *rest = _text(text, " " * (_LABEL + 2), full=full)
     return [f"  {label + ' ':<{_LABEL}}{first.lstrip()}", *rest]
 
@@ -80,7 +80,7 @@ def _text(text: str, indent: str, *, full: bool, whole: bool = False) -> list[st
     lines = visible(text).strip("\n").splitlines() or [""]
     if full:
         return [f"{indent}{line}".rstrip() for line in lines]
-    # 100 columns in a pager, within readable limits.
+    # 100 columns if there is no terminal, and always within readable limits.
     width = min(max(shutil.get_terminal_size((100, 0)).columns, _NARROW), _WIDE)
     broken = []
     for line in lines:

@@ -1,3 +1,3 @@
-"""``python -m gmr`` is refused, since the commands are in ``cli``."""
+"""Refuse ``python -m gmr``, since the commands are in ``cli``."""
 
 raise SystemExit("error: gmr is a method's package; type `gmr` for the commands, or `python -m cli.main`")

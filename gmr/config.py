@@ -22,11 +22,11 @@ Entropies = Literal["routing", "all"]
 
 
 class Config(Declaration):
-    """Hyperparameters of GMR with the paper's values (Implementation Details). A disabled module draws nothing."""
+    """Hyperparameters of GMR, with the values that the paper states (Implementation Details)."""
 
     epochs: ByBenchmark[NonNegativeInt]  # passes over the training questions; 0 leaves the router as initialised
-    batch: PositiveInt = 16  # questions B of one update
-    group: PositiveInt = 6  # rollouts G of each question
+    batch: PositiveInt = 16  # questions per update, B
+    group: PositiveInt = 6  # rollouts per question, G
     max_depth: PositiveInt = 6  # maximum number of steps φ
     lambda_c: NonNegativeFloat = 20.0  # weight λ_c of cost in the utility (D-GMR-5)
     lr: NonNegativeFloat = 0.01  # learning rate of Adam
@@ -38,15 +38,15 @@ class Config(Declaration):
     charged: Literal["steps", "total"] = "steps"
     halting_bias: float = -1.1  # initial bias of the halting logit: P(halt) is about 0.25 (D-GMR-2)
     score: Score = "cosine"  # role and backbone logits: cosine with learned scale, or dot product (D-GMR-1)
-    advantage: Advantage = "centred"  # minus the group mean; "standardised" also divides by the standard deviation
-    # Ablations. Without both memory gates the method is Full-History routing.
+    advantage: Advantage = "centred"  # utility minus group mean; "standardised" also divides by the deviation
+    # Ablations. With both memory gates off, the method is Full-History routing.
     role_allocator: bool = True  # off: the role is uniform over the pool
     llm_router: bool = True  # off: the backbone is uniform over the pool
     retrieval_gate: bool = True  # off: an agent sees every stored record
     write_gate: bool = True  # off: every response is stored
     halting: bool = True  # off: every trajectory takes ``max_depth`` steps
-    role_pool: Literal["all", "domain"] = "all"  # every role, or those of the benchmark's domain (D-GMR-6)
-    # Number of roles per domain, sampled once by the training seed; None keeps all.
+    role_pool: Literal["all", "domain"] = "all"  # all roles, or the roles of the benchmark's domain (D-GMR-6)
+    # Number of roles per domain, sampled once with the training seed. None keeps all roles.
     role_subset: Annotated[Mapping[str, int], MinLen(1)] | None = None
     decode: Literal["sample", "greedy"] = "sample"  # policy at test time
     # Sampling of the backbones: temperature 0, or the publisher's parameters (D-GEN-2).
@@ -67,7 +67,7 @@ class Pool(NamedTuple):
 
 
 def pool_of(config: Config, setting: Setting) -> Pool:
-    """Build the pools; UserError if ``role_subset`` asks for 0 roles or for more than a domain has."""
+    """Build the pools. Raises UserError if ``role_subset`` asks for 0 roles or for more than a domain has."""
     roles = by_domain(setting.domain) if config.role_pool == "domain" else catalogue()
     if config.role_subset is not None:
         roles = ()

@@ -33,7 +33,7 @@ _PURPOSES = ("act", "second_call", "aggregate")
 NODES = pa.schema(
     [
         *((name, pa.string()) for name in ("item_id", "split", "role", "backbone")),
-        ("stored", pa.bool_()),  # whether the aggregation call sees the step
+        ("stored", pa.bool_()),  # whether the aggregation call sees the step's record
         ("correct", pa.bool_()),
         *((name, pa.string()) for name in ("status", "answer", "text")),  # of the aggregation reply
         *((f"{purpose}_{name}", pa.string()) for purpose in _PURPOSES for name in ("key", "finish_reason")),
@@ -42,7 +42,7 @@ NODES = pa.schema(
     ]
 )
 
-# Programs run by the tools of roles, with the results that agents saw.
+# Programs that the tools of roles ran, with the results that agents saw.
 TOOLS = pa.schema(
     [
         *((name, pa.string()) for name in ("source", "setup", "checks", "entry_point", "show")),  # of the program
@@ -69,7 +69,7 @@ class Branch(NamedTuple):
 
 
 async def enumerate_steps(plan: Plan) -> dict[str, Any]:
-    """Run or resume an enumeration and return the content of its ``run.json``; StoppedError if it is cancelled.
+    """Run or resume an enumeration and return the content of its ``run.json``. Raises StoppedError if cancelled.
 
     Writes the call log, the embeddings, ``tools.parquet`` (programs run by tools) and ``nodes.parquet`` (two rows for
     each question, role and backbone: with the step stored, and with an empty memory).
@@ -86,7 +86,7 @@ async def _enumerate(plan: Plan, log: CallLog) -> dict[str, Any]:
     async with open_runtime(plan, log) as (runtime, served, *_):
         for text in (*(role.profile for role in pool.roles), *(backbone.profile for backbone in pool.backbones)):
             await runtime.embeddings.embed(text)
-        # Role by role: prompts of one role share a prefix, which the server's prefix cache keeps.
+        # One role at a time: prompts of a role share a prefix, which the server's prefix cache keeps.
         for backbone, role, stored in product(pool.backbones, pool.roles, (True, False)):
             branch = Branch(role, backbone.key, stored)
             label = f"{plan.cell.benchmark}, {role.key} of {backbone.key}, {'stored' if stored else 'nothing stored'}"

@@ -38,7 +38,7 @@ class GMR(PolicyGradient[Router, Trace]):
         """Run one trajectory with decisions sampled or greedy (``decode``).
 
         If the entry is matched to another method, ``max_depth`` is drawn from the two integers around that method's
-        mean depth. Without halting the mean depths are then equal (D-BASE-5).
+        mean depth. If halting is off, both methods then have the same mean depth (D-BASE-5).
         """
         config = self.config
         if self._setting.matched is not None:
@@ -70,7 +70,7 @@ class GMR(PolicyGradient[Router, Trace]):
     def learn(
         self, learning: Learning[Router], answered: Sequence[Answered], traces: Sequence[Trace], step: TrainingStep
     ) -> dict[str, float]:
-        """Take one optimiser step and return its log. Seed and update number fix the noise of L_VAE."""
+        """Take one optimiser step and return its log. The noise of L_VAE depends only on seed and update number."""
         config = self.config
         rewards = np.array([float(rollout.verdict.correct) for rollout in answered]).reshape(-1, config.group)
         costs = np.array([self._weighted_cost(rollout.trajectory) for rollout in answered]).reshape(-1, config.group)

@@ -16,7 +16,7 @@ CONTEXT = 2 * LATENT
 _VAE_HIDDEN = 256
 _HEADS = 4
 _HALTING_HIDDEN = 64
-_INITIAL_SHARPNESS = 5.0  # of cosine scores and of both gates
+_INITIAL_SHARPNESS = 5.0  # initial scale of cosine scores and of both gates
 
 
 class ProfileVAE(nn.Module):
@@ -34,7 +34,7 @@ class ProfileVAE(nn.Module):
         return self.mu(self.encoder(profiles))
 
     def loss(self, profiles: Tensor, generator: torch.Generator, kl: VaeKL) -> Tensor:
-        """Compute reconstruction error plus KL divergence from N(0, I) of profiles (pool, 384), mean (D-GMR-12)."""
+        """Compute the mean reconstruction error plus KL divergence from N(0, I) of profiles (pool, 384) (D-GMR-12)."""
         hidden = self.encoder(profiles)
         mu, logvar = self.mu(hidden), self.logvar(hidden)
         noise = torch.randn(mu.shape, generator=generator, dtype=mu.dtype)
@@ -163,9 +163,9 @@ class WriteGate(nn.Module):
         self.theta = nn.Parameter(torch.tensor(0.0))
 
     def forward(self, context: Tensor, projected: Tensor, records: Tensor, stored: Tensor) -> Tensor:
-        """Map contexts (rows, 256) and P_y y of new (rows, 128) and stored responses (rows, φ, 128) to (rows, 2).
+        """Map contexts (rows, 256), P_y y_t (rows, 128), ``records`` (rows, φ, 128) to log P(closed, open) (rows, 2).
 
-        The result is log P(closed, open). ``stored`` (rows, φ) masks the filled slots.
+        ``records`` are P_y y_j of the stored responses. ``stored`` (rows, φ) masks the filled slots.
         """
         relevance = F.cosine_similarity(projected, self.P_c(context), dim=1)
         similarity = F.cosine_similarity(projected.unsqueeze(1), records, dim=2).masked_fill(~stored, -torch.inf)
@@ -191,7 +191,7 @@ class Halting(nn.Module):
 
 
 def bernoulli(logits: Tensor) -> Tensor:
-    """Map logits of 1 to log-probabilities of 0 and 1, shape (..., 2)."""
+    """Map the logits of Bernoulli variables to log-probabilities of 0 and 1, shape (..., 2)."""
     return torch.stack([F.logsigmoid(-logits), F.logsigmoid(logits)], dim=-1)
 
 

@@ -25,7 +25,7 @@ NOTHING_STORED = "No stored records: none of your colleagues' contributions was 
 
 
 class GatedRollout:
-    """Algorithm 1 on one question with fixed router parameters. Sets ``trace``."""
+    """Algorithm 1 on one question with fixed router parameters. ``solve`` sets ``trace``."""
 
     def __init__(self, router: Router, pool: Pool, config: Config, *, greedy: bool = False) -> None:
         self._router = router
@@ -56,7 +56,7 @@ class GatedRollout:
             text = await act(role, backbone.key, item, seen, context, step=step, temperature=temperature)
             response = await context.embed(text)
             if config.write_gate and memory:
-                # Not a decision: the similarity to stored responses, which the write gate is meant to keep low.
+                # Logged with the decisions: the similarity to stored responses, which the write gate should lower.
                 nearest = max(float(response @ earlier.response) for earlier in steps if earlier.written)
                 context.decide(Decision(step, "redundancy", 0, f"{nearest:.4f}", 1, 0.0))
             with torch.inference_mode():
@@ -79,7 +79,7 @@ class GatedRollout:
         indices, log_probs = (values.flatten().tolist() for values in (draw.choice, draw.log_prob()))
         for slot, (index, log_prob) in enumerate(zip(indices, log_probs, strict=True)):
             if draw.drawn.flatten()[slot]:
-                # Without its module the choice is uniform.
+                # If its module is off, the choice is uniform.
                 recorded = -math.log(len(options)) if draw.log_probs is None else log_prob
                 context.decide(Decision(step, name, slot, options[index], len(options), recorded))
         return math.fsum(log_probs)
@@ -90,7 +90,7 @@ async def aggregate(
 ) -> str:
     """Make the final aggregation call (appendix on the aggregator prompt; D-GMR-4).
 
-    The most frequent of the ``used`` backbones answers. Temperature None: the publisher's sampling parameters.
+    The most frequent backbone in ``used`` answers. Temperature None means the publisher's sampling parameters.
     """
     reply = await context.ask(
         most_frequent(used),

@@ -1,4 +1,4 @@
-"""GMR's router: all networks, and both halves of a step of Algorithm 1 for a batch of trajectories."""
+"""GMR's router: all networks, and one step of Algorithm 1, in two halves, for a batch of trajectories."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Uniforms(NamedTuple):
 
     role: Tensor  # shape (rows,)
     backbone: Tensor  # shape (rows,)
-    retrieve: Tensor  # shape (rows, φ), by the slot of the record
+    retrieve: Tensor  # shape (rows, φ), one per memory slot
     write: Tensor  # shape (rows,)
     halt: Tensor  # shape (rows,)
 
@@ -50,7 +50,7 @@ class Draw(NamedTuple):
 
     choice: Tensor  # index of the option, shape (rows,), or (rows, φ) for the retrieval gate
     drawn: Tensor  # mask of sampled entries, same shape
-    log_probs: Tensor | None = None  # of the options in the last dimension; None without a module
+    log_probs: Tensor | None = None  # options in the last dimension; None if the module is off
 
     def log_prob(self) -> Tensor:
         """Gather the log-probability of each choice, in the shape of ``choice``. Zero where nothing was sampled."""
@@ -59,7 +59,7 @@ class Draw(NamedTuple):
         return torch.where(self.drawn, self.log_probs.gather(-1, self.choice.unsqueeze(-1)).squeeze(-1), 0.0)
 
 
-# By name: role, backbone and retrieve before the response, write and halt on it.
+# Decisions by name: role, backbone and retrieve before the response, write and halt after it.
 Draws = Mapping[str, Draw]
 
 
@@ -99,7 +99,7 @@ class Router(nn.Module):
         self.role_vae = ProfileVAE()
         self.backbone_vae = ProfileVAE()
         self.encoder = StateEncoder(config.max_depth)
-        # Modules are dropped after initialisation, so that all ablations of a seed start from the same weights.
+        # Disabled modules are dropped after initialisation, so that ablations of a seed start from the same weights.
         self.role_allocator = _if_on(config.role_allocator, RoleAllocator(config.score))
         self.llm_router = _if_on(config.llm_router, LLMRouter(config.score))
         self.retrieval_gate = _if_on(config.retrieval_gate, RetrievalGate())
@@ -144,8 +144,8 @@ class Router(nn.Module):
     ) -> tuple[State, Draws]:
         """Second half of a step: draw w_t, write the responses, and draw h_t unless the step is φ (D-GMR-3).
 
-        ``state`` and ``agent`` are those of :meth:`assign`, ``response`` is y_t (rows, 384). Without the write gate
-        every response is stored.
+        ``state`` and ``agent`` come from :meth:`assign`, ``response`` is y_t (rows, 384). Without the write gate every
+        response is stored.
         """
         r, m = latents.roles[agent["role"].choice], latents.backbones[agent["backbone"].choice]
         everyone = torch.ones_like(state.steps, dtype=torch.bool)

@@ -55,7 +55,7 @@ def stack(vectors: Sequence[Vector]) -> Tensor:
 def evaluate(router: Router, traces: Sequence[Trace]) -> Evaluation:
     """Compute log π and entropies of finished trajectories under the current parameters, with gradient."""
     latents = router.latents()
-    # Longest first: trajectories with another step are then always the first rows.
+    # Longest first, so that the unfinished trajectories are always the first rows.
     order = sorted(range(len(traces)), key=lambda index: -len(traces[index].steps))
     state = router.begin(stack([traces[index].question for index in order]))
     log_prob = state.question.new_zeros(len(order))
@@ -126,7 +126,7 @@ def training_log(
     retrieved = [z for step in steps for z in step.retrieved]
     log = {
         "utility": float((rewards - costs).mean()),
-        # Signal of accuracy and of cost: mean over groups of the standard deviation within a group.
+        # Learning signal of accuracy and of cost: standard deviation within a group, averaged over groups.
         "reward_deviation": float(rewards.std(axis=1).mean()),
         "cost_deviation": float(costs.std(axis=1).mean()),
         "equal_reward_groups": float(np.mean(np.ptp(rewards, axis=1) == 0)),

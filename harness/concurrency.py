@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def processors() -> int:
-    """Count the CPUs available to this process; under a batch system often fewer than the machine has."""
+    """Count the CPUs available to this process. A batch system often grants fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

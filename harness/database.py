@@ -116,10 +116,10 @@ class Cache(Closing):
 
 
 class VerdictCache:
-    """Verdicts as JSON values, keyed by input and execution environment; without a file, for this process only.
+    """Verdicts as JSON values, keyed by input and execution environment. Without ``cache``, only in this process.
 
     At level ``full`` programs cannot reach the file. At ``rlimit`` they can read it and, unless the suite runs as root,
-    write it, as every other result: this level is for faulty programs, not for hostile ones.
+    write it, like every other result. This level protects from faulty programs, not from hostile programs.
     """
 
     def __init__(self, cache: Cache | None, environment: Callable[[], tuple[str, ...]]) -> None:
@@ -129,7 +129,7 @@ class VerdictCache:
         self._in_flight: InFlight[Any] = InFlight()
 
     async def get(self, key: tuple[str, ...], decide: Callable[[], Coroutine[Any, Any, tuple[Any, bool]]]) -> Any:
-        """Return the cached verdict or decide it, once for all callers that wait; UserError if the file is broken.
+        """Return the cached verdict or decide it once for all waiting callers. Raises UserError if the file is broken.
 
         ``decide`` returns the verdict, and whether other cells may use it.
         """

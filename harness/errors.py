@@ -50,7 +50,7 @@ def check_names(noun: str, names: Iterable[str], existing: Iterable[str], where:
 
 
 def unknown(noun: str, name: str, known: Iterable[str], where: str) -> UserError:
-    """Build the error for an unknown name, with the nearest known one."""
+    """Build the error for an unknown name, with the nearest known name."""
     return UserError(f"unknown {noun} {name!r}; {hint(noun, name, sorted(known))} ({noun}s: {where})")
 
 

@@ -65,7 +65,7 @@ def unwritable(path: Path, reason: object) -> UserError:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file atomically: it appears when the block ends without error. UserError if writing fails."""
+    """Write a file atomically: it appears when the block ends without error. Raises UserError if writing fails."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -90,7 +90,7 @@ def sha256(path: Path) -> str:
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
-    """Write a file atomically; UserError if writing fails."""
+    """Write a file atomically. Raises UserError if writing fails."""
     with whole_file(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
@@ -115,7 +115,7 @@ _Loader.add_implicit_resolver(
 
 
 def read_yaml(path: Path) -> Any:
-    """Read a YAML file; UserError with file and line if it is missing, invalid or has a duplicate key."""
+    """Read a YAML file. If it is missing, invalid or has a duplicate key, the UserError names file and line."""
     try:
         return yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - a SafeLoader
     except OSError as error:
@@ -143,7 +143,7 @@ def yaml_values(value: Any) -> Any:
 
 
 def yaml_value(text: str) -> Any:
-    """Parse a command-line value as YAML; other text stays text."""
+    """Parse a command-line value as YAML. Text that is not YAML stays text."""
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
     except yaml.YAMLError:
@@ -158,7 +158,7 @@ class Declaration(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown(cls, given: Any) -> Any:
-        """Name the nearest known field for an unknown one, which pydantic does not."""
+        """Suggest the nearest known field for an unknown field, which pydantic does not do."""
         if cls.model_config.get("extra") == "forbid" and isinstance(given, Mapping):
             known = [field.alias or name for name, field in cls.model_fields.items()]
             for name in given:
@@ -190,7 +190,7 @@ Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 def read(path: Path, form: Any) -> Any:
-    """Read a YAML file as a model or ``dict[str, Model]``; errors as in :func:`check`."""
+    """Read a YAML file as a model or ``dict[str, Model]``. Raises like :func:`check`."""
     return check(read_yaml(path), form, path)
 
 
@@ -200,7 +200,7 @@ def read_entries(path: Path, form: type[Model]) -> dict[str, Model]:
 
 
 def check_entries(document: Any, form: type[Model], where: object) -> dict[str, Model]:
-    """Validate the entries of a document, each with its ``key``. UserError if one is invalid or there is none."""
+    """Validate the entries of a document, with their keys. Raises UserError if one is invalid or there is none."""
     entries = check(document, _ENTRIES, where)
     for key, entry in entries.items():
         if _KEY in entry:
@@ -211,7 +211,7 @@ def check_entries(document: Any, form: type[Model], where: object) -> dict[str, 
 
 
 def check(document: Any, form: Any, where: object) -> Any:
-    """Validate parsed YAML or JSON as a model or another type of pydantic; UserError with ``where``, key, mistake."""
+    """Validate parsed YAML or JSON as a model or another pydantic type. UserErrors name ``where``, key and mistake."""
     try:
         return _adapter(form).validate_python(document)
     except ValidationError as error:

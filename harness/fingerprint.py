@@ -26,7 +26,7 @@ _SUFFIXES = {".py", ".yaml", ".j2", ".jsonl"}
 
 
 def fingerprint(paths: Iterable[Path]) -> str:
-    """Hash source files and folders. Of Python, the syntax tree without docstrings counts."""
+    """Hash source files and folders. For Python, only the syntax tree without docstrings counts."""
     hasher = hashlib.sha256()
     for path in paths:
         for file in sources(path):
@@ -61,7 +61,7 @@ def code_of(module: str) -> str:
 
 @functools.cache
 def prompts_of(module: str, rules: str) -> str:
-    """Hash all texts that can occur in a method's prompts: shared ones, its own, and the output rules."""
+    """Hash all texts that can occur in a method's prompts: shared texts, its own texts, and the output rules."""
     texts, own = {rules}, source_of(module)
     for file in [*sources(ROOT / "harness" / "agents"), *(sources(own) if own else ())]:
         if file.suffix != ".py":
@@ -88,7 +88,7 @@ def source_of(module: str) -> Path | None:
 
 
 def sources(path: Path) -> list[Path]:
-    """List the source files of a folder, sorted; of a file, itself."""
+    """List the source files of a folder, sorted. For a file, list only the file."""
     return sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES) if path.is_dir() else [path]
 
 
@@ -101,9 +101,9 @@ def _known_digests() -> dict[str, str]:
 
 
 def _digest(file: Path) -> str:
-    """Hash a file. Of valid Python, the syntax tree counts, in a form that is equal in all Python versions."""
+    """Hash a file. For valid Python, hash the syntax tree in a form that is equal in all Python versions."""
     known, state = _known_digests(), file.stat()
-    # No change can keep all of these, since programs cannot set ctime.
+    # Every change of a file changes its key, since programs cannot set ctime.
     key = f"{file}:{state.st_size}:{state.st_mtime_ns}:{state.st_ctime_ns}"
     if key not in known:
         content = file.read_bytes()

@@ -44,7 +44,7 @@ _END_OF_TURN = re.compile(
     r"(?:<\|close\|>\w+<\|sep\|>|<[|｜][^<>|｜\s]{1,40}[|｜]>|</?s>|<(?:eos|end_of_turn|turn\|)>|\[/INST\])\Z"
 )
 _LONGEST_MARK = 50
-# Signs of an answer before the reasoning; "Here is my solution:" has none.
+# Signs that the text before the reasoning is an answer. "Here is my solution:" has none of them.
 _SAYS = re.compile(r"[\d$`\\]|\b[B-J]\b|\bA\b(?! [a-z])")
 
 

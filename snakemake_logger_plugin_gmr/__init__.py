@@ -152,7 +152,7 @@ class LogHandler(LogHandlerBase):
             return
         self._has_ended = True
         if any(job.failure.startswith(_STOPPED) for job in failed):
-            # Jobs without a message were ended by the same stop.
+            # The same stop also ended the jobs without a message.
             failed = [job for job in failed if not job.failure.startswith((_STOPPED, _KILLED))]
         if not failed:
             self._print("stopped; what is finished is kept, and the same command resumes")
@@ -209,11 +209,11 @@ def _error(text: str, exception: str) -> str:
     match exception:
         case "LockException":
             return (
-                f"error: another snakemake is at work in {Path.cwd()}; wait for its end. If none is, "
-                "since it was killed, release its lock by `snakemake --unlock`"
+                f"error: another snakemake is at work in {Path.cwd()}; wait until it ends. If it "
+                "was killed, release its lock with `snakemake --unlock`"
             )
         case _ if exception in _UNWRITABLE or "Failed to create output directory" in text:
-            # Snakemake has a cache in the user's home.
+            # Snakemake also writes a cache in the user's home.
             cures = f"make {Path.cwd()} writable, free space, or name another folder for caches by XDG_CACHE_HOME"
             what = "cannot write " if exception.startswith("Protected") else ""
             return f"error: {what}{text.strip().splitlines()[-1].strip()}; {cures}"
@@ -233,7 +233,7 @@ def _error(text: str, exception: str) -> str:
             names = "`gmr --list` names the artefacts and presets"
             return f"error: {missing}; {hint('artefact', target.removeprefix('reports/'), files, names)}"
         case "UserError" | "InputFunctionException" if "UserError" in text:
-            # UserErrors of the rules are one line, above their traceback.
+            # A UserError of the rules is one line above its traceback.
             message = re.split(r"UserError(?:: | in file .*\n)", text)[1]
             return f"error: {message.splitlines()[0]}"
     return text

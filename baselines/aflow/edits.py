@@ -66,7 +66,7 @@ class Proposal(Declaration):
 
 
 def parse_proposal(text: str) -> Proposal:
-    """Parse a proposal that is the whole reply, fenced, or surrounded by text; InvalidWorkflowError otherwise."""
+    """Parse the JSON proposal in a reply, which may be fenced or amid text. Raises InvalidWorkflowError if invalid."""
     for source in [text, *(block.source for block in fenced_blocks(text)), text[text.find("{") : text.rfind("}") + 1]]:
         with suppress(orjson.JSONDecodeError):
             if isinstance(document := orjson.loads(source), dict):
@@ -125,7 +125,7 @@ def in_short(edit: Edit, child: Workflow) -> str:
 
 
 def repetition(proposal: Proposal, child: Workflow, parent: Round, children: Sequence[Round]) -> str:
-    """Return which earlier round with the same parent tried this edit, or an empty text."""
+    """Explain why an edit repeats an earlier child of the parent or changes nothing. Empty if the edit is new."""
 
     def plain(text: str) -> str:
         return " ".join(text.casefold().split()).rstrip(".! ")
@@ -141,13 +141,13 @@ def repetition(proposal: Proposal, child: Workflow, parent: Round, children: Seq
 
 
 def proposal_schema(parent: Workflow, domain: str) -> dict[str, Any]:
-    """Build the JSON schema of proposals for a parent. It also admits a few invalid ones."""
+    """Build the JSON schema of proposals for a parent. It also admits a few invalid proposals."""
     # One branch per position, since a schema without conditions cannot express "earlier node".
     nodes, operators, edits = parent.nodes, offered(domain).values(), []
     if len(nodes) < MOST_NODES:
         new_id = next(name for number in count(1) if (name := f"node_{number}") not in parent.ids)
         for at in range(len(nodes) + 1):
-            # The next node gets the new one as another input.
+            # The new node becomes a further input of the next node.
             if at == len(nodes) or len(nodes[at].inputs) < MOST_INPUTS:
                 fields = {"kind": {"const": "add"}, "at": {"const": at}}
                 edits += [_object({**fields, "node": node}) for node in _nodes(new_id, nodes[:at], operators)]

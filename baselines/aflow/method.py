@@ -30,15 +30,15 @@ class Config(Declaration):
     """Settings of AFlow with the released values."""
 
     optimizer: str | None = None  # backbone that proposes edits; None: the executor (D-AF-1)
-    max_rounds: NonNegativeInt = 20  # without round 1, which scores the initial workflow
+    max_rounds: NonNegativeInt = 20  # not counting round 1, which scores the initial workflow
     sample: PositiveInt = 4  # number of candidate parents
     uniform_share: Share = 0.3  # weight λ of the uniform distribution over parents
-    sharpness: NonNegativeFloat = 0.2  # factor α of score differences, in percentage points, in the softmax
-    patience: PositiveInt = 5  # the search ends after so many rounds without a change of the best scores
+    sharpness: NonNegativeFloat = 0.2  # factor α on score differences (percentage points) in the softmax
+    patience: PositiveInt = 5  # number of rounds without a change of the best scores that ends the search
 
 
 SHOWN_FAILURES = 3
-# More than SHOWN_FAILURES, so that rounds with the same parent see different ones.
+# More than SHOWN_FAILURES, so that rounds with the same parent see different failures.
 KEPT_FAILURES = 8
 MOST_ASKS = 3
 MOST_UNUSABLE = 2
@@ -59,12 +59,12 @@ class AFlow:
                 f"optimizer is {optimizer!r}; expected one of {', '.join(setting.pool)}; name further backbones under "
                 "`further_backbones` of its entry"
             )
-        self.rounds: list[Round] = []  # of the search
+        self.rounds: list[Round] = []
         self.workflow = start(setting.domain)
         self._setting = setting
         self._config = config
         self._optimizer = setting.pool[optimizer]
-        # Every round is a pass over the training questions, including the first.
+        # Every round, including the first, is one pass over the training questions.
         self._most_rounds = setting.epochs({"default": 1 + config.max_rounds})
 
     async def solve(self, item: Item, context: Context) -> str:
@@ -104,7 +104,7 @@ class AFlow:
 
     async def propose(self, rounds: Sequence[Round], training: Training) -> Round:
         """Ask for an edit up to three times, but stop after two unusable replies (D-AF-3)."""
-        # Reasons by parent; its next prompt contains them.
+        # Reasons for refusals by parent round. The parent's next prompt lists them.
         refused: defaultdict[int, list[str]] = defaultdict(list)
         unusable, attempt = 0, 0
         while attempt < MOST_ASKS and unusable < MOST_UNUSABLE:
@@ -143,7 +143,7 @@ class AFlow:
         return Situation(parent, children, [(items[failed.item], failed) for failed in failures])
 
     async def _ask(self, situation: Situation, refused: Sequence[str], episode: Episode, training: Training) -> Reply:
-        """Ask the optimizer with a response format and, if that fails, without one (D-AF-2, D-AF-3)."""
+        """Ask the optimizer with a response format and, if that fails, without it (D-AF-2, D-AF-3)."""
         domain = self._setting.domain
         schema = proposal_schema(situation.parent.tried, domain)
         with training.auxiliary_calls(PURPOSE, episode) as context:
@@ -164,7 +164,7 @@ class AFlow:
         return reply
 
     async def _score(self, entry: Round, rounds: Sequence[Round], training: Training) -> Round:
-        """Run a workflow once on every training question (D-AF-6). Returns the round with score and failures."""
+        """Run a workflow once on every training question (D-AF-6). Returns the round with its score and failures."""
 
         async def solve(item: Item, context: Context) -> str:
             return await run_workflow(entry.tried, self._executor, context)

@@ -24,7 +24,7 @@ MOST_ATTEMPTS = 3
 MOST_REFLECTIONS = 3
 UNLISTED = "unlisted"
 
-# A bare "candidate a" is more often an article than a letter.
+# Capital letters only, since the a in "candidate a" is usually an article.
 _LETTER = re.compile(r"\b[Cc](?:andidate|ANDIDATE)\b[\s:*_(\[\"']*([A-Z])\b")
 
 
@@ -69,7 +69,7 @@ class NodeRun(NamedTuple):
         return self.repetition * max(MOST_ATTEMPTS, MOST_REFLECTIONS)
 
     def prompt(self, instruction: str) -> tuple[Message, ...]:
-        """Build the prompt. Without instruction and records it equals that of Single LLM."""
+        """Build the prompt. Without instruction and records it equals Single LLM's prompt."""
         context = self.context
         if not self.records:
             return question_prompt(instruction, context.rules, context.item)
@@ -82,7 +82,7 @@ async def custom(run: NodeRun) -> NodeOutput:
 
 
 async def generate_code(run: NodeRun) -> NodeOutput:
-    """One call; returns its program, or the whole text without one."""
+    """Make one call and return the program in the reply, or the whole reply if it has none."""
     text = (await run.ask(run.prompt(run.instruction), "generate_code")).text
     program = (run.context.extract(text) or "").strip("\n")
     return NodeOutput(fenced(program) if program.strip() else text)
@@ -95,7 +95,7 @@ async def generate_answer(run: NodeRun) -> NodeOutput:
 
 
 async def ensemble(run: NodeRun) -> NodeOutput:
-    """Make one call that picks a candidate by its letter, by default the first (D-AF-5); none for one candidate."""
+    """Pick a candidate by its letter in one call, or the first by default (D-AF-5). One candidate needs no call."""
     records = run.records
     if len(records) < 2:
         return NodeOutput(records[0].text if records else "")
@@ -110,7 +110,7 @@ async def ensemble(run: NodeRun) -> NodeOutput:
 
 
 async def programmer(run: NodeRun) -> NodeOutput:
-    """Run a program that computes the answer, rewritten while it gives no value; return value or last reply."""
+    """Let a program compute the answer, in up to three attempts. Returns its value or, if all fail, the last reply."""
     conversation = run.prompt(OPERATORS["Programmer"].prompt)
     text = ""
     for attempt in range(MOST_ATTEMPTS):
@@ -130,7 +130,7 @@ async def programmer(run: NodeRun) -> NodeOutput:
 
 
 async def check_solution(run: NodeRun) -> NodeOutput:
-    """Return the first solution that passes the visible examples, else the first one after revision (D-AF-4)."""
+    """Return the first solution that passes the visible examples. If none does, revise the first program (D-AF-4)."""
     solutions = [record.text for record in run.records]
     for solution in solutions:
         if await _status(run.context, solution) == "passed":
@@ -167,11 +167,11 @@ RUN: Mapping[str, Callable[[NodeRun], Coroutine[Any, Any, NodeOutput]]] = {
 
 async def run_workflow(workflow: Workflow, executor: str, context: Context) -> str:
     """Run a valid workflow and return the last node's output. Runs of one node are concurrent."""
-    # Each node has at least one output. Those that passed come first.
+    # Each node has at least one output. Failed outputs come last.
     outputs: dict[str, list[NodeOutput]] = {}
     for step, node in enumerate(workflow.nodes, 1):
         if node.when is not None and outputs[node.when.node][0].status != node.when.outcome:
-            # A skipped node passes on its first input, or the node of its condition, without a status.
+            # A skipped node passes on the outputs of its first source or of its condition's node, without status.
             source = (*node.sources, node.when.node)[0]
             outputs[node.id] = [NodeOutput(output.text) for output in outputs[source]]
             continue

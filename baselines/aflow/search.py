@@ -25,19 +25,19 @@ class Failure(Declaration):
 class Round(Declaration):
     """Round of the search. Checkpoints store it."""
 
-    round: int  # from 1, the initial workflow
+    round: int  # from 1; round 1 is the initial workflow
     parent: int | None  # round whose workflow was edited
     status: Literal["scored", "no_proposal"]
     edit: str = ""  # short description
     modification: str = ""  # the edit in the optimizer's words
-    workflow: Workflow | None = None  # None without a valid proposal
+    workflow: Workflow | None = None  # None if there was no valid proposal
     score: float | None = None  # accuracy on the training questions in percent
     reason: str = ""  # why there is no valid proposal
-    failures: Many[Failure] = ()  # sample of its failures
+    failures: Many[Failure] = ()  # sample of the failed questions
 
     @property
     def tried(self) -> Workflow:
-        """Workflow of the round; RuntimeError without one."""
+        """Workflow of the round. Raises RuntimeError if the round has none."""
         if self.workflow is None:
             raise RuntimeError(f"round {self.round} has no workflow")
         return self.workflow
@@ -48,13 +48,13 @@ def scores(rounds: Sequence[Round]) -> list[float]:
 
 
 def best(rounds: Sequence[Round]) -> Round | None:
-    """Return the round with the best score (ties: the earliest), or None."""
+    """Return the round with the best score (ties: the earliest). None if no round has a score."""
     scored = (entry for entry in rounds if entry.score is not None)
     return max(scored, key=lambda entry: entry.score or 0.0, default=None)
 
 
 def candidates(rounds: Sequence[Round], sample: int) -> list[Round]:
-    """Return the candidate parents: round 1 and the best others (ties: the earlier)."""
+    """Return the candidate parents: round 1 and the best later rounds (ties: the earlier)."""
     scored = (entry for entry in rounds[1:] if entry.score is not None)
     others = sorted(scored, key=lambda entry: entry.score or 0.0, reverse=True)
     return [rounds[0], *others[: sample - 1]]

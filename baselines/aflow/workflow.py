@@ -15,7 +15,7 @@ class Operator(Declaration):
     """Operator: its description for the optimizer and its prompts for the executor."""
 
     key: str
-    domains: Many[str]  # domains that it is offered for
+    domains: Many[str]  # domains in which it is offered
     description: str
     takes_instruction: bool = False
     needs_result: bool = False  # needs an earlier node as input
@@ -46,7 +46,7 @@ class InvalidWorkflowError(ValueError):
 
 
 class Condition(Declaration):
-    """Run a node only if an earlier one ended with this status."""
+    """Run a node only if an earlier node ended with this status."""
 
     node: str
     outcome: Status = Field(alias="is")
@@ -69,7 +69,7 @@ class Node(Declaration):
 
 
 class Workflow(RootModel[Many[Node]], frozen=True):
-    """Nodes in execution order. A list in JSON."""
+    """Nodes in execution order, stored as a JSON list."""
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -108,7 +108,7 @@ def start(domain: str) -> Workflow:
 
 
 def check(workflow: Workflow, domain: str) -> None:
-    """Raise InvalidWorkflowError if a workflow cannot run or has nodes without readers."""
+    """Raise InvalidWorkflowError if a workflow cannot run or has a node that no later node reads."""
     if not 1 <= len(workflow.nodes) <= MOST_NODES:
         raise InvalidWorkflowError(f"a workflow has 1 to {MOST_NODES} nodes, this one {len(workflow.nodes)}")
     earlier: dict[str, Node] = {}
@@ -126,7 +126,7 @@ def check(workflow: Workflow, domain: str) -> None:
 
 
 def _fault(node: Node, earlier: Mapping[str, Node], operators: Mapping[str, Operator]) -> str:
-    """Return why a node is invalid after earlier ones, or an empty text."""
+    """Explain why a node is invalid after ``earlier`` nodes. Empty if it is valid."""
     if node.operator not in operators:
         return f"no operator {node.operator!r}; there are {', '.join(operators)}"
     operator = operators[node.operator]

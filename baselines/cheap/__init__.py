@@ -1,1 +1,1 @@
-"""Cheap routers, which train no network: a router has to beat them. The paper has none of them."""
+"""Cheap routers without a trained network, which a learned router should beat. None of them is in the paper."""

@@ -1,6 +1,6 @@
 """Cascade from the cheapest to the most expensive backbone (after FrugalGPT, Chen et al. 2023; D-BASE-4).
 
-A backbone's reply is accepted if its samples agree (Yue et al. 2024), instead of by a trained judge.
+A reply is accepted if two samples of the backbone agree (Yue et al. 2024). There is no trained judge.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from harness.training.option_scores import OptionScores
 class Config(Declaration):
     """Settings of the router."""
 
-    neighbours: PositiveInt = 10  # at most the number of training questions
-    cost_weight: NonNegativeFloat = 20.0  # like λ_c of GMR: accuracy per unit of cost
+    neighbours: PositiveInt = 10  # number k; reduced if there are fewer training questions
+    cost_weight: NonNegativeFloat = 20.0  # accuracy that one unit of cost is worth, like λ_c of GMR
 
 
 class KNNRouter(OptionScores):

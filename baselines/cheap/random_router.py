@@ -1,4 +1,4 @@
-"""Random choice of one backbone a question, each as likely as the others."""
+"""Random router: each question goes to a uniformly drawn backbone."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from harness.runner.method import Setting
 
 
 class Config(Declaration):
-    """Settings of the random choice: none."""
+    """The random router has no settings."""
 
 
 class RandomRouter:
-    """One backbone, drawn for each question; one call."""
+    """Makes one call per question, to a uniformly drawn backbone."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
         self._pool = list(setting.pool)
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Return the reply of the backbone that was drawn."""
         size = len(self._pool)
         backbone = self._pool[int(size * context.uniform(1, "backbone"))]
         context.decide(Decision(1, "backbone", 0, backbone, size, -math.log(size)))

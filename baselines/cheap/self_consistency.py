@@ -35,8 +35,8 @@ class SelfConsistency(OptionScores):
     async def solve(self, item: Item, context: Context) -> str:
         """Sample until the target cost is spent (at least once), then vote.
 
-        A sample that would exceed the target is added with such a probability that the mean cost equals the target. A
-        call without cost ends the sampling.
+        A sample that would exceed the target is drawn with the probability that makes the mean cost equal the target.
+        A call without cost ends the sampling.
         """
         prompt, texts, spent = question_prompt("", context.rules, item), list[str](), 0.0
         spared = context.uniform(1, "spared part of a sample")

@@ -39,12 +39,12 @@ class Config(Declaration):
     max_agents: Annotated[int, Field(ge=1, le=MOST_AGENTS)] = 6
     lr: NonNegativeFloat = 0.01
     vae_weight: NonNegativeFloat = 0.001  # weight of the autoencoders' losses
-    # Tests that tools can run: those shown in the question, or all if they are plain asserts (D-MR-2).
+    # Tests that tools can run: only tests shown in the question, or all if they are plain asserts (D-MR-2).
     visible_tests: Literal["first", "all"] = "first"
 
 
 class Pool(NamedTuple):
-    """Roles of the benchmark's domain, which is given and not predicted (D-MR-1), and backbones."""
+    """Backbones, and roles of the benchmark's domain. The domain is given, not predicted (D-MR-1)."""
 
     domain: str
     roles: tuple[Role, ...]
@@ -56,12 +56,12 @@ class Pool(NamedTuple):
         return DOMAINS.index(self.domain)
 
 
-# Step of the router's decisions, before the first round.
+# Step number of the router's decisions. Rounds start at 1.
 PLANNING = 0
 
 
 class TeamRollout:
-    """One question: planning, rounds and final node. Sets ``trace``."""
+    """One question: planning, rounds and final node. ``solve`` sets ``trace``."""
 
     def __init__(self, router: Router, pool: Pool, config: Config) -> None:
         self._router = router
@@ -149,7 +149,7 @@ class MASRouter(PolicyGradient[Router, Trace]):
         self._cost_weight = setting.of_benchmark(config.cost_weight) * setting.cost_factor
 
     def utility(self, answered: Answered) -> float:
-        """Compute u = correct - κ · cost. Cost is that of all calls, relative to the pool (D-MR-5)."""
+        """Compute u = correct - κ · cost. All calls count, and the cost is relative to the pool (D-MR-5)."""
         return float(answered.verdict.correct) - self._cost_weight * answered.trajectory.cost_total
 
     def build(self, profiles: Mapping[str, Embeddings]) -> Router:

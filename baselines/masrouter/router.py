@@ -228,7 +228,7 @@ class Router(nn.Module):
 
     def evaluate(self, traces: Sequence[Trace]) -> TeamPlan:
         """Replay sampled decisions with the same noise, with gradient."""
-        # If the team size differs from the sampled one, the choices differ from the trace.
+        # A different team size shows in the choices, which the caller compares with the trace.
         recorded = Uniforms(
             torch.tensor([trace.choices.mode for trace in traces]),
             torch.tensor([self._padded(trace.choices.roles) for trace in traces]),
@@ -240,7 +240,7 @@ class Router(nn.Module):
         return [*indices, *[indices[-1]] * (self.max_agents - len(indices))]
 
     def vae_loss(self, traces: Sequence[Trace]) -> Tensor:
-        """Sum the losses of the five autoencoders, mean over questions. Initially about 5 · 47."""
+        """Sum the five autoencoder losses, averaged over questions. About 5 · 47 before training."""
         q, noise = _stack([trace.question for trace in traces], [trace.noise for trace in traces])
         return (
             self.mode_vae.loss(self.mode_texts[None], noise.modes)

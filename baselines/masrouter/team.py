@@ -60,7 +60,7 @@ TEXTS: Mapping[Output, str] = {
 
 
 def formats_of(role: Role) -> Formats:
-    """Return the role's released output formats: of its first call, and of a second call that the mode adds."""
+    """Return a role's released output formats for its first call and for a second call that the mode adds."""
     return Formats(TEXTS[role.output], TEXTS[_second_output(role) or role.output])
 
 
@@ -90,17 +90,17 @@ class Mode(Declaration):
     key: str
     description: str  # for the embedding
     rounds: int = 1  # turns per agent
-    edges: Literal["none", "chain", "complete"] = "none"  # visible earlier agents in the first round
+    edges: Literal["none", "chain", "complete"] = "none"  # earlier agents that are visible in the first round
     note: str = ""  # extra instruction of every agent
-    style: Style | None = None  # reasoning style of every agent; None: by role
-    second_call: str | None = None  # instruction of a second call for roles without one
+    style: Style | None = None  # reasoning style of every agent; None: the role's style
+    second_call: str | None = None  # instruction of a second call for roles that have no second call
 
     @property
     def profile(self) -> str:
         return f"{self.key} : {self.description}"
 
     def visible(self, number: int, slot: int, agents: int) -> Collection[int]:
-        """Return the slots visible in round ``number``: earlier ones in round 1, then all others."""
+        """Return the slots visible in round ``number``: earlier slots in round 1, all other slots later."""
         if number > 1:
             return {*range(agents)} - {slot}
         first = {"none": slot, "chain": max(slot - 1, 0), "complete": 0}[self.edges]
@@ -158,7 +158,7 @@ def _records(agents: Sequence[Agent], texts: Sequence[str], visible: Collection[
 async def _turn(
     mode: Mode, agent: Agent, slot: int, number: int, records: Mapping[int, Record], item: Item, context: Context
 ) -> str:
-    """Return an agent's text in a round: the first visible solution that passes the tests, else its reply."""
+    """Return an agent's text in a round: the first visible solution that passes the tests, else its own reply."""
     for other, record in records.items():
         if await context.code_tools.passes(item, record.text):
             context.decide(Decision(number, "short_cut", slot + 1, f"Agent {letter(other)}", len(records), 0.0))

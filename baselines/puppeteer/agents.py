@@ -17,7 +17,7 @@ from harness.benchmarks.statements import last_box, statements
 from harness.files import Declaration, read_entries
 from harness.llm.request import Kind, Message, Style, Turn
 
-# Sent with every call by the released code (D-GEN-2).
+# The released code sends this temperature with every call (D-GEN-2).
 TEMPERATURE = 0.1
 
 
@@ -26,7 +26,7 @@ class Action(Declaration):
 
     key: str
     name: str  # speaker of its contributions
-    kind: Literal["reasoning", "program", "end"]  # one call; a call whose program is executed; no call
+    kind: Literal["reasoning", "program", "end"]  # one call, a call whose program is executed, or no call
     persona: str
     instruction: str
     purpose: Kind = "solve"
@@ -135,8 +135,8 @@ def answer_in(text: str) -> str | None:
 async def act(action: Action, backbone: str, item: Item, path: Work, context: Context) -> AgentStep:
     """Let an agent contribute once.
 
-    The programmer's program is executed: on the visible examples of a programming question (D-PUP-11), otherwise for
-    its value, which a second call turns into an answer (D-PUP-10).
+    A programmer's program is run on the visible examples of a programming question (D-PUP-11). On other questions it
+    computes a value, which a second call turns into an answer (D-PUP-10).
     """
     is_program, turn = action.kind == "program", Turn(action.purpose, action.style, role=action.key)
     ask = functools.partial(context.ask, backbone, step=len(path) + 1, temperature=TEMPERATURE)

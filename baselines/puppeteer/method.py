@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 def step_reward(step: int, tokens: int, parameters_b: float, config: Config) -> float:
     """Compute -C(ℓ) · (2 N · tokens / 1e5) · κ with C(ℓ) = 0.1 · ln(1 + (ℓ+1)/(D+1)) / ln 2.
 
-    ℓ is the number of finished steps, N is in billions. Later steps weigh more, up to C = 0.1.
+    ℓ is the number of finished steps, N the number of parameters in billions. Later steps weigh more, up to C = 0.1.
     """
     weight = 0.1 * math.log1p((step + 1) / (config.max_steps + 1)) / math.log(2)
     return -weight * (2 * parameters_b * tokens / 1e5) * config.cost_weight
@@ -63,7 +63,7 @@ def _measures(traces: Sequence[Trace], config: Config) -> dict[str, float]:
 
 
 class Puppeteer(PolicyGradient[Policy, Trace]):
-    """Ten agents on one backbone, with a policy that samples the next one, also at test time (D-PUP-4)."""
+    """Ten agents on one backbone. A policy samples the next agent, also at test time (D-PUP-4)."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
         super().__init__(epochs=setting.epochs(config.epochs), batch=config.batch, lr=config.lr)
@@ -72,7 +72,7 @@ class Puppeteer(PolicyGradient[Policy, Trace]):
         self._parameters_b = setting.pool[self._backbone].parameters_b
 
     def utility(self, answered: Answered) -> float:
-        """Compute R of the first choice from the calls: discounted verdict minus step costs (D-PUP-6)."""
+        """Compute the return of the first choice from the calls: discounted verdict minus step costs (D-PUP-6)."""
         trajectory, config = answered.trajectory, self.config
         tokens = Counter[int]()
         for call in trajectory.calls:

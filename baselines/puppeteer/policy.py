@@ -105,7 +105,7 @@ class Policy(nn.Module):
 
 
 class PuppeteerRollout:
-    """One question under a fixed policy. Sets ``trace``."""
+    """One question under a fixed policy. ``solve`` sets ``trace``."""
 
     def __init__(self, policy: Policy, backbone: str, config: Config) -> None:
         self._policy = policy
@@ -139,7 +139,7 @@ class PuppeteerRollout:
         return ActionChoice(len(outputs), state, action, log_prob)
 
     async def _close(self, path: Work, item: Item, context: Context) -> str:
-        """Return the last valid program (D-PUP-11) or, without one, the reply to a final call (D-PUP-7)."""
+        """Return the last valid program (D-PUP-11). If there is none, return the reply to a final call (D-PUP-7)."""
         programs = [step.program for step in path if step.program is not None]
         if programs:
             return fenced(programs[-1])

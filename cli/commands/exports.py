@@ -22,8 +22,8 @@ def bundle(
 ) -> None:
     """Pack the results of a preset into one zip file, from which others make its reports without a server.
 
-    Beside it: all graded answers as a table (outcomes.parquet), paths of an enumeration (nodes.parquet), and
-    croissant.json, which describes them. Questions that are not redistributable (config/licences.yaml) are left out.
+    Also writes, beside it, all graded answers (outcomes.parquet), the paths of an enumeration (nodes.parquet), and
+    their description (croissant.json). Questions that are not redistributable (config/licences.yaml) are left out.
     """
     from cli import dataset
     from cli.bundle import pack
@@ -42,7 +42,7 @@ def replay(
     ],
     code: Annotated[
         str | None,
-        typer.Option(help="Also run methods of the bundle's maker: the file that declares them.", show_default=False),
+        typer.Option(help="Also run the maker's own methods, declared in this file of the bundle.", show_default=False),
     ] = None,
 ) -> None:
     """Check a recorded run without a server: its files, and whether the current code reproduces its results.
@@ -82,7 +82,7 @@ def replay(
 def audit(name: PresetName) -> None:
     """Check that no training of a finished run used a test question, and that its results follow from its log.
 
-    The result is results/PRESET/audit.json, a line of the page and a part of the bundle.
+    Writes the result to results/PRESET/audit.json. The page and the bundle include it.
     """
     from cli import audit as audits
 
@@ -97,7 +97,7 @@ def audit(name: PresetName) -> None:
 def export(name: PresetName, overrides: Overrides = None) -> None:
     """Write all finished cells in results/PRESET as logs for `inspect view`, in reports/PRESET/inspect.
 
-    It needs the extra `inspect` of the package.
+    Needs the package's optional dependency `inspect`.
     """
     if importlib.util.find_spec("inspect_ai") is None:
         raise UserError("inspect_ai is not installed; pip install -e '.[inspect]' adds it")

@@ -56,7 +56,7 @@ def enumerate(  # noqa: A001 - named as what it does
     run = run_of(name, overrides)
     folder = layout.tree(name, benchmark)
     planned = plan(run, Cell(method, benchmark, POOL, 0))
-    run.write_settings()  # A bundle and a recording read them.
+    run.write_settings()  # Bundles and recordings read the settings.
     signals.run(enumerate_steps(replace(planned, folder=folder)))
 
 
@@ -93,7 +93,7 @@ def new(
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def retry(context: typer.Context, name: PresetName) -> None:
-    """Repeat the failed calls of all cells of a preset, with the settings of its last run. Training starts over.
+    """Repeat the failed calls of all cells of a preset, with the settings of its last run. Trainings start over.
 
     Further arguments are passed to Snakemake, such as a report to make, or --workflow-profile profiles/slurm.
     """
@@ -114,7 +114,7 @@ def retry(context: typer.Context, name: PresetName) -> None:
 
 
 def _forget_failed_calls(run: Run, path: Path) -> str | None:
-    """Delete the result and the failed calls of a cell; return its target. None if no call of the preset failed."""
+    """Delete a cell's result and failed calls, and return its target. None if it is not in the run or none failed."""
     from harness.llm.call_log import CallLog, CallLogReader
     from harness.runner import layout
     from harness.training.loop import delete_checkpoints
@@ -212,7 +212,7 @@ def validate(
     source: Annotated[str, typer.Option("--data", help="embedded or real (GMR_DATA_DIR, else the hub).")] = "embedded",
     benchmark: Annotated[list[str] | None, typer.Option(help="Only these benchmarks.")] = None,
 ) -> None:
-    """Check that every gold answer is graded right and a wrong one wrong.
+    """Check that every gold answer is graded right, and a wrong answer to each question wrong.
 
     Status 1: a verdict is incorrect.
     """

@@ -46,7 +46,7 @@ def show(
     from harness.runner import layout
 
     path = layout.settings(name)
-    extra = read_yaml(path).get("extra") if path.exists() else None  # The last run may have the user's own methods.
+    extra = read_yaml(path).get("extra") if path.exists() else None  # The last run may use the user's own methods.
     run = run_of(name, overrides or ([f"extra={extra}"] if extra else None))
     cell = _cell_of(run, method, benchmark, backbone, seed)
     outcomes = [outcome for outcome, is_listed in (("wrong", wrong), ("error", errors)) if is_listed]
@@ -55,7 +55,7 @@ def show(
 
 
 def _text(run: Run, cell: Cell, results: FinishedCell, item: str, full: bool) -> str:
-    """Format one trajectory. UserError with the nearest question id if there is none."""
+    """Format one trajectory. If the question is unknown, the UserError suggests the nearest id."""
     from analysis.beyond.trajectories import records
     from cli.trajectory_printer import record_lines
     from harness.runner.results import SIMULATED_WARNING
@@ -69,7 +69,7 @@ def _text(run: Run, cell: Cell, results: FinishedCell, item: str, full: bool) ->
 
 
 def _table(run: Run, cell: Cell, results: FinishedCell, outcomes: Sequence[str]) -> str:
-    """Format one line per question of a cell, optionally of given outcomes only."""
+    """Format one line per question of a cell, for all questions or for those with given outcomes."""
     from analysis.finished_cells import outcome
     from cli.trajectory_printer import visible
     from harness.runner.results import SIMULATED_WARNING
@@ -100,7 +100,7 @@ def _in_order(ids: pd.Series) -> pd.Series:
 
 
 def _cell_of(run: Run, method: str, benchmark: str, backbone: str | None, seed: int | None) -> Cell:
-    """Cell selected by the arguments. UserError if there is none or several."""
+    """Cell selected by the arguments. Raises UserError unless exactly one cell matches."""
     from harness.runner import layout
 
     if entry := run.entries.get(method):
@@ -115,7 +115,7 @@ def _cell_of(run: Run, method: str, benchmark: str, backbone: str | None, seed: 
 
 
 def _folder(run: Run, cell: Cell) -> Path:
-    """Folder of a finished cell. UserError with the command that makes it."""
+    """Folder of a finished cell. If it is not finished, the UserError names the command that makes it."""
     from harness.runner import layout
 
     path = layout.cell(run.name, cell) / "run.json"

@@ -61,7 +61,7 @@ async def act(
     style: Style | None = None,
     temperature: float | None = 0.0,
 ) -> str:
-    """Let an agent contribute once, in one or two calls. The second continues the conversation after the tool output.
+    """Let an agent contribute once, in one or two calls. The second call continues after the tool output.
 
     Args:
         role: Role of the agent.
@@ -74,12 +74,12 @@ async def act(
         note: Extra system text.
         header: Heading of the records.
         second_call: Instruction of a second call, if the role has none.
-        formats: Output rules. Default: those of the benchmark, for both calls.
+        formats: Output rules. Default: the benchmark's output rules, for both calls.
         style: Reasoning style for simulated models. Default: by the role's output.
         temperature: None for the publisher's sampling parameters.
 
     Returns:
-        The second reply or, without one, the first with the tool output. Empty if a call failed for good (D-GMR-11).
+        The second reply, or else the first reply with the tool output. Empty if a call failed for good (D-GMR-11).
 
     Raises:
         UserError: If the sandbox is broken or an endpoint is gone.
@@ -118,8 +118,8 @@ async def act(
 async def candidates(records: Sequence[Record], code_tools: CodeTools) -> tuple[str, ...]:
     """Collect the distinct answers of records in order of first appearance. Numbers of equal value are one candidate.
 
-    A record can contribute its last box (without a box, the number on its last answer line) and the value of its
-    program's ``answer``.
+    A record can contribute its last box (or else the number on its last answer line) and the value of ``answer`` in
+    its program.
     """
     values = await gather(code_tools.value(record.text) for record in records)
     distinct: dict[Decimal | str, str] = {}
@@ -150,7 +150,7 @@ def _number_or_text(candidate: str) -> Decimal | str:
 
 
 async def _with_feedback(record: Record, item: Item, context: Context) -> Record:
-    """Append the example results to a record if there are any and it lacks them."""
+    """Append example results to a record, unless it already has them or there are none."""
     results = await context.code_tools.examples(item, record.text)
     if results in (NO_EXAMPLE, NO_PROGRAM) or results in record.text:
         return record

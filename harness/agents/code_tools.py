@@ -17,7 +17,7 @@ from harness.concurrency import gather
 from harness.errors import UserError
 from harness.sandbox import Execution, Outcome, Program, Sandbox
 
-# Neither is an outcome, so neither may read like one. Digits could be taken for an answer.
+# Neither is an outcome, so neither may read like an outcome. No digits: they could be taken for an answer.
 NO_PROGRAM = "Nothing was run, because there is no program in a fenced Python block."
 NO_EXAMPLE = "Nothing was run, because the question states no example as code."
 VALUE_SHOWN = "The program was executed; its variable answer holds "
@@ -41,9 +41,9 @@ class Value:
 
 
 class CodeTools:
-    """Runs the programs in texts that have no recorded execution. UserError if the sandbox is broken.
+    """Runs the programs in texts, or looks up their recorded executions. Raises UserError if the sandbox is broken.
 
-    Exception messages differ between Python versions, and agents' later prompts contain them.
+    Recorded executions keep later prompts equal between Python versions, whose exception messages differ.
     """
 
     def __init__(self, sandbox: Sandbox, recorded: Mapping[Program, Execution] | None = None) -> None:
@@ -58,12 +58,12 @@ class CodeTools:
         return "\n".join([EXAMPLES_RUN, *(_example_line(example, run) for example, run in runs)])
 
     async def passes(self, item: Item, text: str) -> bool | None:
-        """Whether a text's program passes every visible example; None without a program or an example."""
+        """Whether a text's program passes every visible example. None if there is no program or no example."""
         runs = await self._on_examples(item, text)
         return all(run.outcome is Outcome.PASSED for _, run in runs) if runs else None
 
     async def value(self, text: str) -> Value | None:
-        """Run the last program that mentions ``answer`` and return that variable; None without a program."""
+        """Run the last program that mentions ``answer`` and return that variable. None if there is no program."""
         if not programs(text):
             return None
         source = answer_program(text)
@@ -118,7 +118,7 @@ def program_defining(text: str, name: str) -> str | None:
 
 
 def _last(sources: list[str], is_wanted: Callable[[str], bool]) -> str | None:
-    """Return the last wanted program, completed with definitions from earlier ones as graders do (D-GRADE-3)."""
+    """Return the last wanted program. As in grading, definitions from earlier programs complete it (D-GRADE-3)."""
     found = (index for index in reversed(range(len(sources))) if is_wanted(sources[index]))
     return next((completed(sources[index], sources[:index]) for index in found), None)
 

@@ -40,7 +40,7 @@ def team_prompt(
 
 
 def render_records(records: Sequence[Record], header: str = RECORDS_HEADER) -> str:
-    """Format contributions as one numbered block. Empty without contributions."""
+    """Format contributions as one numbered block. Empty if there are none."""
     blocks = [f"[{number}] {record.speaker}:\n{record.text.strip()}" for number, record in enumerate(records, 1)]
     return "\n\n".join([header, *blocks]) if blocks else ""
 

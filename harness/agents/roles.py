@@ -73,6 +73,6 @@ def by_key() -> Mapping[str, Role]:
 
 
 def by_domain(domain: str) -> tuple[Role, ...]:
-    """Return the roles of a domain sorted by key; UserError for an unknown domain."""
+    """Return the roles of a domain sorted by key. Raises UserError if the domain is unknown."""
     check_names("domain", [domain], DOMAINS, "harness/agents/roles.yaml")
     return tuple(role for role in catalogue() if role.domain == domain)

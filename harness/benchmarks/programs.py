@@ -1,4 +1,4 @@
-"""Prompt, extraction and grading of MBPP and HumanEval, whose answers are programs; reading one executes nothing."""
+"""Prompt, extraction and grading of MBPP and HumanEval, whose answers are programs. Extraction executes nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PYTHON_FENCES = frozenset({"", "py", "python", "python3"})
 LONGEST_PROGRAM = 1_000_000
 LONGEST_SALVAGED = 30_000
 
-# Bounds on the parsing of a hostile text. A program that is cut off takes two cuts of one stretch.
+# Bounds on the time to parse a hostile text. A truncated program needs two cuts of one stretch.
 _MAX_STRETCHES = 8
 _MAX_CUTS = 3
 _MAX_SENTENCES = 4
@@ -31,17 +31,17 @@ _MAX_BLOCKS = 8
 _MAX_INDENTED = 3
 _OPENS = re.compile(r"(?:import|def|class|async\s+def)\s+\w|from\s+[\w.]+\s+import\b|@\w")
 _TOP_LEVEL = re.compile(r"[^\s)\]}]")
-# A sentence inside a definition: three words or more, and the first is no keyword of Python.
+# A sentence inside a definition: three words or more, of which the first is not a Python keyword.
 _SENTENCE = re.compile(r"\s+([A-Za-z][\w']*)[,:;]?(?:\s+[^\s=]+){2,}\s*")
 # Stretches of indented lines: Markdown's code without a fence.
 _INDENTED = re.compile(r"(?:^[ \t]+\S.*\n?|^[ \t]*\n)+", re.MULTILINE)
 _SUPPRESS = "with __import__('contextlib').suppress(BaseException): "
-# Agents show one another the same programs.
+# Cached, since agents show one another the same programs.
 _remember = functools.lru_cache(maxsize=512)
 
 
 class CodeBenchmark(Benchmark):
-    """A benchmark whose answers are programs, graded by the tests of the question in the sandbox."""
+    """Benchmark whose answers are programs. The tests of the question grade them in the sandbox."""
 
     rule_version = "8"
     role_domain = "Code"
@@ -53,16 +53,16 @@ class CodeBenchmark(Benchmark):
     )
 
     def find_answer(self, item: Item, text: str, stated_only: bool) -> str | None:
-        """Return the last block that defines the function, after earlier blocks that define names it lacks.
+        """Find the last block that defines the function, and prepend earlier blocks that define names it lacks.
 
-        Else return the last block that parses. If the text may break off, closed blocks come first.
+        If there is none, return the last block that parses. ``stated_only`` prefers closed blocks and gives None here.
         """
-        # A byte-order mark, and Llama's marks.
+        # Removes byte-order marks and Llama's tokens.
         text, entry_point = re.sub(r"\ufeff|<\|python_\w+\|>", "\n", text), task_of(item).entry_point
         blocks = [block for block in fenced_blocks(text) if block.language in PYTHON_FENCES]
         sources = [textwrap.dedent(block.source) for block in blocks]
         found = [(index, sources[index], block.closed) for index, block in enumerate(blocks)][::-1]
-        # Indented code counts only outside a program: a definition inside a condition or a class is no program.
+        # Indented code counts only if there is no program: a definition inside a condition or a class is not an answer.
         is_program = any(outline(source).has_statement for source in [*sources, text])
         indented = [] if is_program else [code for code in _INDENTED.findall(text) if f"def {entry_point}" in code]
         found += [(0, text, False), *((0, textwrap.dedent(code), False) for code in indented[-_MAX_INDENTED:])]
@@ -79,17 +79,17 @@ class CodeBenchmark(Benchmark):
         return next((source for _, source, _ in found if outline(source).has_statement), None)
 
     def same(self, item: Item, a: str, b: str) -> bool:
-        """Return whether two programs are equal but for layout, comments and docstrings."""
+        """Whether two programs are equal except for layout, comments and docstrings."""
         return a == b or canonical(a) == canonical(b)
 
     async def grade_answer(self, item: Item, answer: str, tools: Tools) -> Verdict:
-        """Run the tests on the program; if it fails before they begin, retry without its top-level example calls."""
+        """Run the tests on the program. If it fails before they begin, retry without its top-level example calls."""
         from harness.sandbox import Outcome, Program
 
         task = task_of(item)
         program = Program(answer, task.setup, task.checks, task.entry_point)
         execution = await tools.sandbox.run(program)
-        # First, calls that raise may fail; calls that end the process or exceed a limit are left out in a last run.
+        # The first retry ignores exceptions of example calls. The last one omits the calls, which may hit a limit.
         for run in (True, False):
             source = without_example_calls(answer, run=run)
             if not execution.is_loaded and source != answer and (execution.outcome is Outcome.EXCEPTION or not run):
@@ -106,9 +106,9 @@ def task_of(item: Item) -> CodeTask:
 
 
 class Outline(NamedTuple):
-    """The syntax of a text, read as a program."""
+    """Outline of a text that is parsed as a program."""
 
-    error_line: int  # 0 if it is a program
+    error_line: int  # line of the syntax error; 0 if the text is a program
     has_statement: bool = False
     # Names of functions, classes and values at the top level. Stubs, with nothing but a docstring or ``pass``, do not
     # count: prompts and plans show them beside the function itself.
@@ -116,7 +116,7 @@ class Outline(NamedTuple):
 
 
 def parse(source: str) -> ast.Module | None:
-    """Parse a program; None if the text is no program or is longer than ``LONGEST_PROGRAM``."""
+    """Parse a program. None if the text is not a program or is longer than ``LONGEST_PROGRAM``."""
     parsed = _parsed(source)
     return parsed if isinstance(parsed, ast.Module) else None
 
@@ -168,7 +168,7 @@ def _says_nothing(node: ast.stmt) -> bool:
 
 @_remember
 def salvage(text: str) -> str:
-    """Return the complete statements of a program that is cut off or amid prose, from imports and definitions on."""
+    """Extract complete statements from a truncated program or from prose, where imports or definitions begin them."""
     lines = text.replace("\r\n", "\n").split("\n") if len(text) <= LONGEST_SALVAGED else []
     kept: list[str] = []
     start = 0
@@ -183,10 +183,10 @@ def salvage(text: str) -> str:
 
 
 def _end_of_parsable(lines: list[str], start: int) -> int:
-    """Return the line after the complete statements that begin at ``start``; ``start`` if there are none.
+    """Find the line after the complete statements that begin at ``start``. Returns ``start`` if there are none.
 
-    A sentence of prose inside a definition is blanked. Another error ends the statements: after a function that has
-    returned, else before the last top-level line.
+    A sentence of prose inside a definition is blanked. Any other error ends the statements, after a function that ends
+    with a return, or else before the last top-level line.
     """
     end = len(lines)
     cuts = sentences = 0
@@ -209,7 +209,7 @@ def _end_of_parsable(lines: list[str], start: int) -> int:
 
 
 def _without_redefinition(source: str, name: str) -> str:
-    """Drop the last statement of a program if it defines a name a second time: it may be cut off."""
+    """Drop the last statement of a program if it defines a name a second time, since it may be cut off."""
     tree = parse(source)
     if tree is not None and len(tree.body) > 1 and getattr(tree.body[-1], "name", "") == name:
         before = "\n".join(source.split("\n")[: tree.body[-1].lineno - 1])
@@ -218,7 +218,7 @@ def _without_redefinition(source: str, name: str) -> str:
 
 
 def without_example_calls(source: str, *, run: bool = False) -> str:
-    """Remove the top-level example calls of a program or, if ``run``, let them fail; line numbers do not change.
+    """Remove the top-level example calls of a program or, if ``run``, let them fail. Line numbers do not change.
 
     These are asserts, bare expressions, annotations without a value and ``raise SystemExit``: examples, calls of the
     program's own tests, and prose that happens to be Python ("Done"; "Complexity: O(n)").
@@ -252,8 +252,8 @@ def _is_example_call(node: ast.stmt) -> bool:
 
 
 def completed(source: str, earlier: Sequence[str]) -> str:
-    """Prepend those earlier blocks of a reply to a program that bind names which it uses but does not bind."""
-    # A __future__ import has to stay at the head.
+    """Prepend earlier blocks of a reply to a program if they bind names that the program uses but does not bind."""
+    # A __future__ import has to stay the first statement.
     _, lacking = _names(source) if "__future__" not in source else (set(), set[str]())
     for block in reversed(earlier[-_MAX_BLOCKS:]):
         if lacking and _names(block)[0] & lacking:
@@ -264,7 +264,7 @@ def completed(source: str, earlier: Sequence[str]) -> str:
 
 @_remember
 def _names(source: str) -> tuple[set[str], set[str]]:
-    """Return the names that the top level of a program binds, and the names that it uses without binding them."""
+    """Collect the names that a program binds at its top level, and the names that it uses without binding them."""
     if outline(source).error_line:
         return set(), set()
     with warnings.catch_warnings():
@@ -284,7 +284,7 @@ def _names(source: str) -> tuple[set[str], set[str]]:
 
 @_remember
 def canonical(source: str) -> str:
-    """Return a program without layout, comments and docstrings; text that is no program is stripped of blanks."""
+    """Normalise a program: standard layout, no comments, no docstrings. Other text is only stripped."""
     tree = parse(source)
     if tree is None:
         return source.strip()

@@ -24,7 +24,7 @@ PROGRAM = re.compile(r"```py.*?(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 FONT = r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|boldsymbol|mbox|underline)\s*"
 # Without a brace, TeX takes the next token as the argument: "\boxed 5", "\boxed\frac12".
 _BARE_BOX = re.compile(r"\\(?:boxed|fbox)\s*((?:\\[a-zA-Z]+|(?<!box)(?<!boxed)(?<!\s)\{[^{}]*\}|[^\s{}$\\])+)")
-# Characters of full width, of mathematical alphabets or in circles, and fractions of one character.
+# Full-width, mathematical and circled characters, and fractions that are one character.
 _FORMS = re.compile("[\uff01-\uffe6\U0001d400-\U0001d7ff①-⓪⅐-⅞¼-¾]")
 _MARKS = str.maketrans({"\u3000": " ", "。": ". ", "【": "[", "】": "]", "「": "“", "」": "”", "⁄": "/"})
 
@@ -32,7 +32,7 @@ _FILE = read_yaml(Path(__file__).with_name("patterns.yaml"))
 
 
 def pattern(source: str) -> re.Pattern[str]:
-    """Compile a verbose pattern, in which names of ``words`` of the file stand for their patterns; case is ignored."""
+    """Compile a verbose, case-insensitive pattern. Names of ``words`` in patterns.yaml stand for their patterns."""
     for name, words in reversed(_FILE["words"].items()):
         source = source.replace(name, f"(?:{words.strip()})")
     return re.compile(source, re.IGNORECASE | re.MULTILINE | re.VERBOSE)
@@ -46,7 +46,7 @@ _MAX_MARKS = 500
 class Statement(NamedTuple):
     """An answer that a text states."""
 
-    text: str  # from the value to the next statement; the content of a box
+    text: str  # from the value to the next statement, or the content of a box
     is_direct: bool  # the text begins with the value
     is_box: bool = False
 
@@ -72,7 +72,7 @@ def statements(text: str, cut_off: bool = False) -> list[Statement]:
     for (start, end, mark), (stop, *_) in pairwise(marks):
         sentence = sentences[bisect_right(sentences, start) - 1]
         before, after = text[max(previous, sentence, start - _CONTEXT) : start], text[end : end + _CONTEXT]
-        # Without a word between them, a mark shares the fate of the mark before it.
+        # If no word separates two marks, the second one counts only if the first does.
         is_own = is_own or previous < sentence or any(map(str.isalnum, before))
         if isinstance(mark, str):
             is_own = is_own and _is_own(before, before, "", after) and not re.search(r"\bnot\W*$", before)
@@ -88,27 +88,27 @@ def statements(text: str, cut_off: bool = False) -> list[Statement]:
 
 
 def decided(found: Sequence[Statement], read: Callable[[Statement], T | None]) -> T | None:
-    """Return the value of the last direct statement that has one, else of the last other statement."""
+    """Return the value of the last direct statement that has one, or else of the last other statement that has one."""
     values = (read(each) for is_direct in (True, False) for each in reversed(found) if each.is_direct is is_direct)
     return next((value for value in values if value is not None), None)
 
 
 def own_sentences(text: str) -> str:
-    """Return a text's own sentences, without remarks; all sentences if none of these has a digit."""
+    """Select a text's own sentences, without remarks. If none of these has a digit, return all sentences."""
     sentences = re.split(r"(?<=[.!?])\s+(?=[A-Z])|\n", PROGRAM.sub("\n", text))
     own = [sentence for sentence in sentences if not IS["remark"].match(sentence) and _is_own(sentence, sentence)]
     return next((found for found in ("\n".join(own), "\n".join(sentences)) if re.search(r"\d", found)), "")
 
 
 def _is_own(line: str, before: str, lead: str = "", after: str = "") -> bool:
-    """Return whether a statement is the text's own, by the words before it in line and sentence, and after it."""
+    """Whether a statement is the text's own, judged by the words before it (line and sentence) and after it."""
     is_labelled = IS["label"].match(line) and not IS["own"].match(before)
     is_attributed = is_labelled or IS["others"].search(IS["clause"].split(before)[-1]) or IS["others"].search(lead)
     return not (is_attributed and not IS["agreed"].search(before)) and not IS["rejected"].match(after)
 
 
 def _statement(mark: re.Match[str], before: str, stated: str, after: str) -> Statement | None:
-    """Return the statement after a mark; None if it states no value or only describes the answer."""
+    """Parse the statement after a mark. None if it states no value or only describes the answer."""
     if mark["subject"]:
         return Statement(mark["subject"], bool(mark["of"]))
     is_heading, is_section = mark["heading"] is not None, mark["tag"] is not None or mark["heading"] is not None
@@ -120,7 +120,7 @@ def _statement(mark: re.Match[str], before: str, stated: str, after: str) -> Sta
     is_weak = mark["choice"] or mark["key"] or IS["condition"].search(before + mark[0])
     is_direct = bool(not is_weak and IS["value"].match(stated))
     if not is_direct and (mark["label"] or is_heading):
-        # A label or a heading with words below states something if it is final, or ends the text.
+        # After a label or heading, words count as a statement only if it says "final" or ends the text.
         is_last = len(after) < _CONTEXT and "\n" not in after.strip()
         stated = _focus(stated) if is_last or re.search("final|correct", before[-20:] + mark[0], re.I) else ""
     elif not is_direct and not is_section and IS["about"].match(stated):
@@ -129,7 +129,7 @@ def _statement(mark: re.Match[str], before: str, stated: str, after: str) -> Sta
 
 
 def _focus(section: str) -> str:
-    """Return the part of a section that states its value: the last item of a list, else the emphasised value."""
+    """Find the part of a section that states its value: the last list item, or else the emphasised value."""
     lines = [line for line in section.split("\n") if line.strip()] or [""]
     items = [IS["item"].sub("", line, count=1) for line in lines if IS["item"].match(line)]
     line = items[-1] if items else lines[0]
@@ -142,7 +142,7 @@ def last_box(text: str) -> str | None:
 
 
 def _boxes(text: str) -> list[tuple[int, int, str]]:
-    """Return start, end and content of the innermost balanced boxes, else of boxes without braces."""
+    """Find start, end and content of the innermost balanced boxes or, if there are none, of boxes without braces."""
     pending: list[re.Match[str]] = []
     found: list[tuple[int, int, str]] = []
     for mark in re.finditer(r"(\\(?:boxed|fbox)\s*\{)|\\.|[{}]", text, re.DOTALL):
@@ -157,7 +157,7 @@ def _boxes(text: str) -> list[tuple[int, int, str]]:
 
 
 def plain(text: str, *, fonts: bool) -> str:
-    """Replace characters of other forms by plain ones; remove LaTeX's font commands unless ``fonts`` are kept."""
+    """Replace special forms of characters by plain characters. Remove LaTeX's font commands unless ``fonts``."""
     text = re.sub(r"(?<=\d) ?(?=[¼-¾⅐-⅞])", " ", text)
     text = _FORMS.sub(lambda form: unicodedata.normalize("NFKC", form[0]), text).translate(_MARKS)
     for _ in range(0 if fonts else 3):

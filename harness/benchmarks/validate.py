@@ -1,4 +1,4 @@
-"""Check without a model that a benchmark grades: gold answers are right, and every question has a wrong answer."""
+"""Validate grading without a model: every gold answer must be right, and a wrong answer to each question wrong."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ValidationReport:
 
     @property
     def passed(self) -> bool:
-        """Return whether grading is as it should be; visible examples may fail."""
+        """Whether every gold answer is right, and a wrong answer to each question wrong. Visible examples may fail."""
         return not self.exceptions(GOLD) and not self.exceptions(WRONG)
 
     def exceptions(self, check: str) -> list[str]:
@@ -44,7 +44,7 @@ class ValidationReport:
 
 
 async def validate(key: str, data: str) -> ValidationReport:
-    """Validate every question of a benchmark's ``"embedded"`` or ``"real"`` data; raise as :func:`load_items`."""
+    """Validate every question of a benchmark's ``"embedded"`` or ``"real"`` data. Raises like :func:`load_items`."""
     items = load_items(key, data).items
     async with Sandbox() as sandbox, MathVerifier() as math_verify:
         return await validate_items(benchmark(key), items, data, Tools(sandbox, math_verify))

@@ -123,7 +123,7 @@ def _weight_sets(path: Path) -> Mapping[str, _Weights]:
 
 
 def with_weights(backbones: Mapping[str, Backbone], path: Path, weights: str) -> dict[str, Backbone]:
-    """Select the backbones that have a weight set, and apply it. UserError if ``path`` does not declare the set."""
+    """Select the backbones that have a weight set, and apply it. Raises UserError if ``path`` does not declare it."""
     declared = _weight_sets(path)
     check_names("weight set", [weights], declared, str(path))
     weight_set = declared[weights]

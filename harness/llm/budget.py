@@ -61,7 +61,7 @@ class Spending:
         self._ended = asyncio.Event()
 
     async def pay(self, request: Request, ask: Callable[[], Awaitable[Reply]]) -> Reply:
-        """Run ``ask``, which records its reply. BudgetError if the budget is spent, after calls in flight finished."""
+        """Run ``ask``, which records its reply. If the budget is spent, await calls in flight and raise BudgetError."""
         while (reached := self._reached()) is not None:
             if not self._in_flight:
                 raise BudgetError(reached)
@@ -85,7 +85,7 @@ class Spending:
 
     @property
     def spent(self) -> Spent:
-        """Totals of all cells; those of other processes as of the last log read."""
+        """Totals of all cells. Totals of other processes date from the last log read."""
         others, this = self._by_others, self._by_this
         return Spent(others.calls + this.calls, others.tokens + this.tokens, others.cost + this.cost)
 

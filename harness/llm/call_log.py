@@ -33,7 +33,7 @@ from harness.llm.request import Message, Reply, Request
 ATTEMPT_LOG = "attempts.jsonl"
 # Numeric columns come first, so that SUM() does not read the text columns. ``asked`` is 1 in every row. ``uncounted``
 # holds the tokens of unusable replies that were paid for; only budgets count them. Requests are compressed with a
-# dictionary made from the first commit. Bundles and logs of earlier versions have no dictionary; requests are text.
+# dictionary made from the first commit. Bundles and logs of earlier versions store requests as text.
 _SCHEMA = """
 BEGIN;
 CREATE TABLE IF NOT EXISTS uncounted (model TEXT NOT NULL, prompt_tokens INTEGER, completion_tokens INTEGER);
@@ -77,7 +77,7 @@ class CallTexts(NamedTuple):
 
 
 class CallLogReader(Closing):
-    """Call log open for reading, even while another process writes. UserError if it is missing or damaged."""
+    """Call log open for reading, even while another process writes. Raises UserError if it is missing or damaged."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -127,7 +127,7 @@ class CallLogReader(Closing):
         self._database.close()
 
     def _row(self, key: str) -> tuple[str | bytes, Reply] | None:
-        """Return the stored request and the reply, or None; UserError if the checksum does not match."""
+        """Return the stored request and the reply, or None. Raises UserError if the checksum does not match."""
         select = f"SELECT request, checksum, key, {_REPLY_COLUMNS} FROM calls WHERE key = ?"  # noqa: S608
         with self._one_line():
             row = self._database.execute(select, (key,)).fetchone()
@@ -162,7 +162,7 @@ def _checksum(key: str, *reply: Any) -> int:
 
 
 def request_text(request: str | bytes, database: sqlite3.Connection) -> str:
-    """Decompress a stored request to JSON text; ValueError if it is damaged."""
+    """Decompress a stored request to JSON text. Raises ValueError if it is damaged."""
     if isinstance(request, str):
         return request
     stored = database.execute("SELECT content FROM dictionary").fetchone()
@@ -180,13 +180,13 @@ def _raw(dictionary: bytes) -> zstandard.ZstdCompressionDict:
 
 
 class CallLog(CallLogReader):
-    """Call log open for appending. UserError if another process writes it or the disk is full."""
+    """Call log open for appending. Raises UserError if another process writes it or the disk is full."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._waiting: list[tuple[Any, ...]] = []
         self._batch: Future[None] | None = None  # next commit
-        self._lock = threading.Lock()  # guards these two
+        self._lock = threading.Lock()  # guards ``_waiting`` and ``_batch``
         self._compressor: zstandard.ZstdCompressor | None = None
         with ExitStack() as opened, self._one_line():
             opened.enter_context(_lock(path.with_suffix(".lock")))
@@ -197,7 +197,7 @@ class CallLog(CallLogReader):
             self._database.execute("PRAGMA journal_mode = PERSIST")
             self._database.execute("PRAGMA synchronous = NORMAL")
             self._database.executescript(_SCHEMA)
-            # A look-up of a new call does not wait for the disk.
+            # Keys in memory, so that a look-up of a new call does not wait for the disk.
             self._known = {bytes.fromhex(str(key)) for (key,) in self._database.execute("SELECT key FROM calls")}
             self._thread = ThreadPoolExecutor(1, "call log")
             opened.callback(self._thread.shutdown)
@@ -265,7 +265,7 @@ class CallLog(CallLogReader):
 
 
 def copy(log: Path, to: Path, *, prompts: bool, more: Iterable[tuple[Any, ...]] = ()) -> None:
-    """Copy a log in the order of its keys, so that equal calls give identical files; ``more`` rows are added."""
+    """Copy a log and ``more`` rows in the order of their keys, so that equal calls give identical files."""
     with writing(to):
         to.parent.mkdir(parents=True, exist_ok=True)
         to.unlink(missing_ok=True)
@@ -280,7 +280,7 @@ def copy(log: Path, to: Path, *, prompts: bool, more: Iterable[tuple[Any, ...]] 
 
 
 def _lock(path: Path) -> AbstractContextManager[Any]:
-    """Lock a file and write this process into it; UserError with the holder's name if it is locked."""
+    """Lock a file and write this process's name into it. If it is locked, the UserError names the holder."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:

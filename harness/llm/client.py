@@ -74,7 +74,7 @@ class ChatClient(AbstractAsyncContextManager["ChatClient"]):
             await backbone.close()
 
     async def served(self, backbone: str, model: str) -> Served:
-        """Return the description of a model; UserError if its server is gone or serves another model."""
+        """Return the description of a model. Raises UserError if its server is gone or serves another model."""
         if self._in_process is not None:
             return self._in_process.served(model)
         if backbone in self._backbones:
@@ -84,7 +84,7 @@ class ChatClient(AbstractAsyncContextManager["ChatClient"]):
         return recorded
 
     async def complete(self, backbone: str, request: Request) -> Reply:
-        """Return the reply to a call. UserError, with nothing recorded, if servers refuse or the budget is spent."""
+        """Return the reply to a call. If servers refuse or the budget is spent, record nothing and raise UserError."""
         reply, key = self._log.get(request.key), request.key.encode()
         if reply is not None:
             self.counts["log"] += 1

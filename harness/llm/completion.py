@@ -17,7 +17,7 @@ from harness.llm.request import Reply, Request
 
 # Finish reasons of a complete generation, by OpenAI's names.
 _REASONS = {name: name for name in ("stop", "length", "content_filter", "tool_calls")}
-# Those of text-generation-inference, Anthropic, Google, Cohere and Mistral. Words that may mean an incomplete
+# Names of text-generation-inference, Anthropic, Google, Cohere and Mistral. Words that may mean an incomplete
 # generation, such as `abort` or `error`, are left out.
 _REASONS |= dict.fromkeys(("eos", "eos_token", "end_turn", "stop_sequence", "complete", "completed"), "stop")
 _REASONS |= dict.fromkeys(("max_tokens", "max_new_tokens", "max_length", "model_length"), "length")
@@ -42,7 +42,7 @@ class MalformedReplyError(Exception):
 
 
 def parse(completion: ChatCompletion, request: Request, names: Sequence[str]) -> Reply:
-    """Convert a completion, as the library parsed it without type checks, to a reply from a model of these names.
+    """Convert a completion to a reply. The library parsed it without type checks. ``names`` are the model's names.
 
     Raises MalformedReplyError if it does not complete the request, APIStatusError for an error sent with status 200.
     """
@@ -141,7 +141,7 @@ def _describe(body: Any) -> str:
 
 
 def _text(content: Any) -> str:
-    """Join the text parts of a message; others, such as thinking, are dropped."""
+    """Join the text parts of a message. Other parts, such as thinking, are dropped."""
     if isinstance(content, list):
         return "".join(part["text"] for part in content if part["type"] in ("text", "output_text"))
     if content is not None and not isinstance(content, str):

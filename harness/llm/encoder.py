@@ -79,7 +79,7 @@ class SentenceEncoder:
         return f"{self._graph_name}-onnxruntime{version('onnxruntime')}-{instructions}"
 
     def encode(self, text: str) -> Encoded:
-        """Embed a text. Thread-safe. UserError if the model files are missing or altered."""
+        """Embed a text. Thread-safe. Raises UserError if the model files are missing or altered."""
         tokenizer, session = self._loaded()
         pieces = tokenizer.encode(text).ids
         read = pieces if len(pieces) <= self.max_tokens else [*pieces[: self.max_tokens - 1], pieces[-1]]
@@ -138,7 +138,7 @@ def _session(graph: Path) -> InferenceSession:
     from onnxruntime import InferenceSession, SessionOptions
 
     options = SessionOptions()
-    # The number of threads changes the order of summation, so the last digits.
+    # The number of threads changes the order of summation, and with it the last digits.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     try:
         return InferenceSession(graph, options, providers=["CPUExecutionProvider"])

@@ -52,7 +52,7 @@ class Endpoint(Declaration):
 
     @property
     def api_key(self) -> str:
-        """API key from the environment, or a placeholder without ``key_env``. UserError if the variable is unset."""
+        """API key from the environment, or a placeholder if ``key_env`` is None. Raises UserError if it is not set."""
         if self.key_env is None:
             return "none"
         key = os.environ.get(self.key_env)
@@ -86,7 +86,7 @@ def endpoints_file() -> str:
 
 
 def choose(document: Any, backbones: Iterable[str], where: str) -> dict[str, Endpoint]:
-    """Select endpoints by backbone. UserError if one is missing or any in the document is invalid."""
+    """Select endpoints by backbone. Raises UserError if one is missing or any entry is invalid."""
     entries, keys = check(document, dict[str, Endpoint], where), list(backbones)
     check_names("endpoint for backbone", keys, entries, where)
     return {key: entries[key] for key in keys}

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 METADATA = "ro-crate-metadata.json"
 SETTINGS = Path("config", "config.yaml")
 SERVERS = "servers.json"
-# Sentence embeddings that a cell used or, in a bundle, all cells.
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 # Files of a bundle, except the code of its maker's own methods.
 _MEMBER = re.compile(
@@ -65,8 +64,8 @@ def data_of(path: Path) -> Iterator[None]:
 def extract(path: Path, folder: Path, code: str | None = None) -> Crate:
     """Extract a bundle to a folder, check every file against the manifest, and return the manifest.
 
-    Only known files are extracted, up to a bounded size, and the folder of ``code``, a file of the maker's own methods.
-    UserError if the bundle is unreadable, truncated or altered.
+    Extracts only known files, up to a bounded size, and the folder of ``code`` (a file of the maker's own methods).
+    Raises UserError if the bundle is unreadable, truncated or altered.
     """
     with data_of(path), ZipFile(path) as archive:
         infos = archive.infolist()
@@ -162,7 +161,7 @@ class Recording:
 
 
 def located(path: str) -> Path:
-    """Return the absolute path of a recording, relative to the current folder, else to the checkout."""
+    """Resolve the path of a recording relative to the current folder or, if it is not there, to the checkout."""
     return (Path(path) if Path(path).exists() else ROOT / path).absolute()
 
 

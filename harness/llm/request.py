@@ -18,7 +18,7 @@ Form = Literal["answer", "program", "letter"]
 SIMULATED = "simulated"
 # Key in Served.details: parameters that are not sent to the server.
 NOT_SENT = "not_sent"
-# Parameters beyond OpenAI's API. The last is llama.cpp's name for the one before.
+# Parameters beyond OpenAI's API. repeat_penalty is llama.cpp's name for repetition_penalty.
 EXTENDED = ("top_k", "min_p", "repetition_penalty", "repeat_penalty")
 # Fields of a model listing that carry no information, or a path on the server's host.
 _NO_DETAILS = frozenset({"id", "object", "created", "owned_by", "root"})
@@ -43,7 +43,7 @@ class Turn(NamedTuple):
     # How the reply ends: with an answer, a program that computes it, or the letter of a candidate.
     form: Form = "answer"
     role: str = ""  # key in the role catalogue, or any name for a method's own roles
-    instruction: str = ""  # instruction that a method generated; other texts give independent draws
+    instruction: str = ""  # instruction that a method generated; different texts give independent draws
 
 
 class Sampling(NamedTuple):
@@ -158,19 +158,19 @@ class Served:
 
     @property
     def context_length(self) -> int | None:
-        """Maximum tokens of prompt plus reply; None if the server does not report it."""
+        """Maximum tokens of prompt plus reply. None if the server does not report it."""
         length = self.details.get("max_model_len")
         return length if isinstance(length, int) else None
 
     @property
     def quantisation(self) -> str | None:
-        """Reported weight format such as Q4_K_M; None for 16 or 32 bits."""
+        """Reported weight format such as Q4_K_M. None for 16 or 32 bits."""
         form = self.details.get("quantisation")
         return form if isinstance(form, str) and form.upper() not in ("F32", "F16", "BF16") else None
 
     @property
     def revision(self) -> str | None:
-        """Revision of the weights; None if the server does not report it."""
+        """Revision of the weights. None if the server does not report it."""
         revision = self.details.get("revision")
         return None if revision is None else str(revision)
 

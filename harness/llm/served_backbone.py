@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 Charge = Callable[[str, int, int], Awaitable[None]]
 
 MAX_FAILURES = 12
-# Consecutive replies without token counts, from a server that has sent no usable one.
+# Maximum number of consecutive replies without token counts from a server that has sent no usable reply.
 _MAX_UNCOUNTABLE = 3
 # Includes attempts lost to outages, so that a call that crashes its server each time fails eventually.
 _MAX_ATTEMPTS = 4 * MAX_FAILURES
@@ -62,7 +62,7 @@ class ServedBackbone(Server):
         self._is_out = False
 
     async def ask(self, request: Request) -> Reply:
-        """Return the reply or final error. UserError if the server refuses everything or is gone for OUTAGE_S."""
+        """Return the reply or final error. Raises UserError if a server refuses everything or is gone for OUTAGE_S."""
         began = last = time.monotonic()
         failures, is_suspect = 0, False
 
@@ -116,7 +116,7 @@ class ServedBackbone(Server):
         return reply
 
     async def _count_unusable(self, request: Request, error: MalformedReplyError) -> None:
-        """Record the tokens of an unusable reply. UserError if no usable one is to be expected."""
+        """Record the tokens of an unusable reply. Raises UserError if no usable reply can be expected."""
         if error.tokens is not None:
             await self._charge(request.model, *error.tokens)
         self._uncountable += bool(error.cure)
@@ -128,7 +128,7 @@ class ServedBackbone(Server):
             ) from error
 
     async def _is_calls_fault(self, request: Request, error: Exception, began: float) -> bool:
-        """Whether this call is at fault: the server was silent for OUTAGE_S but answers a probe; UserError without."""
+        """Whether the call is at fault: the server answers a probe after OUTAGE_S. If it does not, raises UserError."""
         while True:
             silence = time.monotonic() - max(began, self._replied_at)
             if silence >= SILENCE_S and not self._is_out:

@@ -69,7 +69,7 @@ class Server:
             return parse(completion, request, names)
 
     async def served(self, model: str) -> Served:
-        """Read the server's description of the model. UserError if it does not answer or serves other weights."""
+        """Read the server's description of the model. Raises UserError if it is gone or serves other weights."""
         name, url = self.endpoint.served_name or model, self.endpoint.url
         listed = await self._listed() if self.endpoint.lists_models else {name: {}}
         if name not in listed:
@@ -93,7 +93,7 @@ class Server:
         details = dict(served.details)
         if (template := await self._chat_template()) is not None:
             details["chat_template"] = hashlib.sha256(template.encode()).hexdigest()
-        # EXTENDED[-1] is an alias of the one before.
+        # EXTENDED[-1] is an alias of EXTENDED[-2].
         if not_sent := [name for name in self.endpoint.not_sent if name != EXTENDED[-1]]:
             details[NOT_SENT] = ", ".join(not_sent)
         return replace(served, details=details)
@@ -161,7 +161,7 @@ class Server:
 
 
 def http_client(connections: int) -> httpx2.AsyncClient:
-    """Create an HTTP client and raise the open-file limit if needed. UserError if the hard limit is too low."""
+    """Create an HTTP client and raise the open-file limit if needed. Raises UserError if the hard limit is too low."""
     # Five servers at full load exceed the usual limit of 1,024 files.
     number = connections + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

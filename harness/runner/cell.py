@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 
 async def run(plan: Plan) -> dict[str, Any]:
-    """Run or resume a cell; return the content of ``run.json``.
+    """Run or resume a cell, and return the content of ``run.json``.
 
     Raises:
         UserError: if its log is in use, an endpoint is unreachable, or the disk is full.
@@ -116,7 +116,7 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
 async def open_runtime(
     plan: Plan, log: CallLog
 ) -> AsyncIterator[tuple[Runtime, Mapping[str, Served], AttemptLog, Recordings]]:
-    """Open the runtime of a cell; yield it with the served models, the log of attempts and the recordings.
+    """Open the runtime of a cell. Yields it with the served models, the log of attempts and the recordings.
 
     Raises UserError if an endpoint is unreachable or serves another model, or if programs cannot be confined.
     """
@@ -177,7 +177,7 @@ def _spending_of(plan: Plan, log: Path) -> Spending | None:
 
 
 def check_confinement(level: str, served: Mapping[str, Served]) -> None:
-    """Raise a UserError if only resource limits confine programs of real models; warn for simulated ones.
+    """Raise a UserError if only resource limits confine programs of real models. Warn for simulated models.
 
     This applies to all methods and benchmarks, since roles may run programs on any question.
     """
@@ -302,7 +302,7 @@ def _training_metadata(plan: Plan, runtime: Runtime) -> dict[str, Any]:
 
 
 def _notes(plan: Plan, served: Mapping[str, Served]) -> list[str]:
-    """Differences between the setting and the paper's."""
+    """Differences from the setting of the paper."""
     backbones = plan.cell.backbones.values()
     notes = sorted({f"weights {backbone.weights}" for backbone in backbones if backbone.weights})
     for key, model in served.items():

@@ -64,8 +64,8 @@ class Keys(Declaration):
     benchmarks: Distinct[str]
     methods: Distinct[str]
     backbones: Distinct[str]  # keys of ``config/backbones.yaml`` or ``pool``
-    # ``served``: by servers in ``config/endpoints.yaml`` or ``servers``. ``[recorded, served]``: servers answer calls
-    # that are in no recording.
+    # Who answers calls. ``served``: servers in ``config/endpoints.yaml`` or ``servers``. ``[recorded, served]``: only
+    # calls that are in no recording go to servers.
     endpoints: (
         Literal["simulated", "served", "recorded"]
         | Annotated[tuple[Literal["recorded"], Literal["served"]], Strict(False)]
@@ -97,7 +97,7 @@ class Keys(Declaration):
     # File of the user's own methods, entries as in ``config/methods.yaml``; their modules are in its folder.
     extra: str | None = None
     budget: Budget | None = None
-    artefacts: Distinct[str] | None = None  # keys of ``config/artefacts.yaml``; default: all that are not optional
+    artefacts: Distinct[str] | None = None  # keys of ``config/artefacts.yaml``; default: all non-optional artefacts
 
 
 class MethodEntry(Declaration):
@@ -115,7 +115,7 @@ class MethodEntry(Declaration):
     compared_cost: Literal["total", "steps"] = "total"
     # Added to the seeds of a preset, for a second training with the same configuration.
     seed_offset: NonNegativeInt = 0
-    further_backbones: Many[str] = ()  # callable in addition to those of the row
+    further_backbones: Many[str] = ()  # backbones that are callable in addition to the row's
     # Method whose finished cell (same benchmark and seed) sets the target cost and depth.
     matches: str | None = None
     decoding: Literal["greedy"] | None = None  # overrides the decoding of the preset
@@ -129,7 +129,7 @@ class _RawEntry(Declaration, extra="allow"):
 
 @cache
 def methods(extra: str | None = None) -> Mapping[str, MethodEntry]:
-    """Load all methods by key: the paper's, those beyond it, then those of a preset's ``extra`` file.
+    """Load all methods by key: the paper's methods, further methods, then methods of a preset's ``extra`` file.
 
     Modules of an ``extra`` file are imported from its folder. Its key ``benchmarks`` declares further benchmarks.
 

@@ -28,7 +28,7 @@ _LINE = "{desc}: {n_fmt}/{total_fmt} questions [{elapsed}<{remaining}]{postfix}"
 async def evaluate(
     method: Method, items: Sequence[Item], runtime: Runtime, label: str, *, in_flight: int
 ) -> list[Answered]:
-    """Solve and grade questions; return the results in the order of the questions.
+    """Solve and grade questions. Return the results in the order of the questions.
 
     Long questions start first, so that no server idles at the end. The order does not change results: random numbers
     depend on seed and question only.

@@ -11,7 +11,7 @@ from harness.database import CALL_LOG, machine_folder
 from harness.database import VECTORS as VECTORS
 from harness.files import ROOT
 
-POOL = "pool"  # in place of a backbone: all of the preset
+POOL = "pool"  # in place of a backbone: all backbones of the preset
 SINGLE = "single"  # the method that asks a backbone once
 RESULTS = Path("results")
 REPORTS = Path("reports")

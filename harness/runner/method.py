@@ -58,7 +58,7 @@ class Setting:
 
     @property
     def one_backbone(self) -> str:
-        """Backbone of the row. UserError if the row is the pool."""
+        """Backbone of the row. Raises UserError if the row is the pool."""
         if self.backbone not in self.pool:
             raise UserError(
                 f"this method needs a backbone, not the row {self.backbone!r}; set `rows` of its entry to each or large"
@@ -67,7 +67,7 @@ class Setting:
 
     @property
     def target(self) -> Matched:
-        """Target to match. UserError if the entry has no ``matches``."""
+        """Target to match. Raises UserError if the entry has no ``matches``."""
         if self.matched is None:
             raise UserError("this method matches the cost of another; name that method under `matches` of its entry")
         return self.matched
@@ -101,7 +101,7 @@ class Learner(Method, Protocol):
 
 
 def settings_of(module: str, config: Any) -> Any:
-    """Validate an entry's ``config`` with its module's ``Config``. UserError for an unknown module or field."""
+    """Validate an entry's ``config`` with its module's ``Config``. Raises UserError for an unknown module or field."""
     return check(config, _imported(module).Config, f"config of {module}")
 
 

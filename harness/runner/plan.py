@@ -97,7 +97,7 @@ def plan(run: Run, of: Cell) -> Plan:
 
 
 def questions(run: Run, benchmark_key: str) -> Prepared:
-    """Read the questions of a benchmark within the limits of a run. UserError if they are missing or altered."""
+    """Read a benchmark's questions within the limits of a run. Raises UserError if they are missing or altered."""
     return _limited(_read(run, [benchmark_key])[benchmark_key], run.limit.of(benchmark_key))
 
 
@@ -113,7 +113,7 @@ def _read(run: Run, benchmarks: Sequence[str]) -> dict[str, Prepared]:
 
 
 def _means(cell: Cell, other: CellConfig) -> Matched:
-    """Mean cost and depth of the cell to match. UserError if it is not finished."""
+    """Mean cost and depth of the cell to match. Raises UserError if it is not finished."""
     folder = layout.cell(other.run.name, other)
     if not (run := folder / "run.json").exists():
         problem = f"{cell} matches the cost or depth of {other}, which is not finished"
@@ -126,7 +126,7 @@ def _means(cell: Cell, other: CellConfig) -> Matched:
 
 
 def simulated_endpoint(run: Run, prepared: Mapping[str, Prepared]) -> SimulatedEndpoint:
-    """Create all simulated backbones, which know the given questions. UserError if a backbone has no skill."""
+    """Create all simulated backbones, which know the given questions. Raises UserError if one has no skill."""
     from harness.simulator import response_model
     from harness.simulator.endpoint import SimulatedEndpoint
 

@@ -81,7 +81,7 @@ def resolve(name: str, overrides: Mapping[str, Any] | None = None) -> Run:
 
 
 def _declared(keys: Keys, name: str) -> Mapping[str, Backbone]:
-    """All backbones that a preset may use, with its ``weights``: the declared ones, then those of its ``pool``."""
+    """All backbones that a preset may use, with its ``weights``: declared backbones, then those in its ``pool``."""
     pool = check_entries(keys.pool, Backbone, f"pool of preset {name}") if keys.pool else {}
     declared = {**backbone_files.load(config.FOLDER / "backbones.yaml"), **pool}
     if keys.weights is None:
@@ -90,7 +90,7 @@ def _declared(keys: Keys, name: str) -> Mapping[str, Backbone]:
 
 
 def _with_recorded(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the settings of the recordings that determine calls. UserError if two recordings differ in a key.
+    """Add the settings of the recordings that determine calls. Raises UserError if two recordings differ in a key.
 
     The preset may override single fields of an entry in the recorded ``pool``.
     """

@@ -28,7 +28,7 @@ SCHEMA_VERSION = 1
 SIMULATED_WARNING = (
     "SIMULATED BACKBONES: no trained language model was asked; the measured numbers say nothing about real models"
 )
-# A row group of calls takes some megabytes in memory. Larger ones do not compress better.
+# A row group of calls takes some megabytes in memory. Larger groups do not compress better.
 ROW_GROUP = 1 << 12
 
 TEST_SPLIT, TRAINING_SPLIT = "test", "train"
@@ -75,7 +75,7 @@ def write(
     identity: dict[str, Any],
     utility: Callable[[Answered], float] | None = None,
 ) -> dict[str, Any]:
-    """Write the tables of a cell and, last, ``run.json``; return its content.
+    """Write the tables of a cell and, last, ``run.json``. Return its content.
 
     Args:
         folder: Folder of the cell.
@@ -113,7 +113,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def read_finished(cell: CellConfig) -> dict[str, Any]:
-    """Read ``run.json`` of a finished cell. UserError if settings, code or questions have changed."""
+    """Read ``run.json`` of a finished cell. Raises UserError if settings, code or questions have changed."""
     name = cell.run.name
     path, manifest = layout.cell(name, cell) / "run.json", layout.manifest(name, cell.benchmark)
     for file, problem in ((path, f"{cell} of {name} is not finished"), (manifest, f"{manifest} is missing")):
@@ -123,7 +123,7 @@ def read_finished(cell: CellConfig) -> dict[str, Any]:
         run: dict[str, Any] = orjson.loads(path.read_bytes())
         data = orjson.loads(manifest.read_bytes())
         has_questions = all(run["data"][name] == data[name] for name in ("checksum", "split_checksum"))
-        # Without digests of its tables, a cell was written by an earlier version.
+        # A cell without digests of its tables was written by an earlier version.
         recorded = {**run, "questions": has_questions, "tables": run["tables"]}
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise UserError(f"{path} is damaged ({error!r})", making(path)) from error

@@ -66,7 +66,7 @@ class Run(Keys):
     entries: Mapping[str, MethodEntry]  # all methods by key
     declared: Mapping[str, Backbone]  # all backbones by key, with ``weights`` of the preset
     recorded: Sequence[Any]  # opened ``recordings``
-    # Factor on cost weights (D-GMR-5): highest price of a completion token in the paper's pool over that of the run.
+    # Factor on cost weights (D-GMR-5): highest completion price in the paper's pool, divided by the run's highest.
     # 1.0 if the pool is free.
     cost_factor: float
 
@@ -123,7 +123,7 @@ class Run(Keys):
         check_names("benchmark", [benchmark], self.benchmarks, f"preset {self.name}")
 
     def cell(self, cell: Cell) -> CellConfig:
-        """Configuration of a cell. UserError if the run has no such method, benchmark or row."""
+        """Configuration of a cell. Raises UserError if the run has no such method, benchmark or row."""
         check_names("method", [cell.method], self.entries, "config/methods.yaml")
         self.check_benchmark(cell.benchmark)
         entry = self.entries[cell.method]
@@ -182,7 +182,7 @@ class CellConfig(Cell):
 
     run: Run
     entry: MethodEntry
-    backbones: Mapping[str, Backbone]  # callable ones
+    backbones: Mapping[str, Backbone]  # callable backbones
     limit: Limit
     is_greedy: bool  # temperature 0 except for multiple samples of one prompt (D-GEN-2)
     answers_training: bool  # also answers the training questions

@@ -23,7 +23,7 @@ class Program:
 
 
 class Limits(Declaration):
-    """Limits of one program; ``limits.yaml`` explains them."""
+    """Limits of one program, explained in ``limits.yaml``."""
 
     cpu_s: PositiveInt
     wall_s: PositiveFloat
@@ -37,7 +37,7 @@ LIMITS: Limits = read(Path(__file__).with_name("limits.yaml"), Limits)
 
 
 class Outcome(enum.StrEnum):
-    """How an execution ended; ``SANDBOX_ERROR`` says nothing about the program."""
+    """How an execution ended. ``SANDBOX_ERROR`` says nothing about the program."""
 
     PASSED = "passed"
     WRONG_ANSWER = "wrong_answer"
@@ -54,7 +54,7 @@ class Outcome(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """The result of one execution; deterministic, so without times and addresses."""
+    """Result of one execution. It has no times or addresses, so that it is deterministic."""
 
     outcome: Outcome
     detail: str  # one line, such as the exception and the line that raised it

@@ -1,4 +1,4 @@
-"""What a worker is told: the level of confinement, the limits, and what programs may read."""
+"""Policy of a worker: level of confinement, limits, and files that programs may read."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from harness.errors import UserError
 from harness.sandbox.jail.confinement import FULL
 from harness.sandbox.model import Limits
 
-# The customary user that owns nothing (``nobody``), and the number before it.
+# The user ``nobody``, which owns no files, and the user id before it.
 PROGRAM_USER, CHECKS_USER = 65534, 65533
 
 
 def policy(level: str, limits: Limits, work_dir: str) -> dict[str, Any]:
-    """Return the policy of a worker as JSON values; programs may write to ``work_dir`` alone."""
-    # The kernel counts threads per user, which is this program alone only in a user namespace of its own. Elsewhere the
-    # other processes of the user count, so the one certain limit is "no more".
+    """Build the policy of a worker as JSON values. Programs may write only to ``work_dir``."""
+    # The kernel counts threads per user, and only in its own user namespace is a program the only process of its user.
+    # Elsewhere the user's other processes count too, so the only safe limit is to allow no further thread.
     limits = limits if level == FULL else limits.model_copy(update={"threads": 1})
-    # Two users, so that neither process can touch the other; None to stay the present user.
+    # Two users, so that neither process can touch the other. None keeps the current user.
     program_user, checks_user = (PROGRAM_USER, CHECKS_USER) if os.geteuid() == 0 else (None, None)
     told = {"level": level, "limits": limits.model_dump(), "work_dir": work_dir, "parent": os.getpid()}
     return {**told, "program_user": program_user, "checks_user": checks_user, **_library()}
 
 
 def make_home() -> str:
-    """Make the home of a worker at level ``rlimit``, with the work directory in it; a private root needs none."""
+    """Create the home folder of a worker at level ``rlimit``, with its work directory. A private root needs none."""
     home = tempfile.mkdtemp(prefix="sandbox-")
     # Other users may pass through it, but not list it.
     os.chmod(home, 0o711)  # noqa: S103

@@ -32,24 +32,24 @@ from harness.sandbox.policy import make_home, policy
 from harness.sandbox.process import Child
 
 LEVELS = (FULL, RLIMIT)  # the strongest first
-# Other programs on a busy machine may cause these.
+# Outcomes that other programs on a busy machine may cause.
 _DOUBTFUL = (Outcome.CPU_LIMIT, Outcome.WALL_LIMIT, Outcome.KILLED)
-# On another machine or day the same program may end otherwise. The memory limit is among these: with more processors,
+# Outcomes that may differ on another machine or day. The memory limit is among these: with more processors,
 # more memory is reserved for threads. The output limit is not: it counts the program's own bytes.
 _MACHINE_DEPENDENT = frozenset({*_DOUBTFUL, Outcome.MEMORY_LIMIT, Outcome.SANDBOX_ERROR})
-# By these a program may depend on chance, the clock or the machine; a name too many costs only another execution.
+# Names through which a program may depend on chance, the clock or the machine. False matches cost only executions.
 _NONDETERMINISTIC = re.compile(r"""(?x) \b(?:id|open)\( | \b(?:
     random|secrets|uuid|time|timeit|datetime|tempfile|os|io|pathlib|glob|shutil|platform|socket|http|urllib|resource|signal
     |gc|threading|_thread|concurrent|asyncio|multiprocessing|subprocess|gzip|zipfile|tarfile|email|ssl|statistics|logging
     |importlib|__import__)\b""")
 # The work directory at ``full``: in a root in memory, outside every directory that may hold an interpreter.
 _PRIVATE_WORK_DIR = "/box"
-_PATIENCE_S = 60.0  # a worker that has not replied so long after all limits is broken
-_LIFETIME = 1000  # programs, then a worker is replaced: checks may leave something behind in their process
+_PATIENCE_S = 60.0  # a worker that has not replied by this time after all limits is broken
+_LIFETIME = 1000  # programs after which a worker is replaced, since checks may leave traces in their process
 # Not -I, which would ignore PYTHONHASHSEED: -P, -s and the environment do the rest of what it does.
 _OPTIONS = ("-P", "-S", "-s")
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
-# The same for all programs, as other processes can read it.
+# The command line is the same for all programs, since other processes can read it.
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from jail.fork_server import main; sys.path.pop(); main()"
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
@@ -57,7 +57,7 @@ _LONGEST_DETAIL = 300
 # Needs files of the library after confinement, both Python and shared objects.
 _PROBE = Program("import decimal, json, random, statistics, zoneinfo")
 _TRIALS, _ATTEMPTS = 3, 2
-# A trial that ends so was disturbed, which does not say that the machine refuses the level.
+# Outcomes of a disturbed trial, which do not show that the machine refuses the level.
 _DISTURBANCES = _MACHINE_DEPENDENT - {Outcome.SANDBOX_ERROR}
 _SHORTAGES = tuple(map(os.strerror, (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)))
 
@@ -65,11 +65,11 @@ logger = logging.getLogger(__name__)
 
 
 class Sandbox(contextlib.AbstractAsyncContextManager["Sandbox"]):
-    """Runs programs of unknown intent, each in a fresh, confined process; the context ends the workers.
+    """Runs untrusted programs, each in a fresh, confined process. Leaving the context ends the workers.
 
-    There is one of ``workers`` per processor by default, since more would wait too long, and the ``level`` is the best
-    that works here; UserError if none does. Without ``reuses``, for untrusted checks, a worker runs one
-    program. The cache keeps executions of programs that depend only on their text.
+    By default there is one worker per processor, and ``level`` is the best level that works here (UserError if none
+    does). If ``reuses`` is false, for untrusted checks, each worker runs only one program. ``cache`` keeps executions
+    of programs that depend only on their text.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Sandbox(contextlib.AbstractAsyncContextManager["Sandbox"]):
         return repr(self.limits), self.level, sys.version, sysconfig.get_platform(), code
 
     async def _execute(self, program: Program) -> Execution:
-        """Run a program; run it again, alone, if other programs may have caused its end."""
+        """Run a program. If other programs may have caused its outcome, run it again alone."""
         async with self._slots:
             execution = await self._attempt(program)
         if execution.outcome not in _DOUBTFUL or execution.was_idle:
@@ -129,7 +129,7 @@ class Sandbox(contextlib.AbstractAsyncContextManager["Sandbox"]):
         return again
 
     async def _attempt(self, program: Program) -> Execution:
-        """Run a program in an idle worker or a new one; try once more if the sandbox itself fails."""
+        """Run a program in an idle or a new worker. Try once more if the sandbox itself fails."""
         for _ in range(_ATTEMPTS):
             worker = None
             try:
@@ -149,11 +149,11 @@ class Sandbox(contextlib.AbstractAsyncContextManager["Sandbox"]):
 
 
 class WorkerLostError(OSError):
-    """The worker ended without a report, perhaps killed; this does not mean that the machine refuses the level."""
+    """The worker ended without a report, perhaps killed. This does not mean that the machine refuses the level."""
 
 
 class Worker:
-    """Process that runs one program at a time, on one event loop; to be closed after use."""
+    """Process that runs one program at a time, on one event loop. Must be closed after use."""
 
     def __init__(self, level: str, limits: Limits) -> None:
         # Whether to replace it: not started, broken, old, or with files left in its work directory.
@@ -170,7 +170,7 @@ class Worker:
             raise
 
     async def run(self, program: Program) -> Execution:
-        """Run a program; raise OSError if the worker has failed, is lost or cannot start."""
+        """Run a program. Raises OSError if the worker has failed, is lost or cannot start."""
         job = marshal.dumps(asdict(program))
         if len(job) > protocol.LONGEST_JOB:
             size = f"more than {protocol.LONGEST_JOB >> 20} MiB of source, {len(program.source)} characters of it"
@@ -215,7 +215,7 @@ def _encodable(text: str) -> str:
 
 
 def best_level() -> str:
-    """Return the best level that works on this machine; raise UserError if none does or trials are disturbed."""
+    """Find the best level that works on this machine. Raises UserError if none works or trials are disturbed."""
     for level in LEVELS:
         if not refusal(level):
             return level
@@ -226,7 +226,7 @@ def best_level() -> str:
 
 @functools.cache
 def refusal(level: str) -> str:
-    """Try a level, once per process, and return in one line why this machine refuses it; empty if it works.
+    """Try a level, once per process. Return one line on why this machine refuses it. Empty if it works.
 
     Raises UserError if all trials are disturbed: this says nothing about the level, and must not lower it.
     """

@@ -17,7 +17,7 @@ _CLOSING_S = 5.0
 
 
 class Child:
-    """A process with a socket of framed messages as standard input; OSError if it cannot start."""
+    """A process with a socket of framed messages as standard input. Raises OSError if it cannot start."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
         self._connection, childs_end = socket.socketpair()
@@ -34,7 +34,7 @@ class Child:
         self._connection.setblocking(False)
 
     async def ask(self, message: bytes, limit_s: float) -> bytes:
-        """Send a message and return the reply, empty if the process has ended; kill it at the limit (TimeoutError)."""
+        """Send a message and return the reply (empty if the process has ended). Kill it at the limit (TimeoutError)."""
         async with asyncio.timeout(limit_s):
             try:
                 # A process that has failed may have sent the reason before it ended.
@@ -43,7 +43,7 @@ class Child:
                     await asyncio.get_running_loop().sock_sendall(self._connection, framed)
                 return await self._receive()
             except BaseException:
-                # It would notice the end of the connection only after its present task.
+                # The process would notice the end of the connection only after its current task.
                 self.process.kill()
                 raise
 
@@ -57,7 +57,7 @@ class Child:
         self._connection.close()
         self.process.wait()
         # If it was killed, processes that it started may still hold the other end of the pipe.
-        errors = select.poll()  # not select.select, which knows no descriptor from 1,024 on
+        errors = select.poll()  # not select.select, which supports only descriptors below 1,024
         errors.register(self._errors, 0)  # POLLHUP alone: an error message may arrive first
         errors.poll(1000 * _CLOSING_S)
         self._errors.close()

@@ -41,7 +41,7 @@ class Answers:
 
     @functools.lru_cache(maxsize=4096)  # noqa: B019 - answers live as long as the process
     def find_answer(self, text: str) -> str | None:
-        """Extract the answer from a text, normalised to an equal known answer; None if there is none."""
+        """Extract the answer from a text, normalised to an equal known answer. None if there is none."""
         answer = self.benchmark.extract(self.item, text)
         # Any word parses as a program, but does not define the function.
         if answer is None or (self.item.code is not None and self.item.code.entry_point not in answer):
@@ -93,7 +93,7 @@ def _candidates(bench: Benchmark, item: Item) -> Sequence[str]:
 
 
 def wrong_programs(source: str, entry_point: str) -> list[str]:
-    """Return variants of a program with another last return value, or with a constant one."""
+    """Return variants of a program with a changed last return value, or with a constant return value."""
     tree = ast.parse(canonical(source))
     constants = [f"{ast.unparse(tree)}\n\ndef {entry_point}(*_):\n    return {value}" for value in ("None", "-1", "''")]
     calls_itself = any(isinstance(node, ast.Name) and node.id == entry_point for node in ast.walk(tree))

@@ -52,7 +52,7 @@ class SimulatedEndpoint:
         return Served(model, SIMULATED, {**context, "revision": self.revision}, backbone.key)
 
     def complete(self, request: Request) -> Reply:
-        """Return the reply; a failed one if the prompt exceeds the context length."""
+        """Return the reply, or a failed reply if the prompt exceeds the context length."""
         backbone = self._backbones[request.model]
         prompt = _PROMPT_TOKENS + sum(_MESSAGE_TOKENS + count_tokens(message.content) for message in request.messages)
         context = backbone.context_length or _LONGEST_CONTEXT

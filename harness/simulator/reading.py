@@ -17,7 +17,7 @@ _HINTS = re.compile(rf"^{re.escape(HINTS_HEADER)} [^\n]*\s*\Z", re.MULTILINE)
 
 
 class QuestionIndex:
-    """Index of questions by text. Of equal texts the first counts."""
+    """Index of questions by text. If texts are equal, the first question counts."""
 
     def __init__(self, items: Iterable[Item]) -> None:
         self._by_head: dict[str, dict[str, Item]] = defaultdict(dict)
@@ -27,7 +27,7 @@ class QuestionIndex:
         self._lengths = {len(head) for head in self._by_head}
 
     def find(self, text: str) -> tuple[Item, str] | None:
-        """Find the longest question that starts at a line of a text; return it and the remaining text, or None."""
+        """Find the longest question that starts at a line of a text. Return it and the remaining text, or None."""
         found: list[tuple[int, int, Item]] = []
         for start in (match.end() for match in _LINE.finditer(text)):
             for head in (text[start : start + length] for length in self._lengths):

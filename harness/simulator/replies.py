@@ -124,7 +124,7 @@ def schema_reply(schema: Mapping[str, Any], topic: str, invalid_share: float, ke
 
 
 def _instance(schema: Mapping[str, Any], words: Sequence[str], stream: Stream) -> Any:
-    """Draw an instance of a schema. Other keywords than those below are ignored."""
+    """Draw an instance of a schema. Unsupported keywords are ignored."""
     if "const" in schema:
         return schema["const"]
     if choices := schema.get("enum"):

@@ -95,7 +95,7 @@ def difficulty(item: Item, stated_weight: float) -> float:
 
 
 def evidence(answers: Sequence[str], right: str, values: Parameters) -> float:
-    """Compute the effect of earlier answers on the score: the right one minus the strongest wrong one."""
+    """Compute the effect of earlier answers on the score: right answer minus strongest wrong answer."""
     # Weight of an answer: 1 for its first occurrence, `repetition` for the second, its square for the third.
     voices = {
         answer: sum(values.repetition**turn for turn in range(count)) for answer, count in Counter(answers).items()

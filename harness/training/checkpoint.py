@@ -55,7 +55,7 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
 
 
 def load(path: Path) -> Checkpoint:
-    """Read a checkpoint; UserError if it is missing or damaged."""
+    """Read a checkpoint. Raises UserError if it is missing or damaged."""
     from safetensors import SafetensorError, safe_open
 
     try:

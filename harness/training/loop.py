@@ -109,7 +109,7 @@ class Training:
 
     @contextmanager
     def auxiliary_calls(self, purpose: str, episode: Episode) -> Iterator[Context]:
-        """Yield a context for calls that are not an attempt at a question, such as those of AFlow's optimizer.
+        """Yield a context for calls that are not an attempt at a question, such as calls of AFlow's optimizer.
 
         Training tables list them with ``purpose`` as question id. Together they count as one attempt, which fails if
         the last call (by step, then slot) fails.
@@ -122,7 +122,7 @@ class Training:
         self.runtime.errors.count_attempt(trajectory.failed_call)
 
     async def outcomes(self, options: Mapping[str, Solve] | None = None, passes: int = 1) -> Checkpoint:
-        """Try every option once on every training question; save the outcomes as epoch 1 and return that checkpoint.
+        """Try every option once on every training question. Save the outcomes as epoch 1 and return that checkpoint.
 
         Its tensors are ``embeddings`` (questions, 384), ``correct`` and ``costs`` (questions, options). All are empty
         if ``passes`` is 0.
@@ -175,7 +175,7 @@ class Training:
         return remaining()
 
     def _resume(self) -> Checkpoint | None:
-        """Load the checkpoint to resume from. None starts over. Unusable checkpoints are deleted."""
+        """Load the checkpoint to resume from. None means a new start. Unusable checkpoints are deleted."""
         for torn in self._checkpoints.glob(".*"):
             torn.unlink()
         epochs = self._resumable_epochs()
@@ -253,7 +253,7 @@ class Training:
             yield from ({**episode._asdict(), **row} for row in trajectory_rows(trajectory, table))
 
     def _resumable_epochs(self) -> list[int]:
-        """List the epochs that have both checkpoint files, ascending. Normally only the last one."""
+        """List the epochs that have both checkpoint files, ascending. Normally only the last epoch."""
         optimisers = self._checkpoints.glob(f"epoch-*{_OPTIMISER}.safetensors")
         epochs = sorted(int(path.name.split(".")[0].removeprefix("epoch-")) for path in optimisers)
         return [epoch for epoch in epochs if self._checkpoint(epoch).exists()]

@@ -9,7 +9,7 @@ from harness.agents.trajectory import DRAWN_DECIMALS, sample
 
 
 def choose(log_probs: Tensor, uniforms: Tensor, *, greedy: bool = False) -> Tensor:
-    """Choose one option per row of ``log_probs`` (rows, options); returns indices (rows,).
+    """Choose one option per row of ``log_probs`` (rows, options). Returns indices (rows,).
 
     ``uniforms`` (rows,) are uniform numbers, ignored if greedy, or integer indices to replay.
     """
@@ -22,7 +22,7 @@ def choose(log_probs: Tensor, uniforms: Tensor, *, greedy: bool = False) -> Tens
 
 
 def open_gates(log_probs: Tensor, uniforms: Tensor, *, greedy: bool = False) -> Tensor:
-    """Sample Bernoulli gates from log P(closed, open) of shape (..., 2); returns 1 for open, shape (...).
+    """Sample Bernoulli gates from log P(closed, open) of shape (..., 2). Returns 1 for open, shape (...).
 
     ``uniforms`` (...) are as for :func:`choose`. A greedy gate opens above probability 0.5.
     """

@@ -59,10 +59,10 @@ def test_known_sizes_are_those_of_the_splits() -> None:
 
 def test_it_needs_nothing_prepared_and_no_checkout(tmp_path: Path) -> None:
     output = gmr_process("forecast", "--preset", "paper", "main_table", "--speed", "8000", "1000", folder=tmp_path)
-    assert "165 cells of preset paper, 0 by its finished cells" in output
+    assert "165 cells of preset paper, 0 estimated from finished cells" in output
     calls = sum(n for n in (416, 1056, 500, 129, 880)) * 5
     assert re.search(rf"^single +{calls:,} ", output, re.MULTILINE)
-    assert "Hours of servers kept full: llama-3.2-3B " in output
+    assert "Hours at full load: llama-3.2-3B " in output
     assert [*tmp_path.iterdir()] == []
 
 
@@ -118,7 +118,7 @@ def test_methods_nobody_knows_are_named(folder: Path) -> None:
         "forecast", "--preset", "smoke", "--set", "extra=my/methods.yaml", "--set", "methods=[cot, mine]"
     ).output
     assert output.startswith("6 cells of preset smoke")
-    assert "Left out, since no cell of them is finished: mine." in output
+    assert "Left out, since they have no finished cell: mine." in output
 
 
 def test_hours_are_by_the_speeds_that_health_measured_and_prices_those_of_all_endpoints(folder: Path) -> None:
@@ -139,8 +139,8 @@ def test_hours_are_by_the_speeds_that_health_measured_and_prices_those_of_all_en
     path.parent.mkdir()
     speed = {"alone": 1, "at_once": 4, "together": 1.0, "read": 10.0}
     path.write_text(json.dumps({"weights": None, "backbones": {"mine": {"speed": speed}}}))
-    assert said("mine").endswith("Hours of servers kept full: mine 0.2; 0.2 where they share one.")
-    with pytest.raises(UserError, match="of mine has a price and that of other has none"):
+    assert said("mine").endswith("Hours at full load: mine 0.2; 0.2 if all share one server.")
+    with pytest.raises(UserError, match="of mine has a price and the endpoint of other has none"):
         said("mine", "other")
     with pytest.raises(ValidationError, match="needs both price and currency"):
         Endpoint(url=url, price=Price(input=2, output=30))

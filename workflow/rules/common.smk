@@ -37,14 +37,14 @@ if workflow.is_main_process:
 
 
 def current(identity):
-    """Return the identity file as input of its job. If its content is outdated, return a newer file instead.
+    """Return the identity file as input of its job or, if its content is outdated, a newer file.
 
-    Then the job runs and writes the identity file before its outputs. A plan writes nothing.
+    The newer file makes the job run; it writes the identity file before its outputs. Planning writes nothing.
     """
     return str(identity.path) if identity.is_current() else NEWER.name
 
 
-# Jobs read the settings of the run from a file. It is not an input, since it also has settings without effect on results.
+# Jobs read the settings of the run from a file. It is not an input, since some settings do not affect results.
 onstart:
     os.utime(NEWER.name)  # Snakemake requires outputs to be newer than inputs.
     for run in RUNS.values():
@@ -88,11 +88,11 @@ def names_of(kind):
 
 
 def link_target(wildcards):
-    """Return the artefact of the preset. UserError if reports/NAME is a file, which the suite never replaces."""
+    """Return the artefact of the preset. Raises UserError if reports/NAME is a file: only links are replaced."""
     target = layout.report(config["preset"], wildcards.name)
     link = layout.REPORTS / wildcards.name
     if link.exists() and not link.is_symlink():
-        raise UserError(f"{link} is not a link; move it away, or make {target}")
+        raise UserError(f"{link} is not a link; move it away, or request {target}")
     if link.is_symlink() and not link.exists():
         link.unlink()  # Snakemake cannot plan with a dangling link.
     return target

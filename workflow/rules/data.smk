@@ -15,14 +15,13 @@ rule data:
         " --set @results/{wildcards.preset}/config.yaml"
 
 
-# All questions of the preset, such as for `gmr health` before the first cell.
+# Prepares all questions of the preset, for example for `gmr health` before the first cell.
 rule questions:
     input:
         layout.questions(config["preset"], *run_of(config["preset"]).benchmarks),
 
 
-# One job per benchmark: a job with the questions of all as input would run again, with all finished cells, if a
-# benchmark is added.
+# One job per benchmark. If one job read the questions of all, a new benchmark would rerun it and all finished cells.
 rule health:
     input:
         rules.data.output,

@@ -1,4 +1,4 @@
-# The report of a run. It is made again whenever an artefact on it changes.
+# The report of a run, rebuilt whenever an artefact on it changes.
 rule page:
     input:
         identity=lambda wildcards: current(
@@ -16,7 +16,7 @@ rule page:
         " --set @results/{wildcards.preset}/config.yaml"
 
 
-# One job for all cells, since loading Inspect takes longer than writing a log. Other files in the folder stay.
+# One job for all cells, since loading Inspect takes longer than writing a log. `update` keeps the folder's other files.
 rule inspect_logs:
     input:
         identity=lambda wildcards: current(

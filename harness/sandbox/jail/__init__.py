@@ -1,1 +1,1 @@
-"""The code in the processes of a worker, imported by a bare interpreter (``-S``): the standard library only."""
+"""Code of a worker's processes. A bare interpreter (``-S``) imports it, so it uses only the standard library."""

@@ -1,6 +1,6 @@
 """The process of the program: run it, then reply to the requests of its checks.
 
-It holds no check, no expected value and no verdict. All that it sends is taken for a value or an exception, so code
+It holds no check, no expected value and no verdict. Whatever it sends counts as a value or an exception, so code
 that finds the connection and replies by itself gains nothing over returning a value.
 """
 
@@ -26,7 +26,7 @@ from .values import MUTABLE
 _SOURCES = {f"<{source}>": source for source in (protocol.SETUP, protocol.PROGRAM, protocol.CHECKS)}
 _MODULE = ModuleType(protocol.MODULE)
 _LONGEST_MESSAGE = 300
-_LONGEST_FAILURE = 1 << 16  # bytes of an exception; of a longer one only the text is sent
+_LONGEST_FAILURE = 1 << 16  # maximum bytes of an exception; if it is longer, only its text is sent
 
 
 def hide_suite() -> None:
@@ -37,12 +37,12 @@ def hide_suite() -> None:
     # Dataclasses and pickle look for it in ``sys.modules``.
     sys.modules[protocol.MODULE] = sys.modules["__main__"] = _MODULE
     sys.argv, sys.orig_argv = [""], []
-    # Some shells set it.
+    # Some shells set PWD.
     os.environ.pop("PWD", None)
 
 
 def warm_up() -> None:
-    """Do once before the fork what every child does, so that children copy less memory."""
+    """Run once before the fork what every child runs, so that children copy less memory."""
     program = _RunningProgram({})
     program.start("", "def f(x, y): return [x, (y, True), {x: None}]", ["f"], "")
     program.reply(b'["call", {"object": 0}, [1, [2.5, "x"]], {"dict": []}]')
@@ -64,7 +64,7 @@ def run(channel: Channel) -> NoReturn:
 
 
 def _attributes(record: Any) -> object:
-    """Return the attributes that equal objects share; of dataclasses only the fields that are compared."""
+    """Return the attributes that are equal in equal objects. For dataclasses, only the compared fields."""
     if not hasattr(type(record), "__dataclass_fields__"):
         return object.__getstate__(record)
     fields = __import__("dataclasses").fields(record)
@@ -90,7 +90,7 @@ class _RunningProgram:
         self._numbers: dict[int, int] = {}
 
     def start(self, setup: str, source: str, names: list[str], show: str) -> bytes:
-        """Run set-up and program; reply with the values of ``names`` and, if asked, the text of the value to show."""
+        """Run set-up and program. Reply with the values of ``names`` and the text of the variable ``show``, if any."""
         try:
             setup_code, code = [
                 compile(text, f"<{name}>", "exec", dont_inherit=True)
@@ -100,7 +100,7 @@ class _RunningProgram:
             return self._pack_failure(protocol.UNREADABLE, error)
         gc.enable()
         if "random" in source:
-            # Two runs draw the same numbers; the name itself stays unbound.
+            # Seeded, so that two runs draw the same numbers. The name ``random`` stays unbound.
             __import__("random").seed(0)
         try:
             exec(setup_code, self._namespace)  # noqa: S102  the purpose of this process
@@ -111,7 +111,7 @@ class _RunningProgram:
             return self._pack_failure(RAISED, error)
 
     def reply(self, request: bytes) -> bytes:
-        """Perform a packed request; return the packed reply."""
+        """Perform a packed request and return the packed reply."""
         operation, *operands = values.unpack(request, self._resolve)
         try:
             if operation == "call":
@@ -121,7 +121,7 @@ class _RunningProgram:
             return self._pack_failure(RAISED, error)
 
     def _call(self, function: Any, arguments: list[Any], keywords: dict[str, Any]) -> bytes:
-        """Call a function; return the result and, by index, the arguments that the call has changed."""
+        """Call a function. Return its result and, by index, the arguments that it has changed."""
         passed = enumerate([*arguments, *keywords.values()])
         mutable = [
             (index, argument, self._state(argument)) for index, argument in passed if isinstance(argument, MUTABLE)
@@ -190,7 +190,7 @@ def _is_built_in(type_: type) -> bool:
 
 
 def describe(error: BaseException) -> tuple[str, str]:
-    """Return one line about an exception, and the innermost source that raised it: set-up, program, checks or ""."""
+    """Describe an exception on one line and name the innermost source that raised it: set-up, program, checks or ""."""
     # The interpreter's message about a stack overflow depends on where it occurred.
     message = error.msg if isinstance(error, SyntaxError) else "" if isinstance(error, RecursionError) else error
     text = type(error).__name__

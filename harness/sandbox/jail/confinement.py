@@ -1,4 +1,4 @@
-"""How each process of a worker gives up its rights, in which order."""
+"""Confinement of a worker's processes: each gives up its rights in a fixed order."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ Policy = SimpleNamespace  # fields: harness.sandbox.policy.policy (``dataclasses
 
 
 def isolate(policy: Policy) -> None:
-    """Enter new namespaces, at ``full``; the next child is the first process in them."""
+    """Enter new namespaces (level ``full``). The next child is the first process in them."""
     os.chdir(policy.prefix)
     _become(policy, policy.program_user)
     linux.enter_namespaces(policy.prefix, policy.mounts, policy.work_dir)
 
 
 def prepare_file_access(policy: Policy, work_dir: str | None) -> tuple[int | None, list[int]]:
-    """Return the Landlock ruleset, None at ``rlimit``, and descriptors to keep open, by which imports of root work."""
+    """Return the Landlock ruleset (None at ``rlimit``) and descriptors to keep open, so that imports work for root."""
     pinned = []
     if policy.program_user is not None and os.geteuid() == 0 and sys.platform == "linux":
         # Another user cannot reach an interpreter in root's home directory, although the library itself is readable;
-        # descriptors opened before the change of user still lead there. In a private root nobody is root any more.
+        # descriptors opened before the change of user still lead there. In a private root no process is root any more.
         pinned = [os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for path in policy.stdlib]
         sys.path[:] = [f"/proc/self/fd/{descriptor}" for descriptor in pinned]
         for module in list(sys.modules.values()):
@@ -48,7 +48,7 @@ def prepare_file_access(policy: Policy, work_dir: str | None) -> tuple[int | Non
 
 
 def confine_fork_server(policy: Policy) -> None:
-    """Confine the fork server, at ``full``: its children inherit this. At ``rlimit`` it has to kill their processes."""
+    """Confine the fork server and its children (``full``). At ``rlimit`` it keeps the right to kill their processes."""
     if policy.level != RLIMIT:
         linux.drop_capabilities()
         # Not the limit on processor time, which has to count from the start of each child.
@@ -57,7 +57,7 @@ def confine_fork_server(policy: Policy) -> None:
 
 
 def confine_program(policy: Policy, rules: int | None, parent: int) -> None:
-    """Confine the process of a program by a ruleset, None at ``rlimit``; it ends with its parent, the fork server."""
+    """Confine a program's process. ``rules`` is None at ``rlimit``. At ``full`` the process ends with ``parent``."""
     if rules is None:
         _become(policy, policy.program_user)
         set_rlimits(policy.limits)
@@ -70,7 +70,7 @@ def confine_program(policy: Policy, rules: int | None, parent: int) -> None:
 
 
 def confine_checks(policy: Policy, rules: int | None) -> None:
-    """Confine the process of the checks; raise OSError if that is not possible."""
+    """Confine the process of the checks. Raises OSError if that is not possible."""
     _become(policy, policy.checks_user)
     set_rlimits({"memory_mib": max(policy.limits["memory_mib"], CHECKS_MIB), "file_mib": 0})
     if linux.KNOWN:
@@ -84,7 +84,7 @@ def confine_checks(policy: Policy, rules: int | None) -> None:
 
 
 def set_rlimits(limits: Mapping[str, float]) -> None:
-    """Set the limits that the kernel knows, unless lower ones are in force; turn core dumps off."""
+    """Set the limits that the kernel supports, unless lower limits are in force. Turn core dumps off."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for name in _RLIMITS.keys() & limits.keys():
         resource_, unit = _RLIMITS[name]
@@ -98,7 +98,7 @@ def set_rlimits(limits: Mapping[str, float]) -> None:
 
 
 def keep_only(descriptors: Iterable[int]) -> None:
-    """Close all descriptors except the first three and these."""
+    """Close all file descriptors except the first three and the given ones."""
     start = 3
     for descriptor in sorted(descriptor for descriptor in descriptors if descriptor >= start):
         os.closerange(start, descriptor)

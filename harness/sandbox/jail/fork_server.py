@@ -22,13 +22,13 @@ from .protocol import DISK, LONGEST_JOB, WALL, Channel
 
 # Likely imports of programs and checks. Not random, which would draw a new seed in every child.
 _LIKELY_IMPORTS = "bisect collections copy functools heapq itertools json math operator re string typing"
-_WATCH_MS = 50  # between two counts of files; in a private root the kernel limits them
-# How long a process may live on after it has closed its connection, and how often to look.
+_WATCH_MS = 50  # time between two counts of files; in a private root the kernel limits their number
+# How long a process may live after it has closed its connection, and the time between two checks of it.
 _PATIENCE_S, _PAUSE_S = 2.0, 0.0005
 
 
 def main() -> None:
-    """Fork the fork server, then run jobs until standard input ends; the last argument is the policy as JSON."""
+    """Fork the fork server, then run jobs until standard input ends. The last argument is the policy as JSON."""
     parent = Channel(0)
     try:
         policy = Policy(**json.loads(sys.argv[2]))
@@ -45,7 +45,7 @@ def main() -> None:
 
         grader = Grader(policy, control)
         while True:
-            # Jobs come from the process that started this one.
+            # Jobs come from the parent process.
             parent.send(marshal.dumps(grader.run(marshal.loads(parent.receive(LONGEST_JOB)))))  # noqa: S302
     except EOFError as error:
         os.write(2, str(error).encode())
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def _serve(policy: Policy, control: socket.socket) -> NoReturn:
-    """Serve the grader at the other end of ``control`` until it is gone; never hold a program or a check."""
+    """Serve the grader at the other end of ``control`` until it is gone. Never holds a program or a check."""
     try:
         for number in range(2):
             os.dup2(os.open(os.devnull, os.O_RDWR), number)
@@ -102,7 +102,7 @@ class _ForkServer:
         gc.freeze()
 
     def serve(self) -> bool:
-        """Fork a process, give its connection to the grader, report how it ended; False once the grader is gone."""
+        """Fork a process, give its connection to the grader, and report how it ended. False if the grader is gone."""
         connection, programs_end = socket.socketpair()
         server = os.getpid()
         child = os.fork()
@@ -119,7 +119,7 @@ class _ForkServer:
             os.waitpid(child, 0)
             return False
         status, cpu_s, lived_on = _end(child, patiently=word == protocol.HUNG_UP and not limit)
-        # At ``rlimit`` it may have started processes.
+        # At ``rlimit`` the program may have started processes.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child, signal.SIGKILL)
         try:
@@ -145,7 +145,7 @@ class _ForkServer:
         candidate.run(channel)
 
     def _watch(self, child: int) -> tuple[bytes, int]:
-        """Kill a program at the wall or disk limit; return the grader's next word and the limit, 0 for none."""
+        """Kill a program at the wall or disk limit. Return the grader's next word and the limit (0 if none was hit)."""
         deadline, limit = time.monotonic() + self._policy.limits["wall_s"], 0
         pause_ms = _WATCH_MS if self._policy.level == RLIMIT else math.inf
         while not limit and not self._poll.poll(min(pause_ms, max(0.0, deadline - time.monotonic()) * 1000)):
@@ -167,7 +167,7 @@ class _ForkServer:
         return status.st_mode, status.st_uid, status.st_gid, attributes, os.listdir(path)
 
     def _is_full(self, *, if_unreadable: bool) -> bool:
-        """Return whether files are too many or too large, at ``rlimit``; ``if_unreadable`` if some cannot be seen."""
+        """Whether files are too many or too large (``rlimit`` only). ``if_unreadable`` if some files cannot be read."""
         entries = size = 0
         pending = [self._policy.work_dir] if self._policy.level == RLIMIT else []
         try:
@@ -183,7 +183,7 @@ class _ForkServer:
 
 
 def _end(child: int, *, patiently: bool) -> tuple[int, float, bool]:
-    """Wait for a process, or kill it; return status, processor time, and whether it had to be killed ``patiently``."""
+    """End a process, after a wait if ``patiently``. Return status, processor time, and whether it outlived the wait."""
     deadline = time.monotonic() + _PATIENCE_S
     while patiently and time.monotonic() < deadline:
         ended, status, usage = os.wait4(child, os.WNOHANG)

@@ -39,7 +39,7 @@ _BUILT_IN = frozenset(dir(builtins))
 
 
 class Grader:
-    """Runs checks; its creation confines the process, and raises OSError if that is not possible."""
+    """Runs checks. The constructor confines this process, and raises OSError if that is not possible."""
 
     def __init__(self, policy: Policy, control: socket.socket) -> None:
         self._policy = policy
@@ -50,7 +50,7 @@ class Grader:
         confine_checks(policy, rules)
 
     def run(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Run a job, the fields of a ``Program``, and return a report; OSError if the sandbox fails."""
+        """Run a job (the fields of a ``Program``) and return a report. Raises OSError if the sandbox fails."""
         checks = compile_checks(job["setup"], job["checks"], job["entry_point"])
         sys.setrecursionlimit(_RECURSION_LIMIT)  # earlier checks may have changed it
         # Checks have as much processor time as the program.
@@ -112,7 +112,7 @@ def _run_checks(channel: Channel, job: dict[str, Any], checks: _Checks) -> dict[
             case _:
                 raise UnreadableError("a first reply of no known form")
         if checks.entry_point and checks.entry_point not in namespace:
-            # Else a built-in of this name would be tested.
+            # Otherwise a built-in of this name would be tested.
             raise NameError(f"name {checks.entry_point!r} is not defined")
         exec(checks.code, namespace)  # noqa: S102  trusted
         if program.failure is not None:
@@ -175,7 +175,7 @@ class _Checks(NamedTuple):
 # A training asks the same question many times in a row.
 @functools.lru_cache(maxsize=256)
 def compile_checks(setup: str, checks: str, entry_point: str) -> _Checks:
-    """Compile and instrument trusted set-up and checks; raise SyntaxError or, for a null byte, ValueError."""
+    """Compile and instrument trusted set-up and checks. Raises SyntaxError or, for a null byte, ValueError."""
     tree = ast.parse(checks, f"<{CHECKS}>")
     free = _free_names(symtable.symtable(checks, f"<{CHECKS}>", "exec"))
     candidates = (free & sys.stdlib_module_names) - {entry_point}

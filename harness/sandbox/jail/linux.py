@@ -10,8 +10,8 @@ import struct
 import sys
 from collections.abc import Sequence
 
-# Name, number on x86_64, number on aarch64, by what a call reaches. A program may make only the last group, and some of
-# these with certain arguments alone.
+# Name, number on x86_64 and number on aarch64, grouped by what a call reaches. A program may make only the calls of the
+# last group, some of them only with certain arguments.
 SYSTEM_CALLS = {
     "network": """
     socket:41:198 connect:42:203 bind:49:200 listen:50:201 accept:43:202 accept4:288:242 sendmsg:46:211
@@ -48,7 +48,7 @@ SYSTEM_CALLS = {
 _ROWS = [[row.split(":") for row in text.split()] for text in SYSTEM_CALLS.values()]
 NUMBERS = {name: (x86_64, aarch64) for rows in _ROWS for name, x86_64, aarch64 in rows}
 FORBIDDEN = tuple(name for rows in _ROWS[:-1] for name, _, _ in rows)
-# Column of this machine; None for another architecture.
+# Column of this machine. None on other architectures.
 _COLUMN = {"x86_64": 0, "aarch64": 1}.get(os.uname().machine) if sys.platform == "linux" else None
 KNOWN = _COLUMN is not None
 
@@ -80,7 +80,7 @@ def drop_capabilities() -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """End when the parent of that id ends; call this after the last change of credentials, which resets it."""
+    """End this process when its parent ends. Call it after the last change of credentials, which would undo it."""
     call("prctl", 1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
     if os.getppid() != parent:
         raise OSError("the parent process has ended")
@@ -94,7 +94,7 @@ _RIGHTS_OF_VERSION = (0, 13, 14, 15, 15, 16)
 
 
 def landlock_rules(readable: list[tuple[str, str]], work_dir: str | None) -> int:
-    """Return a ruleset: read paths by kind (tree, list, file, device), do all but execute in ``work_dir``, if any."""
+    """Create a ruleset: read paths by kind (tree, list, file, device), do all but execute in ``work_dir``, if any."""
     version = call("landlock_create_ruleset", None, 0, 1)
     handled = (1 << _RIGHTS_OF_VERSION[min(version, 5)]) - 1
     rights = {"tree": _READ_FILE | _READ_DIR, "list": _READ_DIR, "file": _READ_FILE}
@@ -131,11 +131,11 @@ _SITE = "/tmp"  # noqa: S108  hidden under the private root, in this namespace o
 
 
 def enter_namespaces(prefix: str, mounts: list[str], work_dir: str) -> None:
-    """Enter new namespaces, with a root of read-only ``mounts`` and ``work_dir``; ``prefix`` is the current folder."""
+    """Enter new namespaces, with a root of read-only ``mounts`` and ``work_dir``. The current folder is ``prefix``."""
     user, group = os.geteuid(), os.getegid()
     call("unshare", _EVERYTHING)
     for path, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-        # Not as text: codecs load from a library that this user may be unable to reach yet.
+        # Written as bytes: codecs load from a library that this user may be unable to reach yet.
         file = os.open(f"/proc/self/{path}", os.O_WRONLY)
         os.write(file, text.encode())
         os.close(file)
@@ -177,7 +177,7 @@ _SIGNAL_REQUESTS = {"fcntl": (8, 10, 15), "ioctl": (0x8901, 0x8902, 0x5412)}
 
 
 def filter_calls() -> None:
-    """Apply :func:`call_filter` to this process for good; no_new_privs has to be set."""
+    """Apply :func:`call_filter` to this process for good. Requires no_new_privs."""
     instructions = call_filter(os.getpid())
     code = ctypes.create_string_buffer(instructions, len(instructions))
     # SECCOMP_SET_MODE_FILTER
@@ -192,11 +192,11 @@ def call_filter(pid: int) -> bytes:
         _rule("clone", 0, _IF_ANY_BIT, [_CLONE_THREAD], _ALLOW, _REFUSE),
         *(_rule(name, 0, _IF_EQUAL, [pid], _ALLOW, _REFUSE) for name in ("kill", "tgkill")),
         _rule("prlimit64", 0, _IF_EQUAL, [0, pid], _ALLOW, _REFUSE),
-        # A mode reserves space that no limit on files counts.
+        # Modes other than 0 can reserve disk space that the limit on file size does not count.
         _rule("fallocate", 1, _IF_EQUAL, [0], _ALLOW, _REFUSE),
         *(_rule(name, 1, _IF_EQUAL, requests, _REFUSE, _ALLOW) for name, requests in _SIGNAL_REQUESTS.items()),
     ]
-    # Event loops need socketpair; without an address a message reaches the other end alone.
+    # Event loops need ``sendto`` on socket pairs. Without an address, a message reaches only the other end.
     low = _FIRST_ARGUMENT + 8 * 4
     null = [_step(_LOAD, low), _step(_IF_EQUAL, 0, 0, 2), _step(_LOAD, low + 4), _step(_IF_EQUAL, 0, 1, 0)]
     rules.append(_for("sendto", [*null, _step(_RETURN, _REFUSE), _step(_RETURN, _ALLOW)]))
@@ -207,9 +207,9 @@ def call_filter(pid: int) -> bytes:
 
 
 def _rule(name: str, argument: int, test: int, values: Sequence[int], verdict: int, otherwise: int) -> bytes:
-    """Return the instructions for one system call.
+    """Build the filter instructions for one system call.
 
-    They return ``verdict`` if the low half of an argument passes the test against any value, else ``otherwise``.
+    They return ``verdict`` if the low half of an argument passes the test for any of ``values``, else ``otherwise``.
     """
     load = _step(_LOAD, _FIRST_ARGUMENT + 8 * argument)
     tests = [_step(test, value, len(values) - index, 0) for index, value in enumerate(values)]
@@ -217,7 +217,7 @@ def _rule(name: str, argument: int, test: int, values: Sequence[int], verdict: i
 
 
 def _for(name: str, steps: list[bytes]) -> bytes:
-    """Return instructions that run ``steps`` for this system call and skip them for all others."""
+    """Build instructions that run ``steps`` for this system call and skip them for all others."""
     return _step(_IF_EQUAL, number(name) or 0, 0, len(steps)) + b"".join(steps)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import struct
 
-# Bytes of a message with values of a program, and of a job, whose sources may hold data.
+# Maximum bytes of a message with values of a program, and of a job, whose sources may hold data.
 LONGEST, LONGEST_JOB = 16 << 20, 64 << 20
-# Depth of one value, and values read from one iterator.
+# Maximum depth of a value, and maximum number of values read from an iterator.
 DEEPEST, MOST_READ = 200, 1_000_000
 LONGEST_SHOWN = 4096
-# Files in a work directory, and their bytes together.
+# Maximum number of files in a work directory, and of their bytes in total.
 MOST_ENTRIES, MOST_BYTES = 1000, 16 << 20
 # Memory of the checks, which hold values of the program.
 CHECKS_MIB = 2 << 10
@@ -29,8 +29,8 @@ WALL, DISK = 1, 2
 CONFINED, UNCONFINED = b"+", b"-"
 # First word of a reply: a value, an exception of the program, an error of its compilation, a value above a bound.
 VALUE, RAISED, UNREADABLE, TOO_LONG = "value", "raised", "unreadable", "too_long"
-# Keys of what is no plain value: an object of the program, a class of exceptions, an instance of a class that extends a
-# plain type.
+# Keys of values that are not plain: an object of the program, a class of exceptions, an instance of a class that
+# extends a plain type.
 REFERENCE, EXCEPTION_CLASS, SUBCLASS = "object", "exception", "subclass"
 
 MODULE = "solution"
@@ -42,19 +42,19 @@ ENDED = "ended"
 
 
 class UnreadableError(Exception):
-    """The other side sent a message that no honest value gives."""
+    """The other side sent a message that no valid value produces."""
 
 
 class TooLongError(Exception):
-    """A value is longer than allowed; the text says how long."""
+    """A value is longer than allowed. The message says how long."""
 
 
 class NotPlainError(BaseException):
-    """The checks use an object as a value, but it is no plain one; their ``except Exception`` does not catch this."""
+    """The checks use an object that is not plain as a value. Their ``except Exception`` does not catch this."""
 
 
 class Channel:
-    """One end of a connected stream socket; a message is four bytes of length, then its content."""
+    """One end of a connected stream socket. A message is four bytes of length, then its content."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -63,13 +63,13 @@ class Channel:
         self._read, self._write = os.read, os.write
 
     def send(self, message: bytes) -> None:
-        """Write a message; raise OSError if the other side is gone."""
+        """Write a message. Raises OSError if the other side is gone."""
         rest = memoryview(len(message).to_bytes(_HEAD, "little") + message)
         while rest:
             rest = rest[self._write(self._descriptor, rest) :]
 
     def receive(self, longest: int = LONGEST) -> bytes:
-        """Wait for a message; raise EOFError if the other side is gone, TooLongError above ``longest`` bytes."""
+        """Wait for a message. Raises EOFError if the other side is gone, TooLongError above ``longest`` bytes."""
         length = int.from_bytes(self._take(_HEAD), "little")
         if length > longest:
             raise TooLongError(f"{length} bytes")

@@ -43,7 +43,7 @@ class RemoteProgram:
         self.failure: Exception | None = None
 
     def ask(self, operation: str, *operands: Any) -> Any:
-        """Request an operation; raise the program's exception, or the error that ends the connection (``failure``)."""
+        """Request an operation. Raises the program's exception or the error that ends the connection (``failure``)."""
         request = values.pack([operation, *operands], _refer)
         try:
             if len(request) > LONGEST:
@@ -56,7 +56,7 @@ class RemoteProgram:
             raise
 
     def receive_reply(self) -> Any:
-        """Return the program's next value; raise as :meth:`ask` does."""
+        """Return the program's next value. Raises like :meth:`ask`."""
         match values.unpack(self._channel.receive(), self._resolve):
             case [protocol.VALUE, value]:
                 return value
@@ -75,7 +75,7 @@ class RemoteProgram:
                 raise UnreadableError("a reply of no known form")
 
     def call(self, function: Reference, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """Call a function of the program with copies of the arguments; record the changes that it makes in them."""
+        """Call a function of the program with copies of the arguments. Record the changes that it makes to them."""
         match self.ask("call", function, [*arguments], keywords):
             case [result, list(changes)]:
                 passed = dict(enumerate([*arguments, *keywords.values()]))
@@ -93,7 +93,7 @@ class RemoteProgram:
         self._changes = []
 
     def end_statement(self) -> None:
-        """Apply the recorded changes to lists and the like, only now: no comparison of the statement sees them."""
+        """Apply the recorded changes to mutable arguments, after all comparisons of the statement."""
         changes, self._changes = self._changes, []  # statements of a called function end before its caller's
         for argument, changed in changes:
             if type(argument) is type(changed) and isinstance(argument, values.MUTABLE):
@@ -122,7 +122,7 @@ class RemoteProgram:
 
 
 class Reference:
-    """An object of the program: equality is decided here, calls and ``_ASKED`` are performed there, and no more."""
+    """An object of the program. Equality is decided here. The program performs only calls and ``_ASKED`` operations."""
 
     __slots__ = ("_class", "_name", "_number", "_program")
     _program: RemoteProgram
@@ -153,7 +153,7 @@ class Reference:
         return is_equal
 
     def __hash__(self) -> int:
-        # Not the hash of a number: in a set of both, the reference would be compared with it.
+        # Not the hash of the number itself: a set with both would compare the reference with the number.
         return hash(("object", self._number if self._class is None else self._class))
 
 
@@ -179,7 +179,7 @@ for _names, _method in ((_ASKED, _asking), (_REFUSED, _refusing)):
 
 
 class Extended:
-    """An instance of a program's class that extends a plain type; if mutable, only its plain value may be used."""
+    """An instance of a program's class that extends a plain type. If mutable, only its plain value may be used."""
 
     _reference: Reference
 
@@ -214,14 +214,14 @@ def _extended_class(name: str, type_: type) -> Any:
 
 
 def is_same(left: object, right: object) -> bool:
-    """Return whether two objects are identical; raise NotPlainError if they may be copies of the same object."""
+    """Whether two objects are identical. Raises NotPlainError if they may be copies of the same object."""
     if left is not right and type(left) is type(right) and isinstance(left, values.MUTABLE):
         raise NotPlainError(f"whether two values are the same {type(left).__name__}")
     return left is right
 
 
 def _refer(value: Any, written: object) -> object:
-    """Return an object as it is written in a request: an object of the program by its number, others by value."""
+    """Convert an object for a request: an object of the program to its number, others to ``written``."""
     reference = value._reference if isinstance(value, Extended) else value
     if isinstance(reference, Reference) or (isinstance(value, type) and "_number" in vars(value)):
         return {protocol.REFERENCE: reference._number}
@@ -235,7 +235,7 @@ def _raisable(type_: Any) -> type[BaseException]:
 
 
 def _exception(word: str, type_: object, arguments: list[Any], attributes: dict[Any, Any], text: str) -> BaseException:
-    """Return an exception of the program as the checks see it, with its one-line text as cause."""
+    """Build an exception of the program as the checks see it, with its one-line text as cause."""
     try:
         error = _raisable(type_)(*arguments)
     except Exception:

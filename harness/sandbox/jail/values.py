@@ -18,10 +18,10 @@ from typing import Any
 
 from .protocol import DEEPEST, MOST_READ, TooLongError, UnreadableError
 
-# Called with an object that is no plain value, or with an instance of a subclass of a plain type and its written value.
-# Returns a dictionary with one key, which is written instead.
+# Called with an object that is not plain, or with an instance of a subclass of a plain type and its written value.
+# Returns a dictionary with one key, to write instead.
 Refer = Callable[[object, object], object]
-# How an instance is taken apart, and made from the parts.
+# Functions that take an instance apart and that rebuild it from the parts.
 _Codec = tuple[Callable[[Any], Iterable[Any]], Callable[[list[Any]], Any]]
 
 _SHORT_INTEGER = 1 << 63  # longer integers are written in base 16, which no interpreter limits
@@ -30,7 +30,7 @@ _MOST_FIELDS = 255  # of a named tuple
 _PLAIN = frozenset({int, float, complex, bool, str, bytes, NoneType})
 # A call may change arguments of these types, and its caller sees the change.
 MUTABLE = (list, dict, set, bytearray, collections.deque)
-# Orders tried for a table of one size; for larger sets only the two usual ways of making a set are tried.
+# Number of orders tried for each table size. For larger sets only the two usual ways to build a set are tried.
 _TRIES, _MOST_SEARCHED = 30, 64
 
 # Not as ASCII, which would join two halves of a surrogate pair.
@@ -38,13 +38,13 @@ _ENCODER = json.JSONEncoder(check_circular=False, ensure_ascii=False, separators
 
 
 def pack(value: object, refer: Refer, *, reads_iterators: bool = True) -> bytes:
-    """Serialise a value; ``refer`` writes what is not plain, and iterators unless these are read (TooLongError)."""
+    """Serialise a value. ``refer`` writes objects that are not plain. Raises TooLongError for a too long iterator."""
     written = _write(value, refer, reads_iterators, 0)
     return _ENCODER.encode(written).encode("utf-8", "surrogatepass")
 
 
 def unpack(content: bytes, resolve: Callable[[str, Any], object]) -> Any:
-    """Deserialise a value, of which ``resolve`` reads the references; raise UnreadableError for invalid content."""
+    """Deserialise a value. ``resolve`` reads its references. Raises UnreadableError if the content is invalid."""
     try:
         # Every NaN is a new object: lists with the same NaN object would be equal.
         return _decoder(resolve).decode(content.decode("utf-8", "surrogatepass"))
@@ -61,7 +61,7 @@ def _decoder(resolve: Callable[[str, Any], object]) -> json.JSONDecoder:
         ((name, parts),) = tagged.items()
         if name not in _CODECS:
             return resolve(name, parts)
-        # Only a list: a small message could name a range of any length.
+        # Requires a list, since a small message could name a range of any length.
         return _CODECS[name][1](_require(list, parts))
 
     return json.JSONDecoder(object_hook=read, parse_constant=float)
@@ -86,7 +86,7 @@ def _write(value: Any, refer: Refer, reads_iterators: bool, depth: int) -> objec
 
 @functools.lru_cache(maxsize=1024)
 def _name(type_: type) -> str:
-    """Return the name in ``_CODECS`` for instances of a type; empty if they are no plain values."""
+    """Find the key in ``_CODECS`` for instances of a type. Empty if they are not plain values."""
     if issubclass(type_, tuple) and hasattr(type_, "_fields"):
         return "named tuple"
     for base in type_.__mro__:
@@ -115,7 +115,7 @@ def _pairs(flat: list[Any]) -> dict[Any, Any]:
 
 
 def _library(constructor: str, type_: type, take_apart: Callable[[Any], Iterable[Any]]) -> _Codec:
-    """Return how a type of the standard library is sent: taken apart into values of type ``type_``, made from these."""
+    """Build the codec of a standard-library type, whose instances are sent as values of type ``type_``."""
 
     def make(parts: list[Any]) -> Any:
         # Imported only now, as few programs return such values. Parts of another type could make a constructor do other
@@ -168,7 +168,7 @@ def _candidate_sets(type_: type, elements: list[Any]) -> Iterator[Any]:
         return
     smallest = max(8, 1 << (2 * len(elements) - 1).bit_length())
     for size in (smallest, 2 * smallest, 4 * smallest) if type_ is set else (smallest,):
-        # Added last, these displace no element, and make the table that large.
+        # Added last, so that they displace no element, and only enlarge the table to ``size``.
         extra = [object() for _ in range(size // 4 - len(elements))] if type_ is set else []
         for number in range(_TRIES):
             indices = sorted(range(len(elements)), key=lambda index: hash((number, index)) if number else index)
@@ -179,10 +179,10 @@ def _candidate_sets(type_: type, elements: list[Any]) -> Iterator[Any]:
             yield candidate
 
 
-# Instances of classes that extend these types are values; those of other types are sent as references.
+# Instances of classes that extend these types are sent as values, instances of other classes as references.
 EXTENDABLE = {type_.__name__: type_ for type_ in (int, float, str, bytes, tuple, list, dict, set, frozenset)}
-# Types and exceptions that are sent as such; a call of any other could have effects. StopIteration and the like are no
-# errors to the interpreter: raised inside a check they could end a loop early.
+# Types and exceptions that are sent by name. Calling any other type could have effects. StopIteration and the like are
+# no errors to the interpreter: raised inside a check, they could end a loop early.
 _INSTANTIABLE = (*EXTENDABLE.values(), bool, bytearray, complex, range, NoneType)
 _NEVER_RAISED = (StopIteration, StopAsyncIteration, GeneratorExit)
 TYPES: dict[str, Any] = {type_.__name__: type_ for type_ in _INSTANTIABLE} | {
@@ -192,7 +192,7 @@ TYPES: dict[str, Any] = {type_.__name__: type_ for type_ in _INSTANTIABLE} | {
 }
 
 
-# By name of the type. Methods of the type take instances apart, as a subclass may override its own.
+# Codecs by type name. Methods of the type take instances apart, since a subclass may override them.
 _CODECS: dict[str, _Codec] = {
     "int": (lambda value: [hex(int.__int__(value))], lambda parts: int(parts[0], 16)),
     "float": (lambda value: [float.__float__(value)], lambda parts: float(parts[0])),
