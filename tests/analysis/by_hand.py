@@ -1,4 +1,4 @@
-"""Statistics written out once more, from the formulas."""
+"""Independent implementations of statistics, from the formulas."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Synthetic cell folders, written the way the suite writes them, and runs as claims read them."""
+"""Synthetic cell folders in the suite's format, and runs for claims."""
 
 import functools
 import hashlib

@@ -1,4 +1,4 @@
-"""Cells in a folder of the test."""
+"""Fixtures that write cells to the folder of a test."""
 
 import functools
 from pathlib import Path

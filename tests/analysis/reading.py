@@ -1,4 +1,4 @@
-"""A table or figure as tests look at it: rows with labels and entries, groups of columns, records as text."""
+"""Views of a table or figure for tests: rows with labels and entries, groups of columns, records as text."""
 
 import csv
 import importlib

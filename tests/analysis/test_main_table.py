@@ -1,4 +1,4 @@
-"""The main table, where every place holds what the cells and the paper say, and the table of errors."""
+"""The main table, each entry against the cells and the paper; and the table of errors."""
 
 import numpy as np
 

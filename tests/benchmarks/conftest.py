@@ -1,4 +1,4 @@
-"""All questions with ``--benchmark-enable``; in a plain run a few in one variant of each, to see that they work."""
+"""Run full benchmarks with ``--benchmark-enable``, else one small variant of each as a check."""
 
 import os
 from collections.abc import Callable

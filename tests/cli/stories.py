@@ -1,4 +1,4 @@
-"""Finished cells made by hand: questions as they are prepared, tables and call log as the suite writes them."""
+"""Hand-made finished cells: prepared questions, tables and call log in the suite's format."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A copy of the suite in which everything stands that the page on adding things tells a reader to write."""
+"""A copy of the suite with all additions of docs/adding.md."""
 
 import re
 import shutil

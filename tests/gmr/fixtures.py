@@ -1,4 +1,4 @@
-"""Routers off their starting point, traces of any pattern, and whole trajectories over a pool of plain roles."""
+"""Fixtures for GMR: routers with perturbed weights, synthetic traces, and trajectories over simple roles."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The paper's equations (docs/gmr.md) once more: one trajectory, one record and one step at a time, without padding."""
+"""A second implementation of the paper's equations (docs/gmr.md), without batches or padding."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The smoke preset in a folder of its own, and what tells two runs of it apart."""
+"""Run the smoke preset in a separate folder, and compare two such runs."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""A browser that lets nothing pass."""
+"""A browser page that fails its test on network requests and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scripts that start servers, run as a user does."""
+"""Run the scripts that start servers as a user would."""
 
 import subprocess
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Workflows, models that answer by rule, and code tools without processes, for the tests of AFlow."""
+"""Fixtures for AFlow: workflows, rule-based models, and code tools without processes."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Teams on a client that answers by role, and routers: moved, in plain NumPy, deciding as planned."""
+"""Fixtures for MASRouter: a client that answers by role, perturbed routers, a NumPy router, scripted decisions."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Whole questions on a client that counts, and a policy that is certain of itself."""
+"""Fixtures for Puppeteer: whole questions on a counting client, and a deterministic policy."""
 
 from typing import Any
 

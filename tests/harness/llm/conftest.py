@@ -1,4 +1,4 @@
-"""Clients whose attempts are noted in the folder of the test, and which do not wait between them."""
+"""Clients that log attempts to the test's folder and retry without waiting."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack

@@ -1,4 +1,4 @@
-"""Call logs read by what their columns say."""
+"""Read call logs by column."""
 
 import sqlite3
 from contextlib import closing
