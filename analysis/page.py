@@ -114,7 +114,7 @@ def _use(runs: Iterable[RunInfo]) -> str:
     points = ", ".join(f"{title} {100 * _LEAST / n:.1f} points" for title, n in sizes.items() if n >= _LEAST)
     few = ", ".join(f"{title} ({n})" for title, n in sizes.items() if n < _LEAST)
     evidence = "Use it as evidence about the models under Provenance on these questions. With one seed, two rows differ"
-    least = f"{evidence} at 5 % if one alone is right on {_LEAST} questions and the other on none: {points}."
+    least = f"{evidence} at 5 % if only one of them is right on {_LEAST} questions and never only the other: {points}."
     too_few = f"Too few questions to show any difference: {few}."
     return " ".join([least] * bool(points) + [too_few] * bool(few))
 
