@@ -45,7 +45,7 @@ class Results:
 
     cells: tuple[FinishedCell, ...]
     published: Published = field(default_factory=load)
-    hide_unrun_rows: bool = False  # leave out published rows that were not run, as for methods of one's own choice
+    hide_unrun_rows: bool = False  # leave out published rows that were not run
     methods: Sequence[str] = ()  # the run's methods, in order
     unfinished: Sequence[Path] = ()  # folders of the run's cells that are missing in ``cells``
     chosen: str | None = None  # the preset's ``reference``

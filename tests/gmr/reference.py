@@ -36,7 +36,7 @@ class Draw(NamedTuple):
 
 
 class Reference:
-    """The decisions of a router; its layers are torch's, what is put into them is written down a second time."""
+    """Reference of a router's decisions. It uses torch layers, with independently written inputs."""
 
     def __init__(self, router: Router) -> None:
         self.router, self.config = router, router.config
