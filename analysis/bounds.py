@@ -1,7 +1,7 @@
-"""Bounds of a pool of backbones for a router, from cells that ask one backbone once per test question.
+"""Bounds for a router over a pool of backbones, from cells in which one backbone answers each test question once.
 
 The oracle takes the cheapest backbone that is right, or the cheapest if none is. The best single backbone has the
-highest accuracy, and among equals the lowest cost. It is chosen on the questions that it is judged by, so it is an
+highest accuracy, and among equals the lowest cost. It is chosen on the test questions, so it is an
 optimistic bound for a choice made beforehand. The random backbone is uniform; its values are expectations.
 """
 
@@ -22,25 +22,25 @@ TITLES = {ORACLE: "Oracle over the pool", BEST: "Best single backbone", RANDOM: 
 
 
 class Answers(NamedTuple):
-    """Accuracy and compared cost by question, shape (n,), means over seeds; shares of each backbone."""
+    """Accuracy and compared cost by question, shape (n,), as means over seeds; and each backbone's shares."""
 
     correct: Array  # between 0 and 1
     cost: Array  # in the paper's unit
-    shares: pd.DataFrame  # in ``calls`` and in ``cost`` of the calls whose cost is compared, by backbone
+    shares: pd.DataFrame  # by backbone: share in ``calls``, and in ``cost`` over the calls that count for cost
 
 
 class Bounds(NamedTuple):
     """Bounds of a pool on one benchmark."""
 
-    correct: Array  # of every backbone asked once, shape (backbones, n)
+    correct: Array  # of each backbone's single calls, shape (backbones, n)
     best: str  # the best single backbone
     rows: Mapping[str, Answers]  # by the keys of :data:`TITLES`
 
 
 def of_pool(results: Results, benchmark: str) -> Bounds | None:
-    """Return the bounds on a benchmark, or None if a backbone of the pool was not asked once.
+    """Return the bounds on a benchmark, or None if a backbone of the pool has no single-call row.
 
-    The pool is the set of backbones that every pool cell may ask; without such a cell, every backbone asked once.
+    The pool is the set of backbones that every pool cell may ask; without such a cell, all with a single-call row.
     """
     rows = {key[:2]: cells for key, cells in results.cells_by_row.items() if key[2] == benchmark}
     asked = {backbone: cells[0].items for (method, backbone), cells in rows.items() if method == SINGLE}
@@ -50,7 +50,7 @@ def of_pool(results: Results, benchmark: str) -> Bounds | None:
 
 def of_options(options: Mapping[str, pd.DataFrame]) -> Bounds:
     """Return the bounds of a choice among options, given each option's ``correct`` and ``cost`` by question."""
-    # Cheapest first: argmax takes the first of equals.
+    # Cheapest first, since argmax takes the first of equals.
     names = sorted(options, key=lambda name: (options[name]["cost"].mean(), name))
     correct, cost = (np.array([options[name][column] for name in names], float) for column in ("correct", "cost"))
     size, n = correct.shape

@@ -1,4 +1,4 @@
-"""Columns that tables of accuracy and cost share: published and measured numbers, and their headings."""
+"""Columns shared by the tables of accuracy and cost: published and measured numbers with their headings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from analysis.exhibit import ALL_CALLS, NOT_RUN, TIED, Entry, Form, entries, for
 from analysis.frames import UNIT, Results
 from analysis.table import Table, lay_out
 
-#: Columns by title, by heading and its smaller second line.
+#: Columns by title; a key is the heading with its smaller second line.
 Groups = Mapping[tuple[str, str], Mapping[str, Sequence[Entry]]]
 
 
@@ -35,7 +35,7 @@ def accuracies(frame: pd.DataFrame, tied: Sequence[tuple[str, str]] = ()) -> dic
 
 
 def costs(frame: pd.DataFrame, far: str = "") -> dict[str, list[Entry]]:
-    """Return published and measured cost of a question in 1e-4. ``far`` is the sign of ratios that need a reason."""
+    """Return published and measured cost of a question in 1e-4. ``far`` is the sign on ratios far from 1."""
     return side_by_side(
         frame,
         "cost_per_query",
@@ -110,7 +110,7 @@ def by_benchmark(results: Results, frame: pd.DataFrame) -> Iterator[tuple[str, s
 
 
 def stack_benchmarks(parts: Sequence[Groups]) -> dict[tuple[str, str], dict[str, list[Entry]]]:
-    """Concatenate groups that were made, and marked, per benchmark."""
+    """Concatenate the groups of columns of all benchmarks."""
     return {
         group: {title: [entry for part in parts for entry in part[group][title]] for title in columns}
         for group, columns in parts[0].items()
@@ -143,11 +143,11 @@ def table(
     frame: pd.DataFrame,
     heads: Sequence[str] = ("Method", "LLM"),
 ) -> Table:
-    """Build a table of results, of which ``frame`` is the tidy form.
+    """Build a table of results. ``frame`` is its tidy form.
 
     Args:
-        results: The cells behind it.
-        label: Its name for cross references.
+        results: The cells that the table shows.
+        label: The table's name for cross references.
         caption: The caption, without the settings of the run.
         rows: Section and labels of each row.
         groups: Columns of entries. Columns of published values that the paper lacks are dropped.

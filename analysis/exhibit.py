@@ -1,4 +1,4 @@
-"""Exhibits, which are the tables and figures: what stands around each, their entries and numbers, and their files."""
+"""Exhibits (tables, figures and reports): captions and provenance, formatted entries, and files."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ YES, NO = "●", "○"
 BEST, SECOND = "best", "second"
 # This label is printed below the label before it, to save width.
 _SECOND_LINE = "LLM"
-# Letters per line of a long entry or label.
+# Number of letters per line in a long entry or label.
 _LINE = 28
-# The printed provenance. Comments of a LaTeX fragment have all of it.
+# Keys of the provenance that is printed. Comments of a LaTeX fragment have all keys.
 _PRINTED = ("run", "preset", "cells", "seeds")
 #: A format such as ``"{:.2f}"``, or a function from a number to text.
 Form: TypeAlias = str | Callable[[float], str]
@@ -34,7 +34,7 @@ Form: TypeAlias = str | Callable[[float], str]
 class Entry(NamedTuple):
     """One number as printed."""
 
-    text: str = ""  # the number itself, or NOT_RUN; empty where there is no number
+    text: str = ""  # the number itself, or NOT_RUN; empty if there is no number
     mark: str = ""  # BEST in bold, SECOND underlined
     sign: str = ""  # a footnote sign such as FAR
     beside: str = ""  # a smaller figure next to it, such as a difference
@@ -63,10 +63,10 @@ def entries(values: pd.Series, form: Form | None = None, missing: str = "", **pa
 class Exhibit(ABC):
     """A table, figure or report with its caption, warning and provenance."""
 
-    label: str  # short ASCII name for cross references
-    caption: str  # what it shows, without the warning of a simulated run
-    simulated: bool  # any number is from simulated backbones; every file says so, and no argument silences it
-    provenance: Mapping[str, str]  # name and value of whatever identifies the run
+    label: str  # short ASCII name for cross-references
+    caption: str  # without the warning of a simulated run
+    simulated: bool  # whether any number is from simulated backbones; every file then says so
+    provenance: Mapping[str, str]  # names and values that identify the run
     frame: pd.DataFrame  # the tidy form of the same numbers
 
     @property

@@ -1,4 +1,4 @@
-"""A figure as a reader sees it, and its files: PDF, PNG, SVG, caption and the CSV behind it, always the same bytes."""
+"""A figure and its files: PDF, PNG, SVG, caption and the CSV of its values. All files are deterministic."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Picture
 
-#: Widths in inches of one column and of both.
+#: Widths in inches of one column and of two.
 COLUMN, PAGE = 3.3, 6.8
 STYLE = Path(__file__).with_name("figure.mplstyle")
-SIZE, SMALL = 7, 6  # of letters in points, as in the style
+SIZE, SMALL = 7, 6  # font size in points, as in the style file
 #: Colour-blind-safe colours (Okabe and Ito, 2002).
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = OKABE_ITO = (
     *("#000000", "#E69F00", "#56B4E9", "#009E73"),
@@ -42,7 +42,7 @@ _LOOKS: Mapping[str, tuple[str, str]] = {
     "masrouter": (BLUE, "d"),
     "gmr": (VERMILION, "*"),
 }
-# Looks of the user's own methods, in further colours (Tol, 2021), and markers of other variants.
+# Colours (Tol, 2021) and markers of the user's own methods, and markers of other variants.
 _OWN = (("#882255", "p"), ("#999933", "8"), ("#332288", "H"))
 _OTHER_MARKERS: tuple[Any, ...] = ("h", "v", (4, 1, 45), (6, 1, 0), (8, 1, 0))
 #: Edge of a marker, so that pale markers are visible on white.
@@ -52,7 +52,7 @@ EDGE: Mapping[str, Any] = {"markeredgecolor": "black", "markeredgewidth": 0.5}
 def looks(methods: Sequence[str], own: Sequence[str] = ()) -> dict[str, tuple[str, Any]]:
     """Return colour and marker by method.
 
-    A variant has its base's colour. Methods of one's own, up to three, have a colour and a marker that no other has.
+    A variant has its base's colour. Up to three methods of the user have their own colour and marker.
     """
     looks: dict[str, tuple[str, Any]] = dict(_LOOKS)
     for number, method in enumerate(name for name in methods if name not in (*_LOOKS, *own)):
@@ -68,7 +68,7 @@ class Figure(Exhibit):
     """A figure. ``draw`` adds panels to an empty picture with constrained layout."""
 
     draw: Callable[[Picture], None]
-    inches: tuple[float, float]  # width, of one column or two, and height
+    inches: tuple[float, float]  # width (one column or two) and height
 
     def contents(self) -> Mapping[str, str | bytes]:
         run = f"Provenance: {provenance_text(self)}."

@@ -1,4 +1,4 @@
-"""The cells of a run, read and checked: what each was, and data frames of its items and its training."""
+"""Read and check the cells of a run: provenance, and data frames of items and training."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness.files import Declaration, Many, Text, check
 from harness.llm.request import is_simulated
 from harness.runner.results import TEST_SPLIT, check_tables
 
-#: The log that learning leaves in the folder of a cell.
+#: The training log in the folder of a cell.
 TRAINING = "training.parquet"
 _COLUMNS = [
     *("item_id", "status", "detail", "answer", "text", "correct", "also"),
@@ -32,7 +32,7 @@ _COLUMNS = [
 _ERRORS = frozenset({Status.CALL_FAILED, Status.SANDBOX_ERROR})
 _SHORT = 12
 _ROW = ("run.method", "run.backbone")
-# A commit of a repository of weights; other revisions, such as that of the simulator, are names.
+# Revisions that are commits of a weight repository. Others, such as the simulator's, are names.
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -49,14 +49,14 @@ def short(digest: str) -> str:
 
 
 class Data(Declaration, extra="ignore"):
-    """The questions a cell was measured on."""
+    """The questions of a cell."""
 
     source: str
     splits: str
     checksum: Text
     split_checksum: Text
     n_test: PositiveInt
-    n_train: NonNegativeInt  # 0 for a method that learns nothing
+    n_train: NonNegativeInt  # 0 for methods that do not learn
 
 
 class RunInfo(Declaration, extra="ignore"):
@@ -66,16 +66,16 @@ class RunInfo(Declaration, extra="ignore"):
     preset: Text
     method: Text
     method_title: Text
-    module: Text  # the method's code
-    multi_agent: bool | None = None  # unless the entry of the method says it, unknown
+    module: Text  # with the method's code
+    multi_agent: bool | None = None  # None: not declared in the method's entry
     routing: bool | None = None
-    compared_cost: Literal["total", "steps"]  # the calls whose cost tables compare (D-REPORT-2)
+    compared_cost: Literal["total", "steps"]  # calls that count for cost in tables (D-REPORT-2)
     benchmark: Text
     benchmark_title: Text
     backbone: Text
     seed: int
     simulated: bool
-    notes: Many[str]  # what a reader of a table must know, such as a reduced number of questions
+    notes: Many[str]  # warnings for readers of a table, such as a reduced number of questions
     data: Data
     config: Mapping[str, Any]  # every setting of the method
     config_hash: Text
@@ -83,8 +83,8 @@ class RunInfo(Declaration, extra="ignore"):
     run_id: Text
     tables: Mapping[str, Text]  # SHA-256 by file name
     backbones: Mapping[str, Mapping[str, Any]]  # identity of each backbone by its key
-    sampling: Many[Mapping[str, float]] | None = None  # distinct parameters of the test's calls; None: not recorded
-    recordings: Mapping[str, Text] = {}  # SHA-256 of those that answered calls, by their names
+    sampling: Many[Mapping[str, float]] | None = None  # distinct sampling parameters of test calls; None: not recorded
+    recordings: Mapping[str, Text] = {}  # SHA-256 of the recordings that answered calls, by name
     sandbox: str
     rule_version: str
 
@@ -100,11 +100,11 @@ class FinishedCell:
 
     folder: Path
     run: RunInfo
-    items: pd.DataFrame  # by id; ``cost`` is the compared one, and each secondary rule a column of its verdicts
-    rules: tuple[str, ...] = ()  # the secondary rules that any answer was graded by, such as ``math_verify``
+    items: pd.DataFrame  # by id; ``cost`` is the compared cost; each secondary rule has a column of verdicts
+    rules: tuple[str, ...] = ()  # secondary grading rules in use, such as ``math_verify``
 
     def rows(self, table: str, columns: Sequence[str]) -> pd.DataFrame:
-        """Load some columns of ``calls`` or ``decisions``, of test questions alone."""
+        """Load some columns of ``calls`` or ``decisions``, for test questions only."""
         rows = read_table(self.folder / f"{table}.parquet", ["item_id", *columns])
         return rows[rows["item_id"].isin(self.items["item_id"])].reset_index(drop=True)
 
@@ -121,7 +121,7 @@ def read(folder: Path) -> FinishedCell:
 
 
 def read_run(folder: Path) -> RunInfo:
-    """Load ``run.json`` of a cell, whose tables are not checked."""
+    """Load ``run.json`` of a cell without checking its tables."""
     run: RunInfo = read_json(folder / "run.json", RunInfo, "run the cell again")
     recorded = [f"RECORDED replies of {name} ({short(digest)})" for name, digest in run.recordings.items()]
     # Whitespace and control characters in notes must not break tables or terminals.
@@ -130,7 +130,7 @@ def read_run(folder: Path) -> RunInfo:
 
 
 def read_json(path: Path, form: type[Declaration], cure: str) -> Any:
-    """Load a JSON file of a job and check it against its schema; raises UserError, which ends with the ``cure``."""
+    """Load a JSON file of a job and check its schema. Raises UserError, whose message ends with ``cure``."""
     try:
         document = orjson.loads(path.read_bytes())
     except OSError as error:
@@ -191,7 +191,7 @@ def read_table(path: Path, columns: Sequence[str], *, test_alone: bool = False) 
 
 
 def updates(cell: FinishedCell) -> pd.DataFrame:
-    """Load the training log: one row an update, one column a measure, besides ``epoch``."""
+    """Load the training log: one row per update, one column per measure, and ``epoch``."""
     rows = read_table(cell.folder / TRAINING, ("epoch", "update", "measure", "value"))
     log = rows.pivot(index=["update", "epoch"], columns="measure", values="value")
     return log.reset_index("epoch").rename_axis(columns=None)

@@ -1,7 +1,7 @@
 """A run as one tidy data frame: one row per method, backbone and benchmark, with published and measured values.
 
-Accuracies, shares and interval ends are in percent, rounded as printed. Costs are in the paper's unit (D-GEN-1), of
-the calls that the published cost of the method counts (D-REPORT-2).
+Accuracies, shares and interval ends are in percent, rounded as printed. Costs are in the paper's unit (D-GEN-1) and
+cover the calls that the published cost of the method counts (D-REPORT-2).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from harness.runner.layout import POOL, SINGLE
 IDENTITY = ["seeds", "run_id", "config_hash", "code", "data_checksum", "backbones"]
 #: Tables print costs of a question as multiples of 1e-4.
 UNIT = 1e4
-#: Questions of the tables of ablations, paradigms and roles, inferred from their accuracies (D-REPORT-2).
+#: Numbers of questions in the tables of ablations, paradigms and roles, inferred from accuracies (D-REPORT-2).
 QUESTIONS: Mapping[str, float] = {"gsm_hard": 1056, "humaneval": 128}
 _UNKNOWN = "not in the paper"
 #: Half an order of magnitude: beyond this ratio a cost needs an explanation.
@@ -45,11 +45,11 @@ class Results:
 
     cells: tuple[FinishedCell, ...]
     published: Published = field(default_factory=load)
-    hide_unrun_rows: bool = False  # leave out published rows that were not run, as for methods of one's own choice
-    methods: Sequence[str] = ()  # of the run, in its order
-    unfinished: Sequence[Path] = ()  # folders of the cells of the run that are not among these
+    hide_unrun_rows: bool = False  # leave out published rows that were not run
+    methods: Sequence[str] = ()  # the run's methods, in order
+    unfinished: Sequence[Path] = ()  # folders of the run's cells that are missing in ``cells``
     chosen: str | None = None  # the preset's ``reference``
-    own: Sequence[str] = ()  # methods of the user's own, which ``config/`` does not have
+    own: Sequence[str] = ()  # the user's own methods, which ``config/`` does not have
 
     @property
     def simulated(self) -> bool:
@@ -62,7 +62,7 @@ class Results:
 
     @cached_property
     def pool(self) -> set[str]:
-        """Return the backbones that every pool row may ask. Methods may name further ones for themselves."""
+        """Return the backbones that every pool row may ask. A method may declare further ones for itself."""
         pools = [set(cell.run.backbones) for cell in self.cells if cell.run.backbone == POOL]
         return set.intersection(*pools) if pools else set()
 

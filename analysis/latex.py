@@ -1,4 +1,4 @@
-"""LaTeX of tables and captions: fragments for a paper, and what needs an escape there."""
+"""LaTeX fragments of tables and captions, with escaping."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.exhibit import BEST, SECOND, Entry, Exhibit, line_count, provenance_text, section_starts, two_lines
 
-#: Widths of a table in points, those of figures: 6.8 and 3.3 inches.
+#: Widths of a table in points. Figures have the same: 6.8 and 3.3 inches.
 WIDTHS = {"table*": 491.0, "table": 238.0}
 
 
@@ -30,7 +30,7 @@ def latex(table: Exhibit, parts: Sequence[pd.DataFrame], notes: Sequence[str], k
         ]
         for part in parts
     ]
-    if kind == "table":  # A column has no room for both.
+    if kind == "table":  # One column has no room for both.
         floats.append(end)
     else:
         floats[-1] += end

@@ -1,4 +1,4 @@
-"""Captions, legends and footnotes: what a reader must know before comparing two numbers of a table."""
+"""Captions, legends and footnotes of tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from analysis.provenance import provenance
 from analysis.source import describe_unfinished
 from harness.llm.request import GREEDY
 
-# Captions name at most this many rows, else only count cells.
+# Captions name up to this many rows; of more rows they only count the cells.
 _FEW = 3
 # Percentage of missing answers from which a note explains likely causes.
 _MANY = 20
@@ -165,7 +165,7 @@ def without_verdict(results: Results) -> Iterator[str]:
     ]
     if sentences:
         yield (
-            "Answers without a verdict, in the row that has most (the CSV and the table errors have every row): "
+            "Answers without a verdict, in the row with most of them (the CSV and the table errors have all rows): "
             f"{'; '.join(sentences)}."
         )
     if worst["empty"].max() >= _MANY or worst["truncated"].max() >= _MANY:

@@ -1,4 +1,4 @@
-"""The report of a run as one page, ``reports/<preset>/index.html``, of the files of its tables, figures and claims."""
+"""The report of a run as one page, ``reports/<preset>/index.html``, made from its tables, figures and claims."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SIMULATED_USE = (
     "Use it to see that every method, table and plot works and how many calls each method makes; it is not evidence "
     "about language models."
 )
-# McNemar's exact test is below 5 % if one row alone is right on this many questions.
+# If one row is right and the other wrong on this many questions, and never the reverse, McNemar's exact p is below 5 %.
 _LEAST = 6
 # CSS pixels per inch of a figure.
 _PIXELS = 130
@@ -45,7 +45,7 @@ class PageItem:
     key: str
     title: str
     files: Sequence[str]
-    html: str  # of a figure, empty
+    html: str  # empty for a figure
     picture: str = ""  # the data URI of a figure
     caption: str = ""  # of a figure
     width: int = 0  # of a figure, in CSS pixels
@@ -67,7 +67,7 @@ def _page_item(artefact: Artefact, folder: Path) -> PageItem:
 
 
 def write(preset: Run) -> list[str]:
-    """Write the page of a run from what is finished; return the keys of artefacts not made yet."""
+    """Write the page of a run from finished artefacts; return the keys of the missing ones."""
     artefacts = registry.of_run(preset)
     planned = dict.fromkeys([*registry.all_cells(preset), *preset.cells()])
     folders = [layout.cell(preset.name, cell) for cell in planned]
@@ -82,7 +82,7 @@ def write(preset: Run) -> list[str]:
     shown = {entry.key: _page_item(entry, folder) for entry in made}
     sections: defaultdict[str, list[PageItem]] = defaultdict(list)
     for entry in made:
-        section = sections[entry.section]  # in the order of all artefacts, those shown elsewhere included
+        section = sections[entry.section]  # in the order of all artefacts, including those shown elsewhere
         if entry.key not in (*_FIRST, _CLAIMS):
             section.append(shown[entry.key])
     lacking = {entry.key: entry.title for entry in artefacts if entry.key not in shown}
@@ -109,18 +109,18 @@ def write(preset: Run) -> list[str]:
 
 
 def _use(runs: Iterable[RunInfo]) -> str:
-    """Return what the numbers of test questions of a real run can show."""
+    """Describe the differences that the test questions of a real run can show."""
     sizes = {run.benchmark_title: run.data.n_test for run in runs}
     points = ", ".join(f"{title} {100 * _LEAST / n:.1f} points" for title, n in sizes.items() if n >= _LEAST)
     few = ", ".join(f"{title} ({n})" for title, n in sizes.items() if n < _LEAST)
     evidence = "Use it as evidence about the models under Provenance on these questions. With one seed, two rows differ"
-    least = f"{evidence} at 5 % if one alone is right on {_LEAST} questions and the other on none: {points}."
+    least = f"{evidence} at 5 % if only one of them is right on {_LEAST} questions and never only the other: {points}."
     too_few = f"Too few questions to show any difference: {few}."
     return " ".join([least] * bool(points) + [too_few] * bool(few))
 
 
 def _deviations(runs: Iterable[RunInfo]) -> dict[str, list[str]]:
-    """Return the entries of ``docs/deviations.md``, id and title, that concern some runs, by what they are about."""
+    """Return the entries of ``docs/deviations.md`` (id and title) that concern some runs, by their subject."""
     text = DEVIATIONS.read_text(encoding="utf-8")
     heading_of = {id_: f"{id_} {title}" for id_, title in re.findall(r"^### (\S+) (.+)$", text, re.MULTILINE)}
     titles = [title for run in runs for title in (run.method_title, load().benchmarks.get(run.benchmark, ""))]
@@ -153,7 +153,7 @@ def _facts(preset: Run, runs_by_folder: Mapping[Path, RunInfo]) -> dict[str, str
 
 
 def _spent(runs: Mapping[Path, RunInfo]) -> str:
-    """Return what the cells spent as an HTML table: calls, tokens and cost by method."""
+    """Return calls, tokens and cost of the cells by method, as an HTML table."""
     frame = ledger(list(runs))
     titles = {run.method: run.method_title for run in runs.values()}
     names = [" ".join([titles.get(key, key), *phase]) for key, *phase in (str(key).split() for key in frame.index)]

@@ -1,4 +1,4 @@
-"""Two methods on the same items: what differs between them, how surely, and what these items could have shown."""
+"""Paired comparison of two methods: differences, tests, and the effects that the items can detect."""
 
 from __future__ import annotations
 
@@ -128,10 +128,10 @@ def holm(p_values: pd.Series) -> pd.Series:
 
 
 def detectable(differences: Array, trainings: float, df: float | None, level: float = ALPHA) -> float:
-    """Return the smallest true mean difference shown with 80 % power at a two-sided level, or infinity.
+    """Return the smallest true mean difference detected with 80 % power at a two-sided level, or infinity.
 
-    It assumes that items differ as often and as far as these do. Infinity: at this rate no difference can be shown,
-    though a larger one could.
+    It assumes that other items differ as often and by as much as these. It is infinite if no mean difference
+    is detectable when so few items differ.
 
     Args:
         differences: Difference of each item, shape (n,), in the unit of the result.
@@ -140,7 +140,7 @@ def detectable(differences: Array, trainings: float, df: float | None, level: fl
         level: Significance level of the test.
     """
     n = len(differences)
-    # At this rate the mean is at most the mean absolute difference.
+    # If items differ this often, the mean is at most the mean absolute difference.
     most = float(np.abs(differences).mean())
     if df is None:
         return most * _least_lead(n, np.count_nonzero(differences), level) if most else math.inf
@@ -164,8 +164,8 @@ def detectable_note(
             ranges.append(f"{title} {', '.join(limits)}")
     if ranges:
         yield (
-            f"Smallest true difference, in points, that these questions show with 80 % power at {level}, at the rate "
-            f"at which the rows differ here, by row (the CSV has each): {'; '.join(ranges)}."
+            f"Smallest true difference, in points, that these questions detect with 80 % power at {level}, if rows "
+            f"differ as often as here; range over the rows (the CSV has each): {'; '.join(ranges)}."
         )
 
 
@@ -175,15 +175,15 @@ def p_value(p: float) -> str:
 
 @cache
 def _least_lead(n: int, discordant: int, level: float) -> float:
-    """Return the smallest lead that the exact test shows, as a share of discordant items; or infinity.
+    """Return the smallest lead that the exact test detects, as a share of discordant items; or infinity.
 
-    The number of discordant items varies as in another sample of ``n`` items.
+    The number of discordant items is random, as in a new sample of ``n`` items.
     """
     from scipy.optimize import brentq
     from scipy.stats import binom
 
     numbers = np.arange(n + 1)
-    # The most items for the loser at which the test still rejects.
+    # The maximum number of items won by the loser at which the test still rejects.
     most = binom.ppf(level / 2, numbers, 0.5)
     most -= binom.cdf(most, numbers, 0.5) > level / 2
     chances = binom.pmf(numbers, n, discordant / n)

@@ -25,7 +25,7 @@ def table_run_id(run_ids: Iterable[str]) -> str:
 
 
 def provenance(runs: Sequence[RunInfo]) -> dict[str, str]:
-    """Return the settings that distinguish runs, by name, each short enough for a line."""
+    """Return the settings that distinguish runs by name, each on one line."""
     return {
         "run": short(table_run_id(run.run_id for run in runs)),
         "preset": _listed(run.preset for run in runs),
@@ -41,7 +41,7 @@ def provenance(runs: Sequence[RunInfo]) -> dict[str, str]:
 
 
 def audited(preset: str, run_ids: Mapping[str, str]) -> str:
-    """Return what the audit of cells, given by folder and run id, found; ``not checked`` if it was of other results."""
+    """Return the audit result of cells, given by folder and run id; ``not checked`` if the audit saw other results."""
     path = layout.audit(preset)
     if not path.exists():
         return "not checked"

@@ -14,7 +14,7 @@ from harness.files import ROOT, Declaration, Many, Percentage, Text, read
 from harness.runner.layout import POOL
 
 KEY = ["method", "backbone", "benchmark"]
-#: In place of a benchmark: the average.
+#: Stands for the average in place of a benchmark.
 AVERAGE = "average"
 
 
@@ -32,9 +32,9 @@ class PublishedAccuracy(Declaration):
     """One accuracy of the main table, in percent as printed."""
 
     percent: Percentage = Field(alias="accuracy")
-    fit: Literal["rounded", "truncated", "none"]  # how a plausible number of right answers explains it
-    counts: Many[_Count] = ()  # all plausible k/n behind it
-    near: _Count | None = None  # the closest where none fits
+    fit: Literal["rounded", "truncated", "none"]  # how a plausible k/n gives the printed value
+    counts: Many[_Count] = ()  # all plausible k/n that give it
+    near: _Count | None = None  # the closest k/n if none fits
 
 
 class PublishedMethod(Declaration):
@@ -78,7 +78,7 @@ class Published(Declaration):
     benchmarks: Mapping[str, Text]  # title by key, in the order of the columns
     backbones: Mapping[str, Text]  # title by key; "pool" stands for all of them
     methods: Mapping[str, PublishedMethod]  # by key, in the order of the rows
-    variants: Mapping[str, Text]  # titles of the other rows of the further tables
+    variants: Mapping[str, Text]  # titles of rows that only the further tables have
     rows: Annotated[Many[PublishedRow], MinLen(1)] = Field(alias="main")  # the main table from top to bottom
     costs: Mapping[str, Many[PublishedCost]]  # the rows of a cost table by benchmark
     #: The other tables, by name, method, benchmark (or ``overall``) and measure.

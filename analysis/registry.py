@@ -1,4 +1,4 @@
-"""The artefacts of ``config/artefacts.yaml`` and ``artefacts_beyond.yaml``: the module and the cells of each."""
+"""The artefacts of ``config/artefacts.yaml`` and ``artefacts_beyond.yaml``, with their modules and cells."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ ENDINGS: Mapping[str, tuple[str, ...]] = {
 
 
 class Selection(Declaration):
-    """Some cells of a preset, all where nothing is named; benchmarks and backbones it lacks are left out."""
+    """Selected cells of a preset. A key that is not set selects all; what the preset lacks is left out."""
 
     methods: Distinct[str] | None = None
     benchmarks: Distinct[str] | None = None
-    largest: bool = False  # of a method's rows only that of the largest backbone
-    own: bool = False  # besides the methods named, those of the preset that are not in ``config/methods.yaml``
-    trained: bool = False  # of the methods those that learn
+    largest: bool = False  # only the row on the largest backbone
+    own: bool = False  # also the preset's methods that are not in ``config/methods.yaml``
+    trained: bool = False  # only methods that learn
     seeds: Distinct[NonNegativeInt] | None = None
 
     def cells(self, run: Run) -> list[Cell]:
@@ -68,12 +68,12 @@ class Artefact(Declaration):
     module: str  # has a function ``build`` that turns a source into a table, a figure or a report
     kind: Literal["table", "figure", "report"]
     cells: Annotated[Many[Selection], MinLen(1)] = ()
-    noise_floor: bool = False  # reads the second askings of single calls, too
-    tree: bool = False  # reads the enumeration of first steps, which may be that of a recording, too
-    reads_all: bool = False  # made from whatever is finished of the cells of all others
-    about_paper: bool = False  # is about statements of the paper, so not for a run whose models are its own
-    optional: bool = False  # part of a whole run only where the preset names its artefacts
-    caption: str = ""  # what it shows, and in ``legend`` what a reader must know of any run of it, a note each
+    noise_floor: bool = False  # also reads repeated single calls
+    tree: bool = False  # also reads an enumeration of first steps, of the preset or a recording
+    reads_all: bool = False  # made from all finished cells of other artefacts
+    about_paper: bool = False  # about statements of the paper, so not for runs with their own models
+    optional: bool = False  # made by ``all`` only if the preset lists it
+    caption: str = ""  # the same for every run, as are the notes in ``legend``
     legend: Many[str] = ()
     options: Mapping[str, Any] = {}  # passed to its module in ``Source.options``
 
@@ -83,14 +83,14 @@ class Artefact(Declaration):
         return [f"{self.key}.{ending}" for ending in ENDINGS[self.kind]]
 
     def cells_of(self, run: Run) -> list[Cell]:
-        """Return the cells that the artefact reads; none where the preset has none of its benchmarks."""
+        """Return the cells that the artefact reads; none if the preset has none of its benchmarks."""
         if self.reads_all:
             return all_cells(run)
         again = run.asked_again() if self.noise_floor else []
         return _distinct([*(cell for selection in self.cells for cell in selection.cells(run)), *again])
 
     def lacking(self, run: Run) -> str:
-        """Return what a preset lacks for the artefact to be made of it; empty if nothing."""
+        """Return the requirement of the artefact that a preset does not meet; empty if it meets all."""
         if self.about_paper and run.pool:
             return "model of the paper"
         if not self.cells or self.cells_of(run):
@@ -110,7 +110,7 @@ class Artefact(Declaration):
             )
 
     def deciding_settings(self, run: Run) -> dict[str, Any]:
-        """Return the settings that, besides the content of its inputs, decide what the artefact shows."""
+        """Return the settings that affect the artefact, apart from the content of its inputs."""
         settings = {name: getattr(run, name) for name in ("backbones", "benchmarks", "endpoints", "weights")}
         stated = {"margin": run.margin, "reference": run.reference}
         return {
@@ -121,19 +121,19 @@ class Artefact(Declaration):
         }
 
     def inputs(self, run: Run) -> list[Path]:
-        """Return the files that the artefact reads, which the DAG makes first."""
+        """Return the files that the artefact reads. The DAG makes them first."""
         trees = [layout.tree(run.name, key) / "run.json" for key in run.benchmarks if self.tree]
         cells = [layout.cell(run.name, cell) / "run.json" for cell in self.cells_of(run)]
         return [*cells, *filter(Path.is_file, trees)]
 
     def code(self) -> str:
-        """Return the fingerprint of the code that, given the same inputs, can change the files of the artefact."""
+        """Return the fingerprint of the code that makes the artefact from its inputs."""
         # An artefact without inputs is made from the configuration.
         read = [] if self.cells or self.reads_all else ["config/backbones.yaml", "config/weights.yaml"]
         return code_of_report("config/published.yaml", *read)
 
     def build(self, run: Run) -> Exhibit:
-        """Make the artefact of a preset; raises UserError if it has none, no cell is finished, or one is damaged."""
+        """Make the artefact. Raises UserError if the preset lacks it, no cell is finished, or a cell is damaged."""
         self.check(run)
         folders = {cell: layout.cell(run.name, cell) for cell in self.cells_of(run)}
         done = {cell: folder for cell, folder in folders.items() if (folder / "run.json").is_file()}
@@ -158,13 +158,13 @@ class Artefact(Declaration):
 
 
 def code_of_report(*files: str) -> str:
-    """Return the fingerprint of the code that makes reports, and of some files that one reads beside results."""
+    """Return the fingerprint of the code that makes reports, and of further files that a report reads."""
     return fingerprint_of("analysis", "analysis/figure.mplstyle", "harness", *files)
 
 
 @cache
 def artefacts() -> Mapping[str, Artefact]:
-    """Load every artefact by key; raises UserError for a slip, or a method or module that does not exist."""
+    """Load every artefact by key. Raises UserError for an invalid entry, or an unknown method or module."""
     entries: dict[str, Artefact] = {}
     for file in ("artefacts.yaml", "artefacts_beyond.yaml"):
         for key, entry in read_entries(config.FOLDER / file, Artefact).items():
@@ -177,13 +177,13 @@ def artefacts() -> Mapping[str, Artefact]:
 
 
 def artefact(key: str) -> Artefact:
-    """Return the artefact of a name; raises UserError with the nearest that exists."""
+    """Return the artefact by its key. Raises UserError, which suggests the most similar key."""
     check_names("artefact", [key], artefacts(), "config/artefacts.yaml")
     return artefacts()[key]
 
 
 def of_run(run: Run) -> list[Artefact]:
-    """Return the artefacts of a whole run: those that the preset names, else all that are not optional.
+    """Return the artefacts of ``all``: those that the preset lists, else all that are not optional.
 
     Raises UserError if the preset names an unknown one.
     """
@@ -192,7 +192,7 @@ def of_run(run: Run) -> list[Artefact]:
 
 
 def all_cells(run: Run) -> list[Cell]:
-    """Return every cell that an artefact of a whole run is made from."""
+    """Return the cells of all artefacts of ``all``."""
     return _distinct(cell for entry in of_run(run) if not entry.reads_all for cell in entry.cells_of(run))
 
 

@@ -1,4 +1,4 @@
-"""What an artefact is made from."""
+"""Inputs of an artefact."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMED = 5
 
 
 def describe_unfinished(unfinished: Sequence[Path], finished: int) -> str:
-    """Return a sentence that counts the unfinished cells, given by their folders, and names the first of them."""
+    """Return a sentence with the number of unfinished cells (given by folder) and the names of the first."""
     names = [" ".join(folder.parts[-4:]) for folder in unfinished]
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"{len(names)} of {len(names) + finished} cells are not finished ({', '.join(names[:_NAMED])}{more})"
@@ -28,14 +28,14 @@ class Source:
 
     preset: Run
     cells: tuple[Path, ...] = ()  # folders of finished cells
-    options: Mapping[str, Any] = field(default_factory=dict)  # of the entry of ``config/artefacts.yaml``
-    again: tuple[Path, ...] = ()  # folders of finished cells that asked single calls a second time
+    options: Mapping[str, Any] = field(default_factory=dict)  # options of the entry in ``config/artefacts.yaml``
+    again: tuple[Path, ...] = ()  # folders of finished cells that repeat single calls
     unfinished: tuple[Path, ...] = ()  # folders of the preset's cells that are not finished
-    caption: str = ""  # of the entry of ``config/artefacts.yaml``, and the notes that hold for any run
+    caption: str = ""  # caption and legend of the entry, the same for any run
     legend: tuple[str, ...] = ()
 
     def asked_again(self) -> list[FinishedCell]:
-        """Load the second askings of single calls (preset key ``noise_floor``) that are finished."""
+        """Load the finished cells that repeat single calls (preset key ``noise_floor``)."""
         from analysis.finished_cells import read
 
         return [read(folder) for folder in self.again]

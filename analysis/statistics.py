@@ -39,13 +39,13 @@ class Spread(NamedTuple):
     value: float
     variance: float
     df: float
-    # Questions worth 100 and -100 points, and n, if all others are worth 0.
+    # Numbers of questions worth 100 and -100 points, and n; set if all others are worth 0.
     counts: tuple[int, int, int] | None = None
-    stretch: float = 1.0  # factor on the interval, above 1 where it is for the difference from a published value
-    share_of: int = 0  # number of questions, if the value is a percentage of them or of what happens in them
+    stretch: float = 1.0  # factor on the interval; above 1 for the difference from a published value
+    share_of: int = 0  # number of questions, if the value is a percentage of questions or of events in them
 
     def ends(self, tail: float = TAIL) -> tuple[float, float]:
-        """Return the ends of the interval that misses with probability ``tail`` on either side.
+        """Return the ends of the interval, whose error probability is ``tail`` on either side.
 
         A share stays between 0 and 100 %. Its interval is Wilson's if questions are counted or no question moves it.
         """
@@ -280,9 +280,9 @@ def _mean(values: Array) -> Array:
 def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
     """Return the accuracy over the items of a test set from the verdicts of one or several seeds.
 
-    One seed gets a Wilson interval, which does not cover the spread between trainings; so do verdicts
-    that are all equal, and a single item. Several seeds get the interval of :meth:`Jackknife.spread`; docs/report.md
-    has its coverage.
+    One seed gets a Wilson interval, which does not cover the spread between trainings. So do verdicts that are all
+    equal, and a single item. Several seeds get the interval of :meth:`Jackknife.spread`; docs/report.md has its
+    coverage.
     """
     verdicts = np.array(seeds, dtype=float)
     several, n = verdicts.shape

@@ -1,4 +1,4 @@
-"""A table as a reader sees it, and its files: LaTeX, CSV, Markdown and HTML, the same bytes for the same table."""
+"""A table and its files: LaTeX, CSV, Markdown and HTML. All files are deterministic."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from analysis.latex import WIDTHS, latex
 
 # Width in points at 7 pt beyond which HTML and Markdown split a table.
 _WIDEST = 600.0
-# Points at 7 pt of narrow, wide and other letters, of the longest line, and between columns.
+# Widths in points at 7 pt: narrow, wide and other letters, the longest line, the gap between columns.
 _NARROW, _WIDE, _LETTER, _LONGEST, _BETWEEN = 2.3, 5.5, 4.0, 128.0, 4.4
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Table(Exhibit):
-    """A table as printed: ``shown`` has one :class:`Entry` per cell, ``notes`` stand below it."""
+    """A table as printed: ``shown`` has one :class:`Entry` per cell; ``notes`` are printed below the table."""
 
     shown: pd.DataFrame  # index: section (a rule between two), labels; columns: heading, smaller line below it, title
-    notes: tuple[str, ...]  # legend and footnotes, one sentence or two each
+    notes: tuple[str, ...]  # legend and footnotes
 
     def contents(self) -> Mapping[str, str]:
         forms = zip(("tex", "column.tex"), WIDTHS, strict=True)
@@ -56,7 +56,7 @@ def lay_out(
 
 
 def _parts(shown: pd.DataFrame, points: float) -> list[pd.DataFrame]:
-    """Split a table into the fewest parts of that width at 7 pt, between groups of columns or within a single one."""
+    """Split a table into the fewest parts of a maximum width at 7 pt, if possible between groups of columns."""
     groups = [list(columns) for _, columns in groupby(shown.columns, lambda column: column[:2])]
     if len(groups) == 1:
         groups = [[column] for column in shown.columns]

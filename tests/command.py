@@ -1,4 +1,4 @@
-"""The command ``gmr``, in this process and in one of its own."""
+"""Run the command ``gmr``, in this process or a new one."""
 
 import subprocess
 import sys

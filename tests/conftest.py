@@ -1,4 +1,4 @@
-"""Tests compute as the processes of the suite do, and share one finished run."""
+"""Fixtures: the numerical settings of the suite's processes, and one finished run for all tests."""
 
 import os
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""An encoder that needs no model: unit vectors made from a hash of the text."""
+"""An encoder without a model: unit vectors from a hash of the text."""
 
 import hashlib
 import threading

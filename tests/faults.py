@@ -1,7 +1,7 @@
-"""Simulated backbones over HTTP, slow and failing: ``python -m tests.faults PRESET [LATENCY_S [SHARE]]`` says the URL.
+"""Slow and failing server of simulated backbones: ``python -m tests.faults PRESET [LATENCY_S [SHARE]]`` prints its URL.
 
-Which attempts fail is drawn from the request and the number of attempts before; from the twelfth on none fails. Only
-calls of methods fail, which tell what they are for.
+Failures are drawn by a hash of the request and the number of earlier attempts; from the twelfth attempt on none fails.
+Only calls of methods fail, which state a purpose.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A small run of all ten methods with reports and a page, made once for all workers of a test run."""
+"""A small finished run of all ten methods with reports and a page, made once per test run."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Plans runs of Snakemake without running them: one process that has loaded it, and a child of it for each plan."""
+"""Plan Snakemake runs without running them: one process loads Snakemake and forks a child for each plan."""
 
 import json
 import multiprocessing

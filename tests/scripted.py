@@ -1,4 +1,4 @@
-"""A client that answers from a script and remembers what it was asked, and a context in front of it."""
+"""A client that answers from a script and records its requests, and a context that uses it."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Small runs of the smoke preset in the working folder, and what runs leave behind."""
+"""Small runs of the smoke preset in the working folder, and their output files."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The recorded runs of evidence/, by earlier versions: today's code reads them, and makes the same of single calls."""
+"""Today's code reads the recorded runs in evidence/ and reproduces their single calls."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""What all methods that learn keep to: resumption, determinism, a checkpoint elsewhere."""
+"""Requirements for all methods that learn: resumption, determinism, and loaded checkpoints."""
 
 import asyncio
 from collections.abc import Callable

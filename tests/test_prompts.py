@@ -1,6 +1,7 @@
-"""What models read, byte for byte: recordings answer only calls with the same prompts.
+"""Digests of all prompts: recordings answer only calls with identical prompts.
 
-If a test fails, undo the change. If it is intended, store the new digest and say in CHANGELOG.md which recordings end.
+If a test fails, undo the change. If the change is intended, store the new digest and list the recordings that can no
+longer be replayed in CHANGELOG.md.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""What the README and the page on GMR show works as shown, and is what the configuration says."""
+"""The README and docs/gmr.md agree with the files, templates and configuration."""
 
 import re
 from pathlib import Path

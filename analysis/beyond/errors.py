@@ -1,4 +1,4 @@
-"""Answers without a verdict: how many of them each accuracy counts as wrong, and in the CSV how programs ended."""
+"""Answers without a verdict, which count as wrong, by status; the CSV also has the outcomes of programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from analysis.table import Table
 from harness.benchmarks.items import Status
 from harness.sandbox.model import Outcome
 
-# A failure of the sandbox itself is a status, not an end of the program.
+# A failure of the sandbox itself is a status, not an outcome of the program.
 _ENDS = [outcome.value for outcome in Outcome if outcome is not Outcome.SANDBOX_ERROR]
 _STOPPED = ["cpu_limit", "wall_limit", "memory_limit", "output_limit", "killed"]
 

@@ -1,4 +1,4 @@
-"""Cells as logs of Inspect: a log a cell, a sample a question, a span a step; equal results give equal bytes."""
+"""Export cells as logs of Inspect: one log per cell, one sample per question, one span per step. Deterministic."""
 
 from __future__ import annotations
 

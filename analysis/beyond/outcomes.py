@@ -1,4 +1,4 @@
-"""Graded answers of all cells of a run, and the paths of its enumerations, as one table each."""
+"""One table of all graded answers of a run, and one of the paths of its enumerations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OUTCOMES = pa.schema(
         ("finish_reason", pa.string()),
     ]
 )
-#: Descriptions of the columns of both tables, where their names do not say enough.
+#: Descriptions of columns in both tables.
 DESCRIPTIONS = {
     "benchmark": "benchmark, by its key in config/benchmarks.yaml",
     "item_id": "question, by its id in the benchmark's own files",

@@ -1,4 +1,4 @@
-"""One row against every other of the main table, question by question: accuracy, cost, and the power of the test."""
+"""Paired comparison of one row with every other row of the main table: accuracy, cost, and power of the test."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def build(source: Source) -> Table:
 
 
 def _frame(results: Results, reference: tuple[str, str], margin: float | None) -> pd.DataFrame:
-    """Join each other row, on every benchmark and on average, with the reference and the paired tests of both."""
+    """Return every other row, on each benchmark and on average, with the reference and the paired tests."""
     table, keys = with_costs(results.frame, results), [*results.benchmarks]
     if results.has_average:
         table, keys = pd.concat([table, results.averages]), [*keys, AVERAGE]
@@ -107,7 +107,7 @@ def _ratio(value: float) -> str:
 
 
 def _noise_floor(results: Results, again: Iterable[FinishedCell]) -> str:
-    """Say how often single calls that were asked twice differ from themselves; empty without a second asking."""
+    """Describe how often repeated single calls get another verdict; empty if none were repeated."""
     found = []
     for cell in again:
         run = cell.run
@@ -116,10 +116,10 @@ def _noise_floor(results: Results, again: Iterable[FinishedCell]) -> str:
             pair = compare(first, [cell])
             alone, others = pair["first_alone"], pair["second_alone"]
             found.append(
-                f"{run.backbone} on {run.benchmark_title}: {alone + others} of {pair['n']} verdicts ({alone} right the "
-                f"first time alone, {others} the second), {signed(pair['difference'])} points"
+                f"{run.backbone} on {run.benchmark_title}: {alone + others} of {pair['n']} verdicts ({alone} right "
+                f"only the first time, {others} only the second), {signed(pair['difference'])} points"
             )
-    return f" Noise floor, the same single calls asked again: {'; '.join(found)}." if found else ""
+    return f" Noise floor, from repeated single calls: {'; '.join(found)}." if found else ""
 
 
 def _legend(results: Results, frame: pd.DataFrame, margin: float | None) -> Iterator[str]:
@@ -127,9 +127,9 @@ def _legend(results: Results, frame: pd.DataFrame, margin: float | None) -> Iter
     yield notes.COUNTED
     if margin is not None:
         yield (
-            f"≤ {margin:g} worse: one-sided p that the method of the caption is {margin:g} points or more, the margin "
-            "that the preset stated, less accurate than the row. Under 0.025, bold, exactly where the interval of "
-            f"Diff. lies above −{margin:g}."
+            f"≤ {margin:g} worse: one-sided p of the hypothesis that the method in the caption is less accurate than "
+            f"the row by {margin:g} points or more (the preset's margin). Bold: under 0.025, that is, if and only "
+            f"if the interval of Diff. lies above −{margin:g}."
         )
     yield from detectable_note(rows["detectable_difference"], results.benchmarks)
     if rows["p"].notna().groupby(level=KEY[:2]).sum().max() > 1:

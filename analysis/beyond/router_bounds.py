@@ -1,4 +1,4 @@
-"""Bounds of a pool of backbones, cheap routers, and where the other routers stand between both.
+"""Bounds of a pool of backbones, cheap routers, and the headroom that routers gain.
 
 Headroom is (row - best single) / (oracle - best single) in accuracy: 0 for the best single backbone, 1 for the oracle,
 at most 1 for a row that answers with replies of the pool. Above 1 only if a row is right where no backbone is.
@@ -114,8 +114,8 @@ def headroom(row: Answers, bounds: Bounds, counts: Array) -> tuple[float, float,
     """Return the headroom of a row and its 95 % interval by the percentile bootstrap over questions.
 
     The bootstrap is paired: each sample has the same questions for the row and every backbone, and its own best single
-    backbone. The value is NaN if oracle and best single backbone are equally accurate. Such a sample counts beyond
-    both ends, so the interval is NaN if they are more than 2.5 % of the samples.
+    backbone. The value is NaN if oracle and best single backbone are equally accurate. Such a sample counts as beyond
+    both ends, so the interval is NaN if there are more than 2.5 % of them.
     """
 
     def of_samples(counts: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Training budget of every learner: questions, trajectories, updates, calls and cost of its training, side by side."""
+"""Training budget of every learner: questions, trajectories, updates, calls and cost."""
 
 from __future__ import annotations
 

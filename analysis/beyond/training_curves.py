@@ -1,4 +1,4 @@
-"""Utility of every learner by epoch of its training: a row of panels a method, a panel a benchmark."""
+"""Utility of every learner by training epoch: one row of panels per method, one panel per benchmark."""
 
 from __future__ import annotations
 

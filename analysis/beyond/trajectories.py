@@ -1,4 +1,4 @@
-"""Finished trajectories, step by step: what a method decided and what was said, for the terminal and for Inspect."""
+"""Finished trajectories, step by step: decisions and texts, for the terminal and for Inspect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.llm.request import Message
 from harness.runner import layout
 from harness.runner.results import TEST_SPLIT, read_rows
 
-# Decisions with log-probability 0 that no policy drew: counts, computed values, rules, replies of a model.
+# Decisions that no policy sampled (log-probability 0): counts, computed values, rules, replies of a model.
 _UNDRAWN = frozenset({"agents", "short_cut", "ensemble", "redundancy"})
 # Decisions about one agent of a team; the slot is the agent's number.
 _OF_AN_AGENT = frozenset({"role", "backbone", "short_cut"})
@@ -31,11 +31,11 @@ _TOTALS = ("calls", "prompt_tokens", "completion_tokens", "cost_total", "cost_st
 
 
 class CallRecord(NamedTuple):
-    """One use of a model as charged, with its texts, which are None if the call log is gone."""
+    """One charged use of a call, with its texts; None if the call log is missing."""
 
     call: Call
     messages: tuple[Message, ...] | None
-    reply: str | None  # empty where the call failed
+    reply: str | None  # empty if the call failed
 
     @property
     def caller(self) -> str:
@@ -46,10 +46,10 @@ class CallRecord(NamedTuple):
 class Step(NamedTuple):
     """One step of a trajectory."""
 
-    number: int | None  # counted from 1; 0 for what is decided before the first, None for the final aggregation
+    number: int | None  # from 1; 0: decisions before the first step; None: the final aggregation
     decisions: tuple[Decision, ...]
     calls: tuple[CallRecord, ...]
-    memory: tuple[int, ...] | None  # the steps that are stored when it begins; None for a method without memory
+    memory: tuple[int, ...] | None  # steps stored when this one begins; None without memory
 
     @property
     def title(self) -> str:
@@ -80,7 +80,7 @@ class Step(NamedTuple):
             yield f"{agent}{name.replace('_', ' ')}", f"{decision.choice}{probability}{options}"
 
     def after(self) -> Iterator[tuple[str, str]]:
-        """Yield label and text of the gates' decisions on the contribution, then tokens and cost of the calls."""
+        """Yield label and text of the gates' decisions about the contribution, then tokens and cost of the calls."""
         drawn = {decision.name: decision for decision in self.decisions}
         for name, texts in _GATES.items():
             if name in drawn:
@@ -99,7 +99,7 @@ class TrajectoryRecord(NamedTuple):
     item: Item
     answer: str  # the text that was graded
     verdict: Verdict
-    totals: Mapping[str, Any]  # of its row in ``items.parquet``, costs in the paper's unit; utility may be None
+    totals: Mapping[str, Any]  # values of its row in ``items.parquet``, costs in the paper's unit; utility may be None
     steps: tuple[Step, ...]
 
 

@@ -1,4 +1,4 @@
-"""The tree of an enumeration: effects of role, backbone and memory, and what a learned choice among its paths is worth.
+"""The tree of an enumeration: effects of role, backbone and memory, and the value of learned choices among its paths.
 
 A path is a role, a backbone, and whether the step is stored. ``nodes.parquet`` has the verdict of every path on every
 question (gmr/enumeration.py), so the oracle and every constant choice are known without a further call.
@@ -44,7 +44,7 @@ _NUMBERS = [f"{name}{end}" for name in _MEASURES for end in ENDS] + ["cost_all_c
 class Baselines(NamedTuple):
     """Verdicts that every row is compared with, shape (seeds, n)."""
 
-    fixed: Array | None  # best role and backbone of the training questions; None if not run
+    fixed: Array | None  # best role and backbone on the training questions; None if not run
     random: Array | None
     oracle: Array
 
@@ -55,7 +55,7 @@ def build(source: Source) -> Table:
     benchmark, title = results.only_benchmark()
     nodes, digest = _nodes(source.preset, results, benchmark)
     frame = pd.DataFrame([*_rows(results, nodes, benchmark)])
-    # Paths are many and bounds chosen on these questions, so that a p would mislead.
+    # No p for paths, which are many, and bounds, which are chosen on these questions: it would mislead.
     frame.loc[frame["section"].isin(["bounds", "paths"]), ["p", "p_random"]] = math.nan
     frame = frame.reindex(columns=list(dict.fromkeys(["section", "title", "on", *_NUMBERS, *frame.columns])))
     frame["on"] = frame["on"].fillna("").replace(results.published.backbones)
@@ -136,7 +136,7 @@ def _measures(verdicts: Array, cost: float, baselines: Baselines) -> dict[str, f
 
 
 def _difference(first: Array, second: Array, name: str = "difference", p: str = "p") -> dict[str, float]:
-    """Return first minus second in points, with interval and p, over questions and seeds."""
+    """Return the difference first - second in points, with interval and p over questions and seeds."""
     jackknife = Jackknife({None: first.shape[1]}, {"first": len(first), "second": len(second)})
     points = jackknife.ratio(100 * first, None, None, "first") - jackknife.ratio(100 * second, None, None, "second")
     spread = jackknife.spread(points, are_points=True)

@@ -1,4 +1,4 @@
-"""The pool of backbones: size and prices as the paper has them and as this suite counts, and what a run asks."""
+"""The pool of backbones: sizes and prices in the paper and in this suite, and the models of a preset."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VALUES = {
 
 
 def build(source: Source) -> Table:
-    """Return the paper's backbones, then others that are declared."""
+    """Return the paper's backbones, then other declared ones."""
     preset, published = source.preset, load()
     declared = preset.declared
     identity = short(digest({key: one.model_dump(mode="json") for key, one in declared.items()}))
@@ -34,7 +34,7 @@ def build(source: Source) -> Table:
     frame = pd.DataFrame.from_dict(here, orient="index", columns=["model", *_VALUES, "revision", "context_length"])
     frame = frame.reindex(list(dict.fromkeys([*prices, *here]))).join(printed)
     is_asked = frame["model"].notna() & frame.index.isin(preset.backbones)
-    # Prices follow the size (D-GEN-1), so another size means another price than the printed one.
+    # Prices follow the size (D-GEN-1), so a size that differs from the printed one changes the price.
     follows = frame["size"].eq(frame["published_size"].fillna(frame["size"]))
     frame = frame.assign(
         follows_the_rule=follows.astype(object).where(frame["model"].notna()),

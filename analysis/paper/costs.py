@@ -1,4 +1,4 @@
-"""Cost of a question: calls, tokens and cost of every method, with the published cost where there is one."""
+"""Calls, tokens and cost of a question for every method, beside published costs."""
 
 from __future__ import annotations
 

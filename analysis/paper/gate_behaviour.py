@@ -19,7 +19,7 @@ from harness.runner.layout import POOL
 _WHOLE, _EARLIER = "Trajectories", "Retrieved of earlier steps"
 _POOLED, _MEAN = "Retrieved of stored, pooled", "Retrieved of stored, mean of cases"
 _OF_PRINT = ["printed", "unit", "digits", "printed_digits"]
-# By ratio of :func:`traces.of_gates`: section and title of the row, the paper's measure, unit, decimals of both.
+# By ratio of :func:`traces.of_gates`: section and title of the row, the paper's measure, unit, decimals of both values.
 _MEASURES = pd.DataFrame(
     [
         ("depth", _WHOLE, "mean depth", "depth", 1, 2, 2),

@@ -1,4 +1,4 @@
-"""Entropies of the gates and of the two choices of the router in training, update by update."""
+"""Entropies of the gates and of the router's two choices during training, by update."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from analysis.provenance import identity
 from analysis.source import Source
 from harness.errors import UserError
 
-# By band and measure: name of the decision, colour and style of its line.
+# By panel and measure: name of the decision, colour and style of its line.
 _BANDS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
     "gates (nats)": {
         "entropy_write": ("write", BLACK, "-"),

@@ -1,4 +1,4 @@
-"""Savings of halting in training: depth and executed steps of the rollouts, with and without it."""
+"""Depth and executed steps of training rollouts, with and without halting."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SIZE = ["questions", "epochs", "group"]
 
 
 def build(source: Source) -> Table:
-    """Return rows with halting, without, and their ratio. Raises UserError for an untrained cell."""
+    """Return a row with halting, a row without, and their ratio. Raises UserError for an untrained cell."""
     results = source.results()
     cells = [cell for cell in results.cells if cell.run.method in _TITLES]
     trainings = pd.DataFrame(map(_training, cells)).sort_values("seed", kind="stable")

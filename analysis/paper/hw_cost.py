@@ -64,8 +64,8 @@ def build(source: Source) -> Table:
 class Timing(Declaration, extra="ignore"):
     """Content of ``timing.json`` that reports need."""
 
-    test_s: PositiveFloat | None = None  # of all test questions; None unless one start asked all their calls
-    in_flight: PositiveInt | None = None  # questions at the same time
+    test_s: PositiveFloat | None = None  # of all test questions; None unless one process made all their calls
+    in_flight: PositiveInt | None = None  # concurrent questions
 
 
 def timing(cell: FinishedCell) -> Timing:
@@ -105,14 +105,11 @@ def _seconds(cells: Sequence[FinishedCell]) -> dict[str, Any]:
 
 def _legend(frame: pd.DataFrame, *, is_timed: bool) -> str:
     if not is_timed:
-        return (
-            "No seconds were measured: backbones are simulated, or no cell asked all calls about its test questions "
-            "in one start."
-        )
+        return "No seconds were measured: backbones are simulated, or no cell made all its test calls in one process."
     numbers = sorted(frame["in_flight"][frame["seconds"].notna()].astype(int).unique())
     return (
-        "Seconds of a question: from the first start to the last end of the attempts at calls about test questions, "
-        f"over n; mean over seeds, without interval. At a time {' or '.join(map(str, numbers))} questions were "
-        "answered. Blank: some were asked in another start of the cell. Time depends on that number, on what the "
-        "servers ran on, and on what else asked them."
+        "Seconds of a question: time from the first to the last attempt at a test call, over n; mean over seeds, "
+        f"without interval. {' or '.join(map(str, numbers))} questions were answered concurrently. Blank: the cell "
+        "made its test calls in several processes. Time depends on the concurrency, the hardware of the servers "
+        "and their other load."
     )

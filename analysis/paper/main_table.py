@@ -45,7 +45,7 @@ def build(source: Source) -> Table:
 
 
 def _columns(values: pd.DataFrame, tied: Sequence[tuple[str, str]]) -> dict[str, list[Entry]]:
-    """Return the columns of a benchmark or the average; ``values`` has every measure, of the average only accuracy."""
+    """Return the columns of a benchmark or the average. For the average, ``values`` has only accuracy."""
     return accuracies(values, tied)
 
 

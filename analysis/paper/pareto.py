@@ -1,4 +1,4 @@
-"""Accuracy against cost of a question for every row of the main table, published and measured, with both frontiers."""
+"""Accuracy against cost of a question for every row of the main table, with published and measured frontiers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _EMPHASISED = "gmr"
 _SMALLEST, _LARGEST, _POOL_SIZE = 2.5, 6.5, 6.0
 _DISC = 6.5
 _EDGE: Mapping[str, Any] = {"linestyle": "", **EDGE}
-# Letters per title in the legend, which has two columns, and its inches per line.
+# In the legend, which has two columns: letters per title and inches per line.
 _KEY_LETTERS, _LINE_INCHES = 22, 0.13
 # Pixels between a name and a point, steps of the search for free space, and the line to the point.
 _CLEAR, _MOST_TURNS = 6.0, 2000
@@ -64,7 +64,7 @@ def build(source: Source) -> Figure:
     names = {"published": results.published.benchmarks.get(benchmark, title), "measured": title}
     panels = {side: name for side, name in names.items() if side == "measured" or frame[f"{side}_x"].notna().any()}
     free = (frame["method_title"] + (" (" + frame["backbone_title"] + ")").fillna(""))[frame["cost_per_query"].eq(0)]
-    left_out = f" Left out, free of cost, as a logarithmic axis has no zero: {', '.join(free)}." if len(free) else ""
+    left_out = f" Left out, since a logarithmic axis cannot show a cost of 0: {', '.join(free)}." if len(free) else ""
     unit, marks = _unit(results, frame, panels), frame[~is_method & frame["measured_x"].notna()]
     return Figure(
         label=f"pareto-{benchmark}",
@@ -76,7 +76,7 @@ def build(source: Source) -> Figure:
 
 
 def _unit(results: Results, frame: pd.DataFrame, panels: Mapping[str, str]) -> tuple[float, str]:
-    """Return the unit of the cost axis in :data:`UNIT` and its name: a single call, or the paper's unit."""
+    """Return the unit of the cost axis in :data:`UNIT`, and its name: a single call, or the paper's unit."""
     is_single = frame.index.get_level_values("method") == SINGLE
     singles = frame.loc[is_single, "measured_x"].dropna()
     if "published" not in panels and len(singles):
@@ -206,6 +206,6 @@ def _segments(panel: Axes) -> Iterator[NDArray[np.float64]]:
 
 
 def _short(titles: pd.Series) -> pd.Series:
-    """Return the part after the last hyphen (14B of qwen-2.5-14B) if these differ, else the titles."""
+    """Return the parts after the last hyphen (14B of qwen-2.5-14B) if they are distinct, else the titles."""
     sizes = titles.str.rpartition("-")[2]
     return sizes if sizes.nunique() == titles.nunique() else titles

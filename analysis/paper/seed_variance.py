@@ -1,4 +1,4 @@
-"""Mean and deviation of the accuracy over training seeds, and the paper's (Variance across Training Seeds)."""
+"""Mean and standard deviation of accuracy over training seeds (paper, Variance across Training Seeds)."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _group(results: Results, frame: pd.DataFrame, seeds: pd.DataFrame, key: str)
 
 def _legend(results: Results, frame: pd.DataFrame, seeds: pd.DataFrame, printed: pd.DataFrame) -> Iterator[str]:
     if seeds.groupby(KEY[:2]).size().nunique() > 1:
-        yield "The methods were trained with different numbers of seeds, so their deviations are not alike."
+        yield "The methods were trained with different numbers of seeds, so their deviations are not comparable."
     # The paper also names the lowest or highest training of a method.
     named = printed.xs(OVERALL, level="benchmark").reindex(frame.index.droplevel("benchmark").unique())
     single = [

@@ -1,4 +1,4 @@
-"""Decisions of a router's gates, and calls of its steps, on the test questions of a cell (paper, Gate Behavior)."""
+"""Gate decisions and calls per step of a router on the test questions of a cell (paper, Gate Behavior)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEPS = range(1, 6)
 
 
 def by_benchmark(results: Results) -> dict[str, tuple[FinishedCell, ...]]:
-    """Return the cells of the only router by benchmark. Raises UserError for several routers."""
+    """Return the cells of the router by benchmark. Raises UserError for several routers."""
     routers = sorted({f"{method} with {backbone}" for method, backbone, _ in results.cells_by_row})
     if len(routers) > 1:
         raise UserError(f"cells of {', '.join(routers)}; expected those of one router; leave the others out")

@@ -33,11 +33,11 @@ class VariantOptions(Declaration):
 
     design: Text  # the label of the table
     caption: Text
-    printed: Distinct[str] = ()  # names of the paper's further tables, of which the first that has a number counts
+    printed: Distinct[str] = ()  # further tables of the paper; the first that prints a number counts
     note: Text
-    base: Text = ""  # what costs are multiples of; without it they are shown as what the reference saves
+    base: Text = ""  # costs are shown as multiples of this, or as GMR's savings if empty
     twins: Many[str] = ()  # one configuration trained twice
-    is_sweep: bool = False  # of one setting: steps and the frontier of accuracy and cost are shown, too
+    is_sweep: bool = False  # a sweep of one setting, which also shows steps and the Pareto frontier
 
 
 def build(source: Source) -> Table:
@@ -51,7 +51,7 @@ def build(source: Source) -> Table:
     parts = [
         _groups(options, rows, titles[REFERENCE], columns.scaled_to(frame)) for *_, rows in by_benchmark(results, frame)
     ]
-    # A table of one variant needs a label of its own beside the table of all.
+    # A table of one variant needs a different label than the table of all.
     label = "-".join([options.design, *variants]).replace("_", "-") if len(variants) == 1 else options.design
     rows = [
         (key, f"{results.benchmarks[key]}, {results.questions(key)}", titles[method], seeds.replace(" ", ", "))
@@ -88,7 +88,7 @@ def _frame(options: VariantOptions, results: Results) -> pd.DataFrame:
 
 def _groups(options: VariantOptions, rows: pd.DataFrame, reference: str, scaled: str) -> columns.Groups:
     change: Form = "×{:.2f}" if options.base else _saving
-    # The reference has no comparison, which is not "not run".
+    # The reference has no comparison with itself; that does not mean "not run".
     is_lacking = rows["gain"].isna() & (rows.index.get_level_values("method") != REFERENCE)
     gains = format_series(rows["gain"], signed)
     steps = {
@@ -119,19 +119,19 @@ def _saving(ratio: float) -> str:
 
 def _legend(options: VariantOptions, results: Results, frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[str]:
     yield from notes.legend(results, frame)
-    saved = "Saved: how much less GMR spends on a question than the row, in percent; below zero it spends more."
+    saved = "Saved: percentage by which GMR is cheaper per question than the row; negative if it costs more."
     yield (
-        f"Against {titles[REFERENCE]}: the row minus it on the same questions, with the 95 % interval and its p (exact "
-        "McNemar test, and Tango's interval or the exact one, whichever is wider; with several seeds both of t, over "
-        "questions and seeds), not adjusted for the number of rows. "
-        f"{f'Cost: that of a question as a multiple of {options.base}.' if options.base else saved}"
+        f"Against {titles[REFERENCE]}: accuracy of the row minus that of {titles[REFERENCE]} on the same questions, "
+        "with 95 % interval and p (exact McNemar test with Tango's or the exact interval, whichever is wider; several "
+        "seeds: t over questions and seeds). p is not adjusted for the number of rows. "
+        f"{f'Cost: of a question, as a multiple of {options.base}.' if options.base else saved}"
     )
     yield from detectable_note(frame["detectable"], results.benchmarks)
     yield from notes.seeds(results)
     if options.is_sweep:
         yield (
-            f"Steps: mean depth of a trajectory. Frontier: {YES} no other row is at least as accurate and as cheap and "
-            f"better in one; {NO} one is."
+            f"Steps: mean depth of a trajectory. Frontier: {YES} the row is Pareto-optimal in accuracy and cost, {NO} "
+            "another row dominates it."
         )
     yield options.note
     if options.twins:
@@ -149,4 +149,4 @@ def _twins(twins: Sequence[str], results: Results, frame: pd.DataFrame, titles: 
         parts.append(f"{results.benchmarks[first[2]]} {lead}{mean} ({low} to {high})")
     if parts:
         names = " minus ".join(titles[method] for method in twins)
-        yield f"{names}, points on the same questions with the same interval: {'; '.join(parts)}."
+        yield f"{names}, in points on the same questions, with 95 % interval: {'; '.join(parts)}."

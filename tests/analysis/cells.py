@@ -1,4 +1,4 @@
-"""Synthetic cell folders, written the way the suite writes them, and runs as claims read them."""
+"""Synthetic cell folders in the suite's format, and runs for claims."""
 
 import functools
 import hashlib
@@ -37,13 +37,13 @@ def digest(*parts: object) -> str:
 
 
 def title(method: str) -> str:
-    """Return what tables call a method of the configuration, or one that it does not have."""
+    """Return the title of a method, whether or not the configuration has it."""
     return methods()[method].title if method in methods() else f"The {method}"
 
 
 @functools.cache
 def settings(method: str) -> dict[str, Any]:
-    """Return every setting of a method of the configuration; none of one that it does not have."""
+    """Return all settings of a method; empty if the configuration lacks it."""
     entry = methods().get(method)
     return settings_of(entry.module, entry.config).model_dump(mode="json") if entry else {}
 
@@ -117,8 +117,8 @@ def write(
 
     Args:
         updates: The measures of each update; None for a method that does not learn, () for one left as initialised.
-        changes: Columns of the items, one value for all or one an item, where ``cost`` is that of steps and of all;
-            top-level keys of ``run.json``; and ``n_train`` of its data.
+        changes: Columns of the items (one value for all, or one per item; ``cost`` sets both costs), top-level keys of
+            ``run.json``, or ``n_train``.
     """
     n = len(correct)
     given = {name: changes.pop(name) for name in ("cost", *ITEMS.names) if name in changes}
@@ -169,7 +169,7 @@ def table(folder: Path, name: str, rows: Sequence[Mapping[str, Any]], schema: pa
 def decision(
     name: str, choice: str, probability: float = 0.5, *, item: int = 0, step: int = 1, slot: int = 0, options: int = 2
 ) -> dict[str, Any]:
-    """One draw, as the log of a cell has it."""
+    """One decision in a cell's log."""
     row = (f"item-{item:04d}", step, name, slot, choice, options, math.log(probability))
     return dict(zip(DECISIONS.names, row, strict=True))
 
@@ -191,7 +191,7 @@ def timed(cell: Path, seconds: float | None = 6.0, in_flight: int = 32) -> Path:
 
 
 def run_of(correct: Mapping[Cell, Any], seeds: Seeds | None = None, **items: Mapping[Cell, Any]) -> Run:
-    """Return a run by the answers of each cell and further columns of its items; of the seeds it has, or others."""
+    """Return a run from the answers and further item columns of each cell. ``seeds`` default to the cells' seeds."""
     cells = []
     for key, right in sorted(correct.items()):
         record = {**run_record(*key, len(right)), "tables": {}}

@@ -1,4 +1,4 @@
-"""Cells in a folder of the test."""
+"""Fixtures that write cells to the folder of a test."""
 
 import functools
 from pathlib import Path
@@ -17,7 +17,7 @@ def write_cell(tmp_path: Path) -> WriteCell:
 
 @pytest.fixture
 def make(write_cell: WriteCell) -> WriteCell:
-    """Write the cell of a method that learns, by default GMR with the pool, left as initialised."""
+    """Write the cell of a method that learns; by default untrained GMR on the pool."""
 
     def make(method: str = "gmr", seed: int = 0, *, backbone: str = "pool", **given: Any) -> Path:
         usual = {"cost_steps": 0.001, "cost_total": 0.002, "depth": 2, "updates": ()}

@@ -1,4 +1,4 @@
-"""A table or figure as tests look at it: rows with labels and entries, groups of columns, records as text."""
+"""Views of a table or figure for tests: rows with labels and entries, groups of columns, records as text."""
 
 import csv
 import importlib
@@ -31,7 +31,7 @@ class Group(NamedTuple):
 
 
 class Field(str):
-    """A field of a CSV, equal to every spelling of its number."""
+    """A CSV field, which equals any spelling of the same number."""
 
     __hash__ = str.__hash__
 
@@ -46,7 +46,7 @@ class Field(str):
 
 
 class Read:
-    """A table or figure, ``made``, whose rows, columns and records are read."""
+    """Access to rows, columns and records of a table or figure ``made``."""
 
     def __init__(self, made: Any) -> None:
         self.made = made
@@ -93,7 +93,7 @@ PRESET: Any = SimpleNamespace(margin=None, methods=(), reference=None)
 
 
 class Artefact:
-    """A module of an artefact, which is built from cells and read."""
+    """An artefact's module, built from cells and wrapped for reading."""
 
     def __init__(self, module: str, **options: Any) -> None:
         self._module = importlib.import_module(module)
@@ -104,7 +104,7 @@ class Artefact:
 
 
 def __getattr__(name: str) -> Any:
-    """Return the artefact whose module has a name."""
+    """Return the artefact with a given module name."""
     for folder in ("paper", "beyond"):
         if importlib.util.find_spec(f"analysis.{folder}.{name}"):
             return Artefact(f"analysis.{folder}.{name}")
@@ -118,6 +118,6 @@ ablation, paradigm, roles, lambda_sweep = (
 
 
 def words(picture: Picture) -> str:
-    """Return all text of a picture, line breaks and other white space as one blank."""
+    """Return all text of a picture, with white space normalised."""
     texts = picture.findobj(Text)
     return " ".join(" ".join(text.get_text() for text in texts if isinstance(text, Text)).split())

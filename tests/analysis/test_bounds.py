@@ -1,4 +1,4 @@
-"""Bounds of a pool and headroom between them, by hand and by scipy; the table and the marks made of them."""
+"""Bounds of a pool and headroom against hand calculations and scipy; their table and marks."""
 
 from pathlib import Path
 from typing import Any

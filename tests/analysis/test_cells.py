@@ -1,4 +1,4 @@
-"""Reading cells: what is taken from them and what is refused."""
+"""Reading cells: the values read, and the cells refused."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Corrections for several statements: primary endpoints share a risk, secondary verdicts a false discovery rate."""
+"""Corrections for multiple statements: family-wise error of primary endpoints, false discovery rate of the others."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

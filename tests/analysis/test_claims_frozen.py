@@ -1,7 +1,7 @@
-"""The judge on frozen frames: some cells of preset embedded at 32 test questions, as if real models had answered.
+"""Verdicts on frozen data: some cells of preset embedded with 32 test questions, treated as real models.
 
-Cells of ``snakemake reports/claims.md --config preset=embedded limit='{train: 4, test: 32, epochs: 1}'``, without
-seconds. After a change that is meant, ``python -m tests.analysis.test_claims_frozen`` writes the verdicts again.
+The cells are from ``snakemake reports/claims.md --config preset=embedded limit='{train: 4, test: 32, epochs: 1}'``,
+without seconds. After an intended change, ``python -m tests.analysis.test_claims_frozen`` updates the verdicts.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The side of a run: each number against numpy, intervals against those by hand, and every verdict."""
+"""Claims on a run: numbers against numpy, intervals against hand calculations, and every verdict."""
 
 import math
 from collections.abc import Callable

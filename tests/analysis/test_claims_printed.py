@@ -1,4 +1,4 @@
-"""The side of the paper: values and verdicts found by hand from the tables, and what rounding allows."""
+"""Claims on the paper: values and verdicts derived by hand from its tables, and ranges due to rounding."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The report on the claims: files, order, warning, provenance."""
+"""The report on claims: files, order, warning, provenance."""
 
 import csv
 from collections.abc import Sequence

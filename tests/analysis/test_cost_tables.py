@@ -1,4 +1,4 @@
-"""The tables of costs, compute and time, and which calls a measured cost counts."""
+"""Tables of cost, compute and time, and the calls that a measured cost counts."""
 
 from typing import Any
 
@@ -96,7 +96,7 @@ def test_compute_and_time_beside_the_published_ones(write_cell: WriteCell) -> No
     low, high = map(float, own.below.split("–"))
     assert low < mean < high
     assert (passed.text, passed.beside) == ("1.50", "×1.00"), "seconds of the pass over the number of questions"
-    assert "At a time 32 questions" in " ".join(table.notes)
+    assert "32 questions were answered concurrently" in " ".join(table.notes)
     # Where one seed was asked in several starts, and of a simulated run, there are FLOPs and no seconds.
     again = timed(write_cell("gmr", "pool", "humaneval", seed=1, calls=CALLS), None)
     other = timed(write_cell("gmr", "pool", "humaneval", simulated=True, calls=CALLS, notes=()))

@@ -1,4 +1,4 @@
-"""Over many made samples: how often a verdict is wrong, and how often an interval covers the truth."""
+"""Error rates of verdicts and coverage of intervals, over many simulated samples."""
 
 import bisect
 from functools import partial

@@ -1,4 +1,4 @@
-"""Figures: what stands around the panels, the same bytes every time, gate entropies and the Pareto plots."""
+"""Figures: text around the panels, deterministic files, gate entropies and Pareto plots."""
 
 import dataclasses
 import os

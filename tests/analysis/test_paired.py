@@ -1,4 +1,4 @@
-"""Paired comparisons against independent computations, what must hold for any two methods, and their table."""
+"""Paired comparisons against independent computations, invariants for any two methods, and the table."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -267,8 +267,8 @@ def test_single_calls_asked_again_say_how_far_a_method_differs_from_itself(write
     first, again = (write_cell("single", correct=verdicts, seed=seed) for seed, verdicts in enumerate((ours, theirs)))
     table = paired(write_cell("gmr", "pool", correct=ours), first, again=(again,))
     assert (
-        "the same single calls asked again: qwen-2.5-14B on GSM-Hard: 4 of 100 verdicts (3 right the first time alone, "
-        "1 the second), +2.00 points"
+        "from repeated single calls: qwen-2.5-14B on GSM-Hard: 4 of 100 verdicts (3 right only the first time, "
+        "1 only the second), +2.00 points"
     ) in table.caption
     record = table.record(method="single", backbone="qwen-2.5-14B")
     assert (record["seeds"], record["accuracy"]) == ("0", "63.0"), "no mean over two askings"

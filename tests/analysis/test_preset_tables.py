@@ -1,4 +1,4 @@
-"""The table made of a preset without a cell: prices of backbones."""
+"""The table of backbones and prices, which needs no cell."""
 
 import yaml
 

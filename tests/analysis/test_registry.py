@@ -1,4 +1,4 @@
-"""Which artefacts there are, and from which cells each is made."""
+"""The list of artefacts and their cells."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The file formats: honest first lines, valid syntax, the same bytes every time, and LaTeX that compiles."""
+"""File formats: warnings in first lines, valid syntax, deterministic bytes, and LaTeX that compiles."""
 
 import dataclasses
 import io

@@ -1,4 +1,4 @@
-"""The tables about trainings: spread over seeds, budgets, gates and their intervals, halting."""
+"""Tables about training: spread over seeds, budgets, gates with intervals, halting."""
 
 import math
 from collections.abc import Sequence

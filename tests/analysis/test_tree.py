@@ -1,4 +1,4 @@
-"""The table of an enumeration against numbers by hand, by numpy, and by the paired comparison of cells."""
+"""The table of an enumeration against hand calculations, numpy, and paired comparisons of cells."""
 
 import json
 from pathlib import Path

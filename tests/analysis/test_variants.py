@@ -1,4 +1,4 @@
-"""GMR with parts of it changed: ablations, ways of routing, role pools, and the sweeps of one setting."""
+"""Tables of GMR variants: ablations, routing paradigms, role pools, and sweeps of one setting."""
 
 import math
 from typing import Any

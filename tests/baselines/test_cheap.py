@@ -1,4 +1,4 @@
-"""Single calls, self-consistency, the kNN router, the cascade: whom they ask, how often, which reply they take."""
+"""Single calls, self-consistency, kNN router and cascade: the backbones called, number of calls, chosen reply."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""All questions with ``--benchmark-enable``; in a plain run a few in one variant of each, to see that they work."""
+"""Run full benchmarks with ``--benchmark-enable``, else one small variant of each as a check."""
 
 import os
 from collections.abc import Callable
@@ -18,7 +18,7 @@ Measure = Callable[[BenchmarkFixture, Callable[[int], None], int], None]
 
 @pytest.fixture
 def measure(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> Measure:
-    """Return a function that measures a function of the round's number; nothing may be cached between rounds."""
+    """Return a function that benchmarks a function of the round number, so that rounds share no cache."""
 
     def one(benchmark: BenchmarkFixture, target: Callable[[int], None], count: int) -> None:
         numbers = iter(range(ROUNDS + 1))
@@ -31,13 +31,13 @@ def measure(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) 
 
 
 def chosen(benchmark: BenchmarkFixture, items: list[Item], most: int | None = None) -> list[Item]:
-    """Return all items, or the first so many in a fixed order; few where nothing is measured."""
+    """Return all items, or the first ones in a fixed order; only a few unless benchmarks are enabled."""
     by_id = {item.id: item for item in items}
     return [by_id[id_] for id_ in keyed_order(by_id, "benchmark")[: most if benchmark.enabled else FEW]]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Take one variant of each where nothing is measured."""
+    """Keep one variant of each benchmark unless benchmarks are enabled."""
     if not config.getoption("benchmark_enable"):
         here = [item for item in items if item.path.parent == Path(__file__).parent]
         firsts = {item.name.partition("[")[0]: item for item in reversed(here)}

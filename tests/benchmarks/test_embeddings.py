@@ -1,4 +1,4 @@
-"""Texts per second through the cache of embeddings: texts it has never seen, and texts it holds."""
+"""Embedded texts per second, for new and for cached texts."""
 
 import asyncio
 from pathlib import Path

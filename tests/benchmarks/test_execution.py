@@ -1,4 +1,4 @@
-"""Programs per second through the sandbox, each with a fresh program, and through the cache of verdicts."""
+"""Programs per second, in the sandbox and from the cache of verdicts."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Cells per second where the cell has next to nothing to do: the start and the end of its process."""
+"""Cells per second for nearly empty cells: the overhead of starting and ending a process."""
 
 import shutil
 import subprocess

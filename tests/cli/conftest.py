@@ -1,4 +1,4 @@
-"""A folder to work in, without an encoder; a bundle."""
+"""Fixtures: a working folder with a fake encoder, and a bundle."""
 
 import contextlib
 from pathlib import Path

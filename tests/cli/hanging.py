@@ -1,7 +1,7 @@
-"""The command ``gmr`` with backbones that answer so many calls and no more.
+"""Run ``gmr`` with backbones that answer a given number of calls and then hang.
 
-``python -m tests.cli.hanging NUMBER WORDS...``: further calls wait for ever, as behind a server that hangs. The
-first of them leaves a file ``hangs`` in the working folder.
+``python -m tests.cli.hanging NUMBER WORDS...``: calls after the first NUMBER hang for ever. The first hanging call
+writes a file ``hangs`` to the working folder.
 """
 
 import asyncio

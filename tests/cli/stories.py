@@ -1,4 +1,4 @@
-"""Finished cells made by hand: questions as they are prepared, tables and call log as the suite writes them."""
+"""Hand-made finished cells: prepared questions, tables and call log in the suite's format."""
 
 import asyncio
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ RIGHT = Verdict(True, "7", Status.GRADED)
 
 @dataclass(frozen=True)
 class Ask:
-    """One call: what it is at the context, the texts of its messages, the reply."""
+    """One call: its context arguments, message texts and reply."""
 
     reply: str | Reply
     messages: Sequence[tuple[str, str]] = (("user", "What is it?"),)
@@ -54,7 +54,7 @@ def prepare(test: Sequence[Item], train: Sequence[Item] = (), preset: str = PRES
 
 
 def finish(cell: Cell, items: Sequence[Item], stories: Sequence[Story]) -> None:
-    """Write a finished cell below the working folder, a story a question; utility is the length of the answer."""
+    """Write a finished cell below the working folder, with one story per question. Utility is the answer's length."""
     folder = layout.cell(PRESET, cell)
     answered = asyncio.run(_walk(cell, items, stories))
     record = run_record(cell.method, cell.backbone, cell.benchmark, cell.seed, len(items), simulated=True)

@@ -1,4 +1,4 @@
-"""All ten methods from the questions to the reports, twice; and a bundle of them."""
+"""All ten methods from questions to reports, twice; and a bundle of the run."""
 
 import contextlib
 import re

@@ -1,4 +1,4 @@
-"""What all commands share: their list, one line for a mistake, settings from files, the checkout; sandbox."""
+"""Behaviour shared by all commands: help, one-line errors, settings from files, the checkout; and ``gmr sandbox``."""
 
 import logging
 import os

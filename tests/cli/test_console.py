@@ -1,4 +1,4 @@
-"""What the terminal says of jobs that fail, are killed, or are told to stop: records as Snakemake makes them."""
+"""Terminal output for failed, killed and stopped jobs, from Snakemake's log records."""
 
 import io
 import logging

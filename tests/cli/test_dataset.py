@@ -1,4 +1,4 @@
-"""A bundle and what lies beside it: questions that may not be passed on, tables, their description."""
+"""A bundle and its data set: questions that are not redistributable, tables, Croissant description."""
 
 import hashlib
 import zipfile

@@ -1,4 +1,4 @@
-"""A forecast: its table against runs, sums by hand, prices and hours, in a folder where nothing is."""
+"""Forecasts: the table against runs, hand-computed sums, prices and hours, in an empty folder."""
 
 import contextlib
 import json

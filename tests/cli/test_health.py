@@ -1,4 +1,4 @@
-"""What is said of endpoints before the first call: everything that is wrong, at once."""
+"""The health check reports all problems of endpoints at once."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""A cell as a process: killed, stopped, locked out, out of disk or budget; and resumed to the same bytes."""
+"""A cell's process when killed, stopped, locked, or out of disk or budget; and resumption to identical bytes."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""A method of one's own beside the checkout: begun by a command, run by Snakemake, noticed when changed, bundled."""
+"""A user's own method: created by a command, run by Snakemake, rerun after changes, bundled."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""What runs for a target, planned in one process; and what Snakemake is told by profiles and rules."""
+"""The jobs planned for a target, and the settings of profiles and rules."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Replay and audit: recorded runs are whole, and follow from their replies by today's code, without a server."""
+"""Replay and audit: recorded runs are complete, and today's code reproduces them without a server."""
 
 import dataclasses
 import os

@@ -1,4 +1,4 @@
-"""What a change makes run again, and what a run says: jobs that only pretend, in a checkout of its own."""
+"""Jobs rerun after a change, and the output of a run, with fake jobs in a separate checkout."""
 
 import os
 import re

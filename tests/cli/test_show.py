@@ -1,4 +1,4 @@
-"""Trajectories of cells made by hand: printed by ``gmr show``, and as logs that Inspect itself reads."""
+"""Trajectories of hand-made cells: printed by ``gmr show``, and exported to logs that Inspect reads."""
 
 import importlib.util
 import math

@@ -1,4 +1,4 @@
-"""A stranger's bundle is data: what it says opens no connection and changes no file, verdict or line."""
+"""An untrusted bundle is only data: its content opens no connection and changes no file, verdict or output."""
 
 import re
 from collections.abc import Callable

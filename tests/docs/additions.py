@@ -1,4 +1,4 @@
-"""A copy of the suite in which everything stands that the page on adding things tells a reader to write."""
+"""A copy of the suite with all additions of docs/adding.md."""
 
 import re
 import shutil
@@ -29,7 +29,7 @@ def fragments(name: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def add(folder: Path, path: str, new: Mapping[str, Any]) -> None:
-    """Put a fragment of mappings into a file of entries; one that does not exist is made of it."""
+    """Merge a YAML fragment into a file of entries, which is created if missing."""
     file = folder / path
     old = yaml.safe_load(file.read_text()) if file.exists() else {}
     extended = {key: {**old.get(key, {}), **value} for key, value in new.items()}
@@ -37,7 +37,7 @@ def add(folder: Path, path: str, new: Mapping[str, Any]) -> None:
 
 
 def suite(folder: Path, *sections: str) -> Path:
-    """Copy the suite and add two methods and what sections of the page add."""
+    """Copy the suite, and add two methods and the additions of the page's sections."""
     copied_suite(folder)
     (folder / "my").mkdir()
     # What `gmr new method` makes, and the preset that the page on models of one's own shows.

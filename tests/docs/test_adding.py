@@ -1,4 +1,4 @@
-"""A method, a backbone and a benchmark from outside of the suite: what the documentation adds, taken from its page."""
+"""The method, backbone and benchmark that docs/adding.md adds, with code taken from that page."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Every command in README and docs is one that this checkout understands, and the pages make a site."""
+"""Every command in README and docs is valid in this checkout, and the pages build a site."""
 
 import importlib.util
 import os

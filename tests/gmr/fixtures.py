@@ -1,4 +1,4 @@
-"""Routers off their starting point, traces of any pattern, and whole trajectories over a pool of plain roles."""
+"""Fixtures for GMR: routers with perturbed weights, synthetic traces, and trajectories over simple roles."""
 
 from typing import Any
 
@@ -64,7 +64,7 @@ def new_router(settings: Config, roles: Any, backbones: Any) -> Router:
 
 
 def router(profiles: Any = None, **settings: Any) -> Router:
-    """Return a router with all parameters moved at random, so that none is zero or one by initialisation alone."""
+    """Return a router with randomly perturbed parameters, so that none keeps an initial value of zero or one."""
     rng = default_rng(0)
     network = new_router(config(**settings), *(profiles or (units(rng, ROLES), units(rng, BACKBONES))))
     generator = torch.Generator().manual_seed(0)
@@ -75,7 +75,7 @@ def router(profiles: Any = None, **settings: Any) -> Router:
 
 
 def trace(rng: Generator, depth: int, *, written: float = 0.5) -> Trace:
-    """Return random decisions that halt at the last step, unless that is the sixth, where nothing is drawn."""
+    """Return random decisions that halt at the last step. At the sixth step there is no halting draw."""
     steps: list[Step] = []
     for number in range(1, depth + 1):
         stored = sum(step.written for step in steps)

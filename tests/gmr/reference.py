@@ -1,4 +1,4 @@
-"""The paper's equations (docs/gmr.md) once more: one trajectory, one record and one step at a time, without padding."""
+"""A second implementation of the paper's equations (docs/gmr.md), without batches or padding."""
 
 import math
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ class Draw(NamedTuple):
 
 
 class Reference:
-    """The decisions of a router; its layers are torch's, what is put into them is written down a second time."""
+    """Reference of a router's decisions. It uses torch layers, with independently written inputs."""
 
     def __init__(self, router: Router) -> None:
         self.router, self.config = router, router.config

@@ -1,4 +1,4 @@
-"""Every first step on every question: which calls are made, and that a router of one step finds all of its own."""
+"""Enumerations: the calls of every first step, which include all calls of a single-step router."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Settings, training and test as a whole. Resumption stands in tests/test_learners.py."""
+"""Settings, and training and test end to end. tests/test_learners.py tests resumption."""
 
 import math
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Networks and log-probabilities of a router: against the reference, and where they start."""
+"""Networks and log-probabilities of a router against the reference, and initial values."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Algorithm 1 on a scripted client: what is drawn and recorded, what is asked, who sees what, when it ends."""
+"""Algorithm 1 on a scripted client: draws and records, calls, visible context, halting."""
 
 import math
 from typing import Any, NamedTuple

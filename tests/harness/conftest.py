@@ -8,7 +8,7 @@ from tests.fake_encoder import FakeEncoder
 
 @pytest.fixture(scope="session")
 def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder with a finished cell of a single model and one of a method that learns."""
+    """A folder with two finished cells: Single LLM and a method that learns."""
     folder = tmp_path_factory.mktemp("finished")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -19,6 +19,6 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let clients try again at once."""
+    """Remove the waiting time between a client's attempts."""
     monkeypatch.setattr("harness.llm.served_backbone.FIRST_WAIT_S", 0.0)
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)

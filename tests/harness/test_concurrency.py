@@ -1,4 +1,4 @@
-"""Coroutines run together: results in order, and a failure cancels all."""
+"""Concurrent coroutines: results in order, and cancellation of all after a failure."""
 
 import asyncio
 

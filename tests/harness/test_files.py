@@ -1,4 +1,4 @@
-"""Files: whole or absent, YAML and what it declares refused with one line, fingerprints that see code alone."""
+"""Files: atomic writes, one-line errors for invalid YAML, and fingerprints that cover only code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reply says, by the marks that models of 2024 to 2026 leave in their text when a server does not know them."""
+"""Removal of thinking from replies, by the marks of models of 2024 to 2026 that a server did not parse."""
 
 import pytest
 from hypothesis import given

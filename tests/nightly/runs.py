@@ -1,4 +1,4 @@
-"""The smoke preset in a folder of its own, and what tells two runs of it apart."""
+"""Run the smoke preset in a separate folder, and compare two such runs."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ TARGETS = ("reports/smoke/main_table.tex", "reports/smoke/costs.md", "reports/sm
 
 
 def start(folder: Path, url: str, *words: str, **settings: object) -> subprocess.Popen[bytes]:
-    """Start what makes all targets on two cores, before a simulated server."""
+    """Start Snakemake for all targets on two cores, against a simulated server."""
     entry = {"url": url, "max_in_flight": 256}
     (folder / "endpoints.json").write_bytes(orjson.dumps(dict.fromkeys(resolve("smoke").backbones, entry)))
     given = [f"{name}={value}" for name, value in {"endpoints": "served", **settings}.items()]
@@ -47,7 +47,7 @@ def differences(folder_a: Path, folder_b: Path) -> list[str]:
 
 
 def asked(cell: Path) -> list[str]:
-    """Return the keys of the calls that a cell has attempted, as often as it has."""
+    """Return the keys of all attempts of a cell, with repetitions."""
     path = cell / "attempts.jsonl"
     content = path.read_bytes() if path.exists() else b""
     # The last line may be torn: another process was killed while it wrote.
@@ -55,7 +55,7 @@ def asked(cell: Path) -> list[str]:
 
 
 def logged(folder: Path) -> dict[Path, set[str]]:
-    """Return the keys in the log of every cell, read from a copy: who opens a log mends it."""
+    """Return the keys in every cell's log. Reads a copy, since opening a log repairs it."""
     keys = {}
     for log in folder.rglob("calls.sqlite"):
         with tempfile.TemporaryDirectory(prefix="log-") as name:
@@ -67,7 +67,7 @@ def logged(folder: Path) -> dict[Path, set[str]]:
 
 
 def count_repeats(folder: Path) -> Callable[[], int]:
-    """Return a function that counts the calls asked from now on whose replies the logs of the cells hold now."""
+    """Return a function that counts later attempts at calls whose replies are already in the logs."""
     kept = logged(folder)
     before = {cell: len(asked(cell)) for cell in kept}
     return lambda: sum(key in keys for cell, keys in kept.items() for key in asked(cell)[before[cell] :])

@@ -2,9 +2,9 @@
 
     pytest -m nightly -s --timeout 0 tests/nightly/test_agreement.py [-k math]
 
-GMR_DATA_DIR holds outputs/*.jsonl.gz, one output a line, and humaneval/HumanEval.jsonl.gz. Prints verdicts and
-agreements, and writes those that differ to reports/grading/FILE.csv. Whether upstream's rule is ours follows from the
-recorded output alone, never from our verdict (docs/grading.md).
+GMR_DATA_DIR has outputs/*.jsonl.gz, one output per line, and humaneval/HumanEval.jsonl.gz. The tests print verdicts and
+agreement, and write disagreements to reports/grading/FILE.csv. Whether upstream's rule equals ours is decided from the
+recorded output, never from our verdict (docs/grading.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The figures of docs/report.md on verdicts and intervals: ``pytest -m nightly -s tests/nightly/test_coverage.py``."""
+"""Error rates and coverage in docs/report.md: ``pytest -m nightly -s tests/nightly/test_coverage.py``."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""The library of Croissant reads the data sets of evidence/, without a warning, and finds every row."""
+"""The Croissant library reads the data sets in evidence/ without a warning and finds every row."""
 
 import subprocess
 import venv

@@ -1,4 +1,4 @@
-"""The smoke preset disturbed in every way that must not show: killed, before faulty servers, at other speeds."""
+"""The smoke preset with kills, faulty servers and other speeds gives the same results as undisturbed."""
 
 import os
 import random

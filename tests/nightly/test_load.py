@@ -1,4 +1,4 @@
-"""Utilisation of a server and the cost of a call, compared with a loop that does nothing but send."""
+"""Server utilisation and overhead per call, compared with a loop that only sends requests."""
 
 import asyncio
 import multiprocessing

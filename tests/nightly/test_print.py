@@ -1,4 +1,4 @@
-"""A whole run in print: LaTeX of every artefact compiles and fits its page; the README has the picture of this run."""
+"""LaTeX of every artefact of a run compiles and fits its page; the README's image is of this run."""
 
 import importlib.util
 import os

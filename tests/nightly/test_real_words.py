@@ -1,7 +1,7 @@
-"""The whole path on real words: every method asks SmolLM2 on this machine, is killed, resumed, reported and replayed.
+"""End to end with a real model: every method runs on a local SmolLM2, is killed, resumed, reported and replayed.
 
 Skipped unless GMR_LLAMA_CPP names llama.cpp's server and GMR_SMOLLM2 the model's GGUF file (docs/own-models.md). The
-model answers at chance, so that nothing here is about accuracy.
+model answers at chance level, so these tests do not check accuracy.
 """
 
 import json

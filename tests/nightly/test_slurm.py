@@ -1,7 +1,7 @@
-"""The smoke preset on a Slurm cluster of one node, a job of which is killed: the bytes of a run without a cluster.
+"""The smoke preset on a one-node Slurm cluster, with a killed job, gives the same bytes as a local run.
 
-Needs root, Slurm and MUNGE (Debian: slurm-wlm, munge) and snakemake-executor-plugin-slurm, on a machine that is no node
-of a cluster. The daemons, and /etc/slurm/slurm.conf, are there as long as the test runs.
+Needs root, Slurm and MUNGE (Debian: slurm-wlm, munge) and snakemake-executor-plugin-slurm, on a machine outside
+any cluster. The daemons and /etc/slurm/slurm.conf exist only during the test.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The workflow on the oldest Snakemake that the package admits and on the newest: runs, links, locks."""
+"""The workflow on the oldest supported and the newest Snakemake: runs, links, locks."""
 
 import os
 import re

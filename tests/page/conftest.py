@@ -1,4 +1,4 @@
-"""A browser that lets nothing pass."""
+"""A browser page that fails its test on network requests and errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOCAL = ("file:", "data:")
 
 @pytest.fixture
 def page() -> Iterator[Page]:
-    """Yield a page that fails its test on an error in the console, an exception, or a request that leaves the disk."""
+    """Yield a page that fails its test on a console error, an exception, or a network request."""
     if CHROMIUM is None:
         pytest.skip("no Chromium: install it, or name one in GMR_CHROMIUM")
     from playwright.sync_api import sync_playwright

@@ -1,4 +1,4 @@
-"""The page of a run: what it holds, what it says of simulation, and how it stands in a browser."""
+"""The page of a run: content, warnings about simulation, and display in a browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stands where vLLM or llama.cpp's server does: answers once it is ready, or dies with what it is told to say."""
+"""Fake vLLM or llama.cpp server: becomes ready, or exits with a given message."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""The scripts that start servers, run as a user does."""
+"""Run the scripts that start servers as a user would."""
 
 import subprocess
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ def script(name: str, *words: str) -> list[str]:
 
 @contextmanager
 def running(name: str, *words: str, folder: Path | None = None) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Run a script until the end of the block; yield its process and the line that says that the servers are ready."""
+    """Run a script until the end of the block; yield its process and its line that the servers are ready."""
     with subprocess.Popen(script(name, *words), cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process, process.stdout.readline().strip()

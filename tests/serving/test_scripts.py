@@ -1,4 +1,4 @@
-"""The scripts that start servers: their command lines against config/, and their processes with a program for vLLM."""
+"""The scripts that start servers: command lines against config/, and processes with a fake vLLM."""
 
 import os
 import re

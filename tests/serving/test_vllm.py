@@ -1,6 +1,6 @@
-"""A real vLLM on this machine, with a tiny model of random weights, and every method asking it.
+"""Every method on a real local vLLM with a tiny model of random weights.
 
-Skipped where there is none: set GMR_VLLM to its command (docs/own-models.md).
+Skipped unless GMR_VLLM names vLLM's command (docs/own-models.md).
 """
 
 import asyncio

@@ -1,1 +1,1 @@
-"""Statements of the paper with numbers, as code: whether its own tables support them, and whether a run does."""
+"""Quantitative statements of the paper as code, judged by the paper's own tables and by a run."""

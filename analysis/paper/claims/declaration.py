@@ -1,4 +1,4 @@
-"""The statements of the paper (``statements.yaml``): a quantity of the numbers of one side, and what must hold."""
+"""Schema of the paper's statements (``statements.yaml``): a quantity, and the region in which it must be."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _region(value: Any) -> Any:
     return Region(**value) if value.keys() <= {"low", "high"} else {key: Region(**each) for key, each in value.items()}
 
 
-#: A value, a mapping to one by the first argument of a part, or a function like the quantity, by name in the file.
+#: A value, a mapping from the first argument of a part to a value, or the name of a function like the quantity.
 OfPart = Annotated[Any, BeforeValidator(_of_part)]
 
 
@@ -71,23 +71,23 @@ class Claim(Declaration):
     """One statement of the paper."""
 
     key: str
-    section: str  # of the paper, under which a report lists it
-    place: Text  # where exactly it stands, other places included
-    says: Text  # in our own words
-    note: str = ""  # what a reader of a verdict must know
+    section: str  # section of the paper; reports group statements by it
+    place: Text  # all places of the statement in the paper
+    says: Text  # paraphrase of the statement
+    note: str = ""  # shown with the verdict
     unit: Literal["points", "%", "ratio", "margin", "price", "steps", "nats", "roles", "cosine", "correlation"]
-    quantity: Callable[..., Any]  # of the numbers of one side and the arguments of a part
-    published: OfPart = None  # another quantity for the paper's numbers, where that must differ
+    quantity: Callable[..., Any]  # function of a :class:`Numbers` and the arguments of a part
+    published: OfPart = None  # the quantity for the paper's numbers, if it differs
     # The values of each argument; the claim has a part for each combination.
     over: Annotated[Mapping[str, Many[Any]], BeforeValidator(_arguments)] = {}
-    stated: OfPart = None  # what the paper says the quantity is, if it does
-    # How far its tables may be from it; ``rounding``: as rounding of the inputs allows.
+    stated: OfPart = None  # the value of the quantity that the paper states, if any
+    # Allowed distance of the tables' value from it; ``rounding``: as far as rounding of the inputs explains.
     tolerance: Annotated[float | Literal["rounding"], AsWritten] = 0.0
-    # The region a run's value must be in: one value if nothing is sampled, None for arithmetic of the paper.
+    # Region in which a run's value must be: one value if nothing is sampled, None for arithmetic of the paper.
     holds: Annotated[Region | Mapping[str, Region] | None, BeforeValidator(_region)] = Region(low=0)
-    is_share: bool = False  # a percentage of questions or of what happens in them, between 0 and 100
-    implied: bool = False  # an inference of ours or a second reading, which no sentence of the paper says
-    primary: bool = False  # an endpoint of the plan of analysis (docs/report.md); all others are secondary
+    is_share: bool = False  # a percentage of questions or of events in them, 0 to 100
+    implied: bool = False  # our inference or a second reading; no sentence of the paper says it
+    primary: bool = False  # a primary endpoint (docs/report.md); all others are secondary
 
     def parts(self) -> Iterator[tuple[Any, ...]]:
         """Iterate over the arguments of each part; a claim without arguments has one."""
@@ -95,7 +95,7 @@ class Claim(Declaration):
 
 
 def _quantity(name: str, given: Sequence[Any], names: Sequence[str]) -> Callable[..., Value]:
-    """Return a quantity whose arguments are given, or stand by their names for those of a part."""
+    """Return a quantity. Each of its arguments is a value, or the name of an argument of the part."""
 
     def quantity(n: Numbers, *arguments: Any) -> Value:
         of_part = dict(zip(names, arguments, strict=True))

@@ -1,4 +1,4 @@
-"""Intervals of what holds of several values at once, such as being ahead of the best of some rows."""
+"""Intervals for the best or k-th of several values, such as the lead over the best of some rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def spreads(value: Value, measure: Measure) -> Ordered | Spread:
 
 
 def interval(spread: Ordered | Spread, tail: float = TAIL) -> tuple[End, End]:
-    """Return both ends of an interval that misses with probability ``tail`` on either side."""
+    """Return both ends of an interval with error probability ``tail`` on either side."""
     return _end(spread, False, tail), _end(spread, True, tail)
 
 

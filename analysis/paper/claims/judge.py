@@ -1,4 +1,4 @@
-"""Every part of every claim, against the paper's own numbers and a run with its intervals."""
+"""Judge every part of every claim by the paper's own numbers and by a run's intervals."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def is_measured(parts: Sequence[Part]) -> bool:
 
 
 def _rank(parts: Sequence[Part], tests: int) -> int:
-    """Return the smallest k at which a claim is decided at k / ``tests`` of the risk; ``tests`` + 1 if at none."""
+    """Return the smallest k for which a claim is decided at k / ``tests`` of the risk; ``tests`` + 1 if none."""
     evidence, outcome = [part["evidence"] for part in parts], parts[0]["claim_outcome"]
     shares = range(1, tests + 1)
     return 1 + bisect.bisect_left(
@@ -129,7 +129,7 @@ def _judge_part(claim: Claim, arguments: tuple[Any, ...], run: Run, measure: Mea
     if "cost" in n.measures:
         total, _ = evaluate(claim, arguments, lambda asked: measure((*asked[:3], _ALL_CALLS.get(asked[3], asked[3]))))
         part["measured_all_calls"] = _number(total)
-    # Only a value that is not sampled can be required to be exact.
+    # Only values without sampling error can be required to be exact.
     if region.low == region.high:
         return part | {"outcome": BY_CONSTRUCTION if part["measured"] in region else FAILS}
     if not n.of_items:
@@ -170,7 +170,7 @@ def _label(arguments: tuple[Any, ...]) -> str:
 
 
 def _of_part(field: Any, n: Numbers, arguments: Sequence[Any]) -> Any:
-    """Return a claim's field for one part: the field may be a mapping by argument, a function, or one value."""
+    """Return a claim's field for one part. The field is a mapping by argument, a function, or one value."""
     if isinstance(field, Mapping):
         return field[arguments[0]]
     return field(n, *arguments) if callable(field) else field

@@ -1,4 +1,4 @@
-"""Measurements of a run that claims read: values of its cells, with each question and training left out."""
+"""Measurements of a run for claims: values of its cells, also with each question and each training left out."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ _OF_SEEDS: Mapping[str, Callable[..., Any]] = {
 _OF_TRAININGS = ("training_", "entropy_")
 _BY_DIFFICULTY = ("depth_by_difficulty", "hard_accuracy")
 _ENTROPIES = ["entropy_write", "entropy_retrieval"]
-# A question is hard if this percentage of the single-call rows gets it wrong.
+# A question is hard if at least this percentage of the single-call rows gets it wrong.
 _HARD = 50
-# Measures that are ratios, by the function that reads them.
+# Measures that are ratios, by the function that computes them.
 _RATIOS: Mapping[Callable[[FinishedCell], Mapping[str, Ratio]], tuple[str, ...]] = {
     traces.of_calls: ("later_prompt", f"calls_{LARGE}"),
     traces.redundancy: ("redundancy_stored", "redundancy_refused"),
@@ -73,8 +73,8 @@ _PUBLISHED_SEEDS = 3
 class Seeds(NamedTuple):
     """The seeds of each row on any benchmark, ascending."""
 
-    usual: Mapping[Row, tuple[int, ...]] = MappingProxyType({})  # a single one of a row that learns nothing
-    several: Mapping[Row, tuple[int, ...]] = MappingProxyType({})  # for statements about trainings
+    usual: Mapping[Row, tuple[int, ...]] = MappingProxyType({})  # one seed for rows that do not learn
+    several: Mapping[Row, tuple[int, ...]] = MappingProxyType({})  # seeds for statements about trainings
 
     def of(self, asked: Asked) -> tuple[int, ...]:
         """Return the seeds of a number; empty for an unknown row."""
@@ -82,7 +82,7 @@ class Seeds(NamedTuple):
 
 
 def seeds_of(preset: run.Run) -> Seeds:
-    """Return the seeds by a preset and, of several, by the table of seeds."""
+    """Return the seeds of a preset, and those of the table ``seed_variance``."""
     every = Selection(methods=tuple(config.methods())).cells(preset), artefact("seed_variance").cells_of(preset)
     return Seeds(*(by_row(((cell.method, cell.backbone), cell.seed) for cell in cells) for cells in every))
 
@@ -101,10 +101,12 @@ Group: TypeAlias = tuple[FinishedCell, ...]
 class Measurement(NamedTuple):
     """A measure of a row on a benchmark."""
 
-    whole: Array = np.empty(0)  # of each training
-    without: Array = np.empty((0, 0))  # without each question, shape (trainings, questions); empty if none moves it
-    groups: Sequence[Group] = ()  # that were read, that of the row first
-    missing: tuple[str, ...] = ()  # what was not run, in words
+    whole: Array = np.empty(0)  # one value per training
+    without: Array = np.empty(
+        (0, 0)
+    )  # without each question, shape (trainings, questions); empty if no question affects it
+    groups: Sequence[Group] = ()  # groups that were read, starting with that of the row
+    missing: tuple[str, ...] = ()  # descriptions of cells that were not run
 
 
 Measure: TypeAlias = Callable[[Asked], Measurement]
@@ -115,14 +117,14 @@ class Run:
     """Finished cells that claims are compared with."""
 
     cells: Mapping[Key, Sequence[FinishedCell]] = field(default_factory=dict)
-    seeds: Seeds = field(default_factory=Seeds)  # that are read
+    seeds: Seeds = field(default_factory=Seeds)  # seeds that are read
 
     @property
     def simulated(self) -> bool:
         return any(cell.run.simulated for cells in self.cells.values() for cell in cells)
 
     def measure(self, asked: Asked) -> Measurement:
-        """Return the measurement of a row on a benchmark, or what it lacks."""
+        """Return the measurement of a row on a benchmark, or the missing cells."""
         method, backbone, benchmark, measure = asked
         rows = [(method, backbone), *(SINGLE_CALLS if measure in _BY_DIFFICULTY else ())]
         groups: list[Group] = []
@@ -213,12 +215,12 @@ class Measured(Numbers):
         if self.of_items:
             sizes: dict[Hashable, int] = {asked[2]: each.without.shape[-1] for asked, each in measurements.items()}
             self.jackknife = Jackknife(sizes, {group: len(group) for group in self.groups})
-        #: The measures that were asked for.
+        #: The measures that were read.
         self.measures: set[str] = set()
 
     @property
     def unknown(self) -> list[str]:
-        """Describe the measures that were run and are NaN."""
+        """Describe the measures that are NaN although their cells were run."""
         return [
             f"{measure} {'in the training of' if measure.startswith(_OF_TRAININGS) else 'of'} {method} on {benchmark}"
             for (method, _, benchmark, measure), each in self._measurements.items()

@@ -1,4 +1,4 @@
-"""The numbers of statements, of the paper or a run; costs are totals there and means here: compare ratios."""
+"""Numbers for statements. Costs are totals in the paper and means in a run, so compare only ratios."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ MEASURES: Mapping[str, tuple[str, tuple[str, ...], str, float]] = {
 }
 # Half a unit of the last digit of costs that are printed with four decimals.
 _FINE_COST = 0.00005
-# With more inputs than these, the range that rounding leaves open is not computed.
+# With more inputs than this, the range due to rounding is not computed.
 _MOST_INPUTS = 12
 
 
@@ -79,9 +79,9 @@ class Ordered:
     applies to every value, and the rank is taken last.
     """
 
-    values: tuple[Any, ...]  # each a Value, or what analysis.paper.claims.joint makes of one
+    values: tuple[Any, ...]  # each a Value, or an object of analysis.paper.claims.joint
     rank: int
-    names: tuple[str, ...] = ()  # of rows, where a reader wants to know which decides
+    names: tuple[str, ...] = ()  # names of rows, to report which one decides
 
     # NumPy arrays defer arithmetic to the methods below.
     __array_ufunc__ = None
@@ -103,7 +103,7 @@ class Ordered:
 
 @dataclass(frozen=True)
 class Leading(Ordered):
-    """The value with the highest score. Every value whose score is not surely lower may be it."""
+    """The value with the highest score. It may be any value whose score is not significantly lower."""
 
     scores: tuple[Any, ...] = ()
 
@@ -165,7 +165,7 @@ class Numbers(ABC):
         return self.of(measure, row, benchmark) / self.of(measure, other, benchmark)
 
     def saving(self, row: Row | str, other: Row | str, benchmark: str, measure: str = "cost") -> Number:
-        """Return by how many percent a row costs less than another."""
+        """Return the saving of a row relative to another, in percent of the other's cost."""
         return 100 * (1 - self.ratio(row, other, benchmark, measure))
 
     def rival(self, row: Row, benchmark: str, *others: Row) -> Ordered:
@@ -177,7 +177,7 @@ class Numbers(ABC):
         return self.accuracy(row, benchmark) - self.rival(row, benchmark)
 
     def of_strongest(self, quantity: Callable[[Row], Number], benchmark: str) -> Leading:
-        """Return a quantity of the most accurate multi-agent baseline, whichever row that is."""
+        """Return a quantity of the most accurate multi-agent baseline."""
         rows = [row for row in ROWS if PAPER.methods[row[0]].multi_agent and row != GMR]
         scores = tuple(self.accuracy(row, benchmark) for row in rows)
         return Leading(tuple(map(quantity, rows)), 1, tuple(map(name_of, rows)), scores)

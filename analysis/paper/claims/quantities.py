@@ -43,7 +43,7 @@ MACNET = ("macnet_chain", "macnet_tree", "macnet_complete")
 
 
 def excess(n: Numbers, row: Row | str, other: Row | str, benchmark: str) -> Value:
-    """Return by how many percent a row costs more than another."""
+    """Return the extra cost of a row relative to another, in percent of the other's cost."""
     return -n.saving(row, other, benchmark)
 
 
@@ -63,7 +63,7 @@ def saving_over_strongest(n: Numbers, benchmark: str) -> Value:
 
 
 def repeated(n: Numbers, measure: str, table: str, row: Row | str, benchmark: str) -> Value:
-    """Return how far a number in one table of the paper is from the same number in its first table."""
+    """Return the difference between a number in one table of the paper and in the first table that prints it."""
     return n.of(measure, row, benchmark, table) - n.of(measure, row, benchmark)
 
 
@@ -116,7 +116,7 @@ def gains_most_on_two_over_strongest(n: Numbers) -> Value:
 
 def on_the_frontier(n: Numbers, benchmark: str) -> Value:
     accuracy, cost = n.accuracy(GMR, benchmark), n.cost(GMR, benchmark)
-    # Another row dominates where it is at least as accurate and no dearer.
+    # Another row dominates if it is at least as accurate and at most as expensive.
     margins = [
         most(accuracy - n.accuracy(row, benchmark), 100 * (n.cost(row, benchmark) / cost - 1))
         for row in ROWS

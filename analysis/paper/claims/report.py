@@ -1,4 +1,4 @@
-"""The report on all claims, as Markdown, CSV and HTML files; the same bytes for the same claims and cells."""
+"""The report on all claims, as Markdown, CSV and HTML files. Deterministic."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from analysis.statistics import CONFIDENCE
 
 _NUMBERS = ["published", "published_low", "published_high", "stated", "measured", "low", "high", "measured_all_calls"]
 _USUAL = 100 * CONFIDENCE
-# A claim with more parts is summarised; only its exceptions are shown.
+# Claims with more parts than this are summarised: only exceptions are shown.
 _SHOWN_PARTS = 6
-# Show the range that rounding leaves open from this many units of the last digit.
+# Minimum width of the rounding range, in units of the last digit, from which it is shown.
 _SHOWN_WIDTH = 4
-# Of the cells that a claim lacks, which may be a hundred, so many are named.
+# Number of missing cells that are named; a claim may lack a hundred.
 _SHOWN_MISSING = 4
 _DIGITS = {"price": 5, "nats": 3, "cosine": 3, "roles": 0}
 _WORDS = {"%": " %", "points": " points", "steps": " steps", "nats": " nats"}

@@ -1,4 +1,4 @@
-"""Workflows, models that answer by rule, and code tools without processes, for the tests of AFlow."""
+"""Fixtures for AFlow: workflows, rule-based models, and code tools without processes."""
 
 import json
 from typing import Any
@@ -43,7 +43,7 @@ def fenced(program: str) -> str:
 
 
 class Bench:
-    """Code tools that judge by words: a program with ``good`` passes, one with ``answer = X`` gives X."""
+    """Fake code tools: a program with the word ``good`` passes, one with ``answer = X`` returns X."""
 
     async def passes(self, item: Item, text: str) -> bool | None:
         return None if item.code is None or not item.code.visible else "good" in text
@@ -71,13 +71,13 @@ def proposal(modification: str, **edit: Any) -> str:
 
 
 def told(instruction: str) -> str:
-    """Return a proposal that gives the only node of the start workflow an instruction."""
+    """Return a proposal that sets the instruction of the initial workflow's only node."""
     new = {"id": "node_1", "operator": "Custom", "inputs": ["question"], "instruction": instruction}
     return proposal(f"Tell it to {instruction}", kind="replace", id="node_1", node=new)
 
 
 def by_key(backbone: str, request: Request) -> str:
-    """Return a proposal or a reply that follows from the request alone, right two times of three."""
+    """Return a proposal or a reply as a function of the request. Two thirds of the replies are right."""
     if is_proposal(request):
         return told(f"count {request.key[:6]}")
     return f"{request.key[:6]} {'right' if int(request.key, 16) % 3 else 'wrong'}"

@@ -1,4 +1,4 @@
-"""The whole search: rounds, what goes wrong in them, going on after a kill, and the workflow that answers."""
+"""The whole search: rounds, failures, resumption after a kill, and the selected workflow."""
 
 from collections import Counter
 from pathlib import Path

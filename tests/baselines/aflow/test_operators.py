@@ -1,4 +1,4 @@
-"""Workflows on a scripted model: who is asked what, who sees what, at which temperature, and what comes out."""
+"""Workflows on a scripted model: calls, visible context, temperatures, and results."""
 
 import itertools
 from typing import Any

@@ -1,4 +1,4 @@
-"""Proposals: what the optimizer is told, what is read from its reply, when it is asked again."""
+"""Proposals: the optimizer's prompt, parsing of its reply, and retries."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The language: what is a workflow, what is none, when two are the same; and the numbers of the search."""
+"""The workflow language: validation and equality; and the statistics of the search."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Graphs on a model whose replies are digests of what it was shown, against the schedule written down a second time."""
+"""Graphs on a model that replies with digests of its prompts, against an independent schedule."""
 
 import asyncio
 import hashlib

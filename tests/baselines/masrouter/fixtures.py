@@ -1,4 +1,4 @@
-"""Teams on a client that answers by role, and routers: moved, in plain NumPy, deciding as planned."""
+"""Fixtures for MASRouter: a client that answers by role, perturbed routers, a NumPy router, scripted decisions."""
 
 import math
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ def method(
 
 
 def router(seed: int = 0, domain: str = "Commonsense", moved: float = 0.0) -> Router:
-    """Return a router as initialised, or moved off its starting point at random."""
+    """Return a router with initial weights, randomly perturbed if ``moved``."""
     choices = method(domain=domain).choices().items()
     texts = {kind: np.stack([embedding(profile) for _, profile in pairs]) for kind, pairs in choices}
     network = seeded(lambda: Router(texts, 6), "initial weights", seed)
@@ -61,7 +61,7 @@ def _unit(rows: np.ndarray) -> np.ndarray:
 
 
 class Reference:
-    """The probabilities behind a trace, the number of agents before it is rounded, and log π of the choices."""
+    """NumPy reference: probabilities of a trace, unrounded number of agents, and log π of the choices."""
 
     def __init__(self, router: Router, trace: Trace) -> None:
         self._state = {name: value.numpy() for name, value in router.state_dict().items()}
@@ -105,7 +105,7 @@ class Reference:
 
 
 class Planned:
-    """Stands where a Router does; its decisions are settled beforehand."""
+    """Fake router with scripted decisions."""
 
     def __init__(self, mode: str, roles: Sequence[str], llms: Sequence[str], domain: str = "Commonsense") -> None:
         names = [role.name for role in by_domain(domain)]
@@ -125,7 +125,7 @@ def role_of(request: Request) -> str:
 
 
 def by_role(backbone: str, request: Request) -> str:
-    """Return what was said, so that it tells who said it and in which turn."""
+    """Return a reply that names its role and turn."""
     name = role_of(request)
     if not name:
         return "the end"

@@ -1,4 +1,4 @@
-"""Settings, training and test as a whole, one step of the optimiser. Resumption stands in tests/test_learners.py."""
+"""Settings, training and test end to end, and one optimiser step. tests/test_learners.py tests resumption."""
 
 import math
 from pathlib import Path

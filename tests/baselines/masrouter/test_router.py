@@ -1,4 +1,4 @@
-"""The autoencoder and the number of agents against computations of their own."""
+"""The autoencoder and the number of agents against independent computations."""
 
 import math
 

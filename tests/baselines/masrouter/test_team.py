@@ -1,4 +1,4 @@
-"""Every mode on a scripted model: who is asked, in which order, who sees what, and what fails."""
+"""Every mode on a scripted model: order of calls, visible context, and failures."""
 
 import dataclasses
 import json

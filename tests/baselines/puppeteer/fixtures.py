@@ -1,4 +1,4 @@
-"""Whole questions on a client that counts, and a policy that is certain of itself."""
+"""Fixtures for Puppeteer: whole questions on a counting client, and a deterministic policy."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def method(seed: int = 0, max_epochs: int | None = None, **changes: Any) -> Pupp
 
 
 class Counting(Client):
-    """The n-th reply is the n-th text, the last one repeats with its number; without texts, n is the answer.
+    """Client whose n-th reply is the n-th text. The last text repeats with its number; without texts, n is the answer.
 
     The n-th reply reports 90 + n prompt tokens.
     """
@@ -47,7 +47,7 @@ class Counting(Client):
 
 
 class Certain:
-    """Stands where a Policy does and knows, for each state in turn, the actions in the order of preference."""
+    """Fake policy with a scripted order of preferred actions for each state."""
 
     def __init__(self, *plans: str) -> None:
         self.plans = [plan.split() for plan in plans]
@@ -66,7 +66,7 @@ class Certain:
 
 
 class Scripted:
-    """Code tools that note the programs they are given; each has one value, or none."""
+    """Fake code tools that record the programs; each program has one value, or none."""
 
     def __init__(self, value: Value | None = None) -> None:
         self.returned = value

@@ -1,4 +1,4 @@
-"""The network, rewards, loss and update against plain NumPy; settings and training as a whole."""
+"""The network, rewards, loss and update against plain NumPy; settings, and training end to end."""
 
 import math
 from pathlib import Path

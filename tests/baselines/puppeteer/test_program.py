@@ -1,4 +1,4 @@
-"""The programmer, and questions that ask for a program: what is run, what is told, what counts as the answer."""
+"""The Python agent and programming questions: executed programs, feedback, and the answer."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who acts, who is asked what, who sees what, and when a path ends."""
+"""Paths: sampled actions, calls, visible context, and termination."""
 
 import dataclasses
 

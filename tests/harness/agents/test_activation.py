@@ -1,4 +1,4 @@
-"""Who is asked what, who sees what, and what becomes of a reply."""
+"""An agent's action: its calls, visible context, and the resulting contribution."""
 
 import itertools
 from collections.abc import Sequence

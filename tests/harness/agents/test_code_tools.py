@@ -1,4 +1,4 @@
-"""What tools run, how often, and what they say about it."""
+"""Code tools: the programs that they run, how often, and their feedback."""
 
 import asyncio
 from dataclasses import replace

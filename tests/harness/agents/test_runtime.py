@@ -1,4 +1,4 @@
-"""An attempt is solved and graded; its chance has a key; too many failed ones stop the run with one line."""
+"""Attempts: solving and grading, keyed random numbers, and the one-line stop after too many failures."""
 
 import itertools
 from typing import Any

@@ -1,7 +1,7 @@
 """A few questions of our own in each upstream schema (``samples.jsonl``).
 
-One MBPP record is a few-shot prompt, which nothing uses; the ``answer_index`` of an MMLU-Pro record disagrees with its
-letter, as in upstream's question 3983.
+One MBPP record is an unused few-shot prompt. In one MMLU-Pro record ``answer_index`` and letter disagree, as in
+upstream's question 3983.
 """
 
 from collections import defaultdict

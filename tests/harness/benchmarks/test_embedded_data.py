@@ -1,4 +1,4 @@
-"""The mini-benchmarks: pinned, in upstream's form, sound, no two questions alike; and the real benchmark files."""
+"""The mini-benchmarks: checksums, upstream's format, correct answers, no duplicates; and the real benchmark files."""
 
 import hashlib
 from itertools import combinations

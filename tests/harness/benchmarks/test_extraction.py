@@ -1,6 +1,6 @@
-"""What is read out of a reply: boxes, answer lines, fenced blocks, and the answer of each benchmark.
+"""Extraction from replies: boxes, answer lines, fenced blocks, and the answer of each benchmark.
 
-Many texts are slips of form that the outputs of real models show, each in words of our own (``replies.jsonl``).
+Many texts have formatting errors of real model outputs, in our own words (``replies.jsonl``).
 """
 
 import doctest

@@ -1,4 +1,4 @@
-"""Extractors and graders on texts that no model should write and some do: no exception, the same verdict twice."""
+"""Extractors and graders on arbitrary texts raise no exception and are deterministic."""
 
 import asyncio
 from typing import cast

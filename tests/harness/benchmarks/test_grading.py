@@ -1,4 +1,4 @@
-"""The five benchmarks: how records become questions, and how answers are graded, presented and made wrong."""
+"""The five benchmarks: reading questions, grading and presenting answers, generating wrong ones."""
 
 from dataclasses import replace
 from pathlib import Path

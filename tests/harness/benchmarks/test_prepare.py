@@ -1,4 +1,4 @@
-"""Questions from every source to the two files and back, their splits, and data that are not as they should be."""
+"""Preparing questions from every source: the two files, splits, and invalid data."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Clients whose attempts are noted in the folder of the test, and which do not wait between them."""
+"""Clients that log attempts to the test's folder and retry without waiting."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -15,7 +15,7 @@ from tests.harness.llm.serving import Kept, served_at
 
 
 class Make:
-    """Makes clients of a backbone ``m`` at servers, by fields of their endpoints; has what they recorded and tried."""
+    """Factory of clients for a backbone ``m``, by endpoint fields; gives access to records and attempts."""
 
     def __init__(self, stack: AsyncExitStack, attempts: AttemptLog) -> None:
         self.kept = Kept()

@@ -1,4 +1,4 @@
-"""Call logs read by what their columns say."""
+"""Read call logs by column."""
 
 import sqlite3
 from contextlib import closing
@@ -12,7 +12,7 @@ from harness.runner.layout import VECTORS
 
 
 def calls_of(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the rows of a log by key, with what was asked as a record; another process may be writing."""
+    """Return the rows of a log by key, with the request as a record. Another process may be writing the log."""
     with closing(sqlite3.connect(path, timeout=20)) as database:
         database.row_factory = sqlite3.Row
         rows = [dict(row) for row in database.execute("SELECT * FROM calls")]
@@ -20,7 +20,7 @@ def calls_of(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def content(path: Path) -> bytes:
-    """Return a file; of a call log, or of vectors, its rows, whichever was finished first."""
+    """Return the content of a file; of a call log or vector file, the rows independent of their order."""
     if path.suffix != ".sqlite":
         return path.read_bytes()
     if path.name == VECTORS:

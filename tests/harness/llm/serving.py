@@ -38,7 +38,7 @@ def models(**changes: Any) -> dict[str, Any]:
 
 
 class Kept:
-    """Stands where a call log does: what has been recorded, in the order in which it was."""
+    """Fake call log that keeps records in order."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Request, Reply]] = []
@@ -59,9 +59,9 @@ class Kept:
 
 
 class Scripted:
-    """A server that answers with the statuses of a script, then always 200; remembers what it was asked.
+    """A server that answers with scripted statuses, then always 200, and records the requests.
 
-    Who only asks for one token, to learn whether it is there, is answered.
+    Probes, which request a single token, always succeed.
     """
 
     def __init__(self, *script: tuple[int, dict[str, Any] | str], **entry: Any) -> None:
@@ -86,9 +86,9 @@ class Scripted:
 
 @asynccontextmanager
 async def served_at(server: Any = None, host: str = "127.0.0.1", **answers: Answer) -> AsyncIterator[str]:
-    """Serve over HTTP the methods ``models`` and ``chat`` of an object, or these answers; yield the URL.
+    """Serve the methods ``models`` and ``chat`` of an object, or the given answers, over HTTP; yield the URL.
 
-    As at an inference server, what a client has given up is given up.
+    As on an inference server, a request ends when its client disconnects.
     """
     app = web.Application()
     places = {"models": "/v1/models", "chat": "/v1/chat/completions", "props": "/props"}

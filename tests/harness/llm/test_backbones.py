@@ -1,4 +1,4 @@
-"""The pool against the paper's price table, other weights of it, and the strictness of its files."""
+"""The pool against the paper's price table, alternative weights, and validation of its files."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""Finished calls on the disk, and the cache of a machine: found again, kept through kills and full disks."""
+"""The call log and the machine's cache: look-ups, and durability under kills and full disks."""
 
 import asyncio
 import sqlite3

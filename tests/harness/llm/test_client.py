@@ -1,4 +1,4 @@
-"""What is asked, once, and what comes back."""
+"""The client: requests, deduplication, and replies."""
 
 import asyncio
 import dataclasses

@@ -1,4 +1,4 @@
-"""Every way in which a server can fail: what it was sent, how often, and what was recorded."""
+"""Server faults of every kind: requests, retries, and records."""
 
 import asyncio
 from typing import Any

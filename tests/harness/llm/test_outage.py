@@ -1,4 +1,4 @@
-"""Servers that are gone for a while: what is waited for, what is said, and that nothing is recorded."""
+"""Server outages: waiting, messages, and failures that are not recorded."""
 
 import asyncio
 from collections.abc import Callable

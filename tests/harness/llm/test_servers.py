@@ -1,4 +1,4 @@
-"""Where backbones are served: limits, what servers say of themselves, what users write of them."""
+"""Servers of backbones: limits, reported properties, and users' endpoints files."""
 
 import asyncio
 import hashlib

@@ -1,4 +1,4 @@
-"""A budget: what counts, when a cell stops, and that what is in flight is kept."""
+"""Budgets: the calls that count, when a cell stops, and that calls in flight are kept."""
 
 import asyncio
 import multiprocessing

@@ -1,4 +1,4 @@
-"""What identifies a training, what a cell meets, and what confines programs before any model is asked."""
+"""Cells: identity of a training, targets from other cells, and the sandbox check before the first call."""
 
 import asyncio
 import dataclasses

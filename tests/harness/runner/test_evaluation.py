@@ -1,4 +1,4 @@
-"""Questions in flight: their order shows in no result, an error is told from a wrong answer, progress by its calls."""
+"""Concurrent questions: independence of order, errors versus wrong answers, progress by calls."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Recordings answer the calls of other runs: by what they are found, what is said of the rest, who else is asked."""
+"""Recordings that answer calls of other runs: look-up, missing calls, and fallback to servers."""
 
 import asyncio
 import contextlib

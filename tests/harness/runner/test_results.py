@@ -1,4 +1,4 @@
-"""Tables: equal rows are equal bytes, and a file is whole or not there; and what all of them add up to."""
+"""Result tables: deterministic bytes, atomic writes, and totals."""
 
 import shutil
 from pathlib import Path

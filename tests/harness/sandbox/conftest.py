@@ -40,7 +40,7 @@ async def execute(level: str) -> AsyncIterator[Execute]:
 
 @pytest.fixture
 def descendants() -> Iterator[Callable[[], set[int]]]:
-    """Return living descendants of this process, orphans included: they are handed up to it."""
+    """Return living descendants of this process, including orphans, which this process adopts."""
     if sys.platform != "linux":
         pytest.skip("orphans are handed up by Linux alone")
     libc = ctypes.CDLL(None)

@@ -1,6 +1,6 @@
-"""The battery of hostile programs at both levels: how each ends, what they leave, what they find of one another.
+"""The battery of hostile programs at both levels: outcomes, leftovers, and isolation from each other.
 
-A plain run takes a few of every class, those marked ``daily``; ``pytest -m nightly tests/harness/sandbox`` takes all.
+A plain run takes only programs marked ``daily``; ``pytest -m nightly tests/harness/sandbox`` takes all.
 
 A program in ``battery.txt`` starts with ``## name | outcomes | options``; several outcomes where the interpreter, or
 which of two limits comes first, decides. Its checks start with ``-- ``, its set-up with ``-- setup``. ``@ name`` stands

@@ -1,4 +1,4 @@
-"""Programs that are executed once for all cells: what is remembered, for whom, and what damage does."""
+"""The cache of program outcomes: contents, scope, and damaged entries."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

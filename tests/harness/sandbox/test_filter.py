@@ -1,4 +1,4 @@
-"""The filter of system calls: what it decides, and the numbers it knows."""
+"""The system-call filter: its decisions and call numbers."""
 
 import re
 import struct

@@ -1,4 +1,4 @@
-"""Verdicts: what works as if program and checks were one, what is said of the rest, what never goes to the program."""
+"""Verdicts: checks that work as in one process, outcomes of others, and values that never reach the program."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Many programs at once, and what happens when the sandbox itself fails."""
+"""Concurrent programs, and failures of the sandbox itself."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Bytes of unknown origin, read as a value: a value made of plain types, or one kind of exception."""
+"""Decoding untrusted bytes gives a value of plain types or a single kind of exception."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Right and wrong answers by kind, and what texts state."""
+"""Right and wrong answers of each kind, and the answers stated in texts."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,4 +1,4 @@
-"""A cell gets the same results from simulated backbones in process and over HTTP, whatever the server does."""
+"""Simulated backbones give the same results in process and over HTTP, even with server faults."""
 
 import dataclasses
 from collections.abc import Sequence

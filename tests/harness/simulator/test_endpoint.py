@@ -1,4 +1,4 @@
-"""Replies: what they hold, what decides about them, how long they are, and what is refused."""
+"""Simulated replies: content, inputs that affect them, length, and refused requests."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

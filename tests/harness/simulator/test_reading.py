@@ -1,4 +1,4 @@
-"""What is read from a prompt, and what is said with it: the kind of a turn is no matter of wording."""
+"""Parsing of prompts: the purpose of a turn comes from metadata, not from its wording."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The equations of the response model, and what there is to learn."""
+"""The equations of the response model, and the accuracy that a router can gain."""
 
 from statistics import NormalDist, correlation, fmean, pstdev
 

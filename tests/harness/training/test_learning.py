@@ -1,4 +1,4 @@
-"""What learners with a network share, shown on a network of three weights."""
+"""Code shared by learners with a network, tested on a network of three weights."""
 
 import itertools
 import math

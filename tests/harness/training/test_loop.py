@@ -1,4 +1,4 @@
-"""What a learning method trains with, shown on a method that learns to count; and its checkpoints as files."""
+"""The training interface, tested on a method that learns to count; and checkpoint files."""
 
 import pickle
 from pathlib import Path
