@@ -1,5 +1,6 @@
 """Estimates and intervals against independent computations."""
 
+import doctest
 import itertools
 import math
 from statistics import NormalDist
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
+from analysis import statistics
 from analysis.statistics import accuracy, macro_average, paired, wilson
 from tests.analysis.by_hand import averaged, crossed, mcnemar
 
@@ -28,6 +30,10 @@ def wilson_by_hand(k: int, n: int) -> tuple[float, float]:
 @given(counts_up_to(2000))
 def test_wilson_is_the_score_interval(count: tuple[int, int]):
     assert wilson(*count) == pytest.approx(wilson_by_hand(*count), abs=1e-9)
+
+
+def test_the_examples_of_docstrings() -> None:
+    assert doctest.testmod(statistics) == (0, 1)
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=200), st.randoms(use_true_random=False))
