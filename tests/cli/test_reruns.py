@@ -114,7 +114,7 @@ def made(house: Path) -> str:
     (house / "dies").write_text("cell")
     snakemake(house, status=-signal.SIGKILL)
     locked = snakemake(house, "limit={test: 5}", status=1)
-    assert locked.endswith("since it was killed, release its lock by `snakemake --unlock`")
+    assert locked.endswith("release its lock with `snakemake --unlock`")
     assert locked.count("error: another snakemake is at work in") == 1
     shutil.rmtree(house / ".snakemake" / "locks")
     return snakemake(house)
