@@ -38,7 +38,7 @@ def resolve(name: str, overrides: Mapping[str, Any] | None = None) -> Run:
     where = f"{path}{' with ' + ', '.join(map(str, changed)) + ' overridden' if changed else ''}"
     if not changed.keys() <= Keys.model_fields.keys():
         where = "keys given for this run"
-    keys: Keys = check(_with_recorded({**in_file, **changed}), Keys, where)
+    keys: Keys = check(_with_recorded({**in_file, **changed}, where), Keys, where)
     if Path(recordings.METADATA).exists():
         raise UserError(
             f"{Path.cwd()} is an unpacked bundle, where nothing is run; list the bundle in `recordings` elsewhere"
@@ -89,14 +89,15 @@ def _declared(keys: Keys, name: str) -> Mapping[str, Backbone]:
     return backbone_files.with_weights(declared, config.FOLDER / "weights.yaml", keys.weights)
 
 
-def _with_recorded(document: Mapping[str, Any]) -> dict[str, Any]:
+def _with_recorded(document: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Add the settings of the recordings that determine calls. Raises UserError if two recordings differ in a key.
 
     The preset may override single fields of an entry in the recorded ``pool``.
     """
     paths = check(document.get("recordings") or (), Many[str], "recordings")
     if bool(paths) != ("recorded" in str(document.get("endpoints"))):
-        raise UserError("`endpoints: recorded` (or `[recorded, served]`) and `recordings` need each other; set both")
+        either = "`endpoints: recorded` (or `[recorded, served]`)"
+        raise UserError(f"{where}: {either} and `recordings` need each other; set both")
     found: dict[str, Any] = {"pool": {}, "benchmarks": [], "backbones": []} if paths else {}
     own = document.get("pool") or {}
     for path in paths:

@@ -164,7 +164,7 @@ def test_recordings_that_disagree_are_an_error_that_names_the_key(source: Path, 
             recorded(source, other)
         opened.cache_clear()
     for changes in ({"endpoints": "simulated"}, {"recordings": None}):
-        with pytest.raises(UserError, match="need each other; set both"):
+        with pytest.raises(UserError, match=r"mine\.yaml: .* need each other; set both"):
             recorded(source, **changes)
     with pytest.raises(UserError, match="is no recording: expected a bundle, or a folder"):
         recorded(place)
