@@ -12,6 +12,7 @@ import orjson
 import pyarrow.parquet as pq
 
 from analysis.beyond import outcomes
+from harness.errors import UserError
 from harness.files import ROOT, read_yaml, sha256, write_atomically
 from harness.llm.recordings import Recording
 
@@ -38,6 +39,9 @@ def describe(bundle: Path) -> list[Path]:
     trees = [path.parent for path in sorted(recording.results.glob("tree/*/run.json"))]
     writers = {"outcomes": (outcomes.write, recording.cells), "nodes": (outcomes.write_nodes, trees)}
     used = {folder / f"{name}.parquet": writer for name, writer in writers.items() if writer[1]}
+    foreign = [path for path in used if path.exists() and not (folder / "croissant.json").exists()]
+    if foreign:
+        raise UserError(f"{foreign[0]} is not from a bundle and is kept; pack into a folder of its own")
     for path, (write, folders) in used.items():
         write(path, folders)
     tables, crate = [*used], recording.crate

@@ -1,6 +1,7 @@
 """A bundle and its data set: questions that are not redistributable, tables, Croissant description."""
 
 import hashlib
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -10,8 +11,10 @@ import pytest
 import yaml
 
 from cli.bundle import _licences, withheld_benchmarks
+from cli.dataset import describe
 from cli.replay import replay
 from harness.benchmarks.prepare import read
+from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.recordings import METADATA
 from harness.runner import layout
@@ -76,3 +79,11 @@ def test_tables_and_their_description_follow_from_the_bundle(finished: Path, fol
         assert entry["sha256"] == hashlib.sha256(content).hexdigest()
     (records,) = described["recordSet"]
     assert [field["name"] for field in records["field"]] == [*table]
+
+
+def test_a_table_that_no_bundle_wrote_is_kept(tmp_path: Path) -> None:
+    bundle = shutil.copy(ROOT / "evidence/open_single/open_single.zip", tmp_path)
+    (tmp_path / "outcomes.parquet").write_text("mine")
+    with pytest.raises(UserError, match="pack into a folder of its own"):
+        describe(Path(bundle))
+    assert (tmp_path / "outcomes.parquet").read_text() == "mine"
