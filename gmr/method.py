@@ -31,8 +31,8 @@ class GMR(PolicyGradient[Router, Trace]):
         self.pool = pool_of(config, setting)
         self._setting = setting
         if setting.matched is not None and setting.matched.depth > config.max_depth:
-            depth = f"max_depth {config.max_depth} of a mean depth of {setting.matched.depth:.2f}"
-            raise UserError(f"{setting.matched.method} cannot be matched with {depth}; raise max_depth in the entry")
+            depth = f"the mean depth of {setting.matched.method}, {setting.matched.depth:.2f}"
+            raise UserError(f"max_depth {config.max_depth} is less than {depth}, which the entry matches; raise it")
 
     async def solve(self, item: Item, context: Context) -> str:
         """Run one trajectory with decisions sampled or greedy (``decode``).

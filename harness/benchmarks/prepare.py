@@ -127,7 +127,7 @@ def load_items(key: str, data: str) -> LoadedItems:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         reason: object = f"a record lacks the field {error}" if isinstance(error, KeyError) else error
         if isinstance(error, ValidationError):
-            reason = f"{first_error(error)}, as `normalise` gives it"
+            reason = f"an item that `normalise` returned is invalid: {first_error(error)}"
         cure = "use upstream's file" if declaration.questions is None else f"correct it, or {declaration.module}.py"
         raise UserError(f"{source}: {reason}; expected the schema of {declaration.title}, {cure}") from error
     digest, expected, hub = checksum(items), declaration.expected, declaration.hub
