@@ -11,6 +11,7 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace as changed
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -21,6 +22,7 @@ import pandas as pd
 from analysis import registry
 from analysis.provenance import audited
 from cli import reports, signals
+from gmr.enumeration import enumerate_steps
 from harness import earlier
 from harness.benchmarks import catalogue
 from harness.benchmarks.prepare import FOREIGN
@@ -28,7 +30,7 @@ from harness.errors import UserError
 from harness.llm.recordings import Recording, data_of, opened
 from harness.runner import cell as cells
 from harness.runner import config, layout, questions
-from harness.runner.layout import Cell
+from harness.runner.layout import POOL, Cell
 from harness.runner.plan import plan
 from harness.runner.preset import resolve
 from harness.runner.run import Run
@@ -61,6 +63,7 @@ class Replay(NamedTuple):
 
     recording: Recording
     differences: dict[Cell, str]  # by reproduced cell; empty if its results are equal
+    trees: dict[str, str]  # the same by benchmark of an enumeration
     other_code: list[Cell]  # recorded by other code
     left_out: dict[Cell, str]  # cells that were not reproduced, and why
     ungraded: dict[str, str]  # benchmarks that were not reproduced, and why
@@ -100,9 +103,10 @@ def replay(
         folders = [layout.cell(run.name, cell) for cell in recorded]
         audit = audited(run.name, {str(f): orjson.loads((f / "run.json").read_bytes())["run_id"] for f in folders})
         wanted = [cell for cell in recorded if is_wanted(cell) and cell not in left_out]
+        enumerated = [path.parent.name for path in sorted(layout.tree(run.name, "").glob("*/run.json"))]
         ungraded: dict[str, str] = {}
         falsified: dict[str, str] = {}
-        for benchmark in dict.fromkeys(cell.benchmark for cell in wanted):
+        for benchmark in dict.fromkeys([*(cell.benchmark for cell in wanted), *enumerated]):
             try:
                 questions.write(run, benchmark)
             except questions.OtherQuestionsError as error:
@@ -119,13 +123,21 @@ def replay(
                     other_code += [] if is_same_code else [cell]
                 except UserError as error:
                     differences[cell] = str(error).removeprefix(f"{cell}: ")
+        trees = {key: falsified[key] for key in enumerated if key in falsified}
+        for benchmark in enumerated:
+            if benchmark not in ungraded | falsified:
+                try:
+                    with data_of(path):
+                        trees[benchmark] = _enumerate_again(run, benchmark, recording)
+                except UserError as error:
+                    trees[benchmark] = str(error)
         used = {benchmark: layout.manifest(run.name, benchmark) for benchmark in run.benchmarks}
         unchecked = [key for key, path in used.items() if path.is_file() and FOREIGN in path.read_text("utf-8")]
         if make_reports:
             _make_reports(run)
             layout.REPORTS.mkdir(exist_ok=True)  # An enumeration has no reports.
             shutil.copytree(layout.REPORTS, target, dirs_exist_ok=True)
-        return Replay(recording, differences, other_code, left_out, ungraded, unchecked, audit)
+        return Replay(recording, differences, trees, other_code, left_out, ungraded, unchecked, audit)
 
 
 @contextlib.contextmanager
@@ -173,8 +185,7 @@ def _answer_again(run: Run, cell: Cell, recording: Recording) -> tuple[str, bool
     folder = layout.cell(run.name, cell)
     recorded = orjson.loads((folder / "run.json").read_bytes())
     replayed = signals.run(cells.run(plan(run, cell)))
-    before, after = _tables(recording.results / folder.relative_to(layout.RESULTS / run.name)), _tables(folder)
-    differences = [_difference(name, table, after[name]) for name, table in before.items()]
+    differences = _differences(recording, folder)
     replayed["data"]["source"] = recorded["data"]["source"]
     is_same_code = replayed["code"] == recorded["code"]
     recomputed = {key: replayed[key] for key in (*_RECOMPUTED, *(_OF_CODE if is_same_code else ())) if key in recorded}
@@ -191,6 +202,21 @@ def _answer_again(run: Run, cell: Cell, recording: Recording) -> tuple[str, bool
         for name in recorded["tables"]:
             shutil.copyfile(recording.results / folder.relative_to(layout.RESULTS / run.name) / name, folder / name)
     return "; ".join(filter(None, differences)), is_same_code
+
+
+def _enumerate_again(run: Run, benchmark: str, recording: Recording) -> str:
+    """Follow and grade every path of an enumeration. Return how its tables differ."""
+    folder = layout.tree(run.name, benchmark)
+    method = orjson.loads((folder / "run.json").read_bytes())["method"]
+    signals.run(enumerate_steps(changed(plan(run, Cell(method, benchmark, POOL, 0)), folder=folder)))
+    return "; ".join(filter(None, _differences(recording, folder)))
+
+
+def _differences(recording: Recording, folder: Path) -> list[str]:
+    """Describe how each recorded table of a folder differs from the new one. Empty if they are equal."""
+    before = _tables(recording.results / folder.relative_to(layout.RESULTS / recording.preset))
+    after = _tables(folder)
+    return [_difference(name, table, after[name]) for name, table in before.items()]
 
 
 def _tables(folder: Path) -> dict[str, pd.DataFrame]:

@@ -4,10 +4,13 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from analysis.beyond import outcomes
+from cli.bundle import pack
+from cli.replay import replay
 from gmr.enumeration import enumerate_steps
 from harness.agents.roles import by_domain
 from harness.database import CALL_LOG
@@ -73,3 +76,14 @@ def test_a_router_of_one_step_asks_nothing_that_the_enumeration_has_not(
     written = (folder / "nodes.parquet").read_bytes()
     assert asyncio.run(enumerate_steps(tree)) == run
     assert (folder / "nodes.parquet").read_bytes() == written, "resumed from its log, it is the same"
+    preset.write_settings()
+    pack("smoke", Path("smoke.zip"))
+    assert replay(Path("smoke.zip"), make_reports=False).trees == {"humaneval": ""}
+    table = pq.read_table(folder / "nodes.parquet")
+    verdicts = table["correct"].to_pylist()
+    at = table.schema.get_field_index("correct")
+    altered = table.set_column(at, table.schema.field(at), pa.array([not verdicts[0], *verdicts[1:]]))
+    pq.write_table(altered, folder / "nodes.parquet")
+    pack("smoke", Path("altered.zip"))
+    (difference,) = replay(Path("altered.zip"), make_reports=False).trees.values()
+    assert difference.startswith(f"1 of {len(nodes)} rows of nodes differ"), difference
