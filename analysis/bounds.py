@@ -50,7 +50,6 @@ def of_pool(results: Results, benchmark: str) -> Bounds | None:
 
 def of_options(options: Mapping[str, pd.DataFrame]) -> Bounds:
     """Compute the bounds of a choice between options, given by ``correct`` and ``cost`` of each question."""
-    """Return the bounds of a choice among options, given each option's ``correct`` and ``cost`` by question."""
     # Cheapest first, since argmax takes the first of equals.
     names = sorted(options, key=lambda name: (options[name]["cost"].mean(), name))
     correct, cost = (np.array([options[name][column] for name in names], float) for column in ("correct", "cost"))

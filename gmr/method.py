@@ -32,7 +32,7 @@ class GMR(PolicyGradient[Router, Trace]):
         self._setting = setting
         if setting.matched is not None and setting.matched.depth > config.max_depth:
             depth = f"the mean depth of {setting.matched.method}, {setting.matched.depth:.2f}"
-            raise UserError(f"max_depth {config.max_depth} is less than {depth}, which the entry matches; raise it")
+            raise UserError(f"the entry matches {depth}, which exceeds max_depth {config.max_depth}; raise max_depth")
 
     async def solve(self, item: Item, context: Context) -> str:
         """Run one trajectory with decisions sampled or greedy (``decode``).

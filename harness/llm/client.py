@@ -80,7 +80,7 @@ class ChatClient(AbstractAsyncContextManager["ChatClient"]):
         if backbone in self._backbones:
             return await self._backbones[backbone].served(model)
         if self._recordings is None or (recorded := self._recordings.served(model)) is None:
-            raise UserError(f"no call in the recordings is of {model}; take it out of `backbones`")
+            raise UserError(f"the recordings have no call of {model}; take it out of `backbones`")
         return recorded
 
     async def complete(self, backbone: str, request: Request) -> Reply:
