@@ -11,7 +11,6 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace as changed
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -63,7 +62,7 @@ class Replay(NamedTuple):
 
     recording: Recording
     differences: dict[Cell, str]  # by reproduced cell; empty if its results are equal
-    trees: dict[str, str]  # the same by benchmark of an enumeration
+    enumerations: dict[str, str]  # the same by benchmark
     other_code: list[Cell]  # recorded by other code
     left_out: dict[Cell, str]  # cells that were not reproduced, and why
     ungraded: dict[str, str]  # benchmarks that were not reproduced, and why
@@ -123,21 +122,18 @@ def replay(
                     other_code += [] if is_same_code else [cell]
                 except UserError as error:
                     differences[cell] = str(error).removeprefix(f"{cell}: ")
-        trees = {key: falsified[key] for key in enumerated if key in falsified}
-        for benchmark in enumerated:
-            if benchmark not in ungraded | falsified:
-                try:
-                    with data_of(path):
-                        trees[benchmark] = _enumerate_again(run, benchmark, recording)
-                except UserError as error:
-                    trees[benchmark] = str(error)
+        enumerations = {
+            key: falsified.get(key) or _enumerate_again(run, key, recording)
+            for key in enumerated
+            if key not in ungraded
+        }
         used = {benchmark: layout.manifest(run.name, benchmark) for benchmark in run.benchmarks}
         unchecked = [key for key, path in used.items() if path.is_file() and FOREIGN in path.read_text("utf-8")]
         if make_reports:
             _make_reports(run)
             layout.REPORTS.mkdir(exist_ok=True)  # An enumeration has no reports.
             shutil.copytree(layout.REPORTS, target, dirs_exist_ok=True)
-        return Replay(recording, differences, trees, other_code, left_out, ungraded, unchecked, audit)
+        return Replay(recording, differences, enumerations, other_code, left_out, ungraded, unchecked, audit)
 
 
 @contextlib.contextmanager
@@ -207,16 +203,21 @@ def _answer_again(run: Run, cell: Cell, recording: Recording) -> tuple[str, bool
 def _enumerate_again(run: Run, benchmark: str, recording: Recording) -> str:
     """Follow and grade every path of an enumeration. Return how its tables differ."""
     folder = layout.tree(run.name, benchmark)
-    method = orjson.loads((folder / "run.json").read_bytes())["method"]
-    signals.run(enumerate_steps(changed(plan(run, Cell(method, benchmark, POOL, 0)), folder=folder)))
-    return "; ".join(filter(None, _differences(recording, folder)))
+    try:
+        with data_of(recording.path):
+            method = orjson.loads((folder / "run.json").read_bytes())["method"]
+            signals.run(enumerate_steps(plan(run, Cell(method, benchmark, POOL, 0))))
+            return "; ".join(filter(None, _differences(recording, folder)))
+    except UserError as error:
+        return str(error)
 
 
 def _differences(recording: Recording, folder: Path) -> list[str]:
-    """Describe how each recorded table of a folder differs from the new one. Empty if they are equal."""
+    """Describe how each table of a folder differs from the recorded one, if it does."""
     before = _tables(recording.results / folder.relative_to(layout.RESULTS / recording.preset))
     after = _tables(folder)
-    return [_difference(name, table, after[name]) for name, table in before.items()]
+    lost = [f"{name} was not recorded" for name in after if name not in before]
+    return [*lost, *(_difference(name, table, after[name]) for name, table in before.items())]
 
 
 def _tables(folder: Path) -> dict[str, pd.DataFrame]:

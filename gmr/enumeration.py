@@ -24,6 +24,7 @@ from harness.agents.trajectory import Answered
 from harness.benchmarks.items import Item
 from harness.files import sha256, write_atomically
 from harness.llm.call_log import CallLog
+from harness.runner import layout
 from harness.runner.cell import open_log, open_runtime, record_of
 from harness.runner.evaluation import evaluate
 from harness.runner.plan import Plan
@@ -71,9 +72,10 @@ class Branch(NamedTuple):
 async def enumerate_steps(plan: Plan) -> dict[str, Any]:
     """Run or resume an enumeration and return the content of its ``run.json``. Raises StoppedError if cancelled.
 
-    Writes the call log, the embeddings, ``tools.parquet`` (programs run by tools) and ``nodes.parquet`` (two rows for
+    The plan is that of a cell of a single-step router. Writes, to the folder of the enumeration, the call log, the embeddings, ``tools.parquet`` (programs run by tools) and ``nodes.parquet`` (two rows for
     each question, role and backbone: with the step stored, and with an empty memory).
     """
+    plan = replace(plan, folder=layout.tree(plan.run.name, plan.cell.benchmark))
     with open_log(plan) as log:
         return await _enumerate(plan, log)
 

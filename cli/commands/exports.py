@@ -63,7 +63,7 @@ def replay(
     same = [cell for cell, difference in replayed.differences.items() if not difference]
     n = len(replayed.differences)
     typer.echo(f"Reproduced: {len(same)} of {n} cells have the same items, calls, decisions and costs")
-    for benchmark, difference in replayed.trees.items():
+    for benchmark, difference in replayed.enumerations.items():
         typer.echo(f"Enumeration of {benchmark}: {printable(difference) or 'reproduced, every path is the same'}")
     for benchmark, why in replayed.ungraded.items():
         typer.echo(f"  {benchmark} was not reproduced: {printable(why)}")
@@ -77,7 +77,7 @@ def replay(
     if replayed.other_code:
         typer.echo(f"  {len(replayed.other_code)} cells were recorded by other code")
     typer.echo(f"Audit (not verified): {printable(replayed.audit)}\nReports: {replaying.REPLAYED}")
-    raise typer.Exit(int(len(same) < n or any(replayed.trees.values())))
+    raise typer.Exit(int(len(same) < n or any(replayed.enumerations.values())))
 
 
 @app.command()

@@ -46,18 +46,14 @@ def enumerate(  # noqa: A001 - named as what it does
 
     Single-step routers can then train without a server. The results are in results/PRESET/tree/BENCHMARK.
     """
-    from dataclasses import replace
-
     from gmr.enumeration import enumerate_steps
-    from harness.runner import layout
     from harness.runner.layout import POOL, Cell
     from harness.runner.plan import plan
 
     run = run_of(name, overrides)
-    folder = layout.tree(name, benchmark)
     planned = plan(run, Cell(method, benchmark, POOL, 0))
     run.write_settings()  # Bundles and recordings read the settings.
-    signals.run(enumerate_steps(replace(planned, folder=folder)))
+    signals.run(enumerate_steps(planned))
 
 
 @app.command()

@@ -1,7 +1,6 @@
 """Enumerations: the calls of every first step, which include all calls of a single-step router."""
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -42,8 +41,7 @@ def test_a_router_of_one_step_asks_nothing_that_the_enumeration_has_not(
     }
     preset, folder = resolve("smoke", small), layout.tree("smoke", "humaneval")
     planned = plan(preset, ROW)
-    tree = replace(planned, folder=folder)
-    run = asyncio.run(enumerate_steps(tree))
+    run = asyncio.run(enumerate_steps(planned))
     nodes = pq.read_table(folder / "nodes.parquet").to_pandas()
     roles = by_domain("Code")
     assert run["roles"] == [role.key for role in roles]
@@ -74,16 +72,19 @@ def test_a_router_of_one_step_asks_nothing_that_the_enumeration_has_not(
     assert len(tools) > 0
     assert not tools.duplicated(["source", "setup", "checks"]).any()
     written = (folder / "nodes.parquet").read_bytes()
-    assert asyncio.run(enumerate_steps(tree)) == run
+    assert asyncio.run(enumerate_steps(planned)) == run
     assert (folder / "nodes.parquet").read_bytes() == written, "resumed from its log, it is the same"
     preset.write_settings()
     pack("smoke", Path("smoke.zip"))
-    assert replay(Path("smoke.zip"), make_reports=False).trees == {"humaneval": ""}
+    assert replay(Path("smoke.zip"), make_reports=False).enumerations == {"humaneval": ""}
     table = pq.read_table(folder / "nodes.parquet")
     verdicts = table["correct"].to_pylist()
     at = table.schema.get_field_index("correct")
     altered = table.set_column(at, table.schema.field(at), pa.array([not verdicts[0], *verdicts[1:]]))
     pq.write_table(altered, folder / "nodes.parquet")
     pack("smoke", Path("altered.zip"))
-    (difference,) = replay(Path("altered.zip"), make_reports=False).trees.values()
+    (difference,) = replay(Path("altered.zip"), make_reports=False).enumerations.values()
     assert difference.startswith(f"1 of {len(nodes)} rows of nodes differ"), difference
+    (folder / "nodes.parquet").unlink()
+    pack("smoke", Path("empty.zip"))
+    assert replay(Path("empty.zip"), make_reports=False).enumerations == {"humaneval": "nodes was not recorded"}
