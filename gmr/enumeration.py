@@ -72,8 +72,9 @@ class Branch(NamedTuple):
 async def enumerate_steps(plan: Plan) -> dict[str, Any]:
     """Run or resume an enumeration and return the content of its ``run.json``. Raises StoppedError if cancelled.
 
-    The plan is that of a cell of a single-step router. Writes, to the folder of the enumeration, the call log, the embeddings, ``tools.parquet`` (programs run by tools) and ``nodes.parquet`` (two rows for
-    each question, role and backbone: with the step stored, and with an empty memory).
+    ``plan`` is that of a cell of a single-step router. Writes to the enumeration's folder the call log, the embeddings,
+    ``tools.parquet`` (programs run by tools) and ``nodes.parquet`` (two rows for each question, role and backbone: with
+    the step stored, and with an empty memory).
     """
     plan = replace(plan, folder=layout.tree(plan.run.name, plan.cell.benchmark))
     with open_log(plan) as log:
