@@ -113,7 +113,7 @@ def test_an_answer_that_is_a_number_is_refused_before_any_cell_reads_it(monkeypa
     monkeypatch.setattr("harness.benchmarks.prepare.entry", lambda _: mine)
     monkeypatch.setattr("harness.benchmarks.prepare._load", lambda *_: ([], "file sums.jsonl"))
     monkeypatch.setattr(type(benchmark("gsm_hard")), "normalise", lambda *_: numbers)
-    with pytest.raises(UserError, match=r"^file sums.jsonl: gold: 42 should be text, .*; .*correct it, or mine.py"):
+    with pytest.raises(UserError, match=r"^file sums.jsonl: .*gold: 42 should be text; .*correct it, or mine.py"):
         load_items("gsm_hard", "embedded")
     numbers[0] = replace(numbers[0], gold="42")
     assert checksum(load_items("gsm_hard", "embedded").items) == checksum([replace(numbers[0], difficulty=1.0)])
