@@ -48,7 +48,7 @@ def settings(results: Results) -> str:
             cells_by_note[note].append(cell)
         for key, backbone in cell.run.backbones.items():
             revisions[key][answered(backbone)].append(cell)
-    sentences = [f"{note}{_scope(results, cells)}" for note, cells in sorted(cells_by_note.items())]
+    sentences = [f"{note}{_scope(results, cells, note)}" for note, cells in sorted(cells_by_note.items())]
     for key, by_name in sorted(revisions.items()):
         if len(by_name) > 1:
             scopes = [f"{name}{_scope(results, cells)}" for name, cells in sorted(by_name.items())]
@@ -186,9 +186,14 @@ def secondary_rules(results: Results) -> Iterator[str]:
             yield f"{results.benchmarks[key]} graded by {name} instead changes the measured values by {points} points."
 
 
-def _scope(results: Results, cells: Sequence[FinishedCell]) -> str:
-    if len(cells) == len(results.cells):
+def _scope(results: Results, cells: Sequence[FinishedCell], note: str = "") -> str:
+    """Say which cells are meant, unless it is all of them, or of those with the backbone that a note names first."""
+    backbone = note.partition(":")[0]
+    if len(cells) in (len(results.cells), sum(backbone in cell.run.backbones for cell in results.cells)):
         return ""
+    keys = {cell.run.benchmark for cell in cells}
+    if len(cells) == sum(cell.run.benchmark in keys for cell in results.cells):
+        return f" on {' and '.join(title for key, title in results.benchmarks.items() if key in keys)}"
     rows = _rows(results, [(cell.run.method, cell.run.backbone, cell.run.benchmark) for cell in cells])
     return f" (only {', '.join(rows)})" if len(rows) <= _FEW else f" ({len(cells)} of {len(results.cells)} cells)"
 

@@ -323,12 +323,11 @@ def _notes(plan: Plan, served: Mapping[str, Served]) -> list[str]:
     limit, is_trained = plan.cell.limit, plan.cell.entry.trained
     bounds: dict[str, Any] = {"training questions": limit.train, "epochs": limit.epochs} if is_trained else {}
     bounds["test questions"] = limit.test
-    limits = [] if limit.share is None else [f"{100 * limit.share:g}% of the questions"]
-    limits += [
-        f"{bound} {name if bound != 1 else name.removesuffix('s')}"
+    if limit.share is not None:
+        notes.append(f"limit: {100 * limit.share:g}% of the questions")
+    notes += [
+        f"limit: {bound} {name if bound != 1 else name.removesuffix('s')}"
         for name, bound in bounds.items()
         if bound is not None
     ]
-    if limits:
-        notes.append(f"limit: {', '.join(limits)}")
     return notes
