@@ -183,6 +183,9 @@ def _answer_again(run: Run, cell: Cell, recording: Recording) -> tuple[str, bool
     replayed = signals.run(cells.run(plan(run, cell)))
     differences = _differences(recording, folder)
     replayed["data"]["source"] = recorded["data"]["source"]
+    if cells.SERVER_CHANGED in recorded["notes"]:
+        # Only the run itself has seen it.
+        replayed["notes"].insert(recorded["notes"].index(cells.SERVER_CHANGED), cells.SERVER_CHANGED)
     is_same_code = replayed["code"] == recorded["code"]
     recomputed = {key: replayed[key] for key in (*_RECOMPUTED, *(_OF_CODE if is_same_code else ())) if key in recorded}
     if wrong := [key for key, value in recomputed.items() if value != recorded[key]]:

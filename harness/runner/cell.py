@@ -42,6 +42,8 @@ from harness.training.loop import CHECKPOINT, Training, delete_checkpoints
 
 logger = logging.getLogger(__name__)
 
+SERVER_CHANGED = f"a server's description changed during the run ({SERVERS})"
+
 
 async def run(plan: Plan) -> dict[str, Any]:
     """Run or resume a cell, and return the content of ``run.json``.
@@ -311,7 +313,7 @@ def _notes(plan: Plan, served: Mapping[str, Served]) -> list[str]:
         if NOT_SENT in model.details:
             notes.append(f"{key}: {model.details[NOT_SENT]} not sent, since its server rejects it")
     if "earlier" in orjson.loads((plan.folder / SERVERS).read_bytes()):
-        notes.append(f"a server's description changed during the run ({SERVERS})")
+        notes.append(SERVER_CHANGED)
     if any(backbone.price for backbone in backbones):
         notes.append("costs at the prices of the preset's pool")
     if merged := [backbone.key for backbone in backbones if backbone.system == "merge"]:
