@@ -1,6 +1,6 @@
 # make table     set up .venv and write reports/main_table.tex
 # make test      set up .venv and run the tests
-# make replay    set up .venv and check the recorded run of evidence/open_single again, without a server (some minutes)
+# make replay    set up .venv and check the recorded run of evidence/open_grid again, without a server (some minutes)
 # make docs      set up .venv and write the documentation as a site to site/
 # make picture   take the picture of the README from the run of preset embedded, which it finishes first
 # make nightly   long measurements and batteries (docs/architecture.md), hours
@@ -18,7 +18,7 @@ test: $(DEV_READY)
 	pytest -n 2 --dist loadfile
 
 replay: $(READY)
-	gmr replay evidence/open_single/open_single.zip
+	gmr replay evidence/open_grid/open_grid.zip
 
 docs: $(DEV_READY)
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
