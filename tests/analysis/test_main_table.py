@@ -181,3 +181,12 @@ def test_rows_that_were_sampled_otherwise_than_others_are_named(write_cell):
     mixed = notes_of(sampling=[cold, hot])
     assert mixed.count(f"{named}, repetition_penalty 1 to 1.1; all others at temperature 0.") == 2
     assert notes_of(sampling=None).count("unless a method's released code samples") == 2
+
+
+def test_a_note_of_whole_benchmarks_names_them_and_a_note_of_single_rows_those(write_cell):
+    bound = ["limit: 9 test questions"]
+    cells = [write_cell(method, benchmark="mbpp", notes=bound) for method in ("single", "cot")]
+    cells += [write_cell("single", benchmark="math"), write_cell("cot", benchmark="math", notes=["greedy decoding"])]
+    caption = main_table(*cells).caption
+    assert "limit: 9 test questions on MBPP" in caption
+    assert "greedy decoding (only CoT" in caption
