@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import fields
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
@@ -124,9 +123,7 @@ async def open_runtime(
     """
     async with AsyncExitStack() as stack:
         attempts = stack.enter_context(AttemptLog(plan.folder / ATTEMPT_LOG))
-        path = layout.cache()
-        if plan.is_foreign:
-            path = Path(stack.enter_context(TemporaryDirectory(prefix="gmr-cache-")), path.name)
+        path = layout.foreign_cache(plan.run.name) if plan.is_foreign else layout.cache()
         # The vectors file of the cell records its embeddings for bundles.
         cache, vectors = (stack.enter_context(Cache(each)) for each in (path, plan.folder / layout.VECTORS))
         prompts = prompts_of(plan.cell.entry.module, plan.benchmark.output_rules)

@@ -101,7 +101,16 @@ def logs(preset: str) -> Iterator[Path]:
 
 def cache() -> Path:
     """Path of this machine's cache of embeddings, program outcomes and verdicts."""
-    return machine_folder() / f"{socket.gethostname()}.sqlite"
+    return machine_folder() / _machine()
+
+
+def foreign_cache(preset: str) -> Path:
+    """Path of the cache for questions from a recording, whose tests are a stranger's. Only this preset reads it."""
+    return RESULTS / preset / "cache" / _machine()
+
+
+def _machine() -> str:
+    return f"{socket.gethostname()}.sqlite"
 
 
 def cell_of(folder: Path) -> Cell | None:

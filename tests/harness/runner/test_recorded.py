@@ -27,6 +27,7 @@ from harness.runner.layout import Cell
 from harness.runner.plan import plan
 from harness.runner.preset import resolve
 from harness.runner.run import Run
+from harness.sandbox import Sandbox
 from tests.command import gmr
 from tests.fake_encoder import FakeEncoder
 from tests.faults import Simulation
@@ -88,6 +89,18 @@ def test_a_run_of_five_lines_makes_the_same_tables_without_a_call_or_a_vector_of
             assert log.execute("SELECT count(*) FROM calls").fetchone() == (0,)
         assert not (folder / layout.VECTORS).exists()
     assert {path: path.stat().st_mtime_ns for path in source.rglob("*") if path.is_file()} == before
+
+
+def test_programs_with_tests_of_a_stranger_run_once_in_all_and_are_cached_for_their_preset_alone(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.runner.questions.is_at_hand", lambda *_: False)
+    preset = recorded(source)
+    asyncio.run(cells.run(plan(preset, SINGLE)))
+    monkeypatch.setattr(Sandbox, "_execute", lambda *_: pytest.fail("a program ran again"))
+    asyncio.run(cells.run(plan(preset, SINGLE)))
+    assert layout.foreign_cache("mine").is_file()
+    assert not layout.cache().exists()
 
 
 def test_a_bundle_of_it_holds_the_recorded_replies(source: Path) -> None:
