@@ -52,11 +52,17 @@ class Selection(Declaration):
             "seeds": self.seeds or run.seeds,
         }
         cells = run.model_copy(update=chosen_keys).cells()
+        if run.endpoints == "recorded":  # A recording has no calls of methods that nobody ran.
+            cells = [cell for cell in cells if cell.method in run.methods or _record(run, cell).exists()]
         if not self.largest:
             return cells
         sizes = {key: backbone.parameters_b for key, backbone in run.declared.items()}
         largest = max((cell.backbone for cell in cells), key=lambda key: sizes.get(key, 0), default=None)
         return [cell for cell in cells if cell.backbone == largest]
+
+
+def _record(run: Run, cell: Cell) -> Path:
+    return layout.cell(run.name, cell) / "run.json"
 
 
 class Artefact(Declaration):
@@ -123,7 +129,7 @@ class Artefact(Declaration):
     def inputs(self, run: Run) -> list[Path]:
         """Return the files that the artefact reads. The DAG makes them first."""
         trees = [layout.tree(run.name, key) / "run.json" for key in run.benchmarks if self.tree]
-        cells = [layout.cell(run.name, cell) / "run.json" for cell in self.cells_of(run)]
+        cells = [_record(run, cell) for cell in self.cells_of(run)]
         return [*cells, *filter(Path.is_file, trees)]
 
     def code(self) -> str:

@@ -98,3 +98,16 @@ def test_a_slip_in_the_file_is_one_line(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "artefacts.yaml").write_text(yaml.safe_dump({"mine": entry}))
     with pytest.raises(UserError, match="unknown method 'gmrr'"):
         registry.artefacts.__wrapped__()
+
+
+def test_of_a_recording_an_artefact_needs_the_presets_methods_and_those_at_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = resolve("recorded")
+    monkeypatch.chdir(tmp_path)
+    assert {cell.method for cell in artefact("router_bounds").cells_of(run)} == {"single", "knn_router", "random_router"}
+    finished = layout.cell("recorded", Cell("gmr", "humaneval", "pool", 3)) / "run.json"
+    seeds = run.model_copy(update={"seeds": (3,)})
+    finished.parent.mkdir(parents=True)
+    finished.write_text("{}")
+    assert "gmr" in {cell.method for cell in artefact("router_bounds").cells_of(seeds)}
