@@ -4,6 +4,7 @@ import contextlib
 import io
 import re
 import shutil
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 from analysis import registry
 from cli.dataset import describe
 from cli.replay import REPLAYED, replay
-from harness.benchmarks.prepare import DATA_DIR, read
+from harness.benchmarks.prepare import DATA_DIR, is_known, read
 from harness.files import ROOT, sha256
 from harness.llm.recordings import extract
 from harness.runner import cell as cells
@@ -93,6 +94,24 @@ def test_tables_follow_from_the_bundle(bundle: Path, tmp_path: Path) -> None:
     assert {entry["contentUrl"]: entry["sha256"] for entry in described["distribution"]} == {
         path.name: sha256(path) for path in (bundle, *bundle.parent.glob("*.parquet"))
     }
+
+
+def test_questions_of_a_recording_are_the_benchmarks_own_by_their_checksums_or_the_recordings_word(
+    tmp_path: Path,
+) -> None:
+    extract(ROOT / "evidence/open_grid/open_grid.zip", tmp_path)
+    folder = tmp_path / "results/open_grid/data"
+    own = read(folder / "mbpp.json", folder / "mbpp.items.jsonl")
+    assert is_known("mbpp", own)
+    assert not is_known("gsm_hard", own)
+    assert own.pool[0].code is not None
+    easier = replace(own.pool[0], code=replace(own.pool[0].code, checks="assert True"))
+    others = [
+        replace(own, pool=[easier, *own.pool[1:]]),
+        replace(own, test=own.test[::-1]),
+        replace(own, data="embedded"),
+    ]
+    assert not any(is_known("mbpp", other) for other in others)
 
 
 def test_questions_are_in_the_bundle_with_attribution(tmp_path: Path) -> None:

@@ -24,7 +24,9 @@ from harness.files import first_error, write_atomically
 
 DATA_DIR = "GMR_DATA_DIR"
 EMBEDDED = Path(__file__).with_name("data")
-FOREIGN = "recording "  # prefix of ``source`` if a recording's questions could not be compared with data
+# Prefixes of ``source`` for questions from a recording.
+FOREIGN = "recording "  # that could not be compared with the benchmark's own
+COPY = "copy in "  # that are the benchmark's own, by the checksums in config/benchmarks.yaml
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,15 @@ def read(manifest: Path, items: Path) -> Prepared:
     if checksum(pool) != content["pool_checksum"] or not by_id.keys() >= {*train, *test}:
         raise UserError(f"{items} does not hold the questions that {manifest} lists; {cure}")
     return Prepared(**content, pool=pool, train=[by_id[id_] for id_ in train], test=[by_id[id_] for id_ in test])
+
+
+def is_known(key: str, prepared: Prepared) -> bool:
+    """Whether questions are all of a benchmark's real ones, in the split that is expected of it."""
+    expected = entry(key).expected
+    if prepared.data != "real" or expected is None:
+        return False
+    split = Split(*(tuple(item.id for item in items) for items in (prepared.train, prepared.test)))
+    return (checksum(prepared.pool), split.checksum) == (expected.checksum, expected.splits.get(prepared.splits))
 
 
 def is_at_hand(key: str, data: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-from harness.benchmarks.prepare import DATA_DIR, FOREIGN, is_at_hand, prepare, read
+from harness.benchmarks.prepare import COPY, DATA_DIR, FOREIGN, is_at_hand, is_known, prepare, read
 from harness.errors import UserError
 from harness.files import write_atomically
 from harness.llm.recordings import data_of
@@ -33,9 +33,9 @@ def write(run: Run, benchmark: str) -> None:
             if not questions.is_file():
                 lacking = f"; {recording.path.name} has no {benchmark} questions: set {DATA_DIR}, or use the hub"
             elif recording.path.name in recorded and not is_at_hand(benchmark, run.data):
-                read(theirs, questions)
+                source = COPY if is_known(benchmark, read(theirs, questions)) else FOREIGN
                 write_atomically(items, questions.read_bytes())
-                write_atomically(manifest, orjson.dumps({**stated, "source": f"{FOREIGN}{recording.path.name}"}))
+                write_atomically(manifest, orjson.dumps({**stated, "source": f"{source}{recording.path.name}"}))
                 return
     try:
         prepare(benchmark, run.data, run.splits, items, manifest)
