@@ -6,9 +6,9 @@ with ``max_depth: 1`` can make.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, astuple, replace
-from itertools import product
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 import orjson
@@ -26,7 +26,7 @@ from harness.files import sha256, write_atomically
 from harness.llm.call_log import CallLog
 from harness.runner import layout
 from harness.runner.cell import open_log, open_runtime, record_of
-from harness.runner.evaluation import evaluate
+from harness.runner.evaluation import attempt
 from harness.runner.plan import Plan
 from harness.runner.results import TEST_SPLIT, TRAINING_SPLIT, write_table
 
@@ -82,19 +82,19 @@ async def enumerate_steps(plan: Plan) -> dict[str, Any]:
 
 
 async def _enumerate(plan: Plan, log: CallLog) -> dict[str, Any]:
-    pool, rows = pool_of(plan.config, plan.setting), list[dict[str, Any]]()
+    pool = pool_of(plan.config, plan.setting)
     questions = {TRAINING_SPLIT: plan.questions.train, TEST_SPLIT: plan.questions.test}
     splits = {item.id: split for split, items in questions.items() for item in items}
     items = [item for each in questions.values() for item in each]
     async with open_runtime(plan, log) as (runtime, served, *_):
         for text in (*(role.profile for role in pool.roles), *(backbone.profile for backbone in pool.backbones)):
             await runtime.embeddings.embed(text)
-        # One role at a time: prompts of a role share a prefix, which the server's prefix cache keeps.
-        for backbone, role, stored in product(pool.backbones, pool.roles, (True, False)):
-            branch = Branch(role, backbone.key, stored)
-            label = f"{plan.cell.benchmark}, {role.key} of {backbone.key}, {'stored' if stored else 'nothing stored'}"
-            answered = await evaluate(branch, items, runtime, label, in_flight=plan.in_flight)
-            rows += _rows(answered, splits, branch)
+        actions = product(pool.backbones, pool.roles, (True, False))
+        branches = [Branch(role, backbone.key, stored) for backbone, role, stored in actions]
+        attempts = [(branch.solve, item) for branch in branches for item in items]
+        label = f"{plan.cell.benchmark}, {len(pool.roles)} roles"
+        answered = iter(await attempt(attempts, runtime, label, in_flight=plan.in_flight, unit="paths"))
+        rows = [row for branch in branches for row in _rows(islice(answered, len(items)), splits, branch)]
         # An enumeration trains nothing and answers both splits.
         untrained = plan.cell.entry.model_copy(update={"trained": False})
         cell = replace(plan.cell, entry=untrained, answers_training=True)
@@ -109,7 +109,7 @@ async def _enumerate(plan: Plan, log: CallLog) -> dict[str, Any]:
     return run
 
 
-def _rows(answered: list[Answered], splits: Mapping[str, str], branch: Branch) -> Iterator[dict[str, Any]]:
+def _rows(answered: Iterable[Answered], splits: Mapping[str, str], branch: Branch) -> Iterator[dict[str, Any]]:
     for trajectory, verdict in answered:
         calls = {call.purpose: call for call in trajectory.calls}
         yield {

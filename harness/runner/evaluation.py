@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from tqdm import tqdm
 
-from harness.agents.runtime import Runtime
+from harness.agents.runtime import Runtime, Solve
 from harness.agents.trajectory import Answered
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
@@ -22,35 +22,43 @@ logger = logging.getLogger(__name__)
 # Seconds between two progress lines.
 INTERVAL_S = 10.0
 # No progress bar, since lines of several jobs are interleaved.
-_LINE = "{desc}: {n_fmt}/{total_fmt} questions [{elapsed}<{remaining}]{postfix}"
+_LINE = "{desc}: {n_fmt}/{total_fmt} {unit} [{elapsed}<{remaining}]{postfix}"
 
 
 async def evaluate(
     method: Method, items: Sequence[Item], runtime: Runtime, label: str, *, in_flight: int
 ) -> list[Answered]:
-    """Solve and grade questions. Return the results in the order of the questions.
+    """Solve and grade questions with one method. See :func:`attempt`."""
+    return await attempt([(method.solve, item) for item in items], runtime, label, in_flight=in_flight)
 
-    Long questions start first, so that no server idles at the end. The order does not change results: random numbers
-    depend on seed and question only.
+
+async def attempt(
+    attempts: Sequence[tuple[Solve, Item]], runtime: Runtime, label: str, *, in_flight: int, unit: str = "questions"
+) -> list[Answered]:
+    """Solve and grade questions, each in the way given with it. Return the results in order.
+
+    Long questions start first, so that no server idles at the end, and attempts at the same question follow each other,
+    since their prompts share parts. The order does not change results: random numbers depend on seed and question only.
 
     Args:
-        method: Solves one question at a time.
-        items: Questions.
+        attempts: What solves one question, and the question.
         runtime: Client, tools and embeddings of the cell.
         label: Name of the cell in progress lines.
-        in_flight: Maximum number of concurrent questions.
+        in_flight: Maximum number of concurrent attempts.
+        unit: What progress lines count.
 
     Raises:
         UserError: if too many questions failed, or an endpoint is unreachable.
     """
     started = time.monotonic()
-    runtime.errors.expect_attempts(len(items))
+    runtime.errors.expect_attempts(len(attempts))
     results: dict[int, Answered] = {}
-    waiting = iter(sorted(range(len(items)), key=lambda index: -len(items[index].question)))
+    questions = [item.question for _, item in attempts]
+    waiting = iter(sorted(range(len(attempts)), key=lambda index: (-len(questions[index]), questions[index])))
 
     async def worker() -> None:
         for index in waiting:
-            results[index] = await runtime.attempt(method.solve, items[index])
+            results[index] = await runtime.attempt(*attempts[index])
 
     def line() -> str:
         """Progress line with accuracy and cost so far."""
@@ -60,11 +68,11 @@ async def evaluate(
             cost = sum(each.trajectory.cost_total for each in results.values()) / n
             measures = f"{right:.1f} % right, cost {cost:.2e} a question"
         elapsed = time.monotonic() - started
-        return tqdm.format_meter(n, len(items), elapsed, prefix=label, bar_format=_LINE, postfix=measures)
+        return tqdm.format_meter(n, len(attempts), elapsed, prefix=label, unit=unit, bar_format=_LINE, postfix=measures)
 
     with progress(runtime.client, line):
-        await gather(worker() for _ in range(min(in_flight, len(items))))
-    return [results[index] for index in range(len(items))]
+        await gather(worker() for _ in range(min(in_flight, len(attempts))))
+    return [results[index] for index in range(len(attempts))]
 
 
 @contextmanager
