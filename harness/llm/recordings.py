@@ -7,6 +7,7 @@ import hashlib
 import logging
 import re
 import zlib
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -129,9 +130,7 @@ class Recording:
     def served(self) -> dict[str, Served]:
         found: dict[str, Served] = {}
         for path in sorted(self.results.glob(f"*/**/{SERVERS}")):
-            with data_of(path):
-                for model, entry in orjson.loads(path.read_bytes())["served"].items():
-                    found.setdefault(model, Served(**entry))
+            found = _described(path) | found
         return found
 
     @property
@@ -160,6 +159,11 @@ class Recording:
         )
 
 
+def _described(path: Path) -> dict[str, Served]:
+    with data_of(path):
+        return {model: Served(**entry) for model, entry in orjson.loads(path.read_bytes())["served"].items()}
+
+
 def located(path: str) -> Path:
     """Resolve the path of a recording relative to the current folder or, if it is not there, to the checkout."""
     return (Path(path) if Path(path).exists() else ROOT / path).absolute()
@@ -181,6 +185,10 @@ class Recordings(Closing):
         logs.sort(key=lambda log: log.parent.parts[-5:] != same)
         if cell.is_repetition:
             logs = [log for log in logs if log.parent.parts[-5:] == same]
+        own = [log.with_name(SERVERS) for log in logs if log.parent.parts[-5:] == same]
+        # A server that was started again may describe itself differently from cell to cell.
+        described = [*(_described(path) for path in own if path.is_file()), *(each.served for each in recordings)]
+        self._served: Mapping[str, Served] = ChainMap(*described)
         self._index: dict[str, int] = {}
         self._checksums: dict[str, int | None] = {}
         self._differing: set[str] = set()  # calls with differing replies, none from the same cell
@@ -213,7 +221,7 @@ class Recordings(Closing):
         return next(self._logs[self._index[key]].rows("WHERE key = ?", key))
 
     def served(self, model: str) -> Served | None:
-        return next((each.served[model] for each in self._recordings if model in each.served), None)
+        return self._served.get(model)
 
     def pinned(self, backbone: Backbone) -> Backbone:
         """Pin a backbone to its recorded revision, so that a server with another one is refused."""

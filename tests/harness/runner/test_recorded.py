@@ -20,7 +20,7 @@ from harness.agents.code_tools import CodeTools
 from harness.database import CALL_LOG
 from harness.errors import UserError
 from harness.llm.call_log import CallLogReader
-from harness.llm.recordings import Recordings, opened
+from harness.llm.recordings import SERVERS, Recording, Recordings, opened
 from harness.runner import cell as cells
 from harness.runner import config, layout, questions
 from harness.runner.layout import Cell
@@ -89,6 +89,21 @@ def test_a_run_of_five_lines_makes_the_same_tables_without_a_call_or_a_vector_of
             assert log.execute("SELECT count(*) FROM calls").fetchone() == (0,)
         assert not (folder / layout.VECTORS).exists()
     assert {path: path.stat().st_mtime_ns for path in source.rglob("*") if path.is_file()} == before
+
+
+def test_a_cell_has_the_description_that_its_own_server_gave(source: Path) -> None:
+    files = {cell: source / Path(*layout.cell("smoke", cell).parts[2:]) / SERVERS for cell in (SINGLE, GMR)}
+    for length, file in enumerate(files.values()):
+        described = orjson.loads(file.read_bytes())
+        (model,) = described["served"]
+        described["served"][model]["details"] = {"max_model_len": length}
+        file.write_bytes(orjson.dumps(described))
+    recordings = [Recording(source)]
+    for length, cell in enumerate(files):
+        with Recordings(recordings, cell, "") as found:
+            served = found.served(model)
+        assert served is not None
+        assert served.details == {"max_model_len": length}
 
 
 def test_programs_with_tests_of_a_stranger_run_once_in_all_and_are_cached_for_their_preset_alone(
