@@ -110,6 +110,8 @@ def test_questions_of_a_recording_are_the_benchmarks_own_by_their_checksums_or_t
         replace(own, pool=[easier, *own.pool[1:]]),
         replace(own, test=own.test[::-1]),
         replace(own, data="embedded"),
+        replace(own, title="Another"),
+        replace(own, checksum="0" * 64),
     ]
     assert not any(is_known("mbpp", other) for other in others)
 

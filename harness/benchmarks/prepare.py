@@ -103,12 +103,17 @@ def read(manifest: Path, items: Path) -> Prepared:
 
 
 def is_known(key: str, prepared: Prepared) -> bool:
-    """Whether questions are all of a benchmark's real ones, in the split that is expected of it."""
-    expected = entry(key).expected
+    """Check whether questions and manifest are those of the whole real benchmark, by config/benchmarks.yaml."""
+    declared, expected = entry(key), entry(key).expected
     if prepared.data != "real" or expected is None:
         return False
     split = Split(*(tuple(item.id for item in items) for items in (prepared.train, prepared.test)))
-    return (checksum(prepared.pool), split.checksum) == (expected.checksum, expected.splits.get(prepared.splits))
+    of_split = expected.splits.get(prepared.splits)
+    stated = (prepared.title, prepared.count, prepared.checksum, prepared.split_checksum)
+    # The manifest may come from a stranger, and tables print what it says.
+    return stated == (declared.title, expected.count, expected.checksum, of_split) and (
+        (checksum(prepared.pool), split.checksum) == (expected.checksum, of_split)
+    )
 
 
 def is_at_hand(key: str, data: str) -> bool:

@@ -41,7 +41,7 @@ async def attempt(
     since their prompts share parts. The order does not change results: random numbers depend on seed and question only.
 
     Args:
-        attempts: What solves one question, and the question.
+        attempts: Pairs of a solver and its question.
         runtime: Client, tools and embeddings of the cell.
         label: Name of the cell in progress lines.
         in_flight: Maximum number of concurrent attempts.
