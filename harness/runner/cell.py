@@ -90,6 +90,10 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
         answered = await evaluate(method, plan.questions.test, runtime, str(plan.cell), in_flight=plan.in_flight)
         label, train = f"{plan.cell}, training questions", plan.questions.train if plan.cell.answers_training else ()
         of_training = await evaluate(method, train, runtime, label, in_flight=plan.in_flight)
+        if plan.cell.answers_training:
+            # Routers that learn from these answers as recordings need no encoder then.
+            questions = (*train, *plan.questions.test)
+            await asyncio.gather(*(runtime.embeddings.embed(item.question) for item in questions))
         record = {**record_of(plan, runtime, served), "sampling": _sampling([*answered, *of_training])}
         if plan.run.recordings:
             record |= _replies(plan, log, [*answered, *of_training])

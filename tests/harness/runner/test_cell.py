@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from statistics import fmean
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ import pytest
 
 from analysis import finished_cells
 from harness.benchmarks.prepare import read
+from harness.database import connect
 from harness.errors import UserError
 from harness.llm.request import Reply, Request, Sampling, Served
 from harness.runner import cell, layout
@@ -183,6 +185,8 @@ def test_a_method_that_learns_nothing_may_answer_the_training_questions_which_no
     folder = layout.cell("smoke", Cell("cot", "gsm_hard", "qwen-2.5-14B", 0))
     items = pq.read_table(folder / "items.parquet").to_pandas()
     assert list(items["split"]) == ["test"] * 2 + ["train"] * 3
+    with closing(connect(folder / layout.VECTORS, writes=False)) as database:
+        assert database.execute("SELECT count(*) FROM embeddings").fetchone() == (5,)
     read = finished_cells.read(folder)
     assert set(read.items["item_id"]) == set(items["item_id"][:2])
     assert set(read.rows("calls", ["key"])["item_id"]) == set(items["item_id"][:2])
