@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from pydantic import NonNegativeFloat, PositiveInt
-from sklearn.neighbors import NearestNeighbors
 
 from harness.agents.runtime import Context
 from harness.agents.trajectory import Answered, Decision
@@ -37,10 +36,9 @@ class KNNRouter(OptionScores):
         """Ask the backbone with the highest mean utility (ties: the first). Before training, the first backbone."""
         best = 0
         if len(self.embeddings):
-            size = min(self._config.neighbours, len(self.embeddings))
-            index = NearestNeighbors(n_neighbors=size, metric="cosine").fit(self.embeddings)
-            question = (await context.embed(item.question))[np.newaxis]
-            [neighbours] = index.kneighbors(question, return_distance=False)
+            # Vectors have unit length, so their product is the cosine.
+            similarities = self.embeddings @ await context.embed(item.question)
+            neighbours = np.argsort(-similarities, kind="stable")[: self._config.neighbours]
             utilities = self.correct[neighbours] - self._cost_weight * self.costs[neighbours]
             best = int(utilities.mean(axis=0).argmax())
         context.decide(Decision(1, "backbone", 0, self.pool[best], len(self.pool), 0.0))

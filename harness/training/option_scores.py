@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +27,10 @@ class OptionScores:
         self._options = options
         self.pool = tuple(setting.pool if options is None else options)
         self._passes = setting.epochs({"default": 1})
-        self.embeddings: NDArray[np.generic] = np.zeros((0, EMBEDDING))  # shape (questions, 384)
+        self.embeddings: NDArray[Any] = np.zeros((0, EMBEDDING))  # shape (questions, 384)
         # Verdicts and costs, shape (questions, options).
-        self.correct: NDArray[np.generic] = np.zeros((0, len(self.pool)))
-        self.costs: NDArray[np.generic] = self.correct
+        self.correct: NDArray[Any] = np.zeros((0, len(self.pool)))
+        self.costs: NDArray[Any] = self.correct
 
     @property
     def best(self) -> str:
