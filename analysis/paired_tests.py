@@ -121,10 +121,9 @@ def _mean_differences(
 
 def holm(p_values: pd.Series) -> pd.Series:
     """Return Holm-adjusted p values of one family, without NaN."""
-    from statsmodels.stats.multitest import multipletests
-
     present = p_values.dropna()
-    return present if present.empty else pd.Series(multipletests(present, ALPHA, method="holm")[1], present.index)
+    raised = present.sort_values(kind="stable") * np.arange(len(present), 0, -1)
+    return raised.cummax().clip(upper=1.0).reindex(present.index)
 
 
 def detectable(differences: Array, trainings: float, df: float | None, level: float = ALPHA) -> float:
