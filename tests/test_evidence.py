@@ -40,9 +40,9 @@ def test_reports_are_made_and_single_calls_on_humaneval_come_out_again(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(DATA_DIR, raising=False)  # The questions come with a package.
 
-    of_run, single_calls = registry.of_run, ("single", "humaneval")
+    of_run, single_calls = registry.of_run, ("single", "humaneval", 0)
     monkeypatch.setattr(registry, "of_run", lambda run: [it for it in of_run(run) if makes_all or it.key in REPORTS])
-    found = replay(bundle, is_wanted=lambda cell: (cell.method, cell.benchmark) == single_calls)
+    found = replay(bundle, is_wanted=lambda cell: (cell.method, cell.benchmark, cell.seed) == single_calls)
     assert found.differences
     assert {str(cell): difference for cell, difference in found.differences.items() if difference} == {}
     assert found.left_out == {}

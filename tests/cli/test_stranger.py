@@ -11,6 +11,7 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
+from analysis import registry
 from cli.replay import Replay, replay
 from harness.benchmarks.items import Item, checksum
 from harness.errors import UserError
@@ -147,6 +148,13 @@ def test_what_a_run_says_of_itself_is_recomputed(change: dict[str, Any], whole: 
     assert f"run.json has {next(iter(change))} " in answered(made(whole, saying(**change))).differences[SINGLE]
 
 
+@pytest.fixture
+def no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Skip the reports of a replay, which take longer than all else."""
+    monkeypatch.setattr(registry, "of_run", lambda run: [])
+
+
+@pytest.mark.usefixtures("no_tables")
 def test_control_characters_are_escaped_and_cells_are_counted(whole: Path, folder: Path) -> None:
     path = made(whole, lambda files: None, "42 finished cells\x1b[2K\rWhole: yes\nAgain: 42 of 42")
     shown = gmr("replay", str(path)).output
@@ -186,6 +194,7 @@ def encrypted(content: bytes) -> bytes:
         lambda files: files.update({f"{QUESTIONS}.json": b"{}"}),
     ],
 )
+@pytest.mark.usefixtures("no_tables")
 def test_a_malformed_bundle_is_one_line(change: Change, whole: Path, folder: Path) -> None:
     shown = gmr("replay", str(made(whole, change)))
     assert shown.exit_code == 1 or "was not reproduced" in shown.output or "not checked" in shown.output
