@@ -145,7 +145,8 @@ class Results:
     def reference(self) -> tuple[str, str]:
         """Return the row that is compared with all others: a method on its most expensive backbone.
 
-        The method is the preset's ``reference``, else the user's last own method, else GMR, else Single LLM.
+        The method is the preset's ``reference``, else the user's last own method, else GMR, else Single LLM, else the
+        last row.
         """
         rows = self.rows_to_show.index
         known = rows.unique("method")

@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.exhibit import ALL_CALLS, FAR, NOT_RUN, signed
 from analysis.finished_cells import FinishedCell, answered
-from analysis.frames import Key, Results, rules
+from analysis.frames import KEY, Key, Results, rules
 from analysis.provenance import provenance
 from analysis.source import describe_unfinished
 from harness.llm.request import GREEDY
@@ -157,7 +157,8 @@ def seeds(results: Results) -> Iterator[str]:
 
 def without_verdict(results: Results) -> Iterator[str]:
     """Yield the statuses without a verdict, worst row of each benchmark. The CSV has every row."""
-    worst = results.measured.groupby("benchmark")[list(WITHOUT_VERDICT)].max()
+    found = results.measured[list(WITHOUT_VERDICT)]
+    worst = found.loc[found.sum(axis=1).groupby("benchmark").idxmax()].droplevel(KEY[:2])
     sentences = [
         f"{title}: {', '.join(shares)}"
         for key, title in results.benchmarks.items()
@@ -168,7 +169,7 @@ def without_verdict(results: Results) -> Iterator[str]:
             "Answers without a verdict, in the row with most of them (the CSV and the table errors have all rows): "
             f"{'; '.join(sentences)}."
         )
-    if worst["empty"].max() >= _MANY or worst["truncated"].max() >= _MANY:
+    if found[["empty", "truncated"]].max(axis=None) >= _MANY:
         yield (
             "Many answers are empty or cut off. A reasoning model needs a larger max_tokens, and its server may return "
             "the reasoning in place of the answer (reasoning_content): run gmr health (docs/own-models.md)."

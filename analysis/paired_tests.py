@@ -52,8 +52,10 @@ def compare(
         with np.errstate(divide="ignore", invalid="ignore"):
             log = jackknife.spread(np.log(cost) - np.log(other_cost))
             measures[name] = np.exp([log.value, *log.ends()]).tolist()
-    lead = first_values[0].mean(axis=0) - second_values[0].mean(axis=0)
-    alone, others = int((lead > 0).sum()), int((lead < 0).sum())
+    right, other_right = (values[0].mean(axis=0) / 100 for values in (first_values, second_values))
+    lead = 100 * (right - other_right)
+    # With several seeds, the expected numbers of questions that one of two trainings gets right alone.
+    alone, others = float(right @ (1 - other_right)), float(other_right @ (1 - right))
     # No differing item does not mean certainty: take the variance from the interval.
     is_known = 0 < accuracy.variance < math.inf
     width = float(np.subtract(*accuracy.ends())) / (2 * t_quantile(math.inf))

@@ -116,8 +116,8 @@ def _noise_floor(results: Results, again: Iterable[FinishedCell]) -> str:
             pair = compare(first, [cell])
             alone, others = pair["first_alone"], pair["second_alone"]
             found.append(
-                f"{run.backbone} on {run.benchmark_title}: {alone + others} of {pair['n']} verdicts ({alone} right "
-                f"only the first time, {others} only the second), {signed(pair['difference'])} points"
+                f"{run.backbone} on {run.benchmark_title}: {alone + others:g} of {pair['n']} verdicts ({alone:g} right "
+                f"only the first time, {others:g} only the second), {signed(pair['difference'])} points"
             )
     return f" Noise floor, from repeated single calls: {'; '.join(found)}." if found else ""
 

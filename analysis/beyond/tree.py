@@ -35,7 +35,8 @@ from harness.runner.layout import POOL
 from harness.runner.results import TEST_SPLIT, check_tables
 from harness.runner.run import Run
 
-FIXED, RANDOM = ("fixed_step", POOL), ("random_one_step", POOL)
+FIXED = ("fixed_step", POOL)
+_SAME = "make both with the same settings (`gmr enumerate`)"
 _PATH = ["backbone", "role", "stored"]
 _MEASURES = ("accuracy", "difference", "above_random", "gained")
 _NUMBERS = [f"{name}{end}" for name in _MEASURES for end in ENDS] + ["cost_all_calls", "p", "p_random", "regret"]
@@ -45,7 +46,7 @@ class Baselines(NamedTuple):
     """Verdicts that every row is compared with, shape (seeds, n)."""
 
     fixed: Array | None  # best role and backbone on the training questions; None if not run
-    random: Array | None
+    random: Array  # mean verdicts of a random role and backbone
     oracle: Array
 
 
@@ -101,11 +102,16 @@ def _rows(results: Results, nodes: pd.DataFrame, benchmark: str) -> Iterator[dic
     cells = {key[:2]: row for key, row in results.cells_by_row.items()}
     verdicts = {key: np.array([cell.items["correct"] for cell in row], float) for key, row in cells.items()}
     oracle = of_tree.rows[ORACLE].correct[np.newaxis]
-    baselines = Baselines(verdicts.get(FIXED), verdicts.get(RANDOM), oracle)
+    random = correct.xs(True, axis="columns", level="stored").to_numpy().mean(axis=1)[np.newaxis]
+    baselines = Baselines(verdicts.get(FIXED), random, oracle)
     for key in results.ran.index:
         title, on = results.rows.loc[key, ["method_title", "backbone_title"]]
         if key == FIXED:
-            title += f" ({cells[key][0].rows('decisions', ['choice'])['choice'].iloc[0]})"
+            choice = cells[key][0].rows("decisions", ["choice"])["choice"].iloc[0]
+            path = next((path for path, name in names.items() if name == choice), None)
+            if path is None or (correct[path].to_numpy() != verdicts[key][0]).any():
+                raise UserError(f"the enumeration has other verdicts on {choice} than the cell of {FIXED[0]}", _SAME)
+            title += f" ({choice})"
         about = {"section": "methods", "title": title, "on": on, "method": key[0]}
         paid = results.measured.loc[(*key, benchmark), "cost_per_query_all_calls"]
         yield {**about, **_measures(verdicts[key], paid, baselines), **identity([cell.run for cell in cells[key]])}
@@ -130,9 +136,7 @@ def _measures(verdicts: Array, cost: float, baselines: Baselines) -> dict[str, f
     for name, p, other in (("difference", "p", baselines.fixed), ("above_random", "p_random", baselines.random)):
         if other is not None and other is not verdicts:
             numbers |= _difference(verdicts, other, name, p)
-    if baselines.random is not None and baselines.random is not verdicts:
-        numbers |= _gained(verdicts, baselines.random, baselines.oracle)
-    return numbers
+    return numbers | _gained(verdicts, baselines.random, baselines.oracle)
 
 
 def _difference(first: Array, second: Array, name: str = "difference", p: str = "p") -> dict[str, float]:

@@ -19,7 +19,8 @@ from analysis.table import Table
 
 _TIED = (
     f"{TIED}: the best row, and those whose difference from it is not significant (paired test on the same questions, "
-    "Holm over the rows, 5 %): they cannot be told apart by these questions."
+    "Holm over the rows, 5 %, without a correction for the choice of the best row on these questions): they cannot be "
+    "told apart by these questions."
 )
 
 

@@ -1,4 +1,4 @@
-"""Best constant policy for a single-step GMR: the role and backbone with the best training accuracy."""
+"""Best constant role and backbone of a single-step GMR, by training accuracy. The step is always stored."""
 
 from __future__ import annotations
 

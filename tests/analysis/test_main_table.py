@@ -117,8 +117,10 @@ def test_answers_without_a_verdict_are_counted_and_told(write_cell):
     cut_off = [True, False, False, False, False, True, False, False]
     single = write_cell("single", correct=[True] * 8)
     folders = [write_cell("cot", correct=correct, status=statuses, cut_off=cut_off), single]
-    (note,) = [note for note in main_table(*folders).notes if "Answers without a verdict" in note]
+    cut = write_cell("cot", "llama-3.2-3B", correct=[True] * 6 + [False] * 2, status=["graded"] * 6 + ["truncated"] * 2)
+    (note,) = [note for note in main_table(*folders, cut).notes if "Answers without a verdict" in note]
     assert "no answer found 12.5 %, empty answer 12.5 %, tool call in place of text 12.5 %" in note
+    assert "reply cut off 12.5 %" in note
     silent = write_cell("cot", "llama-3.1-8B", correct=[False] * 8, status=["empty"] * 8)
     for cells, is_told in ((folders, False), ([silent], True)):
         assert any("reasoning_content" in note for note in main_table(*cells).notes) is is_told

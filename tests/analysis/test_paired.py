@@ -56,6 +56,14 @@ def test_what_does_not_differ_or_always_does_is_no_certainty() -> None:
     assert 60 < always["difference_low"] < 90
 
 
+def test_of_several_seeds_the_numbers_right_alone_are_those_of_one_training_of_each() -> None:
+    first, second = [[True, True, False], [True, False, False]], [[False, True, True], [True, True, False]]
+    found = compare(cells(first), cells(second))
+    # Right in 2/2, 1/2 and 0/2 of the seeds, against 1/2, 2/2 and 1/2.
+    assert (found["first_alone"], found["second_alone"]) == (1 / 2, 1 / 2 + 1 / 2)
+    assert found["odds_ratio"] == 1 / 2
+
+
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_a_single_question_leaves_everything_open_and_what_cost_nothing_is_infinitely_cheaper() -> None:
     found = compare(cells([[True]]), cells([[False]], [[4.0]]))

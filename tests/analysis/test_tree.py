@@ -15,6 +15,7 @@ from harness.errors import UserError
 from harness.files import sha256
 from harness.runner import layout
 from harness.runner.preset import resolve
+from tests.analysis.by_hand import crossed
 from tests.analysis.cells import WriteCell, decision
 from tests.analysis.reading import Artefact, Read
 
@@ -115,33 +116,39 @@ def test_methods_are_held_against_the_best_fixed_path_a_random_one_and_the_oracl
     for row, record, other, name, p in (
         (rows[0], learned, rows[2], "difference", "p"),
         (rows[1], drawn, rows[2], "difference", "p"),
-        (rows[0], learned, rows[1], "above_random", "p_random"),
     ):
         expected = compare(row, other)
         keys = ["difference", "difference_low", "difference_high", "p"]
         found = numbers(record, name, f"{name}_low", f"{name}_high", p)
         assert found == pytest.approx([expected[key] for key in keys])
-    assert (fixed["difference"], drawn["above_random"], drawn["gained"]) == ("", "", "")
+    row, stored, bound = (
+        np.array(list(map(verdicts, each)), float)
+        for each in (LEARNED, [right for (_, _, is_stored), right in RIGHT.items() if is_stored], ["11111100"])
+    )
+    random = stored.mean(axis=0, keepdims=True)
+    lead, reach, p_value = crossed(100 * row, 100 * random)
+    found = numbers(learned, "above_random", "above_random_low", "above_random_high", "p_random")
+    assert found == pytest.approx([lead, lead - reach, lead + reach, p_value])
+    assert fixed["difference"] == ""
+    # Two seeds with the same answers are one sample.
+    path = table.record(title="Code/A", on="large")
+    assert all(fixed[f"accuracy{end}"] == path[f"accuracy{end}"] for end in ("", "_low", "_high"))
     # Right by some path: questions 0 to 5, of which the cheapest right path costs 1, 1, 1, 2, 2, 1; else 1.
     oracle = table.record(title="Oracle of the tree")
     assert numbers(oracle, "accuracy", "cost_all_calls", "regret", "gained") == [75, 10 / 8, 0, 1]
     assert (oracle["p"], oracle["p_random"]) == ("", "")
     best = table.record(title="Best path of these questions: Code/A of large")
     assert numbers(best, "accuracy", "regret", "difference") == [62.5, 12.5, 0]
-    # (11/16 - 5/16) / (6/8 - 5/16), with its variance by leaving out each question and each seed.
-    assert numbers(learned, "gained", "regret") == pytest.approx([6 / 7, 6.25])
-    row, random, bound = (np.array(list(map(verdicts, each)), float) for each in (LEARNED, DRAWN, ["11111100"]))
+    # (11/16 - 15/32) / (6/8 - 15/32), with its variance by leaving out each question and each seed.
+    assert numbers(learned, "gained", "regret") == pytest.approx([7 / 9, 6.25])
 
     def move(row: Any, random: Any, bound: Any) -> float:
-        return float((row.mean() - random.mean()) / (bound.mean() - random.mean())) - 6 / 7
+        return float((row.mean() - random.mean()) / (bound.mean() - random.mean())) - 7 / 9
 
     questions = [move(*(np.delete(each, place, axis=1) for each in (row, random, bound))) for place in range(8)]
-    seeds = [
-        [move(row[[seed]], random, bound) for seed in (0, 1)],
-        [move(row, random[[seed]], bound) for seed in (0, 1)],
-    ]
-    variances = [np.square(each).sum() * (len(each) - 1) / len(each) for each in (questions, *seeds)]
-    degrees = [max(1, np.square(questions).sum() ** 2 / np.power(questions, 4).sum() - 1), 1, 1]
+    seeds = [move(row[[seed]], random, bound) for seed in (0, 1)]
+    variances = [np.square(each).sum() * (len(each) - 1) / len(each) for each in (questions, seeds)]
+    degrees = [max(1, np.square(questions).sum() ** 2 / np.power(questions, 4).sum() - 1), 1]
     df = sum(variances) ** 2 / sum(variance**2 / degree for variance, degree in zip(variances, degrees, strict=True))
     low, high = numbers(learned, "gained_low", "gained_high")
     assert (high - low) / 2 == pytest.approx(t.ppf(0.975, df) * np.sqrt(sum(variances)))
@@ -169,6 +176,7 @@ def test_the_enumeration_is_that_of_the_preset_else_of_a_recording(cells: list[P
         (lambda table: table.iloc[1:], "lacks verdicts of the test questions"),
         (lambda table: pd.concat([table, table]), "is damaged"),
         (lambda table: table.drop(columns="correct"), "not a readable table"),
+        (lambda table: table.assign(correct=~table["correct"]), "has other verdicts on Code/A of large than the cell"),
     ],
 )
 def test_an_enumeration_that_does_not_fit_is_one_line(cells: list[Path], change: Any, said: str) -> None:
