@@ -13,6 +13,7 @@ from cli.app import last_run
 from cli.bundle import pack
 from cli.replay import replay
 from harness.benchmarks.prepare import Prepared
+from harness.errors import UserError
 from harness.files import write_atomically
 from harness.llm.call_log import CallLogReader
 from harness.runner import layout
@@ -39,7 +40,9 @@ def audit(name: str) -> dict[str, Any]:
     used = {key: questions(run, key) for key in dict.fromkeys(cell.benchmark for cell in trained)}
     duplicates = [_duplicates(prepared) for prepared in used.values()]
     exact, near = (sorted({id_ for ids in duplicates for id_ in ids[kind]}) for kind in (0, 1))
-    asked_ids = (_asked(layout.cell(name, cell), used[cell.benchmark]) for cell in trained)
+    # The bundle also has the calls that recordings answered.
+    root = replayed.recording.root
+    asked_ids = (_asked(root / layout.cell(name, cell), used[cell.benchmark]) for cell in trained)
     asked = sorted({*exact}.union(*asked_ids))
     folders = [layout.cell(name, cell) for cell in replayed.differences]
     n = len(folders)
@@ -89,7 +92,9 @@ def _asked(folder: Path, used: Prepared) -> Iterator[str]:
     with CallLogReader(folder / layout.CALL_LOG) as log:
         for key in sorted(keys):
             call = log.texts(key)
-            prompt = _text(" ".join(message.content for message in call.messages)) if call else ""
+            if call is None or not call.messages:
+                raise UserError(f"{folder.name}: the prompt of call {key[:12]} of a training is in no log; not audited")
+            prompt = _text(" ".join(message.content for message in call.messages))
             yield from (id_ for id_, text in test.items() if text in prompt)
 
 

@@ -18,6 +18,7 @@ import orjson
 import yaml
 
 from cli.app import last_run
+from gmr.enumeration import CALL_KEYS
 from harness.benchmarks import catalogue
 from harness.errors import UserError, making
 from harness.files import ROOT, read_yaml, whole_file, writing
@@ -63,7 +64,8 @@ def pack(name: str, out: Path, *, is_private: bool = False) -> tuple[Crate, list
     further = further_files(run, withheld)
     files, cells, unfinished = _finished(run)
     lacking = sorted(withheld & {*map(_benchmark, files)})
-    crate = {entity["@id"]: entity for entity in _about(run, cells, further, lacking)}
+    trees = {path.parent: orjson.loads(path.read_bytes()) for path in files if path.match("tree/*/run.json")}
+    crate = {entity["@id"]: entity for entity in _about(run, cells | trees, len(cells), further, lacking)}
     with writing(out):
         out.parent.mkdir(parents=True, exist_ok=True)
     with writing(out), TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
@@ -77,7 +79,9 @@ def pack(name: str, out: Path, *, is_private: bool = False) -> tuple[Crate, list
                 call_log.copy(path, members[str(path)], prompts=has_prompts, more=_recorded_calls(run, path))
             elif not (path.name.endswith(_WITH_QUESTIONS) and _benchmark(path) in withheld):
                 members[str(path)] = path
-        if embedded := sorted((layout.RESULTS / name).glob(f"[ct]*/**/{layout.VECTORS}")):
+        embedded = sorted((layout.RESULTS / name).glob(f"[ct]*/**/{layout.VECTORS}"))
+        embedded += [path for recording in run.recorded for path in sorted(recording.results.rglob(layout.VECTORS))]
+        if embedded:
             merge_vectors(embedded, vectors)
             members[str(layout.RESULTS / name / layout.VECTORS)] = vectors
         with whole_file(out) as file, ZipFile(file, "w") as archive:
@@ -96,16 +100,16 @@ def pack(name: str, out: Path, *, is_private: bool = False) -> tuple[Crate, list
 
 
 def _about(
-    run: Run, cells: Mapping[Path, Mapping[str, Any]], further: Iterable[str], lacking: Sequence[str]
+    run: Run, made: Mapping[Path, Mapping[str, Any]], cells: int, further: Iterable[str], lacking: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Entities that describe the run, its code and licences."""
-    attempts = [attempt for cell in cells for attempt in call_log.read_attempts(cell / call_log.ATTEMPT_LOG)]
+    """Entities that describe the run, its code and licences. ``made``: ``run.json`` of cells and enumerations."""
+    attempts = [attempt for cell in made for attempt in call_log.read_attempts(cell / call_log.ATTEMPT_LOG)]
     started = min((attempt["started"] for attempt in attempts), default=0)
     ended = max((attempt["started"] + attempt["latency_s"] for attempt in attempts), default=0)
     licences, code = _licences(run), _code()
-    simulated = any(run["simulated"] for run in cells.values())
+    simulated = any(run["simulated"] for run in made.values())
     description = (
-        f"{'SIMULATED BACKBONES. ' if simulated else ''}Preset {run.name}, {len(cells)} finished cells"
+        f"{'SIMULATED BACKBONES. ' if simulated else ''}Preset {run.name}, {cells} finished cells"
         f"{', without questions of ' if lacking else ''}{', '.join(lacking)}, by {code}"
         f"{'; programs of its maker: ' if further else ''}{', '.join(further)}"
     )
@@ -165,13 +169,16 @@ def _finished(run: Run) -> tuple[set[Path], dict[Path, dict[str, Any]], list[str
 
 
 def _recorded_calls(run: Run, log: Path) -> Iterator[tuple[Any, ...]]:
-    """Iterate over the calls of a cell that recordings answered. The cell's own log does not contain these calls."""
-    cell = layout.cell_of(log.parent)
-    if cell is None or not run.recordings:
+    """Iterate over the calls of a cell or an enumeration that recordings answered. Its own log does not have them."""
+    if not run.recordings:
         return
-    tables = [path for name in ("calls", "training_calls") if (path := log.with_name(f"{name}.parquet")).exists()]
+    stated = orjson.loads(log.with_name("run.json").read_bytes())
+    cell = layout.Cell(**{name: stated[name] for name in layout.Cell.__slots__})
+    names = {"calls": ["key"], "training_calls": ["key"], "nodes": CALL_KEYS}
+    tables = {path: names[name] for name in names if (path := log.with_name(f"{name}.parquet")).exists()}
     with call_log.CallLogReader(log) as own, Recordings(run.recorded, cell, "") as recordings:
-        keys = {row["key"] for table in tables for row in read_rows(table, ["key"])}
+        keys = {key for table, columns in tables.items() for row in read_rows(table, columns) for key in row.values()}
+        keys.discard(None)
         yield from (recordings.row(key) for key in sorted(keys) if key in recordings and own.get(key) is None)
 
 
@@ -196,6 +203,9 @@ def further_files(run: Run, withheld: Collection[str]) -> dict[str, Path]:
     """
     if run.extra is None:
         return {}
+    if Path(run.extra).resolve().parent in (Path.cwd(), ROOT):
+        cure = "move your methods to a folder of their own, and run again"
+        raise UserError(f"{run.extra} is in {Path.cwd()} itself, whose whole content would be packed", cure)
     entries = map(catalogue.entry, filter(catalogue.is_further, catalogue.keys()))
     own = {Path(entry.questions).resolve(): entry.key for entry in entries if entry.questions}
     found, here = {*sources(Path(run.extra).resolve().parent), *own}, Path.cwd()

@@ -89,7 +89,9 @@ def replay(
         UserError: if the bundle is damaged (see :func:`harness.llm.recordings.extract`) or its preset is invalid.
     """
     target = Path.cwd() / REPLAYED
-    recording = opened(path.absolute(), code)
+    if path.is_dir():
+        raise UserError(f"{path} is a folder of results; pack it by `gmr bundle`, or name it in `recordings`")
+    recording = opened(path.absolute(), *filter(None, [code]))
     with data_of(path), _work_folder(recording, code) as run:
         recorded = layout.cells(run.name)
         known = run.entries
@@ -145,6 +147,7 @@ def _work_folder(recording: Recording, code: str | None) -> Iterator[Run]:
     settings = {key: value for key, value in recording.settings.items() if key not in _NOT_TAKEN}
     settings |= {"endpoints": "recorded", "recordings": [str(recording.path)], "extra": None}
     os.environ.pop("GMR_CACHE_DIR", None)  # The cache of this machine is neither read nor written.
+    os.environ["HF_HUB_DISABLE_IMPLICIT_TOKEN"] = "1"  # noqa: S105  no password
     with TemporaryDirectory(prefix="gmr-replay-") as folder, contextlib.chdir(folder):
         if code is not None:
             if recording.settings.get("extra") != code or not (recording.root / code).is_file():

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 import pyarrow as pa
 
-from gmr.config import pool_of
+from gmr.config import Config, pool_of
 from gmr.rollout import aggregate
 from harness.agents.activation import act
 from harness.agents.prompts import Record
@@ -22,6 +22,7 @@ from harness.agents.roles import Role
 from harness.agents.runtime import Context
 from harness.agents.trajectory import Answered
 from harness.benchmarks.items import Item
+from harness.errors import UserError
 from harness.files import sha256, write_atomically
 from harness.llm.call_log import CallLog
 from harness.runner import layout
@@ -43,6 +44,7 @@ NODES = pa.schema(
     ]
 )
 
+CALL_KEYS = [f"{purpose}_key" for purpose in _PURPOSES]
 # Programs that the tools of roles ran, with the results that agents saw.
 TOOLS = pa.schema(
     [
@@ -76,6 +78,8 @@ async def enumerate_steps(plan: Plan) -> dict[str, Any]:
     ``tools.parquet`` (programs run by tools) and ``nodes.parquet`` (two rows for each question, role and backbone: with
     the step stored, and with an empty memory).
     """
+    if not isinstance(plan.config, Config):
+        raise UserError(f"{plan.cell.method} is no variant of GMR, whose first steps are enumerated; name gmr_one_step")
     plan = replace(plan, folder=layout.tree(plan.run.name, plan.cell.benchmark))
     with open_log(plan) as log:
         return await _enumerate(plan, log)

@@ -24,6 +24,7 @@ Table = Literal["embeddings", "verdicts"]
 
 #: Files of a cell: its calls, and its embeddings if the run is recorded.
 CALL_LOG, VECTORS = "calls.sqlite", "vectors.sqlite"
+VECTOR_BYTES = 4 + 4 * 384  # of a stored embedding: tokens of the text, vector
 
 # Other processes commit or sum up long logs, which is slow on network file systems.
 _PATIENCE_S = 120.0
@@ -44,7 +45,9 @@ def one_line(path: Path, cure: str) -> Iterator[None]:
 
 def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
     """Open a database in autocommit mode, for use by one thread at a time. With ``writes`` it is created if missing."""
-    uri = f"{path.absolute().as_uri()}?mode={'rwc' if writes else 'rw'}"
+    # In a folder that this process may not write, SQLite cannot make the files beside a database that WAL needs.
+    reads = "rw" if os.access(path.parent, os.W_OK) else "ro&immutable=1"
+    uri = f"{path.absolute().as_uri()}?mode={'rwc' if writes else reads}"
     database = sqlite3.connect(uri, _PATIENCE_S, isolation_level=None, check_same_thread=False, uri=True)
     if not writes:
         database.execute("PRAGMA query_only = ON")

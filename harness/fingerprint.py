@@ -80,7 +80,7 @@ def source_of(module: str) -> Path | None:
     """Find the file of a module or the folder of a package. None if there is none."""
     try:
         spec = importlib.util.find_spec(module)
-    except ModuleNotFoundError:
+    except ImportError:  # no such package, or a path in place of a name
         return None
     if spec is None or spec.origin is None:
         return None

@@ -99,9 +99,10 @@ def retry(context: typer.Context, name: PresetName) -> None:
     from harness.runner.preset import resolve
 
     run = last_run(name)
-    targets = [target for log in sorted(layout.logs(name)) if (target := _forget_failed_calls(run, log))]
-    if not targets:
+    found = [_forget_failed_calls(run, log) for log in sorted(layout.logs(name))]
+    if not any(target is not None for target in found):
         logging.info("no call of preset %s has failed", name)
+    if not (targets := [*filter(None, found)]):
         return
     usual, settings = resolve(name).settings, run.settings
     changed = [f"{key}={json.dumps(value)}" for key, value in settings.items() if value != usual[key]]
@@ -110,15 +111,23 @@ def retry(context: typer.Context, name: PresetName) -> None:
 
 
 def _forget_failed_calls(run: Run, path: Path) -> str | None:
-    """Delete a cell's result and failed calls, and return its target. None if it is not in the run or none failed."""
+    """Delete a cell's result and failed calls, and return its target. None if it is not in the run or none failed.
+
+    Snakemake does not make enumerations, so their target is empty.
+    """
     from harness.llm.call_log import CallLog, CallLogReader
     from harness.runner import layout
     from harness.training.loop import delete_checkpoints
 
     cell = layout.cell_of(path.parent)
     with CallLogReader(path) as log:
-        if cell is None or not log.failed():
+        if not log.failed():
             return None
+    if cell is None:
+        with CallLog(path) as log:
+            (path.parent / "run.json").unlink(missing_ok=True)
+            logging.info("%s: `gmr enumerate` will repeat %d failed calls", path.parent, log.forget_failed())
+        return ""
     try:
         run.cell(cell)
     except UserError as error:

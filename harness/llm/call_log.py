@@ -77,10 +77,13 @@ class CallTexts(NamedTuple):
 
 
 class CallLogReader(Closing):
-    """Call log open for reading, even while another process writes. Raises UserError if it is missing or damaged."""
+    """Call log open for reading, even while another process writes. Raises UserError if it is missing or damaged.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    ``recording``: the bundle or folder that it belongs to, if it is a recording.
+    """
+
+    def __init__(self, path: Path, recording: Path | None = None) -> None:
+        self.path, self._recording = path, recording
         if not path.exists():
             raise UserError(f"{path} is missing; remove {path.with_name('run.json')} and run its cell again")
         with self._one_line():
@@ -135,19 +138,22 @@ class CallLogReader(Closing):
             return None
         request, checksum, *recorded = row
         if checksum not in (None, _checksum(*recorded)):
-            raise UserError(
-                f"{self.path} is damaged (the reply to call {key} is not the one that was recorded); restore it, or "
-                f"take the row with this key out of its table of calls (sqlite3 {self.path.name}) and give the same "
-                "command again: this call will be asked again"
+            cure = (
+                f"restore it, or take the row with this key out of its table of calls (sqlite3 {self.path.name}) and "
+                "give the same command again: this call will be asked again"
             )
+            with self._one_line(cure):
+                raise ValueError(f"the reply to call {key} is not the one that was recorded")
         return request, Reply(*recorded[1:])
 
-    def _one_line(self) -> AbstractContextManager[None]:
-        return one_line(
-            self.path,
+    def _one_line(self, cure: str = "") -> AbstractContextManager[None]:
+        usual = (
             f"restore it, or save what is left with `sqlite3 {self.path.name} .recover`, or move it away and give the "
-            "same command again: its calls will be asked again",
+            "same command again: its calls will be asked again"
         )
+        if self._recording is not None:
+            return one_line(self._recording, "fetch it again")
+        return one_line(self.path, cure or usual)
 
 
 def _refuse_emptied(path: Path) -> None:
@@ -183,7 +189,7 @@ class CallLog(CallLogReader):
     """Call log open for appending. Raises UserError if another process writes it or the disk is full."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self._recording = path, None
         self._waiting: list[tuple[Any, ...]] = []
         self._batch: Future[None] | None = None  # next commit
         self._lock = threading.Lock()  # guards ``_waiting`` and ``_batch``

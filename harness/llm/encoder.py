@@ -220,6 +220,7 @@ def merge_vectors(recorded: Iterable[Path], to: Path) -> None:
     """Merge the vector files of several cells into one, sorted by key, without duplicates."""
     with closing(connect(to, writes=True)) as database:
         database.execute("CREATE TEMP TABLE found (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
+        database.execute("PRAGMA trusted_schema = OFF")  # A file may come from a stranger.
         for path in recorded:
             database.execute("ATTACH ? AS cell", (f"{path.absolute().as_uri()}?mode=rw",))
             database.execute("INSERT OR IGNORE INTO found SELECT key, value FROM cell.embeddings")

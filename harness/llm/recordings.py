@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import logging
+import lzma
 import re
 import zlib
 from collections import ChainMap
@@ -17,7 +18,7 @@ from zipfile import BadZipFile, ZipFile
 
 import orjson
 
-from harness.database import CALL_LOG, VECTORS, Closing, connect, one_line
+from harness.database import CALL_LOG, VECTOR_BYTES, VECTORS, Closing, connect, one_line
 from harness.errors import UserError
 from harness.files import ROOT, digest, read_yaml, sha256
 from harness.llm.call_log import CallLogReader
@@ -47,7 +48,10 @@ Crate = dict[str, dict[str, Any]]
 logger = logging.getLogger(__name__)
 
 
-_MALFORMED = (BadZipFile, zlib.error, EOFError, RuntimeError, LookupError, TypeError, ValueError, AttributeError)
+_MALFORMED = (
+    *(BadZipFile, zlib.error, lzma.LZMAError, EOFError),
+    *(RuntimeError, LookupError, TypeError, ValueError, AttributeError),
+)
 
 
 @contextmanager
@@ -161,7 +165,10 @@ class Recording:
 
 def _described(path: Path) -> dict[str, Served]:
     with data_of(path):
-        return {model: Served(**entry) for model, entry in orjson.loads(path.read_bytes())["served"].items()}
+        found = {model: Served(**entry) for model, entry in orjson.loads(path.read_bytes())["served"].items()}
+        if not all(isinstance(served.details, dict) for served in found.values()):
+            raise ValueError("details of a server are no mapping")
+        return found
 
 
 def located(path: str) -> Path:
@@ -179,7 +186,8 @@ class Recordings(Closing):
 
     def __init__(self, recordings: Sequence[Recording], cell: Cell, prompts: str) -> None:
         self._recordings, self._cell, self._prompts = recordings, cell, prompts
-        logs = [log for recording in recordings for log in recording.logs(cell.benchmark)]
+        sources = {log: recording.path for recording in recordings for log in recording.logs(cell.benchmark)}
+        logs = [*sources]
         same = ("cells", cell.method, cell.benchmark, cell.backbone, f"seed{cell.seed}")
         # The same cell first, so that its repeated single calls keep their own replies.
         logs.sort(key=lambda log: log.parent.parts[-5:] != same)
@@ -194,7 +202,7 @@ class Recordings(Closing):
         self._differing: set[str] = set()  # calls with differing replies, none from the same cell
         self.found: set[str] = set()
         with ExitStack() as stack:
-            self._logs = [stack.enter_context(CallLogReader(log)) for log in logs]
+            self._logs = [stack.enter_context(CallLogReader(log, sources[log])) for log in logs]
             self._vectors = [
                 stack.enter_context(closing(connect(path, writes=False)))
                 for recording in recordings
@@ -233,8 +241,10 @@ class Recordings(Closing):
         for database in self._vectors:
             with one_line(Path(VECTORS), "fetch the recording again"):
                 row = database.execute("SELECT value FROM embeddings WHERE key = ?", (key,)).fetchone()
+                if row is not None and not (isinstance(row[0], bytes) and len(row[0]) == VECTOR_BYTES):
+                    raise ValueError("a value is no vector")
             if row is not None:
-                return bytes(row[0])
+                return row[0]
         return None
 
     def missing(self, request: Request) -> UserError:

@@ -109,6 +109,8 @@ class Server:
         except (httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
             # An error here must not count as "no template", which would change the run's identity.
             raise self.unreachable(error) from error
+        if answer.status_code == 503:
+            raise UserError(f"{self} is still loading its model", "give the same command again when it is ready")
         try:
             template = answer.json()["chat_template"] if answer.is_success else None
         except (ValueError, LookupError, TypeError):

@@ -139,7 +139,7 @@ async def open_runtime(
         await stack.enter_async_context(client)
         served = {key: await client.served(key, backbone.model) for key, backbone in plan.cell.backbones.items()}
         sandbox = await stack.enter_async_context(Sandbox(cache=cache, reuses=not plan.is_foreign))
-        check_confinement(sandbox.level, served)
+        check_confinement(sandbox.level, served, is_recorded=bool(plan.run.recorded))
         verifier = await stack.enter_async_context(MathVerifier(cache=cache))
         embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), cache, vectors, recordings.vector))
         urls = {key: endpoint.url for key, endpoint in plan.endpoints.items()}
@@ -179,19 +179,20 @@ def _spending_of(plan: Plan, log: Path) -> Spending | None:
     return Spending(name, budget, lambda: sorted(layout.logs(name)), list(plan.run.declared.values()), log)
 
 
-def check_confinement(level: str, served: Mapping[str, Served]) -> None:
+def check_confinement(level: str, served: Mapping[str, Served], *, is_recorded: bool = False) -> None:
     """Raise a UserError if only resource limits confine programs of real models. Warn for simulated models.
 
+    Recorded models count as real, since a stranger's recording may call them simulated.
     This applies to all methods and benchmarks, since roles may run programs on any question.
     """
     if level == FULL:
         return
-    real = [key for key, model in served.items() if not model.simulated]
+    real = [key for key, model in served.items() if is_recorded or not model.simulated]
     if real:
         raise UserError(
             f"only resource limits confine programs on this machine (sandbox level {level}), which is not enough for "
-            f"programs of real models ({', '.join(real)}). `gmr sandbox` shows what is missing; use a Linux virtual "
-            "machine or container. Presets with simulated backbones work here"
+            f"programs of real or recorded models ({', '.join(real)}). `gmr sandbox` shows what is missing; use a "
+            "Linux virtual machine or container. Presets with simulated backbones work here"
         )
     logger.warning(
         f"sandbox level {level}: only resource limits confine programs of simulated backbones; real models would be "

@@ -45,6 +45,9 @@ def resolve(name: str, overrides: Mapping[str, Any] | None = None) -> Run:
         )
     check(keys.servers, Mapping[str, Endpoint], f"servers of preset {name}")
     recorded = [recordings.opened(recordings.located(each)) for each in keys.recordings or ()]
+    names = [each.path.name for each in recorded]
+    if twice := [each for each in names if names.count(each) > 1]:
+        raise UserError(f"{where}: two recordings are called {twice[0]}, by which results name them; rename one")
     simulated = any(each.simulated for each in recorded) if recorded else keys.endpoints == "simulated"
     entries, typed = config.methods(keys.extra), changed if in_file else {}
     present: dict[str, Any] = {}
@@ -99,7 +102,7 @@ def _with_recorded(document: Mapping[str, Any], where: str) -> dict[str, Any]:
         either = "`endpoints: recorded` (or `[recorded, served]`)"
         raise UserError(f"{where}: {either} and `recordings` need each other; set both")
     found: dict[str, Any] = {"pool": {}, "benchmarks": [], "backbones": []} if paths else {}
-    own = document.get("pool") or {}
+    own = check(document.get("pool") or {}, dict[str, dict[str, Any]], f"{where}: pool")
     for path in paths:
         recorded = recordings.opened(recordings.located(path)).settings
         with recordings.data_of(Path(path)):

@@ -180,7 +180,7 @@ class PolicyGradient(ABC, Generic[Network, Trace]):
     async def fit(self, training: Training) -> None:
         self.learning = Learning(await self.begin(training), self._lr)
         epochs = training.epochs(self._epochs, self)
-        training.expect_attempts((self._epochs - training.finished) * len(training.items) * self._group)
+        training.expect_attempts(self._epochs * len(training.items) * self._group)
         batches = range(0, len(training.items), self._batch)
         for epoch in epochs:
             key = ("order of training", str(training.seed), str(epoch))

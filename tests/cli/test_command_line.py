@@ -82,6 +82,7 @@ NOT_BEGUN = "has not been run here; make it with `snakemake --cores all all --co
         (["helth"], "unknown command 'helth'; did you mean 'health'?"),
         (["new", "benchmark", "x"], "unknown kind 'benchmark'; known: method. (kinds: docs/adding.md#a-benchmark "),
         (["new", "method", "my-router"], "use `gmr new method my_router`"),
+        ([*CELL, "--set", "pool=[a]"], "overridden: pool: ['a'] should be a mapping"),
         ([*CELL, "--set", "mehtods=[cot]"], "keys given for this run: unknown key 'mehtods'; did you mean 'methods'?"),
     ],
 )

@@ -78,3 +78,5 @@ def test_a_bundle_has_its_program(place: Path, tmp_path: Path) -> None:
         config.methods.cache_clear()
         assert "my/more.parquet" in further_files(last_run("smoke"), set())
         assert "my/more.parquet" not in further_files(last_run("smoke"), {"more"})
+        with pytest.raises(UserError, match=r"^mine.yaml is in .* whose whole content would be packed; move"):
+            further_files(last_run("smoke").model_copy(update={"extra": "mine.yaml"}), set())

@@ -190,6 +190,7 @@ def encrypted(content: bytes) -> bytes:
         lambda files: files.update({"results/smoke/audit.json": b"[]"}),
         lambda files: files.update({RUN.replace("run.json", "items.parquet"): b"PAR1"}),
         lambda files: files.update({RUN.replace("run.json", "servers.json"): b"{}"}),
+        lambda files: files.update({RUN.replace("run.json", "servers.json"): b'{"served": {"m": {"details": []}}}'}),
         lambda files: files.update({RUN.replace("run.json", "calls.sqlite"): b"no database"}),
         lambda files: files.update({f"{QUESTIONS}.json": b"{}"}),
     ],

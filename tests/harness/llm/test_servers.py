@@ -29,6 +29,15 @@ async def test_the_chat_template_of_a_server_that_tells_it_is_recorded(make: Mak
     assert details.get("chat_template") == (hashlib.sha256(b"{{ messages }}").hexdigest() if is_told else None)
 
 
+async def test_a_server_that_still_loads_its_model_has_no_other_template(make: Make) -> None:
+    async def props(_: web.Request) -> web.Response:
+        return web.json_response({"error": {"message": "Loading model"}}, status=503)
+
+    async with served_at(models=Scripted().models, props=props) as url:
+        with pytest.raises(UserError, match="is still loading its model"):
+            await (await make(url)).served("m", MODEL)
+
+
 async def test_as_many_requests_are_under_way_as_the_entry_says(make: Make) -> None:
     now = most = 0
     server = Scripted()

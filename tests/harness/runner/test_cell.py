@@ -154,7 +154,7 @@ def run_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 def test_the_weakest_level_is_for_simulated_backbones_alone(run_by: Run, caplog: pytest.LogCaptureFixture) -> None:
     simulated, real = Owned(), Owned("vllm")
-    with pytest.raises(UserError, match=r"level rlimit.*programs of real models \(qwen-2.5-14B\).*gmr sandbox.*Linux"):
+    with pytest.raises(UserError, match=r"rlimit.*of real or recorded models \(qwen-2.5-14B\).*gmr sandbox.*Linux"):
         run_by(real)
     assert real.temperatures == []
     assert not list(Path().rglob("run.json"))
@@ -164,6 +164,8 @@ def test_the_weakest_level_is_for_simulated_backbones_alone(run_by: Run, caplog:
     pool = {"small": Served("org/small", "simulated"), "large": Served("org/large", "vllm")}
     with pytest.raises(UserError, match=r"\(large\)"):
         check_confinement("rlimit", pool)
+    with pytest.raises(UserError, match=r"\(small\)"):
+        check_confinement("rlimit", {"small": pool["small"]}, is_recorded=True)
     for level in LEVELS[:-1]:
         check_confinement(level, pool)
 

@@ -101,6 +101,7 @@ def test_a_mistake_is_one_line_that_says_what_to_do(overrides: dict[str, Any], m
         ({"matches": "gmmr"}, "unknown method 'gmmr'; did you mean 'gmr'?"),
         ({"matches": "random_matched"}, "cascade matches random_matched, which matches another method; name that"),
         ({"module": "baselines.singel"}, "methods_beyond.yaml: module 'baselines.singel' of cascade was not found"),
+        ({"module": "./mine"}, "methods_beyond.yaml: module './mine' of cascade was not found"),
         ({"extends": "cascade"}, "unknown base method 'cascade'; known: "),
     ],
 )

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import os
 import shutil
 import sqlite3
 from dataclasses import replace
@@ -14,13 +15,18 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from cli.audit import audit
 from cli.bundle import pack
 from cli.replay import replay
+from gmr.enumeration import enumerate_steps
 from harness.agents.code_tools import CodeTools
+from harness.benchmarks.catalogue import benchmark
+from harness.benchmarks.prepare import Prepared, read
 from harness.database import CALL_LOG
 from harness.errors import UserError
-from harness.llm.call_log import CallLogReader
+from harness.llm.call_log import CallLog, CallLogReader
 from harness.llm.recordings import SERVERS, Recording, Recordings, opened
+from harness.llm.request import Message, Reply, Request
 from harness.runner import cell as cells
 from harness.runner import config, layout, questions
 from harness.runner.layout import Cell
@@ -63,8 +69,8 @@ def recorded(*paths: Path, **changes: Any) -> Run:
         (folder / "presets" / "mine.yaml").write_text(yaml.safe_dump(whole))
         patch.setattr(config, "FOLDER", folder)
         preset = resolve("mine")
-    for benchmark in preset.benchmarks:
-        questions.write(preset, benchmark)
+    for key in preset.benchmarks:
+        questions.write(preset, key)
     return preset
 
 
@@ -118,13 +124,51 @@ def test_programs_with_tests_of_a_stranger_run_once_in_all_and_are_cached_for_th
     assert not layout.cache().exists()
 
 
-def test_a_bundle_of_it_holds_the_recorded_replies(source: Path) -> None:
+def test_a_bundle_of_it_holds_the_recorded_replies_and_vectors_and_its_trainings_are_audited(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     preset = recorded(source)
-    asyncio.run(cells.run(plan(preset, SINGLE)))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cli.bundle.last_run", lambda name: preset)
-        pack("mine", Path("mine.zip"))
-    assert replay(Path("mine.zip"), make_reports=False).differences == {SINGLE: ""}
+    for cell in (SINGLE, GMR):
+        asyncio.run(cells.run(plan(preset, cell)))
+    for module in ("cli.bundle", "cli.audit"):
+        monkeypatch.setattr(f"{module}.last_run", lambda name: preset)
+    pack("mine", Path("mine.zip"))
+    monkeypatch.setattr(FakeEncoder, "encode", lambda *_: pytest.fail("a text was embedded"))
+    assert replay(Path("mine.zip"), make_reports=False).differences == {SINGLE: "", GMR: ""}
+    assert audit("mine")["passed"]
+
+    def leaking(*_: Any) -> Prepared:
+        made = read(layout.manifest("mine", BENCHMARK), layout.items("mine", BENCHMARK))
+        rule = benchmark(BENCHMARK).output_rules.splitlines()[0]
+        return replace(made, test=[replace(made.test[0], id="part", question=rule)])
+
+    monkeypatch.setattr("cli.audit.questions", leaking)
+    assert audit("mine")["asked"] == ["part"]
+
+
+def test_recordings_in_a_folder_that_is_not_writable_are_read(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: source not in Path(path).parents and access(path, mode))
+    before = {*source.rglob("*")}
+    preset = recorded(source)
+    asyncio.run(cells.run(plan(preset, GMR)))
+    assert {*source.rglob("*")} == before
+
+
+def test_a_damaged_recording_is_named_with_its_cure(source: Path) -> None:
+    preset = recorded(source)
+    folder = source / "cells/gmr" / BENCHMARK / "pool/seed0"
+    for file, change in (
+        (layout.VECTORS, "UPDATE embeddings SET value = 50000000000"),
+        (CALL_LOG, "UPDATE calls SET reply = 'another'"),
+    ):
+        shutil.copy(folder / file, "kept")
+        with contextlib.closing(sqlite3.connect(folder / file)) as database, database:
+            database.execute(change)
+        with pytest.raises(UserError, match=r"is damaged \(.*; fetch (it|the recording) again$") as caught:
+            asyncio.run(cells.run(plan(preset, GMR)))
+        assert "sqlite3" not in str(caught.value)
+        shutil.copy("kept", folder / file)
 
 
 def change_replies(log: Path, text: str) -> None:
@@ -196,6 +240,8 @@ def test_recordings_that_disagree_are_an_error_that_names_the_key(source: Path, 
             recorded(source, **changes)
     with pytest.raises(UserError, match="is no recording: expected a bundle, or a folder"):
         recorded(place)
+    with pytest.raises(UserError, match="two recordings are called smoke"):
+        recorded(source, Path(shutil.copytree(source, place / "host" / "smoke")))
 
 
 def test_the_log_of_an_enumeration_answers_a_router_of_one_step(place: Path) -> None:
@@ -207,7 +253,9 @@ def test_the_log_of_an_enumeration_answers_a_router_of_one_step(place: Path) -> 
     gmr("enumerate", "--preset", "smoke", "--benchmark", BENCHMARK, *given)
     run = asyncio.run(cells.run(plan(recorded(Path("results/smoke"), methods=["gmr_one_step"]), row)))
     assert run["replies"]["asked"] == 0
-    pack("smoke", Path("tree.zip"))
+    about, _ = pack("smoke", Path("tree.zip"))
+    assert about["./"]["description"].startswith("SIMULATED BACKBONES. Preset smoke, 0 finished cells")
+    assert about["./"]["datePublished"] > "2026"
     shutil.rmtree("results/mine")
     planned = plan(recorded(Path("tree.zip"), methods=["gmr_one_step"]), row)
     tools = cells._recorded_tools(planned)
@@ -216,6 +264,20 @@ def test_the_log_of_an_enumeration_answers_a_router_of_one_step(place: Path) -> 
         run_program = CodeTools._run
         patch.setattr(CodeTools, "_run", lambda self, program: run_program(self, self._recorded[program] and program))
         assert asyncio.run(cells.run(planned))["replies"]["asked"] == 0
+    asyncio.run(enumerate_steps(planned))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cli.bundle.last_run", lambda name: planned.run)
+        pack("mine", Path("again.zip"))
+    assert replay(Path("again.zip"), make_reports=False).enumerations == {BENCHMARK: ""}
+    with CallLog(folder / CALL_LOG) as log:
+        asyncio.run(
+            log.append(Request("m", None, (Message("user", "x"),)), Reply.failed("m", "the server was on fire"))
+        )
+        assert log.failed() == 1
+    gmr("retry", "--preset", "smoke")
+    with CallLogReader(folder / CALL_LOG) as reader:
+        assert reader.failed() == 0
+    assert not (folder / "run.json").exists()
 
 
 async def test_a_server_is_asked_what_no_recording_holds_and_a_killed_training_goes_on(
