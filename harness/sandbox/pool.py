@@ -34,9 +34,10 @@ from harness.sandbox.process import Child
 LEVELS = (FULL, RLIMIT)  # the strongest first
 # Outcomes that other programs on a busy machine may cause.
 _DOUBTFUL = (Outcome.CPU_LIMIT, Outcome.WALL_LIMIT, Outcome.KILLED)
-# Outcomes that may differ on another machine or day. The memory limit is among these: with more processors,
-# more memory is reserved for threads. The output limit is not: it counts the program's own bytes.
-_MACHINE_DEPENDENT = frozenset({*_DOUBTFUL, Outcome.MEMORY_LIMIT, Outcome.SANDBOX_ERROR})
+# Outcomes that may differ on another day. The memory limit is among these: with more processors, more memory is
+# reserved for threads. The output limit is not: it counts the program's own bytes. Nor is that of processor time: the
+# program has reached it twice, the second time alone.
+_MACHINE_DEPENDENT = frozenset({Outcome.WALL_LIMIT, Outcome.KILLED, Outcome.MEMORY_LIMIT, Outcome.SANDBOX_ERROR})
 # Names through which a program may depend on chance, the clock or the machine. False matches cost only executions.
 _NONDETERMINISTIC = re.compile(r"""(?x) \b(?:id|open)\( | \b(?:
     random|secrets|uuid|time|timeit|datetime|tempfile|os|io|pathlib|glob|shutil|platform|socket|http|urllib|resource|signal
@@ -58,7 +59,7 @@ _LONGEST_DETAIL = 300
 _PROBE = Program("import decimal, json, random, statistics, zoneinfo")
 _TRIALS, _ATTEMPTS = 3, 2
 # Outcomes of a disturbed trial, which do not show that the machine refuses the level.
-_DISTURBANCES = _MACHINE_DEPENDENT - {Outcome.SANDBOX_ERROR}
+_DISTURBANCES = frozenset({*_DOUBTFUL, Outcome.MEMORY_LIMIT})
 _SHORTAGES = tuple(map(os.strerror, (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)))
 
 logger = logging.getLogger(__name__)

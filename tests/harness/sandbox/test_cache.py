@@ -12,7 +12,7 @@ from harness.sandbox import Execution, Limits, Outcome, Program, Sandbox
 from tests.harness.sandbox.conftest import SMALL
 
 FOR_GOOD = {*(Outcome.PASSED, Outcome.WRONG_ANSWER, Outcome.EXCEPTION, Outcome.NOT_PLAIN)}
-FOR_GOOD |= {Outcome.NOT_EXECUTABLE, Outcome.OUTPUT_LIMIT}
+FOR_GOOD |= {Outcome.NOT_EXECUTABLE, Outcome.OUTPUT_LIMIT, Outcome.CPU_LIMIT}
 
 RunCell = Callable[..., Awaitable[list[Program]]]
 
