@@ -24,7 +24,6 @@ Table = Literal["embeddings", "verdicts"]
 
 #: Files of a cell: its calls, and its embeddings if the run is recorded.
 CALL_LOG, VECTORS = "calls.sqlite", "vectors.sqlite"
-VECTOR_BYTES = 4 + 4 * 384  # of a stored embedding: tokens of the text, vector
 
 # Other processes commit or sum up long logs, which is slow on network file systems.
 _PATIENCE_S = 120.0

@@ -162,6 +162,8 @@ def _folder(entry: Declared, declaration: Path) -> Path:
 
 
 _TOKENS = struct.Struct("<I")
+# Size of a stored embedding: tokens of the text, vector.
+VECTOR_BYTES = _TOKENS.size + 4 * EMBEDDING
 
 
 class Embeddings(AbstractAsyncContextManager["Embeddings"]):

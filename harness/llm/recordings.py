@@ -18,10 +18,11 @@ from zipfile import BadZipFile, ZipFile
 
 import orjson
 
-from harness.database import CALL_LOG, VECTOR_BYTES, VECTORS, Closing, connect, one_line
+from harness.database import CALL_LOG, VECTORS, Closing, connect, one_line
 from harness.errors import UserError
 from harness.files import ROOT, digest, read_yaml, sha256
 from harness.llm.call_log import CallLogReader
+from harness.llm.encoder import VECTOR_BYTES
 from harness.llm.request import Reply, Request, Served
 
 if TYPE_CHECKING:

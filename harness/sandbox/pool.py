@@ -35,8 +35,8 @@ LEVELS = (FULL, RLIMIT)  # the strongest first
 # Outcomes that other programs on a busy machine may cause.
 _DOUBTFUL = (Outcome.CPU_LIMIT, Outcome.WALL_LIMIT, Outcome.KILLED)
 # Outcomes that may differ on another day. The memory limit is among these: with more processors, more memory is
-# reserved for threads. The output limit is not: it counts the program's own bytes. Nor is that of processor time: the
-# program has reached it twice, the second time alone.
+# reserved for threads. The output limit is not: it counts the program's own bytes. Nor is that of processor time:
+# the program has reached it twice, the second time with no other program of its cell.
 _MACHINE_DEPENDENT = frozenset({Outcome.WALL_LIMIT, Outcome.KILLED, Outcome.MEMORY_LIMIT, Outcome.SANDBOX_ERROR})
 # Names through which a program may depend on chance, the clock or the machine. False matches cost only executions.
 _NONDETERMINISTIC = re.compile(r"""(?x) \b(?:id|open)\( | \b(?:
