@@ -5,8 +5,6 @@ highest accuracy, and among equals the lowest cost. It is chosen on the test que
 optimistic bound for a choice made beforehand. The random backbone is uniform; its values are expectations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Columns shared by the tables of accuracy and cost: published and measured numbers with their headings."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -39,7 +37,6 @@ def costs(frame: pd.DataFrame, far: str = "") -> dict[str, list[Entry]]:
     return side_by_side(
         frame,
         "cost_per_query",
-        format_cost,
         format_cost,
         UNIT,
         sign=frame["is_far"].map({True: far, False: ""}),
@@ -91,14 +88,13 @@ def factors(frame: pd.DataFrame, name: str, form: Form, is_lacking: pd.Series, b
 def side_by_side(
     frame: pd.DataFrame,
     name: str,
-    printed: Form,
     form: Form,
     unit: float = 1.0,
     **parts: pd.Series | str,
 ) -> dict[str, list[Entry]]:
     """Return the columns ``published_NAME`` and ``NAME``. ``parts`` belong to the measured one."""
     return {
-        "Publ.": entries(unit * frame[f"published_{name}"], printed),
+        "Publ.": entries(unit * frame[f"published_{name}"], form),
         "Meas.": entries(unit * frame[name], form, NOT_RUN, **parts),
     }
 

@@ -1,7 +1,5 @@
 """Exhibits (tables, figures and reports): captions and provenance, formatted entries, and files."""
 
-from __future__ import annotations
-
 import math
 import re
 from abc import ABC, abstractmethod

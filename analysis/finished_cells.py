@@ -1,7 +1,5 @@
 """Read and check the cells of a run: provenance, and data frames of items and training."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

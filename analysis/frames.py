@@ -4,8 +4,6 @@ Accuracies, shares and interval ends are in percent, rounded as printed. Costs a
 cover the calls that the published cost of the method counts (D-REPORT-2).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

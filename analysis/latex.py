@@ -1,7 +1,5 @@
 """LaTeX fragments of tables and captions, with escaping."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import groupby

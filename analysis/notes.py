@@ -1,7 +1,5 @@
 """Captions, legends and footnotes of tables."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The report of a run as one page, ``reports/<preset>/index.html``, made from its tables, figures and claims."""
 
-from __future__ import annotations
-
 import base64
 import re
 from collections import defaultdict

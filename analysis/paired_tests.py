@@ -1,7 +1,5 @@
 """Paired comparison of two methods: differences, tests, and the effects that the items can detect."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import brentq
+from scipy.stats import binom
 
 from analysis.finished_cells import FinishedCell
 from analysis.frames import AVERAGE, KEY, Key, Results
@@ -180,9 +180,6 @@ def _least_lead(n: int, discordant: int, level: float) -> float:
 
     The number of discordant items is random, as in a new sample of ``n`` items.
     """
-    from scipy.optimize import brentq
-    from scipy.stats import binom
-
     numbers = np.arange(n + 1)
     # The maximum number of items won by the loser at which the test still rejects.
     most = binom.ppf(level / 2, numbers, 0.5)

@@ -1,7 +1,5 @@
 """Identity of the runs behind a table."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any

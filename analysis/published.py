@@ -1,7 +1,5 @@
 """The numbers printed in the paper, read from ``config/published.yaml``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Literal, NamedTuple

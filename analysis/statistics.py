@@ -1,7 +1,5 @@
 """Point estimates with 95 % intervals; accuracies are fractions, which tables turn into percent."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
@@ -10,6 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.special import betainc, betaincinv, ndtr, stdtr, stdtrit
+from scipy.stats import binomtest
 
 CONFIDENCE = 0.95
 #: One-sided risk of an interval.
@@ -62,7 +63,6 @@ class Spread(NamedTuple):
     @property
     def p(self) -> float:
         """Return the two-sided p of zero. It is below 5 % exactly if the 95 % interval excludes zero."""
-        from scipy.special import stdtr
         from statsmodels.stats.contingency_tables import mcnemar
 
         if self.counts:
@@ -77,8 +77,6 @@ class Spread(NamedTuple):
 
         It is below 2.5 % exactly if the 95 % interval lies above the border.
         """
-        from scipy.special import stdtr
-
         if self.counts:
             return paired_p_above(*self.counts, border / _PERCENT)
         if not 0 < self.variance < math.inf:
@@ -93,8 +91,6 @@ class Spread(NamedTuple):
 
 def t_quantile(df: float, tail: float = TAIL) -> float:
     """Return the quantile of Student's t with upper tail ``tail``; normal if ``df`` is infinite."""
-    from scipy.special import stdtrit
-
     return float(-stdtrit(df, tail))
 
 
@@ -104,8 +100,6 @@ def wilson(correct: int, n: int, tail: float = TAIL) -> tuple[float, float]:
     >>> [round(100 * share, 1) for share in wilson(23, 32)]
     [54.6, 84.4]
     """
-    from scipy.stats import binomtest
-
     interval = binomtest(correct, n).proportion_ci(1 - 2 * tail, method="wilson")
     return float(interval.low), float(interval.high)
 
@@ -120,9 +114,6 @@ def paired(first: int, second: int, n: int, tail: float = TAIL) -> tuple[float, 
     questions (Clopper and Pearson) if that reaches further. It excludes zero exactly if McNemar's exact test rejects,
     and far from zero it allows for the random number of discordant questions.
     """
-    from scipy.optimize import brentq
-    from scipy.special import betaincinv
-
     z, difference, discordant = t_quantile(math.inf, tail), (first - second) / n, first + second
 
     def excess(delta: float) -> float:
@@ -141,8 +132,6 @@ def paired_p_above(first: int, second: int, n: int, border: float) -> float:
 
     It inverts :func:`paired`: the larger p of the score test and the exact test.
     """
-    from scipy.special import betainc, ndtr
-
     error, distance = _tango_error(first, second, n, border), first - second - n * border
     score = float(ndtr(-distance / error)) if error else float(distance <= 0)
     # Share of discordant questions for the first method at which the difference equals the border.

@@ -1,7 +1,5 @@
 """A table and its files: LaTeX, CSV, Markdown and HTML. All files are deterministic."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

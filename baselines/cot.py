@@ -1,7 +1,5 @@
 """CoT (Wei et al. 2022) and Complex-CoT (Fu et al. 2023), zero-shot and without voting (D-BASE-1)."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from harness.agents.prompts import question_prompt

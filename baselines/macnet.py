@@ -1,7 +1,5 @@
 """MacNet (Qian et al.): agents on a fixed directed acyclic graph pass solutions along its edges."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Single LLM: one call with the question and the output rules. Reasoning is not forbidden."""
 
-from __future__ import annotations
-
 from harness.agents.runtime import Context
 from harness.benchmarks.items import Item
 from harness.files import Declaration

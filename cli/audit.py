@@ -1,7 +1,5 @@
 """Audit of a finished run: test questions in training, and whether the results follow from the call logs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory

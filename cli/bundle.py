@@ -4,8 +4,6 @@ It is an RO-Crate (1.2) with the Process Run Crate profile. ``ro-crate-metadata.
 version and licences, and lists every file with size and SHA-256. Packing is deterministic.
 """
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime

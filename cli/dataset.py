@@ -3,8 +3,6 @@
 Everything is derived from the bundle alone, so it can be made for bundles of earlier versions too.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

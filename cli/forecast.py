@@ -3,8 +3,6 @@
 The rates come from finished cells of the preset or, for other methods, from a simulated run (``config/forecast.csv``).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache

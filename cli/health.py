@@ -1,7 +1,5 @@
 """Health check of the endpoints of a preset before its first paid call: what they serve, and how fast."""
 
-from __future__ import annotations
-
 import logging
 import math
 import os

@@ -1,7 +1,5 @@
 """Command line ``gmr``: every job of the DAG, and commands around a run."""
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

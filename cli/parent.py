@@ -1,7 +1,5 @@
 """Snakemake as the parent of jobs: their environment, and how both stop together."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal

@@ -4,8 +4,6 @@ A bundle is data: a replay opens no connection, ignores the bundle's servers, an
 Programs of the recorded models run in the sandbox.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

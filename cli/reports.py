@@ -1,7 +1,5 @@
 """Reports of a preset: their inputs, identities, and how they are made."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Speed of a server: short completions, one and several at once, and reading of a long prompt."""
 
-from __future__ import annotations
-
 import random
 import time
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Trajectories of any method as text for a terminal."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import textwrap

@@ -4,8 +4,6 @@ At temperature 0 the prompt identifies a call. The log of an enumeration therefo
 with ``max_depth: 1`` can make.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, astuple, replace
 from itertools import islice, product

@@ -1,7 +1,5 @@
 """GMR as a method of the suite: policy-gradient training, then one trajectory per test question."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

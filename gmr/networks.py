@@ -1,7 +1,5 @@
 """Networks of the router in the paper's order (Methodology; appendix on representations; D-GMR-1, 2, 3 and 15)."""
 
-from __future__ import annotations
-
 import math
 
 import torch

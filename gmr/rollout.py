@@ -1,7 +1,5 @@
 """One GMR trajectory, from question to aggregated answer (Algorithm 1)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -15,7 +13,6 @@ from harness.agents.prompts import Record, team_prompt
 from harness.agents.runtime import Context
 from harness.agents.trajectory import Decision
 from harness.benchmarks.items import Item
-from harness.llm.request import Turn
 
 AGGREGATOR_INSTRUCTION = (
     "You close the work of a team. Weigh the analyses and results your colleagues stored, find the errors in them, and "
@@ -92,16 +89,8 @@ async def aggregate(
 
     The most frequent backbone in ``used`` answers. Temperature None means the publisher's sampling parameters.
     """
-    reply = await context.ask(
-        most_frequent(used),
-        team_prompt((AGGREGATOR_INSTRUCTION, context.rules), item, memory, "" if memory else NOTHING_STORED),
-        Turn("aggregate"),
-        step=len(used) + 1,
-        purpose="aggregate",
-        is_step=False,
-        temperature=temperature,
-    )
-    return reply.text
+    prompt = team_prompt((AGGREGATOR_INSTRUCTION, context.rules), item, memory, "" if memory else NOTHING_STORED)
+    return await context.aggregate(most_frequent(used), prompt, step=len(used) + 1, temperature=temperature)
 
 
 def _uniforms(context: Context, step: int, slots: int) -> Uniforms:

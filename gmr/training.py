@@ -1,7 +1,5 @@
 """Update of the router: log-probabilities, advantages, loss and training log (paper, Optimization)."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

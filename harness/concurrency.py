@@ -1,7 +1,5 @@
 """Asyncio helpers: gather with cancellation, shared tasks."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable

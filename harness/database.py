@@ -1,7 +1,5 @@
 """SQLite: connections, errors as one line, and the caches that all cells of a machine share."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import hashlib

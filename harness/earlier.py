@@ -3,8 +3,6 @@
 Files of users (presets, bundles, entries) with former names are still read. On the command line they are errors.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Container, Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """Exceptions that are shown to the user as one line."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Sequence
 
@@ -42,16 +40,11 @@ def making(target: object) -> str:
 
 
 def check_names(noun: str, names: Iterable[str], existing: Iterable[str], where: str) -> None:
-    """Raise the error of :func:`unknown` for the first name that does not exist. ``where`` names the file of names."""
+    """Raise UserError for the first name that does not exist, with the nearest one. ``where`` names their file."""
     choices = list(existing)
     for name in names:
         if name not in choices:
-            raise unknown(noun, name, choices, where)
-
-
-def unknown(noun: str, name: str, known: Iterable[str], where: str) -> UserError:
-    """Build the error for an unknown name, with the nearest known name."""
-    return UserError(f"unknown {noun} {name!r}; {hint(noun, name, sorted(known))} ({noun}s: {where})")
+            raise UserError(f"unknown {noun} {name!r}; {hint(noun, name, sorted(choices))} ({noun}s: {where})")
 
 
 def hint(noun: str, name: str, known: Sequence[str], otherwise: str = "") -> str:

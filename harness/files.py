@@ -1,7 +1,5 @@
 """Atomic writes, strict YAML, and validation of declared records."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import os

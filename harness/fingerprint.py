@@ -1,7 +1,5 @@
 """Code fingerprints: SHA-256 over source files, ignoring Python comments, docstrings and formatting."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import hashlib

@@ -7,8 +7,6 @@ the closing one. Seed, MiniMax and LongCat use other tag names, Magistral ``[THI
 Granite sentences. gpt-oss writes channels, of which only the last is the answer.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 

@@ -1,7 +1,5 @@
 """Temporary files of this process, to delete if it exits without unwinding."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import NoReturn

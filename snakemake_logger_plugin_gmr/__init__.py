@@ -4,8 +4,6 @@ Snakemake finds it by the package name. The profiles select it (``logger: gmr``)
 Snakemake's own output. The log in ``.snakemake/log`` is complete in both cases.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import sys

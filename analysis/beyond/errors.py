@@ -1,7 +1,5 @@
 """Answers without a verdict, which count as wrong, by status; the CSV also has the outcomes of programs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pandas as pd

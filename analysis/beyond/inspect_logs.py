@@ -1,7 +1,5 @@
 """Export cells as logs of Inspect: one log per cell, one sample per question, one span per step. Deterministic."""
 
-from __future__ import annotations
-
 import hashlib
 import tempfile
 import zipfile

@@ -1,7 +1,5 @@
 """One table of all graded answers of a run, and one of the paths of its enumerations."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Paired comparison of one row with every other row of the main table: accuracy, cost, and power of the test."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import pandas as pd

@@ -7,8 +7,6 @@ Regret is a mean over all questions: the oracle's accuracy minus the row's, and 
 question on which only the row is right counts -1 in accuracy.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Training budget of every learner: questions, trajectories, updates, calls and cost."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

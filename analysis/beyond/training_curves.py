@@ -1,7 +1,5 @@
 """Utility of every learner by training epoch: one row of panels per method, one panel per benchmark."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Any

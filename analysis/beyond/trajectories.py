@@ -1,7 +1,5 @@
 """Finished trajectories, step by step: decisions and texts, for the terminal and for Inspect."""
 
-from __future__ import annotations
-
 import math
 import string
 from collections import defaultdict

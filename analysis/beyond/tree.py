@@ -4,8 +4,6 @@ A path is a role, a backbone, and whether the step is stored. ``nodes.parquet`` 
 question (gmr/enumeration.py), so the oracle and every constant choice are known without a further call.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The pool of backbones: sizes and prices in the paper and in this suite, and the models of a preset."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from analysis.columns import entries, format_series, labels

@@ -1,7 +1,5 @@
 """Accuracy and cost on one benchmark (paper, Per-Dataset Accuracy and Cost; D-REPORT-2)."""
 
-from __future__ import annotations
-
 from analysis import columns, notes
 from analysis.exhibit import FAR
 from analysis.frames import with_costs

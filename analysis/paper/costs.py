@@ -1,7 +1,5 @@
 """Calls, tokens and cost of a question for every method, beside published costs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from statistics import fmean
 

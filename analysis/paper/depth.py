@@ -1,7 +1,5 @@
 """Accuracy and cost of a question on MATH by the maximum depth φ."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Behaviour of the gates on the test questions: depth, write rate, retrieved fraction by step, empty memories."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from analysis import columns, notes

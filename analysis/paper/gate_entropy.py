@@ -1,7 +1,5 @@
 """Entropies of the gates and of the router's two choices during training, by update."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Depth and executed steps of training rollouts, with and without halting."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

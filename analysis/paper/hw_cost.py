@@ -1,7 +1,5 @@
 """FLOPs and seconds of a question (paper, Cost Calculation for Open-Weight Backbones; D-REPORT-3)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from statistics import fmean
@@ -47,9 +45,7 @@ def build(source: Source) -> Table:
         part, n = frame.xs(key, level="benchmark"), results.questions(key)
         flops_ratio, time_ratio = (format_series(part[f"{name}_ratio"], "×{:.2f}") for name in ("pflops", "seconds"))
         below = interval_of(part, "pflops", "{:.3f}")
-        groups[f"{title}, PFLOPs", n] = side_by_side(
-            part, "pflops", "{:.3f}", "{:.3f}", beside=flops_ratio, below=below
-        )
+        groups[f"{title}, PFLOPs", n] = side_by_side(part, "pflops", "{:.3f}", beside=flops_ratio, below=below)
         time = {"Publ.": entries(part["published_seconds"], "{:.1f}")}
         if is_timed:
             text = format_series(part["seconds"], "{:.2f}").mask(part["n"].isna(), NOT_RUN)

@@ -3,8 +3,6 @@
 To add a column, add it to :func:`_columns`, and its legend to ``config/artefacts.yaml``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import pandas as pd

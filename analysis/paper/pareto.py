@@ -1,7 +1,5 @@
 """Accuracy against cost of a question for every row of the main table, with published and measured frontiers."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Mean and standard deviation of accuracy over training seeds (paper, Variance across Training Seeds)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pandas as pd
@@ -81,7 +79,7 @@ def _group(results: Results, frame: pd.DataFrame, seeds: pd.DataFrame, key: str)
     values = frame.reindex([(*row, key) for row in rows])
     values = values.assign(published=values["published_mean"], ran=values["mean"].notna(), several=False)
     apart = format_series(results.compared(values["sd"].round(2) - values["published_sd"]), signed)
-    means, deviations = accuracies(values), side_by_side(values, "sd", "{:.2f}", "{:.2f}", beside=apart)
+    means, deviations = accuracies(values), side_by_side(values, "sd", "{:.2f}", beside=apart)
     by_seed = [entries(_several(seeds.loc[row])[key], "{:.2f}") for row in rows]
     below = {"Publ.": [[Entry()] * len(trainings) for trainings in by_seed], "Meas.": by_seed}
     return {

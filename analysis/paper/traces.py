@@ -1,7 +1,5 @@
 """Gate decisions and calls per step of a router on the test questions of a cell (paper, Gate Behavior)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """GMR and its variants (paper, Ablation Study, Routing-Paradigm Comparison, Role Pool, weights of cost)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 

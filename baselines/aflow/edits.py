@@ -1,7 +1,5 @@
 """Single-node edits of a workflow: parsing, application, and the JSON schema of proposals (D-AF-3)."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress

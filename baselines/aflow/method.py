@@ -1,7 +1,5 @@
 """AFlow as a method of the suite: searches workflows on the training questions and tests the best one."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 

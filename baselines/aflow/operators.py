@@ -1,7 +1,5 @@
 """Execution of workflows: operators with prompts, calls and code tools (D-AF-7)."""
 
-from __future__ import annotations
-
 import re
 import string
 from collections.abc import Callable, Coroutine, Mapping, Sequence

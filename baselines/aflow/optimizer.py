@@ -1,7 +1,5 @@
 """Prompt of the optimizer (``optimizer_system.j2``, ``optimizer_user.j2``; D-AF-3)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """AFlow's search: rounds, distribution over parents, convergence (docs/baselines.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Workflows as lists of nodes instead of code (D-AF-3)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal

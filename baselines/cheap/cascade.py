@@ -3,8 +3,6 @@
 A reply is accepted if two samples of the backbone agree (Yue et al. 2024). There is no trained judge.
 """
 
-from __future__ import annotations
-
 from pydantic import PositiveFloat
 
 from harness.agents.prompts import question_prompt

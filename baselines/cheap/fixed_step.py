@@ -1,7 +1,5 @@
 """Best constant role and backbone of a single-step GMR, by training accuracy. The step is always stored."""
 
-from __future__ import annotations
-
 from itertools import product
 
 from gmr.config import Config, pool_of

@@ -1,7 +1,5 @@
 """k-nearest-neighbour router over training questions (after RouterBench, Hu et al. 2024; D-BASE-3)."""
 
-from __future__ import annotations
-
 import numpy as np
 from pydantic import NonNegativeFloat, PositiveInt
 

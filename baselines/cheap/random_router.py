@@ -1,7 +1,5 @@
 """Random router: each question goes to a uniformly drawn backbone."""
 
-from __future__ import annotations
-
 import math
 
 from harness.agents.runtime import Context

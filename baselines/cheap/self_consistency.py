@@ -1,7 +1,5 @@
 """Self-consistency (Wang et al. 2023) of the best single backbone, matched to another method's cost (D-BASE-2)."""
 
-from __future__ import annotations
-
 import math
 
 from pydantic import PositiveFloat

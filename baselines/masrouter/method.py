@@ -1,7 +1,5 @@
 """MASRouter as a method of the suite: settings, rollout, objective and update."""
 
-from __future__ import annotations
-
 import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,7 +19,6 @@ from harness.agents.trajectory import Answered, Decision
 from harness.benchmarks.items import Item
 from harness.files import Declaration
 from harness.llm.backbones import Backbone
-from harness.llm.request import Turn
 from harness.runner.method import ByBenchmark, Setting
 from harness.training.learning import Choices, Learning, PolicyGradient, check_on_policy
 from harness.training.loop import TrainingStep
@@ -84,16 +81,9 @@ class TeamRollout:
         )
         mode = MODES[choices.mode]
         texts = await work(mode, agents, with_all_tests(item) if config.visible_tests == "all" else item, context)
-        reply = await context.ask(
-            most_frequent([agent.backbone for agent in agents]),
-            final_prompt(pool.domain, context.rules, item, texts),
-            Turn("aggregate"),
-            step=mode.rounds + 1,
-            purpose="aggregate",
-            is_step=False,
-            temperature=None,
-        )
-        return reply.text
+        backbone = most_frequent([agent.backbone for agent in agents])
+        prompt = final_prompt(pool.domain, context.rules, item, texts)
+        return await context.aggregate(backbone, prompt, step=mode.rounds + 1, temperature=None)
 
     def _record(self, plan: TeamPlan, context: Context) -> None:
 

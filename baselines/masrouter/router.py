@@ -1,7 +1,5 @@
 """MASRouter's networks, and the forward pass that samples or replays teams (D-MR-1, D-MR-6)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """MASRouter's teams: tasks, output formats, modes, rounds and final node (D-MR-2, D-MR-7, D-MR-10)."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """Puppeteer's ten actions, their prompts, and one turn of an agent (D-PUP-2, D-PUP-7, D-PUP-10)."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from dataclasses import replace

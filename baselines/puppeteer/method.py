@@ -1,7 +1,5 @@
 """Puppeteer as a method of the suite: rewards and REINFORCE without a baseline (D-PUP-6, D-PUP-8)."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Puppeteer's policy (D-PUP-1), and its rollout on one question."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -143,13 +141,5 @@ class PuppeteerRollout:
         programs = [step.program for step in path if step.program is not None]
         if programs:
             return fenced(programs[-1])
-        reply = await context.ask(
-            self._backbone,
-            final(item, context.rules, path),
-            Turn("aggregate" if item.code is None else "solve"),
-            step=len(path) + 1,
-            purpose="aggregate",
-            is_step=False,
-            temperature=TEMPERATURE,
-        )
-        return reply.text
+        prompt, turn = final(item, context.rules, path), Turn("aggregate" if item.code is None else "solve")
+        return await context.aggregate(self._backbone, prompt, turn, step=len(path) + 1, temperature=TEMPERATURE)

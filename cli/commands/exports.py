@@ -1,7 +1,5 @@
 """Commands that share a finished run: bundles, replays, audits, exports."""
 
-from __future__ import annotations
-
 import importlib.util
 import logging
 from pathlib import Path

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -50,7 +49,10 @@ def show(
     run = run_of(name, overrides or ([f"extra={extra}"] if extra else None))
     cell = _cell_of(run, method, benchmark, backbone, seed)
     outcomes = [outcome for outcome, is_listed in (("wrong", wrong), ("error", errors)) if is_listed]
-    results = read(_folder(run, cell))
+    path = layout.cell(run.name, cell) / "run.json"
+    if not path.exists():
+        raise UserError(f"{cell} of preset {run.name} is not finished", making(path))
+    results = read(path.parent)
     typer.echo(_table(run, cell, results, outcomes) if item is None else _text(run, cell, results, item, full))
 
 
@@ -112,13 +114,3 @@ def _cell_of(run: Run, method: str, benchmark: str, backbone: str | None, seed: 
     cell = layout.Cell(method, benchmark, backbone or "", seed or 0)
     run.cell(cell)
     return cell
-
-
-def _folder(run: Run, cell: Cell) -> Path:
-    """Folder of a finished cell. If it is not finished, the UserError names the command that makes it."""
-    from harness.runner import layout
-
-    path = layout.cell(run.name, cell) / "run.json"
-    if not path.exists():
-        raise UserError(f"{cell} of preset {run.name} is not finished", making(path))
-    return path.parent

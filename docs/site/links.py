@@ -5,8 +5,6 @@ the README is the start page, and each file that some page links to has a page o
 names and is nowhere stays as it is, so that the strict build refuses it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The picture of the README, the head of a run's page: ``python docs/site/picture.py`` takes it, once there is one."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from io import BytesIO

@@ -3,8 +3,6 @@
 Every role acts on every benchmark, so a tool without input says so in one line.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections import Counter

@@ -3,8 +3,6 @@
 Programs run only in the sandbox (D-GEN-5). A tool sees only those tests that the question's text shows.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ With this order prompts share long prefixes across questions and steps, which th
 texts of a method, such as its aggregator's, are in the method's module.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Stateless random numbers: each is a function of its key, the same in every process and order."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from statistics import NormalDist

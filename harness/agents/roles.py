@@ -4,8 +4,6 @@ Names and domains follow the paper's appendix on role profiles. Feedback, hints,
 published implementation of the catalogue, which the paper adopts without describing them.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from pathlib import Path

@@ -175,6 +175,21 @@ class Context:
         """Ask a backbone the question with the output rules at temperature 0, like Single LLM. Returns the reply."""
         return (await self.ask(backbone, question_prompt("", self.rules, self.item))).text
 
+    async def aggregate(
+        self,
+        backbone: str,
+        messages: tuple[Message, ...],
+        turn: Turn = Turn("aggregate"),
+        *,
+        step: int,
+        temperature: float | None,
+    ) -> str:
+        """Make the final call of a trajectory, which ``cost_steps`` excludes. Returns the reply."""
+        reply = await self.ask(
+            backbone, messages, turn, step=step, purpose="aggregate", is_step=False, temperature=temperature
+        )
+        return reply.text
+
     def record_tool_output(self, reply: Reply, output: str, item: Item) -> None:
         """Attach a tool's output to the call of ``reply``, with the question's examples replaced by numbers."""
         # Results must not contain parts of a question, since bundles leave questions out.

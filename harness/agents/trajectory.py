@@ -1,7 +1,5 @@
 """Trajectories (calls and decisions of a method on one question), and sampling of options."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

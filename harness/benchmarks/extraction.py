@@ -1,7 +1,5 @@
 """Find fenced blocks and the start of a further question in a reply, in linear time and without evaluation."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import string

@@ -9,8 +9,6 @@ A record of the embedded data, in upstream's form::
 A reply is right if its number differs from ``target`` by less than 0.001. ``code`` is not used.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Mapping, Sequence

@@ -12,8 +12,6 @@ program passes ``check``. Imports and helpers of ``prompt`` run before every pro
 of roles may run the examples of the docstring.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import re

@@ -3,8 +3,6 @@
 Splits use no random generator: questions are ordered by a hash of their id, independent of file order and libraries.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import enum
 import hashlib

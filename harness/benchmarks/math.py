@@ -12,8 +12,6 @@ this way. We add two rules: a percent sign is ignored with or without its backsl
 same in any font. Math-Verify's verdict is a second column.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter

@@ -5,8 +5,6 @@ they read. So a worker process (:func:`main`) imports them and forks a confined 
 answer. The kernel limits the child's processor time and memory. A child's reply must be true, false or null.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc

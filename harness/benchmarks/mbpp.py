@@ -12,8 +12,6 @@ A record of the embedded data, in upstream's form::
 program passes all of ``test_list``. The question shows the first assert, the only test that tools of roles may run.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 from collections.abc import Mapping, Sequence

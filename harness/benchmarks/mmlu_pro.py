@@ -9,8 +9,6 @@ A record of the embedded data, in upstream's form::
 A reply is right if its letter is ``answer``. A reply without a letter is wrong. No random letter replaces it.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

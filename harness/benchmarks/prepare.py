@@ -4,8 +4,6 @@ The data come from the embedded file, a local mirror, an installed package, the 
 must match ``config/benchmarks.yaml``.
 """
 
-from __future__ import annotations
-
 import gzip
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """Prompt, extraction and grading of MBPP and HumanEval, whose answers are programs. Extraction executes nothing."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import functools

@@ -4,8 +4,6 @@ A statement does not count if the text denies it, attributes it to somebody else
 only describes the answer ("is rounded to 2 decimals"). Time is linear, and nothing is evaluated.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from bisect import bisect_right

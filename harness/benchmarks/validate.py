@@ -1,7 +1,5 @@
 """Validate grading without a model: every gold answer must be right, and a wrong answer to each question wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

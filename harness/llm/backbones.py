@@ -1,7 +1,5 @@
 """Backbones (language models of the pool). Prices and FLOPs follow the paper's appendix on cost calculation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -117,14 +115,9 @@ def load(path: Path) -> Mapping[str, Backbone]:
     return read_entries(path, Backbone)
 
 
-@cache
-def _weight_sets(path: Path) -> Mapping[str, _Weights]:
-    return read_entries(path, _Weights)
-
-
 def with_weights(backbones: Mapping[str, Backbone], path: Path, weights: str) -> dict[str, Backbone]:
     """Select the backbones that have a weight set, and apply it. Raises UserError if ``path`` does not declare it."""
-    declared = _weight_sets(path)
+    declared = read_entries(path, _Weights)
     check_names("weight set", [weights], declared, str(path))
     weight_set = declared[weights]
     changes: dict[str, Any] = {"weights": f"{weight_set.key} ({weight_set.description})"}

@@ -1,7 +1,5 @@
 """Budget of a preset, summed over the call logs of its cells."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path

@@ -4,8 +4,6 @@ A lock file names the one process that writes the SQLite file. A call is committ
 killed process never repeats a finished call.
 """
 
-from __future__ import annotations
-
 import asyncio
 import heapq
 import os

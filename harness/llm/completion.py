@@ -1,7 +1,5 @@
 """Parse chat completions in the dialects of several engines."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Export the sentence encoder to ONNX. A separate process, since importing sentence-transformers takes ten seconds."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -5,8 +5,6 @@ After ten minutes without any reply a probe requests one token. If the server an
 before it fails. If not, the cell stops and records nothing. Replies without token counts stop the cell at once.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -1,7 +1,5 @@
 """Connection to the OpenAI-compatible server of a backbone."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import resource

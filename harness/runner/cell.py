@@ -1,7 +1,5 @@
 """Run a cell: open its runtime, train a learning method, answer and grade the test questions, write results."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import platform

@@ -1,7 +1,5 @@
 """Evaluation loop: solve and grade many questions concurrently."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

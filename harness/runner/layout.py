@@ -1,7 +1,5 @@
 """Paths below ``results/`` and ``reports/``."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Read presets: file, overrides and recordings are merged and checked before anything runs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Questions of a run: prepared here, or copied from its recordings and compared with the benchmark's own."""
 
-from __future__ import annotations
-
 import orjson
 
 from harness.benchmarks.prepare import COPY, DATA_DIR, FOREIGN, is_at_hand, is_known, prepare, read

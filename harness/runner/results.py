@@ -57,11 +57,17 @@ _ITEMS: Mapping[str, tuple[pa.DataType, Callable[[Answered], Any]]] = {
 ITEMS = pa.schema(
     [*((name, type_) for name, (type_, _) in _ITEMS.items()), ("utility", pa.float64()), ("split", pa.string())]
 )
-_TYPES = {"str": pa.string(), "str | None": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+_TYPES: Mapping[Any, pa.DataType] = {
+    str: pa.string(),
+    str | None: pa.string(),
+    int: pa.int64(),
+    float: pa.float64(),
+    bool: pa.bool_(),
+}
 
 
 def _schema(record: type[Call | Decision]) -> pa.Schema:
-    fields = [(field.name, _TYPES[str(field.type)]) for field in dataclasses.fields(record)]
+    fields = [(field.name, _TYPES[field.type]) for field in dataclasses.fields(record)]
     return pa.schema([("item_id", pa.string()), *fields])
 
 

@@ -17,7 +17,7 @@ import yaml
 from pydantic import Field
 
 from harness.benchmarks import catalogue
-from harness.errors import UserError, check_names, unknown
+from harness.errors import UserError, check_names
 from harness.files import digest, read_yaml, write_atomically
 from harness.fingerprint import code_of, fingerprint, fingerprint_of, source_of
 from harness.llm import endpoints
@@ -128,8 +128,7 @@ class Run(Keys):
         self.check_benchmark(cell.benchmark)
         entry = self.entries[cell.method]
         rows = self.rows(entry)
-        if cell.backbone not in (*self.declared, POOL):
-            raise unknown("backbone", cell.backbone, rows, "config/backbones.yaml")
+        check_names("backbone", [cell.backbone], [*self.declared, POOL], "config/backbones.yaml")
         if cell.backbone not in rows:
             raise UserError(
                 f"{cell.method} has no row for {cell.backbone} in preset {self.name}, only for "

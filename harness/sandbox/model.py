@@ -1,7 +1,5 @@
 """Programs, limits and outcomes of the sandbox."""
 
-from __future__ import annotations
-
 import enum
 from dataclasses import dataclass
 from pathlib import Path

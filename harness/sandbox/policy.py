@@ -1,7 +1,5 @@
 """Policy of a worker: level of confinement, limits, and files that programs may read."""
 
-from __future__ import annotations
-
 import functools
 import os
 import shutil

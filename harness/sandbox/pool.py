@@ -1,7 +1,5 @@
 """The sandbox: a pool of warm workers at the best level of confinement that works here."""
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import contextlib

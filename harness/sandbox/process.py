@@ -1,7 +1,5 @@
 """A child process that replies to messages, one after the other."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

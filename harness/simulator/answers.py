@@ -4,8 +4,6 @@ A benchmark may define its own ``wrong_answers(item)`` and ``present(item, answe
 here. They change the last return value or return a constant, so that they always terminate.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import hashlib

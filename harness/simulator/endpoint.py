@@ -1,7 +1,5 @@
 """Simulated backbones. A reply is a pure function of the request."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

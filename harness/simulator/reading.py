@@ -1,7 +1,5 @@
 """Parse a prompt into its question and earlier turns."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

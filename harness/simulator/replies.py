@@ -1,7 +1,5 @@
 """Generate reply texts from words and numbers of the question. A token is a word or a punctuation mark."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import json

@@ -3,8 +3,6 @@
 Scores of single calls are normal over questions, so that their mean accuracy is the skill without any fitting.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

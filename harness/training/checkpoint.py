@@ -1,21 +1,18 @@
 """Checkpoints: arrays with JSON metadata in safetensors files, which cannot contain code."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from harness.errors import UserError
 from harness.files import write_atomically
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+Tensors = Mapping[str, NDArray[np.generic]]
 # A single key, since safetensors does not guarantee the order of several.
 _KEY = "facts"
 
@@ -24,15 +21,15 @@ _KEY = "facts"
 class Checkpoint:
     """State of a method after an epoch."""
 
-    tensors: Mapping[str, NDArray[np.generic]]
+    tensors: Tensors
     metadata: Mapping[str, Any]  # method, configuration, setting, epoch; JSON values
 
 
 class State(NamedTuple):
     """State of a method in training."""
 
-    learned: Mapping[str, NDArray[np.generic]]
-    optimiser: Mapping[str, NDArray[np.generic]]  # further tensors, needed only to resume
+    learned: Tensors
+    optimiser: Tensors  # further tensors, needed only to resume
     metadata: Mapping[str, Any]  # JSON values
 
 

@@ -1,7 +1,5 @@
 """Methods that train a network: Adam, seeded initialisation, policy-gradient training."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
@@ -18,13 +16,12 @@ from harness.agents.trajectory import Answered, Episode
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.llm.encoder import EMBEDDING
-from harness.training.checkpoint import Checkpoint, State
+from harness.training.checkpoint import Checkpoint, State, Tensors
 from harness.training.loop import Attempt, Training, TrainingStep
 
 Network = TypeVar("Network", bound=nn.Module)
 Trace = TypeVar("Trace")
 Trace_co = TypeVar("Trace_co", covariant=True)
-Tensors = Mapping[str, NDArray[np.generic]]
 # [key, profile] of every option in the order of its index, by pool such as ``roles``. Lists, as in JSON.
 Choices = Mapping[str, list[list[str]]]
 _ADAM = ("exp_avg", "exp_avg_sq", "step")

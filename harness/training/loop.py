@@ -5,8 +5,6 @@ epoch (measures, calls, decisions) are written before its checkpoint. A checkpoi
 epochs so far. A finished cell keeps its last checkpoint and the merged tables.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import shutil
@@ -16,10 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from harness.agents.runtime import Context, Runtime, Solve
@@ -32,12 +31,7 @@ from harness.llm.encoder import EMBEDDING
 from harness.runner.layout import CHECKPOINT
 from harness.runner.results import CALLS, DECISIONS, read_rows, trajectory_rows, write_table
 from harness.training import checkpoint
-from harness.training.checkpoint import Checkpoint, Resumable, State
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Tensors = Mapping[str, NDArray[np.generic]]
+from harness.training.checkpoint import Checkpoint, Resumable, State, Tensors
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,5 @@
 """Scores of every option on every training question, for methods that learn without a network."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

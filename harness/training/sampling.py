@@ -1,7 +1,5 @@
 """Batched decisions of a policy: sampled with given uniform numbers, or replayed from recorded indices."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Files: atomic writes, one-line errors for invalid YAML, and fingerprints that cover only code."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal

@@ -7,8 +7,6 @@ agreement, and write disagreements to reports/grading/FILE.csv. Whether upstream
 recorded output, never from our verdict (docs/grading.md).
 """
 
-from __future__ import annotations
-
 import builtins
 import functools
 import gzip

@@ -1,7 +1,5 @@
 """Schema of the paper's statements (``statements.yaml``): a quantity, and the region in which it must be."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

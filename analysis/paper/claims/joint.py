@@ -1,7 +1,5 @@
 """Intervals for the best or k-th of several values, such as the lead over the best of some rows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace

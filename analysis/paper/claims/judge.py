@@ -1,7 +1,5 @@
 """Judge every part of every claim by the paper's own numbers and by a run's intervals."""
 
-from __future__ import annotations
-
 import bisect
 import math
 from collections.abc import Mapping, Sequence
@@ -65,24 +63,16 @@ def judge(claims: Sequence[Claim], run: Run) -> list[list[Part]]:
     Primary endpoints share a risk of 5 % (Bonferroni). The other statements have a false discovery rate of 5 %
     (Benjamini and Hochberg).
     """
-    measure, tail = cache(run.measure), primary_tail(claims)
+    measure = cache(run.measure)
+    tail = TAIL / max(1, sum(claim.primary for claim in claims))  # one-sided risk of each primary endpoint
     judged = [_judge(claim, run, measure, tail if claim.primary else TAIL) for claim in claims]
-    secondary = [parts for parts in judged if not parts[0]["primary"] and is_measured(parts)]
+    secondary = [parts for parts in judged if not parts[0]["primary"] and all("evidence" in part for part in parts)]
     ranks = [_rank(parts, len(secondary)) for parts in secondary]
     largest = max((rank for rank in ranks if sum(other <= rank for other in ranks) >= rank), default=0)
     for parts, rank in zip(secondary, ranks, strict=True):
         for part in parts if rank <= len(secondary) else ():
             part["stands"] = rank <= largest
     return judged
-
-
-def primary_tail(claims: Sequence[Claim]) -> float:
-    """Return the one-sided risk of each primary endpoint."""
-    return TAIL / max(1, sum(claim.primary for claim in claims))
-
-
-def is_measured(parts: Sequence[Part]) -> bool:
-    return all("evidence" in part for part in parts)
 
 
 def _rank(parts: Sequence[Part], tests: int) -> int:

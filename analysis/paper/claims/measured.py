@@ -1,7 +1,5 @@
 """Measurements of a run for claims: values of its cells, also with each question and each training left out."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence

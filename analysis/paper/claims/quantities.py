@@ -3,8 +3,6 @@
 One that belongs to a single statement has its name, and the arguments of its parts.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from analysis.paper.claims.numbers import (

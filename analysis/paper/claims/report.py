@@ -1,7 +1,5 @@
 """The report on all claims, as Markdown, CSV and HTML files. Deterministic."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

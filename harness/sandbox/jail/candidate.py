@@ -4,8 +4,6 @@ It holds no check, no expected value and no verdict. Whatever it sends counts as
 that finds the connection and replies by itself gains nothing over returning a value.
 """
 
-from __future__ import annotations
-
 import builtins
 import contextlib
 import gc

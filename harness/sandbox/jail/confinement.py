@@ -1,7 +1,5 @@
 """Confinement of a worker's processes: each gives up its rights in a fixed order."""
 
-from __future__ import annotations
-
 import os
 import resource
 import sys

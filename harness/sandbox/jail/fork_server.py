@@ -1,7 +1,5 @@
 """The first process of a worker, and the fork server: the warm process that is forked for every program."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import itertools

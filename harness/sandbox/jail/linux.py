@@ -1,7 +1,5 @@
 """Linux system calls that Python has no function for: capabilities, Landlock, namespaces, seccomp."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

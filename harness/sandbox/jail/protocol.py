@@ -1,7 +1,5 @@
 """Messages between the three processes of a worker, and bounds that are the same for every program."""
 
-from __future__ import annotations
-
 import os
 import struct
 

@@ -3,8 +3,6 @@
 A value keeps its type. An iterator is read to its end and arrives as an iterator over the values read.
 """
 
-from __future__ import annotations
-
 import builtins
 import collections
 import functools
