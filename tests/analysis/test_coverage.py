@@ -13,7 +13,8 @@ from analysis.paper.claims.judge import FAILS, HOLDS, decide
 from analysis.paper.claims.numbers import least
 from analysis.statistics import Jackknife, accuracy, paired, paired_p_above
 
-SIZES, DISCORDANT = (128, 416, 1056), (0.01, 0.03, 0.1)
+SIZES = [416, *(pytest.param(n, marks=pytest.mark.nightly) for n in (128, 1056))]
+DISCORDANT = (0.01, 0.03, 0.1)
 # The most that may be wrong to either side.
 LIMIT = 0.025
 
@@ -87,7 +88,10 @@ def test_a_true_leader_is_not_contradicted_and_a_clear_one_is_seen() -> None:
     assert rates(20, 1056, 0.1, lead=-0.06)[0] == 1
 
 
-@pytest.mark.parametrize(("n", "spread"), [(128, 0.0), (416, 0.3), (1056, 0.1)])
+@pytest.mark.parametrize(
+    ("n", "spread"),
+    [(128, 0.0), pytest.param(416, 0.3, marks=pytest.mark.nightly), pytest.param(1056, 0.1, marks=pytest.mark.nightly)],
+)
 def test_three_seeds_cover_what_they_say(n: int, spread: float) -> None:
     assert 0.9 <= covered(300, n, 0.7, spread) <= 0.99
 

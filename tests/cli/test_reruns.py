@@ -176,20 +176,18 @@ def reruns(house: Path, plan: Plans) -> Reruns:
     return planned
 
 
-FUTURE = "from __future__ import annotations"
 TABLES = {"table he_cost", "table ablation/no_write_gate", "table ablation/no_halting"}
 CELLS = {f"cell gmr_no_write_gate {benchmark} pool seed 0" for benchmark in ("gsm_hard", "humaneval")}
 ENTRY = "title: GMR w/o write gate, config: {write_gate: false"
-COMMENT = f"{FUTURE}  # All of them.\n\n# Nothing else has changed."
-LATER = f"{FUTURE}\n\nLATER = True"
+LATER = ("_NAMED = 12", "_NAMED = 12\nLATER = True")
 # File, text, text in its place; and the jobs that run for it, all if None.
 CHANGES: list[Any] = [
-    ("gmr/networks.py", FUTURE, COMMENT, set()),
+    ("gmr/networks.py", "LATENT = 128", "LATENT = 128  # coordinates\n\n# Nothing else has changed.", set()),
     ("config/methods.yaml", ENTRY, f"{ENTRY}, lr: 0.02", CELLS | {"table ablation/no_write_gate"}),
     ("config/methods.yaml", ENTRY, ENTRY.replace("w/o", "without"), CELLS | {"table ablation/no_write_gate"}),
-    ("analysis/paper/benchmark_cost.py", FUTURE, LATER, TABLES),
+    ("analysis/paper/benchmark_cost.py", "\ndef build", "\nLATER = True\n\n\ndef build", TABLES),
     ("config/published.yaml", "# The numbers", "# All numbers", TABLES),
-    ("harness/errors.py", FUTURE, LATER, None),
+    ("harness/errors.py", *LATER, None),
     ("results/smoke/data/humaneval.json", '"1"', '"3"', None),
     ("config/backbones.yaml", "parameters_b: 14", "parameters_b: 15", None),
 ]
@@ -235,7 +233,7 @@ def test_neither_other_times_of_files_nor_a_lost_memory_hides_a_change(
     times = {path: path.stat().st_mtime_ns for path in files}
     for age, path in enumerate(sorted(files, key=times.__getitem__) if newest else ()):
         os.utime(path, (newest - age, newest - age))
-    with changed(house / "harness" / "errors.py", FUTURE, LATER):
+    with changed(house / "harness" / "errors.py", *LATER):
         assert len([job for job in reruns() if job.startswith(("cell ", "table "))]) == 10
     for path, time_ns in times.items():
         os.utime(path, ns=(time_ns, time_ns))
