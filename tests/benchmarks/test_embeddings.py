@@ -1,6 +1,7 @@
 """Embedded texts per second, for new and for cached texts."""
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,10 @@ SPECIAL = 2
 
 
 @pytest.fixture(scope="module")
-def encoder() -> SentenceEncoder:
-    return SentenceEncoder()
+def encoder(graphs: Path) -> Iterator[SentenceEncoder]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GMR_CACHE_DIR", str(graphs))
+        yield SentenceEncoder()
 
 
 def texts(tokens: int, count: int, run: int) -> list[str]:
