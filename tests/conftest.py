@@ -11,7 +11,7 @@ from hypothesis import settings
 # As in cli/main.py: how a sum is divided among threads shows in its last digits.
 os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 # A loaded machine fails no test.
-settings.register_profile("untimed", deadline=None, max_examples=50)
+settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 

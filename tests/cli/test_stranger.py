@@ -11,6 +11,7 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
+from analysis import registry
 from cli.replay import Replay, replay
 from harness.benchmarks.items import Item, checksum
 from harness.errors import UserError
@@ -150,7 +151,7 @@ def test_what_a_run_says_of_itself_is_recomputed(change: dict[str, Any], whole: 
 @pytest.fixture
 def no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the reports of a replay, which take longer than all else."""
-    monkeypatch.setattr("cli.replay._make_reports", lambda *_: [])
+    monkeypatch.setattr(registry, "of_run", lambda run: [])
 
 
 @pytest.mark.usefixtures("no_tables")
