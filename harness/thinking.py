@@ -7,6 +7,7 @@ the closing one. Seed, MiniMax and LongCat use other tag names, Magistral ``[THI
 Granite sentences. gpt-oss writes channels, of which only the last is the answer.
 """
 
+import functools
 import re
 from bisect import bisect_left
 
@@ -46,6 +47,8 @@ _LONGEST_MARK = 50
 _SAYS = re.compile(r"[\d$`\\]|\b[B-J]\b|\bA\b(?! [a-z])")
 
 
+# Cached, since trainings read the same replies again and again.
+@functools.lru_cache(maxsize=2048)
 def without_thinking(text: str, cut_off: bool = False) -> str:
     """Return a reply without its thinking: the text after the last closing mark, up to an unclosed opening mark.
 

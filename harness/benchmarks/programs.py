@@ -89,8 +89,10 @@ class CodeBenchmark(Benchmark):
         execution = await tools.sandbox.run(program)
         # The first retry ignores exceptions of example calls. The last one omits the calls, which may hit a limit.
         for run in (True, False):
+            if execution.is_loaded:
+                break
             source = without_example_calls(answer, run=run)
-            if not execution.is_loaded and source != answer and (execution.outcome is Outcome.EXCEPTION or not run):
+            if source != answer and (execution.outcome is Outcome.EXCEPTION or not run):
                 execution = await tools.sandbox.run(replace(program, source=source))
         outcome, detail = execution.outcome, execution.detail
         status = Status.SANDBOX_ERROR if outcome is Outcome.SANDBOX_ERROR else Status.GRADED
