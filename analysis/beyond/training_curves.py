@@ -1,6 +1,7 @@
 """Utility of every learner by training epoch: one row of panels per method, one panel per benchmark."""
 
 import functools
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,9 @@ from analysis.notes import describe_run
 from analysis.source import Source
 from harness.errors import UserError
 from harness.runner.layout import POOL
+
+# Characters that fit along the height of a panel.
+_LABEL = 20
 
 
 def build(source: Source) -> Figure:
@@ -66,7 +70,7 @@ def _draw(
         for panel, benchmark in zip(panels, benchmarks, strict=True):
             if (*row, benchmark) in curves:
                 _panel(panel, curves[*row, benchmark], styles[row[0]][0])
-        panels[0].set_ylabel(title.replace(" (", "\n("), fontsize=SMALL)
+        panels[0].set_ylabel(textwrap.fill(title, _LABEL), fontsize=SMALL)
         panels[0].set_xlim(left=0)
         panels[0].locator_params(axis="x", integer=True, min_n_ticks=1)
     picture.align_ylabels(grid[:, 0])
