@@ -129,9 +129,8 @@ def replay(
         }
         used = {benchmark: layout.manifest(run.name, benchmark) for benchmark in run.benchmarks}
         unchecked = [key for key, path in used.items() if path.is_file() and FOREIGN in path.read_text("utf-8")]
-        if make_reports:
+        if make_reports and recorded:
             _make_reports(run)
-            layout.REPORTS.mkdir(exist_ok=True)  # An enumeration has no reports.
             shutil.copytree(layout.REPORTS, target, dirs_exist_ok=True)
         return Replay(recording, differences, enumerations, other_code, left_out, ungraded, unchecked, audit)
 

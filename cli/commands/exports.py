@@ -55,12 +55,14 @@ def replay(
         typer.echo(f"{file}\nNot replayed: {error}")
         raise typer.Exit(1) from error
     whole = replayed.recording.crate["./"]
-    typer.echo(f"{file}: preset {replayed.recording.preset}, {len(replayed.recording.cells)} cells")
+    cells = len(replayed.recording.cells)
+    typer.echo(f"{file}: preset {replayed.recording.preset}, {cells} cells")
     typer.echo(f"  its manifest says: {printable(whole['description'])}")
     typer.echo(f"Complete: {len(whole['hasPart'])} files match the manifest")
     same = [cell for cell, difference in replayed.differences.items() if not difference]
     n = len(replayed.differences)
-    typer.echo(f"Reproduced: {len(same)} of {n} cells have the same items, calls, decisions and costs")
+    if cells:
+        typer.echo(f"Reproduced: {len(same)} of {n} cells have the same items, calls, decisions and costs")
     for benchmark, difference in replayed.enumerations.items():
         typer.echo(f"Enumeration of {benchmark}: {printable(difference) or 'reproduced, every path is the same'}")
     for benchmark, why in replayed.ungraded.items():
@@ -74,7 +76,8 @@ def replay(
         typer.echo(f"  {cell}: not replayed, since {printable(why)}")
     if replayed.other_code:
         typer.echo(f"  {len(replayed.other_code)} cells were recorded by other code")
-    typer.echo(f"Audit (not verified): {printable(replayed.audit)}\nReports: {replaying.REPLAYED}")
+    if cells:
+        typer.echo(f"Audit (not verified): {printable(replayed.audit)}\nReports: {replaying.REPLAYED}")
     raise typer.Exit(int(len(same) < n or any(replayed.enumerations.values())))
 
 
