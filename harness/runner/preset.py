@@ -13,7 +13,7 @@ from harness.llm import recordings
 from harness.llm.backbones import Backbone
 from harness.llm.endpoints import Endpoint
 from harness.runner import config
-from harness.runner.config import Keys
+from harness.runner.config import Keys, MethodEntry
 from harness.runner.layout import SINGLE
 from harness.runner.run import PresetName, Run
 
@@ -26,13 +26,9 @@ def resolve(name: str, overrides: Mapping[str, Any] | None = None) -> Run:
 
     If the overrides have all required keys, as in a bundle, no file is read. Former names are accepted in files.
     """
-    check(name, PresetName, f"preset {name!r}")
-    path = config.FOLDER / "presets" / f"{name}.yaml"
+    path = _path(name)
     changed = overrides or {}
-    in_file: dict[str, Any] = {}
-    if not changed.keys() >= {key for key, field in Keys.model_fields.items() if field.is_required()}:
-        check_names("preset", [name], config.preset_names(), "config/presets/")
-        in_file = check(read_yaml(path), dict[str, Any], path)
+    in_file = _in_file(name, changed)
     where = f"{path}{' with ' + ', '.join(map(str, changed)) + ' overridden' if changed else ''}"
     if not changed.keys() <= Keys.model_fields.keys():
         where = "keys given for this run"
@@ -79,6 +75,25 @@ def resolve(name: str, overrides: Mapping[str, Any] | None = None) -> Run:
         raise UserError(problem, "use official, or methods that do not learn")
     check_names("large backbone", run.large or (), declared, f"the backbones of {path.name}")
     return run
+
+
+def methods_of(name: str, overrides: Mapping[str, Any]) -> Mapping[str, MethodEntry]:
+    """All methods known to a preset. Checks no other key, since overrides may be meant for another preset."""
+    return config.methods({**_in_file(name, overrides), **overrides}.get("extra"))
+
+
+def _path(name: str) -> Path:
+    return config.FOLDER / "presets" / f"{name}.yaml"
+
+
+def _in_file(name: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys in the file of a preset. None if the overrides have all required keys."""
+    check(name, PresetName, f"preset {name!r}")
+    if overrides.keys() >= {key for key, field in Keys.model_fields.items() if field.is_required()}:
+        return {}
+    check_names("preset", [name], config.preset_names(), "config/presets/")
+    document: dict[str, Any] = check(read_yaml(_path(name)), dict[str, Any], _path(name))
+    return document
 
 
 def _declared(keys: Keys, name: str) -> Mapping[str, Backbone]:

@@ -34,6 +34,10 @@ PLANS: Mapping[str, tuple[list[str], dict[str, int]]] = {
         ["results/smoke/cells/self_consistency/gsm_hard/pool/seed0/run.json"],
         {"data": 2, "learned_cell": 2},
     ),
+    "settings that the default preset would refuse": (
+        ["reports/recorded/main_table.md", "--config", "endpoints=[recorded, served]"],
+        {"data": 4, "health": 4, "cell": 12, "learned_cell": 4, "table": 1},
+    ),
 }
 WHOLE: Mapping[str, list[str]] = {"embedded": []}
 REFUSED: Mapping[str, list[str]] = {

@@ -10,7 +10,7 @@ from harness.errors import UserError
 from harness.runner import layout
 from harness.runner.layout import Cell
 from harness.runner.config import preset_names
-from harness.runner.preset import resolve
+from harness.runner.preset import methods_of, resolve
 
 # --config preset=NAME selects the preset; every other key overrides a key of the preset.
 config["preset"] = str(config["preset"] or "")
@@ -26,7 +26,7 @@ def run_of(preset):
     return RUNS[preset]
 
 
-METHODS = run_of(config["preset"]).entries
+METHODS = methods_of(config["preset"], OVERRIDES)
 ARTEFACTS = registry.artefacts()
 parent.prepare_jobs()
 
