@@ -71,8 +71,9 @@ def _list(is_given: bool) -> None:
         "backbones": {key: backbone.model for key, backbone in models.items()},
         "artefacts, in reports/PRESET/": {key: ", ".join(registry.ENDINGS[entry.kind]) for key, entry in artefacts},
     }
+    width = max(len(key) for entries in lists.values() for key in entries) + 2
     for name, entries in lists.items():
-        typer.echo(f"{name}:\n" + "\n".join(f"  {key:<28}{text}" for key, text in entries.items()))
+        typer.echo(f"{name}:\n" + "\n".join(f"  {key:<{width}}{text}" for key, text in entries.items()))
     raise typer.Exit
 
 

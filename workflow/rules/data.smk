@@ -18,7 +18,9 @@ rule data:
 # Prepares all questions of the preset, for example for `gmr health` before the first cell.
 rule questions:
     input:
-        lambda _: layout.questions(config["preset"], *run_of(config["preset"]).benchmarks),
+        lambda _: layout.questions(
+            config["preset"], *run_of(config["preset"]).benchmarks
+        ),
 
 
 # One job per benchmark. If one job read the questions of all, a new benchmark would rerun it and all finished cells.
