@@ -119,6 +119,8 @@ def _rows(results: Results, nodes: pd.DataFrame, benchmark: str) -> Iterator[dic
     yield from _effects(correct)
     # With nothing stored, the closing call and so the verdict is the same for all roles.
     alike: dict[tuple[str, str], list[tuple[str, str, bool]]] = {}
+    for path in (path for path in correct if path[2]):
+        alike.setdefault(("random role", path[0]), []).append(path)
     for path in sorted(correct, key=lambda path: not path[2]):
         alike.setdefault((path[1] if path[2] else "nothing stored", path[0]), []).append(path)
     for (title, on), paths in alike.items():

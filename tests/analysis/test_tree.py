@@ -82,8 +82,10 @@ def numbers(record: dict[str, str], *names: str) -> list[float]:
 
 def test_paths_and_effects(cells: list[Path]) -> None:
     table = build(cells)
-    paths = [(record["title"], record["on"], float(record["accuracy"])) for record in table.records[-6:]]
+    paths = [(record["title"], record["on"], float(record["accuracy"])) for record in table.records[-8:]]
     assert paths == [
+        ("random role", "small", 43.75),
+        ("random role", "large", 50),
         ("Code/A", "small", 37.5),
         ("Code/B", "small", 50),
         ("Code/A", "large", 62.5),
