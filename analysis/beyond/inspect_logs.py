@@ -19,6 +19,7 @@ from analysis.exhibit import md_escape as escape
 from analysis.finished_cells import FinishedCell, RunInfo
 from harness.benchmarks.items import Item
 from harness.files import whole_file
+from harness.llm.recordings import Recording
 from harness.runner.results import SIMULATED_WARNING
 
 CORRECTNESS, STATUS = "correct", "status"
@@ -36,10 +37,10 @@ _MESSAGES: Mapping[str, type[models.ChatMessageSystem | models.ChatMessageUser |
 }
 
 
-def write_cell(cell: FinishedCell, out: Path) -> Path:
+def write_cell(cell: FinishedCell, recorded: Sequence[Recording], out: Path) -> Path:
     """Write the log of a finished cell to ``BENCHMARK/METHOD_BACKBONE_seedN.eval``."""
     run = cell.run
-    log = _log(cell, [_Sample(run, record).build() for record in records(cell)])
+    log = _log(cell, [_Sample(run, record).build() for record in records(cell, recorded)])
     path = out / run.benchmark / f"{run.method}_{run.backbone}_seed{run.seed}.eval"
     with tempfile.NamedTemporaryFile(suffix=".eval") as temporary:
         logs.write_eval_log(log, temporary.name, format="eval")

@@ -3,8 +3,8 @@
 import math
 import string
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from harness.benchmarks.items import Item, Status, Verdict
 from harness.benchmarks.prepare import read
 from harness.errors import UserError
 from harness.llm.call_log import CallLogReader
+from harness.llm.recordings import Recording, Recordings
 from harness.llm.request import Message
 from harness.runner import layout
 from harness.runner.results import TEST_SPLIT, read_rows
@@ -108,8 +109,11 @@ def percent(share: float) -> str:
     return ">99.9 %" if 0.9995 < share < 1 else f"{100 * share:.1f} %"
 
 
-def records(cell: FinishedCell) -> Iterator[TrajectoryRecord]:
-    """Iterate over a cell's trajectories in test order. Raises UserError if a question was not prepared."""
+def records(cell: FinishedCell, recorded: Sequence[Recording]) -> Iterator[TrajectoryRecord]:
+    """Iterate over a cell's trajectories in test order, with texts from its log or its recordings.
+
+    Raises UserError if a question was not prepared.
+    """
     run = cell.run
     prepared = read(layout.manifest(run.preset, run.benchmark), layout.items(run.preset, run.benchmark))
     items = {item.id: item for item in prepared.pool}
@@ -119,12 +123,15 @@ def records(cell: FinishedCell) -> Iterator[TrajectoryRecord]:
         raise UserError(f"{folder}: its question {strangers[0]!r} is none of the prepared ones; run the cell again")
     calls, decisions = _by_question(folder, "calls"), _by_question(folder, "decisions")
     path = folder / layout.CALL_LOG
-    with CallLogReader(path) if path.exists() else nullcontext() as log:
+    with ExitStack() as stack:
+        key = layout.Cell(run.method, run.benchmark, run.backbone, run.seed)
+        logs = [stack.enter_context(CallLogReader(path)).texts] if path.exists() else []
+        logs += [stack.enter_context(Recordings(recorded, key, "")).texts] if recorded else []
         for row in rows:
             uses = []
             for call in (Call(**fields) for fields in calls[row["item_id"]]):
-                texts = log.texts(call.key) if log else None
-                uses.append(CallRecord(call, *(texts or (None, None))))
+                texts = next(filter(None, (texts_of(call.key) for texts_of in logs)), (None, None))
+                uses.append(CallRecord(call, *texts))
             made = [Decision(**fields) for fields in decisions[row["item_id"]]]
             yield TrajectoryRecord(
                 items[row["item_id"]],

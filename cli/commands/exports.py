@@ -121,7 +121,7 @@ def export(name: PresetName, overrides: Overrides = None) -> None:
     logs = layout.report(name, "inspect")
     for cell in finished:
         try:
-            logging.info("%s", write_cell(read(cell), logs))
+            logging.info("%s", write_cell(read(cell), run.recorded, logs))
         except UserError as error:
             logging.warning("left out: %s", error)
     logging.info("inspect view --log-dir %s", logs)

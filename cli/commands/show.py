@@ -64,7 +64,7 @@ def _text(run: Run, cell: Cell, results: FinishedCell, item: str, full: bool) ->
 
     info, known = results.run, list(results.items["item_id"])
     check_names("question", [item], known, f"the {len(known)} of {cell}")
-    record = next(record for record in records(results) if record.item.id == item)
+    record = next(record for record in records(results, run.recorded) if record.item.id == item)
     warning = [f"{SIMULATED_WARNING}.", ""] if info.simulated else []
     title = f"{info.method_title} on {info.benchmark_title}, {cell}, preset {run.name}"
     return "\n".join([*warning, title, "", *record_lines(record, full=full)])

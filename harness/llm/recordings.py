@@ -21,7 +21,7 @@ import orjson
 from harness.database import CALL_LOG, VECTORS, Closing, connect, one_line
 from harness.errors import UserError
 from harness.files import ROOT, digest, read_yaml, sha256
-from harness.llm.call_log import CallLogReader
+from harness.llm.call_log import CallLogReader, CallTexts
 from harness.llm.encoder import VECTOR_BYTES
 from harness.llm.request import Reply, Request, Served
 
@@ -228,6 +228,9 @@ class Recordings(Closing):
 
     def row(self, key: str) -> tuple[Any, ...]:
         return next(self._logs[self._index[key]].rows("WHERE key = ?", key))
+
+    def texts(self, key: str) -> CallTexts | None:
+        return self._logs[self._index[key]].texts(key) if key in self._index else None
 
     def served(self, model: str) -> Served | None:
         return self._served.get(model)

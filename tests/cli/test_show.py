@@ -114,7 +114,7 @@ def test_the_list_has_every_question_and_can_be_narrowed(run: None) -> None:
 def steps_of(method: str, backbone: str, story: Story) -> tuple[Step, ...]:
     cell = Cell(method, "gsm_hard", backbone, 0)
     finish(cell, ITEMS[:1], [story])
-    (record,) = records(read(layout.cell("embedded", cell)))
+    (record,) = records(read(layout.cell("embedded", cell)), ())
     return record.steps
 
 

@@ -15,6 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from analysis.beyond.trajectories import records
+from analysis.finished_cells import read as cell_of
 from cli.audit import audit
 from cli.bundle import pack
 from cli.replay import replay
@@ -94,6 +96,10 @@ def test_a_run_of_five_lines_makes_the_same_tables_without_a_call_or_a_vector_of
         with contextlib.closing(sqlite3.connect(folder / CALL_LOG)) as log:
             assert log.execute("SELECT count(*) FROM calls").fetchone() == (0,)
         assert not (folder / layout.VECTORS).exists()
+        shown = [step for record in records(cell_of(folder), preset.recorded) for step in record.steps]
+        assert [use.messages is not None for step in shown for use in step.calls] == [True] * len(
+            pq.read_table(folder / "calls.parquet")
+        )
     assert {path: path.stat().st_mtime_ns for path in source.rglob("*") if path.is_file()} == before
 
 
