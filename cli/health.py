@@ -44,12 +44,12 @@ async def check(run: Run, benchmarks: Iterable[str]) -> list[Path]:
     Servers are measured one after another, since they may share a machine.
 
     Raises:
-        UserError: if backbones are simulated or questions are not prepared. Otherwise it lists each server that is
+        UserError: if no server is asked or questions are not prepared. Otherwise it lists each server that is
             unreachable, refuses the API key, does not serve the backbone, cannot complete a prompt, or has too short a
             context for the longest question.
     """
-    if run.simulated:
-        raise UserError(f"preset {run.name} has simulated backbones, which need no health check")
+    if not run.served:
+        raise UserError(f"preset {run.name} has {run.endpoints} backbones, which need no health check")
     backbones = backbones_of(run)
     endpoints = run.servers_of(backbones)
     needed = {key: tokens_needed(run, key) for key in benchmarks}

@@ -94,11 +94,13 @@ def replay(
         recorded = layout.cells(run.name)
         known = run.entries
         left_out = {
-            cell: f"{cell.method} {earlier.replacement('method', cell.method) or _OWN_CODE}"
+            cell: f"{cell.method} {earlier.replacement('method', cell.method) or f'is {_OWN_CODE}'}"
             for cell in recorded
             if cell.method not in known
         }
-        left_out |= {cell: _OWN_CODE for cell in recorded if cell.benchmark not in run.benchmarks}
+        left_out |= {
+            cell: f"{cell.benchmark} is {_OWN_CODE}" for cell in recorded if cell.benchmark not in run.benchmarks
+        }
         folders = [layout.cell(run.name, cell) for cell in recorded]
         audit = audited(run.name, {str(f): orjson.loads((f / "run.json").read_bytes())["run_id"] for f in folders})
         wanted = [cell for cell in recorded if is_wanted(cell) and cell not in left_out]

@@ -183,7 +183,9 @@ class LogHandler(LogHandlerBase):
             self._print(f"made: {', '.join(_first(sorted(shown)))}")
         if cells := [job.wildcards for job in finished if job.rule in _CELLS]:
             cell = next((cell for cell in cells if cell["method"] == "gmr"), cells[0])
-            page = "" if "page" in made.values() else f"gmr report page --preset {cell['preset']}, "
+            is_changed = any("=" in word and not word.startswith(("-", "preset=")) for word in sys.argv[1:])
+            settings = f" --set @results/{cell['preset']}/config.yaml" if is_changed else ""
+            page = "" if "page" in made.values() else f"gmr report page --preset {cell['preset']}{settings}, "
             self._print(f"next: {page}gmr show {cell['method']} {cell['benchmark']} --preset {cell['preset']} --wrong")
 
     def _print(self, line: str) -> None:

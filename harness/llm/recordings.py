@@ -157,7 +157,7 @@ class Recording:
         benchmarks = dict.fromkeys(parts[2] if parts[0] == "cells" else parts[1] for parts in runs)
         pool = self.settings.get("pool") or {}
         limits = dict.fromkeys(f"max_tokens {entry.get('max_tokens')}" for entry in pool.values())
-        settings = [f"{key} {self.settings[key]}" for key in ("splits", "decoding", "limit") if key in self.settings]
+        settings = [f"{key} {self.settings[key]}" for key in ("splits", "decoding") if key in self.settings]
         return (
             f"{self.path.name} holds {', '.join(methods)} on {', '.join(benchmarks)} by {', '.join(self.served)} "
             f"({', '.join([*settings, *limits])})"
@@ -258,14 +258,14 @@ class Recordings(Closing):
             f"{self._cell}: {len(self.found)} of its calls are recorded so far; call {request.key[:12]}, which asks "
             f"{request.model} {what} (max_tokens {request.max_tokens}), is not{self._other_prompts()}; its prompt "
             f"begins {prompt[:_SHOWN]!r}. {'; '.join(each.describe() for each in self._recordings)}",
-            "a server would close the gap (endpoints: [recorded, served])",
+            "use the settings of the recording, or let a server close the gap (endpoints: [recorded, served])",
         )
 
     def report_differing(self) -> None:
         """Warn about calls of the cell whose recorded replies differ."""
         if several := sorted(self._differing & self.found):
-            what = f"{len(several)} of its calls, such as {several[0][:12]}, have replies that differ"
-            logger.warning("%s: %s in the recordings, of which the first counts", self._cell, what)
+            what = f"{len(several)} of its calls, such as {several[0][:12]}, were recorded more than once"
+            logger.warning("%s: %s with other replies, of which the first counts", self._cell, what)
 
     def close(self) -> None:
         self._open.close()

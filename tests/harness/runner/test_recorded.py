@@ -204,7 +204,7 @@ def test_the_same_cell_answers_before_the_first_recording_and_differing_replies_
     change_replies(source / folder / "seed0" / CALL_LOG, "the first")
     preset = recorded(source, place / "other")
     assert (reply_of(preset, SINGLE, key), reply_of(preset, again, key)) == ("the first", "the second asking")
-    assert "have replies that differ" not in caplog.text
+    assert "recorded more than once" not in caplog.text
     assert reply_of(preset, replace(SINGLE, method="cot"), key) == "the first"
     assert caplog.text.count("1 of its calls, such as") == 1
     shutil.rmtree(place / "other" / folder / "seed1")
@@ -216,7 +216,7 @@ def test_what_is_missing_is_one_line_that_says_what_there_is(source: Path) -> No
     preset = recorded(source, limit={"test": 6, "train": 1}, methods=["single"])
     said = (
         r"^single .*: \d of its calls are recorded so far; call \w{12}, which asks \S+ to solve \(max_tokens \d+\), "
-        r"is not; its prompt begins '.*'. smoke holds aflow, .* on humaneval by .*; a server would close the gap"
+        r"is not; its prompt begins '.*'. smoke holds aflow, .* on humaneval by .*; use the settings of the recording"
     )
     with pytest.raises(UserError, match=said):
         asyncio.run(cells.run(replace(plan(preset, SINGLE), in_flight=1)))
