@@ -158,9 +158,10 @@ def _finished(run: Run) -> tuple[set[Path], dict[Path, dict[str, Any]], list[str
             names = {*layout.cell_files(learned=is_trained), layout.CALL_LOG, SERVERS} - {layout.CHECKPOINT}
             files |= {folder / name for name in names} | {*folder.glob(layout.TIMING)}
     tree = ("run.json", "nodes.parquet", "tools.parquet", layout.CALL_LOG, SERVERS)
-    for pattern in ("data/[!.]*", "audit.json", *(f"tree/*/{name}" for name in tree)):
-        files |= {*results.glob(pattern)}
-    if not cells and not [*results.glob("tree/*/run.json")]:
+    files |= {*results.glob("data/[!.]*"), *results.glob("audit.json")}
+    trees = [path.parent for path in results.glob("tree/*/run.json")]  # An unfinished enumeration has none.
+    files |= {path for folder in trees for name in tree for path in folder.glob(name)}
+    if not cells and not trees:
         cure = [*unfinished, making(f"all --config preset={run.name}")][0]
         raise UserError(f"preset {run.name} has no finished cell here", cure)
     return files, cells, unfinished

@@ -1,6 +1,7 @@
 """Replay of a bundle: check its files, and reproduce its results from its recorded replies with the current code.
 
-A bundle is data: a replay opens no connection, ignores the bundle's servers, and imports its code only on request.
+A bundle is data: a replay asks no server, ignores the bundle's servers, and imports its code only on request. Questions
+that the bundle lacks come from ``GMR_DATA_DIR`` or the hub.
 Programs of the recorded models run in the sandbox.
 """
 
@@ -182,6 +183,8 @@ def _answer_again(run: Run, cell: Cell, recording: Recording) -> tuple[str, bool
     """
     folder = layout.cell(run.name, cell)
     recorded = orjson.loads((folder / "run.json").read_bytes())
+    if strange := [name for name in recorded["tables"] if Path(name).name != name]:
+        raise UserError(f"run.json names a table outside its folder: {strange[0]}")
     replayed = signals.run(cells.run(plan(run, cell)))
     differences = _differences(recording, folder)
     replayed["data"]["source"] = recorded["data"]["source"]

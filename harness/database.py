@@ -34,7 +34,7 @@ def one_line(path: Path, cure: str) -> Iterator[None]:
     """Convert SQLite and decoding errors in the block to a one-line UserError that ends with ``cure``."""
     try:
         yield
-    except (sqlite3.DatabaseError, ValueError) as error:
+    except (sqlite3.DatabaseError, ValueError, LookupError, TypeError) as error:
         if (getattr(error, "sqlite_errorname", None) or "").startswith(_ENVIRONMENT_ERRORS):
             raise unwritable(path, error) from error
         raise UserError(f"{path} is damaged ({error}); {cure}") from error

@@ -57,6 +57,7 @@ _INSERT = f"INSERT OR REPLACE INTO calls (request, {_COLUMNS}, reply, checksum) 
 _SELECT = f"SELECT request, {_COLUMNS}, reply, checksum FROM calls"  # noqa: S608
 # The fields of Reply, in its order.
 _REPLY_COLUMNS = "reply, prompt_tokens, completion_tokens, finish_reason, replied, error"
+_KINDS = (str, int, int, str, str, str | None)
 _CHARGE = "INSERT INTO uncounted VALUES (?, ?, ?)"
 _PAID = """
 SELECT model, count(*), sum(prompt_tokens), sum(completion_tokens) FROM (
@@ -65,6 +66,7 @@ SELECT model, count(*), sum(prompt_tokens), sum(completion_tokens) FROM (
 ) GROUP BY model
 """
 _DICTIONARY_SIZE = 1 << 16
+_MOST_TOKENS = 1 << 31
 
 
 class CallTexts(NamedTuple):
@@ -88,6 +90,8 @@ class CallLogReader(Closing):
             _refuse_emptied(path)
             if path.stat().st_size:
                 self._database = connect(path, writes=False)
+                if ("view",) in self._database.execute("SELECT type FROM sqlite_master"):
+                    raise ValueError("it has a view, which may run for ever")
             else:
                 # Before the first commit the file is empty.
                 self._database = sqlite3.connect(":memory:", check_same_thread=False)
@@ -97,10 +101,13 @@ class CallLogReader(Closing):
         row = self._row(key)
         return None if row is None else row[1]
 
-    def checksums(self) -> list[tuple[str, int | None]]:
+    def checksums(self) -> list[tuple[str, int]]:
         """Return the key of each call with the CRC-32 of its reply."""
+        lacking = f"SELECT key, {_REPLY_COLUMNS} FROM calls WHERE checksum IS NULL"  # noqa: S608
         with self._one_line():
-            return self._database.execute("SELECT key, checksum FROM calls").fetchall()
+            computed = {row[0]: _checksum(*row) for row in self._database.execute(lacking)}
+            stored = self._database.execute("SELECT key, checksum FROM calls").fetchall()
+        return [(key, computed.get(key, check)) for key, check in stored]
 
     def rows(self, which: str, *values: str) -> Iterator[tuple[Any, ...]]:
         """Iterate over rows with their requests decompressed, as bundles store them."""
@@ -113,7 +120,7 @@ class CallLogReader(Closing):
             return None
         with self._one_line():
             request = orjson.loads(request_text(row[0], self._database))
-        return CallTexts(tuple(Message(**message) for message in request["messages"]), row[1].text)
+            return CallTexts(tuple(Message(**message) for message in request["messages"]), row[1].text)
 
     def paid(self) -> list[tuple[str, int, int, int]]:
         with self._one_line():
@@ -135,6 +142,10 @@ class CallLogReader(Closing):
         if row is None:
             return None
         request, checksum, *recorded = row
+        with self._one_line():
+            is_typed = all(isinstance(value, kind) for value, kind in zip(recorded[1:], _KINDS, strict=True))
+            if not is_typed or not 0 <= min(recorded[2:4]) <= max(recorded[2:4]) < _MOST_TOKENS:
+                raise ValueError(f"the reply to call {key} has values of another kind")
         if checksum not in (None, _checksum(*recorded)):
             cure = (
                 f"restore it, or take the row with this key out of its table of calls (sqlite3 {self.path.name}) and "

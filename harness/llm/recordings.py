@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
 
 import orjson
+import yaml
 
 from harness.database import CALL_LOG, VECTORS, Closing, connect, one_line
 from harness.errors import UserError
@@ -40,6 +41,8 @@ _MEMBER = re.compile(
 )
 # Limits on the unpacked size: bytes, or a multiple of the bundle's size (3 for those in evidence/).
 _LARGEST, _MOST = 64 << 20, 50
+# Maximum depth of nested settings.
+_DEEPEST = 20
 # Characters of a prompt shown in a message.
 _SHOWN = 200
 
@@ -50,7 +53,7 @@ logger = logging.getLogger(__name__)
 
 
 _MALFORMED = (
-    *(BadZipFile, zlib.error, lzma.LZMAError, EOFError),
+    *(BadZipFile, zlib.error, lzma.LZMAError, EOFError, yaml.YAMLError),
     *(RuntimeError, LookupError, TypeError, ValueError, AttributeError),
 )
 
@@ -115,7 +118,9 @@ class Recording:
         found = [each for each in (folder / SETTINGS, folder / "config.yaml") if each.is_file()]
         if not found:
             raise UserError(f"{path} is no recording: expected a bundle, or a folder results/PRESET of a run")
-        settings = read_yaml(found[0])
+        with data_of(path):
+            _refuse_bombs(found[0])
+            settings = read_yaml(found[0])
         if not isinstance(settings, dict):
             raise UserError(f"{path}: its {found[0].name} holds no keys of a preset")
         self.preset = settings.pop("preset", path.name)
@@ -164,6 +169,15 @@ class Recording:
         )
 
 
+def _refuse_bombs(path: Path) -> None:
+    """Raise ValueError if a YAML file is nested deeply or repeats parts by reference, as no settings of a run do."""
+    depth = 0
+    for event in yaml.parse(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST or isinstance(event, yaml.AliasEvent):
+            raise ValueError(f"{path.name} is nested deeply or has references")
+
+
 def _described(path: Path) -> dict[str, Served]:
     with data_of(path):
         found = {model: Served(**entry) for model, entry in orjson.loads(path.read_bytes())["served"].items()}
@@ -199,8 +213,8 @@ class Recordings(Closing):
         described = [*(_described(path) for path in own if path.is_file()), *(each.served for each in recordings)]
         self._served: Mapping[str, Served] = ChainMap(*described)
         self._index: dict[str, int] = {}
-        self._checksums: dict[str, int | None] = {}
-        self._differing: set[str] = set()  # calls with differing replies, none from the same cell
+        self._checksums: dict[str, int] = {}
+        self._differing: set[str] = set()  # calls with differing replies, of which neither is the cell's own
         self.found: set[str] = set()
         with ExitStack() as stack:
             self._logs = [stack.enter_context(CallLogReader(log, sources[log])) for log in logs]
@@ -209,11 +223,12 @@ class Recordings(Closing):
                 for recording in recordings
                 for path in sorted(recording.results.rglob(VECTORS))
             ]
+            is_same = [log.parent.parts[-5:] == same for log in logs]
             for number, log in enumerate(self._logs):
                 for key, check in log.checksums():
                     if self._index.setdefault(key, number) == number:
                         self._checksums[key] = check
-                    elif self._checksums[key] != check and logs[self._index[key]].parent.parts[-5:] != same:
+                    elif self._checksums[key] != check and is_same[number] == is_same[self._index[key]]:
                         self._differing.add(key)
             self._open = stack.pop_all()
 

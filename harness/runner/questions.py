@@ -31,7 +31,8 @@ def write(run: Run, benchmark: str) -> None:
             if not questions.is_file():
                 lacking = f"; {recording.path.name} has no {benchmark} questions: set {DATA_DIR}, or use the hub"
             elif recording.path.name in recorded and not is_at_hand(benchmark, run.data):
-                source = COPY if is_known(benchmark, read(theirs, questions)) else FOREIGN
+                with data_of(recording.path):
+                    source = COPY if is_known(benchmark, read(theirs, questions)) else FOREIGN
                 write_atomically(items, questions.read_bytes())
                 write_atomically(manifest, orjson.dumps({**stated, "source": f"{source}{recording.path.name}"}))
                 return

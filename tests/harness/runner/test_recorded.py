@@ -198,16 +198,19 @@ def test_the_same_cell_answers_before_the_first_recording_and_differing_replies_
         key = log.checksums()[0][0]
     for cells_of in (source / "cells").glob("[!s]*"):
         shutil.rmtree(cells_of)
+    change_replies(source / folder / "seed0" / CALL_LOG, "the first")
     shutil.copytree(source, place / "other")
     shutil.copytree(place / "other" / folder / "seed0", place / "other" / folder / "seed1")
     change_replies(place / "other" / folder / "seed1" / CALL_LOG, "the second asking")
-    change_replies(source / folder / "seed0" / CALL_LOG, "the first")
     preset = recorded(source, place / "other")
     assert (reply_of(preset, SINGLE, key), reply_of(preset, again, key)) == ("the first", "the second asking")
     assert "recorded more than once" not in caplog.text
     assert reply_of(preset, replace(SINGLE, method="cot"), key) == "the first"
     assert caplog.text.count("1 of its calls, such as") == 1
     shutil.rmtree(place / "other" / folder / "seed1")
+    change_replies(place / "other" / folder / "seed0" / CALL_LOG, "the same cell elsewhere")
+    assert reply_of(preset, SINGLE, key) == "the first"
+    assert caplog.text.count("1 of its calls, such as") == 2
     with Recordings([opened(source)], again, "") as recordings:
         assert key not in recordings
 
