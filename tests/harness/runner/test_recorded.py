@@ -316,3 +316,30 @@ async def test_a_server_is_asked_what_no_recording_holds_and_a_killed_training_g
         assert "training resumes after epoch 2" in caplog.text
         assert (tables(planned.folder), again["replies"]) == (first, run["replies"])
         assert (planned.folder / "attempts.jsonl").read_bytes() == attempts
+
+
+@pytest.mark.parametrize(
+    "text", ["a: " + "[" * 100_000, "a: &a [1]\nb: [*a, *a]", "limit: !!int ''", "limit: 2001-99-99"]
+)
+def test_settings_that_no_run_writes_are_one_line(source: Path, text: str) -> None:
+    (source / "config.yaml").write_text(text)
+    with pytest.raises(UserError, match="is damaged or no bundle"):
+        Recording(source)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE calls SET prompt_tokens = -1, checksum = NULL",
+        "UPDATE calls SET reply = x'00', checksum = 1",
+        "ALTER TABLE calls RENAME TO c; CREATE VIEW calls AS SELECT * FROM c",
+    ],
+)
+def test_a_log_with_values_that_no_run_writes_is_one_line(source: Path, change: str) -> None:
+    log = source / "cells/single" / BENCHMARK / "qwen-2.5-14B/seed0" / CALL_LOG
+    with CallLogReader(log) as reader:
+        key = reader.checksums()[0][0]
+    with contextlib.closing(sqlite3.connect(log)) as database:
+        database.executescript(change)
+    with pytest.raises(UserError, match="is damaged"), CallLogReader(log, source) as reader:
+        reader.get(key)
