@@ -78,7 +78,7 @@ def resolve(name: str, overrides: Mapping[str, Any] | None = None) -> Run:
 
 
 def methods_of(name: str, overrides: Mapping[str, Any]) -> Mapping[str, MethodEntry]:
-    """All methods known to a preset. Checks no other key, since overrides may be meant for another preset."""
+    """Load the methods that a preset knows. Checks no other key, since overrides may be meant for another preset."""
     return config.methods({**_in_file(name, overrides), **overrides}.get("extra"))
 
 
@@ -87,7 +87,7 @@ def _path(name: str) -> Path:
 
 
 def _in_file(name: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Keys in the file of a preset. None if the overrides have all required keys."""
+    """Read the keys in the file of a preset. Empty if the overrides have all required keys."""
     check(name, PresetName, f"preset {name!r}")
     if overrides.keys() >= {key for key, field in Keys.model_fields.items() if field.is_required()}:
         return {}
