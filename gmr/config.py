@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, NamedTuple
 
 from annotated_types import MinLen
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
 from harness.agents import rng
-from harness.agents.roles import Role, by_domain, catalogue
-from harness.errors import UserError
+from harness.agents.roles import Role, ToolOutput, by_domain, by_key, catalogue
+from harness.errors import UserError, check_names
 from harness.files import Declaration
 from harness.llm.backbones import Backbone
 from harness.runner.method import ByBenchmark, Setting
@@ -48,12 +48,16 @@ class Config(Declaration):
     role_pool: Literal["all", "domain"] = "all"  # all roles, or the roles of the benchmark's domain (D-GMR-6)
     # Number of roles per domain, sampled once with the training seed. None keeps all roles.
     role_subset: Annotated[Mapping[str, int], MinLen(1)] | None = None
+    roles: Annotated[Sequence[str], MinLen(1)] | None = None  # keys of the roles, instead of a whole pool
+    tool_output: ToolOutput = "last"  # where a record has the output of its role's tool (D-GMR-18)
     decode: Literal["sample", "greedy"] = "sample"  # policy at test time
     # Sampling of the backbones: temperature 0, or the publisher's parameters (D-GEN-2).
     sampling: Literal["greedy", "published"] = "greedy"
 
     @model_validator(mode="after")
-    def _role_subset_is_of_all(self) -> Config:
+    def _roles_are_given_once(self) -> Config:
+        if self.roles is not None and (self.role_subset is not None or self.role_pool != "all"):
+            raise ValueError("roles lists the roles, so role_subset and role_pool cannot be given with it")
         if self.role_subset is not None and self.role_pool != "all":
             raise ValueError(f"role_subset draws from all roles, so role_pool cannot be {self.role_pool!r} with it")
         return self
@@ -67,8 +71,11 @@ class Pool(NamedTuple):
 
 
 def pool_of(config: Config, setting: Setting) -> Pool:
-    """Build the pools. Raises UserError if ``role_subset`` asks for 0 roles or for more than a domain has."""
+    """Build the pools. Raises UserError for an unknown role, or if ``role_subset`` asks for 0 or too many."""
     roles = by_domain(setting.domain) if config.role_pool == "domain" else catalogue()
+    if config.roles is not None:
+        check_names("role", config.roles, by_key(), "harness/agents/roles.yaml")
+        roles = tuple(by_key()[key] for key in config.roles)
     if config.role_subset is not None:
         roles = ()
         for domain, count in config.role_subset.items():

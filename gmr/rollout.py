@@ -50,7 +50,10 @@ class GatedRollout:
             role, backbone = pool.roles[role_index], pool.backbones[backbone_index]
             retrieved = tuple(agent["retrieve"].choice[0, : len(memory)].bool().tolist())
             seen = [record for record, is_seen in zip(memory, retrieved, strict=True) if is_seen]
-            text = await act(role, backbone.key, item, seen, context, step=step, temperature=temperature)
+            place = config.tool_output
+            text = await act(
+                role, backbone.key, item, seen, context, step=step, temperature=temperature, tool_output=place
+            )
             response = await context.embed(text)
             if config.write_gate and memory:
                 # Logged with the decisions: the similarity to stored responses, which the write gate should lower.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools, programs
 from harness.agents.prompts import HINTS_HEADER, RECORDS_HEADER, Record, team_prompt
-from harness.agents.roles import Output, Role
+from harness.agents.roles import Output, Role, ToolOutput
 from harness.agents.runtime import Context
 from harness.benchmarks.extraction import fenced_blocks
 from harness.benchmarks.items import Item
@@ -58,6 +58,7 @@ async def act(
     formats: Formats | None = None,
     style: Style | None = None,
     temperature: float | None = 0.0,
+    tool_output: ToolOutput = "last",
 ) -> str:
     """Let an agent contribute once, in one or two calls. The second call continues after the tool output.
 
@@ -75,6 +76,7 @@ async def act(
         formats: Output rules. Default: the benchmark's output rules, for both calls.
         style: Reasoning style for simulated models. Default: by the role's output.
         temperature: None for the publisher's sampling parameters.
+        tool_output: Where the returned record and the records shown have the output of tools.
 
     Returns:
         The second reply, or else the first reply with the tool output. Empty if a call failed for good (D-GMR-11).
@@ -83,8 +85,8 @@ async def act(
         UserError: If the sandbox is broken or an endpoint is gone.
     """
     hints = ""
-    if role.sees == "test_feedback":
-        records = await gather(_with_feedback(record, item, context) for record in records)
+    if role.sees == "test_feedback" and tool_output != "none":
+        records = await gather(_with_feedback(record, item, context, tool_output) for record in records)
     elif role.sees == "numeric_hints":
         answers = await candidates(records, context.code_tools)
         hints = f"{HINTS_HEADER} {'; '.join(answers)}" if answers else ""
@@ -101,12 +103,12 @@ async def act(
     first = await ask(prompt, turn, purpose="act")
     if first.error is not None:
         return ""
-    tool_output = await _tool_output(role, item, first.text, context)
-    context.record_tool_output(first, tool_output, item)
-    text = append_text(first.text, tool_output)
+    output = await _tool_output(role, item, first.text, context)
+    context.record_tool_output(first, output, item)
     instruction = role.second_call or second_call
     if instruction is None:
-        return text
+        return _with_output(first.text, output, tool_output)
+    text = append_text(first.text, output)
     request = "\n\n".join(filter(None, (instruction, formats.second)))
     conversation = (*prompt, Message("assistant", text), Message("user", request))
     turn = turn._replace(kind="finish") if role.second_call else turn
@@ -147,12 +149,12 @@ def _number_or_text(candidate: str) -> Decimal | str:
     return number if number.is_finite() else candidate
 
 
-async def _with_feedback(record: Record, item: Item, context: Context) -> Record:
-    """Append example results to a record, unless it already has them or there are none."""
+async def _with_feedback(record: Record, item: Item, context: Context, place: ToolOutput) -> Record:
+    """Add example results to a record, unless it already has them or there are none."""
     results = await context.code_tools.examples(item, record.text)
     if results in (NO_EXAMPLE, NO_PROGRAM) or results in record.text:
         return record
-    return Record(record.speaker, append_text(record.text, results))
+    return Record(record.speaker, _with_output(record.text, results, place))
 
 
 async def _tool_output(role: Role, item: Item, reply: str, context: Context) -> str:
@@ -168,6 +170,16 @@ async def _tool_output(role: Role, item: Item, reply: str, context: Context) -> 
         case "lookup":
             # A network look-up would make results depend on the date of the run (D-GEN-7).
             return NO_ENTRY
+
+
+def _with_output(text: str, output: str, place: ToolOutput) -> str:
+    if place == "last":
+        return append_text(text, output)
+    if place == "none" or not output:
+        return text
+    if programs(text) == [text]:
+        text = f"```python\n{text.rstrip()}\n```"
+    return f"{output}\n\n{text}"
 
 
 def append_text(text: str, addition: str) -> str:

@@ -19,6 +19,9 @@ CATALOGUE = Path(__file__).with_name("roles.yaml")
 Sees = Literal["plain", "test_feedback", "numeric_hints"]
 Output = Literal["text", "code", "program", "formula", "answer", "keywords"]
 Tool = Literal["none", "run_examples", "execute_answer", "execute_code", "lookup"]
+# Where a record has the output of its role's tool, or of examples that its reader runs: after the reply, before it, or
+# nowhere (D-GMR-18).
+ToolOutput = Literal["last", "first", "none"]
 
 DOMAINS = ("Code", "Commonsense", "Math")
 

@@ -164,6 +164,8 @@ class Context:
             is_step=is_step,
             finish_reason=reply.finish_reason,
             error=reply.error,
+            cached_tokens=reply.cached_tokens,
+            reasoning_tokens=reply.reasoning_tokens,
         )
         self._calls.append(call)
         self._replies.append(reply)

@@ -37,6 +37,8 @@ class Call:
     finish_reason: str  # as reported by the server; ``error`` for a failed call
     error: str | None  # error message if the call failed for good
     tool: str = ""  # tool output; empty if no tool ran
+    cached_tokens: int | None = None  # prompt tokens from the server's cache; None if not reported
+    reasoning_tokens: int | None = None  # completion tokens of reasoning; None if not reported
 
 
 @dataclass(frozen=True, slots=True)

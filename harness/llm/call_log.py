@@ -12,9 +12,10 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,7 +32,8 @@ from harness.llm.request import Message, Reply, Request
 ATTEMPT_LOG = "attempts.jsonl"
 # Numeric columns come first, so that SUM() does not read the text columns. ``asked`` is 1 in every row. ``uncounted``
 # holds the tokens of unusable replies that were paid for; only budgets count them. Requests are compressed with a
-# dictionary made from the first commit. Bundles and logs of earlier versions store requests as text.
+# dictionary made from the first commit. Bundles and logs of earlier versions store requests as text. The columns of
+# ``_DETAILS`` are added with their first value.
 _SCHEMA = """
 BEGIN;
 CREATE TABLE IF NOT EXISTS uncounted (model TEXT NOT NULL, prompt_tokens INTEGER, completion_tokens INTEGER);
@@ -53,11 +55,10 @@ CREATE TABLE IF NOT EXISTS calls (
 COMMIT;
 """
 _COLUMNS = "key, model, asked, prompt_tokens, completion_tokens, finish_reason, replied, error"
-_INSERT = f"INSERT OR REPLACE INTO calls (request, {_COLUMNS}, reply, checksum) VALUES (?{', ?' * 10})"  # noqa: S608
-_SELECT = f"SELECT request, {_COLUMNS}, reply, checksum FROM calls"  # noqa: S608
-# The fields of Reply, in its order.
+_DETAILS = ("cached_tokens", "reasoning_tokens")
+# The fields of Reply, in its order. ``_DETAILS`` follow.
 _REPLY_COLUMNS = "reply, prompt_tokens, completion_tokens, finish_reason, replied, error"
-_KINDS = (str, int, int, str, str, str | None)
+_KINDS = (str, int, int, str, str, str | None, int | None, int | None)
 _CHARGE = "INSERT INTO uncounted VALUES (?, ?, ?)"
 _PAID = """
 SELECT model, count(*), sum(prompt_tokens), sum(completion_tokens) FROM (
@@ -105,14 +106,15 @@ class CallLogReader(Closing):
         """Return the key of each call with the CRC-32 of its reply."""
         lacking = f"SELECT key, {_REPLY_COLUMNS} FROM calls WHERE checksum IS NULL"  # noqa: S608
         with self._one_line():
-            computed = {row[0]: _checksum(*row) for row in self._database.execute(lacking)}
+            computed = {row[0]: _checksum(*row, None, None) for row in self._database.execute(lacking)}
             stored = self._database.execute("SELECT key, checksum FROM calls").fetchall()
         return [(key, computed.get(key, check)) for key, check in stored]
 
     def rows(self, which: str, *values: str) -> Iterator[tuple[Any, ...]]:
         """Iterate over rows with their requests decompressed, as bundles store them."""
         with self._one_line():
-            for request, *others in self._database.execute(f"{_SELECT} {which}", values):
+            columns = f"request, {_COLUMNS}, reply, checksum, {_details(self._database)}"
+            for request, *others in self._database.execute(f"SELECT {columns} FROM calls {which}", values):  # noqa: S608
                 yield (request_text(request, self._database), *others)
 
     def texts(self, key: str) -> CallTexts | None:
@@ -136,9 +138,9 @@ class CallLogReader(Closing):
 
     def _row(self, key: str) -> tuple[str | bytes, Reply] | None:
         """Return the stored request and the reply, or None. Raises UserError if the checksum does not match."""
-        select = f"SELECT request, checksum, key, {_REPLY_COLUMNS} FROM calls WHERE key = ?"  # noqa: S608
         with self._one_line():
-            row = self._database.execute(select, (key,)).fetchone()
+            columns = f"request, checksum, key, {_REPLY_COLUMNS}, {_details(self._database)}"
+            row = self._database.execute(f"SELECT {columns} FROM calls WHERE key = ?", (key,)).fetchone()  # noqa: S608
         if row is None:
             return None
         request, checksum, *recorded = row
@@ -173,7 +175,29 @@ def _refuse_emptied(path: Path) -> None:
 
 
 def _checksum(key: str, *reply: Any) -> int:
-    return zlib.crc32(orjson.dumps([key, *reply]))
+    """Compute the CRC-32 of a reply. Token details count only if there are any."""
+    basic, details = reply[: -len(_DETAILS)], reply[-len(_DETAILS) :]
+    return zlib.crc32(orjson.dumps([key, *basic, *(details if any(detail is not None for detail in details) else ())]))
+
+
+def _details(database: sqlite3.Connection) -> str:
+    """Return the columns of token details in a SELECT: NULL if the log has none."""
+    names = {row[1] for row in database.execute("PRAGMA table_info(calls)")}
+    return ", ".join(name if name in names else "NULL" for name in _DETAILS)
+
+
+def _insert(database: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> None:
+    """Insert rows of request, ``_COLUMNS``, reply, checksum and ``_DETAILS``. Their columns come with a first value."""
+    columns = ["request", _COLUMNS, "reply", "checksum"]
+    if any(detail is not None for row in rows for detail in row[-len(_DETAILS) :]):
+        columns += _DETAILS
+        if "NULL" in _details(database):
+            for name in _DETAILS:
+                database.execute(f"ALTER TABLE calls ADD COLUMN {name} INTEGER")
+    else:
+        rows = [row[: -len(_DETAILS)] for row in rows]
+    marks = ", ".join("?" * len(rows[0]))
+    database.executemany(f"INSERT OR REPLACE INTO calls ({', '.join(columns)}) VALUES ({marks})", rows)  # noqa: S608
 
 
 def request_text(request: str | bytes, database: sqlite3.Connection) -> str:
@@ -230,8 +254,9 @@ class CallLog(CallLogReader):
     async def append(self, request: Request, reply: Reply) -> None:
         """Commit a finished call. Concurrent calls share one commit."""
         counted = (reply.prompt_tokens, reply.completion_tokens, reply.finish_reason, reply.model, reply.error)
-        checksum = _checksum(request.key, reply.text, *counted)
-        row = (request.record, request.key, request.model, True, *counted, reply.text, checksum)
+        details = (reply.cached_tokens, reply.reasoning_tokens)
+        checksum = _checksum(request.key, reply.text, *counted, *details)
+        row = (request.record, request.key, request.model, True, *counted, reply.text, checksum, *details)
         with self._lock:
             self._waiting.append(row)
             self._batch = batch = self._batch or self._thread.submit(self._commit_waiting)
@@ -239,8 +264,8 @@ class CallLog(CallLogReader):
 
     async def charge(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
         """Commit the tokens of an unusable reply that was paid for. Only budgets count them."""
-        row = (model, prompt_tokens, completion_tokens)
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._write, _CHARGE, [row])
+        charge = partial(self._database.execute, _CHARGE, (model, prompt_tokens, completion_tokens))
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._write, charge)
 
     def forget_failed(self) -> int:
         """Delete the failed calls, so that they are repeated. Return their number."""
@@ -257,21 +282,22 @@ class CallLog(CallLogReader):
             rows, self._waiting, self._batch = self._waiting, [], None
         if self._compressor is None:
             self._compressor = self._open_compressor(b"".join(request for request, *_ in rows))
-        self._write(_INSERT, [(self._compressor.compress(request), *others) for request, *others in rows])
+        compressed = [(self._compressor.compress(request), *others) for request, *others in rows]
+        self._write(partial(_insert, self._database, compressed))
         self._known.update(bytes.fromhex(key) for _, key, *_ in rows)
 
     def _open_compressor(self, requests: bytes) -> zstandard.ZstdCompressor:
         stored = self._database.execute("SELECT content FROM dictionary").fetchone()
         if stored is None:
             stored = (requests[:_DICTIONARY_SIZE],)
-            self._write("INSERT INTO dictionary VALUES (?)", [stored])
+            self._write(partial(self._database.execute, "INSERT INTO dictionary VALUES (?)", stored))
         return zstandard.ZstdCompressor(dict_data=_raw(*stored), write_checksum=True)
 
-    def _write(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    def _write(self, change: Callable[[], Any]) -> None:
         # The connection as context manager commits or rolls back.
         with self._one_line(), self._database:
             self._database.execute("BEGIN IMMEDIATE")
-            self._database.executemany(statement, rows)
+            change()
 
     def _close_database(self) -> None:
         with suppress(sqlite3.Error):  # If another process is reading, an empty journal remains.
@@ -291,7 +317,7 @@ def copy(log: Path, to: Path, *, prompts: bool, more: Iterable[tuple[Any, ...]] 
         for request, *others in heapq.merge(source.rows("ORDER BY key"), sorted(more, key=key_of), key=key_of):
             if not prompts:
                 request = orjson.dumps({**orjson.loads(request), "messages": []}).decode()
-            database.execute(_INSERT, (request, *others))
+            _insert(database, [(request, *others)])
 
 
 def _lock(path: Path) -> AbstractContextManager[Any]:

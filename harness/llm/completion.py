@@ -80,7 +80,15 @@ def parse(completion: ChatCompletion, request: Request, names: Sequence[str]) ->
         what = f"a completion of the model {model!r}, while {names[0]!r} was asked"
         cure = f"let it answer by this name (vLLM: --served-model-name), or correct served_name in {endpoints_file()}"
         raise MalformedReplyError(what, cure, (prompt_tokens, completion_tokens))
-    return Reply(text, prompt_tokens, completion_tokens, finish_reason, request.model)
+    cached = _detail(usage, "prompt_tokens_details", "cached_tokens", prompt_tokens)
+    reasoning = _detail(usage, "completion_tokens_details", "reasoning_tokens", completion_tokens)
+    return Reply(text, prompt_tokens, completion_tokens, finish_reason, request.model, None, cached, reasoning)
+
+
+def _detail(usage: Any, group: str, name: str, limit: int) -> int | None:
+    """Return an optional count of a usage. None if it is missing or not between 0 and ``limit``."""
+    count = getattr(getattr(usage, group, None), name, None)
+    return count if type(count) is int and 0 <= count <= limit else None
 
 
 def is_file(model: object) -> bool:

@@ -128,6 +128,8 @@ class Reply:
     finish_reason: str  # stop, length, content_filter or tool_calls; error if the call failed
     model: str  # name in the request
     error: str | None = None  # of the last attempt
+    cached_tokens: int | None = None  # prompt tokens from the server's cache; None if the server does not report them
+    reasoning_tokens: int | None = None  # completion tokens of reasoning; None if the server does not report them
 
     @classmethod
     def failed(cls, model: str, error: str) -> Reply:

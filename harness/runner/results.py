@@ -61,6 +61,7 @@ _TYPES: Mapping[Any, pa.DataType] = {
     str: pa.string(),
     str | None: pa.string(),
     int: pa.int64(),
+    int | None: pa.int64(),
     float: pa.float64(),
     bool: pa.bool_(),
 }
@@ -71,7 +72,10 @@ def _schema(record: type[Call | Decision]) -> pa.Schema:
     return pa.schema([("item_id", pa.string()), *fields])
 
 
-CALLS, DECISIONS = _schema(Call), _schema(Decision)
+_ALL_CALLS, DECISIONS = _schema(Call), _schema(Decision)
+# Token details, which few servers report. Tables have these columns only if a call has a value.
+_DETAILS = ("cached_tokens", "reasoning_tokens")
+CALLS = pa.schema([field for field in _ALL_CALLS if field.name not in _DETAILS])
 TABLES: Mapping[str, pa.Schema] = {"items": ITEMS, "calls": CALLS, "decisions": DECISIONS}
 
 
@@ -100,10 +104,11 @@ def write(
         for each in answers
     )
     write_table(folder / "items.parquet", ITEMS, items, simulated=identity["simulated"])
+    trajectories = [each.trajectory for answers in answered.values() for each in answers]
     for name in ("calls", "decisions"):
-        every = (each for answers in answered.values() for each in answers)
-        rows = (row for each in every for row in trajectory_rows(each.trajectory, name))
-        write_table(folder / f"{name}.parquet", TABLES[name], rows, simulated=identity["simulated"])
+        rows = (row for trajectory in trajectories for row in trajectory_rows(trajectory, name))
+        schema = calls_schema(trajectories) if name == "calls" else TABLES[name]
+        write_table(folder / f"{name}.parquet", schema, rows, simulated=identity["simulated"])
     if utility is None:
         # An earlier version of the method may have been trained.
         for name in {*layout.cell_files(learned=True)} - {*layout.cell_files(learned=False)}:
@@ -149,10 +154,16 @@ def check_tables(folder: Path, recorded: Mapping[str, str]) -> None:
             raise UserError(f"{folder / name} {what}", cure)
 
 
+def calls_schema(trajectories: Iterable[Trajectory]) -> pa.Schema:
+    """Return the schema of a table of calls, with token details if a call has any."""
+    calls = (call for trajectory in trajectories for call in trajectory.calls)
+    return _ALL_CALLS if any(getattr(call, name) is not None for call in calls for name in _DETAILS) else CALLS
+
+
 def trajectory_rows(trajectory: Trajectory, table: str) -> Iterator[dict[str, Any]]:
     """Iterate over the rows of ``"calls"`` or ``"decisions"`` of one question."""
     # dataclasses.asdict copies each value, which is much slower.
-    names = TABLES[table].names[1:]
+    names = (_ALL_CALLS if table == "calls" else TABLES[table]).names[1:]
     for record in getattr(trajectory, table):
         yield {"item_id": trajectory.item.id, **{name: getattr(record, name) for name in names}}
 

@@ -115,6 +115,15 @@ def keys(seed: int = 0, **changes: Any) -> list[str]:
     return [role.key for role in gmr.pool.roles]
 
 
+def test_roles_can_be_listed() -> None:
+    listed = ["Math/Mathematician", "Code/ProgrammingExpert"]
+    assert keys(roles=listed) == sorted(listed)
+    with pytest.raises(UserError, match=r"unknown role 'Code/ProgramingExpert'; did you mean 'Code/ProgrammingExpert'"):
+        keys(roles=["Code/ProgramingExpert"])
+    with pytest.raises(UserError, match=r"roles lists the roles"):
+        settings_of("gmr", {"epochs": {"default": 1}, "roles": listed, "role_pool": "domain"})
+
+
 def test_half_of_the_roles_is_drawn_once_by_the_seed() -> None:
     drawn = keys(role_subset=HALF)
     assert Counter(key.split("/")[0] for key in drawn) == HALF

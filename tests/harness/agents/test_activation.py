@@ -10,7 +10,7 @@ import pytest
 from harness.agents.activation import NO_ENTRY, act, append_text, candidates
 from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools
 from harness.agents.prompts import HINTS_HEADER, RECORDS_HEADER, Record
-from harness.agents.roles import CATALOGUE, Role, by_domain, by_key, catalogue
+from harness.agents.roles import CATALOGUE, Role, ToolOutput, by_domain, by_key, catalogue
 from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.items import CodeTask, Item
 from harness.errors import UserError
@@ -94,6 +94,23 @@ async def test_the_calls_of_every_role(key: str, item: Item, code_tools: CodeToo
     calls = [(3, key, purpose, "small") for purpose in ("act", "second_call")][: len(client.asked)]
     assert [(call.step, call.role, call.purpose, call.backbone) for call in trajectory.calls] == calls
     assert trajectory.cost_steps == trajectory.cost_total > 0
+
+
+@pytest.mark.parametrize("place", ["last", "first", "none"])
+async def test_the_outcome_of_a_program_stands_where_it_should(place: ToolOutput, code_tools: CodeTools) -> None:
+    """In the record that the agent leaves, and in those that it reads."""
+    expected = {"last": f"{PROGRAM}\n\n{OUTCOME}", "first": f"{OUTCOME}\n\n{PROGRAM}", "none": PROGRAM}[place]
+    bare = PROGRAM.split("\n", 1)[1].removesuffix("\n```")
+    for reply in (PROGRAM, bare) if place == "first" else (PROGRAM,):
+        own, *_ = await activate("Code/ProgrammingExpert", CODE, code_tools, reply, tool_output=place)
+        assert own == expected
+    records = [Record("Colleague", PROGRAM), Record("Second", expected)]
+    _, client, _ = await activate(
+        "Code/ProgrammingExpert", CODE, code_tools, PROGRAM, records=records, tool_output=place
+    )
+    (_, (_, user)), *_ = prompts(client)
+    assert user.count(expected) == 2
+    assert user.count("example passed") == (0 if place == "none" else 2)
 
 
 async def test_a_reply_in_prose_and_no_records() -> None:

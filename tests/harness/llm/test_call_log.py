@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 
@@ -72,6 +73,24 @@ async def test_a_row_says_what_was_asked_and_answered_and_what_servers_were_paid
         assert log.failed() == log.forget_failed() == 1
         assert request("f").key not in log
     assert answers(path, "cf") == {"c": "c"}
+
+
+async def test_token_details_are_kept_and_a_log_without_them_has_no_such_columns(path: Path) -> None:
+    detailed = replace(reply("B"), cached_tokens=2, reasoning_tokens=0)
+    with CallLog(path) as log:
+        await log.append(request("a"), reply("A"))
+        assert "cached_tokens" not in calls_of(path)[request("a").key]
+        await log.append(request("b"), detailed)
+        await log.append(request("c"), reply("C"))
+        rows = [*log.rows("")]
+    copy(path, path.with_name("copy.sqlite"), prompts=True)
+    for each in (path, path.with_name("copy.sqlite")):
+        with CallLogReader(each) as log:
+            assert [log.get(request(text).key) for text in "abc"] == [reply("A"), detailed, reply("C")]
+            assert sorted(log.rows("")) == sorted(rows)
+    execute(path, "UPDATE calls SET cached_tokens = 3 WHERE cached_tokens = 2")
+    with CallLogReader(path) as log, pytest.raises(UserError, match="is not the one that was recorded"):
+        log.get(request("b").key)
 
 
 def test_a_copy_in_the_order_of_keys_is_the_same_bytes_in_any_order_of_finishing(tmp_path: Path) -> None:

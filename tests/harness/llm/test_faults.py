@@ -137,6 +137,15 @@ async def test_what_plainly_means_a_reply_is_one(body: dict[str, Any], text: str
     assert make.kept.replies == [reply] == [Reply(text, 7, tokens, reason, MODEL)]
 
 
+async def test_token_details_are_kept_if_they_are_possible(make: Make) -> None:
+    details = {"prompt_tokens_details": {"cached_tokens": 5}, "completion_tokens_details": {"reasoning_tokens": 3}}
+    body = using(7, 2)
+    reply = await (await make(Scripted((200, {**body, "usage": {**body["usage"], **details}})))).complete(
+        "m", request()
+    )
+    assert (reply.cached_tokens, reply.reasoning_tokens) == (5, None)
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
