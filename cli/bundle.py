@@ -16,7 +16,7 @@ import orjson
 import yaml
 
 from cli.app import last_run
-from gmr.enumeration import CALL_KEYS
+from gmr.enumeration import call_keys
 from harness.benchmarks import catalogue
 from harness.errors import UserError, making
 from harness.files import ROOT, read_yaml, whole_file, writing
@@ -173,8 +173,9 @@ def _recorded_calls(run: Run, log: Path) -> Iterator[tuple[Any, ...]]:
         return
     stated = orjson.loads(log.with_name("run.json").read_bytes())
     cell = layout.Cell(**{name: stated[name] for name in layout.Cell.__slots__})
-    names = {"calls": ["key"], "training_calls": ["key"], "nodes": CALL_KEYS}
-    tables = {path: names[name] for name in names if (path := log.with_name(f"{name}.parquet")).exists()}
+    names = ("calls", "training_calls", "nodes")
+    paths = [path for name in names if (path := log.with_name(f"{name}.parquet")).exists()]
+    tables = {path: call_keys(path) if path.stem == "nodes" else ["key"] for path in paths}
     with call_log.CallLogReader(log) as own, Recordings(run.recorded, cell, "") as recordings:
         keys = {key for table, columns in tables.items() for row in read_rows(table, columns) for key in row.values()}
         keys.discard(None)

@@ -20,7 +20,7 @@ import pandas as pd
 from analysis import registry
 from analysis.provenance import audited
 from cli import reports, signals
-from gmr.enumeration import enumerate_steps
+from gmr.enumeration import Selection, enumerate_steps
 from harness import earlier
 from harness.benchmarks import catalogue
 from harness.benchmarks.prepare import FOREIGN
@@ -213,8 +213,9 @@ def _enumerate_again(run: Run, benchmark: str, recording: Recording) -> str:
     folder = layout.tree(run.name, benchmark)
     try:
         with data_of(recording.path):
-            method = orjson.loads((folder / "run.json").read_bytes())["method"]
-            signals.run(enumerate_steps(plan(run, Cell(method, benchmark, POOL, 0))))
+            made = orjson.loads((folder / "run.json").read_bytes())
+            selection = Selection(**made.get("selection", {}))
+            signals.run(enumerate_steps(plan(run, Cell(made["method"], benchmark, POOL, 0)), selection))
             return "; ".join(filter(None, _differences(recording, folder)))
     except UserError as error:
         return str(error)

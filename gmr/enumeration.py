@@ -1,23 +1,26 @@
-"""Exhaustive enumeration of GMR's first step: every role and backbone on every question (docs/runs.md).
+"""Exhaustive enumeration of GMR's first one or two steps: every action on every question (docs/runs.md).
 
-At temperature 0 the prompt identifies a call. The log of an enumeration therefore answers every call that a router
-with ``max_depth: 1`` can make.
+At temperature 0 the prompt identifies a call. The log of an enumeration therefore answers every call that a router with
+``max_depth`` 1 or 2 can make. Equal prompts are one call: with one role and two backbones, two steps take at most 20
+calls a question.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, replace
-from itertools import islice, product
+from itertools import product
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from gmr.config import Config, pool_of
+from gmr.config import Config, Pool, pool_of
 from gmr.rollout import aggregate
 from harness.agents.activation import act
 from harness.agents.prompts import Record
-from harness.agents.roles import Role
-from harness.agents.runtime import Context
+from harness.agents.roles import Role, ToolOutput
+from harness.agents.runtime import Context, Runtime
 from harness.agents.trajectory import Answered
 from harness.benchmarks.items import Item
 from harness.errors import UserError
@@ -29,11 +32,14 @@ from harness.runner.evaluation import attempt
 from harness.runner.plan import Plan
 from harness.runner.results import TEST_SPLIT, TRAINING_SPLIT, write_table
 
+_MOST_STEPS = 2
+_DRAW_TEMPERATURE = 0.7
 _PURPOSES = ("act", "second_call", "aggregate")
+_STEP_2 = ("act", "second_call")
 NODES = pa.schema(
     [
         *((name, pa.string()) for name in ("item_id", "split", "role", "backbone")),
-        ("stored", pa.bool_()),  # whether the aggregation call sees the step's record
+        ("stored", pa.bool_()),  # whether the record of step 1 is stored
         ("correct", pa.bool_()),
         *((name, pa.string()) for name in ("status", "answer", "text")),  # of the aggregation reply
         *((f"{purpose}_{name}", pa.string()) for purpose in _PURPOSES for name in ("key", "finish_reason")),
@@ -41,8 +47,22 @@ NODES = pa.schema(
         *((name, pa.float64()) for name in ("cost_steps", "cost_total")),
     ]
 )
-
-CALL_KEYS = [f"{purpose}_key" for purpose in _PURPOSES]
+# Further columns of two steps. Those of step 2 are null in a path of one step; the columns of the aggregation reply are
+# null where no aggregation was asked.
+NODES_2 = pa.schema(
+    [
+        *NODES,
+        *((f"step2_{name}", pa.string()) for name in ("role", "backbone")),
+        ("step2_reads", pa.bool_()),  # whether step 2 sees the record of step 1
+        ("step2_stored", pa.bool_()),
+        ("step2_temperature", pa.float64()),
+        *((f"step2_{purpose}_{name}", pa.string()) for purpose in _STEP_2 for name in ("key", "finish_reason")),
+        ("tool_output", pa.string()),  # where records have the outcome of their program
+        ("step1_passes", pa.bool_()),  # the examples that the question shows; null if it shows none
+        ("step1_correct", pa.bool_()),  # of the step's own program, by all tests
+        ("step2_correct", pa.bool_()),
+    ]
+)
 # Programs that the tools of roles ran, with the results that agents saw.
 TOOLS = pa.schema(
     [
@@ -53,84 +73,235 @@ TOOLS = pa.schema(
 )
 
 
+class Second(NamedTuple):
+    """Second action of a path."""
+
+    role: Role
+    backbone: str
+    reads: bool
+    stored: bool = False
+    temperature: float = 0.0
+    slot: int = 0
+
+
 class Branch(NamedTuple):
-    """One action of a single-step trajectory."""
+    """Path of one or two actions."""
 
     role: Role
     backbone: str
     stored: bool
+    second: Second | None = None
+    closes: bool = True  # whether the final call is made; if not, the last step's text is graded
+    tool_output: ToolOutput = "last"
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Act once and aggregate. Also embeds all texts that a router needs."""
+        """Act once or twice and aggregate. Also embeds all texts that a router needs."""
         await context.embed(item.question)
-        text = await act(self.role, self.backbone, item, (), context, step=1)
+        place = self.tool_output
+        text = await act(self.role, self.backbone, item, (), context, step=1, tool_output=place)
         await context.embed(text)
-        memory = [Record(self.role.name, text)] if self.stored else []
-        return await aggregate(item, memory, [self.backbone], context)
+        record, used = Record(self.role.name, text), [self.backbone]
+        memory = [record] if self.stored else []
+        if (second := self.second) is not None:
+            text = await act(
+                second.role,
+                second.backbone,
+                item,
+                [record] if second.reads else (),
+                context,
+                step=2,
+                slot=second.slot,
+                temperature=second.temperature,
+                is_sample=second.temperature > 0,
+                tool_output=place,
+            )
+            await context.embed(text)
+            memory += [Record(second.role.name, text)] if second.stored else []
+            used.append(second.backbone)
+        return await aggregate(item, memory, used, context) if self.closes else text
 
 
-async def enumerate_steps(plan: Plan) -> dict[str, Any]:
+class Selection(NamedTuple):
+    """Part of an enumeration of two steps."""
+
+    only: str | None = None  # ``failed``: second steps only where step 1 failed its examples, and no final calls
+    second: str | None = None  # backbone of second steps; None: every backbone
+    draws: int = 0  # samples of each failed first call, beside its second steps by the same role and backbone
+    passed: int = 0  # test questions whose step 1 passed, read by the same role and backbone
+
+
+EVERYTHING = Selection()
+
+
+async def enumerate_steps(plan: Plan, selection: Selection = EVERYTHING) -> dict[str, Any]:
     """Run or resume an enumeration and return the content of its ``run.json``. Raises StoppedError if cancelled.
 
-    ``plan`` is that of a cell of a single-step router. Writes to the enumeration's folder the call log, the embeddings,
-    ``tools.parquet`` (programs run by tools) and ``nodes.parquet`` (two rows for each question, role and backbone: with
-    the step stored, and with an empty memory).
+    ``plan`` is that of a cell of a router with one or two steps. Writes to the enumeration's folder the call log, the
+    embeddings, ``tools.parquet`` (programs run by tools) and ``nodes.parquet`` (one row for each path and question).
     """
-    if not isinstance(plan.config, Config):
-        raise UserError(f"{plan.cell.method} is no variant of GMR, whose first steps are enumerated; name gmr_one_step")
+    if not isinstance(plan.config, Config) or plan.config.max_depth > _MOST_STEPS:
+        what = "no variant of GMR with max_depth 1 or 2, whose steps are enumerated"
+        raise UserError(f"{plan.cell.method} is {what}; name gmr_one_step")
+    if selection != EVERYTHING and plan.config.max_depth < _MOST_STEPS:
+        raise UserError(f"{plan.cell.method} has one step, so all its paths are enumerated; name a method of two steps")
+    if (selection.draws or selection.passed) and selection.only is None:
+        raise UserError("--draws and --passed add to `--only failed`; give that, too")
     plan = replace(plan, folder=layout.tree(plan.run.name, plan.cell.benchmark))
     with open_log(plan) as log:
-        return await _enumerate(plan, log)
+        return await _enumerate(plan, log, selection)
 
 
-async def _enumerate(plan: Plan, log: CallLog) -> dict[str, Any]:
+async def _enumerate(plan: Plan, log: CallLog, selection: Selection) -> dict[str, Any]:
     pool = pool_of(plan.config, plan.setting)
-    questions = {TRAINING_SPLIT: plan.questions.train, TEST_SPLIT: plan.questions.test}
-    splits = {item.id: split for split, items in questions.items() for item in items}
-    items = [item for each in questions.values() for item in each]
     async with open_runtime(plan, log) as (runtime, served, *_):
         for text in (*(role.profile for role in pool.roles), *(backbone.profile for backbone in pool.backbones)):
             await runtime.embeddings.embed(text)
-        actions = product(pool.backbones, pool.roles, (True, False))
-        branches = [Branch(role, backbone.key, stored) for backbone, role, stored in actions]
-        attempts = [(branch.solve, item) for branch in branches for item in items]
-        label = f"{plan.cell.benchmark}, {len(pool.roles)} roles"
-        answered = iter(await attempt(attempts, runtime, label, in_flight=plan.in_flight, unit="paths"))
-        rows = [row for branch in branches for row in _rows(islice(answered, len(items)), splits, branch)]
+        enumeration = Enumeration(plan, runtime, pool, selection)
+        rows = await (enumeration.one_step() if plan.config.max_depth == 1 else enumeration.two_steps())
         # An enumeration trains nothing and answers both splits.
         untrained = plan.cell.entry.model_copy(update={"trained": False})
         cell = replace(plan.cell, entry=untrained, answers_training=True)
         record = record_of(replace(plan, cell=cell), runtime, served)
         executions = runtime.code_tools.executions
-    write_table(plan.folder / "nodes.parquet", NODES, rows, simulated=record["simulated"])
+    schema = NODES if plan.config.max_depth == 1 else NODES_2
+    write_table(plan.folder / "nodes.parquet", schema, rows, simulated=record["simulated"])
     ran = [{**asdict(program), **asdict(executions[program])} for program in sorted(executions, key=astuple)]
     write_table(plan.folder / "tools.parquet", TOOLS, ran, simulated=record["simulated"])
     tables = {name: sha256(plan.folder / name) for name in ("nodes.parquet", "tools.parquet")}
     run = {**record, "roles": [role.key for role in pool.roles], "tables": tables}
+    if selection != EVERYTHING:
+        run["selection"] = selection._asdict()
     write_atomically(plan.folder / "run.json", orjson.dumps(run, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
     return run
 
 
-def _rows(answered: Iterable[Answered], splits: Mapping[str, str], branch: Branch) -> Iterator[dict[str, Any]]:
-    for trajectory, verdict in answered:
-        calls = {call.purpose: call for call in trajectory.calls}
-        yield {
+class Enumeration:
+    """Paths of a pool over all questions of a plan."""
+
+    def __init__(self, plan: Plan, runtime: Runtime, pool: Pool, selection: Selection) -> None:
+        self._plan, self._runtime, self._pool, self._selection = plan, runtime, pool, selection
+        questions = {TRAINING_SPLIT: plan.questions.train, TEST_SPLIT: plan.questions.test}
+        self._splits = {item.id: split for split, items in questions.items() for item in items}
+        self._items = [item for items in questions.values() for item in items]
+        self._actions = [(role, backbone.key) for backbone, role in product(pool.backbones, pool.roles)]
+
+    async def one_step(self) -> list[dict[str, Any]]:
+        """Follow every path of one step."""
+        place = self._plan.config.tool_output
+        branches = [
+            Branch(*action, stored, tool_output=place) for action, stored in product(self._actions, (True, False))
+        ]
+        attempts = [(branch, item) for branch in branches for item in self._items]
+        return [self._row(branch, answered) for (branch, _), answered in await self._follow(attempts)]
+
+    async def two_steps(self) -> list[dict[str, Any]]:
+        """Follow every path of one or two steps, or those of the selection."""
+        place: ToolOutput = self._plan.config.tool_output
+        firsts = [Branch(*action, False, None, False, place) for action in self._actions]
+        step_1 = {
+            (branch, item.id): (item, answered, await self._passes(item, answered.trajectory.answer))
+            for (branch, item), answered in await self._follow(
+                [(first, item) for first in firsts for item in self._items]
+            )
+        }
+        attempts = [pair for first in firsts for pair in self._second_steps(first, step_1)]
+        step_2 = await self._follow(attempts)
+        verdicts = {(branch, item.id): answered.verdict.correct for (branch, item), answered in step_2}
+        if self._selection.only is None:
+            closing = [(path, item) for first in firsts for path in self._closing(first) for item in self._items]
+            paths = await self._follow(closing)
+        else:
+            paths = [*(((branch, item), answered) for (branch, _), (item, answered, _) in step_1.items()), *step_2]
+        rows = []
+        for (branch, item), answered in paths:
+            own_1 = branch._replace(stored=False, second=None, closes=False, tool_output=place)
+            _, first_answered, passes = step_1[own_1, item.id]
+            row = self._row(branch, answered)
+            row |= {"step1_passes": passes, "step1_correct": first_answered.verdict.correct}
+            if branch.second is not None:
+                second = branch.second._replace(stored=False)
+                row["step2_correct"] = verdicts[branch._replace(stored=False, second=second, closes=False), item.id]
+            rows.append(row)
+        return rows
+
+    def _second_steps(
+        self, first: Branch, step_1: Mapping[tuple[Branch, str], tuple[Item, Answered, bool | None]]
+    ) -> Iterator[tuple[Branch, Item]]:
+        """Yield the second steps of a first step, without final calls."""
+        selection = self._selection
+        seconds = [action for action in self._actions if selection.second in (None, action[1])]
+        passed = 0
+        for item in self._items:
+            passes = step_1[first, item.id][2]
+            is_test = self._splits[item.id] == TEST_SPLIT
+            passed += bool(passes) and is_test
+            for action in seconds:
+                is_same = action == (first.role, first.backbone)
+                read, other = Second(*action, True), Second(*action, False)
+                if selection.only is None:
+                    chosen = [first._replace(second=second) for second in (read, other)]
+                elif passes is False:
+                    without: Branch = first._replace(second=read, tool_output="none")
+                    chosen = [first._replace(second=read), without, first._replace(second=other)]
+                    drawn = range(selection.draws if is_same else 0)
+                    chosen += [
+                        first._replace(second=other._replace(temperature=_DRAW_TEMPERATURE, slot=slot))
+                        for slot in drawn
+                    ]
+                elif is_same and passes and is_test and passed <= selection.passed:
+                    chosen = [first._replace(second=read)]
+                else:
+                    chosen = []
+                yield from ((branch, item) for branch in chosen)
+
+    def _closing(self, first: Branch) -> Iterator[Branch]:
+        """Yield the paths that begin with an action and end with a final call."""
+        for stored in (True, False):
+            path = first._replace(stored=stored, closes=True)
+            yield path
+            for action in self._actions:
+                if self._selection.second in (None, action[1]):
+                    for reads, kept in product((True, False) if stored else (False,), (True, False)):
+                        yield path._replace(second=Second(*action, reads, kept))
+
+    async def _passes(self, item: Item, text: str) -> bool | None:
+        """Whether a text's program passes the examples that the question shows. None if it shows none."""
+        if item.code is None or not item.code.visible:
+            return None
+        return bool(await self._runtime.code_tools.passes(item, text))
+
+    async def _follow(self, paths: Sequence[tuple[Branch, Item]]) -> list[tuple[tuple[Branch, Item], Answered]]:
+        label = f"{self._plan.cell.benchmark}, {len(self._pool.roles)} roles"
+        attempts = [(branch.solve, item) for branch, item in paths]
+        answered = await attempt(attempts, self._runtime, label, in_flight=self._plan.in_flight, unit="paths")
+        return [*zip(paths, answered, strict=True)]
+
+    def _row(self, branch: Branch, answered: Answered) -> dict[str, Any]:
+        trajectory, verdict = answered
+        calls = {(call.purpose, call.step): call for call in trajectory.calls}
+        final = {"correct": verdict.correct, "status": verdict.status.value, "answer": verdict.answer}
+        row = {
             "item_id": trajectory.item.id,
-            "split": splits[trajectory.item.id],
+            "split": self._splits[trajectory.item.id],
             "role": branch.role.key,
             "backbone": branch.backbone,
             "stored": branch.stored,
-            "correct": verdict.correct,
-            "status": verdict.status.value,
-            "answer": verdict.answer,
-            "text": trajectory.answer,
-            **{
-                f"{purpose}_{name}": getattr(calls[purpose], name) if purpose in calls else None
-                for purpose in _PURPOSES
-                for name in ("key", "finish_reason")
-            },
+            **({**final, "text": trajectory.answer} if branch.closes else {}),
             "prompt_tokens": sum(call.prompt_tokens for call in trajectory.calls),
             "completion_tokens": sum(call.completion_tokens for call in trajectory.calls),
             "cost_steps": trajectory.cost_steps,
             "cost_total": trajectory.cost_total,
+            "tool_output": branch.tool_output,
         }
+        if (second := branch.second) is not None:
+            row |= {f"step2_{name}": getattr(second, name) for name in ("backbone", "reads", "stored", "temperature")}
+            row["step2_role"] = second.role.key
+        for (purpose, step), call in calls.items():
+            prefix = "step2_" if step == 2 and purpose != "aggregate" else ""
+            row |= {f"{prefix}{purpose}_key": call.key, f"{prefix}{purpose}_finish_reason": call.finish_reason}
+        return row
+
+
+def call_keys(nodes: Path) -> list[str]:
+    """Return the columns of a table of paths that have keys of calls."""
+    return [name for name in pq.read_schema(nodes).names if name.endswith("_key")]

@@ -40,20 +40,30 @@ def enumerate(  # noqa: A001 - named as what it does
     name: PresetName,
     benchmark: BenchmarkKey,
     method: MethodKey = "gmr_one_step",
+    only: Annotated[
+        str | None, typer.Option(help="failed: second steps where step 1 failed its examples, and no final calls.")
+    ] = None,
+    second: Annotated[str | None, typer.Option(metavar="BACKBONE", help="Backbone of second steps; else each.")] = None,
+    draws: Annotated[int, typer.Option(min=0, help="Samples of a failed first call, at temperature 0.7.")] = 0,
+    passed: Annotated[int, typer.Option(min=0, help="Test questions whose step 1 passed, with a second step.")] = 0,
     overrides: Overrides = None,
 ) -> None:
-    """Run every first step of GMR: each role and backbone on each question, and its aggregation.
+    """Run every first step of GMR, or every first and second step: each role and backbone on each question.
 
-    Single-step routers can then train without a server. The results are in results/PRESET/tree/BENCHMARK.
+    Routers of one or two steps can then train without a server. The results are in results/PRESET/tree/BENCHMARK.
     """
-    from gmr.enumeration import enumerate_steps
+    from gmr.enumeration import Selection, enumerate_steps
     from harness.runner.layout import POOL, Cell
     from harness.runner.plan import plan
 
+    if only is not None:
+        check_names("part", [only], ["failed"], "gmr enumerate --help")
     run = run_of(name, overrides)
     planned = plan(run, Cell(method, benchmark, POOL, 0))
+    if second is not None:
+        check_names("backbone", [second], planned.cell.backbones, "preset")
     run.write_settings()  # Bundles and recordings read the settings.
-    signals.run(enumerate_steps(planned))
+    signals.run(enumerate_steps(planned, Selection(only, second, draws, passed)))
 
 
 @app.command()

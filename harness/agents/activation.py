@@ -58,6 +58,7 @@ async def act(
     formats: Formats | None = None,
     style: Style | None = None,
     temperature: float | None = 0.0,
+    is_sample: bool = False,
     tool_output: ToolOutput = "last",
 ) -> str:
     """Let an agent contribute once, in one or two calls. The second call continues after the tool output.
@@ -76,6 +77,7 @@ async def act(
         formats: Output rules. Default: the benchmark's output rules, for both calls.
         style: Reasoning style for simulated models. Default: by the role's output.
         temperature: None for the publisher's sampling parameters.
+        is_sample: Keep the temperature even if the preset decodes greedily.
         tool_output: Where the returned record and the records shown have the output of tools.
 
     Returns:
@@ -99,7 +101,7 @@ async def act(
         form="program" if role.tool in ("execute_answer", "execute_code") else "answer",
         role=role.key,
     )
-    ask = functools.partial(context.ask, backbone, step=step, slot=slot, temperature=temperature)
+    ask = functools.partial(context.ask, backbone, step=step, slot=slot, temperature=temperature, is_sample=is_sample)
     first = await ask(prompt, turn, purpose="act")
     if first.error is not None:
         return ""

@@ -10,7 +10,7 @@ import pytest
 from analysis.beyond import outcomes
 from cli.bundle import pack
 from cli.replay import replay
-from gmr.enumeration import enumerate_steps
+from gmr.enumeration import Selection, enumerate_steps
 from harness.agents.roles import by_domain
 from harness.database import CALL_LOG
 from harness.llm.call_log import CallLogReader
@@ -27,19 +27,69 @@ ROW, FIXED, RANDOM = (
 BACKBONES = ["llama-3.2-3B", "qwen-2.5-32B"]
 
 
-def test_a_router_of_one_step_asks_nothing_that_the_enumeration_has_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+SMALL = {
+    "backbones": BACKBONES,
+    "large": BACKBONES,
+    "limit": {"train": 2, "test": 2, "epochs": 2},
+    "benchmarks": ["humaneval"],
+}
+TWO_STEPS = """
+{name}: {{extends: gmr_two_steps, title: "{name}", config: {{epochs: {{default: 2}}, batch: 2, {switches}}}}}
+"""
+
+
+@pytest.fixture
+def _questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
     prepare_questions("smoke", "humaneval")
-    small = {
-        "backbones": BACKBONES,
-        "large": BACKBONES,
-        "limit": {"train": 2, "test": 2, "epochs": 2},
-        "benchmarks": ["humaneval"],
-    }
-    preset, folder = resolve("smoke", small), layout.tree("smoke", "humaneval")
+
+
+@pytest.mark.usefixtures("_questions")
+def test_routers_of_two_steps_ask_nothing_that_the_enumeration_has_not() -> None:
+    modules = ("role_allocator", "llm_router", "retrieval_gate", "write_gate", "halting")
+    off = {"all_on": "", "both_gates_off": "retrieval_gate: false, write_gate: false", "sampled": "lambda_c: 0"}
+    off |= {f"no_{module}": f"{module}: false" for module in modules}
+    entries = (TWO_STEPS.format(name=name, switches=switches) for name, switches in off.items())
+    Path("own.yaml").write_text("".join(entries), encoding="utf-8")
+    preset, folder = resolve("smoke", {**SMALL, "extra": "own.yaml"}), layout.tree("smoke", "humaneval")
+    planned = plan(preset, Cell("gmr_two_steps", "humaneval", POOL, 0))
+    pilot = Selection(only="failed", second=BACKBONES[1], draws=1, passed=1)
+    asyncio.run(enumerate_steps(planned, pilot))
+    part = pq.read_table(folder / "nodes.parquet").to_pandas()
+    with CallLogReader(folder / CALL_LOG) as log:
+        texts = {key: log.texts(key) for name in ("act", "step2_act") for key in part[f"{name}_key"].dropna()}
+    failed = part["step1_passes"].eq(False) & part["step2_backbone"].notna()
+    assert {*part.loc[failed, "step2_backbone"]} == {BACKBONES[1]}
+    for _, row in part[failed].iterrows():
+        prompt = texts[row["step2_act_key"]].messages[-1].content
+        assert ("example failed" in prompt) == (row["step2_reads"] and row["tool_output"] == "first")
+        assert ("Contributions of colleagues" in prompt) == row["step2_reads"]
+        if not row["step2_reads"] and not row["step2_temperature"] and row["backbone"] == BACKBONES[1]:
+            assert row["step2_act_key"] == row["act_key"]
+    kinds = part[failed].groupby(["item_id", "backbone"])[["step2_reads", "tool_output", "step2_temperature"]].size()
+    assert {*kinds.xs(BACKBONES[0], level="backbone")} <= {3}
+    assert {*kinds.xs(BACKBONES[1], level="backbone")} <= {4}
+    asyncio.run(enumerate_steps(planned))
+    nodes = pq.read_table(folder / "nodes.parquet").to_pandas()
+    assert len(nodes) == 4 * 2 * (2 + 2 * 6)
+    keys = {key for name in nodes if name.endswith("_key") for key in nodes[name].dropna()}
+    assert len(keys) <= 4 * 20
+    for name in off:
+        each = Cell(name, "humaneval", POOL, 0)
+        asyncio.run(cell.run(plan(preset, each)))
+        tables = [pq.read_table(path).to_pandas() for path in layout.cell("smoke", each).glob("*calls.parquet")]
+        assert {key for table in tables for key in table["key"]} <= keys, each
+    # The verdict of a step's own program does not depend on what follows.
+    alike = nodes.groupby(["item_id", "act_key"])["step1_correct"].nunique()
+    assert alike.eq(1).all()
+    assert part["correct"].isna().all()
+    assert nodes["correct"].notna().all()
+
+
+@pytest.mark.usefixtures("_questions")
+def test_a_router_of_one_step_asks_nothing_that_the_enumeration_has_not() -> None:
+    preset, folder = resolve("smoke", SMALL), layout.tree("smoke", "humaneval")
     planned = plan(preset, ROW)
     run = asyncio.run(enumerate_steps(planned))
     nodes = pq.read_table(folder / "nodes.parquet").to_pandas()
