@@ -1,8 +1,6 @@
 # make table     set up .venv and write reports/main_table.tex
 # make test      set up .venv and run the tests
 # make replay    set up .venv and check the recorded run of evidence/open_grid again, without a server (some minutes)
-# make docs      set up .venv and write the documentation as a site to site/
-# make picture   take the picture of the README from the run of preset embedded, which it finishes first
 # make nightly   long measurements and batteries (docs/architecture.md), hours
 PYTHON ?= python3
 VENV := .venv
@@ -10,7 +8,7 @@ READY := $(VENV)/.ready
 DEV_READY := $(VENV)/.ready-dev
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: table test replay docs picture check nightly clean
+.PHONY: table test replay check nightly clean
 table: $(READY)
 	snakemake --cores all reports/main_table.tex
 
@@ -19,14 +17,6 @@ test: $(DEV_READY)
 
 replay: $(READY)
 	gmr replay evidence/open_grid/open_grid.zip
-
-docs: $(DEV_READY)
-	NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
-
-picture: $(DEV_READY)
-	snakemake --cores all reports/embedded/main_table.md
-	gmr report page --preset embedded
-	python docs/site/picture.py
 
 nightly: $(DEV_READY)
 	pytest -m nightly --timeout 0 -s
@@ -44,7 +34,7 @@ $(READY): pyproject.toml constraints.txt
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	touch $@
 
-# Packages that only tests and docs need.
+# Packages that only tests need.
 $(DEV_READY): $(READY)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@

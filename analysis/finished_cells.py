@@ -81,7 +81,7 @@ class RunInfo(Declaration, extra="ignore"):
     run_id: Text
     tables: Mapping[str, Text]  # SHA-256 by file name
     backbones: Mapping[str, Mapping[str, Any]]  # identity of each backbone by its key
-    sampling: Many[Mapping[str, float]] | None = None  # distinct sampling parameters of test calls; None: not recorded
+    sampling: Many[Mapping[str, float]]  # distinct sampling parameters of test calls
     recordings: Mapping[str, Text] = {}  # SHA-256 of the recordings that answered calls, by name
     sandbox: str
     rule_version: str
@@ -177,9 +177,7 @@ def read_table(path: Path, columns: Sequence[str], *, test_alone: bool = False) 
     Raises UserError if the file or a column is missing or damaged.
     """
     try:
-        # Earlier versions stored only test questions, without this column.
-        is_split = test_alone and "split" in pq.read_schema(path).names
-        filters = [("split", "=", TEST_SPLIT)] if is_split else None
+        filters = [("split", "=", TEST_SPLIT)] if test_alone else None
         return pq.read_table(path, columns=list(columns), filters=filters).to_pandas()[list(columns)]
     except (pa.ArrowException, OSError, KeyError) as error:
         reason = str(error).splitlines()[0]

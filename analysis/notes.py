@@ -117,13 +117,9 @@ def protocol(results: Results) -> Iterator[str]:
 
 def decoding(results: Results) -> Iterator[str]:
     """Yield how the replies of each row were sampled, from the parameters of recorded calls."""
-    by_row = {key: [cell.run.sampling for cell in cells] for key, cells in results.cells_by_row.items()}
-    if any(used is None for row in by_row.values() for used in row):
-        yield "Temperature 0 unless a method's released code samples."
-        return
     keys_by_words: defaultdict[str, list[Key]] = defaultdict(list)
-    for key, row in by_row.items():
-        keys_by_words[_sampling_words([sampling for used in row for sampling in used or ()])].append(key)
+    for key, cells in results.cells_by_row.items():
+        keys_by_words[_sampling_words([sampling for cell in cells for sampling in cell.run.sampling])].append(key)
     greedy = keys_by_words.pop("", [])
     if not keys_by_words:
         yield "Decoding: temperature 0 in all rows."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from harness import earlier
 from harness.errors import UserError, check_names, making
 
 if TYPE_CHECKING:
@@ -105,13 +103,9 @@ def common(
 
 
 class _Commands(TyperGroup):
-    """Commands of ``gmr``. For a removed command, option or variable, the error names its replacement."""
+    """Commands of ``gmr``. For an unknown command, the error names the nearest one."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        options = [word.partition("=")[0] for word in args[1:] if word.startswith("--")]
-        for word in (args[0], *options, *os.environ):
-            if instead := earlier.replacement("command", word):
-                raise UserError(f"{word} {instead}")
         where = "`gmr -h` lists them; `snakemake --cores all --config preset=NAME` makes a run"
         check_names("command", args[:1], self.commands, where)
         return super().resolve_command(ctx, args)

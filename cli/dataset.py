@@ -1,7 +1,4 @@
-"""Bundle as a data set: its graded answers as tables, and their description in Croissant 1.0.
-
-Everything is derived from the bundle alone, so it can be made for bundles of earlier versions too.
-"""
+"""Bundle as a data set: its graded answers as tables, and their description in Croissant 1.0."""
 
 from pathlib import Path
 from typing import Any

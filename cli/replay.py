@@ -21,7 +21,6 @@ from analysis import registry
 from analysis.provenance import audited
 from cli import reports, signals
 from gmr.enumeration import Selection, enumerate_steps
-from harness import earlier
 from harness.benchmarks import catalogue
 from harness.benchmarks.prepare import FOREIGN
 from harness.errors import UserError
@@ -40,19 +39,12 @@ REPLAYED = layout.REPORTS / "replayed"
 # Maximum length of a shown value.
 _SHOWN = 60
 # Settings of a bundle that a replay ignores.
-_NOT_TAKEN = {"servers", "budget", "recorded"}
+_NOT_TAKEN = {"servers", "budget"}
 _OWN_CODE = "code of the bundle's maker, which runs only with --code FILE"
-# Entries of run.json that follow from replies, questions and settings, and entries that also depend on the code.
-_RECOMPUTED = ("simulated", "notes", "backbones", "data", "sampling")
-_OF_CODE = (
-    "rule_version",
-    "benchmark_title",
-    "method_title",
-    "module",
-    "multi_agent",
-    "routing",
-    "compared_cost",
-    "config",
+# Entries of run.json that follow from replies, questions, settings and code.
+_RECOMPUTED = (
+    *("simulated", "notes", "backbones", "data", "sampling", "rule_version", "benchmark_title", "method_title"),
+    *("module", "multi_agent", "routing", "compared_cost", "config"),
 )
 
 
@@ -93,12 +85,7 @@ def replay(
     recording = opened(path.absolute(), *filter(None, [code]))
     with data_of(path), _work_folder(recording, code) as run:
         recorded = layout.cells(run.name)
-        known = run.entries
-        left_out = {
-            cell: f"{cell.method} {earlier.replacement('method', cell.method) or f'is {_OWN_CODE}'}"
-            for cell in recorded
-            if cell.method not in known
-        }
+        left_out = {cell: f"{cell.method} is {_OWN_CODE}" for cell in recorded if cell.method not in run.entries}
         left_out |= {
             cell: f"{cell.benchmark} is {_OWN_CODE}" for cell in recorded if cell.benchmark not in run.benchmarks
         }
@@ -155,8 +142,7 @@ def _work_folder(recording: Recording, code: str | None) -> Iterator[Run]:
             settings["extra"] = str(recording.root / code)
         known = config.methods(settings["extra"])
         for noun, names in (("methods", known), ("benchmarks", catalogue.keys())):
-            named = [*settings.get(noun, ())]
-            settings[noun] = [name for name in named if name in names or earlier.replacement(noun[:-1], name)]
+            settings[noun] = [name for name in settings.get(noun, ()) if name in names]
             if not settings[noun]:
                 raise UserError(f"all {noun} of {recording.path.name} are {_OWN_CODE}")
         results = layout.RESULTS / recording.preset
@@ -192,7 +178,7 @@ def _answer_again(run: Run, cell: Cell, recording: Recording) -> tuple[str, bool
         # Only the run itself has seen it.
         replayed["notes"].insert(recorded["notes"].index(cells.SERVER_CHANGED), cells.SERVER_CHANGED)
     is_same_code = replayed["code"] == recorded["code"]
-    recomputed = {key: replayed[key] for key in (*_RECOMPUTED, *(_OF_CODE if is_same_code else ())) if key in recorded}
+    recomputed = {key: replayed[key] for key in _RECOMPUTED}
     if wrong := [key for key, value in recomputed.items() if value != recorded[key]]:
         was, now = (str(each[wrong[0]])[:_SHOWN] for each in (recorded, replayed))
         text = f"run.json has {wrong[0]} {was!r}, recomputed {now!r}"
@@ -225,8 +211,9 @@ def _differences(recording: Recording, folder: Path) -> list[str]:
     """Describe how each table of a folder differs from the recorded one, if it does."""
     before = _tables(recording.results / folder.relative_to(layout.RESULTS / recording.preset))
     after = _tables(folder)
-    lost = [f"{name} was not recorded" for name in after if name not in before]
-    return [*lost, *(_difference(name, table, after[name]) for name, table in before.items())]
+    if others := before.keys() ^ after.keys():
+        return [f"{min(others)} is recorded or recomputed alone"]
+    return [_difference(name, table, after[name]) for name, table in before.items()]
 
 
 def _tables(folder: Path) -> dict[str, pd.DataFrame]:
@@ -235,12 +222,9 @@ def _tables(folder: Path) -> dict[str, pd.DataFrame]:
 
 
 def _difference(name: str, before: pd.DataFrame, after: pd.DataFrame) -> str:
-    """Describe how the recorded columns of a table differ from the recorded table. Empty if they are equal."""
-    if lost := [str(column) for column in before if column not in after]:
-        return f"{name} has no column {', '.join(lost)}"
-    after = after[list(before)]
-    if "measure" in before:
-        after = after[after["measure"].isin(before["measure"])].reset_index(drop=True)
+    """Describe how a table differs from the recorded one. Empty if they are equal."""
+    if list(before) != list(after):
+        return f"{name} has the columns {', '.join(after)}, recorded {', '.join(before)}"
     if len(before) != len(after):
         return f"{name} has {len(after)} rows, recorded {len(before)}"
     unequal = before != after

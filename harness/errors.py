@@ -3,8 +3,6 @@
 import difflib
 from collections.abc import Iterable, Sequence
 
-from harness import earlier
-
 _NAMED = 12
 
 
@@ -44,16 +42,11 @@ def check_names(noun: str, names: Iterable[str], existing: Iterable[str], where:
     choices = list(existing)
     for name in names:
         if name not in choices:
-            raise UserError(f"unknown {noun} {name!r}; {hint(noun, name, sorted(choices))} ({noun}s: {where})")
+            raise UserError(f"unknown {noun} {name!r}; {hint(name, sorted(choices))} ({noun}s: {where})")
 
 
-def hint(noun: str, name: str, known: Sequence[str], otherwise: str = "") -> str:
-    """Suggest a replacement: for a former name its successor, else the nearest known name.
-
-    If none is near, return ``otherwise`` or list the known names.
-    """
-    if instead := earlier.replacement(noun.rpartition(" ")[2], name):
-        return f"it {instead}"
+def hint(name: str, known: Sequence[str], otherwise: str = "") -> str:
+    """Suggest the nearest known name. If none is near, return ``otherwise`` or list the known names."""
     if near := difflib.get_close_matches(name, known, n=1):
         return f"did you mean {near[0]!r}?"
     more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""

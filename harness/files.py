@@ -162,7 +162,7 @@ class Declaration(BaseModel):
             for name in given:
                 if name not in known:
                     shown = [field for field in known if field != _KEY]
-                    text = f"unknown key {name!r}; {hint('key', str(name), shown)}"
+                    text = f"unknown key {name!r}; {hint(str(name), shown)}"
                     raise PydanticCustomError("unknown", "{text}", {"text": text})
         return given
 

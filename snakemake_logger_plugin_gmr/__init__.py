@@ -12,7 +12,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import starmap
 from pathlib import Path
 from statistics import fmean
 from types import TracebackType
@@ -219,19 +218,14 @@ def _error(text: str, exception: str) -> str:
             return f"error: {what}{text.strip().splitlines()[-1].strip()}; {cures}"
         case "MissingRuleException":
             from cli.reports import all_files
-            from harness import earlier
             from harness.errors import hint
 
             missing = text.split(" (if you")[0].splitlines()[-1].strip()
             *_, target = missing.split()
-            parts, kinds = Path(target).with_suffix("").parts, ("preset", "method", "artefact")
-            words = [("target", target), *((kind, part) for part in parts for kind in kinds)]
-            if gone := [*filter(None, starmap(earlier.replacement, words))]:
-                return f"error: {missing}; it {gone[-1]}"
             # If the preset is wrong, the artefact's name may still be right.
             files = [] if target.endswith(tuple(all_files())) else all_files()
             names = "`gmr --list` names the artefacts and presets"
-            return f"error: {missing}; {hint('artefact', target.removeprefix('reports/'), files, names)}"
+            return f"error: {missing}; {hint(target.removeprefix('reports/'), files, names)}"
         case "UserError" | "InputFunctionException" if "UserError" in text:
             # A UserError of the rules is one line above its traceback.
             message = re.split(r"UserError(?:: | in file .*\n)", text)[1]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.finished_cells import read_run
-from harness.runner.results import TEST_SPLIT, check_tables, read_rows, write_table
+from harness.runner.results import check_tables, read_rows, write_table
 
 OUTCOMES = pa.schema(
     [
@@ -70,4 +70,4 @@ def _answers(folder: Path) -> Iterator[dict[str, Any]]:
     last = {call["item_id"]: {"asked": call["backbone"], "finish_reason": call["finish_reason"]} for call in calls}
     cell = {"benchmark": run.benchmark, "method": run.method, "backbone": run.backbone, "seed": run.seed}
     for item in read_rows(folder / "items.parquet"):
-        yield {"split": TEST_SPLIT, **item, **cell, **last.get(item["item_id"], {}), "cost": item["cost_total"]}
+        yield {**item, **cell, **last.get(item["item_id"], {}), "cost": item["cost_total"]}

@@ -118,7 +118,7 @@ def records(cell: FinishedCell, recorded: Sequence[Recording]) -> Iterator[Traje
     prepared = read(layout.manifest(run.preset, run.benchmark), layout.items(run.preset, run.benchmark))
     items = {item.id: item for item in prepared.pool}
     folder, has_memory = cell.folder, run.module == _MEMORY
-    rows = [row for row in read_rows(folder / "items.parquet") if row.get("split", TEST_SPLIT) == TEST_SPLIT]
+    rows = [row for row in read_rows(folder / "items.parquet") if row["split"] == TEST_SPLIT]
     if strangers := [row["item_id"] for row in rows if row["item_id"] not in items]:
         raise UserError(f"{folder}: its question {strangers[0]!r} is none of the prepared ones; run the cell again")
     calls, decisions = _by_question(folder, "calls"), _by_question(folder, "decisions")

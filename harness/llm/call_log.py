@@ -32,8 +32,8 @@ from harness.llm.request import Message, Reply, Request
 ATTEMPT_LOG = "attempts.jsonl"
 # Numeric columns come first, so that SUM() does not read the text columns. ``asked`` is 1 in every row. ``uncounted``
 # holds the tokens of unusable replies that were paid for; only budgets count them. Requests are compressed with a
-# dictionary made from the first commit. Bundles and logs of earlier versions store requests as text. The columns of
-# ``_DETAILS`` are added with their first value.
+# dictionary made from the first commit. Bundles store requests as text. The columns of ``_DETAILS`` are added with
+# their first value.
 _SCHEMA = """
 BEGIN;
 CREATE TABLE IF NOT EXISTS uncounted (model TEXT NOT NULL, prompt_tokens INTEGER, completion_tokens INTEGER);
@@ -50,7 +50,7 @@ CREATE TABLE IF NOT EXISTS calls (
     error TEXT,
     request TEXT NOT NULL,
     reply TEXT NOT NULL,
-    checksum INTEGER
+    checksum INTEGER NOT NULL
 );
 COMMIT;
 """
@@ -104,11 +104,8 @@ class CallLogReader(Closing):
 
     def checksums(self) -> list[tuple[str, int]]:
         """Return the key of each call with the CRC-32 of its reply."""
-        lacking = f"SELECT key, {_REPLY_COLUMNS} FROM calls WHERE checksum IS NULL"  # noqa: S608
         with self._one_line():
-            computed = {row[0]: _checksum(*row, None, None) for row in self._database.execute(lacking)}
-            stored = self._database.execute("SELECT key, checksum FROM calls").fetchall()
-        return [(key, computed.get(key, check)) for key, check in stored]
+            return self._database.execute("SELECT key, checksum FROM calls").fetchall()
 
     def rows(self, which: str, *values: str) -> Iterator[tuple[Any, ...]]:
         """Iterate over rows with their requests decompressed, as bundles store them."""
@@ -148,7 +145,7 @@ class CallLogReader(Closing):
             is_typed = all(isinstance(value, kind) for value, kind in zip(recorded[1:], _KINDS, strict=True))
             if not is_typed or not 0 <= min(recorded[2:4]) <= max(recorded[2:4]) < _MOST_TOKENS:
                 raise ValueError(f"the reply to call {key} has values of another kind")
-        if checksum not in (None, _checksum(*recorded)):
+        if checksum != _checksum(*recorded):
             cure = (
                 f"restore it, or take the row with this key out of its table of calls (sqlite3 {self.path.name}) and "
                 "give the same command again: this call will be asked again"
@@ -380,8 +377,7 @@ def seconds_of(path: Path, keys: Collection[str]) -> float | None:
     None if a call has no attempt, or if several processes made the attempts.
     """
     attempts = [attempt for attempt in read_attempts(path) if attempt["key"] in keys]
-    opened = {attempt.get("opened") for attempt in attempts}
-    if None in opened or len(opened) != 1 or {attempt["key"] for attempt in attempts} != {*keys}:
+    if len({attempt["opened"] for attempt in attempts}) != 1 or {attempt["key"] for attempt in attempts} != {*keys}:
         return None
     started = min(attempt["started"] for attempt in attempts)
     return max(attempt["started"] + attempt["latency_s"] for attempt in attempts) - started

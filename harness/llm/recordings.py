@@ -291,7 +291,7 @@ class Recordings(Closing):
         for recording in self._recordings:
             for path in sorted(recording.results.glob(runs)):
                 with data_of(path):
-                    recorded = orjson.loads(path.read_bytes()).get("prompts")
+                    recorded = orjson.loads(path.read_bytes())["prompts"]
                 if recorded != self._prompts:
-                    return ", and its prompts are not those recorded" if recorded else ""
+                    return ", and its prompts are not those recorded"
         return ""

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt, Strict
 
-from harness import earlier
 from harness.benchmarks import catalogue
 from harness.errors import UserError, check_names, printable
 from harness.files import ROOT, Declaration, Distinct, Many, Share, check, check_entries, read_yaml
@@ -176,14 +175,10 @@ def _extended(raw: Mapping[str, _RawEntry], shared: Mapping[str, MethodEntry], n
     for key, entry in sorted(raw.items(), key=lambda pair: "extends" in pair[1].model_fields_set):
         base: dict[str, Any] = {}
         if "extends" in entry.model_fields_set:
-            where, extends = f"{name}; an entry with `extends` must come after its base", entry.extends
-            extends = extends if extends in whole else earlier.RENAMED["method"].get(extends, extends)
-            check_names("base method", [extends], whole, where)
-            base = {name: value for name, value in whole[extends].items() if name != "title"}
-        fields = {**base, **(entry.model_extra or {})}
-        renamed = earlier.SETTINGS.get(fields.get("module", ""), {})
-        settings = {renamed.get(name, name): value for name, value in entry.config.items()}
-        whole[key] = {**fields, "config": {**base.get("config", {}), **settings}}
+            where = f"{name}; an entry with `extends` must come after its base"
+            check_names("base method", [entry.extends], whole, where)
+            base = {name: value for name, value in whole[entry.extends].items() if name != "title"}
+        whole[key] = {**base, **(entry.model_extra or {}), "config": {**base.get("config", {}), **entry.config}}
     return {key: whole[key] for key in raw}
 
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness import earlier
 from harness.benchmarks import catalogue
 from harness.errors import UserError, check_names
 from harness.files import Many, check, check_entries, read_yaml
@@ -24,7 +23,7 @@ _DECIDES_CALLS = ("data", "splits", "weights", "length_scale", "limit", "decodin
 def resolve(name: str, overrides: Mapping[str, Any] | None = None) -> Run:
     """Read a preset, apply overrides, and check every name it uses (UserError).
 
-    If the overrides have all required keys, as in a bundle, no file is read. Former names are accepted in files.
+    If the overrides have all required keys, as in a bundle, no file is read.
     """
     path = _path(name)
     changed = overrides or {}
@@ -43,20 +42,15 @@ def resolve(name: str, overrides: Mapping[str, Any] | None = None) -> Run:
     if twice := [each for each in names if names.count(each) > 1]:
         raise UserError(f"{where}: two recordings are called {twice[0]}, by which results name them; rename one")
     simulated = any(each.simulated for each in recorded) if recorded else keys.endpoints == "simulated"
-    entries, typed = config.methods(keys.extra), changed if in_file else {}
-    present: dict[str, Any] = {}
-    if "methods" not in typed:
-        present["methods"] = earlier.present_names("method", keys.methods, entries)
-    if "artefacts" not in typed:
-        present["artefacts"] = earlier.present_names("artefact", keys.artefacts or ()) or None
+    entries, methods = config.methods(keys.extra), keys.methods
     if "extra" in changed and "methods" not in changed:
         further = [key for key in entries if key not in config.methods()]
-        present["methods"] = tuple(dict.fromkeys([*present["methods"], *further]))
+        methods = tuple(dict.fromkeys([*methods, *further]))
     declared = _declared(keys, name)
     paper = backbone_files.load(config.FOLDER / "backbones.yaml")
     dearest = max((declared[key].price_out for key in keys.backbones if key in declared), default=0.0)
     run = Run(
-        **{**dict(keys), **present},
+        **{**dict(keys), "methods": methods},
         name=name,
         simulated=simulated,
         entries=entries,

@@ -134,7 +134,6 @@ def read_finished(cell: CellConfig) -> dict[str, Any]:
         run: dict[str, Any] = orjson.loads(path.read_bytes())
         data = orjson.loads(manifest.read_bytes())
         has_questions = all(run["data"][name] == data[name] for name in ("checksum", "split_checksum"))
-        # A cell without digests of its tables was written by an earlier version.
         recorded = {**run, "questions": has_questions, "tables": run["tables"]}
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise UserError(f"{path} is damaged ({error!r})", making(path)) from error

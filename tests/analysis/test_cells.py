@@ -69,7 +69,6 @@ def test_a_cell_keeps_its_title_and_its_cost_whatever_becomes_of_its_method(writ
         (lambda folder: change_run(folder, seed="0"), "seed: '0' should be a whole number"),
         (lambda folder: flip_a_bit(folder / "items.parquet"), "items.parquet is damaged: its SHA-256 is not the one"),
         (lambda folder: flip_a_bit(folder / "training.parquet"), "training.parquet is damaged"),
-        # Of an earlier version, whose log is used again.
         (lambda folder: change_run(folder, tables=None), "run the cell again: tables"),
     ],
 )

@@ -182,7 +182,6 @@ def test_rows_that_were_sampled_otherwise_than_others_are_named(write_cell):
     named = "Rows differ in decoding: CoT (qwen-2.5-14B): temperature 0.1 to 0.7, top_p 0.8 to 1, top_k -1 to 20"
     mixed = notes_of(sampling=[cold, hot])
     assert mixed.count(f"{named}, repetition_penalty 1 to 1.1; all others at temperature 0.") == 2
-    assert notes_of(sampling=None).count("unless a method's released code samples") == 2
 
 
 def test_a_note_of_whole_benchmarks_names_them_and_a_note_of_single_rows_those(write_cell):

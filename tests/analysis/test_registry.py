@@ -46,9 +46,9 @@ def test_tables_of_training_are_of_all_that_learn_and_bounds_of_ones_own_methods
 
 
 def test_the_papers_statements_are_none_about_models_of_ones_own() -> None:
-    own = resolve("open")
+    own = resolve("open_tree")
     assert "claims" not in {key for key, entry in registry.artefacts().items() if not entry.lacking(own)}
-    with pytest.raises(UserError, match="claims cannot be made of preset open, which has no model of the paper"):
+    with pytest.raises(UserError, match="claims cannot be made of preset open_tree, which has no model of the paper"):
         artefact("claims").check(own)
     methods = {cell.method for cell in artefact("pool").cells_of(own)}
     assert {"single", "random_matched", "gmr_no_memory_gates"} <= methods

@@ -76,8 +76,6 @@ NOT_BEGUN = "has not been run here; make it with `snakemake --cores all all --co
         ([*CELL, "--set", "@/dev/null"], "/dev/null has no keys of a preset"),
         (["bundle", "x.zip", "--preset", "paper"], NOT_BEGUN),
         (["retry", "--preset", "paper"], NOT_BEGUN),
-        (["simulate", "--preset", "smoke"], "simulate is gone; simulated backbones reply in the process of a cell"),
-        ([*CELL, "--timing"], "--timing is gone; hw_cost has"),
         (["run"], "unknown command 'run'; known: audit, "),
         (["helth"], "unknown command 'helth'; did you mean 'health'?"),
         (["new", "benchmark", "x"], "unknown kind 'benchmark'; known: method. (kinds: docs/adding.md#a-benchmark "),

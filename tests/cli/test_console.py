@@ -119,16 +119,6 @@ def test_a_failed_job_takes_no_part_in_the_time_that_is_left(tmp_path: Path, mon
         ),
         ("UserError", 'UserError in file "x", line 1:\nunknown\n  File "x"', "error: unknown"),
         ("MissingRuleException", "No rule for reports/costs.mdx", "error: No rule for reports/costs.mdx; did you mean"),
-        (
-            "MissingRuleException",
-            "No rule for reports/smoke/leak_report.md",
-            "error: No rule for reports/smoke/leak_report.md; it is gone; `gmr audit`",
-        ),
-        (
-            "MissingRuleException",
-            "No rule to produce sensitivity (if you",
-            "error: No rule to produce sensitivity; it is gone; ",
-        ),
     ],
 )
 def test_an_error_of_snakemake_is_one_line(tmp_path: Path, exception: str, text: str, line: str) -> None:

@@ -78,7 +78,7 @@ def test_settings_of_a_bundle_open_no_client_and_read_no_key(
     monkeypatch.setenv("SOME_VARIABLE", "secret")
     servers = {"qwen-2.5-14B": {"url": "http://stranger.example/v1", "key_env": "SOME_VARIABLE"}}
     for endpoints in ("served", "recorded", ["recorded", "served"]):
-        change = stating(recorded=False, endpoints=endpoints, servers=servers, budget={"calls": 9})
+        change = stating(endpoints=endpoints, servers=servers, budget={"calls": 9})
         opened.cache_clear()
         assert answered(made(whole, change)).differences == {SINGLE: ""}
 

@@ -1,6 +1,5 @@
-"""LaTeX of every artefact of a run compiles and fits its page; the README's image is of this run."""
+"""LaTeX of every artefact of a run compiles and fits its page."""
 
-import importlib.util
 import os
 import re
 import shutil
@@ -9,11 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
-from harness.files import ROOT
 from tests.analysis.test_renderers import compiled
-from tests.page.conftest import CHROMIUM
 from tests.planning import checkout
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(7200)]
@@ -42,17 +38,3 @@ def test_every_fragment_compiles_and_fits_its_page(run: Path, tmp_path: Path) ->
         assert "Missing character" not in log, path
         wide[path.stem] = max(map(float, re.findall(r"Overfull \\hbox \(([\d.]+)pt", log)), default=0.0)
     assert {name: points for name, points in wide.items() if points > SEEN} == {}
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: install it, or name one in GMR_CHROMIUM")
-def test_the_picture_of_the_readme_is_of_this_run(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = importlib.util.spec_from_file_location("picture", ROOT / "docs" / "site" / "picture.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    monkeypatch.chdir(run)
-    _, now = module.take()
-    then = Image.open(module.PICTURE).info
-    # What was learned depends on the type of the processor.
-    other = () if now["Encoder"] == then["Encoder"] else ("Puppeteer", "MASRouter", "GMR")
-    rows = [[row for row in texts["Table"].split("\n\n") if not row.startswith(other)] for texts in (now, then)]
-    assert rows[0] == rows[1], "run: make picture"

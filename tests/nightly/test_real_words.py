@@ -45,8 +45,11 @@ POOL = {
     for name, size, description in zip(NAMES, (0.1, 0.2), ("A tiny model, cheap.", "The same, dearer."), strict=True)
 }
 KEYS = {
-    "preset": "open",
+    "preset": "open_tree",
     "data": "embedded",
+    "splits": "official",
+    "seeds": [0],
+    "reference": "gmr",
     "benchmarks": ["mbpp"],
     "methods": list(METHODS),
     "backbones": list(NAMES),
@@ -56,7 +59,7 @@ KEYS = {
     "max_error_share": 0.5,
 }
 SETTINGS = [f"{key}={json.dumps(value) if key != 'preset' else value}" for key, value in KEYS.items()]
-REPORTS = [f"reports/open/{name}.md" for name in ("main_table", "costs", "training_budget")]
+REPORTS = [f"reports/open_tree/{name}.md" for name in ("main_table", "costs", "training_budget")]
 KILLED_AFTER_S = (40, 90)
 LARGEST_BUNDLE = 1_000_000
 
@@ -91,7 +94,7 @@ def finished(folder: Path) -> Path:
 
 
 def test_every_method_is_trained_asked_and_reported(finished: Path) -> None:
-    cells = sorted((finished / "results/open/cells").glob("*/*/*/seed0/run.json"))
+    cells = sorted((finished / "results/open_tree/cells").glob("*/*/*/seed0/run.json"))
     found = [orjson.loads(path.read_bytes()) for path in cells]
     assert {run["method"] for run in found} == set(METHODS)
     assert not any(run["simulated"] for run in found)
@@ -109,19 +112,19 @@ def test_every_method_is_trained_asked_and_reported(finished: Path) -> None:
 
 def test_health_page_and_trajectories(finished: Path) -> None:
     for words in (["health"], ["report", "page"], ["export"]):
-        gmr_process(*words, "--preset", "open", "--set", "@results/open/config.yaml", folder=finished)
-    assert (finished / "reports/open/index.html").stat().st_size > 10_000
-    logs = [path for path in (finished / "reports/open/inspect").rglob("*") if path.is_file()]
+        gmr_process(*words, "--preset", "open_tree", "--set", "@results/open_tree/config.yaml", folder=finished)
+    assert (finished / "reports/open_tree/index.html").stat().st_size > 10_000
+    logs = [path for path in (finished / "reports/open_tree/inspect").rglob("*") if path.is_file()]
     assert len(logs) > len(METHODS), "one a cell, and Single LLM has two"
 
 
 def test_a_bundle_is_small_and_replays_to_the_same_bytes_without_a_server(
     finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gmr_process("bundle", "--preset", "open", "open.zip", folder=finished)
-    size = (finished / "open.zip").stat().st_size
+    gmr_process("bundle", "--preset", "open_tree", "run.zip", folder=finished)
+    size = (finished / "run.zip").stat().st_size
     print(f"bundle: {size:,} bytes")
     assert size <= LARGEST_BUNDLE
     monkeypatch.delenv("GMR_ENDPOINTS")
-    gmr_process("replay", "open.zip", folder=finished)
-    assert (finished / "reports/replayed/open/main_table.md").read_bytes() == (finished / REPORTS[0]).read_bytes()
+    gmr_process("replay", "run.zip", folder=finished)
+    assert (finished / "reports/replayed/open_tree/main_table.md").read_bytes() == (finished / REPORTS[0]).read_bytes()

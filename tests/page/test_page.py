@@ -109,7 +109,7 @@ def test_of_models_of_ones_own_no_statement_of_the_paper_is_judged(
 ) -> None:
     shutil.copytree(finished / "results/smoke/cells", tmp_path / "results/smoke/cells")
     monkeypatch.chdir(tmp_path)
-    usual, mine = preset(), resolve("open").pool
+    usual, mine = preset(), resolve("open_single").pool
     for pool, is_judged in (({}, True), (mine, False)):
         write(usual.model_copy(update={"pool": pool}))
         text = Path("reports/smoke/index.html").read_text()

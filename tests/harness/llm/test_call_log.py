@@ -189,20 +189,6 @@ def test_what_requests_have_in_common_is_stored_once(path: Path) -> None:
         reader.texts(request(texts[0]).key)
 
 
-def test_a_log_of_an_earlier_version_is_read_and_continued(path: Path) -> None:
-    new, copied = path.with_name("new.sqlite"), path.with_name("copy.sqlite")
-    fill(new, "ab")
-    copy(new, path, prompts=True)
-    execute(path, "DROP TABLE dictionary")
-    copy(path, copied, prompts=True)
-    for log in (path, copied):
-        with CallLogReader(log) as reader:
-            assert (reader.get(request("a").key), reader.paid()) == (reply("A"), [("some/model", 2, 6, 10)])
-    fill(path, "c")
-    assert answers(path, "abc") == {"a": "A", "b": "B", "c": "C"}
-    assert calls_of(path).keys() == {request(text).key for text in "abc"}
-
-
 def test_a_missing_log_and_a_folder_that_cannot_be_written_are_told(path: Path) -> None:
     with pytest.raises(UserError, match=r"calls\.sqlite is missing; remove .*run\.json"):
         CallLogReader(path)
@@ -243,12 +229,11 @@ async def test_every_attempt_is_noted_at_once_with_its_error_behind_no_torn_line
 def test_seconds_are_those_of_one_process_that_attempted_every_call(tmp_path: Path) -> None:
     path = tmp_path / "attempts.jsonl"
     assert seconds_of(path, {"a"}) is None
-    rows = [("old", None, 0, 9), ("a", 1, 5, 2), ("b", 1, 3, 1), ("a", 1, 6, 4), ("c", 1, 9, 9), ("c", 2, 9, 9)]
+    rows = [("a", 1, 5, 2), ("b", 1, 3, 1), ("a", 1, 6, 4), ("c", 1, 9, 9), ("c", 2, 9, 9)]
     names = ("key", "opened", "started", "latency_s")
-    lines = [orjson.dumps(dict(zip(names, row, strict=True))) for row in rows]
-    path.write_bytes(b"\n".join([*lines, b'{"key": "older", "started": 1, "latency_s": 1}']))
+    path.write_bytes(b"\n".join(orjson.dumps(dict(zip(names, row, strict=True))) for row in rows))
     assert seconds_of(path, {"a", "b"}) == 6 + 4 - 3
-    for keys in ({"a", "b", "never"}, {"b", "c"}, {"old"}, {"older"}, set()):
+    for keys in ({"a", "b", "never"}, {"b", "c"}, set()):
         assert seconds_of(path, keys) is None
 
 

@@ -13,9 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import registry
 from analysis.published import load
-from harness import earlier
 from harness.benchmarks import catalogue
 from harness.errors import UserError
 from harness.files import ROOT
@@ -145,40 +143,6 @@ def test_a_file_of_further_methods_joins_those_of_the_project(folder: Path, tmp_
     edit(tmp_path, "methods.yaml", gmr=further["deep"])
     with pytest.raises(UserError, match=r"gmr is in config/methods\.yaml already; rename it"):
         resolve("smoke", {"extra": str(extra)})
-
-
-def test_names_of_earlier_versions_in_a_users_file_are_read(folder: Path, tmp_path: Path) -> None:
-    further = {
-        "cheap": {"extends": "masrouter_kappa_20", "title": "Cheap", "config": {"kappa": {"default": 9}}},
-        "mine": {"module": "baselines.single", "title": "Mine", "rows": "pool", "config": {"kappa": 9}},
-    }
-    (tmp_path / "methods.yaml").write_text(yaml.safe_dump(further))
-    known = config.methods(str(tmp_path / "methods.yaml"))
-    assert known["cheap"].config == {**known["masrouter"].config, "cost_weight": {"default": 9}}
-    assert known["mine"].config == {"kappa": 9}, "a method of another module may have a setting of that name"
-
-
-def test_names_of_earlier_versions_are_read_in_settings_and_refused_where_they_are_typed(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    old = {"methods": ["masrouter_kappa_20", "gmr"], "artefacts": ["costs", "leak_report"]}
-    edit(folder, "presets/smoke.yaml", **old)
-    for preset in (resolve("smoke"), resolve("other", {**resolve("paper").settings, **old})):
-        assert preset.methods == ("masrouter_cost_weight_20", "gmr")
-        assert preset.artefacts == ("costs",)
-    line = "left out, since it is gone: artefact leak_report (`gmr audit`"
-    assert [line in message for message in caplog.messages] == [True, True]
-    with pytest.raises(UserError, match="'masrouter_kappa_20'; it is masrouter_cost_weight_20 now"):
-        resolve("paper", {"methods": old["methods"]})
-    with pytest.raises(UserError, match="unknown artefact 'leak_report'; it is gone; `gmr audit`"):
-        registry.of_run(resolve("paper", {"artefacts": old["artefacts"]}))
-
-
-def test_no_name_of_today_is_said_to_be_gone() -> None:
-    known = {"artefact": registry.artefacts(), "preset": config.preset_names(), "method": config.methods()}
-    for kind, names in known.items():
-        assert earlier.GONE[kind].keys().isdisjoint(names)
-        assert {*earlier.RENAMED.get(kind, {}).values()} <= {*names}
 
 
 def test_a_benchmark_of_a_users_file_is_known_by_entry_module_and_questions(folder: Path, tmp_path: Path) -> None:

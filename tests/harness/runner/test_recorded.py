@@ -26,6 +26,7 @@ from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.prepare import Prepared, read
 from harness.database import CALL_LOG
 from harness.errors import UserError
+from harness.llm import call_log
 from harness.llm.call_log import CallLog, CallLogReader
 from harness.llm.recordings import SERVERS, Recording, Recordings, opened
 from harness.llm.request import Message, Reply, Request
@@ -179,7 +180,10 @@ def test_a_damaged_recording_is_named_with_its_cure(source: Path) -> None:
 
 def change_replies(log: Path, text: str) -> None:
     with contextlib.closing(sqlite3.connect(log)) as database, database:
-        database.execute("UPDATE calls SET reply = ?, checksum = NULL", (text,))
+        database.create_function("checksum_of", -1, call_log._checksum)
+        database.execute("UPDATE calls SET reply = ?", (text,))
+        columns = f"key, {call_log._REPLY_COLUMNS}, NULL, NULL"
+        database.execute(f"UPDATE calls SET checksum = checksum_of({columns})")  # noqa: S608
 
 
 def reply_of(preset: Run, cell: Cell, key: str) -> str:
@@ -330,7 +334,7 @@ def test_settings_that_no_run_writes_are_one_line(source: Path, text: str) -> No
 @pytest.mark.parametrize(
     "change",
     [
-        "UPDATE calls SET prompt_tokens = -1, checksum = NULL",
+        "UPDATE calls SET prompt_tokens = -1",
         "UPDATE calls SET reply = x'00', checksum = 1",
         "ALTER TABLE calls RENAME TO c; CREATE VIEW calls AS SELECT * FROM c",
     ],
