@@ -212,7 +212,7 @@ def _differences(recording: Recording, folder: Path) -> list[str]:
     before = _tables(recording.results / folder.relative_to(layout.RESULTS / recording.preset))
     after = _tables(folder)
     if others := before.keys() ^ after.keys():
-        return [f"{min(others)} is recorded or recomputed alone"]
+        return [f"{min(others)} was not {'recomputed' if min(others) in before else 'recorded'}"]
     return [_difference(name, table, after[name]) for name, table in before.items()]
 
 
