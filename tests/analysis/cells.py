@@ -13,12 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.finished_cells import FinishedCell, RunInfo, by_key
-from analysis.paper.claims.declaration import Claim
-from analysis.paper.claims.measured import Run, Seeds, by_row
+from analysis.paper.claims.measured import Run
+from analysis.paper.claims.statements import Claim, Row
 from analysis.published import load
 from harness.files import check
+from harness.llm import backbones
 from harness.llm.request import GREEDY
-from harness.runner.config import methods
+from harness.runner.config import FOLDER, methods
 from harness.runner.layout import POOL
 from harness.runner.method import settings_of
 from harness.runner.results import DECISIONS, ITEMS, digests
@@ -53,8 +54,16 @@ def verdicts(right: int, n: int) -> list[bool]:
     return [place < right for place in range(n)]
 
 
-def claim(quantity: Callable[..., Any], unit: Any = "points", key: str = "a", **declared: Any) -> Claim:
-    return Claim(key=key, section="b", place="c", says="d", unit=unit, quantity=quantity, **declared)
+def claim(*parts: Mapping[str, Any], **declared: Any) -> Claim:
+    """Return a statement about MBPP, unless a part names another benchmark."""
+    whole = {"key": "a", "section": "b", "place": "c", "says": "d", **declared}
+    claim: Claim = check({**whole, "parts": [{"benchmark": "mbpp", **part} for part in parts]}, Claim, "a made claim")
+    return claim
+
+
+@functools.cache
+def declared() -> Mapping[str, backbones.Backbone]:
+    return backbones.load(FOLDER / "backbones.yaml")
 
 
 def run_record(
@@ -87,7 +96,7 @@ def run_record(
         "code": digest("code"),
         "run_id": digest("run", method, backbone, benchmark, seed),
         "backbones": {
-            key: {"model": f"simulated/{key}", "served_by": "simulator 1", "parameters_b": load().prices[key].size}
+            key: {"model": declared()[key].model, "served_by": "simulator 1", "parameters_b": load().prices[key].size}
             if key in load().prices
             else {"model": key, "parameters_b": 1}
             for key in (load().prices if backbone == POOL else [backbone])
@@ -190,7 +199,9 @@ def timed(cell: Path, seconds: float | None = 6.0, in_flight: int = 32) -> Path:
     return cell
 
 
-def run_of(correct: Mapping[Cell, Any], seeds: Seeds | None = None, **items: Mapping[Cell, Any]) -> Run:
+def run_of(
+    correct: Mapping[Cell, Any], seeds: Mapping[Row, Sequence[int]] | None = None, **items: Mapping[Cell, Any]
+) -> Run:
     """Return a run from the answers and further item columns of each cell. ``seeds`` default to the cells' seeds."""
     cells = []
     for key, right in sorted(correct.items()):
@@ -199,5 +210,5 @@ def run_of(correct: Mapping[Cell, Any], seeds: Seeds | None = None, **items: Map
         if "cost" in columns:
             columns.setdefault("cost_total", columns["cost"])
         cells.append(FinishedCell(Path("nowhere"), check(record, RunInfo, "a made cell"), pd.DataFrame(columns)))
-    had = by_row((cell[:2], cell[-1]) for cell in correct)
-    return Run(by_key(cells), seeds or Seeds(had, had))
+    every = {cell[:2]: sorted({other[-1] for other in correct if other[:2] == cell[:2]}) for cell in correct}
+    return Run(by_key(cells), seeds or every)

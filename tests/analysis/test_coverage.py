@@ -1,17 +1,14 @@
 """Error rates of verdicts and coverage of intervals, over many simulated samples."""
 
 import bisect
-from functools import partial
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.paper.claims.declaration import Region
-from analysis.paper.claims.joint import interval, spreads
-from analysis.paper.claims.judge import FAILS, HOLDS, decide
-from analysis.paper.claims.numbers import least
-from analysis.statistics import Jackknife, accuracy, paired, paired_p_above
+from analysis.paper.claims.judge import FAILS, HOLDS, conjunction, decide
+from analysis.statistics import TAIL, Jackknife, accuracy, paired, paired_p_above
+from tests.analysis.cells import claim
 
 SIZES, DISCORDANT = (128, 416, 1056), (0.01, 0.03, 0.1)
 # The most that may be wrong to either side.
@@ -34,8 +31,9 @@ def outcome(
     methods = [trained(0.0, 0.0 if seeds == 1 else share), *(trained(lead, share) for _ in range(rivals))]
     jackknife = Jackknife({"questions": n}, dict.fromkeys(range(rivals + 1), seeds))
     own, *others = (jackknife.ratio(100.0 * right, None, "questions", place) for place, right in enumerate(methods))
-    measure = partial(jackknife.spread, are_points=True)
-    return decide(Region(low=0), *interval(spreads(least(*[own - other for other in others]), measure)))
+    [ahead] = claim({"row": "gmr", "than": "masrouter", "at_least": 0}).parts
+    spreads = [jackknife.spread(own - other, are_points=True) for other in others]
+    return conjunction({decide(ahead, *spread.ends(), *spread.ends(TAIL / rivals)) for spread in spreads})
 
 
 def rates(samples: int, n: int, discordant: float, **given: float) -> tuple[float, float]:

@@ -1,11 +1,9 @@
-"""Measurements of a run for claims: values of its cells, also with each question and each training left out."""
+"""Comparisons in a run: values of its cells, with intervals over questions and trainings."""
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,268 +14,193 @@ from scipy.stats import spearmanr
 from analysis.finished_cells import TRAINING, FinishedCell, updates
 from analysis.frames import Key
 from analysis.paper import traces
-from analysis.paper.claims.declaration import Claim
-from analysis.paper.claims.joint import spreads
-from analysis.paper.claims.numbers import (
-    LARGE,
-    OVERALL,
-    PAPER,
-    SINGLE_CALLS,
-    Array,
-    Numbers,
-    Ordered,
-    Row,
-    Value,
-    least,
-    mean,
-    most,
-)
+from analysis.paper.claims.statements import LARGE, MEASURES, PAPER, POINTS, ROWS, SHARE, Comparison, Row
 from analysis.paper.hw_cost import pflops, seconds
-from analysis.published import AVERAGE
-from analysis.registry import Selection, artefact
-from analysis.statistics import Jackknife, Ratio, Spread, leave_one_out, mean_of
+from analysis.provenance import identity
+from analysis.registry import Selection
+from analysis.statistics import Array, Jackknife, Ratio, leave_one_out, mean_of
+from harness.llm import backbones
+from harness.llm.request import Served
 from harness.runner import config, run
 
-#: Method, backbone, benchmark, measure.
-Asked: TypeAlias = tuple[str, str, str, str]
-# Measures that are functions of the averages of single seeds.
-_OF_SEEDS: Mapping[str, Callable[..., Any]] = {
-    "seeds": lambda *seeds: seeds,
-    "seed_lowest": least,
-    "seed_highest": most,
-}
-_OF_TRAININGS = ("training_", "entropy_")
-_BY_DIFFICULTY = ("depth_by_difficulty", "hard_accuracy")
+#: The rows of the main table that answer with a single call.
+SINGLE_CALLS = tuple(row for row in ROWS if not PAPER.methods[row[0]].multi_agent)
+#: Columns of both intervals of a comparison.
+ENDS = ("low", "high", "corrected_low", "corrected_high")
+# Seeds of statements about training seeds.
+_SEEDS = (0, 1, 2)
 _ENTROPIES = ["entropy_write", "entropy_retrieval"]
+_OF_CELLS = ("seconds", "training_steps", *_ENTROPIES)
+_BY_DIFFICULTY = ("depth_by_difficulty", "hard_accuracy")
 # A question is hard if at least this percentage of the single-call rows gets it wrong.
 _HARD = 50
-# Measures that are ratios, by the function that computes them.
+# Measures that are ratios, by the function that reads them.
 _RATIOS: Mapping[Callable[[FinishedCell], Mapping[str, Ratio]], tuple[str, ...]] = {
-    traces.of_calls: ("later_prompt", f"calls_{LARGE}"),
-    traces.redundancy: ("redundancy_stored", "redundancy_refused"),
-    traces.of_gates: ("write_rate", *(f"retrieved_{step}" for step in traces.STEPS)),
+    cache(traces.of_calls): ("later_prompt", f"calls_{LARGE}"),
+    cache(traces.redundancy): ("redundancy_stored", "redundancy_refused"),
+    cache(traces.of_gates): ("write_rate", *(f"retrieved_{step}" for step in traces.STEPS)),
 }
-# Measures with a value per question. Those not listed are columns of the items.
+# Measures with a value per question, in addition to accuracies. Those not listed are columns of the items.
 _VALUES: Mapping[str, Callable[[FinishedCell], ArrayLike]] = {
-    **dict.fromkeys(("accuracy", "seed_mean", "hard_accuracy"), lambda cell: 100.0 * cell.items["correct"]),
     "depth_by_difficulty": lambda cell: cell.items["depth"],
     "six_steps": lambda cell: 100.0 * (cell.items["depth"] == 6),
     "flops": pflops,
 }
-# Trainings behind a published ``seed_mean``; every other published number is of one training.
-_PUBLISHED_SEEDS = 3
-
-
-class Seeds(NamedTuple):
-    """The seeds of each row on any benchmark, ascending."""
-
-    usual: Mapping[Row, tuple[int, ...]] = MappingProxyType({})  # one seed for rows that do not learn
-    several: Mapping[Row, tuple[int, ...]] = MappingProxyType({})  # seeds for statements about trainings
-
-    def of(self, asked: Asked) -> tuple[int, ...]:
-        """Return the seeds of a number; empty for an unknown row."""
-        return (self.several if asked[3] == "seed_mean" else self.usual).get(asked[:2], ())
-
-
-def seeds_of(preset: run.Run) -> Seeds:
-    """Return the seeds of a preset, and those of the table ``seed_variance``."""
-    every = Selection(methods=tuple(config.methods())).cells(preset), artefact("seed_variance").cells_of(preset)
-    return Seeds(*(by_row(((cell.method, cell.backbone), cell.seed) for cell in cells) for cells in every))
-
-
-def by_row(seeds: Iterable[tuple[Row, int]]) -> dict[Row, tuple[int, ...]]:
-    grouped: defaultdict[Row, set[int]] = defaultdict(set)
-    for row, seed in seeds:
-        grouped[row].add(seed)
-    return {row: tuple(sorted(numbers)) for row, numbers in grouped.items()}
-
 
 #: The cells of one row on one benchmark, in order of seed.
 Group: TypeAlias = tuple[FinishedCell, ...]
+#: A comparison: its non-empty columns.
+Record: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Finished cells that statements are compared with."""
+
+    cells: Mapping[Key, Group] = field(default_factory=dict)
+    seeds: Mapping[Row, Sequence[int]] = field(default_factory=dict)  # of each row; one if it does not learn
+
+
+def seeds_of(preset: run.Run) -> dict[Row, Sequence[int]]:
+    """Return the seeds of each row of a preset."""
+    cells = Selection(methods=tuple(config.methods())).cells(preset)
+    rows = dict.fromkeys((cell.method, cell.backbone) for cell in cells)
+    return {row: sorted({cell.seed for cell in cells if (cell.method, cell.backbone) == row}) for row in rows}
 
 
 class Measurement(NamedTuple):
     """A measure of a row on a benchmark."""
 
     whole: Array = np.empty(0)  # one value per training
-    without: Array = np.empty(
-        (0, 0)
-    )  # without each question, shape (trainings, questions); empty if no question affects it
+    without: Array = np.empty((0, 0))  # without each question, shape (trainings, questions); empty for those of cells
     groups: Sequence[Group] = ()  # groups that were read, starting with that of the row
-    missing: tuple[str, ...] = ()  # descriptions of cells that were not run
+    missing: Sequence[str] = ()  # descriptions of cells that were not run
 
 
-Measure: TypeAlias = Callable[[Asked], Measurement]
+def compare(run: Run, comparison: Comparison, tails: Sequence[float] = (), printed: float | None = None) -> Record:
+    """Return columns of the report: the measured value with its interval and its cells, or what is missing.
+
+    Args:
+        run: The cells.
+        comparison: Rows, benchmark and measure.
+        tails: Error probabilities on either side of the interval, and of that by which a statement is contradicted.
+        printed: The paper's value. Whether it agrees is judged as for a value of another sample.
+    """
+    sides = [[_measure(run, *side, key) for key in comparison.benchmarks] for side in comparison.sides]
+    known = [each for side in sides for each in side]
+    if missing := list(dict.fromkeys(text for each in known for text in each.missing)):
+        return {"missing": missing}
+    runs = [cell.run for group in dict.fromkeys(group for each in known for group in each.groups) for cell in group]
+    record: Record = {**identity(runs), "cells": " ".join(run.cell for run in runs)}
+    if any(np.isnan(each.whole).all() for each in known):
+        return record | {"reason": "no value: nothing was drawn or logged for it"}
+    has_questions = all(each.without.size for each in known)
+    sizes: dict[Hashable, int] = {}
+    if has_questions:
+        sizes |= {key: each.without.shape[-1] for key, each in zip(comparison.benchmarks, sides[0], strict=True)}
+    trainings: dict[Hashable, int] = {each.groups[0]: len(each.whole) for each in known if has_questions}
+    jackknife = Jackknife(sizes, trainings)
+
+    def average(side: Sequence[Measurement]) -> Array:
+        keyed = zip(comparison.benchmarks, side, strict=True)
+        values = [jackknife.mean(each.whole, each.without, key, each.groups[0]) for key, each in keyed]
+        return np.mean(values, axis=0)
+
+    values = comparison.value(*map(average, sides))
+    record["measured"] = float(values[0])
+    if not has_questions:
+        return record | {"reason": "no interval: from a log or a clock, not from questions"}
+    is_share = comparison.unit == SHARE and len(sides) == 1
+    # Counts of questions give an interval in points, even if no question moves the value.
+    spread_of = partial(jackknife.spread, values, is_share=is_share, are_points=is_share or comparison.unit == POINTS)
+    spread = spread_of()
+    if not (0 < spread.variance < math.inf or spread.counts or spread.share_of):
+        return record | {"reason": "no interval: no question moves the value"}
+    ends = [end for tail in tails for end in spread.ends(tail)]
+    record |= zip(ENDS, ends, strict=False)
+    if printed is not None:
+        published: dict[Hashable, int] = {key: _published_questions(comparison, key) for key in comparison.benchmarks}
+        published |= dict.fromkeys(trainings, len(_SEEDS) if comparison.sides[0].measure == "seed_mean" else 1)
+        low, high = spread_of(published=published).ends()
+        record["agrees_with_published"] = low <= printed <= high
+    return record
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """Finished cells that claims are compared with."""
-
-    cells: Mapping[Key, Sequence[FinishedCell]] = field(default_factory=dict)
-    seeds: Seeds = field(default_factory=Seeds)  # seeds that are read
-
-    @property
-    def simulated(self) -> bool:
-        return any(cell.run.simulated for cells in self.cells.values() for cell in cells)
-
-    def measure(self, asked: Asked) -> Measurement:
-        """Return the measurement of a row on a benchmark, or the missing cells."""
-        method, backbone, benchmark, measure = asked
-        rows = [(method, backbone), *(SINGLE_CALLS if measure in _BY_DIFFICULTY else ())]
-        groups: list[Group] = []
-        missing: list[str] = []
-        for row in rows:
-            seeds = self.seeds.of((*row, benchmark, measure))
-            cells = self.cells.get((*row, benchmark), ())
-            groups.append(tuple(cell for cell in cells if cell.run.seed in seeds))
-            absent = "/".join(str(seed) for seed in seeds if all(cell.run.seed != seed for cell in cells))
-            if absent or not seeds:
-                lost = f"seed {absent}" if absent else "which the preset does not have"
-                missing.append(f"{' '.join(row)} on {benchmark}, {lost}")
-        if missing:
-            return Measurement(missing=tuple(missing))
-        group, *singles = groups
-        if measure == "seconds" or measure.startswith(_OF_TRAININGS):
-            value = _of_cells(group, measure)
-            if measure == "seconds" and math.isnan(value):
-                return Measurement(missing=(f"seconds of {method} {backbone} on {benchmark}",))
-            return Measurement(np.array([value]), groups=groups)
-        tops, bottoms = _by_question(group, measure)
-        if measure == "depth_by_difficulty":
-            return Measurement(*_correlation(tops, _wrong(singles)), groups)
-        if measure == "hard_accuracy":
-            bottoms = bottoms * (_wrong(singles) >= _HARD)
-            tops = tops * bottoms
-        return Measurement(*leave_one_out(tops, bottoms), groups)
+def _published_questions(comparison: Comparison, benchmark: str) -> int:
+    """Return the smallest number of questions that the published accuracies allow."""
+    rows = {side.row for side in comparison.sides}
+    printed = [row for row in PAPER.rows if (row.method, row.backbone) in rows] or PAPER.rows
+    accuracies = [row.accuracies[benchmark] for row in printed]
+    return min(count.n for accuracy in accuracies for count in (*accuracy.counts, accuracy.near) if count)
 
 
-def _by_question(group: Group, measure: str) -> tuple[Array, Array]:
-    """Return numerators and denominators of a measure, shape (trainings, questions)."""
-    ratios = [of_questions(cell, measure) for cell in group]
-    return np.array([ratio.numerators for ratio in ratios]), np.array([ratio.denominators for ratio in ratios])
+@cache
+def _measure(run: Run, row: Row, measure: str, benchmark: str) -> Measurement:
+    """Return a measure of a row on a benchmark. A missing seed is never averaged away."""
+    missing, groups = [], []
+    for each in (row, *(SINGLE_CALLS if measure in _BY_DIFFICULTY else ())):
+        cells, seeds = run.cells.get((*each, benchmark), ()), run.seeds.get(each, ())
+        if seeds and measure.startswith("seed_"):
+            seeds = [int(measure[-1])] if measure[-1].isdigit() else _SEEDS
+        absent = [seed for seed in seeds if all(cell.run.seed != seed for cell in cells)]
+        if absent or not seeds:
+            lost = f"seed {'/'.join(map(str, absent))}" if absent else "which the preset does not have"
+            missing.append(f"{' '.join(each)} on {benchmark}, {lost}")
+        elif measure in ("seed_lowest", "seed_highest"):
+            seeds = [_extreme_seed(run, row, max if measure == "seed_highest" else min)]
+        groups.append(tuple(cell for cell in cells if cell.run.seed in seeds))
+    if missing:
+        return Measurement(missing=missing)
+    group, *singles = groups
+    if measure in _OF_CELLS:
+        value = _of_cells(group, measure)
+        if measure == "seconds" and math.isnan(value):
+            return Measurement(missing=(f"seconds of {' '.join(row)} on {benchmark}",))
+        return Measurement(np.array([value]), groups=groups)
+    ratios = [_of_questions(cell, measure) for cell in group]
+    tops, bottoms = (np.array([ratio[side] for ratio in ratios]) for side in (0, 1))
+    if measure == "depth_by_difficulty":
+        return Measurement(*_correlation(tops, _wrong(singles)), groups)
+    if measure == "hard_accuracy":
+        bottoms = bottoms * (_wrong(singles) >= _HARD)
+        tops = tops * bottoms
+    return Measurement(*leave_one_out(tops, bottoms), groups)
 
 
-def of_questions(cell: FinishedCell, measure: str) -> Ratio:
+def _extreme_seed(run: Run, row: Row, choose: Callable[..., int]) -> int:
+    """Return the seed with the lowest or highest average over the benchmarks."""
+    cells = [cell for key in PAPER.benchmarks for cell in run.cells.get((*row, key), ())]
+    return choose(_SEEDS, key=lambda seed: sum(cell.items["correct"].mean() for cell in cells if cell.run.seed == seed))
+
+
+def _of_questions(cell: FinishedCell, measure: str) -> Ratio:
     """Return a measure by question, shares in percent. Denominators are 0 if nothing was drawn for it."""
+    if MEASURES[measure].unit == POINTS:
+        return mean_of(100.0 * cell.items["correct"])
     for read_ratios, names in _RATIOS.items():
         if measure in names:
             nothing = np.zeros(len(cell.items))
-            ratio = _read_once(read_ratios, cell).get(measure, Ratio(nothing, nothing))
+            ratio = read_ratios(cell).get(measure, Ratio(nothing, nothing))
             return Ratio((100 if ratio.is_share else 1) * ratio.numerators, ratio.denominators)
     return mean_of(_VALUES[measure](cell) if measure in _VALUES else cell.items[measure])
 
 
-@cache
-def _read_once(read_ratios: Callable[[FinishedCell], Mapping[str, Ratio]], cell: FinishedCell) -> Mapping[str, Ratio]:
-    return read_ratios(cell)
-
-
 def _wrong(singles: Sequence[Group]) -> Array:
     """Return the percentage of single-call rows that answer wrong, by question."""
-    return 100 - np.array([_by_question(group, "accuracy")[0].mean(axis=0) for group in singles]).mean(axis=0)
+    return 100 - 100 * np.mean([np.mean([cell.items["correct"] for cell in group], 0) for group in singles], 0)
 
 
 def _of_cells(group: Group, measure: str) -> float:
-    """Return a cell-level measure over all seeds: the lowest entropy, a ratio of sums for a depth, else the mean.
-
-    NaN if any seed lacks it.
-    """
-    cells = pd.DataFrame([of_training(cell) | {"seconds": seconds(cell)} for cell in group])
-    if measure == "training_depth":
-        return float(cells["training_steps"].sum(skipna=False) / cells["trajectories"].sum(skipna=False))
-    values = cells[measure]
-    return float(values.min(skipna=False) if measure.startswith("entropy_") else values.mean(skipna=False))
+    """Return a cell-level measure over all seeds: the lowest entropy, or the mean; NaN if any seed lacks it."""
+    values = pd.Series([seconds(cell) if measure == "seconds" else _of_training(cell)[measure] for cell in group])
+    return float(values.min(skipna=False) if measure in _ENTROPIES else values.mean(skipna=False))
 
 
-def of_training(cell: FinishedCell) -> dict[str, float]:
-    """Return sums of the training log and the lowest entropies; NaN without a log."""
-    has_log = (cell.folder / TRAINING).is_file()
-    log = (updates(cell) if has_log else pd.DataFrame()).reindex(columns=["steps", "trajectories", *_ENTROPIES])
-    sums = log[["steps", "trajectories"]].sum(min_count=1)
-    return {"training_steps": sums["steps"], "trajectories": sums["trajectories"], **log[_ENTROPIES].min()}
-
-
-class Measured(Numbers):
-    """Numbers of a run as arrays: as measured, then without each question and training (:class:`Jackknife`)."""
-
-    def __init__(self, measurements: Mapping[Asked, Measurement]) -> None:
-        self._measurements = measurements
-        known = list(measurements.values())
-        self.groups = list(dict.fromkeys(group for each in known for group in each.groups))
-        #: Descriptions of missing cells.
-        self.missing = list(dict.fromkeys(text for each in known for text in each.missing))
-        #: Whether all measures are computed from questions, as the jackknife needs.
-        self.of_items = all(each.without.size for each in known)
-        self.jackknife = Jackknife({}, {})
-        if self.of_items:
-            sizes: dict[Hashable, int] = {asked[2]: each.without.shape[-1] for asked, each in measurements.items()}
-            self.jackknife = Jackknife(sizes, {group: len(group) for group in self.groups})
-        #: The measures that were read.
-        self.measures: set[str] = set()
-
-    @property
-    def unknown(self) -> list[str]:
-        """Describe the measures that are NaN although their cells were run."""
-        return [
-            f"{measure} {'in the training of' if measure.startswith(_OF_TRAININGS) else 'of'} {method} on {benchmark}"
-            for (method, _, benchmark, measure), each in self._measurements.items()
-            if np.isnan(each.whole).all()
-        ]
-
-    @property
-    def published_sizes(self) -> dict[Any, int]:
-        """Return sample sizes of the published values: questions by benchmark, trainings by group of cells."""
-        rows = {(cell.run.method, cell.run.backbone) for group in self.groups for cell in group}
-        printed = [row for row in PAPER.rows if (row.method, row.backbone) in rows] or PAPER.rows
-        sizes: dict[Any, int] = dict.fromkeys(self.groups, _PUBLISHED_SEEDS if "seed_mean" in self.measures else 1)
-        for key in {cell.run.benchmark for group in self.groups for cell in group}:
-            accuracies = [row.accuracies[key] for row in printed]
-            counts = [count for accuracy in accuracies for count in (*accuracy.counts, accuracy.near) if count]
-            sizes[key] = min(count.n for count in counts)
-        return sizes
-
-    def spread(self, value: Value, claim: Claim, **given: Any) -> Ordered | Spread:
-        """Return the spread of each number of a claim's value (:meth:`Jackknife.spread`)."""
-        # Counts of questions give an interval in points of accuracy, even if no question moves the value, but none
-        # of a cost or correlation. A margin contains points; if its costs are equal, its sign stays open.
-        are_points = claim.is_share or claim.unit in ("points", "margin")
-        return spreads(value, partial(self.jackknife.spread, are_points=are_points, is_share=claim.is_share, **given))
-
-    def _value(self, measure: str, row: Row, benchmark: str, table: str) -> Any:
-        """Return the measured value. ``table`` names one of the paper and has no effect."""
-        self.measures.add(measure)
-        if measure in _OF_SEEDS:
-            return _OF_SEEDS[measure](*self._by_seed(row))
-        if benchmark in (AVERAGE, OVERALL):
-            return mean(*[self._value(measure, row, key, table) for key in PAPER.benchmarks])
-        each = self._measurements[*row, benchmark, measure]
-        return self.jackknife.mean(each.whole, each.without, benchmark, next(iter(each.groups), None))
-
-    def _by_seed(self, row: Row) -> Iterator[Value]:
-        """Iterate over the average over the benchmarks of each seed."""
-        known = {key: self._measurements[*row, key, "seed_mean"] for key in PAPER.benchmarks}
-        for index in range(min(len(each.whole) for each in known.values())):
-            alone = [(each.whole[[index]], each.without[[index]], key) for key, each in known.items()]
-            yield mean(*[self.jackknife.mean(*values) for values in alone])
-
-    def seed_lead(self, row: Row, other: Row) -> Ordered:
-        """Return the smallest lead over another row with the same seed, which both must have."""
-        lead = super().seed_lead(row, other)
-        runs = [[cell.run for cell in group] for group in self.groups]
-        seeds = {tuple(run.seed for run in of) for of in runs if (of[0].method, of[0].backbone) in (row, other)}
-        if not self.missing and len(seeds) > 1:
-            self.missing.append(f"the same seeds of {row[0]} and {other[0]}")
-        return lead
-
-
-def evaluate(claim: Claim, arguments: Sequence[Any], measure: Measure) -> tuple[Value, Measured]:
-    """Compute a part of a claim from a run; also return the measured numbers it used."""
-    # A first pass collects the measurements, whose questions and trainings the jackknife leaves out.
-    asked: defaultdict[Asked, Measurement] = defaultdict(Measurement)
-    claim.quantity(Measured(asked), *arguments)
-    n = Measured({each: measure(each) for each in asked})
-    return claim.quantity(n, *arguments), n
+def _of_training(cell: FinishedCell) -> dict[str, float]:
+    """Return the steps and the lowest entropies in the training log; NaN without a log."""
+    log = updates(cell) if (cell.folder / TRAINING).is_file() else pd.DataFrame()
+    log = log.reindex(columns=["steps", *_ENTROPIES])
+    return {"training_steps": log["steps"].sum(min_count=1), **log[_ENTROPIES].min()}
 
 
 def _correlation(depths: Array, wrong: Array) -> tuple[Array, Array]:
@@ -290,3 +213,13 @@ def _spearman(depth: Array, wrong: Array) -> float:
     """Return the rank correlation; 0 if either side is constant."""
     has_ranks = len(np.unique(depth)) > 1 and len(np.unique(wrong)) > 1
     return float(spearmanr(depth, wrong).statistic) if has_ranks else 0.0
+
+
+def other_models(cells: Iterable[FinishedCell]) -> list[str]:
+    """Describe the backbones of some cells that are not the paper's: other models, or weights of fewer bits."""
+    declared, others = backbones.load(config.FOLDER / "backbones.yaml"), set()
+    for key, backbone in (pair for cell in cells for pair in cell.run.backbones.items() if pair[0] in PAPER.prices):
+        form = backbone.get("weights") or Served("", None, backbone).quantisation
+        if form or backbone["model"] != declared[key].model:
+            others.add(f"{key} is {backbone['model']}{f' with weights {form}' if form else ''}")
+    return sorted(others)

@@ -1,4 +1,4 @@
-"""The report on all claims, as Markdown, CSV and HTML files. Deterministic."""
+"""The report on all statements, as Markdown, CSV and HTML files. Deterministic."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -7,79 +7,62 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.exhibit import NOT_RUN, Exhibit, csv, grid, number, provenance_text, render
+from analysis.exhibit import Exhibit, csv, grid, number, provenance_text, render
 from analysis.exhibit import md_escape as escape
 from analysis.notes import settings
-from analysis.paper.claims.declaration import CLAIMS, ROUNDING, Claim
-from analysis.paper.claims.judge import (
-    BY_CONSTRUCTION,
-    COLUMNS,
-    CONSISTENT,
-    INCONSISTENT,
-    NOT_CHECKABLE,
-    PARTLY,
-    Part,
-    judge,
-    not_judged,
-)
-from analysis.paper.claims.measured import Run, seeds_of
-from analysis.paper.claims.numbers import Row
+from analysis.paper.claims.judge import NOT_CHECKABLE, PARTLY, VERDICTS, Judged, judge
+from analysis.paper.claims.measured import ENDS, Record, Run, other_models, seeds_of
+from analysis.paper.claims.statements import CLAIMS, PAPER, Claim
 from analysis.provenance import provenance
 from analysis.source import Source
 from analysis.statistics import CONFIDENCE
 
-_NUMBERS = ["published", "published_low", "published_high", "stated", "measured", "low", "high", "measured_all_calls"]
-_USUAL = 100 * CONFIDENCE
-# Claims with more parts than this are summarised: only exceptions are shown.
-_SHOWN_PARTS = 6
-# Minimum width of the rounding range, in units of the last digit, from which it is shown.
-_SHOWN_WIDTH = 4
-# Number of missing cells that are named; a claim may lack a hundred.
+#: The columns of ``claims.csv``, a row per comparison; ``paper_verdict`` and ``verdict`` are of the whole statement.
+COLUMNS = (
+    *("claim", "part", "section", "place", "says", "row", "than", "benchmark", "measure", "unit", "holds", "published"),
+    *("published_low", "published_high", "stated", "paper_outcome", "paper_verdict", "measured", *ENDS, "confidence"),
+    *("measured_all_calls", "agrees_with_published", "outcome", "missing", "reason", "verdict"),
+    *("note", "cells", "implied", "primary", "run_id", "seeds", "config_hash", "code", "data_checksum", "backbones"),
+)
+_NUMBERS = ["published", "published_low", "published_high", "stated", "measured", *ENDS, "measured_all_calls"]
+# Minimum width of the rounding range from which it is shown.
+_SHOWN_WIDTH = 0.04
+# Number of missing cells that are named; a statement may lack a hundred.
 _SHOWN_MISSING = 4
-_DIGITS = {"price": 5, "nats": 3, "cosine": 3, "roles": 0}
-_WORDS = {"%": " %", "points": " points", "steps": " steps", "nats": " nats"}
-# Beginnings of notes that do not apply to a simulated run.
-_OF_REAL_RUNS = ("Measured", "Reproduced")
+_DIGITS = {"nats": 3, "cosine": 3}
 _PRIMARY = "Primary endpoints"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ClaimsReport(Exhibit):
-    """Every claim, judged."""
+    """Every statement, judged."""
 
-    judged: Sequence[Sequence[Part]]  # the parts of each claim, in the order of the declaration
+    judged: Sequence[Judged]  # in the order of the declaration
+    reason: str  # why no statement is judged by a run of other models
     notes: Sequence[str]
 
     @property
     def summary(self) -> tuple[str, str]:
-        """Count the claims by verdict: one sentence on the paper, one on this run."""
-        wholes = [parts[0] for parts in self.judged]
-        counted = _counted(whole["verdict"] for whole in wholes if whole["claim_outcome"] != BY_CONSTRUCTION)
-        stands = [whole["stands"] for whole in wholes if "stands" in whole]
-        corrected = f" After correction {sum(stands)} of {len(stands)} secondary verdicts stand." if stands else ""
-        against = [whole for whole in wholes if whole["claim_paper_verdict"] in (INCONSISTENT, PARTLY)]
-        bases = _counted("implied" if whole["implied"] else "stated" for whole in against)
+        """Count the statements by verdict: one sentence on the paper, one on this run."""
         return (
-            f"In the paper: {_counted(whole['claim_paper_verdict'] for whole in wholes)}."
-            + (f" Of those that its numbers contradict: {bases}." if against else ""),
-            f"In this run: {counted}.{corrected}",
+            f"In the paper: {_counted(told.paper_verdict for told in self.judged)}.",
+            f"In this run: {_counted(told.verdict for told in self.judged)}.{self.reason}",
         )
 
     @property
     def sections(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        """Return the table's lines by section, one per claim. ``fields`` are its cells by column title."""
-        lines: dict[str, list[Mapping[str, Any]]] = {}
-        for parts in self.judged:
-            whole = parts[0]
+        """Return the table's lines by section, one per statement. ``fields`` are its cells by column title."""
+        lines: dict[str, list[Mapping[str, Any]]] = {_PRIMARY: []}
+        for told in self.judged:
             fields = {
-                "Its own numbers": list(_in_paper(parts)),
-                "In print": whole["claim_paper_verdict"],
-                "Measured": list(_in_run(parts)),
-                "In this run": whole["verdict"],
+                "Its own numbers": list(_in_paper(told)),
+                "In print": told.paper_verdict,
+                "Measured": list(_in_run(told)),
+                "In this run": told.verdict,
             }
-            line = {**whole, "remarks": list(_remarks(parts)), "fields": fields}
-            lines.setdefault(_PRIMARY if whole["primary"] else whole["section"], []).append(line)
-        return {name: lines[name] for name in sorted(lines, key=lambda name: name != _PRIMARY)}
+            line = {"claim": told.claim, "remarks": list(_remarks(told)), "fields": fields}
+            lines.setdefault(_PRIMARY if told.claim.primary else told.claim.section, []).append(line)
+        return {name: section for name, section in lines.items() if section}
 
     def contents(self) -> Mapping[str, str]:
         html = render("paper/claims/report.html.j2", report=self)
@@ -87,41 +70,45 @@ class ClaimsReport(Exhibit):
 
 
 def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
-    """Judge every claim by the finished cells of a preset, or by the paper alone if there are none."""
-    seeds, run, changed, origin = seeds_of(source.preset), Run(), "", {}
+    """Judge every statement by the finished cells of a preset, or by the paper alone if there are none."""
+    run, origin, simulated, refusal, reason, notes = Run(), {}, False, "", "", list(source.legend)
     if source.cells:
         results = source.results()
-        run = Run(results.cells_to_judge, seeds)
-        changed = settings(results).strip()
-        origin = dict(provenance([cell.run for cell in results.cells]))
-    judged = not_judged(claims) if run.simulated else judge(claims, run)
-    legend = [note for note in source.legend if not (run.simulated and note.startswith(_OF_REAL_RUNS))]
-    legend.append(
-        f"Seeds of a row: {_listed(seeds.usual)}; in statements about training seeds {_listed(seeds.several)}. "
-        "A statement that lacks one of its seeds is not run."
-    )
+        origin, simulated = dict(provenance([cell.run for cell in results.cells])), results.simulated
+        if simulated:
+            refusal = "not judged: simulated"
+        else:
+            run = Run(results.cells_to_judge, seeds_of(source.preset))
+            if others := other_models(results.cells):
+                refusal, reason = "not judged: other models", f" These are not the paper's: {'; '.join(others)}."
+        notes.append(settings(results).strip())
+    judged = judge(claims, run, refusal)
     return ClaimsReport(
         label="claims",
         caption=f"The statements of the paper, compared with its own numbers and the run {source.preset.name!r}",
-        simulated=run.simulated,
+        simulated=simulated,
         provenance=origin,
-        frame=_frame([part for parts in judged for part in parts]),
+        frame=_frame(judged),
         judged=judged,
-        notes=[*legend, changed] if changed else legend,
+        reason=reason,
+        notes=[note for note in notes if note],
     )
 
 
-def _frame(records: Sequence[Part]) -> pd.DataFrame:
-    parts = pd.DataFrame(records)
-    why = parts.reindex(columns=["not_printed", "reason"]).apply(lambda row: "; ".join(row.dropna()), axis=1)
-    missing = parts.reindex(columns=["missing"])["missing"].map("; ".join, na_action="ignore")
-    frame = parts.reindex(columns=COLUMNS).assign(reason=why, missing=missing)
+def _frame(judged: Sequence[Judged]) -> pd.DataFrame:
+    """Return a row per comparison."""
+    records = [
+        {"claim": told.claim.key, "part": place, "paper_verdict": told.paper_verdict, "verdict": told.verdict}
+        | told.claim.model_dump(exclude={"parts"})
+        | record
+        for told in judged
+        for place, part in enumerate(told.parts, 1)
+        for record in part
+    ]
+    frame = pd.DataFrame(records).reindex(columns=COLUMNS)
+    frame = frame.assign(missing=frame["missing"].map("; ".join, na_action="ignore"))
     # Remove floating-point noise, and negative zero.
     return frame.assign(**(frame[_NUMBERS].astype(float).round(9) + 0.0))
-
-
-def _listed(seeds: Mapping[Row, Sequence[int]]) -> str:
-    return " or ".join(sorted({"/".join(map(str, numbers)) for numbers in seeds.values()})) or "none"
 
 
 def _markdown(report: ClaimsReport) -> str:
@@ -132,7 +119,8 @@ def _markdown(report: ClaimsReport) -> str:
     for section, lines in report.sections.items():
         heads, rows = ["The paper says", *lines[0]["fields"]], []
         for line in lines:
-            says = f"{escape(line['says'])} ({escape(line['place'])}; {escape(line['claim'])})"
+            claim = line["claim"]
+            says = f"{escape(claim.says)} ({escape(claim.place)}; {escape(claim.key)})"
             fields = line["fields"].values()
             rest = [field if isinstance(field, str) else "<br>".join(map(escape, field)) for field in fields]
             rows.append(["<br>".join([says, *map(escape, line["remarks"])]), *rest])
@@ -143,74 +131,75 @@ def _markdown(report: ClaimsReport) -> str:
     return "\n".join([*output, ""])
 
 
-def _in_paper(parts: Sequence[Part]) -> Iterator[str]:
-    verdict, many = parts[0]["claim_paper_verdict"], len(parts) > _SHOWN_PARTS
-    if verdict == NOT_CHECKABLE:
+def _in_paper(told: Judged) -> Iterator[str]:
+    if told.paper_verdict == NOT_CHECKABLE:
         yield "no number printed"
         return
-    odd = [part for part in parts if part["paper_verdict"] != CONSISTENT]
-    if many:
-        yield f"{len(parts) - len(odd)} of {len(parts)} parts consistent"
-    for part in odd if many else parts:
-        ending = f" ({part['paper_verdict']})" if verdict == PARTLY else ""
-        yield _label(part, parts) + (_published(part) if "published" in part else NOT_RUN) + ending
+    for part in told.parts:
+        record = _nearest(part, "published", "paper_outcome")
+        low, high = record["published_low"], record["published_high"]
+        stated = f", stated {number(record['stated'], 2)}" if "stated" in record else ""
+        text = _amount(record, "published", (low, high) if high - low > _SHOWN_WIDTH else ())
+        ending = f" ({record['paper_outcome']})" if told.paper_verdict == PARTLY else ""
+        yield _label(record, told, part) + text + stated + ending
 
 
-def _published(part: Part) -> str:
-    # A value that only rounding explains needs one more digit.
-    is_rounded = part.get("tolerance") == ROUNDING
-    digits = _DIGITS.get(part["unit"], 2) + is_rounded
-    low, high = part["published_low"], part["published_high"]
-    is_wide = is_rounded or high - low > _SHOWN_WIDTH * 10.0**-digits
-    stated = f", stated {part['stated']:.6g}" if "stated" in part else ""
-    return _amount(part, part["published"], (low, high) if is_wide else (), digits) + stated
-
-
-def _in_run(parts: Sequence[Part]) -> Iterator[str]:
-    is_mixed = len({part["outcome"] for part in parts}) > 1
-    for part in parts:
-        if "measured" in part:
-            yield _label(part, parts) + _measured(part) + (f" ({part['outcome']})" if is_mixed else "")
-    yield from dict.fromkeys(part["reason"] for part in parts if "reason" in part)
-    if not parts[0].get("stands", True):
-        yield "does not stand after correction for the secondary statements"
-    if missing := list(dict.fromkeys(text for part in parts for text in part.get("missing", ()))):
+def _in_run(told: Judged) -> Iterator[str]:
+    is_mixed = len({record["outcome"] for record in told.records}) > 1
+    for part in told.parts:
+        if all("measured" in record for record in part):
+            record = _nearest(part, "measured", "outcome")
+            ending = f" ({record['outcome']})" if is_mixed else ""
+            yield _label(record, told, part) + _measured(record) + ending
+    yield from dict.fromkeys(record["reason"] for record in told.records if "reason" in record)
+    if missing := list(dict.fromkeys(text for record in told.records for text in record.get("missing", ()))):
         more = ["the CSV has all"] if len(missing) > _SHOWN_MISSING else []
         yield f"missing: {'; '.join(missing[:_SHOWN_MISSING] + more)}"
 
 
-def _measured(part: Part) -> str:
-    digits = _DIGITS.get(part["unit"], 2)
-    ends = (part["low"], part["high"]) if "low" in part else ()
-    text = _amount(part, part["measured"], ends, digits)
-    if part.get("confidence", _USUAL) != _USUAL:
-        text += f" ({part['confidence']:g} %)"
-    if "agrees_with_published" in part and "stated" in part:
-        text += f", {part['stated']:.6g} {'agrees' if part['agrees_with_published'] else 'differs'}"
-    counted = number(part["measured"], digits)
-    whole = number(part["measured_all_calls"], digits) if "measured_all_calls" in part else counted
-    return text if whole == counted else f"{text}; all calls: {whole}"
+def _nearest(part: Sequence[Record], value: str, outcome: str) -> Record:
+    """Return the comparison that decides a part: one that fails, or the one nearest to the threshold."""
+    sign = -1 if part[0]["holds"].startswith("below") else 1
+    return min(part, key=lambda record: (list(VERDICTS).index(record[outcome]), sign * record[value]))
 
 
-def _label(part: Part, parts: Sequence[Part]) -> str:
-    return f"{part['part']}: " if part["part"] and len(parts) > 1 else ""
+def _measured(record: Record) -> str:
+    text = _amount(record, "measured", (record["low"], record["high"]) if "low" in record else ())
+    if "low" in record and record["confidence"] != 100 * CONFIDENCE:
+        text += f" ({record['confidence']:g} %)"
+    if "agrees_with_published" in record and "stated" in record:
+        text += f", {number(record['stated'], 2)} {'agrees' if record['agrees_with_published'] else 'differs'}"
+    if "measured_all_calls" in record:
+        text += f"; all calls: {_amount(record, 'measured_all_calls')}"
+    return text
 
 
-def _remarks(parts: Sequence[Part]) -> Iterator[str]:
-    if parts[0]["implied"]:
+def _label(record: Record, told: Judged, part: Sequence[Record]) -> str:
+    """Return what distinguishes a comparison from the others of its statement, and how many its part has."""
+    names = ("row", "than", "measure", "benchmark")
+    varying = [name for name in names if len({each[name] for each in told.records}) > 1]
+    words = ", ".join(PAPER.benchmarks.get(record[name], record[name]) for name in varying)
+    count = f" (nearest of {len(part)})" if len(part) > 1 else ""
+    return f"{words}{count}: " if words else ""
+
+
+def _remarks(told: Judged) -> Iterator[str]:
+    claim = told.claim
+    if claim.implied:
         yield "Implied: an inference of ours or a second reading."
-    regions = dict.fromkeys(part["holds"] for part in parts if "holds" in part)
-    if regions:
-        yield f"Holds where {' or '.join(regions)}{_WORDS.get(parts[0]['unit'], '')}.".replace("-", "−")
-    if parts[0]["note"]:
-        yield parts[0]["note"]
+    if regions := [region for region in dict.fromkeys(record["holds"] for record in told.records) if region]:
+        yield f"Holds if {' or '.join(regions)} ({told.records[0]['unit']}).".replace("-", "−")
+    if claim.is_rank:
+        yield "A rank: the numbers of a run get no verdict."
+    if claim.note:
+        yield claim.note
 
 
-def _amount(part: Part, value: float, ends: Sequence[float], digits: int) -> str:
+def _amount(record: Record, name: str, ends: Sequence[float] = ()) -> str:
+    digits = _DIGITS.get(record["unit"], 2)
     interval = f" [{', '.join(number(end, digits) for end in ends)}]" if ends else ""
-    return number(value, digits) + (" %" if part["unit"] == "%" else "") + interval
+    return number(record[name], digits) + (" %" if record["unit"] == "%" else "") + interval
 
 
 def _counted(values: Iterable[str]) -> str:
-    times = Counter(values)
-    return ", ".join(f"{count} {value}" for value, count in sorted(times.items(), key=lambda pair: (-pair[1], pair[0])))
+    return ", ".join(f"{count} {value}" for value, count in Counter(values).most_common())
