@@ -8,7 +8,7 @@ import pandas as pd
 from analysis import notes
 from analysis.exhibit import ALL_CALLS, NOT_RUN, TIED, Entry, Form, entries, format_cost, format_series, marks, signed
 from analysis.frames import UNIT, Results
-from analysis.table import Table, lay_out
+from analysis.table import Table, labels_of, lay_out
 
 #: Columns by title; a key is the heading with its smaller second line.
 Groups = Mapping[tuple[str, str], Mapping[str, Sequence[Entry]]]
@@ -124,20 +124,20 @@ def scaled_to(frame: pd.DataFrame) -> str:
     return f"scaled to n = {' or '.join(sizes)}" if sizes else ""
 
 
-def labels(rows: pd.DataFrame, *names: str) -> Iterable[tuple[str, ...]]:
+def labels(rows: pd.DataFrame, *names: str, heads: Sequence[str] = ("Method", "LLM")) -> pd.MultiIndex:
     """Return section and labels of each row; by default those of the main table."""
-    return rows[list(names or ("family", "method_title", "backbone_title"))].itertuples(index=False, name=None)
+    names = names or ("family", "method_title", "backbone_title")
+    return labels_of(rows[list(names)].itertuples(index=False, name=None), heads)
 
 
 def table(
     results: Results,
     label: str,
     caption: str,
-    rows: Iterable[tuple[str, ...]],
+    rows: pd.MultiIndex,
     groups: Groups,
     legend: Iterable[str],
     frame: pd.DataFrame,
-    heads: Sequence[str] = ("Method", "LLM"),
 ) -> Table:
     """Build a table of results. ``frame`` is its tidy form.
 
@@ -149,9 +149,8 @@ def table(
         groups: Columns of entries. Columns of published values that the paper lacks are dropped.
         legend: Notes below the table.
         frame: The tidy form; its index, if it has names, becomes columns.
-        heads: Titles of the labels.
     """
-    shown = lay_out(rows, heads, groups)
+    shown = lay_out(rows, groups)
     is_shown = ["publ." not in name[2].lower() or any(entry.text for entry in shown[name]) for name in shown]
     about = notes.describe_run(results, caption)
     tidy = frame.reset_index() if frame.index.names[0] else frame

@@ -41,15 +41,16 @@ class Table(Exhibit):
         return {**tex, "csv": csv(self.frame, self.warning), "md": markdown(self), "html": html(self)}
 
 
-def lay_out(
-    rows: Iterable[tuple[str, ...]],
-    heads: Sequence[str],
-    groups: Mapping[tuple[str, str], Mapping[str, Sequence[Entry]]],
-) -> pd.DataFrame:
-    """Return the printed form of a table. ``rows`` are section and labels of each row, ``heads`` their titles."""
+def labels_of(rows: Iterable[tuple[str, ...]], heads: Sequence[str]) -> pd.MultiIndex:
+    """Return the labels of a table from section and labels of each row, and the titles of the labels."""
+    return pd.MultiIndex.from_tuples(rows, names=["section", *heads])
+
+
+def lay_out(labels: pd.MultiIndex, groups: Mapping[tuple[str, str], Mapping[str, Sequence[Entry]]]) -> pd.DataFrame:
+    """Return the printed form of a table."""
     columns = {(*group, title): list(entries) for group, titles in groups.items() for title, entries in titles.items()}
     frame = pd.DataFrame(list(zip(*columns.values(), strict=True)), dtype=object)
-    frame.index = pd.MultiIndex.from_tuples(rows, names=["section", *heads])
+    frame.index = labels
     return frame.set_axis(pd.MultiIndex.from_tuples(columns), axis=1)
 
 

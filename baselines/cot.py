@@ -3,11 +3,10 @@
 from typing import Literal
 
 from harness.agents.prompts import question_prompt
-from harness.agents.runtime import Context
 from harness.benchmarks.items import Item
 from harness.files import Declaration
-from harness.llm.request import Turn
-from harness.runner.method import Setting
+from harness.method import CallSpec, Context
+from harness.runner.setting import Setting
 
 Cue = Literal["step_by_step", "complex"]
 
@@ -34,7 +33,7 @@ class ChainOfThought:
 
     async def solve(self, item: Item, context: Context) -> str:
         prompt = question_prompt(INSTRUCTIONS[self._style], context.rules, item)
-        return (await context.ask(self._backbone, prompt, Turn(style=self._style))).text
+        return (await context.ask(self._backbone, prompt, CallSpec(purpose=self._style))).text
 
 
 build = ChainOfThought

@@ -10,13 +10,13 @@ from typing import Literal
 from pydantic import PositiveInt
 
 from harness.agents.prompts import Record, team_prompt
-from harness.agents.runtime import Context
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import check_names
 from harness.files import Declaration
-from harness.llm.request import Message, Turn
-from harness.runner.method import Setting
+from harness.llm.request import Message
+from harness.method import CallSpec, Context
+from harness.runner.setting import Setting
 
 Topology = Literal["chain", "tree", "complete"]
 Purpose = Literal["solve", "critique", "revise", "merge"]
@@ -161,18 +161,9 @@ class Exchange:
         is_step = node in self.graph.nodes
         temperature = self.graph.temperatures[node] if is_step else 0.0
         slot = self.graph.first_slots[node] + offset
-        reply = await self.context.ask(
-            self.backbone,
-            prompt,
-            Turn("aggregate" if purpose == "merge" else purpose),
-            step=node + 1,
-            slot=slot,
-            purpose=purpose,
-            is_step=is_step,
-            temperature=temperature,
-            draw=slot if temperature else 0,
-        )
-        return reply.text
+        draw = slot if temperature else 0
+        spec = CallSpec(node + 1, purpose, slot, temperature=temperature, draw=draw, is_step=is_step)
+        return (await self.context.ask(self.backbone, prompt, spec)).text
 
 
 class Config(Declaration):

@@ -1,9 +1,9 @@
 """Single LLM: one call with the question and the output rules. Reasoning is not forbidden."""
 
-from harness.agents.runtime import Context
 from harness.benchmarks.items import Item
 from harness.files import Declaration
-from harness.runner.method import Setting
+from harness.method import Context
+from harness.runner.setting import Setting
 
 
 class Config(Declaration):

@@ -1,10 +1,10 @@
 """Template of a router: sends long questions to the last backbone of the pool and all others to the first."""
 
 from harness.agents.prompts import question_prompt
-from harness.agents.runtime import Context
 from harness.benchmarks.items import Item
 from harness.files import Declaration
-from harness.runner.method import Setting
+from harness.method import Context
+from harness.runner.setting import Setting
 
 
 class Config(Declaration):

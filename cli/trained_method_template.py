@@ -2,11 +2,11 @@
 
 import torch
 
-from harness.agents.runtime import Context
 from harness.agents.trajectory import Answered, Decision
 from harness.benchmarks.items import Item
 from harness.files import Declaration
-from harness.runner.method import Setting
+from harness.method import Context
+from harness.runner.setting import Setting
 from harness.training.checkpoint import Checkpoint
 from harness.training.learning import Learning, seeded
 from harness.training.loop import Training

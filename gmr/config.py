@@ -13,7 +13,7 @@ from harness.agents.roles import Role, ToolOutput, by_domain, by_key, catalogue
 from harness.errors import UserError, check_names
 from harness.files import Declaration
 from harness.llm.backbones import Backbone
-from harness.runner.method import ByBenchmark, Setting
+from harness.runner.setting import ByBenchmark, Setting
 
 Score = Literal["cosine", "dot"]
 VaeKL = Literal["sum", "mean"]

@@ -17,15 +17,16 @@ import pyarrow.parquet as pq
 
 from gmr.config import Config, Pool, pool_of
 from gmr.rollout import aggregate
-from harness.agents.activation import act
+from harness.agents.activation import Team, act
 from harness.agents.prompts import Record
 from harness.agents.roles import Role, ToolOutput
-from harness.agents.runtime import Context, Runtime
-from harness.agents.trajectory import Answered
+from harness.agents.runtime import Runtime
+from harness.agents.trajectory import Answered, CallSpec
 from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.files import sha256, write_atomically
 from harness.llm.call_log import CallLog
+from harness.method import Context
 from harness.runner import layout
 from harness.runner.cell import open_log, open_runtime, record_of
 from harness.runner.evaluation import attempt
@@ -97,24 +98,16 @@ class Branch(NamedTuple):
     async def solve(self, item: Item, context: Context) -> str:
         """Act once or twice and aggregate. Also embeds all texts that a router needs."""
         await context.embed(item.question)
-        place = self.tool_output
-        text = await act(self.role, self.backbone, item, (), context, step=1, tool_output=place)
+        team = Team(tool_output=self.tool_output)
+        text = await act(self.role, self.backbone, item, (), context, team=team)
         await context.embed(text)
         record, used = Record(self.role.name, text), [self.backbone]
         memory = [record] if self.stored else []
         if (second := self.second) is not None:
-            text = await act(
-                second.role,
-                second.backbone,
-                item,
-                [record] if second.reads else (),
-                context,
-                step=2,
-                slot=second.slot,
-                temperature=second.temperature,
-                is_sample=second.temperature > 0,
-                tool_output=place,
-            )
+            shown = [record] if second.reads else ()
+            is_sample = second.temperature > 0
+            spec = CallSpec(2, slot=second.slot, temperature=second.temperature, is_sample=is_sample)
+            text = await act(second.role, second.backbone, item, shown, context, spec, team)
             await context.embed(text)
             memory += [Record(second.role.name, text)] if second.stored else []
             used.append(second.backbone)

@@ -8,11 +8,11 @@ import torch
 from gmr.config import Config, Pool
 from gmr.router import Draw, Router, Uniforms
 from gmr.training import Step, Trace, stack
-from harness.agents.activation import act, most_frequent
+from harness.agents.activation import Team, act, most_frequent
 from harness.agents.prompts import Record, team_prompt
-from harness.agents.runtime import Context
-from harness.agents.trajectory import Decision
+from harness.agents.trajectory import CallSpec, Decision
 from harness.benchmarks.items import Item
+from harness.method import Context
 
 AGGREGATOR_INSTRUCTION = (
     "You close the work of a team. Weigh the analyses and results your colleagues stored, find the errors in them, and "
@@ -50,10 +50,8 @@ class GatedRollout:
             role, backbone = pool.roles[role_index], pool.backbones[backbone_index]
             retrieved = tuple(agent["retrieve"].choice[0, : len(memory)].bool().tolist())
             seen = [record for record, is_seen in zip(memory, retrieved, strict=True) if is_seen]
-            place = config.tool_output
-            text = await act(
-                role, backbone.key, item, seen, context, step=step, temperature=temperature, tool_output=place
-            )
+            spec, team = CallSpec(step, temperature=temperature), Team(tool_output=config.tool_output)
+            text = await act(role, backbone.key, item, seen, context, spec, team)
             response = await context.embed(text)
             if config.write_gate and memory:
                 # Logged with the decisions: the similarity to stored responses, which the write gate should lower.

@@ -1,11 +1,9 @@
 """An encoder without a model: unit vectors from a hash of the text."""
 
-import hashlib
 import threading
 
-import numpy as np
-
-from harness.llm.encoder import EMBEDDING, Encoded, SentenceEncoder
+from harness.llm.encoder import Encoded, SentenceEncoder
+from harness.scripted import vector
 
 
 class FakeEncoder(SentenceEncoder):
@@ -22,6 +20,4 @@ class FakeEncoder(SentenceEncoder):
     def encode(self, text: str) -> Encoded:
         with self._counting:
             self.encoded.append(text)
-        seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
-        draws = np.random.default_rng(seed).standard_normal(EMBEDDING)
-        return Encoded((draws / np.linalg.norm(draws)).astype(np.float32), len(text.split()) + 2)
+        return Encoded(vector(text), len(text.split()) + 2)

@@ -22,7 +22,7 @@ from aiohttp import web
 from harness.agents import rng
 from harness.files import ROOT
 from harness.llm.backbones import load
-from harness.llm.request import SIMULATED, Message, Request, Turn
+from harness.llm.request import SIMULATED, Message, Metadata, Request, Sampling
 from harness.runner.plan import plan
 from harness.runner.preset import resolve
 from harness.simulator.endpoint import SimulatedEndpoint
@@ -60,11 +60,11 @@ class Simulation:
             body["model"],
             SIMULATED,
             tuple(Message(**message) for message in body["messages"]),
-            temperature=body["temperature"],
-            max_tokens=body["max_tokens"],
+            **{name: body[name] for name in ("temperature", "max_tokens", *Sampling._fields) if name in body},
             draw=body["seed"],
             response_format=orjson.dumps(body["response_format"]).decode() if "response_format" in body else None,
-            metadata=Turn(**body.get("metadata", {})),
+            metadata=Metadata(**body["metadata"]) if "metadata" in body else None,
+            stop=tuple(body["stop"]) if "stop" in body else None,
         )
         reply = self.endpoint.complete(request)
         if reply.error is not None:

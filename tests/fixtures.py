@@ -4,23 +4,21 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
-import numpy as np
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-from harness.agents.runtime import Context, ErrorShare, Runtime
+from harness import scripted
+from harness.agents.runtime import ErrorShare, Runtime
 from harness.agents.trajectory import Answered, Call, Episode, Trajectory
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
-from harness.llm.encoder import Encoded
-from harness.llm.request import Message, Reply, Request
+from harness.llm.request import Message, Reply, Request, Sampling
+from harness.method import Context, Learner
 from harness.runner.evaluation import evaluate
-from harness.runner.method import Learner
+from harness.scripted import HashedEmbeddings, backbones
 from harness.training.loop import Training
-from tests.fake_encoder import FakeEncoder
-from tests.scripted import backbones
 
 M = TypeVar("M", bound=Learner)
 RULES = "End with a line that says: The answer is <number>."
@@ -36,18 +34,7 @@ def questions(number: int, name: str = "q") -> tuple[Item, ...]:
 ITEMS = questions(8)
 
 
-@cache
-def embedding(text: str) -> NDArray[np.float32]:
-    return FakeEncoder().encode(text).vector
-
-
-class Embeddings:
-    """Stands where the cache of embeddings does."""
-
-    encoder = FakeEncoder(max_tokens=LONGEST)
-
-    async def embed(self, text: str) -> Encoded:
-        return Encoded(embedding(text), len(text.split()))
+embedding = cache(scripted.vector)
 
 
 Answering = Callable[[str, Request], str | Reply]
@@ -100,6 +87,15 @@ class Client:
         return [request.messages[-1].content for request in self.requests]
 
 
+def context(item: Item, client: Any, rules: str = "", extract: Any = lambda item, text: text, **parts: Any) -> Any:
+    """Return a context with the two scripted backbones. Texts are their own answers unless an extractor is given."""
+    return scripted.context(item, client, benchmark=SimpleNamespace(output_rules=rules, extract=extract), **parts)
+
+
+def sampling(request: Request) -> Sampling:
+    return Sampling(*(getattr(request, name) for name in Sampling._fields))
+
+
 class Repeat:
     """A method that asks the question and answers with the reply."""
 
@@ -129,7 +125,12 @@ class Toy:
 
 
 def runtime(client: Any, seed: int = 0, *, code_tools: Any = None, limit: float = 1.0, greedy: bool = False) -> Runtime:
-    parts: Mapping[str, Any] = {"benchmark": Toy(), "tools": None, "code_tools": code_tools, "embeddings": Embeddings()}
+    parts: Mapping[str, Any] = {
+        "benchmark": Toy(),
+        "tools": None,
+        "code_tools": code_tools,
+        "embeddings": HashedEmbeddings(LONGEST),
+    }
     return Runtime(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(limit), greedy=greedy, **parts)
 
 

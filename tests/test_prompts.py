@@ -21,13 +21,13 @@ MESSAGES = {
     "single": "36838e5681ca09b1",
     "cot": "f6b993e850ff7a70",
     "complex_cot": "ab121f761191141d",
-    "macnet_chain": "8257038703b14867",
-    "macnet_tree": "a0ecbc6a83c2a1f3",
-    "macnet_complete": "4febb5952dc1de2e",
+    "macnet_chain": "462ae21c03289f17",
+    "macnet_tree": "15e22dd221d7b06c",
+    "macnet_complete": "85f2cb460323a035",
     "aflow": "fb44d209e80bdb6d",
-    "puppeteer": "c2b74b6af42667c0",
-    "masrouter": "04d56089bf4d7d29",
-    "gmr": "f88d02676b8b92e1",
+    "puppeteer": "7251d8b4914651bb",
+    "masrouter": "f4be9dac4ae5bba1",
+    "gmr": "7177558d3b9e0e4b",
 }
 # Prompt texts of all domains, by the folder or module that holds them.
 TEXTS = {

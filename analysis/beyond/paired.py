@@ -11,7 +11,7 @@ from analysis.finished_cells import FinishedCell
 from analysis.frames import AVERAGE, IDENTITY, KEY, Results, with_costs
 from analysis.paired_tests import ALPHA, against, compare, detectable_note, p_value
 from analysis.source import Source
-from analysis.table import Table
+from analysis.table import Table, labels_of
 
 _SIDE = ["published", "published_cost_per_query", "measured", "graded", *IDENTITY]
 _NAMES = {
@@ -29,8 +29,8 @@ def build(source: Source) -> Table:
     heads = ("Against", "LLM")
     if len(results.rows_to_show) == 1:
         nothing, caption = {("", ""): {"Diff.": [Entry()]}}, "One row, with no other to compare it with."
-        frame = pd.DataFrame(columns=KEY)
-        return columns.table(results, "paired", caption, [("", "no other row", "")], nothing, [], frame, heads)
+        rows, frame = labels_of([("", "no other row", "")], heads), pd.DataFrame(columns=KEY)
+        return columns.table(results, "paired", caption, rows, nothing, [], frame)
     reference = results.reference
     frame = _frame(results, reference, margin)
     name = results.rows.loc[reference, "name"]
@@ -40,9 +40,9 @@ def build(source: Source) -> Table:
         test = entries(rows["p"], p_value, NOT_RUN, mark=_bold(rows["p"]))
         groups["Avg.", ""] = {**_differences(rows), "p": test, **_not_worse(rows, margin)}
     caption = f"{name} against every other row, on the same questions.{_noise_floor(results, again)}"
-    rows = columns.labels(results.rows_to_show.drop(index=[reference]))
+    rows = columns.labels(results.rows_to_show.drop(index=[reference]), heads=heads)
     legend = [*source.legend, *_legend(results, frame, margin)]
-    return columns.table(results, "paired", caption, rows, groups, legend, frame, heads)
+    return columns.table(results, "paired", caption, rows, groups, legend, frame)
 
 
 def _frame(results: Results, reference: tuple[str, str], margin: float | None) -> pd.DataFrame:

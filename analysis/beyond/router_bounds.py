@@ -23,7 +23,7 @@ from analysis.frames import KEY, UNIT, Results, percent
 from analysis.provenance import identity
 from analysis.source import Source
 from analysis.statistics import TAIL, Array
-from analysis.table import Table
+from analysis.table import Table, labels_of
 from harness.agents import rng
 from harness.errors import UserError
 from harness.runner.layout import POOL, SINGLE
@@ -53,10 +53,10 @@ def build(source: Source) -> Table:
     frame[shares] = frame.reindex(columns=shares).fillna(0.0)
     where = [f"{results.benchmarks[key]}, {results.questions(key)}" for *_, key in frame.index]
     on = frame["on"].map(titles).radd(" (").add(")").fillna("")
-    rows, heads = zip(frame["section"], where, frame["title"] + on, strict=True), ("Benchmark", "Row")
+    rows = labels_of(zip(frame["section"], where, frame["title"] + on, strict=True), ("Benchmark", "Row"))
     legend = [*source.legend, *notes.seeds(results), *notes.protocol(results)]
     groups = _groups(frame, titles)
-    return columns.table(results, "router-bounds", source.caption, rows, groups, legend, frame, heads)
+    return columns.table(results, "router-bounds", source.caption, rows, groups, legend, frame)
 
 
 def _frame(results: Results, benchmark: str, of_pool: Bounds) -> pd.DataFrame:

@@ -38,9 +38,9 @@ def build(source: Source) -> Table:
             "Most frequent (%)": entries(frame.apply(_top, axis=1), missing=NOT_RUN),
         },
     }
-    rows = columns.labels(frame.reset_index(), "benchmark", "benchmark_title", "method_title", "backbone_title")
-    heads = ("Benchmark", "Method", "LLM")
-    return columns.table(results, "training-budget", source.caption, rows, groups, source.legend, frame, heads)
+    names, heads = ("benchmark", "benchmark_title", "method_title", "backbone_title"), ("Benchmark", "Method", "LLM")
+    rows = columns.labels(frame.reset_index(), *names, heads=heads)
+    return columns.table(results, "training-budget", source.caption, rows, groups, source.legend, frame)
 
 
 def training_summaries(results: Results) -> pd.DataFrame:

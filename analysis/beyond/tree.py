@@ -60,8 +60,8 @@ def build(source: Source) -> Table:
     frame["on"] = frame["on"].fillna("").replace(results.published.backbones)
     legend = [*source.legend, *notes.seeds(results), *notes.protocol(results)]
     caption = f"{source.caption} {title}, {results.questions(benchmark)}."
-    rows = columns.labels(frame, "section", "title", "on")
-    table = columns.table(results, "tree", caption, rows, _groups(frame), legend, frame, ("Row", "LLM"))
+    rows = columns.labels(frame, "section", "title", "on", heads=("Row", "LLM"))
+    table = columns.table(results, "tree", caption, rows, _groups(frame), legend, frame)
     return replace(table, provenance={**table.provenance, "enumeration": short(digest)})
 
 

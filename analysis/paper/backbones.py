@@ -57,7 +57,7 @@ def build(source: Source) -> Table:
         label="backbones",
         caption=source.caption,
         simulated=preset.simulated,
-        shown=lay_out(labels(names, "section", "title", "model"), ("Backbone", "Model"), groups),
+        shown=lay_out(labels(names, "section", "title", "model", heads=("Backbone", "Model")), groups),
         notes=(*source.legend, *weights),
         provenance={"preset": preset.name, "backbones": identity},
         frame=frame.rename_axis("backbone").reset_index(),

@@ -37,10 +37,10 @@ def build(source: Source) -> Table:
     frames = {key: _frame(results, key, cells) for key, cells in traces.by_benchmark(results).items()}
     titles = {key: (results.benchmarks[key], results.questions(key)) for key in frames}
     groups = {titles[key]: _group(results, frame) for key, frame in frames.items()}
-    rows, heads = labels(_MEASURES, "section", "section", "title"), ("", "Measure")
+    rows = labels(_MEASURES, "section", "section", "title", heads=("", "Measure"))
     legend = [*source.legend, notes.DEPTH, *notes.protocol(results)]
     frame = pd.concat(frames.values()).drop(columns=_OF_PRINT)
-    return columns.table(results, "gate-behaviour", source.caption, rows, groups, legend, frame, heads)
+    return columns.table(results, "gate-behaviour", source.caption, rows, groups, legend, frame)
 
 
 def _frame(results: Results, benchmark: str, cells: tuple[FinishedCell, ...]) -> pd.DataFrame:

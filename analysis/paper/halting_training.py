@@ -10,7 +10,7 @@ from analysis.exhibit import NOT_RUN, Entry, signed
 from analysis.finished_cells import FinishedCell, updates
 from analysis.frames import IDENTITY, Results
 from analysis.source import Source
-from analysis.table import Table
+from analysis.table import Table, labels_of
 from harness.errors import UserError
 
 HALTING, NONE = "gmr", "gmr_no_halting"
@@ -36,10 +36,11 @@ def build(source: Source) -> Table:
     for key, title in results.benchmarks.items():
         parts = [frame.loc[key].loc[rows] for rows in ([HALTING, NONE], [_RATIO])]
         groups |= stack_benchmarks([{(title, sizes[key]): _columns(results, part)} for part in parts])
-    rows = [("ratio" if key == _RATIO else "trainings", title) for key, title in _TITLES.items()]
+    rows = (("ratio" if key == _RATIO else "trainings", title) for key, title in _TITLES.items())
+    labels = labels_of(rows, ("Training",))
     legend = [*source.legend, notes.DEPTH, *notes.protocol(results)]
     tidy = tidy.join(results.measured.droplevel("backbone")[IDENTITY], on=keys)
-    return columns.table(results, "halting-training", source.caption, rows, groups, legend, tidy, ("Training",))
+    return columns.table(results, "halting-training", source.caption, labels, groups, legend, tidy)
 
 
 def _training(cell: FinishedCell) -> dict[str, Any]:

@@ -37,10 +37,10 @@ def build(source: Source) -> Table:
         groups["Avg.", ""] = _columns(frame.xs(AVERAGE, level="benchmark", drop_level=False), tied)
     rows, flags = results.rows_to_show, ("multi_agent", "routing")
     rows = rows.assign(**{name: rows[name].map({True: YES, False: NO}).fillna("") for name in flags})
-    labels = columns.labels(rows, "family", "method_title", "backbone_title", *flags)
+    names, heads = ("family", "method_title", "backbone_title", *flags), ("Method", "LLM", "M", "R")
+    labels = columns.labels(rows, *names, heads=heads)
     legend = [*source.legend, *([_TIED] if tied else []), *_legend(results)]
-    heads = ("Method", "LLM", "M", "R")
-    return columns.table(results, "main-table", source.caption, labels, groups, legend, frame, heads)
+    return columns.table(results, "main-table", source.caption, labels, groups, legend, frame)
 
 
 def _columns(values: pd.DataFrame, tied: Sequence[tuple[str, str]]) -> dict[str, list[Entry]]:

@@ -9,7 +9,7 @@ from analysis.columns import accuracies, entries, format_series, side_by_side
 from analysis.exhibit import Entry, signed
 from analysis.frames import AVERAGE, KEY, Results
 from analysis.source import Source
-from analysis.table import Table
+from analysis.table import Table, labels_of
 from harness.errors import UserError
 
 OVERALL = "overall"
@@ -32,8 +32,8 @@ def build(source: Source) -> Table:
         labels = ["mean", "sd", *(f"seed {seed}" for seed in _several(seeds.loc[row]).index)]
         rows += [(row[0], method, backbone if label == "mean" else "", label) for label in labels]
     legend = [*source.legend, *_legend(results, frame, seeds, printed)]
-    names = ("Method", "LLM", "")
-    return columns.table(results, "seed-variance", source.caption, rows, groups, legend, frame, names)
+    labels = labels_of(rows, ("Method", "LLM", ""))
+    return columns.table(results, "seed-variance", source.caption, labels, groups, legend, frame)
 
 
 def _by_seed(results: Results) -> pd.DataFrame:

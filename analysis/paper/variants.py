@@ -12,7 +12,7 @@ from analysis.figure import on_frontier
 from analysis.frames import KEY, QUESTIONS, Results, mean_with_interval, with_costs
 from analysis.paired_tests import ENDS, comparisons, detectable_note, p_value
 from analysis.source import Source
-from analysis.table import Table
+from analysis.table import Table, labels_of
 from harness.files import Declaration, Distinct, Many, Text, check
 from harness.runner.layout import POOL
 
@@ -56,8 +56,8 @@ def build(source: Source) -> Table:
         for (method, _, key), seeds in frame["seeds"].fillna("").items()
     ]
     groups, legend = stack_benchmarks(parts), _legend(options, results, frame, titles)
-    heads = ("Benchmark", "Configuration", "Seeds")
-    return columns.table(results, label, options.caption, rows, groups, legend, frame, heads)
+    labels = labels_of(rows, ("Benchmark", "Configuration", "Seeds"))
+    return columns.table(results, label, options.caption, labels, groups, legend, frame)
 
 
 def _frame(options: VariantOptions, results: Results) -> pd.DataFrame:

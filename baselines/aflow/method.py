@@ -12,14 +12,14 @@ from baselines.aflow.optimizer import Situation, clipped, optimizer_prompt, resp
 from baselines.aflow.search import Failure, Round
 from baselines.aflow.workflow import InvalidWorkflowError, start
 from harness.agents import rng
-from harness.agents.runtime import Context
 from harness.agents.trajectory import Answered, Episode, sample
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import UserError
 from harness.files import Declaration, Share
 from harness.llm.request import Reply
-from harness.runner.method import Setting
+from harness.method import CallSpec, Context
+from harness.runner.setting import Setting
 from harness.training.checkpoint import Checkpoint, State
 from harness.training.loop import Training, TrainingStep
 
@@ -143,20 +143,13 @@ class AFlow:
     async def _ask(self, situation: Situation, refused: Sequence[str], episode: Episode, training: Training) -> Reply:
         """Ask the optimizer with a response format and, if that fails, without it (D-AF-2, D-AF-3)."""
         domain = self._setting.domain
+        draw = rng.index(1 << 31, PURPOSE, str(training.seed), *map(str, episode))
         schema = proposal_schema(situation.parent.tried, domain)
         with training.auxiliary_calls(PURPOSE, episode) as context:
             prompt = optimizer_prompt(situation, schema, domain, context.rules, refused)
             for slot, response_format in enumerate((response_format_of(schema), None)):
-                reply = await context.ask(
-                    self._optimizer.key,
-                    prompt,
-                    purpose="propose",
-                    slot=slot,
-                    temperature=TEMPERATURE,
-                    draw=rng.index(1 << 31, PURPOSE, str(training.seed), *map(str, episode)),
-                    is_sample=True,
-                    response_format=response_format,
-                )
+                spec = CallSpec(1, "propose", slot, temperature=TEMPERATURE, draw=draw, is_sample=True)
+                reply = await context.ask(self._optimizer.key, prompt, spec, response_format)
                 if reply.error is None:
                     break
         return reply

@@ -9,11 +9,11 @@ from baselines.aflow.workflow import MOST_REPEATS, OPERATORS, Status, Workflow
 from harness.agents.activation import append_text
 from harness.agents.code_tools import NO_PROGRAM, answer_program, programs
 from harness.agents.prompts import Record, question_prompt, team_prompt
-from harness.agents.runtime import Context
 from harness.agents.trajectory import Decision
 from harness.benchmarks.extraction import fenced
 from harness.concurrency import gather
-from harness.llm.request import Kind, Message, Reply, Turn
+from harness.llm.request import Message, Reply
+from harness.method import CallSpec, Context
 
 HEADER = "Results of earlier steps, in their order:"
 CANDIDATES = "The candidates:"
@@ -43,19 +43,12 @@ class NodeRun(NamedTuple):
     instruction: str = ""
     records: Sequence[Record] = ()  # non-empty results of the node's inputs
 
-    async def ask(self, messages: tuple[Message, ...], purpose: str, attempt: int = 0, turn: Turn = Turn()) -> Reply:
+    async def ask(self, messages: tuple[Message, ...], purpose: str, attempt: int = 0) -> Reply:
         """Ask the executor. The first run of a node is greedy, the others sample independently (D-AF-2)."""
-        return await self.context.ask(
-            self.backbone,
-            messages,
-            turn,
-            step=self.step,
-            purpose=purpose,
-            slot=self.slot + attempt,
-            temperature=OTHERS_TEMPERATURE if self.repetition else 0.0,
-            draw=self.draw,
-            is_sample=bool(self.repetition),
-        )
+        spec = CallSpec(self.step, purpose, self.slot + attempt, draw=self.draw)
+        if self.repetition:
+            spec = spec._replace(temperature=OTHERS_TEMPERATURE, is_sample=True)
+        return await self.context.ask(self.backbone, messages, spec)
 
     @property
     def draw(self) -> int:
@@ -75,8 +68,7 @@ class NodeRun(NamedTuple):
 
 
 async def custom(run: NodeRun) -> NodeOutput:
-    reply = await run.ask(run.prompt(run.instruction), "custom", turn=Turn(instruction=run.instruction))
-    return NodeOutput(reply.text)
+    return NodeOutput((await run.ask(run.prompt(run.instruction), "custom")).text)
 
 
 async def generate_code(run: NodeRun) -> NodeOutput:
@@ -88,8 +80,7 @@ async def generate_code(run: NodeRun) -> NodeOutput:
 
 async def generate_answer(run: NodeRun) -> NodeOutput:
     prompt = run.prompt(OPERATORS["AnswerGenerate"].prompt)
-    reply = await run.ask(prompt, "generate_answer", turn=Turn(style="step_by_step"))
-    return NodeOutput(reply.text)
+    return NodeOutput((await run.ask(prompt, "generate_answer")).text)
 
 
 async def ensemble(run: NodeRun) -> NodeOutput:
@@ -100,7 +91,7 @@ async def ensemble(run: NodeRun) -> NodeOutput:
     letters = string.ascii_uppercase[: len(records)]
     candidates = [Record(f"Candidate {letter}", record.text) for letter, record in zip(letters, records, strict=True)]
     prompt = team_prompt((OPERATORS["ScEnsemble"].prompt,), run.context.item, candidates, header=CANDIDATES)
-    reply = await run.ask(prompt, "ensemble", turn=Turn("aggregate", form="letter"))
+    reply = await run.ask(prompt, "ensemble")
     named = _LETTER.findall(reply.text)
     letter = named[-1] if named and named[-1] in letters else ""
     run.context.decide(Decision(run.step, "ensemble", run.slot, letter or UNLISTED, len(records), 0.0))
@@ -112,8 +103,7 @@ async def programmer(run: NodeRun) -> NodeOutput:
     conversation = run.prompt(OPERATORS["Programmer"].prompt)
     text = ""
     for attempt in range(MOST_ATTEMPTS):
-        kind: Kind = "revise" if attempt else "solve"
-        reply = await run.ask(conversation, "program", attempt, Turn(kind, form="program"))
+        reply = await run.ask(conversation, "program", attempt)
         if reply.error is not None:
             break
         text = reply.text
@@ -138,7 +128,7 @@ async def check_solution(run: NodeRun) -> NodeOutput:
         failed = append_text(solution, await run.context.code_tools.examples(run.context.item, solution))
         system, records = (OPERATORS["Test"].prompt, run.context.rules), [Record("Solution", failed)]
         prompt = team_prompt(system, run.context.item, records, header="The solution:")
-        text = (await run.ask(prompt, "reflect", attempt, Turn("revise"))).text
+        text = (await run.ask(prompt, "reflect", attempt)).text
         if not programs(text):
             break
         solution = text

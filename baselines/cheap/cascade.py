@@ -6,11 +6,11 @@ A reply is accepted if two samples of the backbone agree (Yue et al. 2024). Ther
 from pydantic import PositiveFloat
 
 from harness.agents.prompts import question_prompt
-from harness.agents.runtime import Context
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.files import Declaration
-from harness.runner.method import Setting
+from harness.method import CallSpec, Context
+from harness.runner.setting import Setting
 
 
 class Config(Declaration):
@@ -38,7 +38,7 @@ class Cascade:
             is_last = step == len(self._order)
             slots, temperature = (1, 0.0) if is_last or has_examples else (2, self._temperature)
             replies = await gather(
-                context.ask(backbone, prompt, step=step, slot=slot, temperature=temperature, is_sample=slots > 1)
+                context.ask(backbone, prompt, CallSpec(step, slot=slot, temperature=temperature, is_sample=slots > 1))
                 for slot in range(slots)
             )
             text = replies[0].text

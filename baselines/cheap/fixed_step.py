@@ -4,10 +4,10 @@ from itertools import product
 
 from gmr.config import Config, pool_of
 from gmr.enumeration import Branch
-from harness.agents.runtime import Context
 from harness.agents.trajectory import Answered, Decision
 from harness.benchmarks.items import Item
-from harness.runner.method import Setting
+from harness.method import Context
+from harness.runner.setting import Setting
 from harness.training.option_scores import OptionScores
 
 __all__ = ["Config", "build"]

@@ -3,11 +3,11 @@
 import numpy as np
 from pydantic import NonNegativeFloat, PositiveInt
 
-from harness.agents.runtime import Context
 from harness.agents.trajectory import Answered, Decision
 from harness.benchmarks.items import Item
 from harness.files import Declaration
-from harness.runner.method import Setting
+from harness.method import Context
+from harness.runner.setting import Setting
 from harness.training.option_scores import OptionScores
 
 

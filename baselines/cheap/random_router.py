@@ -2,11 +2,11 @@
 
 import math
 
-from harness.agents.runtime import Context
 from harness.agents.trajectory import Decision
 from harness.benchmarks.items import Item
 from harness.files import Declaration
-from harness.runner.method import Setting
+from harness.method import Context
+from harness.runner.setting import Setting
 
 
 class Config(Declaration):

@@ -5,11 +5,11 @@ import math
 from pydantic import PositiveFloat
 
 from harness.agents.prompts import question_prompt
-from harness.agents.runtime import Context
 from harness.agents.trajectory import Answered
 from harness.benchmarks.items import Item
 from harness.files import Declaration
-from harness.runner.method import Setting
+from harness.method import CallSpec, Context
+from harness.runner.setting import Setting
 from harness.training.option_scores import OptionScores
 
 
@@ -39,7 +39,8 @@ class SelfConsistency(OptionScores):
         prompt, texts, spent = question_prompt("", context.rules, item), list[str](), 0.0
         spared = context.uniform(1, "spared part of a sample")
         while not texts or spent * (1 + spared / len(texts)) < self._target:
-            reply = await context.ask(self.best, prompt, slot=len(texts), temperature=self._temperature, is_sample=True)
+            spec = CallSpec(slot=len(texts), temperature=self._temperature, is_sample=True)
+            reply = await context.ask(self.best, prompt, spec)
             texts.append(reply.text)
             cost = self._backbones[self.best].cost(reply.prompt_tokens, reply.completion_tokens)
             spent = spent + cost if cost else math.inf

@@ -8,16 +8,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from harness.agents.activation import Formats, act
+from harness.agents.activation import Formats, Team, act
 from harness.agents.prompts import Record, team_prompt
 from harness.agents.roles import Output, Role
-from harness.agents.runtime import Context
-from harness.agents.trajectory import Decision
+from harness.agents.trajectory import CallSpec, Decision
 from harness.benchmarks.items import Item
 from harness.benchmarks.programs import parse
 from harness.concurrency import gather
 from harness.files import Declaration, read_entries
-from harness.llm.request import Message, Style
+from harness.llm.request import Message
+from harness.method import Context
 
 
 class Task(Declaration):
@@ -90,7 +90,6 @@ class Mode(Declaration):
     rounds: int = 1  # turns per agent
     edges: Literal["none", "chain", "complete"] = "none"  # earlier agents that are visible in the first round
     note: str = ""  # extra instruction of every agent
-    style: Style | None = None  # reasoning style of every agent; None: the role's style
     second_call: str | None = None  # instruction of a second call for roles that have no second call
 
     @property
@@ -161,21 +160,10 @@ async def _turn(
         if await context.code_tools.passes(item, record.text):
             context.decide(Decision(number, "short_cut", slot + 1, f"Agent {letter(other)}", len(records), 0.0))
             return record.text
-    return await act(
-        agent.role,
-        agent.backbone,
-        item,
-        list(records.values()),
-        context,
-        step=number,
-        slot=slot + 1,
-        note=mode.note,
-        header=THIS_ROUND if number == 1 else PREVIOUS_ROUND,
-        second_call=mode.second_call,
-        formats=formats_of(agent.role),
-        style=mode.style,
-        temperature=None,
-    )
+    header = THIS_ROUND if number == 1 else PREVIOUS_ROUND
+    team = Team(mode.note, header, mode.second_call, formats_of(agent.role))
+    spec = CallSpec(number, slot=slot + 1, temperature=None)
+    return await act(agent.role, agent.backbone, item, list(records.values()), context, spec, team)
 
 
 def with_all_tests(item: Item) -> Item:

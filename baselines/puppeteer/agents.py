@@ -1,6 +1,5 @@
 """Puppeteer's ten actions, their prompts, and one turn of an agent (D-PUP-2, D-PUP-7, D-PUP-10)."""
 
-import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,11 +8,11 @@ from typing import Literal, NamedTuple
 from harness.agents.activation import append_text
 from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, program_defining
 from harness.agents.prompts import RECORDS_HEADER, Record, join, render_records, team_prompt
-from harness.agents.runtime import Context
 from harness.benchmarks.items import Item
 from harness.benchmarks.statements import last_box, statements
 from harness.files import Declaration, read_entries
-from harness.llm.request import Kind, Message, Style, Turn
+from harness.llm.request import Message
+from harness.method import CallSpec, Context
 
 # The released code sends this temperature with every call (D-GEN-2).
 TEMPERATURE = 0.1
@@ -27,8 +26,6 @@ class Action(Declaration):
     kind: Literal["reasoning", "program", "end"]  # one call, a call whose program is executed, or no call
     persona: str
     instruction: str
-    purpose: Kind = "solve"
-    style: Style = "direct"
     answers: bool = True  # gets the output rules and gives an answer
 
     @property
@@ -136,10 +133,10 @@ async def act(action: Action, backbone: str, item: Item, path: Work, context: Co
     A programmer's program is run on the visible examples of a programming question (D-PUP-11). On other questions it
     computes a value, which a second call turns into an answer (D-PUP-10).
     """
-    is_program, turn = action.kind == "program", Turn(action.purpose, action.style, role=action.key)
-    ask = functools.partial(context.ask, backbone, step=len(path) + 1, temperature=TEMPERATURE)
+    is_program = action.kind == "program"
+    spec = CallSpec(len(path) + 1, "act", role=action.key, temperature=TEMPERATURE)
     prompt = turn_prompt(action, item, context.rules, path)
-    reply = await ask(prompt, turn._replace(form="program") if is_program else turn, purpose="act")
+    reply = await context.ask(backbone, prompt, spec)
     tokens = reply.prompt_tokens + reply.completion_tokens
     if reply.error is not None:
         # A failed call does not extend the conversation.
@@ -158,7 +155,7 @@ async def act(action: Action, backbone: str, item: Item, path: Work, context: Co
         text = append_text(reply.text, outcome)
         if value is not None and value.printed is not None:
             continued = (*dialog, Message("user", f"{outcome}\n\n{STATE}"))
-            second = await ask(continued, turn, purpose="second_call")
+            second = await context.ask(backbone, continued, spec._replace(purpose="second_call"))
             tokens += second.prompt_tokens + second.completion_tokens
             dialog = dialog if second.error is not None else (*continued, Message("assistant", second.text))
             text, answer = f"{outcome}\n\n{second.text}".strip(), answer_in(second.text)

@@ -11,14 +11,13 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 from torch import Tensor, nn
 
 from baselines.puppeteer.agents import ACTIONS, KEYS, TEMPERATURE, TERMINATE, Work, act, final, with_preamble
-from harness.agents.runtime import Context
 from harness.agents.trajectory import Decision, sample
 from harness.benchmarks.extraction import fenced
 from harness.benchmarks.items import Item
 from harness.files import Declaration
 from harness.llm.encoder import EMBEDDING
-from harness.llm.request import Turn
-from harness.runner.method import ByBenchmark
+from harness.method import Context
+from harness.runner.setting import ByBenchmark
 
 
 class Config(Declaration):
@@ -141,5 +140,5 @@ class PuppeteerRollout:
         programs = [step.program for step in path if step.program is not None]
         if programs:
             return fenced(programs[-1])
-        prompt, turn = final(item, context.rules, path), Turn("aggregate" if item.code is None else "solve")
-        return await context.aggregate(self._backbone, prompt, turn, step=len(path) + 1, temperature=TEMPERATURE)
+        prompt = final(item, context.rules, path)
+        return await context.aggregate(self._backbone, prompt, step=len(path) + 1, temperature=TEMPERATURE)

@@ -3,24 +3,23 @@
 Every role acts on every benchmark, so a tool without input says so in one line.
 """
 
-import functools
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
 from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools, programs
 from harness.agents.prompts import HINTS_HEADER, RECORDS_HEADER, Record, team_prompt
-from harness.agents.roles import Output, Role, ToolOutput
-from harness.agents.runtime import Context
+from harness.agents.roles import Role, ToolOutput
+from harness.agents.trajectory import CallSpec
 from harness.benchmarks.extraction import fenced_blocks
 from harness.benchmarks.items import Item
 from harness.benchmarks.statements import last_box, statements
 from harness.concurrency import gather
-from harness.llm.request import Kind, Message, Style, Turn
+from harness.llm.request import Message
+from harness.method import Context
 
-_KIND_OF_FIRST_CALL: Mapping[Output, Kind] = {"text": "plan", "keywords": "search"}
 # Tool messages contain no digit and not "answer is": an extractor could take either for an answer.
 NO_ENTRY = "The encyclopedia has no result for these keywords."
 _LONGEST_CANDIDATE = 80
@@ -43,23 +42,24 @@ class Formats(NamedTuple):
     second: str = ""  # follows the instruction of the second call
 
 
+class Team(NamedTuple):
+    """What a team adds to the prompts of an agent."""
+
+    note: str = ""  # extra system text
+    header: str = RECORDS_HEADER  # heading of the records
+    second_call: str | None = None  # instruction of a second call, if the role has none
+    formats: Formats | None = None  # output rules; default: the benchmark's, for both calls
+    tool_output: ToolOutput = "last"  # where the returned record and the records shown have the output of tools
+
+
 async def act(
     role: Role,
     backbone: str,
     item: Item,
     records: Sequence[Record],
     context: Context,
-    *,
-    step: int,
-    slot: int = 0,
-    note: str = "",
-    header: str = RECORDS_HEADER,
-    second_call: str | None = None,
-    formats: Formats | None = None,
-    style: Style | None = None,
-    temperature: float | None = 0.0,
-    is_sample: bool = False,
-    tool_output: ToolOutput = "last",
+    spec: CallSpec = CallSpec(),
+    team: Team = Team(),
 ) -> str:
     """Let an agent contribute once, in one or two calls. The second call continues after the tool output.
 
@@ -69,16 +69,8 @@ async def act(
         item: Question.
         records: Earlier contributions shown to the agent, in this order.
         context: Access to models and tools.
-        step: Step of the trajectory, from 1.
-        slot: Order among agents of the same step.
-        note: Extra system text.
-        header: Heading of the records.
-        second_call: Instruction of a second call, if the role has none.
-        formats: Output rules. Default: the benchmark's output rules, for both calls.
-        style: Reasoning style for simulated models. Default: by the role's output.
-        temperature: None for the publisher's sampling parameters.
-        is_sample: Keep the temperature even if the preset decodes greedily.
-        tool_output: Where the returned record and the records shown have the output of tools.
+        spec: Step, slot and sampling of the calls. Purpose and role are set here.
+        team: What the team adds to the prompts.
 
     Returns:
         The second reply, or else the first reply with the tool output. Empty if a call failed for good (D-GMR-11).
@@ -87,34 +79,27 @@ async def act(
         UserError: If the sandbox is broken or an endpoint is gone.
     """
     hints = ""
-    if role.sees == "test_feedback" and tool_output != "none":
-        records = await gather(_with_feedback(record, item, context, tool_output) for record in records)
+    if role.sees == "test_feedback" and team.tool_output != "none":
+        records = await gather(_with_feedback(record, item, context, team.tool_output) for record in records)
     elif role.sees == "numeric_hints":
         answers = await candidates(records, context.code_tools)
         hints = f"{HINTS_HEADER} {'; '.join(answers)}" if answers else ""
-    formats = formats or Formats(context.rules, context.rules)
-    system = (role.description, role.instruction, note, formats.first)
-    prompt = team_prompt(system, item, records, hints, header=header)
-    turn = Turn(
-        kind=_KIND_OF_FIRST_CALL.get(role.output, "solve"),
-        style=style or ("direct" if role.output == "text" else "step_by_step"),
-        form="program" if role.tool in ("execute_answer", "execute_code") else "answer",
-        role=role.key,
-    )
-    ask = functools.partial(context.ask, backbone, step=step, slot=slot, temperature=temperature, is_sample=is_sample)
-    first = await ask(prompt, turn, purpose="act")
+    formats = team.formats or Formats(context.rules, context.rules)
+    system = (role.description, role.instruction, team.note, formats.first)
+    prompt = team_prompt(system, item, records, hints, header=team.header)
+    spec = spec._replace(role=role.key, purpose="act")
+    first = await context.ask(backbone, prompt, spec)
     if first.error is not None:
         return ""
     output = await _tool_output(role, item, first.text, context)
     context.record_tool_output(first, output, item)
-    instruction = role.second_call or second_call
+    instruction = role.second_call or team.second_call
     if instruction is None:
-        return _with_output(first.text, output, tool_output)
+        return _with_output(first.text, output, team.tool_output)
     text = append_text(first.text, output)
     request = "\n\n".join(filter(None, (instruction, formats.second)))
     conversation = (*prompt, Message("assistant", text), Message("user", request))
-    turn = turn._replace(kind="finish") if role.second_call else turn
-    return (await ask(conversation, turn, purpose="second_call")).text
+    return (await context.ask(backbone, conversation, spec._replace(purpose="second_call"))).text
 
 
 async def candidates(records: Sequence[Record], code_tools: CodeTools) -> tuple[str, ...]:

@@ -30,20 +30,3 @@ def weighted(weights: Sequence[float], *key: str) -> int:
         if point < 0:
             return position
     return len(weights) - 1
-
-
-class Stream:
-    """Stream of small random integers from one key. Cheaper than one key per number."""
-
-    def __init__(self, *key: str) -> None:
-        self._seed = hashlib.sha256("\x1f".join(key).encode("utf-8", "surrogatepass")).digest()
-        self._block = 0
-        self._numbers: list[int] = []
-
-    def below(self, count: int) -> int:
-        """Draw from ``range(count)``. Nearly uniform only if ``count`` is far below 65536."""
-        if not self._numbers:
-            digest = hashlib.sha512(self._seed + self._block.to_bytes(4, "big")).digest()
-            self._numbers = [int.from_bytes(digest[at : at + 2], "big") for at in range(0, len(digest), 2)]
-            self._block += 1
-        return self._numbers.pop() * count >> 16

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from harness.agents import rng
 from harness.agents.code_tools import CodeTools
 from harness.agents.prompts import question_prompt
-from harness.agents.trajectory import TEST, Answered, Call, Decision, Episode, Trajectory, rounded
+from harness.agents.trajectory import TEST, Answered, Call, CallSpec, Decision, Episode, Trajectory, rounded
 from harness.benchmarks.base import Benchmark, Tools
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.backbones import Backbone
 from harness.llm.client import ChatClient
-from harness.llm.request import GREEDY, Message, Reply, Request, Sampling, Turn
+from harness.llm.request import GREEDY, Message, Metadata, Reply, Request, Sampling
+from harness.method import Context, Solve
 from harness.thinking import without_thinking
 
 if TYPE_CHECKING:
@@ -73,11 +74,8 @@ class ErrorShare:
         return f"{len(messages)} x {message!r} from {backbone}{address}"
 
 
-class Context:
-    """Gives a method models, random numbers, embeddings and tools for one attempt at one question.
-
-    Records calls and decisions in an order independent of latency and concurrency.
-    """
+class RecordedContext(Context):
+    """The context of an attempt, which records calls and decisions."""
 
     def __init__(self, item: Item, runtime: Runtime, episode: Episode) -> None:
         self.item = item
@@ -97,45 +95,18 @@ class Context:
         self,
         backbone: str,
         messages: tuple[Message, ...],
-        turn: Turn = Turn(),
-        *,
-        step: int = 1,
-        purpose: str = "solve",
-        slot: int = 0,
-        is_step: bool = True,
-        temperature: float | None = 0.0,
-        draw: int | None = None,
-        is_sample: bool = False,
+        spec: CallSpec = CallSpec(),
         response_format: str | None = None,
     ) -> Reply:
-        """Call one backbone. Every use is recorded and charged, even if the reply is cached.
-
-        Args:
-            backbone: Key of the backbone.
-            messages: Prompt.
-            turn: Purpose of the call, for simulated models.
-            step: Step of the trajectory, from 1.
-            purpose: Purpose in the method's words, for the tables of calls.
-            slot: Order among calls of the same step and purpose.
-            is_step: False for the final aggregation, which ``cost_steps`` excludes.
-            temperature: With top_p 1 and no penalty. None: the publisher's sampling parameters (D-GEN-2). At 0, equal
-                prompts get equal replies.
-            draw: Sample index. Default above temperature 0: an independent draw keyed by seed, question, episode, step,
-                purpose and slot.
-            is_sample: Keep the temperature even if the preset decodes greedily, to compare samples of one prompt.
-            response_format: OpenAI's response_format, as JSON text.
-
-        Returns:
-            The reply without the thinking that precedes the answer (D-GEN-9).
-        """
         model = self._runtime.backbones[backbone]
-        sampling = model.sampling if temperature is None else Sampling(temperature)
-        if self._runtime.greedy and not is_sample:
+        sampling = model.sampling if spec.temperature is None else Sampling(spec.temperature)
+        draw = spec.draw
+        if self._runtime.greedy and not spec.is_sample:
             sampling, draw = GREEDY, 0
         self._samplings.add(sampling)
         if draw is None:
             # Servers take 31-bit seeds.
-            key = (*self._key, str(step), f"sample of {purpose}", str(slot))
+            key = (*self._key, str(spec.step), f"sample of {spec.purpose}", str(spec.slot))
             draw = rng.index(1 << 31, *key) if sampling.temperature else 0
         request = Request(
             model.model,
@@ -146,22 +117,22 @@ class Context:
             **sampling._asdict(),
             draw=draw,
             response_format=response_format,
-            metadata=turn,
+            metadata=Metadata(spec.role, spec.purpose),
         )
         reply = await self._runtime.client.complete(backbone, request)
         # The call log and the cost include the thinking.
         reply = replace(reply, text=without_thinking(reply.text, reply.finish_reason == "length"))
         call = Call(
-            step=step,
-            purpose=purpose,
-            slot=slot,
+            step=spec.step,
+            purpose=spec.purpose,
+            slot=spec.slot,
             backbone=backbone,
-            role=turn.role,
+            role=spec.role,
             key=request.key,
             prompt_tokens=reply.prompt_tokens,
             completion_tokens=reply.completion_tokens,
             cost=model.cost(reply.prompt_tokens, reply.completion_tokens),
-            is_step=is_step,
+            is_step=spec.is_step,
             finish_reason=reply.finish_reason,
             error=reply.error,
             cached_tokens=reply.cached_tokens,
@@ -174,26 +145,15 @@ class Context:
         return reply
 
     async def ask_question(self, backbone: str) -> str:
-        """Ask a backbone the question with the output rules at temperature 0, like Single LLM. Returns the reply."""
         return (await self.ask(backbone, question_prompt("", self.rules, self.item))).text
 
     async def aggregate(
-        self,
-        backbone: str,
-        messages: tuple[Message, ...],
-        turn: Turn = Turn("aggregate"),
-        *,
-        step: int,
-        temperature: float | None,
+        self, backbone: str, messages: tuple[Message, ...], *, step: int, temperature: float | None
     ) -> str:
-        """Make the final call of a trajectory, which ``cost_steps`` excludes. Returns the reply."""
-        reply = await self.ask(
-            backbone, messages, turn, step=step, purpose="aggregate", is_step=False, temperature=temperature
-        )
-        return reply.text
+        spec = CallSpec(step, "aggregate", temperature=temperature, is_step=False)
+        return (await self.ask(backbone, messages, spec)).text
 
     def record_tool_output(self, reply: Reply, output: str, item: Item) -> None:
-        """Attach a tool's output to the call of ``reply``, with the question's examples replaced by numbers."""
         # Results must not contain parts of a question, since bundles leave questions out.
         examples = enumerate(item.code.visible if item.code else (), 1)
         for number, example in sorted(examples, key=lambda pair: -len(pair[1])):  # one may be a prefix of another
@@ -202,7 +162,6 @@ class Context:
         self._calls[index] = replace(self._calls[index], tool=output)
 
     async def embed(self, text: str) -> NDArray[np.float32]:
-        """Embed a text: unit vector, shape (384,)."""
         embeddings = self._runtime.embeddings
         encoded = await embeddings.embed(text)
         self._embedded += 1
@@ -210,19 +169,15 @@ class Context:
         return encoded.vector
 
     def extract(self, text: str) -> str | None:
-        """Extract the answer from a text as the benchmark does. None if there is no answer."""
         return self._runtime.benchmark.extract(self.item, text)
 
     def same(self, a: str, b: str) -> bool:
-        """Whether the benchmark considers two extracted answers equal."""
         return self._runtime.benchmark.same(self.item, a, b)
 
     def uniform(self, step: int, name: str, slot: int = 0) -> float:
-        """Draw from U(0, 1), keyed by seed, question, episode, step, name and slot."""
         return rng.uniform(*self._key, str(step), name, str(slot))
 
     def decide(self, decision: Decision) -> None:
-        """Record one decision of a policy. Its log-probability is rounded to six decimals."""
         self._decisions.append(replace(decision, log_prob=rounded(decision.log_prob)))
 
     def close(self, answer: str) -> Trajectory:
@@ -239,9 +194,6 @@ class Context:
             is_cut_off,
             frozenset(self._samplings),
         )
-
-
-Solve = Callable[[Item, Context], Awaitable[str]]
 
 
 @dataclass(frozen=True)
@@ -263,8 +215,8 @@ class Runtime:
         """Whether any backbone is simulated or has random weights."""
         return any(backbone.stand_in for backbone in self.backbones.values())
 
-    def context(self, item: Item, episode: Episode = TEST) -> Context:
-        return Context(item, self, episode)
+    def context(self, item: Item, episode: Episode = TEST) -> RecordedContext:
+        return RecordedContext(item, self, episode)
 
     async def attempt(self, solve: Solve, item: Item, episode: Episode = TEST) -> Answered:
         """Solve and grade a question. Raises UserError if too many attempts failed, or sandbox or endpoint is gone."""

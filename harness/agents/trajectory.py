@@ -20,6 +20,22 @@ class Episode(NamedTuple):
 TEST = Episode(0, 0)
 
 
+class CallSpec(NamedTuple):
+    """Where a call stands in its trajectory, and how it is sampled."""
+
+    step: int = 1  # step of the trajectory, from 1
+    purpose: str = "solve"  # in the method's words, for tables of calls and simulated models
+    slot: int = 0  # order among calls of the same step and purpose
+    role: str = ""  # key in the role catalogue, or any name for a method's own roles
+    # With top_p 1 and no penalty. None: the publisher's sampling parameters (D-GEN-2). At 0, equal prompts get equal
+    # replies.
+    temperature: float | None = 0.0
+    # Sample index. None: above temperature 0 an independent draw keyed by seed, question, episode, step, purpose, slot.
+    draw: int | None = None
+    is_step: bool = True  # False for the final aggregation, which ``cost_steps`` excludes
+    is_sample: bool = False  # keep the temperature even if the preset decodes greedily, to compare samples of a prompt
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One use of a model. It is charged even if the reply is cached."""

@@ -267,8 +267,8 @@ class Recordings(Closing):
         return None
 
     def missing(self, request: Request) -> UserError:
-        prompt, turn = " ".join(request.messages[-1].content.split()), request.metadata
-        what = f"to {turn.kind}{f' as {turn.role}' if turn.role else ''}" if turn else "once more"
+        prompt, told = " ".join(request.messages[-1].content.split()), request.metadata
+        what = f"for {told.purpose}{f' as {told.role}' if told.role else ''}" if told else "once more"
         return UserError(
             f"{self._cell}: {len(self.found)} of its calls are recorded so far; call {request.key[:12]}, which asks "
             f"{request.model} {what} (max_tokens {request.max_tokens}), is not{self._other_prompts()}; its prompt "

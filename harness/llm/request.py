@@ -7,13 +7,10 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
-Kind = Literal["solve", "plan", "critique", "revise", "aggregate", "search", "finish"]
-Style = Literal["direct", "step_by_step", "complex"]
-Form = Literal["answer", "program", "letter"]
 # Owner of simulated models, and prefix of their revisions and system fingerprints.
 SIMULATED = "simulated"
 # Key in Served.details: parameters that are not sent to the server.
@@ -35,15 +32,11 @@ class Message(NamedTuple):
     content: str
 
 
-class Turn(NamedTuple):
-    """Purpose of a call, for simulated models, which do not read prompts. Real models never get it."""
+class Metadata(NamedTuple):
+    """What a simulated model is told beside the prompt. Real models never get it."""
 
-    kind: Kind = "solve"
-    style: Style = "direct"  # how explicitly the reply reasons
-    # How the reply ends: with an answer, a program that computes it, or the letter of a candidate.
-    form: Form = "answer"
     role: str = ""  # key in the role catalogue, or any name for a method's own roles
-    instruction: str = ""  # instruction that a method generated; different texts give independent draws
+    purpose: str = "solve"
 
 
 class Sampling(NamedTuple):
@@ -75,10 +68,10 @@ class Request:
     draw: int = 0  # index of an independent sample of the same prompt, sent as seed
     response_format: str | None = None  # OpenAI's response_format, as JSON text
     stop: tuple[str, ...] | None = None  # stop sequences
-    metadata: Turn | None = None  # sent, and part of the key, if the model is simulated
+    metadata: Metadata | None = None  # sent, and part of the key, if the model is simulated
 
     @property
-    def sent_metadata(self) -> Turn | None:
+    def sent_metadata(self) -> Metadata | None:
         return self.metadata if is_simulated(self.revision) else None
 
     @cached_property

@@ -30,9 +30,9 @@ from harness.llm.recordings import SERVERS, Recordings, data_of
 from harness.llm.request import NOT_SENT, Sampling, Served
 from harness.runner import layout
 from harness.runner.evaluation import evaluate, progress
-from harness.runner.method import build
 from harness.runner.plan import Plan
 from harness.runner.results import TEST_SPLIT, TRAINING_SPLIT, read_rows, write
+from harness.runner.setting import build
 from harness.sandbox import Execution, Outcome, Program, Sandbox
 from harness.sandbox.jail.confinement import FULL
 from harness.training.loop import CHECKPOINT, Training, delete_checkpoints

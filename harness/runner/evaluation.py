@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 from tqdm import tqdm
 
-from harness.agents.runtime import Runtime, Solve
+from harness.agents.runtime import Runtime
 from harness.agents.trajectory import Answered
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.llm.client import ChatClient
-from harness.runner.method import Method
+from harness.method import Method, Solve
 
 logger = logging.getLogger(__name__)
 

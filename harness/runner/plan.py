@@ -23,9 +23,9 @@ from harness.llm.endpoints import Endpoint
 from harness.runner import config, layout
 from harness.runner.config import Limit
 from harness.runner.layout import Cell
-from harness.runner.method import Matched, Setting, settings_of
 from harness.runner.results import TEST_SPLIT, check_tables
 from harness.runner.run import CellConfig, Identity, Run
+from harness.runner.setting import Matched, Setting, settings_of
 
 if TYPE_CHECKING:
     from harness.simulator.endpoint import SimulatedEndpoint

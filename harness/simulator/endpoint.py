@@ -1,23 +1,26 @@
 """Simulated backbones. A reply is a pure function of the request."""
 
-import hashlib
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from random import Random
 
 import orjson
 
+from harness.agents import rng
 from harness.benchmarks.items import Item, checksum
 from harness.files import ROOT, digest
 from harness.fingerprint import fingerprint
 from harness.llm.backbones import Backbone
-from harness.llm.request import SIMULATED, Reply, Request, Served, Turn
+from harness.llm.request import SIMULATED, Metadata, Reply, Request, Served
 from harness.simulator.answers import answers_to
 from harness.simulator.reading import QuestionIndex, read
-from harness.simulator.replies import count_tokens, cut, schema_reply, undecided, write
-from harness.simulator.response_model import Parameters
+from harness.simulator.replies import count_tokens, cut, ending, reasoning, schema_reply, undecided
+from harness.simulator.response_model import Parameters, draw_answer, score
 
 _LONGEST_CONTEXT = 131072  # default context length
 _GENERIC_TOKENS = 60  # length of a reply to a prompt without a known question
+_SENTENCE_TOKENS = 12  # minimum length of a reply without an answer
 # Chat-template tokens per prompt and per message.
 _PROMPT_TOKENS, _MESSAGE_TOKENS = 10, 4
 # Paths below harness/ that can change a reply.
@@ -64,21 +67,26 @@ class SimulatedEndpoint:
         return Reply(kept, prompt, count_tokens(kept), "stop" if kept == text else "length", request.model)
 
     def _text(self, backbone: str, request: Request) -> str:
+        # Without the revision, which changes with the code.
+        key = replace(request, revision=SIMULATED).key
+        values, told, stream = self._parameters, request.metadata or Metadata(), Random(key)  # noqa: S311 - no secret
+        is_malformed = rng.uniform("malformed", key) < values.malformed
         if request.response_format is not None:
             schema = orjson.loads(request.response_format)["json_schema"]["schema"]
-            topic, share = request.messages[-1].content, self._parameters.invalid_schema
-            return schema_reply(schema, topic, share, _key(request, topic))
+            text = schema_reply(schema, request.messages[-1].content, stream)
+            return text[: len(text) // 2] if is_malformed else text
         item, earlier = read(request.messages, self._index)
         if item is None:
-            return undecided(_GENERIC_TOKENS * self._scale, _key(request, request.messages))
-        turn = request.sent_metadata or Turn()
-        # Keyed by content, not by the wording of the prompt.
-        key = _key(request, [turn, item.question, earlier])
-        return write(answers_to(item), backbone, turn, earlier, self._parameters, self._scale, key)
-
-
-def _key(request: Request, content: Any) -> str:
-    """Hash everything that can change the reply, with ``content`` in place of the messages."""
-    form = None if request.response_format is None else orjson.loads(request.response_format)
-    parts = [request.model, request.draw, request.max_tokens, float(request.temperature), form, content]
-    return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS, default=tuple)).hexdigest()
+            return undecided(_GENERIC_TOKENS * self._scale)
+        purpose = values.purpose(told)
+        tokens = self._scale * values.skill(backbone).tokens * purpose.length
+        tokens *= math.exp(values.length_sd * rng.normal("length", key))
+        if purpose.ending == "none":
+            return reasoning(item.question, max(tokens, _SENTENCE_TOKENS), stream)
+        if is_malformed:
+            return undecided(tokens)
+        answers = answers_to(item)
+        stated = [answers.find_answer(text) for text in earlier]
+        answer = draw_answer(answers, score(item, backbone, told, values), stated, values, key)
+        text = ending(answers, answer, purpose, stated)
+        return f"{reasoning(item.question, tokens - count_tokens(text), stream)}\n\n{text}".strip()

@@ -10,7 +10,7 @@ from harness.llm.request import Message
 
 _HEAD_CHARACTERS = 24
 _LINE = re.compile(r"^[^\S\n]*(?=\S)", re.MULTILINE)
-_RECORD = re.compile(r"^\[(\d+)\] [^\n]+:[ \t]*$", re.MULTILINE)
+_RECORD = re.compile(r"^\[\d+\] [^\n]+:[ \t]*$", re.MULTILINE)
 _HINTS = re.compile(rf"^{re.escape(HINTS_HEADER)} [^\n]*\s*\Z", re.MULTILINE)
 
 
@@ -53,10 +53,4 @@ def read(messages: Sequence[Message], index: QuestionIndex) -> tuple[Item | None
 
 def records(text: str) -> list[str]:
     """Split a message into its records, each headed ``[k] <name>:``, without the line of hints."""
-    text = _HINTS.sub("", text)
-    starts: list[tuple[int, int]] = []
-    for match in _RECORD.finditer(text):
-        if int(match[1]) == len(starts) + 1:
-            starts.append(match.span())
-    ends = [*(start for start, _ in starts[1:]), len(text)]
-    return [text[body:end].strip() for (_, body), end in zip(starts, ends, strict=False)]
+    return [body.strip() for body in _RECORD.split(_HINTS.sub("", text))[1:]]

@@ -11,11 +11,11 @@ from torch import nn
 from torch.optim.adam import adam
 
 from harness.agents import rng
-from harness.agents.runtime import Context
 from harness.agents.trajectory import Answered, Episode
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.llm.encoder import EMBEDDING
+from harness.method import Context
 from harness.training.checkpoint import Checkpoint, State, Tensors
 from harness.training.loop import Attempt, Training, TrainingStep
 

@@ -21,13 +21,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from harness.agents.runtime import Context, Runtime, Solve
+from harness.agents.runtime import Runtime
 from harness.agents.trajectory import Answered, Episode, Trajectory, rounded
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import UserError
 from harness.files import write_atomically
 from harness.llm.encoder import EMBEDDING
+from harness.method import Context, Solve
 from harness.runner.layout import CHECKPOINT
 from harness.runner.results import CALLS, DECISIONS, read_rows, trajectory_rows, write_table
 from harness.training import checkpoint

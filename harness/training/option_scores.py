@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.agents.runtime import Solve
 from harness.llm.encoder import EMBEDDING
-from harness.runner.method import Setting
+from harness.method import Solve
+from harness.runner.setting import Setting
 from harness.training.checkpoint import Checkpoint
 from harness.training.loop import Training
 

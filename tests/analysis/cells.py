@@ -21,8 +21,8 @@ from harness.llm import backbones
 from harness.llm.request import GREEDY
 from harness.runner.config import FOLDER, methods
 from harness.runner.layout import POOL
-from harness.runner.method import settings_of
 from harness.runner.results import DECISIONS, ITEMS, digests
+from harness.runner.setting import settings_of
 from harness.training.loop import UPDATES
 
 TITLES = {"math": "MATH", "gsm_hard": "GSM-Hard", "mbpp": "MBPP", "humaneval": "HumanEval", "mmlu_pro": "MMLU-Pro"}

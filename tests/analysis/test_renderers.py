@@ -16,7 +16,7 @@ from analysis.exhibit import BEST, NOT_RUN, Entry, format_cost, md_escape, numbe
 from analysis.latex import latex_escape
 from analysis.published import load
 from analysis.registry import ENDINGS
-from analysis.table import Table, lay_out
+from analysis.table import Table, labels_of, lay_out
 from harness.files import ROOT
 from tests.analysis.reading import main_table
 
@@ -29,8 +29,7 @@ def tiny(text: str = "text", simulated: bool = True) -> Table:
         caption=text,
         simulated=simulated,
         shown=lay_out(
-            [("one", text, "a"), ("one", text, "b"), ("two", "z", "a")],
-            ("Method", "LLM"),
+            labels_of([("one", text, "a"), ("one", text, "b"), ("two", "z", "a")], ("Method", "LLM")),
             {(text, text): {"Publ.": entries, "Meas.": [Entry(NOT_RUN)] * 3}},
         ),
         notes=(text,),
@@ -43,14 +42,16 @@ def test_wide_tables_come_in_parts_that_lose_no_column_and_long_texts_are_broken
     words = "many words of one label " * 5
     columns = {title: [Entry("+12.34", beside="×0.93", below="−11.8, +30.1")] for title in "abc"}
     groups = {("A heading", str(number)): columns for number in range(5)}
-    table = dataclasses.replace(tiny(), shown=lay_out([("one", "GMR", "LLM Pool")], ("Method", "LLM"), groups))
+    labels = labels_of([("one", "GMR", "LLM Pool")], ("Method", "LLM"))
+    table = dataclasses.replace(tiny(), shown=lay_out(labels, groups))
     texts = table.contents()
     for ending, parts in (("tex", [6, 6, 3]), ("column.tex", [3] * 5)):
         assert [len(found) - 1 for found in re.findall(r"{@{}(l+)@{}}", texts[ending])] == parts
     assert (texts["md"].count("\n| --- "), texts["html"].count("<table>")) == (2, 2)
     # A group that is too wide is cut itself.
     groups = {("", ""): {title: [Entry(words)] for title in "abc"}}
-    table = dataclasses.replace(table, shown=lay_out([("one", words, words.replace(" ", "_"))], ("a", "b"), groups))
+    labels = labels_of([("one", words, words.replace(" ", "_"))], ("a", "b"))
+    table = dataclasses.replace(table, shown=lay_out(labels, groups))
     text = table.contents()["column.tex"]
     assert (text.count(r"\parbox[t]{16em}"), text.count(r"\begin{tabular}")) == (3 + 3, 3)
 

@@ -13,11 +13,11 @@ from baselines.cheap import cascade, knn_router, self_consistency
 from harness.agents import rng
 from harness.agents.prompts import question_prompt
 from harness.errors import UserError
-from harness.llm.request import Message, Reply, Request, Turn
-from harness.runner.method import Matched, build
+from harness.llm.request import Message, Reply, Request
+from harness.runner.setting import Matched, build
+from harness.scripted import backbones, setting
 from tests.baselines.aflow.fixtures import CODE, Bench, fenced
 from tests.fixtures import FAILED, ITEMS, RULES, Client, embedding, questions, right_if, runtime, trained
-from tests.scripted import backbones, setting
 
 TRAIN = questions(6, "t")
 GOOD, BAD = fenced("def double(x): good"), fenced("def double(x): bad")
@@ -51,9 +51,8 @@ async def test_a_single_call_is_one_at_temperature_zero_static_first(
     assert backbone == "small"
     assert request.messages == (Message("user", f"{opening}{RULES}\n\nQuestion:\nQuestion q0?"),)
     assert (request.temperature, request.max_tokens, request.draw) == (0.0, 2048, 0)
-    assert request.metadata == Turn(style=config.get("style", "direct"))
     [call] = trajectory.calls
-    assert (trajectory.depth, call.purpose, call.is_step) == (1, "solve", True)
+    assert (trajectory.depth, call.purpose, call.is_step) == (1, config.get("style", "solve"), True)
 
 
 async def test_every_backbone_is_asked_every_training_question_once_as_single_asks_it(tmp_path: Path) -> None:

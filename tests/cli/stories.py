@@ -7,14 +7,15 @@ from typing import Any
 
 import orjson
 
-from harness.agents.trajectory import Answered, Decision
+from harness.agents.trajectory import Answered, CallSpec, Decision
 from harness.benchmarks.items import Item, Status, Verdict, checksum
 from harness.llm.call_log import CallLog
 from harness.llm.request import Message, Reply
 from harness.runner import layout, results
 from harness.runner.layout import Cell
+from harness.scripted import ScriptedModel
 from tests.analysis.cells import run_record
-from tests.scripted import ScriptedClient, context
+from tests.fixtures import context
 
 PRESET = "embedded"
 RIGHT = Verdict(True, "7", Status.GRADED)
@@ -68,11 +69,11 @@ async def _walk(cell: Cell, items: Sequence[Item], stories: Sequence[Story]) -> 
     answered = []
     with CallLog(folder / layout.CALL_LOG) as log:
         for item, story in zip(items, stories, strict=True):
-            client = ScriptedClient("")
+            client = ScriptedModel("")
             table = context(item, client)
             for ask in story.asks:
                 client.replies = [ask.reply]
-                call = await table.ask(ask.backbone, tuple(Message(*one) for one in ask.messages), **ask.how)
+                call = await table.ask(ask.backbone, tuple(Message(*one) for one in ask.messages), CallSpec(**ask.how))
                 table.record_tool_output(call, ask.tool, item)
                 reply = ask.reply if isinstance(ask.reply, Reply) else Reply(ask.reply, 100, 10, "stop", "org/model")
                 await log.append(client.asked[-1][1], reply)

@@ -23,7 +23,7 @@ from harness.errors import UserError
 from harness.files import ROOT, yaml_value
 from harness.llm.budget import BudgetError
 from harness.llm.call_log import CallLog
-from harness.llm.request import Message, Reply, Request, Turn
+from harness.llm.request import Message, Metadata, Reply, Request
 from harness.runner import layout
 from harness.runner.layout import Cell
 from harness.runner.preset import resolve
@@ -223,8 +223,8 @@ def test_a_second_writer_is_refused_and_failed_calls_are_an_answer_until_told_to
     run(place, *words(COT))
     folder, log = place / layout.cell("smoke", COT), place / layout.cell("smoke", COT) / layout.CALL_LOG
     asked = min(calls_of(log).items())[1]["request"]
-    objects = {"messages": tuple(Message(**one) for one in asked["messages"]), "metadata": Turn(**asked["metadata"])}
-    request = Request(**{**asked, **objects})
+    messages = tuple(Message(**one) for one in asked["messages"])
+    request = Request(**{**asked, "messages": messages, "metadata": Metadata(**asked["metadata"])})
     given = {key: yaml_value(value) for key, _, value in (text.partition("=") for text in SETTINGS)}
     with contextlib.chdir(place):
         resolve("smoke", given).write_settings()

@@ -22,7 +22,7 @@ from harness.agents.prompts import EXAMPLES_RUN
 from harness.agents.trajectory import Decision
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
-from harness.llm.request import Reply, Turn
+from harness.llm.request import Reply
 from harness.runner import layout
 from harness.runner.layout import Cell
 from tests.cli.stories import RIGHT, Ask, Story, finish, prepare
@@ -46,7 +46,7 @@ def step(number: int, write: str, halt: str, *retrieved: str) -> list[Decision]:
 
 
 def act(number: int, reply: str) -> Ask:
-    how = {"turn": Turn(role=f"Math/R{number}"), "step": number, "purpose": "act"}
+    how = {"role": f"Math/R{number}", "step": number, "purpose": "act"}
     return Ask(reply, [("system", "You count."), ("user", f"Turn {number}: {reply!r}?")], how=how)
 
 
@@ -308,9 +308,7 @@ def test_the_list_counts_the_numbers_of_ids(run: None) -> None:
 def test_the_outcome_of_a_program_is_shown_at_its_agent(read_logs: Logs) -> None:
     program, outcome = "def f():\n    return 1", f"{EXAMPLES_RUN}\n- example passed: assert f() == 1"
     # No later prompt repeats it.
-    story = Story(
-        [Ask(program, how={"turn": Turn(role="Code/ProgrammingExpert")}, tool=outcome), Ask("1", how={"step": 2})]
-    )
+    story = Story([Ask(program, how={"role": "Code/ProgrammingExpert"}, tool=outcome), Ask("1", how={"step": 2})])
     finish(Cell("masrouter", "gsm_hard", "pool", 0), ITEMS[:1], [story])
     export("--set", "methods=[masrouter]")
     (sample,) = read_logs()["gsm_hard/masrouter_pool_seed0"].samples

@@ -15,9 +15,9 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from cli import trained_method_template
+from harness.scripted import setting
 from harness.training import checkpoint
 from tests.docs import additions
-from tests.scripted import setting
 
 BACKBONE = "qwen-2.5-7B"
 # Several commands in one process, which loads everything once.

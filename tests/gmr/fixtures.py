@@ -15,10 +15,10 @@ from gmr.training import Step, Trace
 from harness.agents.roles import by_key
 from harness.agents.trajectory import TEST, Episode, Trajectory
 from harness.benchmarks.items import Item
-from harness.runner.method import Matched
+from harness.runner.setting import Matched
+from harness.scripted import backbones, setting
 from harness.training.learning import seeded
 from tests.fixtures import ITEMS, embedding, walked
-from tests.scripted import backbones, setting
 
 ROLES, BACKBONES = 7, 5
 SMALL, LARGE = 0, 1

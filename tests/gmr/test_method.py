@@ -13,11 +13,11 @@ from gmr.method import GMR
 from harness.agents import rng
 from harness.errors import UserError
 from harness.runner.config import methods
-from harness.runner.method import Matched, settings_of
+from harness.runner.setting import Matched, settings_of
+from harness.scripted import backbones, setting
 from harness.training.loop import TrainingStep, checkpoint
 from tests.fixtures import ITEMS, Client, answered_by, content, questions, right_if, runtime, trained
 from tests.gmr.fixtures import MODULES, method
-from tests.scripted import backbones, setting
 
 
 async def fitted(folder: Path, client: Any, number: int = 4, **changes: Any) -> GMR:

@@ -15,7 +15,8 @@ from harness.agents import rng
 from harness.agents.prompts import RECORDS_HEADER
 from harness.agents.trajectory import Episode, Trajectory, sample
 from harness.llm.request import GREEDY, Reply, Request
-from tests.fixtures import FAILED, ITEMS, RULES, Answering, Client, embedding, runtime
+from harness.scripted import backbones
+from tests.fixtures import FAILED, ITEMS, RULES, Answering, Client, embedding, runtime, sampling
 from tests.gmr.fixtures import (
     CRITIC,
     HISTORIAN,
@@ -31,7 +32,6 @@ from tests.gmr.fixtures import (
     walk,
 )
 from tests.gmr.reference import Reference
-from tests.scripted import backbones, sampling
 
 
 @pytest.mark.parametrize(("score", "greedy"), [("dot", False), ("cosine", False), ("dot", True)])

@@ -31,9 +31,9 @@ from harness.llm.encoder import Embeddings
 from harness.llm.endpoints import Endpoint
 from harness.runner.evaluation import evaluate
 from harness.sandbox import Sandbox
+from harness.scripted import setting
 from tests.fake_encoder import FakeEncoder
 from tests.harness.llm.serving import completion, served_at
-from tests.scripted import setting
 
 pytestmark = pytest.mark.nightly
 

@@ -10,7 +10,7 @@ from harness.agents.code_tools import Value
 from harness.agents.prompts import EXAMPLES_RUN
 from harness.benchmarks.items import CodeTask, Item
 from harness.llm.request import Request
-from tests.scripted import setting
+from harness.scripted import setting
 
 ITEM = Item(id="1", benchmark="gsm_hard", question="How many eggs?", gold="3.0")
 CODE = Item(

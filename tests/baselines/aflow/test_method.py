@@ -14,10 +14,10 @@ from harness.agents.trajectory import sample
 from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.llm.request import Reply, Request
+from harness.scripted import setting
 from harness.training import checkpoint
 from tests.baselines.aflow.fixtures import Bench, is_proposal, text_of, told
 from tests.fixtures import Client, trained
-from tests.scripted import setting
 
 QUESTIONS = [Item(f"q{number}", "toy", f"Question {number}?", f"right {number}") for number in range(8)]
 TOLD = ("count", "guess", "add", "check", "list", "draw", "name")

@@ -11,11 +11,11 @@ from harness.agents.prompts import question_prompt
 from harness.agents.trajectory import Trajectory
 from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.items import Item
-from harness.llm.request import Message, Reply, Turn
-from tests import scripted
+from harness.llm.request import Message, Metadata, Reply
+from harness.scripted import ScriptedModel
+from tests import fixtures
 from tests.baselines.aflow.fixtures import CODE, ITEM, Bench, fenced, flow, node, when
 from tests.fixtures import FAILED, RULES
-from tests.scripted import ScriptedClient
 
 WRONG = fenced("def double(x):\n    return x")
 GOOD = fenced("def double(x):\n    return 2 * x  # good")
@@ -23,7 +23,7 @@ GOOD = fenced("def double(x):\n    return 2 * x  # good")
 
 async def run(workflow: Workflow, client: Any, item: Item = ITEM, **equipment: Any) -> Trajectory:
     check(workflow, {"humaneval": "Code", "mmlu_pro": "Commonsense"}.get(item.benchmark, "Math"))
-    context = scripted.context(item, client, RULES, **{"code_tools": Bench(), "extract": None, **equipment})
+    context = fixtures.context(item, client, RULES, **{"code_tools": Bench(), "extract": None, **equipment})
     return context.close(await run_workflow(workflow, "small", context))
 
 
@@ -32,7 +32,7 @@ def calls(trajectory: Trajectory) -> list[tuple[int, str, int]]:
     return [(call.step, call.purpose, call.slot) for call in trajectory.calls]
 
 
-def user(client: ScriptedClient) -> str:
+def user(client: ScriptedModel) -> str:
     return client.asked[-1][1].messages[-1].content
 
 
@@ -40,31 +40,31 @@ CHOICE = Item(id="m", benchmark="mmlu_pro", question="Which of them?\nA. this\nB
 
 
 @pytest.mark.parametrize(
-    ("workflow", "item", "reply", "answer", "purpose", "style"),
+    ("workflow", "item", "reply", "answer", "purpose"),
     [
-        (start("Math"), ITEM, "The answer is 3", "The answer is 3", "custom", "direct"),
-        (start("Code"), CODE, f"It is easy.\n\n{GOOD}\n\nThat is all.", GOOD, "generate_code", "direct"),
-        (start("Code"), CODE, "I have no idea.", "I have no idea.", "generate_code", "direct"),
-        (start("Code"), CODE, FAILED, "", "generate_code", "direct"),
-        (flow(node("a", "AnswerGenerate")), CHOICE, "B", "B", "generate_answer", "step_by_step"),
+        (start("Math"), ITEM, "The answer is 3", "The answer is 3", "custom"),
+        (start("Code"), CODE, f"It is easy.\n\n{GOOD}\n\nThat is all.", GOOD, "generate_code"),
+        (start("Code"), CODE, "I have no idea.", "I have no idea.", "generate_code"),
+        (start("Code"), CODE, FAILED, "", "generate_code"),
+        (flow(node("a", "AnswerGenerate")), CHOICE, "B", "B", "generate_answer"),
     ],
 )
 async def test_an_operator_alone_is_one_greedy_call_with_the_prompt_of_single_llm(
-    workflow: Workflow, item: Item, reply: str | Reply, answer: str, purpose: str, style: str
+    workflow: Workflow, item: Item, reply: str | Reply, answer: str, purpose: str
 ) -> None:
-    client = ScriptedClient(reply)
+    client = ScriptedModel(reply)
     trajectory = await run(workflow, client, item, extract=benchmark(item.benchmark).extract)
     assert trajectory.answer == answer
     assert calls(trajectory) == [(1, purpose, 0)]
     [(backbone, request)] = client.asked
     assert (backbone, request.temperature, request.draw) == ("small", 0.0, 0)
     assert request.messages[-1].content.endswith(question_prompt("", RULES, item)[0].content)
-    assert (style == "direct") == (request.messages == question_prompt("", RULES, item))
-    assert request.metadata[:2] == ("solve", style)
+    assert (purpose != "generate_answer") == (request.messages == question_prompt("", RULES, item))
+    assert request.metadata == Metadata(purpose=purpose)
 
 
 async def test_instruction_and_inputs_are_shown_without_what_a_failed_call_left_empty() -> None:
-    client = ScriptedClient("First.", FAILED, "Second.")
+    client = ScriptedModel("First.", FAILED, "Second.")
     first, nothing = node("a", "Custom", instruction="Plan."), node("b", "Custom")
     trajectory = await run(flow(first, nothing, node("c", "Custom", "a", "b", instruction="Do.")), client)
     assert trajectory.answer == "Second."
@@ -78,7 +78,7 @@ async def test_instruction_and_inputs_are_shown_without_what_a_failed_call_left_
 
 @pytest.mark.parametrize("greedy", [False, True])
 async def test_repeated_runs_are_a_greedy_one_and_independent_samples(greedy: bool) -> None:
-    client = ScriptedClient("one", "two", "three", "four")
+    client = ScriptedModel("one", "two", "three", "four")
     repeated = flow(node("a", "Custom", repeat=3), node("b", "Custom", "question", "a"))
     trajectory = await run(repeated, client, greedy=greedy)
     sampling = sorted((request.temperature, request.draw) for _, request in client.asked)
@@ -138,7 +138,7 @@ REPAIR = (A, T, c("t", if_=("t", "failed")))
 async def test_which_nodes_ask_and_what_goes_on(
     nodes: tuple[Any, ...], item: Item, replies: list[Any], steps: str, answer: str
 ) -> None:
-    trajectory = await run(flow(*nodes), ScriptedClient(*replies), item)
+    trajectory = await run(flow(*nodes), ScriptedModel(*replies), item)
     assert "".join(str(call.step) for call in trajectory.calls) == steps
     assert trajectory.answer == answer
 
@@ -156,7 +156,7 @@ async def test_which_nodes_ask_and_what_goes_on(
 async def test_the_ensemble_sees_candidates_and_no_output_rules_and_picks_by_letter_else_the_first(
     reply: str | Reply, answer: str, choice: str
 ) -> None:
-    client = ScriptedClient("one", "two", reply)
+    client = ScriptedModel("one", "two", reply)
     trajectory = await run(flow(TWICE, E), client)
     assert trajectory.answer == answer
     assert calls(trajectory)[-1] == (2, "ensemble", 0)
@@ -164,13 +164,13 @@ async def test_the_ensemble_sees_candidates_and_no_output_rules_and_picks_by_let
     assert (decision.name, decision.step, decision.choice, decision.options) == ("ensemble", 2, choice, 2)
     system, prompt = client.asked[-1][1].messages
     assert RULES not in system.content
-    assert client.asked[-1][1].metadata == Turn("aggregate", form="letter")
+    assert client.asked[-1][1].metadata == Metadata(purpose="ensemble")
     candidates = "[1] Candidate A:\none\n\n[2] Candidate B:\ntwo"
     assert prompt.content == f"Question:\n{ITEM.question}\n\n{CANDIDATES}\n\n{candidates}"
 
 
 async def test_the_programmer_tries_again_with_the_reason_three_times_at_most() -> None:
-    client = ScriptedClient("Too hard.", fenced("x = 1"), fenced("answer = None"), "Never.")
+    client = ScriptedModel("Too hard.", fenced("x = 1"), fenced("answer = None"), "Never.")
     trajectory = await run(flow(node("p", "Programmer")), client)
     assert calls(trajectory) == [(1, "program", 0), (1, "program", 1), (1, "program", 2)]
     assert trajectory.answer == fenced("answer = None")
@@ -187,7 +187,7 @@ async def test_the_programmer_tries_again_with_the_reason_three_times_at_most() 
 
 async def test_three_reflections_are_all_there_are_and_the_last_one_goes_on() -> None:
     texts = [WRONG.replace("x)", f"x{number})") for number in range(5)]
-    client = ScriptedClient(*texts)
+    client = ScriptedModel(*texts)
     trajectory = await run(flow(A, T), client, CODE)
     assert trajectory.answer == texts[3]
     assert len(client.asked) == 4

@@ -13,9 +13,9 @@ from baselines.aflow.search import Failure, Round
 from baselines.aflow.workflow import InvalidWorkflowError, start
 from harness.benchmarks.items import Item
 from harness.llm.request import Reply
+from harness.scripted import setting
 from tests.baselines.aflow.fixtures import flow, node, proposal, round_, text_of, told
 from tests.fixtures import RULES, Client, questions, training
-from tests.scripted import setting
 
 PARENT = round_(1, None, workflow=start("Math"), score=62.5)
 USING_A_PROGRAM = {"kind": "replace", "id": "node_1", "node": {

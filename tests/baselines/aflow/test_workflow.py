@@ -3,6 +3,7 @@
 import json
 import math
 from fractions import Fraction
+from random import Random
 
 import numpy as np
 import pytest
@@ -115,7 +116,8 @@ PARENTS = [
 def test_instances_of_the_schema_are_edits_that_fit(parent: Workflow, domain: str) -> None:
     document_schema, valid, kinds = proposal_schema(parent, domain), 0, set()
     for number in range(60):
-        document = json.loads(schema_reply(document_schema, "some words about eggs and hens", 0.0, str(number)))
+        text = schema_reply(document_schema, "some words about eggs and hens", Random(number))  # noqa: S311
+        document = json.loads(text)
         edit: Edit = TypeAdapter(Edit).validate_python(document["edit"])
         kinds.add(edit.kind)
         try:

@@ -12,14 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baselines import macnet
+from harness import scripted
 from harness.agents.trajectory import Trajectory
 from harness.benchmarks.items import Item
 from harness.llm.request import Message, Reply, Request
-from harness.runner.method import build
+from harness.runner.setting import build
+from harness.scripted import ScriptedModel
 from harness.simulator.reading import records
-from tests import scripted
+from tests import fixtures
 from tests.fixtures import FAILED, RULES, Client
-from tests.scripted import ScriptedClient
 
 ITEM = Item(id="1", benchmark="gsm_hard", question="How many eggs?", gold="3.0")
 QUESTION = f"Question:\n{ITEM.question}"
@@ -38,7 +39,7 @@ def take_apart(request: Request) -> Asked:
     system, user = request.messages
     [kind] = [kind for text, kind in KINDS.items() if text in system.content]
     assert user.content.startswith(QUESTION)
-    assert request.metadata.kind == {"merge": "aggregate"}.get(kind, kind)
+    assert request.metadata.purpose == kind
     return Asked(kind, tuple(records(user.content)), round(request.temperature, 9), request.draw)
 
 
@@ -70,7 +71,7 @@ class Digesting(Client):
 
 async def solve(client: Any, topology: str, agents: int = 6, **changes: Any) -> Trajectory:
     config = {"topology": topology, "agents": agents}
-    context = scripted.context(ITEM, client, RULES)
+    context = fixtures.context(ITEM, client, RULES)
     return context.close(await build("baselines.macnet", scripted.setting(**changes), config).solve(ITEM, context))
 
 
@@ -152,7 +153,7 @@ def test_whatever_fails_the_answer_is_the_reply_to_the_last_call(
 
 
 async def test_a_chain_of_three_word_by_word() -> None:
-    client = ScriptedClient("First.", "It lacks a unit.", "Second.", "no revision needed.", "Third.")
+    client = ScriptedModel("First.", "It lacks a unit.", "Second.", "no revision needed.", "Third.")
     trajectory = await solve(client, "chain", 3)
     assert trajectory.answer == "Third."
     approval = "If you find no defect, reply with these words alone: NO REVISION NEEDED"
@@ -201,7 +202,7 @@ async def test_a_node_waits_for_its_own_predecessors_alone() -> None:
 @pytest.mark.parametrize("failure", ["", " \n", FAILED])
 async def test_nothing_to_criticise(failure: str | Reply) -> None:
     """A source that says nothing: the next node answers as if it were the first, at its own temperature."""
-    client = ScriptedClient(failure, "Mine.", "Advice.", "Better.")
+    client = ScriptedModel(failure, "Mine.", "Advice.", "Better.")
     trajectory = await solve(client, "chain", 3)
     assert [call.purpose for call in trajectory.calls] == ["solve", "solve", "critique", "revise"]
     first, second = (request for _, request in client.asked[:2])
@@ -222,7 +223,7 @@ async def test_nothing_to_criticise(failure: str | Reply) -> None:
 async def test_the_actor_is_asked_although_approval_and_silence_are_no_advice(
     critique: str | Reply, advice: str
 ) -> None:
-    client = ScriptedClient("Mine.", critique, "Better.")
+    client = ScriptedModel("Mine.", critique, "Better.")
     trajectory = await solve(client, "chain", 2)
     assert [call.purpose for call in trajectory.calls] == ["solve", "critique", "revise"]
     assert client.asked[-1][1].messages[1] == user(revision("Mine.", advice))

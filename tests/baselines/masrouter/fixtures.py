@@ -17,9 +17,9 @@ from harness.agents.trajectory import TEST, Episode, Trajectory
 from harness.benchmarks.items import Item
 from harness.llm.request import Request
 from harness.sandbox import Execution, Outcome, Program, Sandbox
+from harness.scripted import backbones, setting
 from harness.training.learning import seeded
 from tests.fixtures import ITEMS, Client, embedding, walked
-from tests.scripted import backbones, setting
 
 MODE_NAMES = [mode.key for mode in MODES]
 BACKBONES = tuple(backbones().values())

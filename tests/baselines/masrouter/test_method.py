@@ -13,11 +13,11 @@ from baselines.masrouter.method import Config, MASRouter
 from baselines.masrouter.router import Router, Trace
 from harness.agents.trajectory import Answered, Episode
 from harness.runner.config import methods
+from harness.scripted import setting
 from harness.training.learning import Learning
 from harness.training.loop import TrainingStep, checkpoint
 from tests.baselines.masrouter.fixtures import MODE_NAMES, Reference, code_tools, method, router, walk
 from tests.fixtures import ITEMS, Client, answered_by, graded_rollouts, log, questions, right_if, trained
-from tests.scripted import setting
 
 
 def test_the_released_values_are_the_defaults() -> None:

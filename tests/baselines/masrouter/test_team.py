@@ -12,9 +12,9 @@ from harness.agents.trajectory import Episode, Trajectory
 from harness.benchmarks.items import CodeTask, Item
 from harness.benchmarks.prepare import load_items
 from harness.llm.request import Reply, Request
+from harness.scripted import backbones
 from tests.baselines.masrouter.fixtures import MODE_NAMES, Passing, Planned, by_role, method, role_of, walk
-from tests.fixtures import FAILED, ITEMS, RULES, Client
-from tests.scripted import backbones, sampling
+from tests.fixtures import FAILED, ITEMS, RULES, Client, sampling
 
 # Two of them are called twice by themselves.
 ROLES = ("Critic", "Reflector", "Historian", "WikiSearcher", "Economist", "Scientist")

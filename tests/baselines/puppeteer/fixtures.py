@@ -12,8 +12,8 @@ from harness.agents.code_tools import Value
 from harness.agents.trajectory import TEST, Episode, Trajectory
 from harness.benchmarks.items import CodeTask, Item
 from harness.llm.request import Reply, Request
+from harness.scripted import setting
 from tests.fixtures import Client, walked
-from tests.scripted import setting
 
 MATHS = Item("q0", "toy", "What is 6 times 7?", "right")
 VISIBLE = ("assert double(1) == 2", "assert double('a') == 'aa'")

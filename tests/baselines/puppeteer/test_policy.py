@@ -17,11 +17,11 @@ from baselines.puppeteer.policy import STATE, ActionChoice, Config, Policy, Trac
 from harness.agents.trajectory import Episode
 from harness.llm.request import Request
 from harness.runner.config import methods
+from harness.scripted import setting
 from harness.training.learning import Learning, seeded
 from harness.training.loop import TrainingStep, checkpoint
 from tests.baselines.puppeteer.fixtures import Counting, Scripted, config, method, walk
 from tests.fixtures import ITEMS, Client, embedding, graded_rollouts, log, questions, trained
-from tests.scripted import setting
 
 
 def plain(policy: Policy, state: np.ndarray, barred: tuple[int, ...]) -> np.ndarray:

@@ -9,11 +9,10 @@ from baselines.puppeteer.agents import ACTIONS, AGAIN, AGGREGATE, CANDIDATES_HEA
 from baselines.puppeteer.policy import Policy
 from harness.agents.prompts import RECORDS_HEADER
 from harness.agents.trajectory import sample
-from harness.llm.request import Message, Sampling, Turn
+from harness.llm.request import Message, Metadata, Sampling
 from harness.training.learning import seeded
 from tests.baselines.puppeteer.fixtures import MATHS, Certain, Counting, planned, walk
-from tests.fixtures import FAILED, RULES, embedding, runtime
-from tests.scripted import sampling
+from tests.fixtures import FAILED, RULES, embedding, runtime, sampling
 
 ACTION = {action.key: action for action in ACTIONS}
 QUESTION = "Question:\nWhat is 6 times 7?"
@@ -140,10 +139,5 @@ async def test_what_a_turn_is_for_is_said_with_it_and_agents_that_answer_know_th
     client = Counting()
     await planned(key, "terminate", client=client)
     assert client.conversations[0][0].content == system(key)
-    kind = {"planning": "plan", "critique": "critique", "modify": "revise", "reflect": "revise"}
-    style = "step_by_step" if key == "reasoning" else "direct"
-    form = "program" if key == "python" else "answer"
-    assert [request.metadata for request in client.requests] == [
-        Turn(kind.get(key, "solve"), style, form, key),
-        Turn("aggregate"),
-    ]
+    told = [request.metadata for request in client.requests]
+    assert told == [Metadata(key, "act"), Metadata(purpose="aggregate")]

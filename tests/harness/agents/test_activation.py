@@ -7,16 +7,18 @@ from typing import Any
 
 import pytest
 
-from harness.agents.activation import NO_ENTRY, act, append_text, candidates
+from harness.agents.activation import NO_ENTRY, Team, act, append_text, candidates
 from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools
 from harness.agents.prompts import HINTS_HEADER, RECORDS_HEADER, Record
 from harness.agents.roles import CATALOGUE, Role, ToolOutput, by_domain, by_key, catalogue
+from harness.agents.trajectory import CallSpec
 from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.items import CodeTask, Item
 from harness.errors import UserError
 from harness.files import digest, read_entries
 from harness.llm.request import Reply
-from tests.scripted import ScriptedClient, context
+from harness.scripted import ScriptedModel
+from tests.fixtures import context
 
 VISIBLE = ("assert double(1) == 2", "assert double('a') == 'ab'")
 CODE = Item("1", "humaneval", "def double(x): ...", "", code=CodeTask("double", "", "assert 0  # hidden", VISIBLE))
@@ -46,15 +48,21 @@ IDLE = CodeTools(None)  # type: ignore[arg-type]  # with nothing to run a progra
 
 
 async def activate(
-    key: str, item: Item, code_tools: CodeTools, *replies: str | Reply, records: Sequence[Record] = (), **options: Any
-) -> tuple[str, ScriptedClient, Any]:
-    client = ScriptedClient(*replies)
+    key: str,
+    item: Item,
+    code_tools: CodeTools,
+    *replies: str | Reply,
+    records: Sequence[Record] = (),
+    slot: int = 0,
+    **team: Any,
+) -> tuple[str, ScriptedModel, Any]:
+    client = ScriptedModel(*replies)
     attempt = context(item, client, "RULES", code_tools=code_tools)
-    text = await act(by_key()[key], "small", item, records, attempt, step=3, **options)
+    text = await act(by_key()[key], "small", item, records, attempt, CallSpec(3, slot=slot), Team(**team))
     return text, client, attempt.close(text)
 
 
-def prompts(client: ScriptedClient) -> list[list[tuple[str, str]]]:
+def prompts(client: ScriptedModel) -> list[list[tuple[str, str]]]:
     return [[tuple(message) for message in request.messages] for _, request in client.asked]  # type: ignore[misc]
 
 

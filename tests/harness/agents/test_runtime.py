@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from harness.agents.runtime import Context, ErrorShare
-from harness.agents.trajectory import TEST, Call, Episode
+from harness.agents.runtime import ErrorShare
+from harness.agents.trajectory import TEST, Call, CallSpec, Episode
 from harness.benchmarks.items import Item, Status
 from harness.errors import UserError
 from harness.llm.request import Message, Reply
+from harness.method import Context
+from harness.scripted import ScriptedModel
 from tests.fixtures import runtime
-from tests.scripted import ScriptedClient
 
 ITEM = Item(id="1", benchmark="toy", question="?", gold="right")
 
@@ -32,16 +33,16 @@ async def test_what_is_no_text_is_told_in_one_line() -> None:
         return await context.ask("small", (Message("user", "one"),))
 
     with pytest.raises(UserError, match=r"forgetful of \S+ returned a Reply; expected the answer's text, such as"):
-        await runtime(ScriptedClient("right")).attempt(forgetful, ITEM)
+        await runtime(ScriptedModel("right")).attempt(forgetful, ITEM)
 
 
 async def test_an_answer_that_outlived_a_failed_last_call_is_graded() -> None:
     async def keep_the_first(item: Item, context: Context) -> str:
         first = await context.ask("small", (Message("user", "one"),))
-        await context.ask("small", (Message("user", "two"),), step=2)
+        await context.ask("small", (Message("user", "two"),), CallSpec(step=2))
         return first.text
 
-    answered = await runtime(ScriptedClient("right", Reply.failed("m", "no"))).attempt(keep_the_first, ITEM)
+    answered = await runtime(ScriptedModel("right", Reply.failed("m", "no"))).attempt(keep_the_first, ITEM)
     assert (answered.verdict.status, answered.verdict.correct) == (Status.GRADED, True)
 
 

@@ -1,6 +1,5 @@
 import asyncio
 from collections import Counter
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -8,28 +7,29 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from harness import scripted
 from harness.agents import rng
-from harness.agents.trajectory import Decision, Episode, Trajectory
+from harness.agents.trajectory import CallSpec, Decision, Episode, Trajectory
 from harness.benchmarks.items import Item
 from harness.llm.request import GREEDY, Message, Reply, Request, Sampling
-from tests import scripted
+from harness.scripted import ScriptedModel
+from tests import fixtures
 from tests.fixtures import Client
-from tests.scripted import ScriptedClient
 
 ITEM = Item(id="1", benchmark="math", question="?", gold="1")
 
 
 async def two_layers(seed: int) -> Trajectory:
     client = Client(lambda *_: "re", (1000, 100), late=lambda number: (seed + 1) * number % 7)
-    context = scripted.context(ITEM, client)
+    context = fixtures.context(ITEM, client)
 
     async def ask(step: int, slot: int) -> None:
-        await context.ask("small", (Message("user", f"{step}"),), step=step, slot=slot)
+        await context.ask("small", (Message("user", f"{step}"),), CallSpec(step, slot=slot))
         context.decide(Decision(step, "role", slot, "someone", 2, -0.5))
 
     for step in (1, 2):
         await asyncio.gather(*(ask(step, slot) for slot in range(4)))
-    await context.ask("large", (Message("user", "all"),), step=3, purpose="aggregate", is_step=False)
+    await context.ask("large", (Message("user", "all"),), CallSpec(3, "aggregate", is_step=False))
     return context.close("done")
 
 
@@ -53,16 +53,15 @@ async def test_costs_follow_the_paper_with_and_without_the_final_call() -> None:
 
 
 async def asked(temperature: float | None, **equipment: Any) -> list[Request]:
-    context = scripted.context(ITEM, client := ScriptedClient("x"), **equipment)
-    ask = partial(context.ask, "large", (Message("user", "same"),), temperature=temperature)
-    for step, purpose, slot in product((1, 2), ("act", "second_call"), (0, 1)):
-        await ask(step=step, purpose=purpose, slot=slot)
+    context = fixtures.context(ITEM, client := ScriptedModel("x"), **equipment)
+    for place in product((1, 2), ("act", "second_call"), (0, 1)):
+        await context.ask("large", (Message("user", "same"),), CallSpec(*place, temperature=temperature))
     return [request for _, request in client.asked]
 
 
 async def test_calls_above_temperature_0_share_no_sample_and_repeat_to_the_byte() -> None:
     base = await asked(0.1)
-    assert {scripted.sampling(request) for request in base} == {Sampling(0.1)}
+    assert {fixtures.sampling(request) for request in base} == {Sampling(0.1)}
     keys = {request.key for request in base}
     assert len(keys) == len({request.draw for request in base}) == 8
     assert await asked(0.1) == base
@@ -71,37 +70,37 @@ async def test_calls_above_temperature_0_share_no_sample_and_repeat_to_the_byte(
     assert len({request.key for request in await asked(0.0)}) == 1
     # Without a temperature, sampling is that of the publisher.
     published = await asked(None)
-    assert {scripted.sampling(request) for request in published} == {scripted.backbones()["large"].sampling}
+    assert {fixtures.sampling(request) for request in published} == {scripted.backbones()["large"].sampling}
     assert len({request.draw for request in published}) == 8
 
 
 @pytest.mark.parametrize("temperature", [None, 0.1, 0.0])
 async def test_greedy_decoding_leaves_nothing_to_chance_whatever_a_method_asks_for(temperature: float | None) -> None:
     base = await asked(temperature, greedy=True)
-    assert {(scripted.sampling(request), request.draw) for request in base} == {(GREEDY, 0)}
-    drawn = scripted.context(ITEM, client := ScriptedClient("x"), greedy=True)
-    await drawn.ask("small", (Message("user", "same"),), temperature=0.7, draw=5)
+    assert {(fixtures.sampling(request), request.draw) for request in base} == {(GREEDY, 0)}
+    drawn = fixtures.context(ITEM, client := ScriptedModel("x"), greedy=True)
+    await drawn.ask("small", (Message("user", "same"),), CallSpec(temperature=0.7, draw=5))
     # One of several samples of a prompt would be the same reply as the others.
-    await drawn.ask("small", (Message("user", "same"),), temperature=0.7, draw=5, is_sample=True)
+    await drawn.ask("small", (Message("user", "same"),), CallSpec(temperature=0.7, draw=5, is_sample=True))
     assert [(request.temperature, request.draw) for _, request in client.asked] == [(0.0, 0), (0.7, 5)]
     assert drawn.close("x").samplings == {GREEDY, Sampling(0.7)}
 
 
 async def test_thinking_is_charged_and_handed_on_to_nobody() -> None:
     thought, endless = ("<think>\n17?\n</think>42", "stop"), ("<think>\n17", "length")
-    client = ScriptedClient(*(Reply(text, 1000, 9000, reason, "m") for text, reason in (thought, endless)))
-    context = scripted.context(ITEM, client)
-    replies = [await context.ask("small", (Message("user", "?"),), step=step) for step in (1, 2)]
+    client = ScriptedModel(*(Reply(text, 1000, 9000, reason, "m") for text, reason in (thought, endless)))
+    context = fixtures.context(ITEM, client)
+    replies = [await context.ask("small", (Message("user", "?"),), CallSpec(step)) for step in (1, 2)]
     assert [(reply.text, reply.completion_tokens) for reply in replies] == [("42", 9000), ("", 9000)]
     assert [context.close(reply.text).cut_off for reply in replies] == [False, True]
-    alike = scripted.context(ITEM, ScriptedClient(Reply("42", 1000, 9000, "stop", "m")))
+    alike = fixtures.context(ITEM, ScriptedModel(Reply("42", 1000, 9000, "stop", "m")))
     await alike.ask("small", (Message("user", "?"),))
     assert context.close("").cost_total == 2 * alike.close("").cost_total > 0
 
 
 async def test_an_answer_is_cut_off_where_the_reply_it_repeats_is_whatever_was_asked_last() -> None:
-    context = scripted.context(ITEM, ScriptedClient(Reply("half a", 1, 9, "length", "m"), "whole"))
-    texts = [(await context.ask("small", (Message("user", "?"),), step=step)).text for step in (1, 2)]
+    context = fixtures.context(ITEM, ScriptedModel(Reply("half a", 1, 9, "length", "m"), "whole"))
+    texts = [(await context.ask("small", (Message("user", "?"),), CallSpec(step))).text for step in (1, 2)]
     found = {text: context.close(text).cut_off for text in (*texts, "half a\n", "half a program, mended", "")}
     assert found == {"half a": True, "whole": False, "half a\n": True, "half a program, mended": False, "": False}
 

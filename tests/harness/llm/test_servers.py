@@ -12,9 +12,9 @@ from harness.llm.endpoints import choose
 from harness.llm.request import Served
 from harness.runner.cell import as_served
 from harness.runner.preset import resolve
+from harness.scripted import backbone
 from tests.harness.llm.conftest import Make
 from tests.harness.llm.serving import ANSWER, MODEL, Scripted, request, served_at
-from tests.scripted import backbone
 
 
 @pytest.mark.parametrize("properties", [{"chat_template": "{{ messages }}"}, {"chat_template": None}, [], "no JSON"])

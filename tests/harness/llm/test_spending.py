@@ -14,8 +14,8 @@ from harness.llm.budget import Budget, BudgetError, Spending, Spent
 from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import ChatClient
 from harness.llm.request import Reply, Request
+from harness.scripted import backbone
 from tests.harness.llm.serving import ANSWER, MODEL, request
-from tests.scripted import backbone
 
 M = backbone("m", 8, MODEL)
 TOKENS = ANSWER.prompt_tokens + ANSWER.completion_tokens

@@ -24,10 +24,10 @@ from harness.llm.request import Message, Request
 from harness.runner import config, run
 from harness.runner.config import Limit, methods
 from harness.runner.layout import POOL, Cell
-from harness.runner.method import build
 from harness.runner.preset import resolve
 from harness.runner.run import Run
-from tests.scripted import setting
+from harness.runner.setting import build
+from harness.scripted import setting
 
 COT, GMR = Cell("cot", "math", "qwen-2.5-14B", 0), Cell("gmr", "math", "pool", 0)
 

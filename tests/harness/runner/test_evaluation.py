@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from harness.agents.runtime import Context
 from harness.agents.trajectory import Answered
 from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.request import Message, Reply, Request
+from harness.method import Context
 from harness.runner import results
 from harness.runner.evaluation import evaluate, progress
 from tests.fixtures import Client, Repeat, Toy, content, questions, runtime, training

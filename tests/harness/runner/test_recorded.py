@@ -222,7 +222,7 @@ def test_the_same_cell_answers_before_the_first_recording_and_differing_replies_
 def test_what_is_missing_is_one_line_that_says_what_there_is(source: Path) -> None:
     preset = recorded(source, limit={"test": 6, "train": 1}, methods=["single"])
     said = (
-        r"^single .*: \d of its calls are recorded so far; call \w{12}, which asks \S+ to solve \(max_tokens \d+\), "
+        r"^single .*: \d of its calls are recorded so far; call \w{12}, which asks \S+ for solve \(max_tokens \d+\), "
         r"is not; its prompt begins '.*'. smoke holds aflow, .* on humaneval by .*; use the settings of the recording"
     )
     with pytest.raises(UserError, match=said):

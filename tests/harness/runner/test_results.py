@@ -11,8 +11,8 @@ from harness.errors import UserError
 from harness.llm.request import Message, Reply
 from harness.runner import results
 from harness.runner.results import ledger
-from tests import scripted
-from tests.scripted import ScriptedClient
+from harness.scripted import ScriptedModel
+from tests import fixtures
 
 
 def rows(number: int) -> list[dict[str, object]]:
@@ -24,8 +24,8 @@ async def write_cell(folder: Path, *questions: str | Reply) -> Path:
     answered = []
     for number, question in enumerate(questions):
         item = Item(id=str(number), benchmark="math", question=str(question), gold="1")
-        client = ScriptedClient(question if isinstance(question, Reply) else "x")
-        context = scripted.context(item, client, "")
+        client = ScriptedModel(question if isinstance(question, Reply) else "x")
+        context = fixtures.context(item, client, "")
         await context.ask("small", (Message("user", str(question)),))
         answered.append(Answered(context.close("x"), Verdict(False, None, Status.GRADED)))
     results.write(folder, {"test": answered}, {"cell": str(folder), "simulated": False})

@@ -1,11 +1,11 @@
-"""Parsing of prompts: the purpose of a turn comes from metadata, not from its wording."""
+"""Parsing of prompts: the purpose of a call comes from metadata, not from its wording."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.agents.prompts import HINTS_HEADER, Record, question_prompt, team_prompt
 from harness.benchmarks.items import Item
-from harness.llm.request import Message, Request, Turn
+from harness.llm.request import Message, Metadata, Request
 from harness.simulator.reading import QuestionIndex, read, records
 from tests.harness.simulator.samples import word_problems
 
@@ -17,7 +17,7 @@ def test_records_are_found_where_they_begin_in_turn() -> None:
     for hints in ("", f"{HINTS_HEADER} 1; 2"):
         prompt = team_prompt(("An engineer.", "RULES"), ITEM, shown, hints)
         assert read(prompt, QuestionIndex([ITEM])) == (ITEM, [record.text for record in shown])
-    assert records("Intro\n[1] A:\nx\n[3] not a record:\ny\n[2] B:\nz") == ["x\n[3] not a record:\ny", "z"]
+    assert records("Intro\n[1] A:\nx\n[2] B:\nz") == ["x", "z"]
     assert records("no records [1] here: none") == []
     assert records(f"[1] A:\nx\n\n{HINTS_HEADER} 1; 2\n\n[2] B:\ny") == [f"x\n\n{HINTS_HEADER} 1; 2", "y"]
 
@@ -30,6 +30,7 @@ def test_the_question_is_that_of_the_last_user_message_that_holds_one() -> None:
     assert read(messages[:1], index) == (None, [])
 
 
+CRITIQUE = Metadata("Math/Critic", "critique")
 LETTERS = st.text(st.sampled_from("ab .?\n"), max_size=80)
 
 
@@ -49,7 +50,7 @@ def test_the_longest_known_question_that_begins_a_line_is_found(
 
 def test_only_simulated_weights_are_told_what_a_call_is_for() -> None:
     prompt = question_prompt("", "", ITEM)
-    for revision, told in ((None, False), ("0123abc", False), ("simulated-1-2-1", True)):
-        plain, critique = (Request("m", revision, prompt, metadata=turn) for turn in (None, Turn("critique")))
-        assert (plain.key != critique.key, critique.record != plain.record) == (told, told)
-        assert critique.body().get("metadata") == (Turn("critique")._asdict() if told else None)
+    for revision, is_told in ((None, False), ("0123abc", False), ("simulated-1-2-1", True)):
+        plain, critique = (Request("m", revision, prompt, metadata=told) for told in (None, CRITIQUE))
+        assert (plain.key != critique.key, critique.record != plain.record) == (is_told, is_told)
+        assert critique.body().get("metadata") == ({"role": "Math/Critic", "purpose": "critique"} if is_told else None)

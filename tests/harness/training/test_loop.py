@@ -9,16 +9,16 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors import numpy as safetensors
 
-from harness.agents.runtime import Context
-from harness.agents.trajectory import Decision, Episode
+from harness.agents.trajectory import CallSpec, Decision, Episode
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import UserError
 from harness.llm.request import Message
+from harness.method import Context
+from harness.scripted import ScriptedModel
 from harness.training.checkpoint import Checkpoint, State
 from harness.training.loop import CHECKPOINT, TABLES, Training, TrainingStep, checkpoint
 from tests.fixtures import FAILED, LONGEST, Client, content, questions, training
-from tests.scripted import ScriptedClient
 
 ITEMS = questions(3)
 TEXTS = ("short", *("long " * (LONGEST + more) for more in (0, 1)))
@@ -40,7 +40,7 @@ class Counter:
         for text in TEXTS:
             await context.embed(text)
         await context.ask("small", (Message("user", f"{item.question} {self.seen[0]}"),))
-        return (await context.ask("large", (Message("user", "close"),), step=2, is_step=False)).text
+        return (await context.ask("large", (Message("user", "close"),), CallSpec(2, is_step=False))).text
 
     async def fit(self, training: Training, epochs: int) -> None:
         for epoch in training.epochs(epochs, self):
@@ -105,12 +105,12 @@ async def test_checkpoints_of_earlier_epochs_stay_where_they_are_asked_for_and_o
 
 async def test_consultations_that_fail_stop_the_cell_as_questions_do(tmp_path: Path) -> None:
     """A consultation is one attempt, which has failed where its last call did."""
-    cell = training(tmp_path, ScriptedClient("right", "right", FAILED, FAILED, "right", FAILED), ITEMS, limit=0.1)
+    cell = training(tmp_path, ScriptedModel("right", "right", FAILED, FAILED, "right", FAILED), ITEMS, limit=0.1)
 
     async def ask_optimizer(attempt: int) -> None:
         with cell.auxiliary_calls("optimizer", Episode(1, attempt)) as context:
             for slot in range(3):
-                await context.ask("small", (Message("user", "What next?"),), slot=slot)
+                await context.ask("small", (Message("user", "What next?"),), CallSpec(slot=slot))
 
     await cell.attempt(Counter().solve, ITEMS[0], Episode(1, 0))
     for attempt in range(3):

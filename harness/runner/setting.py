@@ -1,24 +1,17 @@
-"""Interface of a method: ``solve``, and ``fit``, ``load`` and ``utility`` if it learns."""
+"""Setting of a method, and its construction from a configuration entry."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import AfterValidator
 
-from harness.agents.runtime import Context
-from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.files import check
 from harness.llm.backbones import Backbone
-
-if TYPE_CHECKING:
-    from harness.agents.trajectory import Answered
-    from harness.training.checkpoint import Checkpoint
-    from harness.training.loop import Training
 
 T = TypeVar("T")
 _LEARNERS = ("fit", "load", "utility")
@@ -81,32 +74,13 @@ class Setting:
         return epochs if self.max_epochs is None else min(epochs, self.max_epochs)
 
 
-class Method(Protocol):
-    """Answers questions; one row of a table."""
-
-    async def solve(self, item: Item, context: Context) -> str: ...
-
-
-class Learner(Method, Protocol):
-    """Method that is trained before it answers."""
-
-    async def fit(self, training: Training) -> None:
-        """Train, or resume from the last checkpoint."""
-
-    def utility(self, answered: Answered) -> float:
-        """Training objective of a graded trajectory; also reported for test questions."""
-
-    def load(self, checkpoint: Checkpoint) -> None:
-        """Restore what :meth:`fit` saved. The caller has checked that the setting is the same."""
-
-
 def settings_of(module: str, config: Any) -> Any:
     """Validate an entry's ``config`` with its module's ``Config``. Raises UserError for an unknown module or field."""
     return check(config, _imported(module).Config, f"config of {module}")
 
 
 def build(module: str, setting: Setting, config: Any, *, trained: bool = False) -> Any:
-    """Build a :class:`Method`, or a :class:`Learner` if ``trained``, from a configuration entry.
+    """Build a method (:mod:`harness.method`), or a learner if ``trained``, from a configuration entry.
 
     Args:
         module: Module with ``Config``, a :class:`~harness.files.Declaration`, and ``build(setting, config)``.
