@@ -33,7 +33,7 @@ _LICENCES = ROOT / "config" / "licences.yaml"
 _CRATE = "https://w3id.org/ro/crate/1.2"
 _PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
 # Settings that do not affect results.
-_NO_SETTINGS = {"in_flight", "budget", "epoch_checkpoints", "endpoints", "recordings", "servers"}
+_NO_SETTINGS = {"in_flight", "budget", "endpoints", "recordings", "servers"}
 # Files that affect results, as git pathspecs.
 _CODE = ("harness", "baselines", "gmr", "analysis", ":(glob)config/*.yaml")
 _NO_CODE = (":!config/config.yaml", ":!config/endpoints*", ":!config/licences.yaml")
@@ -155,7 +155,7 @@ def _finished(run: Run) -> tuple[set[Path], dict[Path, dict[str, Any]], list[str
         else:
             cells[folder] = finished
             is_trained = run.entries[cell.method].trained
-            names = {*layout.cell_files(learned=is_trained), layout.CALL_LOG, SERVERS} - {layout.CHECKPOINT}
+            names = {*layout.cell_files(learned=is_trained), layout.CALL_LOG, SERVERS} - {layout.TRAINED}
             files |= {folder / name for name in names} | {*folder.glob(layout.TIMING)}
     tree = ("run.json", "nodes.parquet", "tools.parquet", layout.CALL_LOG, SERVERS)
     files |= {*results.glob("data/[!.]*"), *results.glob("audit.json")}

@@ -7,9 +7,8 @@ from harness.benchmarks.items import Item
 from harness.files import Declaration
 from harness.method import Context
 from harness.runner.setting import Setting
-from harness.training.checkpoint import Checkpoint
 from harness.training.learning import Learning, seeded
-from harness.training.loop import Training
+from harness.training.loop import Learned, Training
 
 
 class Config(Declaration):
@@ -25,21 +24,18 @@ class Router:
         self.pool, self.seed = list(setting.pool), setting.seed
         self.cost_weight = config.cost_weight * setting.cost_factor
 
-    async def fit(self, training: Training) -> None:
+    async def fit(self, training: Training) -> Learned:
         """Ask each backbone each training question once, and learn from the outcomes."""
-        self.load(await training.outcomes())
-
-    def load(self, checkpoint: Checkpoint) -> None:
-        """Learn from saved outcomes: embeddings (questions, 384), correct and costs (questions, backbones)."""
-        embeddings, correct, costs = (
-            torch.tensor(checkpoint.tensors[name]).double() for name in ("embeddings", "correct", "costs")
-        )
+        outcomes = await training.outcomes()
+        # Shapes (questions, 384), (questions, backbones), (questions, backbones).
+        embeddings, correct, costs = (torch.tensor(array).double() for array in outcomes.tensors.values())
         self.costs = costs.mean(0)
         self.layer = seeded(lambda: torch.nn.Linear(embeddings.shape[1], len(self.pool)), "weights", self.seed)
         learning = Learning(self.layer, lr=0.05)
         for _ in range(200):
             loss = torch.nn.functional.binary_cross_entropy_with_logits(self.layer(embeddings), correct)
             learning.step(loss + self.layer.weight.square().sum() / (2 * correct.numel()))
+        return outcomes
 
     async def solve(self, item: Item, context: Context) -> str:
         """Return the reply of the backbone with the highest predicted utility."""

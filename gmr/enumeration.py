@@ -146,7 +146,7 @@ async def enumerate_steps(plan: Plan, selection: Selection = EVERYTHING) -> dict
 
 async def _enumerate(plan: Plan, log: CallLog, selection: Selection) -> dict[str, Any]:
     pool = pool_of(plan.config, plan.setting)
-    async with open_runtime(plan, log) as (runtime, served, *_):
+    async with open_runtime(plan, log) as (runtime, served, _):
         for text in (*(role.profile for role in pool.roles), *(backbone.profile for backbone in pool.backbones)):
             await runtime.embeddings.embed(text)
         enumeration = Enumeration(plan, runtime, pool, selection)

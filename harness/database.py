@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -80,6 +80,8 @@ class Cache(Closing):
         self._alone = threading.Lock()
 
     def get(self, table: Table, key: bytes) -> bytes | None:
+        if self._opened is None and not self.path.exists():
+            return None
         with self._one_line():
             row = self._database.execute(f"SELECT value FROM {table} WHERE key = ?", (key,)).fetchone()  # noqa: S608
         return None if row is None else row[0]
@@ -116,34 +118,37 @@ class Cache(Closing):
 
 
 class VerdictCache:
-    """Verdicts as JSON values, keyed by input and execution environment. Without ``cache``, only in this process.
+    """Verdicts as JSON values, keyed by input and execution environment, in ``caches`` and in this process.
 
     At level ``full`` programs cannot reach the file. At ``rlimit`` they can read it and, unless the suite runs as root,
     write it, like every other result. This level protects from faulty programs, not from hostile programs.
     """
 
-    def __init__(self, cache: Cache | None, environment: Callable[[], tuple[str, ...]]) -> None:
-        self._cache = cache
+    def __init__(self, caches: Iterable[Cache | None], environment: Callable[[], tuple[str, ...]]) -> None:
+        self._caches = [cache for cache in caches if cache is not None]
         self._environment = functools.cache(environment)
         self._in_this_process: dict[bytes, Any] = {}
         self._in_flight: InFlight[Any] = InFlight()
 
-    async def get(self, key: tuple[str, ...], decide: Callable[[], Coroutine[Any, Any, tuple[Any, bool]]]) -> Any:
-        """Return the cached verdict or decide it once for all waiting callers. Raises UserError if the file is broken.
+    async def get(
+        self, key: tuple[str, ...], decide: Callable[[], Coroutine[Any, Any, tuple[Any, Cache | None]]]
+    ) -> Any:
+        """Return the cached verdict or decide it once for all waiting callers. Raises UserError if a file is broken.
 
-        ``decide`` returns the verdict, and whether other cells may use it.
+        ``decide`` returns the verdict, and the cache that keeps it (None: this process alone).
         """
         # ``repr`` escapes quotes, so no two keys have the same text.
         digest = hashlib.sha256(repr((key, self._environment())).encode()).digest()
         if digest in self._in_this_process:
             return self._in_this_process[digest]
-        if self._cache is not None and (stored := self._cache.get("verdicts", digest)):
-            return orjson.loads(stored)
+        for cache in self._caches:
+            if stored := cache.get("verdicts", digest):
+                return orjson.loads(stored)
 
         async def decide_and_store() -> Any:
-            verdict, is_shared = await decide()
-            if is_shared and self._cache is not None:
-                await asyncio.to_thread(self._cache.put, "verdicts", digest, orjson.dumps(verdict))
+            verdict, cache = await decide()
+            if cache is not None:
+                await asyncio.to_thread(cache.put, "verdicts", digest, orjson.dumps(verdict))
             else:
                 self._in_this_process[digest] = verdict
             return verdict

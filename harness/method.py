@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from harness.agents.code_tools import CodeTools
-    from harness.training.loop import Training
+    from harness.training.loop import Learned, Training
 
 __all__ = ["Answered", "CallSpec", "Context", "Decision", "Item", "Learner", "Message", "Method", "Reply", "Solve"]
 
@@ -39,8 +39,11 @@ class Method(Protocol):
 class Learner(Method, Protocol):
     """Method that is trained before it answers. Its entry says ``trained: true``."""
 
-    async def fit(self, training: Training) -> None:
-        """Learn from the training questions (``training.items``)."""
+    async def fit(self, training: Training) -> Learned:
+        """Learn from the training questions, and return what ``trained.safetensors`` stores.
+
+        A training that was interrupted runs again from its call log, which must lead to the same calls.
+        """
 
     def utility(self, answered: Answered) -> float:
         """Training objective of a graded trajectory; also reported for test questions."""

@@ -7,7 +7,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
+import orjson
 import pyarrow.parquet as pq
+from safetensors import safe_open
 
 from harness import scripted
 from harness.agents.runtime import ErrorShare, Runtime
@@ -17,8 +19,10 @@ from harness.errors import UserError
 from harness.llm.request import Message, Reply, Request, Sampling
 from harness.method import Context, Learner
 from harness.runner.evaluation import evaluate
+from harness.runner.layout import TRAINED
+from harness.runner.results import write_training
 from harness.scripted import HashedEmbeddings, backbones
-from harness.training.loop import Training
+from harness.training.loop import Learned, Training
 
 M = TypeVar("M", bound=Learner)
 RULES = "End with a line that says: The answer is <number>."
@@ -60,6 +64,7 @@ class Client:
         self.answering, self.tokens, self.late, self.fails_at = answering, tokens, late, fails_at
         self.asked: list[tuple[str, Request]] = []
         self.calls_answered = self.tokens_written = 0
+        self.repeats_log = False
 
     async def complete(self, backbone: str, request: Request) -> Reply:
         if len(self.asked) == self.fails_at:
@@ -134,31 +139,27 @@ def runtime(client: Any, seed: int = 0, *, code_tools: Any = None, limit: float 
     return Runtime(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(limit), greedy=greedy, **parts)
 
 
-def training(
-    folder: Path,
-    client: Any,
-    items: Sequence[Item],
-    seed: int = 0,
-    identity: str = "one",
-    log: bool = True,
-    keep_epochs: bool = True,
-    **options: Any,
-) -> Training:
-    """Return a training in a folder, new or resumed; without a log, it holds no call."""
-    metadata = {"identity": identity, "method": "toy", "simulated": True}
-    return Training(
-        items, runtime(client, seed, **options), folder, metadata, "toy cell", lambda key: log, 64, keep_epochs
-    )
+def training(client: Any, items: Sequence[Item], seed: int = 0, **options: Any) -> Training:
+    return Training(items, runtime(client, seed, **options), "toy cell", 64)
+
+
+RECORD = {**dict.fromkeys(("preset", "method", "benchmark", "backbone", "seed", "module"), "toy"), "simulated": True}
 
 
 async def trained(
     method: M, folder: Path, client: Any, items: Sequence[Item] | None = None, seed: int = 0, **equipment: Any
 ) -> M:
-    """Train a method on four questions or those given, and return it."""
-    run = training(folder, client, items or questions(4, "t"), seed, **equipment)
-    await method.fit(run)
-    run.finish()
+    """Train a method on four questions or those given, write what it learned to a folder, and return it."""
+    run = training(client, items or questions(4, "t"), seed, **equipment)
+    write_training(folder, run, await method.fit(run), RECORD)
     return method
+
+
+def learned(folder: Path) -> Learned:
+    """Read what a method has learned."""
+    with safe_open(folder / TRAINED, framework="numpy") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  not a mapping
+        return Learned(tensors, orjson.loads(file.metadata()["metadata"]))
 
 
 async def answered_by(method: Any, client: Any, items: Sequence[Item], **equipment: Any) -> list[Answered]:

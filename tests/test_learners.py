@@ -1,26 +1,30 @@
-"""Requirements for all methods that learn: resumption, determinism, and loaded checkpoints."""
+"""Requirements for all methods that learn: repetition from the call log after a kill, and determinism."""
 
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from cli import trained_method_template
 from gmr.training import advantages
 from harness.benchmarks.items import Item
+from harness.database import CALL_LOG
 from harness.errors import UserError
-from harness.llm.request import Request
+from harness.llm.call_log import AttemptLog, CallLog
+from harness.llm.client import ChatClient
+from harness.llm.request import Reply, Request
 from harness.runner import results
-from harness.training.loop import CHECKPOINT, Training, checkpoint
+from harness.scripted import backbones, setting
 from tests.baselines import test_cheap as cheap
 from tests.baselines.aflow import fixtures as aflow
 from tests.baselines.masrouter import fixtures as masrouter
 from tests.baselines.puppeteer import fixtures as puppeteer
-from tests.fixtures import FAILED, ITEMS, Client, answered_by, content, questions, right_if, trained
+from tests.fixtures import FAILED, ITEMS, Client, answered_by, content, learned, questions, right_if, trained
 from tests.gmr import fixtures as gmr
 
 
@@ -38,10 +42,10 @@ class Learner(NamedTuple):
     passes: int = 2
 
 
+GMR = {"epochs": {"default": 2}, "batch": 2, "group": 2, "max_depth": 3}
 LEARNERS = {
-    "gmr": Learner(
-        lambda **at: gmr.method(epochs={"default": 2}, batch=2, group=2, max_depth=3, **at), right_if("small")
-    ),
+    "gmr": Learner(lambda **at: gmr.method(**GMR, **at), right_if("small")),
+    "gmr above temperature 0": Learner(lambda **at: gmr.method(**GMR, sampling="published", **at), by_key),
     "masrouter": Learner(
         lambda **at: masrouter.method(epochs={"default": 2}, batch=2, **at), by_key, masrouter.code_tools()
     ),
@@ -51,14 +55,23 @@ LEARNERS = {
     "aflow": Learner(lambda **at: aflow.method(max_rounds=1, **at), aflow.by_key, aflow.Bench()),
     "knn_router": Learner(cheap.knn, by_key, passes=1),
     "self_consistency": Learner(cheap.consistency, by_key, passes=1),
+    "template": Learner(
+        lambda **at: trained_method_template.build(
+            setting("pool", **{"benchmark": "toy", **at}), trained_method_template.Config()
+        ),
+        by_key,
+        passes=1,
+    ),
 }
 EVERY = pytest.mark.parametrize("name", LEARNERS)
 
 
-async def fitted(name: str, folder: Path, client: Any, seed: int = 0, number: int = 4, **changes: Any) -> Any:
+async def fitted(
+    name: str, folder: Path, client: Any, seed: int = 0, number: int = 4, limit: float = 1.0, **changes: Any
+) -> Any:
     learner = LEARNERS[name]
     method, items = learner.make(seed=seed, **changes), questions(number, "t")
-    return await trained(method, folder, client, items, seed, code_tools=learner.code_tools)
+    return await trained(method, folder, client, items, seed, code_tools=learner.code_tools, limit=limit)
 
 
 @EVERY
@@ -82,80 +95,122 @@ async def ask_test_questions(name: str, folder: Path, method: Any, client: Any, 
     return answered
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, list[int]]]:
-    """Return a function to a finished run's folder and the number of calls of each epoch."""
-    runs: dict[str, tuple[Path, list[int]]] = {}
+class Undisturbed(NamedTuple):
+    """A finished run."""
 
-    def run(name: str) -> tuple[Path, list[int]]:
+    folder: Path
+    epochs: dict[str, int]  # in which a call is new, by key
+    replies: dict[str, Reply]  # by key
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Undisturbed]:
+    runs: dict[str, Undisturbed] = {}
+
+    def run(name: str) -> Undisturbed:
         if name not in runs:
             folder = tmp_path_factory.mktemp(name)
             client = Client(LEARNERS[name].answering)
             method = asyncio.run(fitted(name, folder, client))
             asyncio.run(ask_test_questions(name, folder, method, client))
-            epochs = pq.read_table(folder / "training_calls.parquet").column("epoch").to_pylist()
-            runs[name] = folder, [epochs.count(epoch) for epoch in (1, 2)]
+            rows = pq.read_table(folder / "training_calls.parquet").to_pylist()
+            epochs = {row["key"]: row["epoch"] for row in reversed(rows)}
+            texts = {request.key: LEARNERS[name].answering(backbone, request) for backbone, request in client.asked}
+            replies = {key: Reply(text, *client.tokens, "stop", "m") for key, text in texts.items()}
+            runs[name] = Undisturbed(folder, epochs, replies)
         return runs[name]
 
     return run
 
 
+async def fitted_with_log(name: str, folder: Path, served: Client, recorded: dict[str, Reply], **given: Any) -> Any:
+    """Train with a call log, on recorded replies and on backbones that a client stands for."""
+    with CallLog(folder / "log" / CALL_LOG) as log, AttemptLog(folder / "log" / "attempts.jsonl") as attempts:
+        client = ChatClient({}, log, attempts, recordings=cast(Any, recorded))
+        async with client:
+            for key in backbones():
+                client._backbones = {**client._backbones, key: cast(Any, Served(key, served))}
+            return await fitted(name, folder / "cell", client, **given)
+
+
+class Served(NamedTuple):
+    """Stands where a ServedBackbone does."""
+
+    key: str
+    client: Client
+
+    async def ask(self, request: Request) -> Reply:
+        return await self.client.complete(self.key, request)
+
+    async def close(self) -> None:
+        pass
+
+
 @pytest.mark.parametrize(
-    ("name", "when"),
+    ("name", "when", "is_recorded"),
     [
-        (name, when)
+        pytest.param(name, when, is_recorded, marks=[pytest.mark.nightly] * (is_recorded and when == "after an epoch"))
         for name, learner in LEARNERS.items()
         for when in ("in the first epoch", "after an epoch", "in mid-epoch")[: 2 * learner.passes - 1]
+        for is_recorded in (False, True)
     ],
 )
-def test_an_interrupted_training_ends_in_the_same_bytes_and_a_finished_one_is_not_done_again(
-    tmp_path: Path, undisturbed: Any, name: str, when: str
+def test_an_interrupted_training_repeats_its_log_and_ends_in_the_same_bytes(
+    tmp_path: Path, undisturbed: Any, name: str, when: str, is_recorded: bool
 ) -> None:
-    expected, (first, second) = undisturbed(name)
+    expected = undisturbed(name)
+    recorded = {key: reply for key, reply in expected.replies.items() if is_recorded and int(key, 16) % 2}
+    new = [epoch for key, epoch in expected.epochs.items() if key not in recorded]
+    first, second = new.count(1), new.count(2)
     at = {"in the first epoch": first // 2, "after an epoch": first, "in mid-epoch": first + 3 * second // 4}[when]
     # Replies that come in another order do not show either.
-    client = Client(LEARNERS[name].answering, late=lambda number: 5 * number % 7, fails_at=at)
+    served = Client(LEARNERS[name].answering, late=lambda number: 5 * number % 7, fails_at=at)
     with pytest.raises(UserError, match="the endpoint is gone"):
-        asyncio.run(fitted(name, tmp_path, client))
-    assert (tmp_path / "checkpoints" / "epoch-01.safetensors").exists() == (when != "in the first epoch")
-    assert not (tmp_path / CHECKPOINT).exists()
-    before, planned = len(client.asked), set[int]()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Training, "expect_attempts", lambda self, attempts: planned.add(attempts))
-        asyncio.run(fitted(name, tmp_path, client))
-    # The limit on failed attempts is that of the whole training.
-    assert name not in ("gmr", "masrouter", "puppeteer") or planned == {2 * 4 * (2 if name == "gmr" else 1)}
-    assert len(client.asked) - before == (first + second if when == "in the first epoch" else second)
-    before = len(client.asked)
-    method = asyncio.run(fitted(name, tmp_path, client))
-    assert len(client.asked) == before
-    asyncio.run(ask_test_questions(name, tmp_path, method, client))
-    assert content(tmp_path) == content(expected)
+        asyncio.run(fitted_with_log(name, tmp_path, served, recorded))
+    assert not (tmp_path / "cell").exists()
+    with CallLog(tmp_path / "log" / CALL_LOG) as log:
+        finished = {key for key in expected.replies if key in log}
+    assert 0 < len(finished) < first + second
+    before = len(served.asked)
+    method = asyncio.run(fitted_with_log(name, tmp_path, served, recorded))
+    asked = [request.key for request in served.requests[before:]]
+    assert finished.isdisjoint(asked)
+    assert len(asked) == len({*asked})
+    before = len(served.asked)
+    method = asyncio.run(fitted_with_log(name, tmp_path, served, recorded))
+    assert len(served.asked) == before
+    asyncio.run(ask_test_questions(name, tmp_path / "cell", method, served))
+    assert content(tmp_path / "cell") == content(expected.folder)
+
+
+async def test_logged_failures_count_again_until_they_are_forgotten(tmp_path: Path) -> None:
+    refusing = Client(lambda backbone, request: FAILED if backbone == "large" else "right")
+    for _ in range(2):
+        with pytest.raises(UserError, match=r"2 of 32 attempts failed \(limit 5%\).*gmr retry"):
+            await fitted_with_log("gmr", tmp_path, refusing, {}, number=8, limit=0.05)
+    with CallLog(tmp_path / "log" / CALL_LOG) as log:
+        assert log.forget_failed() > 0
+    await fitted_with_log("gmr", tmp_path, Client(lambda backbone, request: "right"), {}, number=8, limit=0.05)
 
 
 @EVERY
-async def test_a_loaded_method_answers_as_the_trained_one_and_every_question_as_alone(
-    tmp_path: Path, undisturbed: Any, name: str
+async def test_every_question_is_answered_as_alone_and_nothing_is_learned_at_the_test(
+    tmp_path: Path, name: str
 ) -> None:
-    trained, _ = await asyncio.to_thread(undisturbed, name)
-    loaded = LEARNERS[name].make()
-    loaded.load(checkpoint.load(trained / CHECKPOINT))
     client = Client(LEARNERS[name].answering)
-    together = await ask_test_questions(name, tmp_path, loaded, client)
-    assert (tmp_path / "items.parquet").read_bytes() == (trained / "items.parquet").read_bytes()
+    method = await fitted(name, tmp_path, client)
+    together = await ask_test_questions(name, tmp_path, method, client)
     for item, answered in zip(ITEMS[:4], together, strict=True):
-        [alone] = await ask_test_questions(name, tmp_path, loaded, client, item)
+        [alone] = await ask_test_questions(name, tmp_path, method, client, item)
         assert alone.trajectory == answered.trajectory
-    # Nothing is learned at the test.
-    assert await ask_test_questions(name, tmp_path, loaded, client) == together
+    assert await ask_test_questions(name, tmp_path, method, client) == together
 
 
-@EVERY
+@pytest.mark.parametrize("name", [name for name in LEARNERS if name != "template"])
 @pytest.mark.parametrize("max_epochs", [0, 1])
 async def test_a_run_may_shorten_the_training(tmp_path: Path, name: str, max_epochs: int) -> None:
     client, trained = Client(LEARNERS[name].answering), min(max_epochs, LEARNERS[name].passes)
     method = await fitted(name, tmp_path, client, max_epochs=max_epochs)
-    assert checkpoint.load(tmp_path / CHECKPOINT).metadata["epoch"] == trained
     epochs = set(pq.read_table(tmp_path / "training_calls.parquet")["epoch"].to_pylist())
     assert epochs == set(range(1, trained + 1))
     [answered] = await ask_test_questions(name, tmp_path, method, client, ITEMS[0])
@@ -169,8 +224,9 @@ async def test_a_last_batch_that_is_not_full_is_used_and_order_and_initial_weigh
     weights, orders = [], []
     for seed, epochs in ((0, 2), (1, 1)):
         folder = tmp_path / str(seed)
+        await fitted(name, folder, Client(LEARNERS[name].answering), seed, max_epochs=0)
+        weights.append(learned(folder).tensors)
         await fitted(name, folder, Client(LEARNERS[name].answering), seed, number=7, max_epochs=epochs)
-        weights.append(checkpoint.load(folder / "checkpoints" / "epoch-00.safetensors").tensors)
         calls = pq.read_table(folder / "training_calls.parquet").to_pylist()
         for epoch in range(1, epochs + 1):
             orders.append(tuple(dict.fromkeys(row["item_id"] for row in calls if row["epoch"] == epoch)))

@@ -20,8 +20,7 @@ from harness.files import Declaration, Share
 from harness.llm.request import Reply
 from harness.method import CallSpec, Context
 from harness.runner.setting import Setting
-from harness.training.checkpoint import Checkpoint, State
-from harness.training.loop import Training, TrainingStep
+from harness.training.loop import Learned, Training, TrainingStep
 
 
 class Config(Declaration):
@@ -57,7 +56,6 @@ class AFlow:
                 f"optimizer is {optimizer!r}; expected one of {', '.join(setting.pool)}; name further backbones under "
                 "`further_backbones` of its entry"
             )
-        self.rounds: list[Round] = []
         self.workflow = start(setting.domain)
         self._setting = setting
         self._config = config
@@ -72,18 +70,10 @@ class AFlow:
         """1 if correct, else 0. Cost does not count."""
         return float(answered.verdict.correct)
 
-    def load(self, checkpoint: Checkpoint) -> None:
-        """Load the best workflow, or the initial one if no round is scored."""
-        self.rounds = [Round.model_validate(entry) for entry in checkpoint.metadata["search"]]
-        self._choose()
-
-    async def fit(self, training: Training) -> None:
-        """Search until convergence or the maximum number of rounds (D-AF-6)."""
-        self.rounds, patience = [], self._config.patience
-        for _ in training.epochs(self._most_rounds, self):
-            rounds = self.rounds
-            if search.converged(search.scores(rounds), patience):
-                break
+    async def fit(self, training: Training) -> Learned:
+        """Search until convergence or the maximum number of rounds (D-AF-6), and keep the best workflow."""
+        rounds: list[Round] = []
+        while len(rounds) < self._most_rounds and not search.converged(search.scores(rounds), self._config.patience):
             if rounds:
                 entry = await self.propose(rounds, training)
             else:
@@ -91,14 +81,9 @@ class AFlow:
             if entry.workflow is not None:
                 entry = await self._score(entry, rounds, training)
             rounds.append(entry)
-        self._choose()
-
-    def _choose(self) -> None:
-        best = search.best(self.rounds)
-        self.workflow = start(self._setting.domain) if best is None else best.tried
-
-    def state(self) -> State:
-        return State({}, {}, {"search": [entry.model_dump(mode="json", by_alias=True) for entry in self.rounds]})
+        if (best := search.best(rounds)) is not None:
+            self.workflow = best.tried
+        return Learned({}, {"search": [entry.model_dump(mode="json", by_alias=True) for entry in rounds]})
 
     async def propose(self, rounds: Sequence[Round], training: Training) -> Round:
         """Ask for an edit up to three times, but stop after two unusable replies (D-AF-3)."""

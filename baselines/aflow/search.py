@@ -21,7 +21,7 @@ class Failure(Declaration):
 
 
 class Round(Declaration):
-    """Round of the search. Checkpoints store it."""
+    """Round of the search. ``trained.safetensors`` stores all rounds."""
 
     round: int  # from 1; round 1 is the initial workflow
     parent: int | None  # round whose workflow was edited

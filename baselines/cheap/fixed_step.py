@@ -20,7 +20,7 @@ class FixedStep(OptionScores):
         pool = pool_of(config, setting)
         branches = (Branch(role, backbone.key, True) for backbone, role in product(pool.backbones, pool.roles))
         self._branches = {f"{branch.role.key} of {branch.backbone}": branch.solve for branch in branches}
-        super().__init__(setting, self._branches)
+        super().__init__(self._branches, setting.max_epochs, self._branches)
 
     def utility(self, answered: Answered) -> float:
         """1 if correct, else 0. Cost does not count."""

@@ -22,7 +22,7 @@ class KNNRouter(OptionScores):
     """Chooses one backbone per question by mean utility on the most similar training questions."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
-        super().__init__(setting)
+        super().__init__(setting.pool, setting.max_epochs)
         self._config = config
         self._cost_weight = config.cost_weight * setting.cost_factor
 

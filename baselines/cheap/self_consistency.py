@@ -23,7 +23,7 @@ class SelfConsistency(OptionScores):
     """Majority vote over samples of the backbone with the best training accuracy."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
-        super().__init__(setting)
+        super().__init__(setting.pool, setting.max_epochs)
         self._backbones, self._target, self._temperature = setting.pool, setting.target.cost, config.temperature
 
     def utility(self, answered: Answered) -> float:

@@ -127,7 +127,6 @@ def _forget_failed_calls(run: Run, path: Path) -> str | None:
     """
     from harness.llm.call_log import CallLog, CallLogReader
     from harness.runner import layout
-    from harness.training.loop import delete_checkpoints
 
     cell = layout.cell_of(path.parent)
     with CallLogReader(path) as log:
@@ -146,7 +145,6 @@ def _forget_failed_calls(run: Run, path: Path) -> str | None:
     with CallLog(path) as log:
         # run.json first, so that an interruption cannot leave the cell finished.
         (path.parent / "run.json").unlink(missing_ok=True)
-        delete_checkpoints(path.parent)
         logging.info("%s: %d failed calls will be repeated", cell, log.forget_failed())
     return str(path.parent / "run.json")
 

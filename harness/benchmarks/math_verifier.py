@@ -49,13 +49,18 @@ class MathVerifier(contextlib.AbstractAsyncContextManager["MathVerifier"]):
     """Client of a worker that decides one pair at a time. The worker starts when needed and is replaced if it ends."""
 
     def __init__(
-        self, worker: Sequence[str] = WORKER, reply_limit_s: float = REPLY_LIMIT_S, cache: Cache | None = None
+        self,
+        worker: Sequence[str] = WORKER,
+        reply_limit_s: float = REPLY_LIMIT_S,
+        cache: Cache | None = None,
+        own: Cache | None = None,
     ) -> None:
         self._command = worker
         self._reply_limit_s = reply_limit_s
         self._lock = asyncio.Lock()
         self._worker: Child | None = None
-        self._verdicts = VerdictCache(cache, _environment)
+        self._cache, self._own = cache, own
+        self._verdicts = VerdictCache((cache, own), _environment)
 
     async def equal(self, gold: str, answer: str) -> bool | None:
         """Whether an answer equals the gold answer. None if the answer is too long or too costly to decide."""
@@ -68,7 +73,7 @@ class MathVerifier(contextlib.AbstractAsyncContextManager["MathVerifier"]):
         await self._verdicts.close()
         self._end()
 
-    async def _decide(self, gold: str, answer: str) -> tuple[bool | None, bool]:
+    async def _decide(self, gold: str, answer: str) -> tuple[bool | None, Cache | None]:
         async with self._lock:
             reply = b""
             try:
@@ -83,7 +88,7 @@ class MathVerifier(contextlib.AbstractAsyncContextManager["MathVerifier"]):
             logger.warning("the Math-Verify worker gave no verdict on %.80r and was replaced", answer)
         verdict: bool | None = json.loads(reply or b"null")
         # An undecided pair is not shared: another machine may decide it.
-        return verdict, verdict is not None
+        return verdict, self._own if verdict is None else self._cache
 
     def _end(self) -> None:
         worker, self._worker = self._worker, None

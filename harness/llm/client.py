@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -56,6 +57,7 @@ class ChatClient(AbstractAsyncContextManager["ChatClient"]):
         self._log, self._attempts, self._spending = log, attempts, spending
         self._flight: InFlight[Reply] = InFlight()
         self._in_process, self._recordings = in_process, recordings
+        self._is_resumed = len(log) > 0
         self._backbones: Mapping[str, ServedBackbone] = {}
         servers = {key: endpoint for key, endpoint in endpoints.items() if endpoint is not IN_PROCESS}
         if in_process is None and servers:
@@ -67,6 +69,11 @@ class ChatClient(AbstractAsyncContextManager["ChatClient"]):
             self._backbones = {
                 key: ServedBackbone(key, endpoint, http, attempts, self._charge) for key, endpoint in servers.items()
             }
+
+    @property
+    def repeats_log(self) -> bool:
+        """Whether this run resumes an interrupted one, and has made no new call yet."""
+        return self._is_resumed and not self.counts["asked"]
 
     async def __aexit__(self, *_: object) -> None:
         await self._flight.close()
@@ -95,6 +102,7 @@ class ChatClient(AbstractAsyncContextManager["ChatClient"]):
             reply = await self._flight.run_once(key, lambda: self._ask(backbone, request))
         self.calls_answered += 1
         self.tokens_written += reply.completion_tokens
+        await asyncio.sleep(0)  # Many repeated calls in a row must not hold up progress lines and signals.
         return reply
 
     async def _ask(self, backbone: str, request: Request) -> Reply:

@@ -19,7 +19,7 @@ from harness.benchmarks.base import Tools
 from harness.benchmarks.math_verifier import MathVerifier
 from harness.database import CALL_LOG, Cache
 from harness.errors import StoppedError, UserError
-from harness.files import digest, sha256, write_atomically
+from harness.files import sha256, write_atomically
 from harness.fingerprint import prompts_of
 from harness.llm.backbones import Backbone
 from harness.llm.budget import Spending
@@ -31,11 +31,11 @@ from harness.llm.request import NOT_SENT, Sampling, Served
 from harness.runner import layout
 from harness.runner.evaluation import evaluate, progress
 from harness.runner.plan import Plan
-from harness.runner.results import TEST_SPLIT, TRAINING_SPLIT, read_rows, write
+from harness.runner.results import TEST_SPLIT, TRAINING_SPLIT, read_rows, write, write_training
 from harness.runner.setting import build
 from harness.sandbox import Execution, Outcome, Program, Sandbox
 from harness.sandbox.jail.confinement import FULL
-from harness.training.loop import CHECKPOINT, Training, delete_checkpoints
+from harness.training.loop import Learned, Training
 
 logger = logging.getLogger(__name__)
 
@@ -69,22 +69,17 @@ def open_log(plan: Plan) -> Iterator[CallLog]:
 async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
     started, clock = time.time(), time.perf_counter()
     method = build(plan.cell.entry.module, plan.setting, plan.config, trained=plan.cell.entry.trained)
-    async with open_runtime(plan, log) as (runtime, served, attempts, recordings):
+    async with open_runtime(plan, log) as (runtime, served, attempts):
         client = runtime.client
         if plan.cell.entry.trained:
-            training = Training(
-                plan.questions.train,
-                runtime,
-                folder=plan.folder,
-                metadata=_training_metadata(plan, runtime),
-                label=str(plan.cell),
-                has_call=lambda key: key in log or key in recordings,
-                in_flight=plan.in_flight,
-                keep_epochs=plan.run.epoch_checkpoints,
-            )
+            training = Training(plan.questions.train, runtime, str(plan.cell), plan.in_flight)
             with progress(client, training.progress):
-                await method.fit(training)
-            training.finish()
+                learned = await method.fit(training)
+            if not isinstance(learned, Learned):
+                problem = f"fit of {plan.cell.entry.module} returned a {type(learned).__name__}"
+                raise UserError(problem, "return Learned(tensors, metadata), such as what training.outcomes() returned")
+            about = {**plan.identity.content["record"], "simulated": runtime.simulated}
+            write_training(plan.folder, training, learned, about)
         answered = await evaluate(method, plan.questions.test, runtime, str(plan.cell), in_flight=plan.in_flight)
         label, train = f"{plan.cell}, training questions", plan.questions.train if plan.cell.answers_training else ()
         of_training = await evaluate(method, train, runtime, label, in_flight=plan.in_flight)
@@ -109,24 +104,19 @@ async def _run(plan: Plan, log: CallLog) -> dict[str, Any]:
         write_atomically(plan.folder / layout.TIMING, orjson.dumps(timing, option=orjson.OPT_INDENT_2))
     utility = method.utility if plan.cell.entry.trained else None
     plan.identity.write()
-    result = write(plan.folder, {TEST_SPLIT: answered, TRAINING_SPLIT: of_training}, record, utility)
-    if not plan.run.epoch_checkpoints:
-        delete_checkpoints(plan.folder)
-    return result
+    return write(plan.folder, {TEST_SPLIT: answered, TRAINING_SPLIT: of_training}, record, utility)
 
 
 @asynccontextmanager
-async def open_runtime(
-    plan: Plan, log: CallLog
-) -> AsyncIterator[tuple[Runtime, Mapping[str, Served], AttemptLog, Recordings]]:
-    """Open the runtime of a cell. Yields it with the served models, the log of attempts and the recordings.
+async def open_runtime(plan: Plan, log: CallLog) -> AsyncIterator[tuple[Runtime, Mapping[str, Served], AttemptLog]]:
+    """Open the runtime of a cell. Yields it with the served models and the log of attempts.
 
     Raises UserError if an endpoint is unreachable or serves another model, or if programs cannot be confined.
     """
     async with AsyncExitStack() as stack:
         attempts = stack.enter_context(AttemptLog(plan.folder / ATTEMPT_LOG))
         path = layout.foreign_cache(plan.run.name) if plan.is_foreign else layout.cache()
-        # The vectors file of the cell records its embeddings for bundles.
+        # The vectors file of the cell records its embeddings for bundles, and what programs did once.
         cache, vectors = (stack.enter_context(Cache(each)) for each in (path, plan.folder / layout.VECTORS))
         prompts = prompts_of(plan.cell.entry.module, plan.benchmark.output_rules)
         recordings = stack.enter_context(Recordings(plan.run.recorded, plan.cell, prompts))
@@ -136,9 +126,9 @@ async def open_runtime(
         client = ChatClient(plan.endpoints, log, attempts, plan.in_process, spending, answers)
         await stack.enter_async_context(client)
         served = {key: await client.served(key, backbone.model) for key, backbone in plan.cell.backbones.items()}
-        sandbox = await stack.enter_async_context(Sandbox(cache=cache, reuses=not plan.is_foreign))
+        sandbox = await stack.enter_async_context(Sandbox(cache=cache, own=vectors, reuses=not plan.is_foreign))
         check_confinement(sandbox.level, served, is_recorded=bool(plan.run.recorded))
-        verifier = await stack.enter_async_context(MathVerifier(cache=cache))
+        verifier = await stack.enter_async_context(MathVerifier(cache=cache, own=vectors))
         embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), cache, vectors, recordings.vector))
         urls = {key: endpoint.url for key, endpoint in plan.endpoints.items()}
         runtime = Runtime(
@@ -155,7 +145,7 @@ async def open_runtime(
             greedy=plan.cell.is_greedy,
         )
         write_served(plan.folder, served.values(), len(log))
-        yield runtime, served, attempts, recordings
+        yield runtime, served, attempts
 
 
 def _recorded_tools(plan: Plan) -> dict[Program, Execution]:
@@ -240,7 +230,7 @@ def record_of(plan: Plan, runtime: Runtime, served: Mapping[str, Served]) -> dic
         record["matched"] = plan.setting.matched._asdict()
     if trained:
         record["encoder"] = runtime.embeddings.encoder.identity
-        record["checkpoint"] = sha256(plan.folder / CHECKPOINT)
+        record["trained"] = sha256(plan.folder / layout.TRAINED)
     return record
 
 
@@ -275,32 +265,6 @@ def _backbone_record(backbone: Backbone, served: Served) -> dict[str, Any]:
     if backbone.weights:
         record["weights"] = backbone.weights
     return record
-
-
-def _training_metadata(plan: Plan, runtime: Runtime) -> dict[str, Any]:
-    """Metadata of checkpoints. ``identity`` covers everything that can change the result."""
-    settings = plan.identity.content["settings"]
-    preset = settings["preset"]
-    limit = {name: bound for name, bound in preset["limit"].items() if name != "test"}
-    encoder = runtime.embeddings.encoder.identity
-    inputs = {
-        "settings": {**settings, "preset": {**preset, "limit": limit}},
-        "code": plan.identity.content["record"]["code"],
-        "data": [plan.questions.checksum, plan.questions.split_checksum],
-        "revisions": {key: backbone.revision for key, backbone in runtime.backbones.items()},
-        "encoder": encoder,
-        "sandbox": runtime.tools.sandbox.level,
-    }
-    return {
-        "identity": digest(inputs),
-        "preset": plan.run.name,
-        "simulated": runtime.simulated,
-        **settings["cell"],
-        "module": plan.cell.entry.module,
-        "config": dict(plan.cell.entry.config),
-        "training_seed": plan.setting.seed,
-        "encoder": encoder,
-    }
 
 
 def _notes(plan: Plan, served: Mapping[str, Served]) -> list[str]:

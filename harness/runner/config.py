@@ -92,7 +92,6 @@ class Keys(Declaration):
     max_error_share: Share = 0.05  # maximum share of failed attempts
     # Concurrent questions per cell. Default: enough to keep its servers busy.
     in_flight: PositiveInt | None = None
-    epoch_checkpoints: bool = False  # keep the router of every epoch
     # File of the user's own methods, entries as in ``config/methods.yaml``; their modules are in its folder.
     extra: str | None = None
     budget: Budget | None = None

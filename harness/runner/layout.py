@@ -14,10 +14,10 @@ SINGLE = "single"  # the method that asks a backbone once
 RESULTS = Path("results")
 REPORTS = Path("reports")
 _ANSWERED = ("run.json", "items.parquet", "calls.parquet", "decisions.parquet")
-CHECKPOINT = "trained.safetensors"
+TRAINED = "trained.safetensors"
 # Timing of a cell. Not part of its identity.
 TIMING = "timing.json"
-_LEARNED = ("training.parquet", "training_calls.parquet", "training_decisions.parquet", CHECKPOINT)
+_LEARNED = ("training.parquet", "training_calls.parquet", "training_decisions.parquet", TRAINED)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from harness.runner.run import CellConfig
+    from harness.training.loop import Learned, Training
 
 SCHEMA_VERSION = 1
 #: Printed on every artefact of simulated backbones.
@@ -77,6 +78,16 @@ _ALL_CALLS, DECISIONS = _schema(Call), _schema(Decision)
 _DETAILS = ("cached_tokens", "reasoning_tokens")
 CALLS = pa.schema([field for field in _ALL_CALLS if field.name not in _DETAILS])
 TABLES: Mapping[str, pa.Schema] = {"items": ITEMS, "calls": CALLS, "decisions": DECISIONS}
+_EPISODE = [("epoch", pa.int64()), ("rollout", pa.int64())]
+TRAINING_TABLES: Mapping[str, pa.Schema] = {
+    "training": pa.schema(
+        [("epoch", pa.int64()), ("update", pa.int64()), ("measure", pa.string()), ("value", pa.float64())]
+    ),
+    "training_calls": pa.schema([*_EPISODE, *CALLS]),
+    "training_decisions": pa.schema([*_EPISODE, *DECISIONS]),
+}
+# Entries of ``run.json`` that ``trained.safetensors`` repeats, since it may be copied alone.
+_TRAINED_BY = ("preset", "method", "benchmark", "backbone", "seed", "module", "simulated")
 
 
 def write(
@@ -117,6 +128,31 @@ def write(
     run["run_id"] = hashlib.sha256(orjson.dumps(run, option=orjson.OPT_SORT_KEYS)).hexdigest()
     write_atomically(folder / "run.json", orjson.dumps(run, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
     return run
+
+
+def write_training(folder: Path, training: Training, learned: Learned, identity: Mapping[str, Any]) -> None:
+    """Write the tables of a finished training, and ``trained.safetensors``: arrays, and metadata as JSON text.
+
+    Args:
+        folder: Folder of the cell.
+        training: The training.
+        learned: What its method returned.
+        identity: Entries of ``run.json``.
+    """
+    from safetensors import numpy as safetensors
+
+    def rows(table: str) -> Iterator[dict[str, Any]]:
+        for episode, trajectory in training.trajectories:
+            yield from ({**episode._asdict(), **row} for row in trajectory_rows(trajectory, table))
+
+    for name, schema in TRAINING_TABLES.items():
+        table = training.updates if name == "training" else rows(name.removeprefix("training_"))
+        write_table(folder / f"{name}.parquet", schema, table, simulated=identity["simulated"])
+    metadata = {**learned.metadata, **{name: identity[name] for name in _TRAINED_BY}}
+    # A single key, since safetensors does not guarantee the order of several.
+    text = {"metadata": orjson.dumps(metadata, option=orjson.OPT_SORT_KEYS).decode()}
+    tensors = {name: learned.tensors[name] for name in sorted(learned.tensors)}
+    write_atomically(folder / layout.TRAINED, safetensors.save(tensors, metadata=text))
 
 
 def digests(folder: Path) -> dict[str, str]:

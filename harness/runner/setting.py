@@ -14,7 +14,7 @@ from harness.files import check
 from harness.llm.backbones import Backbone
 
 T = TypeVar("T")
-_LEARNERS = ("fit", "load", "utility")
+_LEARNERS = ("fit", "utility")
 
 
 def _with_default(values: Mapping[str, T]) -> Mapping[str, T]:

@@ -68,7 +68,8 @@ class Sandbox(contextlib.AbstractAsyncContextManager["Sandbox"]):
 
     By default there is one worker per processor, and ``level`` is the best level that works here (UserError if none
     does). If ``reuses`` is false, for untrusted checks, each worker runs only one program. ``cache`` keeps executions
-    of programs that depend only on their text.
+    of programs that depend only on their text, ``own`` those of this cell that depend on chance, clock or machine: a
+    cell that resumes must see the same outputs, or it would make other calls.
     """
 
     def __init__(
@@ -78,13 +79,15 @@ class Sandbox(contextlib.AbstractAsyncContextManager["Sandbox"]):
         level: str | None = None,
         reuses: bool = True,
         cache: Cache | None = None,
+        own: Cache | None = None,
     ) -> None:
         self.limits, self.level = limits, level or best_level()
         self._workers, self._reuses = workers or processors(), reuses
         self._slots = asyncio.Semaphore(self._workers)
         self._alone = asyncio.Lock()
         self._idle: list[Worker] = []
-        self._verdicts = VerdictCache(cache, self._environment) if cache else None
+        self._cache, self._own = cache, own
+        self._verdicts = VerdictCache((cache, own), self._environment) if cache else None
 
     async def __aexit__(self, *_: object) -> None:
         if self._verdicts:
@@ -100,11 +103,12 @@ class Sandbox(contextlib.AbstractAsyncContextManager["Sandbox"]):
         if self._verdicts is None:
             return await self._execute(program)
 
-        async def execute() -> tuple[tuple[Any, ...], bool]:
+        async def execute() -> tuple[tuple[Any, ...], Cache | None]:
             execution = await self._execute(program)
             texts = (program.source, program.setup, program.checks)
             is_shared = execution.outcome not in _MACHINE_DEPENDENT and not any(map(_NONDETERMINISTIC.search, texts))
-            return astuple(execution), is_shared
+            has_failed = execution.outcome is Outcome.SANDBOX_ERROR
+            return astuple(execution), self._cache if is_shared else None if has_failed else self._own
 
         outcome, *values = await self._verdicts.get(astuple(program), execute)
         return Execution(Outcome(outcome), *values)

@@ -1,1 +1,1 @@
-"""Training: the loop over epochs, checkpoints, and what learners with a network share."""
+"""Training: the loop over attempts, and what learners with a network share."""

@@ -14,18 +14,14 @@ from harness.agents import rng
 from harness.agents.trajectory import Answered, Episode
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
-from harness.llm.encoder import EMBEDDING
 from harness.method import Context
-from harness.training.checkpoint import Checkpoint, State, Tensors
-from harness.training.loop import Attempt, Training, TrainingStep
+from harness.training.loop import Attempt, Learned, Tensors, Training, TrainingStep
 
 Network = TypeVar("Network", bound=nn.Module)
 Trace = TypeVar("Trace")
 Trace_co = TypeVar("Trace_co", covariant=True)
 # [key, profile] of every option in the order of its index, by pool such as ``roles``. Lists, as in JSON.
 Choices = Mapping[str, list[list[str]]]
-_ADAM = ("exp_avg", "exp_avg_sq", "step")
-_NETWORK = "network."
 LOG_PROB_TOLERANCE = 1e-5
 
 
@@ -38,7 +34,7 @@ class Learning(Generic[Network]):
     def __init__(self, network: Network, lr: float) -> None:
         self.network = network
         self._lr = lr
-        self._moments: dict[str, torch.Tensor] = {}
+        self._moments: dict[str, tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = {}  # of Adam, and its steps
 
     def step(self, loss: torch.Tensor) -> None:
         """Backpropagate, and take one Adam step for all parameters with a gradient."""
@@ -46,10 +42,9 @@ class Learning(Generic[Network]):
         loss.backward()
         parameters = {name: value for name, value in self.network.named_parameters() if value.grad is not None}
         for name, value in parameters.items():
-            if f"adam.{name}.step" not in self._moments:
-                zeros = torch.zeros_like(value), torch.zeros_like(value), torch.zeros(())
-                self._moments |= {f"adam.{name}.{moment}": zero for moment, zero in zip(_ADAM, zeros, strict=True)}
-        first, second, steps = ([self._moments[f"adam.{name}.{moment}"] for name in parameters] for moment in _ADAM)
+            if name not in self._moments:
+                self._moments[name] = torch.zeros_like(value), torch.zeros_like(value), torch.zeros(())
+        first, second, steps = (list(each) for each in zip(*(self._moments[name] for name in parameters), strict=True))
         with torch.no_grad():
             adam(
                 list(parameters.values()),
@@ -68,19 +63,8 @@ class Learning(Generic[Network]):
             )
 
     def learned(self) -> Tensors:
-        return {f"{_NETWORK}{name}": value.numpy().copy() for name, value in self.network.state_dict().items()}
-
-    def moments(self) -> Tensors:
-        """Copy Adam's moments. Parameters that never had a gradient have none."""
-        return {name: value.numpy().copy() for name, value in self._moments.items()}
-
-    def restore(self, tensors: Tensors) -> None:
-        """Load the tensors of :meth:`learned` and, to resume training, of :meth:`moments`."""
-        copies = {name: torch.from_numpy(value.copy()) for name, value in tensors.items()}
-        self.network.load_state_dict(
-            {name.removeprefix(_NETWORK): value for name, value in copies.items() if name.startswith(_NETWORK)}
-        )
-        self._moments = {name: value for name, value in copies.items() if not name.startswith(_NETWORK)}
+        """Copy the weights."""
+        return {f"network.{name}": value.numpy().copy() for name, value in self.network.state_dict().items()}
 
 
 def seeded(build: Callable[[], Network], *key: object) -> Network:
@@ -126,14 +110,14 @@ class Rollout(Protocol[Trace_co]):
 class PolicyGradient(ABC, Generic[Network, Trace]):
     """Base class of on-policy methods with ``batch`` questions per update and ``group`` rollouts per question."""
 
-    learning: Learning[Network]  # initialised, trained or loaded
+    learning: Learning[Network]  # from :meth:`fit` on
 
     def __init__(self, *, epochs: int, batch: int, lr: float, group: int = 1) -> None:
         self._epochs, self._batch, self._lr, self._group = epochs, batch, lr, group
 
     @abstractmethod
     def choices(self) -> Choices:
-        """Options of the network, which checkpoints store."""
+        """Options of the network, which ``trained.safetensors`` stores with the weights."""
 
     @abstractmethod
     def build(self, profiles: Mapping[str, NDArray[np.floating]]) -> Network:
@@ -166,25 +150,17 @@ class PolicyGradient(ABC, Generic[Network, Trace]):
     def network(self) -> Network:
         return self.learning.network
 
-    def state(self) -> State:
-        return State(self.learning.learned(), self.learning.moments(), self.choices())
-
-    def load(self, checkpoint: Checkpoint) -> None:
-        profiles = {kind: np.zeros((len(choices), EMBEDDING)) for kind, choices in self.choices().items()}
-        self.learning = Learning(self.build(profiles), self._lr)
-        self.learning.restore(checkpoint.tensors)
-
-    async def fit(self, training: Training) -> None:
+    async def fit(self, training: Training) -> Learned:
         self.learning = Learning(await self.begin(training), self._lr)
-        epochs = training.epochs(self._epochs, self)
         training.expect_attempts(self._epochs * len(training.items) * self._group)
         batches = range(0, len(training.items), self._batch)
-        for epoch in epochs:
+        for epoch in range(1, self._epochs + 1):
             key = ("order of training", str(training.seed), str(epoch))
             items = sorted(training.items, key=lambda item: rng.uniform(*key, item.id))
             for number, first in enumerate(batches, 1):
                 step = TrainingStep(epoch, (epoch - 1) * len(batches) + number, self._epochs * len(batches))
                 await self._update(items[first : first + self._batch], step, training)
+        return Learned(self.learning.learned(), self.choices())
 
     async def _update(self, questions: Sequence[Item], step: TrainingStep, training: Training) -> None:
         async def attempt(item: Item, episode: Episode) -> tuple[Attempt, Trace]:

@@ -21,9 +21,8 @@ from harness.llm import backbones
 from harness.llm.request import GREEDY
 from harness.runner.config import FOLDER, methods
 from harness.runner.layout import POOL
-from harness.runner.results import DECISIONS, ITEMS, digests
+from harness.runner.results import DECISIONS, ITEMS, TRAINING_TABLES, digests
 from harness.runner.setting import settings_of
-from harness.training.loop import UPDATES
 
 TITLES = {"math": "MATH", "gsm_hard": "GSM-Hard", "mbpp": "MBPP", "humaneval": "HumanEval", "mmlu_pro": "MMLU-Pro"}
 WriteCell = Callable[..., Path]
@@ -165,7 +164,7 @@ def write(
             for number, update in enumerate(updates, 1)
             for measure, value in {"trajectories": 1.0, **update}.items()
         ]
-        table(folder, "training", log, UPDATES)
+        table(folder, "training", log, TRAINING_TABLES["training"])
     record = run_record(method, backbone, benchmark, seed, n, **changes)
     (folder / "run.json").write_text(json.dumps({"tables": digests(folder), **record}))
     return folder

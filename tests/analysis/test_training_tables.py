@@ -19,7 +19,7 @@ from analysis.paper.halting_training import HALTING, NONE
 from analysis.published import load
 from analysis.statistics import Ratio, estimates, mean_of, wilson
 from harness.errors import UserError
-from harness.training.loop import TABLES
+from harness.runner.results import TRAINING_TABLES
 from tests.analysis.by_hand import crossed
 from tests.analysis.cells import decision, table, title, trajectory, verdicts
 from tests.analysis.reading import Read as Table
@@ -127,7 +127,7 @@ def drawn(name: str, choice: str, probability: float, step: int = 1) -> dict[str
 
 def trained(folder: Path, epochs: int = 2, asked: int = 0, cost: float = 0.5) -> Path:
     """Give a cell the calls of a training: two an attempt, and some an epoch that are no attempt."""
-    blank = {field.name: "" if pa.types.is_string(field.type) else 0 for field in TABLES["training_calls"]}
+    blank = {field.name: "" if pa.types.is_string(field.type) else 0 for field in TRAINING_TABLES["training_calls"]}
     blank |= {"is_step": True, "error": None, "prompt_tokens": 100, "completion_tokens": 10, "cost": cost}
     rows = [
         {**blank, "epoch": epoch, "item_id": f"train-{question}", "rollout": rollout}
@@ -137,7 +137,7 @@ def trained(folder: Path, epochs: int = 2, asked: int = 0, cost: float = 0.5) ->
         for _ in range(2)
     ]
     rows += [{**blank, "epoch": epoch, "item_id": "optimizer"} for epoch in range(1, epochs + 1) for _ in range(asked)]
-    table(folder, "training_calls", rows, TABLES["training_calls"])
+    table(folder, "training_calls", rows, TRAINING_TABLES["training_calls"])
     return folder
 
 

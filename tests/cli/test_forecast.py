@@ -24,8 +24,7 @@ from harness.llm.endpoints import Endpoint
 from harness.runner import layout
 from harness.runner.layout import Cell
 from harness.runner.preset import resolve
-from harness.runner.results import CALLS
-from harness.training.loop import TABLES
+from harness.runner.results import CALLS, TRAINING_TABLES
 from tests.command import gmr, gmr_process
 
 COT, GMR = Cell("cot", "gsm_hard", "qwen-2.5-14B", 0), Cell("gmr", "gsm_hard", "pool", 0)
@@ -88,7 +87,7 @@ def finish(cell: Cell, test: Sequence[str], train: Sequence[str] = (), passes: i
     folder = layout.cell("embedded", cell)
     folder.mkdir(parents=True)
     tokens = {"prompt_tokens": 100, "completion_tokens": 10}
-    for file, schema, keys in (("calls", CALLS, test), ("training_calls", TABLES["training_calls"], train)):
+    for file, schema, keys in (("calls", CALLS, test), ("training_calls", TRAINING_TABLES["training_calls"], train)):
         rows = [{"item_id": "a", "key": key, "epoch": passes, **tokens} for key in keys]
         pq.write_table(pa.Table.from_pylist(rows, schema), folder / f"{file}.parquet")
     (folder / "run.json").write_text(json.dumps({"data": {"n_test": 4, "n_train": 2}}))

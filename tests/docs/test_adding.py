@@ -1,11 +1,13 @@
 """The method, backbone and benchmark that docs/adding.md adds, with code taken from that page."""
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import numpy as np
 import orjson
@@ -16,8 +18,9 @@ from sklearn.linear_model import LogisticRegression
 
 from cli import trained_method_template
 from harness.scripted import setting
-from harness.training import checkpoint
+from harness.training.loop import Learned
 from tests.docs import additions
+from tests.fixtures import learned
 
 BACKBONE = "qwen-2.5-7B"
 # Several commands in one process, which loads everything once.
@@ -72,12 +75,15 @@ def test_a_method_from_outside_is_a_file_and_an_entry_and_learns_as_scikit_learn
     folder = ran / "results/smoke/cells" / cell / "seed0"
     facts = orjson.loads((folder / "run.json").read_bytes())
     assert (facts["method"], facts["simulated"]) == (additions.METHOD, True)
-    trained = checkpoint.load(folder / "trained.safetensors")
-    embeddings, correct, costs = (trained.tensors[name] for name in ("embeddings", "correct", "costs"))
+    outcomes = learned(folder).tensors
+    names = ("embeddings", "correct", "costs")
+    embeddings, correct, costs = (outcomes[name] for name in names)
     assert len(correct) == 12
     assert {*correct.sum(axis=0)}.isdisjoint({0, 12}), "else there is nothing to fit"
     router = trained_method_template.build(setting("pool"), trained_method_template.Config())
-    router.load(trained)
+    training = AsyncMock()
+    training.outcomes.return_value = Learned({name: outcomes[name] for name in names}, {})
+    asyncio.run(router.fit(training))
     fitted = [LogisticRegression().fit(embeddings, column).predict_proba(embeddings)[:, 1] for column in correct.T]
     chances = router.layer(torch.tensor(embeddings).double()).sigmoid().detach().numpy()
     assert np.allclose(chances, np.transpose(fitted), atol=2e-3)

@@ -1,4 +1,4 @@
-"""Settings, and training and test end to end. tests/test_learners.py tests resumption."""
+"""Settings, and training and test end to end. tests/test_learners.py tests interruptions."""
 
 import math
 from collections import Counter
@@ -15,7 +15,7 @@ from harness.errors import UserError
 from harness.runner.config import methods
 from harness.runner.setting import Matched, settings_of
 from harness.scripted import backbones, setting
-from harness.training.loop import TrainingStep, checkpoint
+from harness.training.loop import TrainingStep
 from tests.fixtures import ITEMS, Client, answered_by, content, questions, right_if, runtime, trained
 from tests.gmr.fixtures import MODULES, method
 
@@ -58,8 +58,7 @@ async def test_a_backbone_that_is_always_wrong_and_dearer_is_given_up(tmp_path: 
 
     client = Client(right_if("small"), tokens=(1000, 300))
     learned = await fitted(tmp_path, client, 16, batch=4, group=6)
-    untrained = method(max_depth=3)
-    untrained.load(checkpoint.load(tmp_path / "checkpoints" / "epoch-00.safetensors"))
+    untrained = await fitted(tmp_path, client, max_epochs=0)
     assert await share(untrained) > 0.3
     assert await share(learned) < 0.1
     answered = await answered_by(learned, client, ITEMS)

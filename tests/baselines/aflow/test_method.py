@@ -1,4 +1,4 @@
-"""The whole search: rounds, failures, resumption after a kill, and the selected workflow."""
+"""The whole search: rounds, failures, and the selected workflow."""
 
 from collections import Counter
 from pathlib import Path
@@ -15,9 +15,8 @@ from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.llm.request import Reply, Request
 from harness.scripted import setting
-from harness.training import checkpoint
 from tests.baselines.aflow.fixtures import Bench, is_proposal, text_of, told
-from tests.fixtures import Client, trained
+from tests.fixtures import Client, learned, trained
 
 QUESTIONS = [Item(f"q{number}", "toy", f"Question {number}?", f"right {number}") for number in range(8)]
 TOLD = ("count", "guess", "add", "check", "list", "draw", "name")
@@ -52,8 +51,7 @@ def levels(*wanted: int) -> list[str]:
 
 async def searched(folder: Path, model: Client, seed: int = 7, **config: Any) -> tuple[AFlow, list[Round]]:
     method = await trained(AFlow(setting(), Config(**config)), folder, model, QUESTIONS, seed, code_tools=Bench())
-    metadata = checkpoint.load(folder / "trained.safetensors").metadata
-    return method, [Round.model_validate(entry) for entry in metadata["search"]]
+    return method, [Round.model_validate(entry) for entry in learned(folder).metadata["search"]]
 
 
 async def test_the_best_round_answers_and_every_round_is_kept(tmp_path: Path) -> None:

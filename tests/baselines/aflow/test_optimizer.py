@@ -37,7 +37,7 @@ async def propose(
     parent = PARENT.model_copy(update={"failures": failures})
     # Of one candidate, the first round is the parent.
     method = AFlow(setting(), Config(optimizer="large", sample=1))
-    entry = await method.propose([parent, *children], training(folder, model, items or questions(2), 7))
+    entry = await method.propose([parent, *children], training(model, items or questions(2), 7))
     assert not left
     return entry, model
 

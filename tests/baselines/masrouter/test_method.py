@@ -1,4 +1,4 @@
-"""Settings, training and test end to end, and one optimiser step. tests/test_learners.py tests resumption."""
+"""Settings, training and test end to end, and one optimiser step. tests/test_learners.py tests interruptions."""
 
 import math
 from pathlib import Path
@@ -15,7 +15,7 @@ from harness.agents.trajectory import Answered, Episode
 from harness.runner.config import methods
 from harness.scripted import setting
 from harness.training.learning import Learning
-from harness.training.loop import TrainingStep, checkpoint
+from harness.training.loop import TrainingStep
 from tests.baselines.masrouter.fixtures import MODE_NAMES, Reference, code_tools, method, router, walk
 from tests.fixtures import ITEMS, Client, answered_by, graded_rollouts, log, questions, right_if, trained
 
@@ -47,8 +47,7 @@ async def test_the_label_is_given_and_the_classifier_learns_it(tmp_path: Path) -
 async def test_a_backbone_that_is_always_wrong_and_dearer_is_asked_less(tmp_path: Path) -> None:
     client = Client(right_if("small"), tokens=(1000, 300))
     learned = await fitted(tmp_path, client, 24, epochs={"default": 6}, batch=8, cost_weight={"default": 20})
-    untrained = method(cost_weight={"default": 20})
-    untrained.load(checkpoint.load(tmp_path / "checkpoints" / "epoch-00.safetensors"))
+    untrained = await fitted(tmp_path, client, 24, max_epochs=0, cost_weight={"default": 20})
     shares, utilities = [], []
     for masrouter in (untrained, learned):
         answered = await answered_by(masrouter, client, questions(32, "h"), code_tools=code_tools())

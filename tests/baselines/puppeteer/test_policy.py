@@ -19,7 +19,7 @@ from harness.llm.request import Request
 from harness.runner.config import methods
 from harness.scripted import setting
 from harness.training.learning import Learning, seeded
-from harness.training.loop import TrainingStep, checkpoint
+from harness.training.loop import TrainingStep
 from tests.baselines.puppeteer.fixtures import Counting, Scripted, config, method, walk
 from tests.fixtures import ITEMS, Client, embedding, graded_rollouts, log, questions, trained
 
@@ -106,8 +106,7 @@ async def test_the_agent_that_brings_right_answers_is_preferred(tmp_path: Path) 
 
     more: dict[str, Any] = {"epochs": {"default": 9}, "batch": 8, "lr": 2e-3, "entropy_weight": 0.1, "max_steps": 2}
     learned = await trained(method(**more), tmp_path, Client(answering), questions(24, "t"), code_tools=Scripted())
-    untrained = method()
-    untrained.load(checkpoint.load(tmp_path / "checkpoints" / "epoch-00.safetensors"))
+    untrained = await trained(method(max_epochs=0), tmp_path / "untrained", Client())
     conclude = KEYS.index("conclude")
     states = [state_of(embedding(item.question), []) for item in ITEMS]
     before, after = (

@@ -1,4 +1,4 @@
-"""Cells: identity of a training, targets from other cells, and the sandbox check before the first call."""
+"""Cells: targets from other cells, the sandbox check before the first call, and what a learner returns."""
 
 import asyncio
 import dataclasses
@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from statistics import fmean
-from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -20,54 +19,16 @@ from harness.database import connect
 from harness.errors import UserError
 from harness.llm.request import Reply, Request, Sampling, Served
 from harness.runner import cell, layout
-from harness.runner.cell import _training_metadata, check_confinement
-from harness.runner.config import Limit
+from harness.runner.cell import check_confinement
 from harness.runner.layout import Cell
-from harness.runner.plan import Plan, plan
+from harness.runner.plan import plan
 from harness.runner.preset import resolve
 from harness.runner.results import read_finished
 from harness.sandbox.pool import LEVELS
+from harness.training.loop import Training
+from harness.training.option_scores import OptionScores
 from tests.fake_encoder import FakeEncoder
 from tests.small_run import GMR, prepare_questions, smoke
-
-
-def identity(planned: Plan, revision: str = "", encoder: str = "encoder", sandbox: str = "full") -> str:
-    runtime: Any = SimpleNamespace(
-        backbones={key: one.model_copy(update={"revision": revision}) for key, one in planned.cell.backbones.items()},
-        embeddings=SimpleNamespace(encoder=SimpleNamespace(identity=encoder)),
-        tools=SimpleNamespace(sandbox=SimpleNamespace(level=sandbox)),
-        simulated=True,
-    )
-    return str(_training_metadata(planned, runtime)["identity"])
-
-
-def test_what_can_change_a_training_changes_its_identity(finished_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(finished_run)
-    planned = plan(smoke(), GMR)
-
-    def with_preset(**changes: Any) -> str:
-        return identity(plan(smoke().model_copy(update=changes), GMR))
-
-    def with_questions(**changes: str) -> str:
-        return identity(dataclasses.replace(planned, questions=dataclasses.replace(planned.questions, **changes)))
-
-    other_code = {**planned.identity.content, "record": {"code": "other"}}
-    others = {
-        with_questions(checksum="other"),
-        with_questions(split_checksum="other"),
-        with_preset(limit=Limit(train=2, test=6, epochs=1)),
-        with_preset(limit=Limit(train=1, test=6, epochs=2)),
-        with_preset(length_scale=0.3),
-        with_preset(backbones=("qwen-2.5-32B", "qwen-2.5-14B")),
-        identity(dataclasses.replace(planned, identity=planned.identity._replace(content=other_code))),
-        *(identity(planned, **{name: "other"}) for name in ("revision", "encoder", "sandbox")),
-    }
-    assert len({identity(planned), *others}) == 11
-    same = {
-        with_preset(limit=Limit(train=1, test=3, epochs=1)),
-        with_preset(in_flight=3, max_error_share=0.5, methods=("gmr",)),
-    }
-    assert same == {identity(planned)}
 
 
 def test_a_cell_meets_the_mean_cost_of_a_finished_one_and_says_so(
@@ -95,6 +56,18 @@ def test_a_method_that_learns_needs_a_question_to_train_on(tmp_path: Path, monke
     assert plan(smoke(), Cell("single", "gsm_hard", "qwen-2.5-14B", 0)).questions.train == []
     with pytest.raises(UserError, match="gsm_hard has no training questions for gmr"):
         plan(smoke(), GMR)
+
+
+def test_a_learner_that_returns_nothing_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fit(self: OptionScores, training: Training) -> None:
+        await training.embed("a text")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr(OptionScores, "fit", fit)
+    prepare_questions()
+    with pytest.raises(UserError, match=r"fit of baselines\.cheap\.knn_router returned a NoneType; return Learned\("):
+        asyncio.run(cell.run(plan(smoke(), Cell("knn_router", "gsm_hard", "pool", 0))))
 
 
 @pytest.mark.parametrize(

@@ -283,7 +283,7 @@ def test_a_method_of_one_backbone_refuses_the_pool_in_one_line(key: str) -> None
 
 
 def test_what_is_to_be_trained_has_to_be_able_to_learn() -> None:
-    with pytest.raises(UserError, match=r"`trained` names baselines\.single, whose method has no fit, load, utility"):
+    with pytest.raises(UserError, match=r"`trained` names baselines\.single, whose method has no fit, utility"):
         build("baselines.single", setting(), {}, trained=True)
     build("baselines.single", setting(), {})
 

@@ -114,9 +114,9 @@ async def test_a_long_question_is_told_by_its_calls(lines: pytest.LogCaptureFixt
     assert re.match(r"toy: 2/2 questions .* 0\.0 % right, cost \S+ a question, 6 calls, 6,000 tokens", last)
 
 
-async def test_a_long_update_is_told_by_its_attempts_and_calls(tmp_path: Path, lines: pytest.LogCaptureFixture) -> None:
+async def test_a_long_update_is_told_by_its_attempts_and_calls(lines: pytest.LogCaptureFixture) -> None:
     client = Client(lambda backbone, request: "right", **SLOW)
-    run = training(tmp_path, client, questions(2))
+    run = training(client, questions(2))
     with progress(client, run.progress):  # type: ignore[arg-type]
         await Counter().fit(run, 2)
     first, *_ = [line for line in lines.messages if "4 calls" in line]
@@ -126,6 +126,19 @@ async def test_a_long_update_is_told_by_its_attempts_and_calls(tmp_path: Path, l
     assert all("of training left, " in line for line in between)
     assert "epoch 2, update 2/2, 100.0 % right" in lines.messages[-1]
     assert "left" not in lines.messages[-1], "the test is still to come"
+
+
+async def test_a_training_that_repeats_logged_calls_says_so_and_counts_them(lines: pytest.LogCaptureFixture) -> None:
+    client = Client(lambda backbone, request: "right", **SLOW)
+    client.repeats_log = True
+    run = training(client, questions(2))
+    with progress(client, run.progress):  # type: ignore[arg-type]
+        await Counter().fit(run, 2)
+    assert {line.rpartition(", ")[2] for line in lines.messages} >= {
+        f"{number} calls repeated from the log" for number in (0, 4, 8)
+    }
+    assert any("update 1/2" in line for line in lines.messages)
+    assert not any("tokens written" in line or "left" in line for line in lines.messages)
 
 
 async def test_what_fails_ends_its_lines(lines: pytest.LogCaptureFixture) -> None:

@@ -60,6 +60,26 @@ async def test_chance_clock_and_machine_are_not_remembered_for_others(run_cell: 
     assert await run_cell([*dependent, *others]) == dependent
 
 
+async def test_a_cell_that_resumes_sees_what_chance_clock_and_machine_gave_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = {"import random": Outcome.PASSED, "while True: pass": Outcome.WALL_LIMIT, "x": Outcome.SANDBOX_ERROR}
+    executed: list[str] = []
+
+    async def execute(_: Sandbox, program: Program) -> Execution:
+        executed.append(program.source)
+        return Execution(ends[program.source], f"run {len(executed)}")
+
+    monkeypatch.setattr(Sandbox, "_execute", execute)
+    details = []
+    for cell in ("one", "one", "other"):
+        own = Cache(tmp_path / f"{cell}.sqlite")
+        async with Sandbox(SMALL, cache=Cache(tmp_path / "cache.sqlite"), own=own) as sandbox:
+            details.append([(await sandbox.run(Program(source))).detail for source in ends])
+    # A failure of the sandbox is no result.
+    assert details == [["run 1", "run 2", "run 3"], ["run 1", "run 2", "run 4"], ["run 5", "run 6", "run 7"]]
+
+
 async def test_all_that_decides_is_in_the_key(run_cell: RunCell, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [("ab", "c", "d"), ("a", "bc", "d"), ("abc", "", "d"), ("ab", "cd"), ("a'", "'", "d")]
     programs = [Program(*text) for text in texts]

@@ -48,14 +48,6 @@ def test_a_step_is_that_of_torchs_adam_to_the_bit() -> None:
         optimiser.zero_grad()
         theirs(number).backward()
         optimiser.step()
-    expected = {
-        f"adam.{name}.{moment}": value
-        for name, parameter in theirs.named_parameters()
-        for moment, value in optimiser.state[parameter].items()
-    }
-    assert {name: value.tobytes() for name, value in learning.moments().items()} == {
-        name: value.numpy().tobytes() for name, value in expected.items()
-    }
     assert all(torch.equal(a, b) for a, b in zip(ours.parameters(), theirs.parameters(), strict=True))
 
 
