@@ -23,7 +23,7 @@ from harness.files import ROOT, read_yaml, whole_file, writing
 from harness.fingerprint import sources
 from harness.llm import call_log
 from harness.llm.backbones import ABOUT
-from harness.llm.encoder import merge_vectors
+from harness.llm.embeddings import merge_vectors
 from harness.llm.recordings import METADATA, SERVERS, SETTINGS, Crate, Recordings, checksum
 from harness.runner import layout
 from harness.runner.results import check_tables, read_finished, read_rows

@@ -19,11 +19,10 @@ from harness.benchmarks.prepare import read
 from harness.concurrency import gather
 from harness.errors import UserError
 from harness.files import write_atomically, writing
-from harness.llm.backbones import Backbone
+from harness.llm.backbones import Backbone, as_served
 from harness.llm.endpoints import Endpoint
 from harness.llm.servers import Server, http_client
 from harness.runner import layout
-from harness.runner.cell import as_served
 from harness.runner.run import Run
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cli.app import app
-from cli.commands import exports, runs, show  # noqa: F401  adds them to the application
+from cli.commands import exports, preparation, runs, show  # noqa: F401  adds them to the application
 from cli.parent import end_with_parent, stop_scheduling
 from cli.signals import stop_cleanly
 from harness.errors import UserError

@@ -26,7 +26,7 @@ from harness.benchmarks.prepare import FOREIGN
 from harness.errors import UserError
 from harness.llm.recordings import Recording, data_of, opened
 from harness.runner import cell as cells
-from harness.runner import config, layout, questions
+from harness.runner import config, layout, questions, record
 from harness.runner.layout import POOL, Cell
 from harness.runner.plan import plan
 from harness.runner.preset import resolve
@@ -174,9 +174,9 @@ def _answer_again(run: Run, cell: Cell, recording: Recording) -> tuple[str, bool
     replayed = signals.run(cells.run(plan(run, cell)))
     differences = _differences(recording, folder)
     replayed["data"]["source"] = recorded["data"]["source"]
-    if cells.SERVER_CHANGED in recorded["notes"]:
+    if record.SERVER_CHANGED in recorded["notes"]:
         # Only the run itself has seen it.
-        replayed["notes"].insert(recorded["notes"].index(cells.SERVER_CHANGED), cells.SERVER_CHANGED)
+        replayed["notes"].insert(recorded["notes"].index(record.SERVER_CHANGED), record.SERVER_CHANGED)
     is_same_code = replayed["code"] == recorded["code"]
     recomputed = {key: replayed[key] for key in _RECOMPUTED}
     if wrong := [key for key, value in recomputed.items() if value != recorded[key]]:

@@ -25,12 +25,12 @@ from harness.agents.trajectory import Answered, CallSpec
 from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.files import sha256, write_atomically
-from harness.llm.call_log import CallLog
 from harness.method import Context
 from harness.runner import layout
-from harness.runner.cell import open_log, open_runtime, record_of
 from harness.runner.evaluation import attempt
 from harness.runner.plan import Plan
+from harness.runner.record import record_of
+from harness.runner.resources import open_resources
 from harness.runner.results import TEST_SPLIT, TRAINING_SPLIT, write_table
 
 _MOST_STEPS = 2
@@ -140,13 +140,9 @@ async def enumerate_steps(plan: Plan, selection: Selection = EVERYTHING) -> dict
     if (selection.draws or selection.passed) and selection.only is None:
         raise UserError("--draws and --passed add to `--only failed`; give that, too")
     plan = replace(plan, folder=layout.tree(plan.run.name, plan.cell.benchmark))
-    with open_log(plan) as log:
-        return await _enumerate(plan, log, selection)
-
-
-async def _enumerate(plan: Plan, log: CallLog, selection: Selection) -> dict[str, Any]:
     pool = pool_of(plan.config, plan.setting)
-    async with open_runtime(plan, log) as (runtime, served, _):
+    async with open_resources(plan) as resources:
+        runtime = resources.runtime
         for text in (*(role.profile for role in pool.roles), *(backbone.profile for backbone in pool.backbones)):
             await runtime.embeddings.embed(text)
         enumeration = Enumeration(plan, runtime, pool, selection)
@@ -154,18 +150,18 @@ async def _enumerate(plan: Plan, log: CallLog, selection: Selection) -> dict[str
         # An enumeration trains nothing and answers both splits.
         untrained = plan.cell.entry.model_copy(update={"trained": False})
         cell = replace(plan.cell, entry=untrained, answers_training=True)
-        record = record_of(replace(plan, cell=cell), runtime, served)
+        record = {**record_of(replace(plan, cell=cell), resources), **plan.cell.record}
+        schema = NODES if plan.config.max_depth == 1 else NODES_2
+        write_table(plan.folder / "nodes.parquet", schema, rows, simulated=record["simulated"])
         executions = runtime.code_tools.executions
-    schema = NODES if plan.config.max_depth == 1 else NODES_2
-    write_table(plan.folder / "nodes.parquet", schema, rows, simulated=record["simulated"])
-    ran = [{**asdict(program), **asdict(executions[program])} for program in sorted(executions, key=astuple)]
-    write_table(plan.folder / "tools.parquet", TOOLS, ran, simulated=record["simulated"])
-    tables = {name: sha256(plan.folder / name) for name in ("nodes.parquet", "tools.parquet")}
-    run = {**record, "roles": [role.key for role in pool.roles], "tables": tables}
-    if selection != EVERYTHING:
-        run["selection"] = selection._asdict()
-    write_atomically(plan.folder / "run.json", orjson.dumps(run, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
-    return run
+        ran = [{**asdict(program), **asdict(executions[program])} for program in sorted(executions, key=astuple)]
+        write_table(plan.folder / "tools.parquet", TOOLS, ran, simulated=record["simulated"])
+        tables = {name: sha256(plan.folder / name) for name in ("nodes.parquet", "tools.parquet")}
+        run = {**record, "roles": [role.key for role in pool.roles], "tables": tables}
+        if selection != EVERYTHING:
+            run["selection"] = selection._asdict()
+        write_atomically(plan.folder / "run.json", orjson.dumps(run, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
+        return run
 
 
 class Enumeration:

@@ -48,7 +48,7 @@ def finish(folder: Path, names: Sequence[str] = REPORTS, **changes: object) -> P
     (folder / "config").mkdir(parents=True)
     (folder / "config" / "config.yaml").write_text(yaml.safe_dump({"preset": "smoke", **SETTINGS, **changes}))
     with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
+        patch.setattr("harness.runner.resources.SentenceEncoder", FakeEncoder)
         settled_preset = settled()
         settled_preset.identity_of_data(BENCHMARK).write()
         prepare_questions("smoke", BENCHMARK)

@@ -63,7 +63,7 @@ async def test_routers_of_preset_recorded_ask_nobody_and_have_the_verdicts_of_si
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr("harness.runner.resources.SentenceEncoder", FakeEncoder)
     preset = resolve("recorded")
     questions.write(preset, "humaneval")
     items, calls = dict[str, pd.DataFrame](), dict[str, pd.DataFrame]()

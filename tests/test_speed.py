@@ -20,7 +20,8 @@ from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import load_items
 from harness.database import Cache
 from harness.files import ROOT
-from harness.llm.encoder import Embeddings, SentenceEncoder
+from harness.llm.embeddings import Embeddings
+from harness.llm.encoder import SentenceEncoder
 from harness.runner import layout
 from harness.sandbox import Outcome, Program, Sandbox
 from harness.training.learning import Learning

@@ -16,7 +16,6 @@ import orjson
 import pandas as pd
 
 from analysis import bounds, columns, notes
-from analysis.bounds import BEST, ORACLE
 from analysis.columns import entries, interval_of
 from analysis.exhibit import format_cost, signed
 from analysis.finished_cells import read_table, short
@@ -29,11 +28,10 @@ from analysis.table import Table
 from harness.errors import UserError, printable
 from harness.llm.recordings import data_of
 from harness.runner import layout
-from harness.runner.layout import POOL
 from harness.runner.results import TEST_SPLIT, check_tables
 from harness.runner.run import Run
 
-FIXED = ("fixed_step", POOL)
+FIXED = ("fixed_step", layout.POOL)
 _SAME = "make both with the same settings (`gmr enumerate`)"
 _PATH = ["backbone", "role", "stored"]
 _MEASURES = ("accuracy", "difference", "above_random", "gained")
@@ -99,7 +97,7 @@ def _rows(results: Results, nodes: pd.DataFrame, benchmark: str) -> Iterator[dic
     of_tree = bounds.of_options({name: nodes.xs(path, axis="columns", level=_PATH) for path, name in names.items()})
     cells = {key[:2]: row for key, row in results.cells_by_row.items()}
     verdicts = {key: np.array([cell.items["correct"] for cell in row], float) for key, row in cells.items()}
-    oracle = of_tree.rows[ORACLE].correct[np.newaxis]
+    oracle = of_tree.rows[bounds.ORACLE].correct[np.newaxis]
     random = correct.xs(True, axis="columns", level="stored").to_numpy().mean(axis=1)[np.newaxis]
     baselines = Baselines(verdicts.get(FIXED), random, oracle)
     for key in results.ran.index:
@@ -113,7 +111,8 @@ def _rows(results: Results, nodes: pd.DataFrame, benchmark: str) -> Iterator[dic
         about = {"section": "methods", "title": title, "on": on, "method": key[0]}
         paid = results.measured.loc[(*key, benchmark), "cost_per_query_all_calls"]
         yield {**about, **_measures(verdicts[key], paid, baselines), **identity([cell.run for cell in cells[key]])}
-    for name, title in ((BEST, f"Best path of these questions: {of_tree.best}"), (ORACLE, "Oracle of the tree")):
+    titles = {bounds.BEST: f"Best path of these questions: {of_tree.best}", bounds.ORACLE: "Oracle of the tree"}
+    for name, title in titles.items():
         right, paid = of_tree.rows[name].correct[np.newaxis], of_tree.rows[name].cost.mean()
         yield {"section": "bounds", "title": title, **_measures(right, paid, baselines)}
     yield from _effects(correct)

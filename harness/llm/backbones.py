@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 from annotated_types import MinLen
 from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
-from harness.errors import check_names
+from harness.errors import UserError, check_names
 from harness.files import AsWritten, Declaration, Distinct, Line, Text, Word, read_entries
-from harness.llm.request import REPLY_TOKENS, Message, Sampling
+from harness.llm.request import REPLY_TOKENS, Message, Sampling, Served
 
 PRICE_IN_PER_B = 0.003
 PRICE_OUT_PER_B = 0.010
@@ -128,3 +128,18 @@ def with_weights(backbones: Mapping[str, Backbone], path: Path, weights: str) ->
         for key, backbone in backbones.items()
         if key in weight_set.backbones
     }
+
+
+def as_served(backbone: Backbone, served: Served) -> Backbone:
+    """Set the revision that the server reports, and mark simulated stand-ins.
+
+    Raises UserError if the configuration pins another revision.
+    """
+    pinned = backbone.revision if not served.simulated else None
+    if pinned and served.revision and pinned != served.revision:
+        raise UserError(
+            f"{backbone.key} is pinned to revision {pinned} but its server has {served.revision}; "
+            "serve the pinned revision, or correct config/backbones.yaml"
+        )
+    is_stand_in = backbone.stand_in or served.simulated
+    return backbone.model_copy(update={"revision": served.revision or backbone.revision, "stand_in": is_stand_in})

@@ -57,7 +57,6 @@ class ChatClient(AbstractAsyncContextManager["ChatClient"]):
         self._log, self._attempts, self._spending = log, attempts, spending
         self._flight: InFlight[Reply] = InFlight()
         self._in_process, self._recordings = in_process, recordings
-        self._is_resumed = len(log) > 0
         self._backbones: Mapping[str, ServedBackbone] = {}
         servers = {key: endpoint for key, endpoint in endpoints.items() if endpoint is not IN_PROCESS}
         if in_process is None and servers:
@@ -73,7 +72,7 @@ class ChatClient(AbstractAsyncContextManager["ChatClient"]):
     @property
     def repeats_log(self) -> bool:
         """Whether this run resumes an interrupted one, and has made no new call yet."""
-        return self._is_resumed and not self.counts["asked"]
+        return self.counts["log"] > 0 and not self.counts["asked"]
 
     async def __aexit__(self, *_: object) -> None:
         await self._flight.close()

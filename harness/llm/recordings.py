@@ -23,7 +23,7 @@ from harness.database import CALL_LOG, VECTORS, Closing, connect, one_line
 from harness.errors import UserError
 from harness.files import ROOT, digest, read_yaml, sha256
 from harness.llm.call_log import CallLogReader, CallTexts
-from harness.llm.encoder import VECTOR_BYTES
+from harness.llm.embeddings import VECTOR_BYTES
 from harness.llm.request import Reply, Request, Served
 
 if TYPE_CHECKING:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 import pyarrow.parquet as pq
@@ -24,11 +23,8 @@ from harness.runner import config, layout
 from harness.runner.config import Limit
 from harness.runner.layout import Cell
 from harness.runner.results import TEST_SPLIT, check_tables
-from harness.runner.run import CellConfig, Identity, Run
+from harness.runner.run import CellConfig, Run
 from harness.runner.setting import Matched, Setting, settings_of
-
-if TYPE_CHECKING:
-    from harness.simulator.endpoint import SimulatedEndpoint
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,6 @@ class Plan:
 
     run: Run
     cell: CellConfig
-    identity: Identity
     folder: Path
     config: Any  # ``Config`` of the method's module
     setting: Setting
@@ -82,7 +77,6 @@ def plan(run: Run, of: Cell) -> Plan:
     return Plan(
         run=run,
         cell=cell,
-        identity=cell.identity,
         folder=layout.cell(run.name, cell),
         config=settings_of(entry.module, entry.config),
         setting=setting,
@@ -104,7 +98,7 @@ def questions(run: Run, benchmark_key: str) -> Prepared:
 def _limited(whole: Prepared, limit: Limit) -> Prepared:
     train = whole.train[: limit.used_questions(len(whole.train), limit.train)]
     test = whole.test[: limit.used_questions(len(whole.test), limit.test)]
-    return dataclasses.replace(whole, train=train, test=test)
+    return replace(whole, train=train, test=test)
 
 
 def _read(run: Run, benchmarks: Sequence[str]) -> dict[str, Prepared]:
@@ -125,7 +119,7 @@ def _means(cell: Cell, other: CellConfig) -> Matched:
     return Matched(other.method, cost=fmean(columns[cost]), depth=fmean(columns["depth"]))
 
 
-def simulated_endpoint(run: Run, prepared: Mapping[str, Prepared]) -> SimulatedEndpoint:
+def simulated_endpoint(run: Run, prepared: Mapping[str, Prepared]) -> InProcess:
     """Create all simulated backbones, which know the given questions. Raises UserError if one has no skill."""
     from harness.simulator import response_model
     from harness.simulator.endpoint import SimulatedEndpoint

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -175,7 +175,7 @@ class Run(Keys):
         return Identity(layout.identity(self.name, f"data/{benchmark}"), content, outputs)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class CellConfig(Cell):
     """A cell and everything that can change its results."""
 
@@ -187,7 +187,7 @@ class CellConfig(Cell):
     answers_training: bool  # also answers the training questions
     matched: CellConfig | None  # cell that sets the target cost and depth
 
-    @property
+    @cached_property
     def settings(self) -> dict[str, Any]:
         """Settings that can change the results. Their hash identifies the cell."""
         run, entry = self.run, self.entry
@@ -202,7 +202,7 @@ class CellConfig(Cell):
         if self.is_greedy:
             decides["decoding"] = "greedy"
         settings = {
-            "cell": {name: getattr(self, name) for name in Cell.__slots__},
+            "cell": self._names,
             "module": entry.module,
             "seed_offset": entry.seed_offset,
             "config": dict(entry.config),
@@ -224,29 +224,33 @@ class CellConfig(Cell):
             settings["matched"] = self.matched.record
         return settings
 
-    @property
+    @cached_property
     def record(self) -> dict[str, Any]:
         """Entries of ``run.json`` that follow from configuration and code."""
-        return self.identity.content["record"]
-
-    @property
-    def identity(self) -> Identity:
-        """Identity of the cell. Its questions are separate inputs."""
-        settings, entry, name = self.settings, self.entry, self.run.name
-        record = {
-            "preset": name,
-            **settings["cell"],
+        entry = self.entry
+        return {
+            "preset": self.run.name,
+            **self._names,
             "method_title": entry.title,
             "module": entry.module,
             "multi_agent": entry.multi_agent,
             "routing": entry.routing,
             "compared_cost": entry.compared_cost,
-            "config_hash": digest(settings),
+            "config_hash": digest(self.settings),
             "code": code_of(entry.module),
         }
-        outputs = [layout.cell(name, self) / file for file in layout.cell_files(learned=entry.trained)]
+
+    @property
+    def identity(self) -> Identity:
+        """Identity of the cell. Its questions are separate inputs."""
+        name = self.run.name
+        outputs = [layout.cell(name, self) / file for file in layout.cell_files(learned=self.entry.trained)]
         path = layout.identity(name, layout.name_of(self))
-        return Identity(path, {"record": record, "settings": settings}, outputs)
+        return Identity(path, {"record": self.record, "settings": self.settings}, outputs)
+
+    @property
+    def _names(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in Cell.__slots__}
 
 
 @cache

@@ -14,7 +14,7 @@ from tests.finished import BENCHMARK
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "results").mkdir()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr("harness.runner.resources.SentenceEncoder", FakeEncoder)
     return tmp_path
 
 

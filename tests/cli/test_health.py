@@ -292,7 +292,7 @@ async def test_a_server_that_says_no_more_than_a_name_passes_and_its_cell_can_be
     preset: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The questions need no program, and this machine need not be able to confine one.
-    monkeypatch.setattr("harness.runner.cell.check_confinement", lambda *_, **__: None)
+    monkeypatch.setattr("harness.runner.resources.check_confinement", lambda *_, **__: None)
 
     async def models(http: web.Request) -> web.Response:
         entries = ({}, {"owned_by": 7})

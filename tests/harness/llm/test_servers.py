@@ -8,9 +8,9 @@ import pytest
 from aiohttp import web
 
 from harness.errors import UserError
+from harness.llm.backbones import as_served
 from harness.llm.endpoints import choose
 from harness.llm.request import Served
-from harness.runner.cell import as_served
 from harness.runner.preset import resolve
 from harness.scripted import backbone
 from tests.harness.llm.conftest import Make

@@ -19,10 +19,10 @@ from harness.database import connect
 from harness.errors import UserError
 from harness.llm.request import Reply, Request, Sampling, Served
 from harness.runner import cell, layout
-from harness.runner.cell import check_confinement
 from harness.runner.layout import Cell
 from harness.runner.plan import plan
 from harness.runner.preset import resolve
+from harness.runner.resources import check_confinement
 from harness.runner.results import read_finished
 from harness.sandbox.pool import LEVELS
 from harness.training.loop import Training
@@ -36,7 +36,7 @@ def test_a_cell_meets_the_mean_cost_of_a_finished_one_and_says_so(
 ) -> None:
     shutil.copytree(finished_run, tmp_path / "run")
     monkeypatch.chdir(tmp_path / "run")
-    monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr("harness.runner.resources.SentenceEncoder", FakeEncoder)
     planned = plan(smoke(), Cell("self_consistency", "gsm_hard", "pool", 0))
     run = asyncio.run(cell.run(planned))
     items = pq.read_table(layout.cell("smoke", GMR) / "items.parquet").to_pydict()
@@ -63,7 +63,7 @@ def test_a_learner_that_returns_nothing_is_one_line(tmp_path: Path, monkeypatch:
         await training.embed("a text")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr("harness.runner.resources.SentenceEncoder", FakeEncoder)
     monkeypatch.setattr(OptionScores, "fit", fit)
     prepare_questions()
     with pytest.raises(UserError, match=r"fit of baselines\.cheap\.knn_router returned a NoneType; return Learned\("):
@@ -113,7 +113,7 @@ class Owned:
 def run_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run a cell of two questions that need no program where only the weakest level works."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr("harness.runner.resources.SentenceEncoder", FakeEncoder)
     monkeypatch.setattr("harness.sandbox.pool.best_level", lambda: "rlimit")
     prepare_questions()
 

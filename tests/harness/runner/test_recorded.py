@@ -35,6 +35,7 @@ from harness.runner import config, layout, questions
 from harness.runner.layout import Cell
 from harness.runner.plan import plan
 from harness.runner.preset import resolve
+from harness.runner.resources import recorded_tools
 from harness.runner.run import Run
 from harness.sandbox import Sandbox
 from tests.command import gmr
@@ -51,7 +52,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in a new folder, with vectors from recordings alone."""
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
-    monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr("harness.runner.resources.SentenceEncoder", FakeEncoder)
     return tmp_path
 
 
@@ -271,7 +272,7 @@ def test_the_log_of_an_enumeration_answers_a_router_of_one_step(place: Path) -> 
     assert about["./"]["datePublished"] > "2026"
     shutil.rmtree("results/mine")
     planned = plan(recorded(Path("tree.zip"), methods=["gmr_one_step"]), row)
-    tools = cells._recorded_tools(planned)
+    tools = recorded_tools(planned)
     assert len(tools) == pq.read_table(folder / "tools.parquet").num_rows > 0
     with pytest.MonkeyPatch.context() as patch:  # Only graders run programs.
         run_program = CodeTools._run

@@ -14,8 +14,8 @@ import pytest
 
 from harness.errors import UserError
 from harness.files import ROOT
-from harness.sandbox import Execution, Outcome, Program, Sandbox, pool
-from harness.sandbox.pool import Worker
+from harness.sandbox import Execution, Outcome, Program, Sandbox, pool, worker
+from harness.sandbox.worker import Worker
 from tests.harness.sandbox.conftest import SMALL, need
 
 RIGHT = Program("def f(x):\n    return x + 1", checks="assert f(1) == 2")
@@ -103,13 +103,13 @@ async def test_a_failure_of_the_sandbox_is_tried_once_more(ends: list[End], fail
 
 async def test_a_worker_that_cannot_start_or_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     need("full")
-    genuine = pool.policy
+    genuine = worker.policy
     async with Sandbox(SMALL, level="full") as sandbox:
         with monkeypatch.context() as patch:
             patch.setattr(sys, "executable", "/does/not/exist")
             first = await sandbox.run(RIGHT)
         for wrong in ({"readable": [("/no/such", "file")]}, {"prefix": "/no/such"}, {"checks_user": 1 << 40}):
-            monkeypatch.setattr(pool, "policy", lambda *told, wrong=wrong: {**genuine(*told), **wrong})
+            monkeypatch.setattr(worker, "policy", lambda *told, wrong=wrong: {**genuine(*told), **wrong})
             execution = await sandbox.run(RIGHT)
             assert execution.outcome is Outcome.SANDBOX_ERROR
             assert ("/no/such" in execution.detail) == ("checks_user" not in wrong), execution
@@ -124,7 +124,7 @@ SHORT_OF_PROCESSES = OSError(f"OSError: [Errno 11] {os.strerror(11)}")
 
 
 @pytest.mark.parametrize("trials", [1, 3])
-@pytest.mark.parametrize("end", [pool.WorkerLostError("killed"), TimeoutError(), STARVED, SHORT_OF_PROCESSES])
+@pytest.mark.parametrize("end", [worker.WorkerLostError("killed"), TimeoutError(), STARVED, SHORT_OF_PROCESSES])
 def test_a_trial_that_is_cut_short_never_lowers_the_level(
     ends: list[End], end: End, trials: int, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -143,13 +143,13 @@ async def test_a_worker_killed_meanwhile_is_replaced(level: str, monkeypatch: py
         assert await sandbox.run(RIGHT) == PASSED
         os.kill(sandbox._idle[0].child.process.pid, signal.SIGKILL)
         assert await sandbox.run(RIGHT) == PASSED
-    monkeypatch.setattr(pool, "_BOOT", "import os; os.kill(os.getpid(), 9)")
-    with pytest.raises(pool.WorkerLostError, match="it may have been killed"):
+    monkeypatch.setattr(worker, "_BOOT", "import os; os.kill(os.getpid(), 9)")
+    with pytest.raises(worker.WorkerLostError, match="it may have been killed"):
         await Worker(level, SMALL).run(RIGHT)
 
 
 async def test_a_worker_is_kept_until_files_are_left_or_it_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "_LIFETIME", 3)
+    monkeypatch.setattr(worker, "_LIFETIME", 3)
     async with Sandbox(SMALL, workers=1) as sandbox:
         kept = []
         for source in ("x = 1", "x = 2", "x = 3", "x = 4", "open('x', 'w').close()"):

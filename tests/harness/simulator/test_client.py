@@ -23,7 +23,7 @@ def empty_run(finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "results" / "smoke").mkdir(parents=True)
     (tmp_path / "results" / "smoke" / "data").symlink_to(finished_run / "results" / "smoke" / "data")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("harness.runner.cell.SentenceEncoder", FakeEncoder)
+    monkeypatch.setattr("harness.runner.resources.SentenceEncoder", FakeEncoder)
     return tmp_path
 
 

@@ -1,0 +1,114 @@
+"""Content of ``run.json``: everything that identifies the results of a cell."""
+
+import platform
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from harness.agents.trajectory import Answered
+from harness.files import sha256
+from harness.fingerprint import prompts_of
+from harness.llm.backbones import Backbone
+from harness.llm.call_log import CallLog
+from harness.llm.recordings import SERVERS
+from harness.llm.request import NOT_SENT, Sampling, Served
+from harness.runner import layout
+from harness.runner.plan import Plan
+from harness.runner.resources import Resources
+from harness.runner.results import read_rows
+
+SERVER_CHANGED = f"a server's description changed during the run ({SERVERS})"
+
+
+def record_of(plan: Plan, resources: Resources) -> dict[str, Any]:
+    """Content of ``run.json`` without the hashes of tables: everything that identifies the results."""
+    questions, trained = plan.questions, plan.cell.entry.trained
+    runtime, served = resources.runtime, resources.served
+    record = {
+        **plan.cell.record,
+        "benchmark_title": questions.title,
+        "simulated": runtime.simulated,
+        "notes": _notes(plan, served),
+        "data": {
+            "source": questions.source,
+            "splits": questions.splits,
+            "checksum": questions.checksum,
+            "split_checksum": questions.split_checksum,
+            "n_test": len(questions.test),
+            "n_train": len(questions.train) if trained or plan.cell.answers_training else 0,
+        },
+        "config": plan.config.model_dump(mode="json"),
+        "backbones": {key: _backbone_record(runtime.backbones[key], model) for key, model in served.items()},
+        "sandbox": runtime.tools.sandbox.level,
+        "rule_version": plan.benchmark.rule_version,
+        "python": platform.python_version(),  # runs the programs
+        "prompts": prompts_of(plan.cell.entry.module, plan.benchmark.output_rules),
+    }
+    if plan.setting.matched is not None:
+        record["matched"] = plan.setting.matched._asdict()
+    if trained:
+        record["encoder"] = runtime.embeddings.encoder.identity
+        record["trained"] = sha256(plan.folder / layout.TRAINED)
+    return record
+
+
+def record_of_answers(plan: Plan, log: CallLog, answered: Sequence[Answered]) -> dict[str, Any]:
+    """Distinct sampling parameters; on recordings, also their digests and the numbers of recorded and new replies."""
+    used = frozenset[Sampling]().union(*(each.trajectory.samplings for each in answered))
+    record: dict[str, Any] = {"sampling": [sampling._asdict() for sampling in sorted(used)]}
+    if plan.run.recordings:
+        keys = {call.key for each in answered for call in each.trajectory.calls}
+        if plan.cell.entry.trained:
+            keys |= {row["key"] for row in read_rows(plan.folder / "training_calls.parquet", ["key"])}
+        asked = sum(key in log for key in keys)
+        record["recordings"] = {recording.path.name: recording.sha256 for recording in plan.run.recorded}
+        record["replies"] = {"recorded": len(keys) - asked, "asked": asked}
+    return record
+
+
+def _backbone_record(backbone: Backbone, served: Served) -> dict[str, Any]:
+    record = {
+        **served.details,
+        "model": served.model,
+        "parameters_b": backbone.parameters_b,
+        "prices": [backbone.price_in, backbone.price_out],
+        "served_by": served.owned_by,
+        "revision": backbone.revision,
+        "revision_confirmed": served.revision is not None,
+    }
+    if backbone.weights:
+        record["weights"] = backbone.weights
+    return record
+
+
+def _notes(plan: Plan, served: Mapping[str, Served]) -> list[str]:
+    """Differences from the setting of the paper."""
+    backbones = plan.cell.backbones.values()
+    notes = sorted({f"weights {backbone.weights}" for backbone in backbones if backbone.weights})
+    for key, model in served.items():
+        if model.quantisation and not plan.cell.backbones[key].weights:
+            notes.append(f"{key}: {model.quantisation} weights, as reported by its server")
+        if NOT_SENT in model.details:
+            notes.append(f"{key}: {model.details[NOT_SENT]} not sent, since its server rejects it")
+    if "earlier" in orjson.loads((plan.folder / SERVERS).read_bytes()):
+        notes.append(SERVER_CHANGED)
+    if any(backbone.price for backbone in backbones):
+        notes.append("costs at the prices of the preset's pool")
+    if merged := [backbone.key for backbone in backbones if backbone.system == "merge"]:
+        notes.append(f"system message merged into the user's for {', '.join(merged)}")
+    if plan.run.decoding == "greedy":
+        notes.append("greedy decoding")
+    scales = {str(model.details.get("length_scale", 1)) for model in served.values()}
+    notes += [f"length_scale {scale}" for scale in sorted(scales - {"1"})]
+    limit, is_trained = plan.cell.limit, plan.cell.entry.trained
+    bounds: dict[str, Any] = {"training questions": limit.train, "epochs": limit.epochs} if is_trained else {}
+    bounds["test questions"] = limit.test
+    if limit.share is not None:
+        notes.append(f"limit: {100 * limit.share:g}% of the questions")
+    notes += [
+        f"limit: {bound} {name if bound != 1 else name.removesuffix('s')}"
+        for name, bound in bounds.items()
+        if bound is not None
+    ]
+    return notes

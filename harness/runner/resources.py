@@ -1,0 +1,133 @@
+"""Open everything that a cell works with: call log, client, sandbox, encoder, caches and recordings."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, fields
+
+from harness.agents.code_tools import CodeTools
+from harness.agents.runtime import ErrorShare, Runtime
+from harness.benchmarks.base import Tools
+from harness.benchmarks.math_verifier import MathVerifier
+from harness.database import CALL_LOG, Cache
+from harness.errors import StoppedError, UserError
+from harness.fingerprint import prompts_of
+from harness.llm.backbones import as_served
+from harness.llm.budget import Spending
+from harness.llm.call_log import ATTEMPT_LOG, AttemptLog, CallLog
+from harness.llm.client import ChatClient, write_served
+from harness.llm.embeddings import Embeddings
+from harness.llm.encoder import SentenceEncoder
+from harness.llm.recordings import Recordings, data_of
+from harness.llm.request import Served
+from harness.runner import layout
+from harness.runner.plan import Plan
+from harness.runner.results import read_rows
+from harness.sandbox import Execution, Outcome, Program, Sandbox
+from harness.sandbox.jail.confinement import FULL
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a cell works with, open."""
+
+    runtime: Runtime
+    served: Mapping[str, Served]  # descriptions of the models, by backbone
+    log: CallLog
+    attempts: AttemptLog
+
+
+@asynccontextmanager
+async def open_resources(plan: Plan) -> AsyncIterator[Resources]:
+    """Open the resources of a cell, and lock its call log.
+
+    Raises:
+        UserError: if the log is in use, an endpoint is unreachable or serves another model, or programs cannot be
+            confined.
+        StoppedError: if the block is cancelled. Its message says what is kept.
+    """
+    with CallLog(plan.folder / CALL_LOG) as log:
+        if len(log):
+            logger.info("%s: %d finished calls in its log", plan.cell, len(log))
+        try:
+            async with AsyncExitStack() as stack:
+                yield await _opened(plan, log, stack)
+        except asyncio.CancelledError as error:
+            kept = f"{len(log)} finished calls of {plan.cell} are kept, and the same command resumes with them"
+            raise StoppedError(kept) from error
+
+
+async def _opened(plan: Plan, log: CallLog, stack: AsyncExitStack) -> Resources:
+    attempts = stack.enter_context(AttemptLog(plan.folder / ATTEMPT_LOG))
+    path = layout.foreign_cache(plan.run.name) if plan.is_foreign else layout.cache()
+    # The vectors file of the cell records its embeddings for bundles, and what programs did once.
+    cache, vectors = (stack.enter_context(Cache(each)) for each in (path, plan.folder / layout.VECTORS))
+    prompts = prompts_of(plan.cell.entry.module, plan.benchmark.output_rules)
+    recordings = stack.enter_context(Recordings(plan.run.recorded, plan.cell, prompts))
+    stack.callback(recordings.report_differing)
+    spending = _spending_of(plan, log)
+    answers = recordings if plan.run.recorded else None
+    client = ChatClient(plan.endpoints, log, attempts, plan.in_process, spending, answers)
+    await stack.enter_async_context(client)
+    served = {key: await client.served(key, backbone.model) for key, backbone in plan.cell.backbones.items()}
+    sandbox = await stack.enter_async_context(Sandbox(cache=cache, own=vectors, reuses=not plan.is_foreign))
+    check_confinement(sandbox.level, served, is_recorded=bool(plan.run.recorded))
+    verifier = await stack.enter_async_context(MathVerifier(cache=cache, own=vectors))
+    embeddings = await stack.enter_async_context(Embeddings(SentenceEncoder(), cache, vectors, recordings.vector))
+    urls = {key: endpoint.url for key, endpoint in plan.endpoints.items()}
+    runtime = Runtime(
+        client=client,
+        backbones={key: as_served(recordings.pinned(plan.cell.backbones[key]), model) for key, model in served.items()},
+        benchmark=plan.benchmark,
+        tools=Tools(sandbox, verifier),
+        code_tools=CodeTools(sandbox, recorded_tools(plan)),
+        embeddings=embeddings,
+        seed=plan.setting.seed,
+        errors=ErrorShare(plan.run.max_error_share, urls, f"gmr retry --preset {plan.run.name}"),
+        greedy=plan.cell.is_greedy,
+    )
+    write_served(plan.folder, served.values(), len(log))
+    return Resources(runtime, served, log, attempts)
+
+
+def recorded_tools(plan: Plan) -> dict[Program, Execution]:
+    """Results of programs in recorded enumerations, which are not run again."""
+    executions: dict[Program, Execution] = {}
+    for recording in plan.run.recorded:
+        path = recording.results / "tree" / plan.cell.benchmark / "tools.parquet"
+        with data_of(path):
+            for row in read_rows(path) if path.exists() else ():
+                program = Program(**{field.name: row.pop(field.name) for field in fields(Program)})
+                executions.setdefault(program, Execution(**{**row, "outcome": Outcome(row["outcome"])}))
+    return executions
+
+
+def _spending_of(plan: Plan, log: CallLog) -> Spending | None:
+    name, budget = plan.run.name, plan.run.budget
+    if budget is None:
+        return None
+    return Spending(name, budget, lambda: sorted(layout.logs(name)), list(plan.run.declared.values()), log.path)
+
+
+def check_confinement(level: str, served: Mapping[str, Served], *, is_recorded: bool = False) -> None:
+    """Raise a UserError if only resource limits confine programs of real models. Warn for simulated models.
+
+    Recorded models count as real, since a stranger's recording may call them simulated.
+    This applies to all methods and benchmarks, since roles may run programs on any question.
+    """
+    if level == FULL:
+        return
+    real = [key for key, model in served.items() if is_recorded or not model.simulated]
+    if real:
+        raise UserError(
+            f"only resource limits confine programs on this machine (sandbox level {level}), which is not enough for "
+            f"programs of real or recorded models ({', '.join(real)}). `gmr sandbox` shows what is missing; use a "
+            "Linux virtual machine or container. Presets with simulated backbones work here"
+        )
+    logger.warning(
+        f"sandbox level {level}: only resource limits confine programs of simulated backbones; real models would be "
+        "refused here (gmr sandbox)"
+    )

@@ -1,0 +1,98 @@
+"""A worker of the sandbox: a process that runs one program at a time."""
+
+import asyncio
+import json
+import marshal
+import os
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from harness.sandbox.jail import protocol
+from harness.sandbox.jail.confinement import RLIMIT
+from harness.sandbox.model import Execution, Limits, Outcome, Program
+from harness.sandbox.policy import make_home, policy
+from harness.sandbox.process import Child
+
+# The work directory at ``full``: in a root in memory, outside every directory that may hold an interpreter.
+_PRIVATE_WORK_DIR = "/box"
+_PATIENCE_S = 60.0  # a worker that has not replied by this time after all limits is broken
+_LIFETIME = 1000  # programs after which a worker is replaced, since checks may leave traces in their process
+# Not -I, which would ignore PYTHONHASHSEED: -P, -s and the environment do the rest of what it does.
+_OPTIONS = ("-P", "-S", "-s")
+_ENVIRONMENT = {"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
+# The command line is the same for all programs, since other processes can read it.
+_BOOT = "import sys; sys.path.append(sys.argv[1]); from jail.fork_server import main; sys.path.pop(); main()"
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_LONGEST_DETAIL = 300
+
+
+class WorkerLostError(OSError):
+    """The worker ended without a report, perhaps killed. This does not mean that the machine refuses the level."""
+
+
+class Worker:
+    """Process that runs one program at a time, on one event loop. Must be closed after use."""
+
+    def __init__(self, level: str, limits: Limits) -> None:
+        # Whether to replace it: not started, broken, old, or with files left in its work directory.
+        self.is_spent = True
+        self._programs = 0
+        self._limits = limits
+        self._home = make_home() if level == RLIMIT else None
+        told = json.dumps(policy(level, limits, f"{self._home}/box" if self._home else _PRIVATE_WORK_DIR))
+        command = [os.path.realpath(sys.executable), *_OPTIONS, "-c", _BOOT, os.path.dirname(__file__), told]
+        try:
+            self.child = Child(command, _ENVIRONMENT, Path("/"))
+        except BaseException:
+            self._delete_home()
+            raise
+
+    async def run(self, program: Program) -> Execution:
+        """Run a program. Raises OSError if the worker has failed, is lost or cannot start."""
+        job = marshal.dumps(asdict(program))
+        if len(job) > protocol.LONGEST_JOB:
+            size = f"more than {protocol.LONGEST_JOB >> 20} MiB of source, {len(program.source)} characters of it"
+            return Execution(Outcome.NOT_EXECUTABLE, f"{size} the program")
+        self.is_spent = True
+        # Enough for a worker to start on a crowded machine, and for program and checks to reach their limits.
+        content = await self.child.ask(job, self._limits.wall_s + 10 * self._limits.cpu_s + _PATIENCE_S)
+        if not content and await asyncio.to_thread(self.child.process.wait) == -signal.SIGXCPU:
+            # Checks take so long only because of a value that the program returned.
+            return Execution(Outcome.CPU_LIMIT, f"more than {self._limits.cpu_s} s of processor time in the checks")
+        if not content:
+            raise WorkerLostError(f"the worker ended: {self.child.last_error_line()}")
+        # Written by the process of the checks; no program can write to this connection.
+        report: dict[str, Any] = marshal.loads(content)  # noqa: S302
+        if "failure" in report:
+            raise OSError(report["failure"])
+        self._programs += 1
+        self.is_spent = report["is_dirty"] or self._programs >= _LIFETIME
+        outcome = Outcome(report["outcome"])
+        shown = report["shown"] if outcome is Outcome.PASSED else None
+        detail, shown = printable_line(report["detail"]), shown and _encodable(shown)
+        return Execution(outcome, detail, shown, report["is_loaded"], report["was_idle"])
+
+    def close(self) -> None:
+        """End the process and all that it started, and delete its work directory."""
+        self.child.close()
+        self._delete_home()
+
+    def _delete_home(self) -> None:
+        # Unlike ``shutil.rmtree``, these remove very deep trees and directories without any rights.
+        for tool in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
+            if self._home is not None:
+                subprocess.run([*tool, self._home], stderr=subprocess.DEVNULL, check=False)  # noqa: S603
+
+
+def printable_line(detail: str) -> str:
+    return _encodable(_ADDRESS.sub("0x...", _CONTROL.sub(" ", detail))[:_LONGEST_DETAIL])
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
