@@ -118,7 +118,7 @@ def write(
     trajectories = [each.trajectory for answers in answered.values() for each in answers]
     for name in ("calls", "decisions"):
         rows = (row for trajectory in trajectories for row in trajectory_rows(trajectory, name))
-        schema = calls_schema(trajectories) if name == "calls" else TABLES[name]
+        schema = with_details(TABLES[name], trajectories) if name == "calls" else TABLES[name]
         write_table(folder / f"{name}.parquet", schema, rows, simulated=identity["simulated"])
     if utility is None:
         # An earlier version of the method may have been trained.
@@ -147,6 +147,8 @@ def write_training(folder: Path, training: Training, learned: Learned, identity:
 
     for name, schema in TRAINING_TABLES.items():
         table = training.updates if name == "training" else rows(name.removeprefix("training_"))
+        if name == "training_calls":
+            schema = with_details(schema, (trajectory for _, trajectory in training.trajectories))
         write_table(folder / f"{name}.parquet", schema, table, simulated=identity["simulated"])
     metadata = {**learned.metadata, **{name: identity[name] for name in _TRAINED_BY}}
     # A single key, since safetensors does not guarantee the order of several.
@@ -189,10 +191,12 @@ def check_tables(folder: Path, recorded: Mapping[str, str]) -> None:
             raise UserError(f"{folder / name} {what}", cure)
 
 
-def calls_schema(trajectories: Iterable[Trajectory]) -> pa.Schema:
-    """Return the schema of a table of calls, with token details if a call has any."""
+def with_details(schema: pa.Schema, trajectories: Iterable[Trajectory]) -> pa.Schema:
+    """Add the columns of token details to the schema of a table of calls, if a call has any."""
     calls = (call for trajectory in trajectories for call in trajectory.calls)
-    return _ALL_CALLS if any(getattr(call, name) is not None for call in calls for name in _DETAILS) else CALLS
+    if not any(getattr(call, name) is not None for call in calls for name in _DETAILS):
+        return schema
+    return pa.schema([*schema, *(_ALL_CALLS.field(name) for name in _DETAILS)])
 
 
 def trajectory_rows(trajectory: Trajectory, table: str) -> Iterator[dict[str, Any]]:

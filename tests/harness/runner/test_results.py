@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from harness.agents.trajectory import Answered
@@ -53,6 +54,15 @@ async def test_what_a_method_learned_from_has_a_row_of_its_own(tmp_path: Path) -
     assert table.loc["routed", ["uses", "calls"]].tolist() == [2, 2]
     assert table.loc["routed training", ["uses", "calls"]].tolist() == [3, 1]
     assert table.loc["all", ["uses", "calls"]].tolist() == [5, 3]
+
+
+async def test_token_details_have_columns_if_a_call_has_them(tmp_path: Path) -> None:
+    detailed = Reply("x", 100, 10, "stop", "m", None, 90, 4)
+    cells = [await write_cell(tmp_path / "plain", "a"), await write_cell(tmp_path / "detailed", "a", detailed)]
+    plain, with_details = (pq.read_table(folder / "calls.parquet") for folder in cells)
+    assert with_details.column_names == [*plain.column_names, "cached_tokens", "reasoning_tokens"]
+    assert with_details["cached_tokens"].to_pylist() == [None, 90]
+    assert with_details["reasoning_tokens"].to_pylist() == [None, 4]
 
 
 async def test_what_learns_no_more_has_no_training(tmp_path: Path) -> None:
