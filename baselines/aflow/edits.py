@@ -24,7 +24,7 @@ from baselines.aflow.workflow import (
     check,
     offered,
 )
-from harness.benchmarks.extraction import fenced_blocks
+from harness.benchmarks.programs import fenced_blocks
 from harness.files import Declaration
 
 

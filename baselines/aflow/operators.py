@@ -10,7 +10,7 @@ from harness.agents.activation import append_text
 from harness.agents.code_tools import NO_PROGRAM, answer_program, programs
 from harness.agents.prompts import Record, question_prompt, team_prompt
 from harness.agents.trajectory import Decision
-from harness.benchmarks.extraction import fenced
+from harness.benchmarks.programs import fenced
 from harness.concurrency import gather
 from harness.llm.request import Message, Reply
 from harness.method import CallSpec, Context

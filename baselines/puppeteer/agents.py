@@ -9,7 +9,7 @@ from harness.agents.activation import append_text
 from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, program_defining
 from harness.agents.prompts import RECORDS_HEADER, Record, join, render_records, team_prompt
 from harness.benchmarks.items import Item
-from harness.benchmarks.statements import last_box, statements
+from harness.benchmarks.reading import last_box, statements
 from harness.files import Declaration, read_entries
 from harness.llm.request import Message
 from harness.method import CallSpec, Context

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from baselines.puppeteer.agents import ACTIONS, KEYS, TEMPERATURE, TERMINATE, Work, act, final, with_preamble
 from harness.agents.trajectory import Decision, sample
-from harness.benchmarks.extraction import fenced
 from harness.benchmarks.items import Item
+from harness.benchmarks.programs import fenced
 from harness.files import Declaration
 from harness.llm.encoder import EMBEDDING
 from harness.method import Context

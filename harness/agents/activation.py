@@ -13,9 +13,9 @@ from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools, program
 from harness.agents.prompts import HINTS_HEADER, RECORDS_HEADER, Record, team_prompt
 from harness.agents.roles import Role, ToolOutput
 from harness.agents.trajectory import CallSpec
-from harness.benchmarks.extraction import fenced_blocks
 from harness.benchmarks.items import Item
-from harness.benchmarks.statements import last_box, statements
+from harness.benchmarks.programs import fenced_blocks
+from harness.benchmarks.reading import last_box, statements
 from harness.concurrency import gather
 from harness.llm.request import Message
 from harness.method import Context
@@ -175,14 +175,9 @@ def append_text(text: str, addition: str) -> str:
         return addition or text
     if programs(text) == [text]:
         return f"```python\n{text.rstrip()}\n```\n\n{addition}"
-    for fence in ("", _closing_fence("`", text), _closing_fence("~", text)):
-        whole = f"{text.rstrip()}{fence}\n\n{addition}"
-        blocks = fenced_blocks(whole)
-        if not blocks or not blocks[-1].source.rstrip().endswith(addition):
-            break
+    whole = f"{text.rstrip()}\n\n{addition}"
+    blocks = fenced_blocks(whole)
+    if blocks and not blocks[-1].closed:
+        fence = "`" * max([3, *(len(run) for run in re.findall("`+", text))])
+        return f"{text.rstrip()}\n{fence}\n\n{addition}"
     return whole
-
-
-def _closing_fence(mark: str, text: str) -> str:
-    longest = max((len(run) for run in re.findall(f"{mark}+", text)), default=0)
-    return "\n" + mark * max(3, longest)

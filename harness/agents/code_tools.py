@@ -4,13 +4,12 @@ Programs run only in the sandbox (D-GEN-5). A tool sees only those tests that th
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.agents.prompts import EXAMPLES_RUN
-from harness.benchmarks.extraction import Block, fenced_blocks
 from harness.benchmarks.items import Item
-from harness.benchmarks.programs import PYTHON_FENCES, completed, outline
+from harness.benchmarks.programs import PYTHON_FENCES, Block, fenced_blocks, outline
 from harness.concurrency import gather
 from harness.errors import UserError
 from harness.sandbox import Execution, Outcome, Program, Sandbox
@@ -108,17 +107,11 @@ def programs(text: str) -> list[str]:
 
 
 def answer_program(text: str) -> str | None:
-    return _last(programs(text), lambda source: bool(_ANSWER.search(source)))
+    return next((source for source in reversed(programs(text)) if _ANSWER.search(source)), None)
 
 
 def program_defining(text: str, name: str) -> str | None:
-    return _last(programs(text), lambda source: name in outline(source).defined)
-
-
-def _last(sources: list[str], is_wanted: Callable[[str], bool]) -> str | None:
-    """Return the last wanted program. As in grading, definitions from earlier programs complete it (D-GRADE-3)."""
-    found = (index for index in reversed(range(len(sources))) if is_wanted(sources[index]))
-    return next((completed(sources[index], sources[:index]) for index in found), None)
+    return next((source for source in reversed(programs(text)) if name in outline(source).defined), None)
 
 
 def _is_program(block: Block) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness.benchmarks.extraction import before_next_question
 from harness.benchmarks.items import Item, Split, Status, Verdict, keyed_order, share_split
 from harness.thinking import without_thinking
 
@@ -62,13 +61,13 @@ class Benchmark(abc.ABC):
     _published_split = _official_split
 
     @abc.abstractmethod
-    def find_answer(self, item: Item, text: str, stated_only: bool) -> str | None:
+    def find_answer(self, item: Item, text: str, cut_off: bool) -> str | None:
         """Find the answer in the text of a reply, which may be any text.
 
         Args:
             item: The question.
-            text: The reply, without thinking and further questions.
-            stated_only: Accept only answers that the text states, not one that it ends with, since it may be cut off.
+            text: The reply, without thinking.
+            cut_off: The reply ended at its length limit. Then only an answer that it states counts, not its last words.
         """
 
     def same(self, item: Item, a: str, b: str) -> bool:
@@ -80,19 +79,8 @@ class Benchmark(abc.ABC):
         return Verdict(self.same(item, item.gold, answer), answer, Status.GRADED)
 
     def extract(self, item: Item, text: str, cut_off: bool = False) -> str | None:
-        """Extract the answer from a reply.
-
-        Args:
-            item: The question.
-            text: The reply. Thinking is ignored, unless there is nothing else. If the reply continues with another
-                question, only the text before it is read, unless that text states no answer.
-            cut_off: The reply ended at its length limit. Then, as in thinking, only a stated answer counts.
-        """
-        text = without_thinking(text, cut_off)
-        is_thinking = without_thinking(text, cut_off=True) != text
-        before = before_next_question(text, item.question)
-        answer = self.find_answer(item, f"{without_thinking(before)}\n", stated_only=True) if before != text else None
-        return self.find_answer(item, text, stated_only=cut_off or is_thinking) if answer is None else answer
+        """Extract the answer from a reply. Thinking is ignored, unless there is nothing else."""
+        return self.find_answer(item, without_thinking(text, cut_off), cut_off)
 
     async def grade(self, item: Item, text: str, tools: Tools, cut_off: bool = False) -> Verdict:
         """Extract the answer of a reply and grade it. A reply without an answer is wrong."""

@@ -20,36 +20,23 @@ from typing import Any
 
 from harness.benchmarks.base import Benchmark, Tools
 from harness.benchmarks.items import Item, Split, Status, Verdict, share_split, stratified_sample
-from harness.benchmarks.statements import FONT, Statement, decided, last_box, plain, statements
+from harness.benchmarks.reading import Statement, last_box, last_value, statements
 
-_WORDS = rf"(?:{FONT}\{{\s*)?(?!and\b|or\b)[A-Za-z]{{2}}[A-Za-z\s,.'-]*\}}?"
-# "(C) Plane", "\text{(C) Plane}", "\text{(C)} Plane", "\textbf{(B)}\ 3(1 + r/10)^x = 7", but not "(A) and (B)".
-_OPTION = re.compile(
-    rf"({FONT}\{{)?(\([A-Z]\))\}}?(?:[\s~:.]|\\[ ,;:]|\\q?quad\b)+"
-    r"(?!and\b|or\b|[-+*/=<>,&^|]|\\(?:cup|cap|cdot|times|in)\b).+",
-    re.DOTALL,
-)
-_SET_OPTION = re.compile(rf"{FONT}\{{\s*(\([A-Z]\))\s*\}}")
-# "12^{th} grade", "12^{\text{th}} \text{ grade}", "12th grade", "12^{\mathrm{th}}".
-_ORDINAL = re.compile(rf"(\d+)\^?\{{?(?:{FONT}\{{)?(?:st|nd|rd|th)\}}{{0,2}}(?:(?:[\s~]|\\ )*(?<=[\s~}}]){_WORDS})?")
-# "23, we will see", "7, which is odd": the word after the comma shows a clause. "23 because" needs no comma.
-_CLAUSE = re.compile(
-    r"(?:,\s+(?:as|because|but|hence|it|since|so|that|the|then|therefore|this|thus|we|where|which)|(?<!\s)\s+because)\s+[A-Za-z]"
-)
-# In a calculation ("12 + 12 - 7 = 17", "\frac{84}{2} = 42"), letters name commands, constants or bound variables.
-_EQUALS = re.compile(r"(?<![<>!\\:])=(?![^{]*\})")
-_UNKNOWN = re.compile(
-    r"\\(?:sum|prod|int|lim)(?s:.*)|\\(?:text|mathrm)\s*\{[^{}]*\}|\\[A-Za-z]+|(?:sqrt|sin|cos|tan|log|ln|gcd|lcm|max|min)\b"
-    r"|[ei](?![A-Za-z])|([A-Za-z])"
-)
+_FORMULA = re.compile(r"\\\((.+?)\\\)|\\\[(.+?)\\\]|\$+((?:\\.|[^$\\])+)\$")
+# An unknown of an equation: a single letter that is no part of a word or a command.
+_UNKNOWN = re.compile(r"(?<![\\A-Za-z])[A-Za-z](?![A-Za-z])")
 # "8 grams of tea", but not "5 and x" or "2 pi".
-_COUNTED = re.compile(rf"(-?\d+(?:,\d{{3}})*(?:\.\d+)?%?)\s+(?!pi\b){_WORDS}")
+_COUNTED = re.compile(r"(-?\d+(?:,\d{3})*(?:\.\d+)?%?)\s+(?!pi\b|and\b|or\b)[A-Za-z]{2}[A-Za-z\s,.'-]*")
+# The letter of an option in a font.
+_SET_OPTION = re.compile(
+    r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|boldsymbol|mbox)\s*\{\s*(\([A-Z]\))\s*\}"
+)
 
 
 class Math(Benchmark):
     """Data, prompt, extraction and grading of MATH."""
 
-    rule_version = "10"
+    rule_version = "11"
     role_domain = "Math"
     output_rules = (
         'Finish with a last line that begins with "The answer is" and has the final value inside \\boxed{}: the value '
@@ -80,10 +67,9 @@ class Math(Benchmark):
         sizes = {name: -(-count // 10) for name, count in Counter(strata.values()).items()}
         return share_split(stratified_sample(strata, sizes, self.key), self.key)
 
-    def find_answer(self, item: Item, text: str, stated_only: bool) -> str | None:
-        """Return the value of the last statement, without words that explain it."""
-        found = statements(plain(text, fonts=True), stated_only)
-        return decided(found, lambda statement: _value(statement, item.question))
+    def find_answer(self, item: Item, text: str, cut_off: bool) -> str | None:
+        """Return the last box or statement: the formula that begins its line, or its first sentence."""
+        return last_value(statements(text, cut_off), lambda statement: _value(statement, item.question))
 
     def same(self, item: Item, a: str, b: str) -> bool:
         return equivalent(a, b)
@@ -100,37 +86,17 @@ BENCHMARK = Math
 
 
 def _value(statement: Statement, question: str) -> str | None:
-    answer = statement.text if statement.is_box else _result(_first_formula(statement.line), question)
-    return _without_explanation(answer) or None
-
-
-def _first_formula(line: str) -> str:
-    formula = re.match(r"\\\((.+?)\\\)|\\\[(.+?)\\\]|\$+((?:\\.|[^$\\])+)\$", line)
-    if formula:
-        return re.sub(r"(?<![\\.])[.,]$", "", (formula[1] or formula[2] or formula[3]).strip())
-    return re.split(r"\.(?=[\s*_]|$)", line, maxsplit=1)[0].strip(" *_`")
-
-
-def _result(line: str, question: str) -> str:
-    """Reduce a calculation, or an equation whose left side is in the question, to the right side. Drop units."""
-    *left, right = _EQUALS.split(line)
-    is_calculation = left and not any(name[1] for name in _UNKNOWN.finditer(left[-1]))
-    result = right.strip() or line if is_calculation or f"${'='.join(left).strip()}$" in question else line
-    counted = _COUNTED.fullmatch(result)
-    return counted[1] if counted else result
-
-
-def _without_explanation(answer: str) -> str:
-    """Drop the words after an option's letter, the noun after an ordinal, or a clause after the answer."""
-    option = _OPTION.fullmatch(answer)
-    if option:
-        return f"{option[1]}{option[2]}}}" if option[1] else option[2]
-    ordinal = _ORDINAL.fullmatch(answer)
-    if ordinal:
-        return ordinal[1]
-    value = _CLAUSE.split(answer, maxsplit=1)[0]
-    is_whole = value.count("{") == value.count("}") and re.search(r"[\d\\]", value)
-    return value if is_whole else answer
+    if statement.is_box:
+        return statement.text
+    if formula := _FORMULA.match(statement.line):
+        value = re.sub(r"(?<![\\.])[.,]$", "", (formula[1] or formula[2] or formula[3]).strip())
+    else:
+        value = re.split(r"\.(?=[\s*_]|$)", statement.line, maxsplit=1)[0].strip(" *_`")
+    # The result of a calculation, or the value of what the question asks for, but no other equation with an unknown.
+    left, _, right = value.rpartition("=")
+    value = value if _UNKNOWN.search(left) and f"${left.strip()}$" not in question else right.strip()
+    counted = _COUNTED.fullmatch(value)
+    return (counted[1] if counted else value) or None
 
 
 _INTEGER_RATIO = re.compile(r"(-?\d+)/(-?\d+)")

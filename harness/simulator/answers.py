@@ -14,9 +14,8 @@ from decimal import Decimal
 
 from harness.benchmarks.base import Benchmark
 from harness.benchmarks.catalogue import benchmark
-from harness.benchmarks.extraction import fenced
 from harness.benchmarks.items import Item
-from harness.benchmarks.programs import canonical
+from harness.benchmarks.programs import canonical, fenced
 
 _POOL_SIZE = 4
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")

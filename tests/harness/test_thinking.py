@@ -10,33 +10,20 @@ from harness.thinking import without_thinking
 SAID = [
     ("<think>\n17?\n</think>\n\n42", "42"), ("17?\n</think>\n\n42", "42"), ("<think>\n\n</think>\n\n42", "42"),
     ("<think>a <think>b</think> c</think> 42", "42"), ("<think>a</think>17<think>b</think>42", "42"),
-    ("```\n17\n```\n</think>```\n42\n```", "```\n42\n```"), ("```\n17\n</think>\n```\n42\n```", "```\n42\n```"),
+    ("```\n17\n```\n</think>```\n42\n```", "```\n42\n```"), ("<thought>17</thought>42", "42"),
     ("<thinking>\n17\n</thinking>42", "42"), ("<Reasoning>17</Reasoning>\n<answer>42</answer>", "<answer>42</answer>"),
-    ("<reasoning>17\n<answer>42</answer>", "<answer>42</answer>"), ("<thought>17</thought>42", "42"),
-    ("<seed:think>17</seed:think>42", "42"), ("<mm:think>17</mm:think>42", "42"),
-    ("<think:opensource>17</think:opensource>42", "42"), ("<longcat_think>17</longcat_think>42", "42"),
-    ("[THINK]17[/THINK]42", "42"), ("◁think▷17◁/think▷42", "42"), ("<|inner_prefix|>17<|inner_suffix|>42", "42"),
-    ("<|begin_of_thought|>17<|end_of_thought|>\n<|begin_of_solution|>42<|end_of_solution|>", "42"),
-    ("<|START_THINKING|>17<|END_THINKING|><|START_RESPONSE|>42<|END_RESPONSE|>", "42"),
-    ("<|channel>thought\n17<channel|>42<turn|>", "42"), ("<unused94>thought\n17<unused95>42", "42"),
+    ("<seed:think>17</seed:think>42", "42"), ("<think:opensource>17</think:opensource>42", "42"),
+    ("[THINK]17[/THINK]42", "42"), ("◁think▷17◁/think▷42", "42"), ("<|channel>thought\n17<channel|>42<turn|>", "42"),
+    ("<|begin_of_thought|>17<|end_of_thought|>\n42", "42"), ("<|START_THINKING|>17<|END_THINKING|>42", "42"),
     ("<|channel|>analysis<|message|>17<|end|><|start|>assistant<|channel|>final<|message|>42<|return|>", "42"),
-    ("<|start|>assistant<|channel|>final <|constrain|>json<|message|>42", "42"),
-    ("analysisIs it 17?assistantfinal42", "42"),
-    ("<|open|>think<|sep|>17<|close|>think<|sep|><|open|>response<|sep|>42<|close|>response<|sep|>", "42"),
-    ("<|think|>17<|end|><|begin|>assistant<|content|>42<|end|>", "42"),
-    ("Here is my thought process:\n17\nHere is my response:\n42", "42"),
-    ("The answer is 5.\n\n<reasoning>3 + 2</reasoning>\n", "The answer is 5."),
-    ("42\n<think>so</think><|im_end|>", "42"),
-    ("Here it is:\n<think>\n17\n</think>", "Here it is:\n<think>\n17\n</think>"), ("42\n<think>\n17\n</think>", "42"),
-    ("42\n<think>\n17", "42"), ("<think>1</think>42\n<think>17", "42"),
+    ("The answer is 5.\n\n<reasoning>3 + 2</reasoning>\n", "The answer is 5."), ("42\n<think>\n17", "42"),
+    ("42\n<think>so</think><|im_end|>", "42"), ("<think>1</think>42\n<think>17", "42"),
     # Marks that end a turn.
     ("42<|im_end|>", "42"), ("42</s>", "42"), ("42<|eot_id|>\n<|endoftext|>", "42"), ("42<｜end▁of▁sentence｜>", "42"),
 ]
 PLAIN = [
-    "42\n", "The tag <think> begins it.", "Close it by `</think>` here.", "text.split('</think>')", "a < b / think > c",
-    "```python\ns = re.sub(r'<think>.*?</think>', '', s)\n```", "```\ns = '''\n<think>\n'''\n```\n42",
-    "<a><reason>x</reason></a>",
-    "analysis(2) = 5", "Analysis: 42", "analysis of 42", "I thought so.", "[Reasoning]\n42", "<b>42</b>", "x <|im",
+    "42\n", "The tag <think> begins it.", "a < b / think > c", "<a><reason>x</reason></a>", "analysis(2) = 5",
+    "Analysis: 42", "I thought so.", "[Reasoning]\n42", "<b>42</b>", "x <|im",
 ]
 # fmt: on
 
@@ -47,16 +34,12 @@ def test_what_a_reply_says(text: str, said: str) -> None:
     assert text not in PLAIN or without_thinking(text) == text
 
 
-@pytest.mark.parametrize(
-    "text", ["<think>17", "\n <think>\n17", "[THINK]17", "<|channel|>analysis<|message|>17", "analysisIs it 17"]
-)
+@pytest.mark.parametrize("text", ["<think>17", "\n <think>\n17", "[THINK]17", "<|channel|>analysis<|message|>17"])
 def test_a_reply_of_thinking_alone_says_nothing_if_it_is_cut_off(text: str) -> None:
     assert (without_thinking(text, cut_off=True).strip(), without_thinking(text)) == ("", text)
 
 
-MARKS = st.sampled_from(
-    ["<think>", "</think>", "[THINK]", "<|im_end|>", "<|channel|>", "final<|message|>", "\n", "`", "42"]
-)
+MARKS = st.sampled_from(["<think>", "</think>", "[THINK]", "<|channel|>", "final<|message|>", "\n", "`", "42"])
 
 
 @given(st.lists(MARKS).map("".join))
@@ -64,9 +47,3 @@ def test_nothing_is_left_to_take_out(text: str) -> None:
     said = without_thinking(text)
     assert said in text
     assert without_thinking(said) == said
-
-
-@pytest.mark.parametrize("unit", ["<think>", "</think>", "<|a|>", "\n<think>", "<|im_end|>\n", "a_", "<", "\n", " "])
-def test_long_texts_end(unit: str) -> None:
-    """In quadratic time this would go on for minutes."""
-    without_thinking(f"{unit * 50_000}x{unit * 50_000}")

@@ -7,13 +7,8 @@ agreement, and write disagreements to reports/grading/FILE.csv. Whether upstream
 recorded output, never from our verdict (docs/grading.md).
 """
 
-import builtins
-import functools
-import gzip
-import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +18,15 @@ import pytest
 from harness import files
 from harness.benchmarks.base import Tools
 from harness.benchmarks.catalogue import benchmark
-from harness.benchmarks.items import CodeTask, Item, Status, Verdict
+from harness.benchmarks.items import Status, Verdict
 from harness.benchmarks.math_verifier import MathVerifier
-from harness.benchmarks.programs import task_of
 from harness.concurrency import gather
 from harness.files import write_atomically
 from harness.runner import layout
 from harness.sandbox import Sandbox
 from harness.sandbox.jail.confinement import FULL
 from tests.harness.benchmarks.conftest import mirror
+from tests.nightly.replies import Reply, outputs
 
 __all__ = ["mirror"]
 
@@ -44,20 +39,14 @@ AGREEMENT = 0.995
 FEW = 200
 # The rules of ours whose verdicts are compared.
 LETTER, NUMBER, STRING, SYMBOLIC, TESTS = "letter", "number", "string rule", "Math-Verify", "tests"
-# The benchmark that grades a file of outputs, and the rules that are compared.
+# The rules that are compared on a file of outputs.
 FILES = {
-    "mmlu_pro": ("mmlu_pro", (LETTER,)),
-    "math": ("math", (STRING, SYMBOLIC)),
-    "gsm8k": ("gsm_hard", (NUMBER,)),
-    "humaneval": ("humaneval", (TESTS,)),
-    "mbpp": ("mbpp", (TESTS,)),
+    "mmlu_pro": (LETTER,),
+    "math": (STRING, SYMBOLIC),
+    "gsm8k": (NUMBER,),
+    "humaneval": (TESTS,),
+    "mbpp": (TESTS,),
 }
-# Those who published programs ran them behind imports like these; our own questions ask the program for its imports.
-COMMON_IMPORTS = """\
-import collections, copy, datetime, functools, hashlib, heapq, itertools, math, operator, random, re, string, sys
-from collections import *
-from typing import *
-"""
 # Several options named as the answer; a capital A or I before a word in small letters is none.
 _LETTER = r"(?:\([A-J](?![\w'])|(?:[B-HJ](?![\w'])|[AI](?![\w'])(?!\s+[a-z])))"
 _SEVERAL = re.compile(rf"answer is \(?[A-J]\)?\s*(?:,|/|&|\band\b|\bor\b)\s*{_LETTER}")
@@ -67,74 +56,9 @@ _NOT_OURS = {_BY_VALUE: UPSTREAM, _BREAKS_OFF: AMBIGUOUS}
 _LONGEST_EXTRACT = 160
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
-    """One model output: the question as upstream numbers it, its text, upstream's gold, extraction and verdict."""
-
-    file: str
-    item_id: str
-    model: str
-    upstream: str
-    response: str
-    gold: str
-    upstream_pred: str
-    upstream_correct: bool | None
-    meta: Mapping[str, Any]
-
-    @property
-    def key(self) -> str:
-        return "/".join(filter(None, (self.item_id, self.model, str(self.meta.get("strategy", "")))))
-
-
-def read(folder: Path, file: str) -> list[Output]:
-    outputs = []
-    for line in _json_lines(folder / "outputs" / f"{file}.jsonl.gz"):
-        upstream, meta, response = line["upstream"].partition(":")[0], line["meta"], line["response"]
-        # This publisher stored the backslashes of its chain-of-thought texts doubled.
-        if upstream == "microsoft/rho" and meta.get("strategy") == "cot":
-            response = response.replace("\\\\", "\\")
-        gold, predicted = (line[name] or "" for name in ("gold", "upstream_pred"))
-        fields = (str(line["item_id"]), line["model"], upstream, response, gold, predicted)
-        outputs.append(Output(file, *fields, line["upstream_correct"], meta))
-    return outputs
-
-
-@functools.cache
-def _json_lines(path: Path) -> list[dict[str, Any]]:
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
-
-
-def question_and_answer(output: Output, folder: Path) -> tuple[Item, str]:
-    """Return the question, with upstream's reference answer and tests, and the text to grade."""
-    key, gold = FILES[output.file][0], output.gold
-    if output.file == "humaneval":
-        problems = _json_lines(folder / "humaneval" / "HumanEval.jsonl.gz")
-        (problem,) = [problem for problem in problems if problem["task_id"] == output.item_id]
-        (item,) = benchmark(key).normalise([problem])
-        task = task_of(item)
-        item = replace(item, code=replace(task, setup=f"{COMMON_IMPORTS}\n{task.setup}"))
-        return item, f"{problem['prompt'] if output.meta.get('kind') == 'completion' else ''}{output.response}"
-    if output.file == "mbpp":
-        task = CodeTask(function_under_test(gold), COMMON_IMPORTS, gold, ())
-        return Item(output.item_id, key, "", "", code=task), output.response
-    if output.file == "gsm8k":
-        gold = repr(float(gold.replace(",", "")))
-    return Item(output.item_id, key, "", gold), output.response
-
-
-def function_under_test(tests: str) -> str:
-    """Return the function that the tests of an output call: in an assert, else the argument of ``check``."""
-    asserts = "\n".join(re.findall(r"^\s*assert\b.*", tests, re.MULTILINE))
-    names = re.findall(r"(?<![\w.])(\w+)\(", asserts) + re.findall(r"^\s*check\((\w+)\)", tests, re.MULTILINE)
-    # A built-in is around the call of another function, or the name of this one.
-    names = [name for name in names if name != "candidate"]
-    return next((name for name in names if not hasattr(builtins, name)), names[0] if names else "")
-
-
-def another_rule(output: Output, rule: str) -> str | None:
+def another_rule(output: Reply, rule: str) -> str | None:
     """Return what upstream's rule does otherwise than ours, or None where they are the same rule."""
-    predicted, response = output.upstream_pred, output.response
+    predicted, response = output.upstream_pred, output.text
     match rule:
         case "letter":
             if output.meta["upstream_rule"] == "last_letter":
@@ -158,9 +82,9 @@ def another_rule(output: Output, rule: str) -> str | None:
                 return "keeps the closing sentence as part of the answer"
             if not re.search(r"boxed|answer is", response):
                 return "takes the last number where no answer is stated"
-            if _brackets(predicted) != _brackets(output.gold):
+            if _brackets(predicted) != _brackets(output.item.gold):
                 return "compares intervals without their brackets"
-    if _off_by_a_hundred(predicted, output.gold):
+    if _off_by_a_hundred(predicted, output.item.gold):
         return "accepts a hundredth and a hundredfold of the value"
     return _BY_VALUE if rule == STRING else None
 
@@ -183,7 +107,7 @@ def _off_by_a_hundred(predicted: str, gold: str) -> bool:
 _REVIEWED: Any = files.read_yaml(Path(__file__).with_name("agreement_reviewed.yaml"))
 
 
-def _row(output: Output, rule: str, verdict: Verdict) -> dict[str, Any]:
+def _row(output: Reply, rule: str, verdict: Verdict) -> dict[str, Any]:
     """Return the row of one record under one rule: both verdicts and, where they differ, who is right.
 
     Who is right says a review, else the difference between the rules.
@@ -214,24 +138,23 @@ def _row(output: Output, rule: str, verdict: Verdict) -> dict[str, Any]:
     }
 
 
-async def compare(outputs: Sequence[Output], folder: Path) -> pd.DataFrame:
+async def compare(replies: Sequence[Reply]) -> pd.DataFrame:
     async with Sandbox() as sandbox, MathVerifier() as math_verify:
         assert sandbox.level == FULL, "real models wrote the recorded programs"
         tools = Tools(sandbox, math_verify)
 
-        async def grade(output: Output) -> list[dict[str, Any]]:
-            item, answer = question_and_answer(output, folder)
-            verdict = await benchmark(item.benchmark).grade(item, answer, tools)
+        async def grade(output: Reply) -> list[dict[str, Any]]:
+            verdict = await benchmark(output.item.benchmark).grade(output.item, output.text, tools)
             assert verdict.status is not Status.SANDBOX_ERROR, verdict.detail
-            return [_row(output, rule, verdict) for rule in FILES[output.file][1]]
+            return [_row(output, rule, verdict) for rule in FILES[output.file]]
 
-        graded = await gather(map(grade, outputs))
+        graded = await gather(map(grade, replies))
     return pd.DataFrame([row for rows in graded for row in rows]).dropna(subset=["ours", "upstream"])
 
 
 @pytest.mark.parametrize("file", FILES)
 async def test_verdicts_agree_under_the_same_rule_and_what_disagrees_is_reviewed(file: str, mirror: Path) -> None:
-    compared = await compare(read(mirror, file), mirror)
+    compared = await compare(list(outputs(mirror, file)))
     rules = [compared[name] for name in ("file", "our rule", "upstream's rule")]
     print(pd.crosstab(rules, compared["class"].replace("", "agree"), margins=True).to_string())
     disagree = compared[compared["class"] != ""]

@@ -5,7 +5,7 @@ import pytest
 from baselines.puppeteer.agents import AGAIN, COMPUTE, IMPLEMENT, STATE, WRITE, answer_in
 from harness.agents.code_tools import NO_PROGRAM, CodeTools, Value
 from harness.agents.prompts import RECORDS_HEADER
-from harness.benchmarks.extraction import fenced
+from harness.benchmarks.programs import fenced
 from harness.llm.request import Message
 from tests.baselines.puppeteer.fixtures import CODE, MATHS, Certain, Counting, Scripted, planned, walk
 from tests.fixtures import FAILED, RULES

@@ -196,7 +196,6 @@ async def test_records_that_show_their_outcome_do_not_show_it_twice(code_tools: 
         (PROGRAM, PROGRAM),
         ("```python\nx = 1\n", "```python\nx = 1\n```"),
         ("````python\nx = '```'\n", "````python\nx = '```'\n````"),
-        ("~~~python\nx = 1", "~~~python\nx = 1\n~~~"),
         (f"{PROGRAM}\n\nBetter:\n```python\nx = 1", f"{PROGRAM}\n\nBetter:\n```python\nx = 1\n```"),
         ("x = 1\n", "```python\nx = 1\n```"),
     ],

@@ -117,8 +117,8 @@ def test_mbpp_entry_point(example: str, gold: str, name: str) -> None:
 
 async def test_a_program_counts_whole_or_without_what_tries_it_out(tools: Tools) -> None:
     _, *blocks = Path(__file__).with_name("norms.txt").read_text().split("\n## ")
-    *rows, (_, _, norm), (_, _, set_up) = [block.partition("\n") for block in blocks]
-    expected = {text.replace("@ norm", norm).replace("@ set-up", set_up): word == "right" for word, _, text in rows}
+    *rows, (_, _, norm) = [block.partition("\n") for block in blocks]
+    expected = {text.replace("@ norm", norm): word == "right" for word, _, text in rows}
     item = Item("x", "mbpp", "", "", code=CodeTask("norm", "", "assert norm(3, 4) == 5.0\n", ()))
     async with Sandbox(LIMITS.model_copy(update={"cpu_s": 1, "wall_s": 2.0})) as sandbox:
         small = replace(tools, sandbox=sandbox)
@@ -137,7 +137,6 @@ async def test_a_program_counts_whole_or_without_what_tries_it_out(tools: Tools)
 )
 def test_what_stays_without_example_calls_keeps_its_line(source: str, rest: str) -> None:
     assert without_example_calls(source) == rest
-    assert len(without_example_calls(source, run=True).splitlines()) == len(source.splitlines())
 
 
 def test_same_ignores_layout_comments_and_docstrings() -> None:
