@@ -139,7 +139,7 @@ def table(
     legend: Iterable[str],
     frame: pd.DataFrame,
 ) -> Table:
-    """Build a table of results. ``frame`` is its tidy form.
+    """Build a table of results. In one of a simulated run, the measured columns are called "Sim." and nothing is bold.
 
     Args:
         results: The cells that the table shows.
@@ -147,11 +147,15 @@ def table(
         caption: The caption, without the settings of the run.
         rows: Section and labels of each row.
         groups: Columns of entries. Columns of published values that the paper lacks are dropped.
-        legend: Notes below the table.
+        legend: Notes below the table. Those on bold numbers begin with "Bold".
         frame: The tidy form; its index, if it has names, becomes columns.
     """
-    shown = lay_out(rows, groups)
+    shown, lines = lay_out(rows, groups), list(legend)
+    if results.simulated:
+        # No number of a simulated run is the best of anything.
+        shown = shown.map(lambda entry: entry._replace(mark="")).rename(columns={"Meas.": "Sim."}, level=2)
+        lines = [line.replace("Meas.", "Sim.") for line in lines if not line.startswith("Bold")]
     is_shown = ["publ." not in name[2].lower() or any(entry.text for entry in shown[name]) for name in shown]
     about = notes.describe_run(results, caption)
     tidy = frame.reset_index() if frame.index.names[0] else frame
-    return Table(label=label, shown=shown.loc[:, is_shown], notes=tuple(legend), frame=tidy, **about)
+    return Table(label=label, shown=shown.loc[:, is_shown], notes=tuple(lines), frame=tidy, **about)

@@ -60,6 +60,8 @@ def settings(results: Results) -> str:
 def describe_run(results: Results, caption: str) -> dict[str, Any]:
     """Return caption with settings, the simulated flag and provenance: arguments of an exhibit."""
     caption += settings(results)
+    if results.simulated and results.measured["learned"].any():
+        caption += " Numbers of learned rows differ a little between processors."
     return {
         "caption": caption,
         "simulated": results.simulated,
@@ -116,7 +118,9 @@ def protocol(results: Results) -> Iterator[str]:
 
 
 def decoding(results: Results) -> Iterator[str]:
-    """Yield how the replies of each row were sampled, from the parameters of recorded calls."""
+    """Yield how the replies of each row were sampled; nothing for a simulator, which ignores sampling parameters."""
+    if results.simulated:
+        return
     keys_by_words: defaultdict[str, list[Key]] = defaultdict(list)
     for key, cells in results.cells_by_row.items():
         keys_by_words[_sampling_words([sampling for cell in cells for sampling in cell.run.sampling])].append(key)

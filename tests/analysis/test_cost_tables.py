@@ -138,5 +138,11 @@ def test_a_simulated_run_is_compared_with_nothing(make: WriteCell, name: str) ->
         assert bool(table.warning) is simulated
         marks = [entry.beside + entry.sign for row in table.rows for entry in row.entries]
         assert any(marks) is not simulated
+        assert not (simulated and any(entry.mark for row in table.rows for entry in row.entries))
+        titles = {title for *_, title in table.shown.columns} & {"Meas.", "Sim."}
+        assert titles <= {"Sim." if simulated else "Meas."}
+        notes = " ".join(table.notes)
+        assert not (simulated and any(word in notes for word in ("Meas.", "Bold", "ecoding")))
+        assert ("between processors" in table.caption) is simulated
         compared = {"difference", "cost_ratio", "pflops_ratio", "seconds_ratio"} & set(table.frame)
         assert not (simulated and table.frame[sorted(compared)].notna().any(axis=None))

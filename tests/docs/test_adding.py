@@ -106,6 +106,6 @@ def test_a_benchmark_goes_from_its_file_to_its_column(ran: Path) -> None:
     assert len(items) == 10
     assert {item["status"] for item in items} == {"graded"}
     table = (ran / "reports/embedded/main_table.md").read_text()
-    assert "Weekdays Meas." in table
+    assert "Weekdays Sim." in table
     row = next(line for line in table.splitlines() if line.startswith("| CoT"))
     assert f"{10 * sum(one['correct'] for one in items):.2f}" in row
