@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import pandas as pd
 
 from analysis import columns, notes
-from analysis.columns import by_benchmark, entries, factors, format_series, interval_of
+from analysis.columns import by_benchmark, entries, factors, interval_of
 from analysis.exhibit import BEST, NOT_RUN, Entry, signed
 from analysis.finished_cells import FinishedCell
 from analysis.frames import AVERAGE, IDENTITY, KEY, Results, with_costs
@@ -67,10 +67,9 @@ def _frame(results: Results, reference: tuple[str, str], margin: float | None) -
 
 
 def _group(rows: pd.DataFrame, margin: float | None) -> dict[str, list[Entry]]:
-    unadjusted = format_series(rows["p"], p_value)
     return {
         **_differences(rows),
-        "p": entries(rows["p_holm"], p_value, NOT_RUN, mark=_bold(rows["p_holm"]), below=unadjusted),
+        "p": entries(rows["p_holm"], p_value, NOT_RUN, mark=_bold(rows["p_holm"])),
         **_not_worse(rows, margin),
         "Publ. cost ×": entries(rows["published_cost_ratio"], _ratio),
         **{
@@ -126,9 +125,9 @@ def _legend(results: Results, frame: pd.DataFrame, margin: float | None) -> Iter
     if margin is not None:
         yield (
             f"≤ {margin:g} worse: one-sided p of the hypothesis that the method in the caption is less accurate than "
-            f"the row by {margin:g} points or more (the preset's margin). Bold: under 0.025, that is, if and only "
-            f"if the interval of Diff. lies above −{margin:g}."
+            f"the row by {margin:g} points or more (the preset's margin)."
         )
+        yield f"Bold in ≤ {margin:g} worse: under 0.025, that is, the interval of Diff. lies above −{margin:g}."
     yield from detectable_note(rows["detectable_difference"], results.benchmarks)
     if rows["p"].notna().groupby(level=KEY[:2]).sum().max() > 1:
         level = "Holm's first threshold, 5 % over the number of benchmarks of the row"
