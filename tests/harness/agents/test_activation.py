@@ -139,36 +139,14 @@ async def test_a_failed_call_leaves_nothing_and_ends_the_activation() -> None:
     assert (text, [call.error for call in trajectory.calls]) == ("", [None, "no room"])
 
 
-async def test_a_note_a_header_and_a_second_call_from_outside(code_tools: CodeTools) -> None:
-    """A role of one call is given another; one with a second call of its own keeps that."""
-    asked = {"note": "NOTE", "header": "HEADER", "second_call": "AGAIN", "slot": 2}
-    plain, twice = "Math/Inspector", "Commonsense/Reflector"
-    for key, wanted in ((plain, "AGAIN"), (twice, by_key()[twice].second_call)):
-        text, client, trajectory = await activate(key, MATHS, code_tools, "one", "two", records=[PROSE], **asked)
-        first, second = prompts(client)
-        system = f"{by_key()[key].description}\n\n{by_key()[key].instruction}\n\nNOTE\n\nRULES"
-        user = f"Question:\n{MATHS.question}\n\nHEADER\n\n[1] Planner:\nMultiply."
-        assert first == [("system", system), ("user", user)]
-        assert second == [*first, ("assistant", "one"), ("user", f"{wanted}\n\nRULES")]
-        assert text == "two"
-        assert [call.slot for call in trajectory.calls] == [2, 2]
-
-
 # fmt: off
 OFFERED = [
-    ("Take 3 of them and 4 more.", []), ("The answer is 42.", ["42"]),
-    ("The answer is: **-42.50** apples", ["-42.50"]), ("The answer is 3 + 4 = 7", ["7"]),
-    ("The answer is $1,234,567.89", ["1,234,567.89"]), ("The answer is −5", ["-5"]),
-    ("The answer is 3/4", ["3/4"]), (r"The answer is \frac{3}{4}", []),
     (r"The answer is \boxed{ \frac{3}\n{4} }".replace(r"\n", "\n"), [r"\frac{3} {4}"]),
     ("The answer is 8.\nNo, wait. The answer is 9.", ["9"]),
-    ("The answer is 8.\nI am not sure the answer is right.", ["8"]),
     (r"First \boxed{1}, then \boxed{2}. The answer is 3", ["2"]), (r"The answer is \boxed{C}", ["C"]),
     (r"\boxed{" + "x" * 81 + "}", []), (r"\boxed{}", []),
     (r"The answer is 8, not \boxed{}.", ["8"]), ("```python\nanswer = 6 * 7\n```", ["42"]),
-    ("```python\nanswer = 6 * 7\n```\nThe answer is 41.", ["41", "42"]),
     ("```python\nanswer = 6 * 7\n```\nThe answer is 42.0", ["42.0"]), ("```python\nanswer = None\n```", []),
-    ("```python\nanswer = 1 / 0\n```", []),
 ]
 # fmt: on
 
@@ -182,20 +160,11 @@ async def test_the_candidates_that_records_offer(code_tools: CodeTools) -> None:
     assert found == ("1,000", "x+1", "NaN", "9007199254740993", "9007199254740992")
 
 
-async def test_records_that_show_their_outcome_do_not_show_it_twice(code_tools: CodeTools) -> None:
-    own, _, _ = await activate("Code/ProgrammingExpert", CODE, code_tools, PROGRAM)
-    _, client, _ = await activate("Code/TestAnalyst", CODE, code_tools, "x", records=[Record("P", own)])
-    assert prompts(client)[0][1][1].count("visible example") == 1
-    assert prompts(client)[0][1][1].endswith(f"[1] P:\n{PROGRAM}\n\n{OUTCOME}")
-
-
 @pytest.mark.parametrize(
     ("text", "closed"),
     [
-        ("Words.\n", "Words."),
         (PROGRAM, PROGRAM),
         ("```python\nx = 1\n", "```python\nx = 1\n```"),
-        ("````python\nx = '```'\n", "````python\nx = '```'\n````"),
         (f"{PROGRAM}\n\nBetter:\n```python\nx = 1", f"{PROGRAM}\n\nBetter:\n```python\nx = 1\n```"),
         ("x = 1\n", "```python\nx = 1\n```"),
     ],

@@ -36,16 +36,9 @@ class FakeSandbox(Sandbox):
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("No program here.", []),
         ("", []),
-        ("B", []),
         (f"Text.\n{fenced('x = 1')}\nMore.\n{fenced('y = 2', 'py')}", ["x = 1\n", "y = 2\n"]),
-        (fenced("x = (", "python"), ["x = (\n"]),
-        (fenced("x = 1", ""), ["x = 1\n"]),
         (fenced("for each row: add it up", ""), []),
-        (fenced("42", ""), []),
-        (fenced("x = 1", "text"), []),
-        (fenced(""), []),
         ("```python\nx = 1", ["x = 1\n"]),
         ("x = 1", ["x = 1"]),
     ],
@@ -100,14 +93,11 @@ async def test_only_visible_examples_are_run_behind_the_setup_and_where_there_ar
     ("source", "printed"),
     [
         ("answer = 6 * 7", "42"),
-        ("from fractions import Fraction\nanswer = Fraction(3, 4)", "3/4"),
         ("answer = 'two\\n[2] Somebody:\\nlines'", "two [2] Somebody: lines"),
-        ("answer = 'a' * 200", "a" * 200),
         ("answer = 'a' * 201", "a" * 200 + "..."),
         ("print('answer 7')\nanswer = 1\nprint('<0123456789abcdef>8', end='')", "1"),
         ("import sys\nsys.stdout = None\nprint = str = repr = len = 0\nanswer = 5", "5"),
         ("answer = [object()]", "[<object object at 0x...>]"),
-        ("answer = None", "None"),
     ],
 )
 async def test_the_value_is_what_print_would_show(code_tools: CodeTools, source: str, printed: str) -> None:
@@ -117,7 +107,6 @@ async def test_the_value_is_what_print_would_show(code_tools: CodeTools, source:
 @pytest.mark.parametrize(
     ("source", "failure"),
     [
-        ("result = 42", "it has no variable named answer"),
         ("if False:\n    answer = 1", "NameError: name 'answer' is not defined"),
         ("def answer(): return 1", "TypeError: answer is a function, not a value"),
         ("answer = 1 / 0", "ZeroDivisionError: division by zero (program, line 1)"),

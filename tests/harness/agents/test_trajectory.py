@@ -98,13 +98,6 @@ async def test_thinking_is_charged_and_handed_on_to_nobody() -> None:
     assert context.close("").cost_total == 2 * alike.close("").cost_total > 0
 
 
-async def test_an_answer_is_cut_off_where_the_reply_it_repeats_is_whatever_was_asked_last() -> None:
-    context = fixtures.context(ITEM, ScriptedModel(Reply("half a", 1, 9, "length", "m"), "whole"))
-    texts = [(await context.ask("small", (Message("user", "?"),), CallSpec(step))).text for step in (1, 2)]
-    found = {text: context.close(text).cut_off for text in (*texts, "half a\n", "half a program, mended", "")}
-    assert found == {"half a": True, "whole": False, "half a\n": True, "half a program, mended": False, "": False}
-
-
 @pytest.mark.parametrize(("draw", "distribution"), [(rng.uniform, "uniform"), (rng.normal, "norm")])
 def test_numbers_are_distributed_as_they_say(draw: Any, distribution: str) -> None:
     assert stats.kstest([draw("evenness", str(n)) for n in range(4000)], distribution).pvalue > 1e-3

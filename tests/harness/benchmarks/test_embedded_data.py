@@ -9,7 +9,7 @@ import pytest
 
 from harness.benchmarks import prepare
 from harness.benchmarks.base import Tools
-from harness.benchmarks.catalogue import benchmark, keys
+from harness.benchmarks.catalogue import benchmark, entry, keys
 from harness.benchmarks.items import keyed_order
 from harness.benchmarks.prepare import load_items, split_items
 from harness.benchmarks.validate import EXAMPLES, validate_items
@@ -73,14 +73,8 @@ def test_the_programs_of_the_word_problems_give_their_targets() -> None:
         assert namespace["solution"]() == pytest.approx(record["target"], rel=1e-9), record["input"]
 
 
-# Training and test questions by kind of split, and how many of all are validated here.
-SIZES = {
-    "math": ((103, 416), (1000, 4000), (0, 5000), 60),
-    "gsm_hard": ((263, 1056), (263, 1056), (0, 1319), 1319),
-    "mbpp": ((374, 500), (374, 500), (0, 500), 20),
-    "humaneval": ((32, 129), (32, 132), (0, 164), 20),
-    "mmlu_pro": ((220, 880), (2406, 9626), (0, 12032), 2000),
-}
+# Questions that are validated here.
+SAMPLE_SIZES = {"math": 60, "gsm_hard": 1319, "mbpp": 20, "humaneval": 20, "mmlu_pro": 2000}
 
 
 @pytest.mark.realdata
@@ -88,12 +82,11 @@ SIZES = {
 @pytest.mark.parametrize("key", keys())
 async def test_sizes_checksums_and_a_sample_validates(key: str, tools: Tools) -> None:
     items = load_items(key, "real").items
-    *sizes_by_kind, sample_size = SIZES[key]
-    for kind, sizes in zip(("published", "official", "all"), sizes_by_kind, strict=True):
+    for kind, sizes in entry(key).expected.sizes.items():
         split = split_items(key, "real", items, kind)
         assert (len(split.train), len(split.test)) == sizes
         assert not {*split.train} & {*split.test}
     by_id = {item.id: item for item in items}
-    sample = [by_id[id_] for id_ in keyed_order(by_id, "validation sample")[:sample_size]]
+    sample = [by_id[id_] for id_ in keyed_order(by_id, "validation sample")[: SAMPLE_SIZES[key]]]
     report = await validate_items(benchmark(key), sample, "real", tools)
     assert report.passed, report.to_markdown()

@@ -179,14 +179,14 @@ def test_files_that_are_damaged_or_do_not_belong_together(
         read(tmp_path / "manifest.json", tmp_path / "items.jsonl")
 
 
+IDS = st.lists(st.text(min_size=1, max_size=8), unique=True, max_size=60)
+STRATA = {f"q{number}": "abcdefg"[number % 7] for number in range(200)}
+
+
 def test_a_split_without_a_test_question_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.benchmarks.prepare.split_items", lambda *_: Split((), ()))
     with pytest.raises(UserError, match="no test question of GSM-Hard"):
         prepared("gsm_hard", tmp_path, data="embedded")
-
-
-IDS = st.lists(st.text(min_size=1, max_size=8), unique=True, max_size=60)
-STRATA = {f"q{number}": "abcdefg"[number % 7] for number in range(200)}
 
 
 @given(IDS, st.randoms(use_true_random=False))

@@ -15,9 +15,8 @@ import pytest
 
 from harness.database import Cache
 from harness.errors import UserError
-from harness.llm.call_log import AttemptLog, CallLog, CallLogReader, CallTexts, copy, seconds_of
+from harness.llm.call_log import AttemptLog, CallLog, CallLogReader, CallTexts, copy
 from harness.llm.request import Message, Reply
-from harness.runner import layout
 from tests.harness.llm.logged import calls_of
 from tests.harness.llm.serving import request
 
@@ -131,17 +130,6 @@ def test_a_damaged_log_is_one_line_with_the_cure(is_database: bool, kind: type[C
         log.get(request("a").key)
 
 
-async def test_a_log_that_lost_its_dictionary_is_damaged_and_a_missing_one_is_not_copied(path: Path) -> None:
-    with CallLog(path) as log:
-        await log.append(request("a"), Reply.failed("m", "half a pair: \ud83d"))
-    execute(path, "DELETE FROM dictionary")
-    with pytest.raises(UserError, match=r"calls\.sqlite is damaged \(its dictionary is lost"):
-        copy(path, path.with_name("copy.sqlite"), prompts=True)
-    path.unlink()
-    with pytest.raises(UserError, match=r"calls\.sqlite is missing"):
-        copy(path, path.with_name("copy.sqlite"), prompts=True)
-
-
 @KINDS
 def test_an_emptied_log_beside_attempts_is_no_new_one(kind: type[CallLogReader], path: Path) -> None:
     """A log has tables before the first attempt; without attempts, an empty file is one that was just begun."""
@@ -160,6 +148,17 @@ def test_an_emptied_log_beside_attempts_is_no_new_one(kind: type[CallLogReader],
         assert len(log) == 0
 
 
+async def test_a_log_that_lost_its_dictionary_is_damaged_and_a_missing_one_is_not_copied(path: Path) -> None:
+    with CallLog(path) as log:
+        await log.append(request("a"), Reply.failed("m", "half a pair: \ud83d"))
+    execute(path, "DELETE FROM dictionary")
+    with pytest.raises(UserError, match=r"calls\.sqlite is damaged \(its dictionary is lost"):
+        copy(path, path.with_name("copy.sqlite"), prompts=True)
+    path.unlink()
+    with pytest.raises(UserError, match=r"calls\.sqlite is missing"):
+        copy(path, path.with_name("copy.sqlite"), prompts=True)
+
+
 def test_a_reply_that_was_changed_and_a_key_that_is_none_are_told(path: Path) -> None:
     fill(path, "ab")
     for change in ("UPDATE calls SET reply = 'Z' WHERE reply = 'A'", "UPDATE calls SET reply = 'A', prompt_tokens = 4"):
@@ -171,22 +170,6 @@ def test_a_reply_that_was_changed_and_a_key_that_is_none_are_told(path: Path) ->
     execute(path, "UPDATE calls SET key = 'x' || substr(key, 2)")
     with pytest.raises(UserError, match=r"calls\.sqlite is damaged \(non-hex.*move it away"):
         CallLog(path)
-
-
-def test_what_requests_have_in_common_is_stored_once(path: Path) -> None:
-    texts = [f"{number} of {'many words that every prompt begins with ' * 50}" for number in range(40)]
-    for first, last in ((0, 10), (10, 40)):
-        fill(path, texts[first:last])
-    copied = path.with_name("copy.sqlite")
-    copy(path, copied, prompts=True)
-    for log in (path, copied):
-        asked = {key: row["request"] for key, row in calls_of(log).items()}
-        assert asked == {request(text).key: orjson.loads(request(text).record) for text in texts}
-    assert path.read_bytes().count(b"many words") < copied.read_bytes().count(b"many words") / 10
-    execute(path, "UPDATE dictionary SET content = zeroblob(length(content))")
-    damaged = pytest.raises(UserError, match=r"^[^\n]*calls\.sqlite is damaged[^\n]*$")
-    with CallLogReader(path) as reader, damaged:
-        reader.texts(request(texts[0]).key)
 
 
 def test_a_missing_log_and_a_folder_that_cannot_be_written_are_told(path: Path) -> None:
@@ -224,17 +207,6 @@ async def test_every_attempt_is_noted_at_once_with_its_error_behind_no_torn_line
     assert second["latency_s"] >= 0.02
     assert before <= second["started"] <= time.time()
     assert third["error"] == "ValueError: worse"
-
-
-def test_seconds_are_those_of_one_process_that_attempted_every_call(tmp_path: Path) -> None:
-    path = tmp_path / "attempts.jsonl"
-    assert seconds_of(path, {"a"}) is None
-    rows = [("a", 1, 5, 2), ("b", 1, 3, 1), ("a", 1, 6, 4), ("c", 1, 9, 9), ("c", 2, 9, 9)]
-    names = ("key", "opened", "started", "latency_s")
-    path.write_bytes(b"\n".join(orjson.dumps(dict(zip(names, row, strict=True))) for row in rows))
-    assert seconds_of(path, {"a", "b"}) == 6 + 4 - 3
-    for keys in ({"a", "b", "never"}, {"b", "c"}, set()):
-        assert seconds_of(path, keys) is None
 
 
 def test_what_is_put_into_a_cache_is_found_after_reopening_in_its_table_alone(tmp_path: Path) -> None:
@@ -276,10 +248,3 @@ def test_a_cache_closes_while_a_thread_stores(tmp_path: Path) -> None:
             cache.close()
             time.sleep(0.001)
         assert all(future.exception() is None for future in stored)
-
-
-def test_the_folder_of_the_cache_can_be_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("socket.gethostname", lambda: "node7")
-    assert layout.cache() == Path("results/cache/node7.sqlite")
-    monkeypatch.setenv("GMR_CACHE_DIR", str(tmp_path))
-    assert layout.cache() == tmp_path / "node7.sqlite"

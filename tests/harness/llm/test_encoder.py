@@ -1,4 +1,3 @@
-import asyncio
 import os
 import shutil
 import subprocess
@@ -156,12 +155,3 @@ async def test_vectors_recorded_with_a_cell_are_taken_whatever_computes_here(tmp
     # Of a text that cells have differently, the first one's vector stays.
     merge_vectors([cell, other], merged)
     assert await vectors(Another(), merged) == before
-
-
-async def test_a_failure_reaches_every_caller_and_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with Embeddings(FakeEncoder(), Cache(tmp_path / "cache.sqlite")) as embeddings:
-        with monkeypatch.context() as broken:
-            broken.setattr(FakeEncoder, "encode", lambda *_: 1 / 0)
-            outcomes = await asyncio.gather(*(embeddings.embed("text") for _ in range(3)), return_exceptions=True)
-        assert [type(outcome) for outcome in outcomes] == [ZeroDivisionError] * 3
-        np.testing.assert_array_equal((await embeddings.embed("text")).vector, FakeEncoder().encode("text").vector)

@@ -3,16 +3,13 @@
 import asyncio
 from collections.abc import Callable
 
-import httpx2
-import openai
 import pytest
 from aiohttp import web
 
 from harness.errors import UserError
 from harness.llm import served_backbone
-from harness.llm.completion import MalformedReplyError
 from tests.harness.llm.conftest import Make
-from tests.harness.llm.serving import ANSWER, ERROR, MODEL, completion, request, served_at
+from tests.harness.llm.serving import ANSWER, ERROR, completion, request, served_at
 
 DEAD = "http://127.0.0.1:9/v1"
 CALLS = 20
@@ -121,16 +118,6 @@ async def test_calls_that_a_stall_cut_off_are_tried_again(make: Make, monkeypatc
     assert [reply.error for reply in replies] == [None] * 3
 
 
-def test_a_server_that_asks_to_be_left_alone_is_so_for_a_minute_at_most() -> None:
-    answers = {"7": 7.0, "0.5": 0.5, "3600": 60.0, "-1": 0.0, "nan": 0.0, "soon": 0.0, None: 0.0}
-    answers |= {"Wed, 21 Oct 2015 07:28:00 GMT": 0.0, "Wed, 21 Oct 2215 07:28:00 GMT": 60.0}
-    for said, seconds in answers.items():
-        headers = {} if said is None else {"Retry-After": said}
-        response = httpx2.Response(429, headers=headers, request=httpx2.Request("POST", DEAD))
-        assert served_backbone._retry_after(openai.RateLimitError("busy", response=response, body=None)) == seconds
-    assert served_backbone._retry_after(MalformedReplyError("torn")) == 0.0
-
-
 async def test_a_call_that_alone_fails_is_recorded_while_others_are_answered(
     make: Make, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,10 +130,3 @@ async def test_a_call_that_alone_fails_is_recorded_while_others_are_answered(
     assert odd.result().error is not None
     assert len([error for error in make.tried if error]) == served_backbone.MAX_FAILURES
     assert caplog.records == []
-
-
-async def test_a_call_that_fails_while_no_other_asks_is_recorded(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(served_backbone, "OUTAGE_S", 0.3)
-    reply = await (await make(Ill())).complete("m", request("odd"))
-    assert make.kept.replies == [reply]
-    assert (reply.model, reply.error) == (MODEL, "Error code: 500 - busy")

@@ -115,25 +115,3 @@ def test_two_processes_share_a_budget(tmp_path: Path) -> None:
     assert [process.exitcode for process in both] == [0, 0]
     # Each may be short of what the other has asked since the last reading of its log.
     assert 60 <= spent_in(*tmp_path.glob("*.sqlite")).calls <= 60 + 2 * 4
-
-
-def test_replies_that_can_be_no_answer_count_here_and_in_every_other_process(server: Slow, log: Path) -> None:
-    async def work(client: ChatClient) -> None:
-        for _ in range(2):
-            await client._charge(MODEL, 7, 2)
-        await client.complete("m", request("one more"))
-
-    with pytest.raises(BudgetError, match="2 of 2 calls"):
-        asyncio.run(run_cell(Budget(calls=2), server, log, lambda: [log], work))
-    assert spent_in(log) == Spent(2, 18, pytest.approx(2 * COST))
-
-
-def test_what_this_process_asked_counts_once_whoever_is_looked_up(
-    server: Slow, log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also calls that are committed together."""
-    monkeypatch.setattr(budget_module, "CHECK_EVERY", 7)
-    ask(server, log, Budget(), "before")
-    with pytest.raises(BudgetError, match="60 of 60 calls"):
-        ask(server, log, Budget(calls=60), *map(str, range(80)))
-    assert len(server.asked) == 60

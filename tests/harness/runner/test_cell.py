@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis import finished_cells
-from harness.benchmarks.prepare import read
 from harness.database import connect
 from harness.errors import UserError
 from harness.llm.request import Reply, Request, Sampling, Served
@@ -46,16 +45,6 @@ def test_a_cell_meets_the_mean_cost_of_a_finished_one_and_says_so(
     (layout.cell("smoke", GMR) / "run.json").unlink()
     with pytest.raises(UserError, match=r"cost or depth of gmr gsm_hard pool seed 0, .*`snakemake .*/run\.json`$"):
         plan(smoke(), planned.cell)
-
-
-def test_a_method_that_learns_needs_a_question_to_train_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    prepare_questions()
-    prepared = read(layout.manifest("smoke", "gsm_hard"), layout.items("smoke", "gsm_hard"))
-    monkeypatch.setattr("harness.runner.plan.read", lambda *paths: dataclasses.replace(prepared, train=[]))
-    assert plan(smoke(), Cell("single", "gsm_hard", "qwen-2.5-14B", 0)).questions.train == []
-    with pytest.raises(UserError, match="gsm_hard has no training questions for gmr"):
-        plan(smoke(), GMR)
 
 
 def test_a_learner_that_returns_nothing_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

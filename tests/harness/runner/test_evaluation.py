@@ -1,6 +1,5 @@
 """Concurrent questions: independence of order, errors versus wrong answers, progress by calls."""
 
-import asyncio
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -126,24 +125,3 @@ async def test_a_long_update_is_told_by_its_attempts_and_calls(lines: pytest.Log
     assert all("of training left, " in line for line in between)
     assert "epoch 2, update 2/2, 100.0 % right" in lines.messages[-1]
     assert "left" not in lines.messages[-1], "the test is still to come"
-
-
-async def test_a_training_that_repeats_logged_calls_says_so_and_counts_them(lines: pytest.LogCaptureFixture) -> None:
-    client = Client(lambda backbone, request: "right", **SLOW)
-    client.repeats_log = True
-    run = training(client, questions(2))
-    with progress(client, run.progress):  # type: ignore[arg-type]
-        await Counter().fit(run, 2)
-    assert {line.rpartition(", ")[2] for line in lines.messages} >= {
-        f"{number} calls repeated from the log" for number in (0, 4, 8)
-    }
-    assert any("update 1/2" in line for line in lines.messages)
-    assert not any("tokens written" in line or "left" in line for line in lines.messages)
-
-
-async def test_what_fails_ends_its_lines(lines: pytest.LogCaptureFixture) -> None:
-    with pytest.raises(ZeroDivisionError), progress(Client(), lambda: "x"):  # type: ignore[arg-type]
-        raise ZeroDivisionError
-    for _ in range(3):
-        await asyncio.sleep(0)
-    assert not lines.messages

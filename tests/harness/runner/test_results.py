@@ -8,16 +8,11 @@ import pytest
 
 from harness.agents.trajectory import Answered
 from harness.benchmarks.items import Item, Status, Verdict
-from harness.errors import UserError
 from harness.llm.request import Message, Reply
 from harness.runner import results
 from harness.runner.results import ledger
 from harness.scripted import ScriptedModel
 from tests import fixtures
-
-
-def rows(number: int) -> list[dict[str, object]]:
-    return [{"number": at, "text": f"{at % 7}" if at % 3 else None} for at in range(number)]
 
 
 async def write_cell(folder: Path, *questions: str | Reply) -> Path:
@@ -70,8 +65,3 @@ async def test_what_learns_no_more_has_no_training(tmp_path: Path) -> None:
     shutil.copy(cell / "calls.parquet", cell / "training_calls.parquet")
     await write_cell(cell, "a")
     assert {path.stem for path in cell.glob("*.parquet")} == {"calls", "decisions", "items"}
-
-
-def test_a_run_without_a_finished_cell_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no cell of this run is finished"):
-        ledger([tmp_path])

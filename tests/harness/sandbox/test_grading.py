@@ -112,12 +112,6 @@ async def test_set_up_entry_point_and_chance(execute: Execute) -> None:
     assert executions["faulty"].detail.endswith("(setup, line 1)")
 
 
-async def test_what_is_shown(execute: Execute) -> None:
-    sources = ["x = [1, 'a']", "x = 'y' * 5000", "y = 1", "def x(): pass", "x = '\\ud800'"]
-    executions = await execute({source: Program(source, show="x") for source in sources})
-    assert [execution.shown for execution in executions.values()] == ["[1, 'a']", "y" * 4096, None, None, "?"]
-
-
 async def test_a_program_of_many_megabytes_runs_up_to_a_limit() -> None:
     async with Sandbox(workers=1) as sandbox:
         execution = await sandbox.run(

@@ -78,21 +78,6 @@ async def test_slow_ones_are_tried_alone_and_no_more_than_workers_run_at_once(mo
     assert [names for names in seen if "retry" in names] == [["retry"]] * 6
 
 
-async def test_one_that_waits_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    genuine, outcomes = Worker.run, []
-
-    async def noted(self: Worker, program: Program) -> Execution:
-        execution = await genuine(self, program)
-        outcomes.append(execution.outcome)
-        return execution
-
-    monkeypatch.setattr(Worker, "run", noted)
-    async with Sandbox(SMALL.model_copy(update={"wall_s": 1.0})) as sandbox:
-        await sandbox.run(Program("import time\ntime.sleep(60)"))
-        await sandbox.run(Program("def f():\n    import time\n    time.sleep(60)", checks="assert f() is None"))
-    assert outcomes == [Outcome.WALL_LIMIT] * 2
-
-
 @pytest.mark.parametrize("failures", [1, 2])
 async def test_a_failure_of_the_sandbox_is_tried_once_more(ends: list[End], failures: int) -> None:
     ends += [OSError("no memory")] * failures

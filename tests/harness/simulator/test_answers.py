@@ -1,18 +1,12 @@
 """Right and wrong answers of each kind, and the answers stated in texts."""
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from harness.benchmarks.catalogue import benchmark, keys
-from harness.benchmarks.items import Item
+from harness.benchmarks.catalogue import keys
 from harness.benchmarks.programs import task_of
 from harness.concurrency import gather
 from harness.sandbox import Outcome, Program, Sandbox
-from harness.simulator.answers import answers_to, present, wrong_answers
+from harness.simulator.answers import answers_to, present
 from tests.harness.simulator.samples import mini
 
 
@@ -42,23 +36,3 @@ async def test_wrong_programs_of_the_mini_benchmarks_end_and_fail(step: int) -> 
         outcomes = [run.outcome for run in await gather(runs)]
     assert {*outcomes} <= {Outcome.WRONG_ANSWER, Outcome.EXCEPTION, Outcome.PASSED}
     assert outcomes.count(Outcome.PASSED) <= 0.02 * len(outcomes)
-
-
-def test_a_benchmark_may_have_its_own() -> None:
-    shouting: Any = SimpleNamespace(
-        wrong_answers=lambda item: ("no", item.gold, "maybe"),
-        present=lambda item, answer: f"{answer}!",
-        same=lambda item, one, other: one == other,
-    )
-    item = Item("1", "shouting", "?", "yes")
-    assert wrong_answers(shouting, item) == ["no", "maybe"]
-    assert present(shouting, item, "yes") == "yes!"
-
-
-@given(st.integers(-(10**18), 10**18) | st.floats(-1e9, 1e9), st.sampled_from(["gsm_hard", "math"]))
-def test_numbers_are_written_without_exponent_and_read_back(number: float, key: str) -> None:
-    subject = benchmark(key)
-    gold = repr(float(number)) if key == "gsm_hard" else f"{number:.0f}"
-    item = Item("1", key, "?", gold)
-    assert subject.same(item, subject.extract(item, present(subject, item, gold)), gold)
-    assert not any(subject.same(item, gold, wrong) for wrong in wrong_answers(subject, item))

@@ -11,7 +11,7 @@ from harness.benchmarks.items import Item
 from harness.llm.request import Metadata
 from harness.simulator import response_model
 from harness.simulator.answers import answers_to
-from harness.simulator.response_model import Purpose, draw_answer, score
+from harness.simulator.response_model import draw_answer, score
 from tests.harness.simulator.samples import mini, word_problems
 
 VALUES = response_model.load()
@@ -44,17 +44,6 @@ def test_earlier_answers_help_or_mislead_by_the_stated_equation() -> None:
     assert drawn.count(answers.right) / 4000 == pytest.approx(share, abs=0.03)
     copied = (drawn.count("w") + drawn.count("v")) / (4000 * (1 - share))
     assert copied == pytest.approx(VALUES.copied_wrong, abs=0.06)
-
-
-def test_the_purpose_of_a_first_call_is_what_the_role_writes_and_an_unknown_one_is_a_solution() -> None:
-    outputs = {role.key: VALUES.purpose(Metadata(role.key, "act")).ending for role in catalogue()}
-    assert {key for key, ending in outputs.items() if ending == "program"} == {
-        *("Math/ProgrammingExpert", "Math/SoftwareDeveloper")
-    }
-    silent = {key for key, ending in outputs.items() if ending == "none"}
-    assert silent == {role.key for role in catalogue() if role.output in ("text", "keywords")}
-    for told in (Metadata(), Metadata("nobody", "act"), Metadata("Code/PlanSolver", "second_call"), Metadata("", "x")):
-        assert VALUES.purpose(told) == Purpose()
 
 
 @pytest.mark.parametrize("key", keys())
