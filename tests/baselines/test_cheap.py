@@ -100,9 +100,7 @@ async def test_of_equally_good_backbones_the_cheapest_is_sampled(tmp_path: Path)
         (ITEMS[0], ["answer is 1", "answer is 2", "answer is 02"], 1),
         (ITEMS[0], ["answer is 1", "answer is 2", "none"], 0),
         (ITEMS[0], ["", "answer is ", "answer is 2"], 2),
-        (ITEMS[0], ["answer is ", "", ""], 0),
         (CODE, [BAD, BAD, GOOD], 2),
-        (CODE, [BAD, "none", BAD], 0),
     ],
 )
 async def test_the_most_frequent_answer_wins_and_a_program_that_passes_before_it(
@@ -137,7 +135,6 @@ async def test_the_backbone_that_is_worth_most_on_the_nearest_questions_is_asked
     ("item", "replies", "asked", "answer"),
     [
         (ITEMS[0], ["so answer is 7", "answer is 7"], "ss", "so answer is 7"),
-        (ITEMS[0], ["answer is 7", "answer is 07"], "ss", "answer is 7"),
         (ITEMS[0], ["answer is 7", "answer is 8", "answer is 9"], "ssl", "answer is 9"),
         (ITEMS[0], ["answer is ", "answer is ", "nothing"], "ssl", "nothing"),
         (ITEMS[0], [FAILED, FAILED, FAILED], "ssl", ""),

@@ -85,11 +85,6 @@ ENTRIES = {key: entry for key, entry in methods().items() if entry.module == "gm
 HALF = {"Math": 6, "Code": 4, "Commonsense": 3}
 
 
-def test_a_value_that_makes_no_sense_is_one_line() -> None:
-    with pytest.raises(UserError, match=r"config of gmr: .*role_pool cannot be 'domain' with it$"):
-        settings_of("gmr", {"epochs": {"default": 1}, "role_subset": {"Code": 2}, "role_pool": "domain"})
-
-
 def test_the_paper_s_values_are_the_defaults() -> None:
     config = Config(**ENTRIES["gmr"].config)
     assert (config.batch, config.group, config.max_depth, config.lr, config.vae_weight) == (16, 6, 6, 0.01, 0.001)

@@ -180,25 +180,6 @@ def revision(solution: str, advice: str) -> str:
     return f"The solution, and the advice on it:\n\n[1] Solution:\n{solution}\n\n[2] Advice:\n{advice}"
 
 
-async def test_a_node_waits_for_its_own_predecessors_alone() -> None:
-    """In the tree, node 3 or 4 starts from node 1 while the other branch is still without its first critique."""
-    branches, reached = [], asyncio.Event()
-
-    class Held(Digesting):
-        async def complete(self, backbone: str, request: Request) -> Reply:
-            call = take_apart(request)
-            if (call.kind, call.temperature) == ("critique", 0.5):
-                branches.append(call)
-                if len(branches) == 2:
-                    await reached.wait()
-            if (call.kind, call.temperature) == ("critique", 0.25):
-                reached.set()
-            return await super().complete(backbone, request)
-
-    trajectory = await asyncio.wait_for(solve(Held(), "tree"), timeout=5)
-    assert len(trajectory.calls) == 12
-
-
 @pytest.mark.parametrize("failure", ["", " \n", FAILED])
 async def test_nothing_to_criticise(failure: str | Reply) -> None:
     """A source that says nothing: the next node answers as if it were the first, at its own temperature."""
@@ -214,10 +195,8 @@ async def test_nothing_to_criticise(failure: str | Reply) -> None:
     ("critique", "advice"),
     [
         *((critique, "None.") for critique in ("", " \n ", FAILED, "NO REVISION NEEDED", "  No revision needed.\n")),
-        ("Fine.\n\n**No revision needed.**", "None."),
         ("All hold.\n\n> **`No revision needed`**", "None."),
         ("\nNo revision needed, except for the sign. ", "No revision needed, except for the sign."),
-        ("REVISION NEEDED", "REVISION NEEDED"),
     ],
 )
 async def test_the_actor_is_asked_although_approval_and_silence_are_no_advice(
@@ -228,11 +207,3 @@ async def test_the_actor_is_asked_although_approval_and_silence_are_no_advice(
     assert [call.purpose for call in trajectory.calls] == ["solve", "critique", "revise"]
     assert client.asked[-1][1].messages[1] == user(revision("Mine.", advice))
     assert trajectory.answer == "Better."
-
-
-@pytest.mark.parametrize("domain", ["Math", "Code", "Commonsense"])
-async def test_critics_check_what_the_domain_of_the_benchmark_asks_for(domain: str) -> None:
-    client = Digesting()
-    await solve(client, "chain", 2, domain=domain)
-    [critic] = [request.messages[0].content for request in client.requests if macnet.CRITICISE in str(request)]
-    assert [name for name, checks in macnet.CHECKS.items() if checks in critic] == [domain]

@@ -94,13 +94,3 @@ async def test_the_loss_and_the_log_against_plain_numpy(bias: int) -> None:
         "loss": task + policy + 0.001 * vae,
     }
     assert log == pytest.approx(expected)
-
-
-async def test_teams_of_another_size_are_refused() -> None:
-    learning = Learning(router(moved=0.1), 0.01)
-    answered, traces = await rollouts(learning.network)
-    index, trace = next((at, candidate) for at, candidate in enumerate(traces) if 1 < len(candidate.choices.roles) < 6)
-    roles, backbones = trace.choices.roles[1:], trace.choices.backbones[1:]
-    traces[index] = trace._replace(choices=trace.choices._replace(roles=roles, backbones=backbones))
-    with pytest.raises(RuntimeError, match="other choices than were sampled"):
-        method().learn(learning, answered, traces, TrainingStep(1, 1, 1))

@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from baselines.puppeteer.agents import ACTIONS, AGAIN, AGGREGATE, CANDIDATES_HEADER, KEYS, NO_CANDIDATES, TERMINATE
+from baselines.puppeteer.agents import ACTIONS, AGAIN, AGGREGATE, CANDIDATES_HEADER, NO_CANDIDATES, TERMINATE
 from baselines.puppeteer.policy import Policy
 from harness.agents.prompts import RECORDS_HEADER
 from harness.agents.trajectory import sample
-from harness.llm.request import Message, Metadata, Sampling
+from harness.llm.request import Message, Sampling
 from harness.training.learning import seeded
 from tests.baselines.puppeteer.fixtures import MATHS, Certain, Counting, planned, walk
 from tests.fixtures import FAILED, RULES, embedding, runtime, sampling
@@ -131,13 +131,3 @@ async def test_sampling_follows_the_keyed_number_of_the_step() -> None:
         for choice in trace[: trajectory.depth]:
             probabilities = np.exp(policy.log_probs(choice.state, choice.step))
             assert choice.action == sample(probabilities, context.uniform(choice.step + 1, "action", 0))
-
-
-@pytest.mark.parametrize("key", KEYS[:-1])
-async def test_what_a_turn_is_for_is_said_with_it_and_agents_that_answer_know_the_rules(key: str) -> None:
-    """Simulated backbones read what it is for."""
-    client = Counting()
-    await planned(key, "terminate", client=client)
-    assert client.conversations[0][0].content == system(key)
-    told = [request.metadata for request in client.requests]
-    assert told == [Metadata(key, "act"), Metadata(purpose="aggregate")]
