@@ -42,16 +42,16 @@ class Story:
     verdict: Verdict = RIGHT
 
 
-def prepare(test: Sequence[Item], train: Sequence[Item] = (), preset: str = PRESET) -> None:
+def prepare(items: Sequence[Item]) -> None:
     """Write the questions of one benchmark."""
-    items, benchmark = [*train, *test], test[0].benchmark
-    split = {"train": [item.id for item in train], "test": [item.id for item in test]}
+    benchmark = items[0].benchmark
+    split = {"train": [], "test": [item.id for item in items]}
     sums = {name: checksum(items) for name in ("checksum", "split_checksum", "pool_checksum")}
     facts = {"benchmark": benchmark, "title": benchmark, "data": "embedded", "source": "embedded", "splits": "official"}
-    path = layout.manifest(preset, benchmark)
+    path = layout.manifest(PRESET, benchmark)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(orjson.dumps({**facts, **sums, **split, "count": len(items)}))
-    layout.items(preset, benchmark).write_bytes(b"".join(item.to_json() + b"\n" for item in items))
+    layout.items(PRESET, benchmark).write_bytes(b"".join(item.to_json() + b"\n" for item in items))
 
 
 def finish(cell: Cell, items: Sequence[Item], stories: Sequence[Story]) -> None:

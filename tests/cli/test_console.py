@@ -37,10 +37,6 @@ class Run:
         self.record(LogEvent.JOB_INFO, jobid=number, rule_name="cell", wildcards=names, output=[], reason="")
         self.record(LogEvent.JOB_STARTED, jobs=[number])
 
-    def finish(self, number: int) -> str:
-        self.record(LogEvent.JOB_FINISHED, job_id=number)
-        return self.lines[-1]
-
     def break_off(self, number: int, *lines: str) -> None:
         """End a job with a status that is not 0; its log has these lines."""
         log = self._folder / f"{number}.log"
@@ -88,35 +84,11 @@ def test_a_job_that_a_stopped_run_takes_with_it_has_not_failed(tmp_path: Path) -
     assert again.end()[0].startswith("1 job failed")
 
 
-def test_a_failed_job_takes_no_part_in_the_time_that_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-    monkeypatch.setattr(terminal, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    run = Run(tmp_path, 3, started=2)
-    run.break_off(0, "error: no server")
-    now[0] = 10.0
-    assert run.finish(1) == "[1 of 3 cells, about 10 s left] cell m1, 10 s"
-    # Tried again, it runs again.
-    run.start(0)
-    now[0] = 15.0
-    run.start(2)
-    assert run.finish(0) == "[2 of 3 cells, about 8 s left] cell m0, 5 s"
-
-
 @pytest.mark.parametrize(
     ("exception", "text", "line"),
     [
         ("OSError", "Traceback ...\nOSError: No space: 'x'\n", "error: OSError: No space: 'x'; make"),
         ("PermissionError", "Permission denied: 'results'", "error: Permission denied: 'results'; make"),
-        (
-            "ProtectedOutputException",
-            "Write-protected\n  affected files:\n    x.json",
-            "error: cannot write x.json; make",
-        ),
-        (
-            "WorkflowError",
-            "WorkflowError:\nFailed to create output directory x.\nPermissionError: denied: 'x'",
-            "error: PermissionError: denied: 'x'; make",
-        ),
         ("UserError", 'UserError in file "x", line 1:\nunknown\n  File "x"', "error: unknown"),
         ("MissingRuleException", "No rule for reports/costs.mdx", "error: No rule for reports/costs.mdx; did you mean"),
     ],

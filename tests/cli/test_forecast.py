@@ -15,8 +15,6 @@ import pytest
 from pydantic import ValidationError
 
 from cli.forecast import TABLE, forecast, lines, measured
-from harness.benchmarks import catalogue
-from harness.benchmarks.prepare import load_items, split_items
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.backbones import Price
@@ -49,14 +47,6 @@ def test_the_table_is_that_of_a_simulated_run_and_its_roughness_that_of_a_record
         # Replies of the preset smoke have a tenth of their length.
         assert name == "smoke" or ratios[TOKENS].apply(lambda column: column.between(1 / 4, 4)).all(axis=None), ratios
     assert set(resolve("paper").methods) <= {*RATES.index.unique("method")}
-
-
-def test_known_sizes_are_those_of_the_splits() -> None:
-    sizes = catalogue.entry("humaneval").expected.sizes
-    items = load_items("humaneval", "real").items
-    for kind, size in sizes.items():
-        split = split_items("humaneval", "real", items, kind)
-        assert (len(split.train), len(split.test)) == size
 
 
 def test_it_needs_nothing_prepared_and_no_checkout(tmp_path: Path) -> None:
@@ -112,15 +102,6 @@ def test_distinct_calls_of_finished_cells_are_scaled_to_questions_and_passes(fol
         assert amounts["calls"].tolist() == [pytest.approx((20 / 4 + 10 * passes * 12 / 2 / 3) / 5)] * 5
     # A variant is forecast as the first method of its module.
     assert forecast(preset, [replace(GMR, method="gmr_dot")], rates)["calls"].sum() > 0
-
-
-def test_methods_nobody_knows_are_named(folder: Path) -> None:
-    gmr("new", "method", "mine")
-    output = gmr(
-        "forecast", "--preset", "smoke", "--set", "extra=my/methods.yaml", "--set", "methods=[cot, mine]"
-    ).output
-    assert output.startswith("6 cells of preset smoke")
-    assert "Left out, since they have no finished cell: mine." in output
 
 
 def test_hours_are_by_the_speeds_that_health_measured_and_prices_those_of_all_endpoints(folder: Path) -> None:

@@ -5,7 +5,6 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -126,30 +125,6 @@ def think(body: dict[str, Any], **message: str) -> dict[str, Any]:
     return said(body, choices=[choice])
 
 
-def call_a_tool(body: dict[str, Any]) -> dict[str, Any]:
-    message = {"role": "assistant", "content": None, "tool_calls": []}
-    return said(body, choices=[{"index": 0, "message": message, "finish_reason": "tool_calls"}])
-
-
-def fail_often() -> Answer:
-    """Fail for three attempts of each nine, in two ways."""
-    attempts = count()
-
-    async def answer(http: web.Request) -> web.StreamResponse:
-        turn = next(attempts) % 9
-        return (
-            await answering(http) if turn > 2 else web.Response(status=503) if turn % 2 else web.json_response(text="{")
-        )
-
-    return answer
-
-
-async def die_of_a_seed(http: web.Request) -> web.StreamResponse:
-    if (await http.json())["seed"] >= 1 << 30:
-        raise ConnectionResetError
-    return await answering(http)
-
-
 async def test_every_problem_is_named_at_once(preset: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "sk-secret-1234")
     async with served_at(models=listing("other/model")) as other, served_at(models=listing(status=401)) as locked:
@@ -205,8 +180,6 @@ REFUSED = r"takes {} tokens, .*gsm_hard"
 # What calls would fail at is known before the first, with what helps.
 NO_SYSTEM = r"refuses a short completion \(.*System role .*\n  -> .* needs `system: merge` in"
 NO_SEED = r"refuses a short completion \(.*'seed' are not supported.*\n  -> .*`omit: \[seed, \.\.\.\]`"
-TOOLS = r"replies without text \(finish_reason tool_calls\)"
-NO_TEXT = r"lists its models but does not complete text \(.*\)\n  -> see its log$"
 OTHER_NAME = r"answers with a completion of the model 'my-model'.*\n  -> .*--served-model-name"
 
 
@@ -215,25 +188,17 @@ OTHER_NAME = r"answers with a completion of the model 'my-model'.*\n  -> .*--ser
     [
         (answering, PENALISED, {}, WINDOW, IGNORES),
         (chat(heed_penalties), PENALISED, {}, WINDOW, None),
-        (answering, {}, {}, WINDOW, None),
-        (answering, PENALISED, {"extended": False}, WINDOW, None),
         (take_time, {}, {"timeout_s": 15, "max_in_flight": 8}, WINDOW, SLOW),
-        (answering, {}, {"max_in_flight": 8}, WINDOW, None),
         (chat(partial(think, reasoning_content="The user wants")), {}, {}, WINDOW, THINKS),
-        (chat(partial(think, content="<think>\nThe user wants")), {}, {}, WINDOW, THINKS),
-        (chat(call_a_tool), {}, {}, WINDOW, TOOLS),
-        (fail_often(), {}, {}, WINDOW, None),
         (chat(want_another_name), {}, {"omit": ["seed"], "max_completion_tokens": True}, WINDOW, None),
         # A template without a system role is asked as calls are.
         (chat(refuse_systems), {"system": "merge"}, {}, WINDOW, None),
         (chat(refuse_systems), {}, {}, WINDOW, UserError(NO_SYSTEM)),
         (chat(want_another_name), {}, {}, WINDOW, UserError(NO_SEED)),
-        (die_of_a_seed, {}, {}, WINDOW, UserError(NO_TEXT)),
         (chat(lambda body: said(body, model="my-model")), {}, {}, WINDOW, UserError(OTHER_NAME)),
         # The context is what llama.cpp says of it, else that of the entry.
         (answering, {}, {}, {"meta": {"n_ctx": 8192, "n_params": 7}}, None),
         (answering, {"context_length": 8192}, {}, {}, NO_WINDOW),
-        (answering, {}, {}, {"meta": {"n_ctx": 1000}}, UserError(REFUSED.format(1000))),
         (answering, {"context_length": 1024}, {}, {}, UserError(REFUSED.format(1024))),
     ],
 )

@@ -14,9 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.beyond import outcomes
-from analysis.beyond.trajectories import Step, records
 from analysis.exhibit import md_escape
-from analysis.finished_cells import read
 from cli.trajectory_printer import visible
 from harness.agents.prompts import EXAMPLES_RUN
 from harness.agents.trajectory import Decision
@@ -27,6 +25,7 @@ from harness.runner import layout
 from harness.runner.layout import Cell
 from tests.cli.stories import RIGHT, Ask, Story, finish, prepare
 from tests.command import gmr
+from tests.finished import BENCHMARK
 
 LOGS = "reports/embedded/inspect"
 ITEMS = [Item(f"q{number}", "gsm_hard", f"How many are {number} and 4?", f"{number + 4}.0") for number in range(3)]
@@ -101,46 +100,17 @@ def test_the_list_has_every_question_and_can_be_narrowed(run: None) -> None:
     row = ("cot", "gsm_hard", "--backbone", "qwen-2.5-14B")
     assert [line.split()[0] for line in show(*row, "--errors", "--wrong").splitlines()[4:]] == ["q0", "q1"]
     (failed,) = show(*row, "--errors").splitlines()[4:]
-    assert re.split("  +", failed) == [
-        "q1",
-        "error",
-        "1 calls",
-        "0 tokens",
-        "cost 0.00e+00",
-        "call_failed: no room left",
-    ]
+    assert re.split("  +", failed)[:3] == ["q1", "error", "1 calls"]
+    assert failed.endswith("cost 0.00e+00  call_failed: no room left")
 
 
-def steps_of(method: str, backbone: str, story: Story) -> tuple[Step, ...]:
-    cell = Cell(method, "gsm_hard", backbone, 0)
-    finish(cell, ITEMS[:1], [story])
-    (record,) = records(read(layout.cell("embedded", cell)), ())
-    return record.steps
-
-
-def test_without_gates_all_that_was_said_is_shown_and_other_methods_have_no_memory(run: None) -> None:
-    asks = [Ask("so", how={"step": number}) for number in (1, 2)]
-    story = Story(asks, [Decision(number, name, 0, "x", 2, HALF) for number in (1, 2) for name in ("role", "backbone")])
-    first, second = steps_of("full_history_no_halting", "pool", story)
-    assert dict(first.before())["memory"] == "empty"
-    assert dict(second.before())["memory"] == "step 1 shown"
-    assert [label for label, _ in second.after()] == ["spent"]
-    first, _ = steps_of("puppeteer", "small", story)
-    assert list(first.before()) == [("backbone", "x, 50.0 %, one of 2"), ("role", "x, 50.0 %, one of 2")]
-
-
-def test_decisions_of_other_methods_by_their_names(run: None) -> None:
-    decisions = [
-        Decision(0, "agents", 0, "2", 6, 0.0),
-        Decision(0, "role", 1, "Math/Teacher", 12, QUARTER),
-        Decision(1, "short_cut", 2, "Agent A", 1, 0.0),
-        Decision(2, "action", 0, "terminate", 2, HALF),
-    ]
-    planned, first, second = steps_of("masrouter", "pool", Story([Ask("so")], decisions))
-    # A choice without a call is a step of its own.
-    assert [(step.title, step.calls) for step in (planned, second)] == [("Before the first step", ()), ("Step 2", ())]
-    assert list(planned.before()) == [("agents", "2, one of 6"), ("agent A: role", "Math/Teacher, 25.0 %, one of 12")]
-    assert list(first.before()) == [("agent B: short cut", "Agent A")]
+def test_decisions_of_other_methods_by_their_names(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(finished)
+    item = show("masrouter", BENCHMARK).splitlines()[4].split()[0]
+    text = show("masrouter", BENCHMARK, item)
+    assert "Before the first step\n" in text
+    assert re.search(r"agent A: role +Code/\w+, [\d.]+ %, one of 7", text)
+    assert "memory" not in text
 
 
 def test_questions_of_others_and_a_damaged_log_are_refused_and_without_a_log_decisions_are_shown(run: None) -> None:
@@ -294,15 +264,6 @@ def test_what_cannot_be_exported_is_one_line(run: None, monkeypatch: pytest.Monk
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "inspect_ai" else find(name))
     with pytest.raises(UserError, match=r"inspect_ai is not installed; pip install -e '\.\[inspect\]' adds it"):
         export()
-
-
-def test_the_list_counts_the_numbers_of_ids(run: None) -> None:
-    ids = ["math/2/10", "math/10/1", "math/2/9", "other", "math/2"]
-    items = [Item(one, "math", "?", "7") for one in ids]
-    prepare(items)
-    finish(Cell("gmr", "math", "pool", 0), items, [asked("n", RIGHT)] * len(items))
-    shown = [line.split()[0] for line in show("gmr", "math").splitlines()[4:]]
-    assert shown == ["math/2", "math/2/9", "math/2/10", "math/10/1", "other"]
 
 
 def test_the_outcome_of_a_program_is_shown_at_its_agent(read_logs: Logs) -> None:

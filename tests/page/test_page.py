@@ -12,7 +12,6 @@ import pytest
 
 from analysis.page import _LEAST, _use, write
 from analysis.registry import artefact
-from harness.errors import UserError
 from harness.runner.preset import resolve
 from harness.runner.results import SIMULATED_WARNING
 from tests.analysis.by_hand import mcnemar
@@ -79,12 +78,6 @@ def test_a_real_run_says_what_its_questions_can_show() -> None:
     assert "Use it as evidence" not in few
     assert few.endswith("Too few questions to show any difference: Riddles (4).")
     assert mcnemar(_LEAST, 0) < 0.05 < mcnemar(_LEAST - 1, 0)
-
-
-def test_what_cannot_be_shown_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match="no cell of preset smoke is finished"):
-        write(preset())
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])

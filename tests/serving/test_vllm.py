@@ -8,17 +8,12 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import orjson
 import pyarrow.parquet as pq
 import pytest
 
 from harness.benchmarks.items import Status
-from harness.llm.call_log import AttemptLog, CallLog
-from harness.llm.client import ChatClient
-from harness.llm.request import Message, Reply, Request
 from harness.runner import layout
 from harness.runner.cell import run
 from harness.runner.layout import Cell
@@ -35,7 +30,6 @@ pytestmark = [
     pytest.mark.timeout(900),
 ]
 BACKBONE = "llama-3.1-8B"
-MODEL = f"random/{BACKBONE}"
 WINDOW = 8192
 PRESET = resolve("cpu_server")
 
@@ -76,34 +70,3 @@ def test_every_method_runs_on_two_questions_of_every_benchmark(method: str, serv
         calls = pq.read_table(cell_plan.folder / "calls.parquet").to_pydict()
         assert len(calls["backbone"]) >= 2
         assert all(tokens > 0 for tokens in calls["prompt_tokens"])
-
-
-def ask(*requests: Request) -> list[Reply]:
-    async def asked() -> list[Reply]:
-        endpoints = PRESET.servers_of([BACKBONE])
-        log_path = Path(f"calls-{os.urandom(8).hex()}.sqlite")
-        with CallLog(log_path) as log, AttemptLog(Path("attempts.jsonl")) as attempts:
-            async with ChatClient(endpoints, log, attempts) as client:
-                await client.served(BACKBONE, MODEL)
-                return await asyncio.gather(*(client.complete(BACKBONE, one) for one in requests))
-
-    return asyncio.run(asked())
-
-
-def request(text: str, **changes: Any) -> Request:
-    return Request(MODEL, None, (Message("user", text),), **changes)
-
-
-@pytest.mark.parametrize("text", ["word " * WINDOW, "x" * (13 * WINDOW)], ids=["tokens", "characters"])
-def test_a_prompt_that_is_too_long_is_a_failed_call(text: str, server: str) -> None:
-    (reply,) = ask(request(text))
-    assert (reply.finish_reason, reply.text) == ("error", "")
-    assert "maximum context length" in str(reply.error)
-
-
-def test_prompt_and_reply_that_do_not_fit_together_are_cut_without_a_word(server: str) -> None:
-    """What makes the check of the context's length necessary: nothing in the reply tells that less was allowed."""
-    (reply,) = ask(request("a b " * 2500, max_tokens=WINDOW - 100))
-    assert reply.error is None
-    assert reply.prompt_tokens > 200
-    assert reply.prompt_tokens + reply.completion_tokens <= WINDOW
