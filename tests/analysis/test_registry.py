@@ -5,22 +5,15 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 
-from analysis import registry
 from analysis.registry import Selection, artefact
 from harness.errors import UserError
-from harness.runner import config, layout
+from harness.runner import layout
 from harness.runner.layout import Cell
 from harness.runner.preset import resolve
 from tests import finished as run
 
 EMBEDDED = resolve("embedded")
-SWITCHES = {"no_role_allocator", "no_llm_router", "no_retrieval_gate", "no_write_gate", "no_halting", "no_memory_gates"}
-
-
-def numbers(name: str) -> set[tuple[str, str, int]]:
-    return {(cell.method, cell.benchmark, cell.seed) for cell in artefact(name).cells_of(EMBEDDED)}
 
 
 def test_a_selection_is_what_it_names_of_what_the_preset_has() -> None:
@@ -45,30 +38,6 @@ def test_tables_of_training_are_of_all_that_learn_and_bounds_of_ones_own_methods
         artefact("training_budget").check(untrained)
 
 
-def test_the_papers_statements_are_none_about_models_of_ones_own() -> None:
-    own = resolve("open_tree")
-    assert "claims" not in {key for key, entry in registry.artefacts().items() if not entry.lacking(own)}
-    with pytest.raises(UserError, match="claims cannot be made of preset open_tree, which has no model of the paper"):
-        artefact("claims").check(own)
-    methods = {cell.method for cell in artefact("pool").cells_of(own)}
-    assert {"single", "random_matched", "gmr_no_memory_gates"} <= methods
-
-
-def test_an_ablation_alone_needs_the_full_system_and_itself() -> None:
-    for switch in SWITCHES:
-        methods = {"gmr", f"gmr_{switch}"}
-        assert numbers(f"ablation/{switch}") == {(m, b, 0) for m in methods for b in ("gsm_hard", "humaneval")}
-    assert numbers("ablation") == set.union(*(numbers(f"ablation/{switch}") for switch in SWITCHES))
-
-
-def test_an_artefact_without_questions_is_refused_with_the_reason() -> None:
-    smoke = resolve("smoke")
-    alone = resolve("smoke", {"backbones": ["llama-3.2-3B"], "methods": ["cot"]})
-    with pytest.raises(UserError, match=r"has no backbone for its methods among llama-3\.2-3B; choose"):
-        artefact("main_table").check(alone)
-    artefact("ablation").check(smoke)
-
-
 @pytest.mark.parametrize("name", ["main_table", "pareto_he"])
 def test_a_run_under_way_is_shown_by_its_finished_cells(
     name: str, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -89,15 +58,6 @@ def test_a_run_under_way_is_shown_by_its_finished_cells(
         one.unlink()
     with pytest.raises(UserError, match=f"none of the .* cells .* {name} is made .*`snakemake .*/{name}"):
         artefact(name).build(run.preset())
-
-
-def test_a_slip_in_the_file_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config.methods()
-    monkeypatch.setattr(config, "FOLDER", tmp_path)
-    entry = {"title": "Mine", "module": "analysis.paper.main_table", "kind": "table", "cells": [{"methods": ["gmrr"]}]}
-    (tmp_path / "artefacts.yaml").write_text(yaml.safe_dump({"mine": entry}))
-    with pytest.raises(UserError, match="unknown method 'gmrr'"):
-        registry.artefacts.__wrapped__()
 
 
 def test_of_a_recording_an_artefact_needs_the_presets_methods_and_those_at_hand(

@@ -12,7 +12,7 @@ import pytest
 
 from analysis.beyond.training_budget import BUDGET, CHOICES, training_summaries
 from analysis.exhibit import NOT_RUN, Entry, signed
-from analysis.finished_cells import read, read_all, updates
+from analysis.finished_cells import read, read_all
 from analysis.frames import Results
 from analysis.paper import traces
 from analysis.paper.halting_training import HALTING, NONE
@@ -231,15 +231,6 @@ def test_gate_statistics(make: Any) -> None:
     # A gate that is off has no statistics.
     made = [row for row in MADE if row["name"] != "retrieve"]
     assert set(values(make(seed=2, decisions=made, depth=DEPTH))) == {"depth", "write_rate", "empty_memory"}
-
-
-def test_the_training_log_has_a_row_an_update(make: Any) -> None:
-    cell = read(make(updates=[{"depth": 1.5}, {"depth": 2.5, "steps": 9.0}], per_epoch=1))
-    log = updates(cell)
-    assert (log.index.tolist(), log["epoch"].tolist(), log["depth"].tolist()) == ([1, 2], [1, 2], [1.5, 2.5])
-    assert log["steps"].isna().tolist() == [True, False]
-    with pytest.raises(UserError, match=r"training\.parquet"):
-        updates(read(make(seed=1, updates=None)))
 
 
 @pytest.mark.parametrize("spread", [0, 0.2])
