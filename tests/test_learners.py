@@ -183,16 +183,6 @@ def test_an_interrupted_training_repeats_its_log_and_ends_in_the_same_bytes(
     assert content(tmp_path / "cell") == content(expected.folder)
 
 
-async def test_logged_failures_count_again_until_they_are_forgotten(tmp_path: Path) -> None:
-    refusing = Client(lambda backbone, request: FAILED if backbone == "large" else "right")
-    for _ in range(2):
-        with pytest.raises(UserError, match=r"2 of 32 attempts failed \(limit 5%\).*gmr retry"):
-            await fitted_with_log("gmr", tmp_path, refusing, {}, number=8, limit=0.05)
-    with CallLog(tmp_path / "log" / CALL_LOG) as log:
-        assert log.forget_failed() > 0
-    await fitted_with_log("gmr", tmp_path, Client(lambda backbone, request: "right"), {}, number=8, limit=0.05)
-
-
 @EVERY
 async def test_every_question_is_answered_as_alone_and_nothing_is_learned_at_the_test(
     tmp_path: Path, name: str

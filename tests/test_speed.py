@@ -14,8 +14,8 @@ import torch
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from gmr.config import Config
-from gmr.router import Router, Uniforms
-from gmr.training import evaluate, stack
+from gmr.router import Router
+from gmr.training import evaluate
 from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import load_items
 from harness.database import Cache
@@ -32,9 +32,6 @@ DATA = "real" if os.environ.get("GMR_DATA_DIR") else "embedded"
 FEW, ROUNDS = 3, 5
 LIMIT = "limit={train: 1, test: 6, epochs: 1}"
 STEPS, GROUP, BATCH, ROLES, BACKBONES = 6, 6, 16, 26, 5
-# Numbers that open every gate and never halt.
-ONE = torch.ones(1, dtype=torch.float64)
-UNIFORMS = Uniforms(role=ONE / 2, backbone=ONE / 2, retrieve=torch.zeros(1, STEPS).double(), write=0 * ONE, halt=ONE)
 
 
 class Measure:
@@ -96,21 +93,6 @@ def test_embeddings(
 def router() -> Router:
     rng = np.random.default_rng(0)
     return new_router(Config(epochs={"default": 0}, max_depth=STEPS), units(rng, ROLES), units(rng, BACKBONES))
-
-
-@torch.inference_mode()
-def walk(network: Router, number: int) -> None:
-    """Walk a trajectory that stores everything and runs to the last step."""
-    question, *responses = units(np.random.default_rng(number), 1 + STEPS)
-    latents, state = network.latents(), network.begin(stack([question]))
-    for response in responses:
-        state, agent = network.assign(state, latents, UNIFORMS)
-        state, _ = network.end_step(state, latents, agent, stack([response]), UNIFORMS)
-
-
-def test_steps(measure: Measure) -> None:
-    network, count = router(), measure.some(256)
-    measure(lambda _: [walk(network, number) for number in range(count)], count * STEPS)
 
 
 def test_updates(measure: Measure) -> None:

@@ -5,7 +5,7 @@ import multiprocessing
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,39 +14,19 @@ import orjson
 import pytest
 from aiohttp import web
 
-from baselines.single import Config, SingleLLM
-from harness.agents.code_tools import CodeTools
-from harness.agents.prompts import question_prompt
-from harness.agents.runtime import ErrorShare, Runtime
-from harness.benchmarks.base import Tools
-from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.items import Item
-from harness.benchmarks.math_verifier import MathVerifier
-from harness.database import Cache
-from harness.files import ROOT
-from harness.llm.backbones import load
 from harness.llm.call_log import AttemptLog, CallLog, read_attempts, seconds_of
 from harness.llm.client import ChatClient
-from harness.llm.embeddings import Embeddings
 from harness.llm.endpoints import Endpoint
 from harness.runner.evaluation import evaluate
-from harness.sandbox import Sandbox
-from harness.scripted import setting
-from tests.fake_encoder import FakeEncoder
+from harness.scripted import backbones
+from tests.fixtures import Repeat, questions, runtime
 from tests.harness.llm.serving import completion, served_at
 
 pytestmark = pytest.mark.nightly
 
 ROUNDS = 5
-BACKBONE = "llama-3.1-8B"
-POOL = load(ROOT / "config" / "backbones.yaml")
-GSM_HARD = benchmark("gsm_hard")
-
-
-def questions(count: int) -> list[Item]:
-    """Return made-up questions that differ in a number."""
-    text = "A train carries {} boxes, and every box holds as many apples as there are boxes. How many apples is that?"
-    return [Item(id=f"q{n}", benchmark=GSM_HARD.key, question=text.format(n), gold="42") for n in range(count)]
+SMALL = "small"
 
 
 async def bare(url: str, items: Sequence[Item], places: int) -> None:
@@ -58,8 +38,8 @@ async def bare(url: str, items: Sequence[Item], places: int) -> None:
 
         async def work() -> None:
             for item in waiting:
-                messages: Any = [one._asdict() for one in question_prompt("", GSM_HARD.output_rules, item)]
-                asked = {"model": POOL[BACKBONE].model, "messages": messages, **sampling}
+                messages: Any = [{"role": "user", "content": item.question}]
+                asked = {"model": backbones()[SMALL].model, "messages": messages, **sampling}
                 reply = await client.chat.completions.create(**asked)
                 assert reply.choices[0].message.content
 
@@ -67,26 +47,12 @@ async def bare(url: str, items: Sequence[Item], places: int) -> None:
 
 
 async def ours(url: str, items: Sequence[Item], places: int, folder: Path) -> None:
-    """Run the evaluation loop of a cell."""
+    """Run the evaluation loop of a cell, with the client and the log of one."""
     folder.mkdir()
-    async with AsyncExitStack() as stack:
-        log = stack.enter_context(CallLog(folder / "calls.sqlite"))
-        attempts = stack.enter_context(AttemptLog(folder / "attempts.jsonl"))
-        endpoints = dict.fromkeys(POOL, Endpoint(url=url, max_in_flight=places))
-        sandbox = await stack.enter_async_context(Sandbox())
-        runtime = Runtime(
-            client=await stack.enter_async_context(ChatClient(endpoints, log, attempts)),
-            backbones=POOL,
-            benchmark=GSM_HARD,
-            tools=Tools(sandbox, await stack.enter_async_context(MathVerifier())),
-            code_tools=CodeTools(sandbox),
-            embeddings=await stack.enter_async_context(Embeddings(FakeEncoder(), Cache(folder / "cache.sqlite"))),
-            seed=0,
-            errors=ErrorShare(0.5),
-        )
-        await evaluate(
-            SingleLLM(setting(BACKBONE, pool=POOL), Config()), items, runtime, "measured", in_flight=2 * places
-        )
+    endpoints = {SMALL: Endpoint(url=url, max_in_flight=places)}
+    with CallLog(folder / "calls.sqlite") as log, AttemptLog(folder / "attempts.jsonl") as attempts:
+        async with ChatClient(endpoints, log, attempts) as client:
+            await evaluate(Repeat(), items, runtime(client), "measured", in_flight=2 * places)
 
 
 def serve(seconds: float, pipe: Any) -> None:
@@ -133,7 +99,6 @@ def measured(places: int, seconds: float, calls: int, folder: Path, *, by_us: bo
         asyncio.run(ours(url, items, places, folder) if by_us else bare(url, items, places))
         cpu_s, span_s = time.process_time() - before, time.perf_counter() - began
     if by_us:
-        # Without the start of sandbox and encoder.
         keys = [attempt["key"] for attempt in read_attempts(folder / "attempts.jsonl")]
         assert len(keys) == len(set(keys)) == calls
         span_s = seconds_of(folder / "attempts.jsonl", keys) or 0.0
