@@ -17,6 +17,7 @@ from harness.llm.call_log import CallLogReader
 from harness.runner import layout
 from harness.runner.plan import questions
 from harness.runner.results import read_rows
+from harness.unfinished import temporary_prefix
 
 # Minimum cosine similarity of a near-duplicate.
 _NEAR = 0.9
@@ -29,7 +30,7 @@ def audit(name: str) -> dict[str, Any]:
     ``differences`` (results that do not follow from the log).
     """
     run = last_run(name)
-    with TemporaryDirectory(prefix="gmr-audit-") as folder:
+    with TemporaryDirectory(prefix=temporary_prefix("audit")) as folder:
         bundle = Path(folder) / "run.zip"
         _, left_out = pack(name, bundle, is_private=True)
         replayed = replay(bundle, make_reports=False, code=run.extra)

@@ -1,19 +1,27 @@
 """Snakemake as the parent of jobs: their environment, and how both stop together."""
 
+import logging
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from harness.unfinished import exit_now
 
 PARENT = "GMR_PARENT"
 # Time of planning in nanoseconds.
 PLANNED = "GMR_PLANNED"
+# Snakemake's lock of a folder, and in it host, process and start of the run that holds it.
+_HOLDER = Path(".snakemake", "locks", "holder")
+_own_lock = FileLock(".snakemake/gmr.lock")
 
 
 def prepare_jobs() -> None:
@@ -24,6 +32,23 @@ def prepare_jobs() -> None:
     for number, usual in ((signal.SIGHUP, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler)):
         if signal.getsignal(number) == usual:
             signal.signal(number, _interrupt)
+
+
+def note_holder() -> None:
+    """Write beside Snakemake's lock who holds it. Snakemake deletes both."""
+    with suppress(OSError):
+        _HOLDER.write_text(f"{socket.gethostname()} {os.getpid()} {time.strftime('%F %T')}")
+
+
+def release_dead_lock() -> None:
+    """Release Snakemake's lock if its holder was killed on this host, where the kernel released our own lock."""
+    with suppress(Timeout, OSError):
+        _own_lock.acquire(blocking=False)
+        host, process, start = _HOLDER.read_text().split(maxsplit=2)
+        if host == socket.gethostname() and any(_HOLDER.parent.glob("*.lock")):
+            shutil.rmtree(_HOLDER.parent)
+            text = f"released the lock of process {process}, begun {start}, which was killed"
+            logging.getLogger("snakemake.logging").warning(text)
 
 
 def _interrupt(number: int, _: object) -> None:

@@ -31,6 +31,7 @@ from harness.runner.layout import POOL, Cell
 from harness.runner.plan import plan
 from harness.runner.preset import resolve
 from harness.runner.run import Run
+from harness.unfinished import temporary_prefix
 
 logger = logging.getLogger(__name__)
 
@@ -135,7 +136,7 @@ def _work_folder(recording: Recording, code: str | None) -> Iterator[Run]:
     settings |= {"endpoints": "recorded", "recordings": [str(recording.path)], "extra": None}
     os.environ.pop("GMR_CACHE_DIR", None)  # The cache of this machine is neither read nor written.
     os.environ["HF_HUB_DISABLE_IMPLICIT_TOKEN"] = "1"  # noqa: S105  no password
-    with TemporaryDirectory(prefix="gmr-replay-") as folder, contextlib.chdir(folder):
+    with TemporaryDirectory(prefix=temporary_prefix("replay")) as folder, contextlib.chdir(folder):
         if code is not None:
             if recording.settings.get("extra") != code or not (recording.root / code).is_file():
                 raise UserError(f"{recording.path.name} has no methods in a file {code}")

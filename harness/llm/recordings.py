@@ -25,6 +25,7 @@ from harness.files import ROOT, digest, read_yaml, sha256
 from harness.llm.call_log import CallLogReader, CallTexts
 from harness.llm.embeddings import VECTOR_BYTES
 from harness.llm.request import Reply, Request, Served
+from harness.unfinished import temporary_prefix
 
 if TYPE_CHECKING:
     from harness.llm.backbones import Backbone
@@ -111,7 +112,7 @@ class Recording:
         self.path, self.crate = path, Crate()
         folder = path
         if not path.is_dir():
-            self._unpacked = TemporaryDirectory(prefix="gmr-recording-")
+            self._unpacked = TemporaryDirectory(prefix=temporary_prefix("recording"))
             folder = Path(self._unpacked.name)
             self.crate = extract(path, folder, code)
         self.root = folder

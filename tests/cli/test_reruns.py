@@ -112,11 +112,16 @@ def made(house: Path) -> str:
     (house / "fails").unlink()
     (house / "dies").write_text("cell")
     snakemake(house, status=-signal.SIGKILL)
+    holder = house / ".snakemake" / "locks" / "holder"
+    here, process, begun = holder.read_text().split(maxsplit=2)
+    holder.write_text(f"elsewhere {process} {begun}")
     locked = snakemake(house, "limit={test: 5}", status=1)
     assert locked.endswith("release its lock with `snakemake --unlock`")
     assert locked.count("error: another snakemake is at work in") == 1
-    shutil.rmtree(house / ".snakemake" / "locks")
-    return snakemake(house)
+    holder.write_text(f"{here} {process} {begun}")
+    released, *lines = snakemake(house).splitlines()
+    assert released == f"released the lock of process {process}, begun {begun}, which was killed"
+    return "\n".join(lines)
 
 
 def test_a_run_says_what_is_to_do_what_is_done_and_where_it_is(made: str) -> None:

@@ -11,6 +11,7 @@ from harness.runner import layout
 from harness.runner.layout import Cell
 from harness.runner.config import preset_names
 from harness.runner.preset import methods_of, resolve
+from harness.unfinished import temporary_prefix
 
 # --config preset=NAME selects the preset; every other key overrides a key of the preset.
 config["preset"] = str(config["preset"] or "")
@@ -29,9 +30,11 @@ def run_of(preset):
 METHODS = methods_of(config["preset"], OVERRIDES)
 ARTEFACTS = registry.artefacts()
 parent.prepare_jobs()
+if workflow.is_main_process and not workflow.dryrun:
+    parent.release_dead_lock()
 
 # Has a far-future mtime while planning, so that outputs written under a fast clock still count as stale.
-NEWER = tempfile.NamedTemporaryFile(prefix="gmr-newer-")
+NEWER = tempfile.NamedTemporaryFile(prefix=temporary_prefix("newer"))
 if workflow.is_main_process:
     os.utime(NEWER.name, (2**32, 2**32))
 
@@ -46,6 +49,7 @@ def current(identity):
 
 # Jobs read the settings of the run from a file. It is not an input, since some settings do not affect results.
 onstart:
+    parent.note_holder()
     os.utime(NEWER.name)  # Snakemake requires outputs to be newer than inputs.
     for run in RUNS.values():
         run.write_settings()
