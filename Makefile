@@ -1,6 +1,7 @@
 # make table     set up .venv and write reports/main_table.tex
 # make test      set up .venv and run the tests
 # make replay    set up .venv and check the recorded run of evidence/open_grid again, without a server (some minutes)
+# make hashes    write hashes.txt: SHA-256 of the packages in constraints.txt, which the container checks
 # make nightly   long measurements and batteries (docs/architecture.md), hours
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +9,7 @@ READY := $(VENV)/.ready
 DEV_READY := $(VENV)/.ready-dev
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: table test replay check nightly clean
+.PHONY: hashes table test replay check nightly clean
 table: $(READY)
 	snakemake --cores all reports/main_table.tex
 
@@ -20,6 +21,10 @@ replay: $(READY)
 
 nightly: $(DEV_READY)
 	pytest -m nightly --timeout 0 -s
+
+hashes:
+	uv pip compile constraints.txt --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --quiet \
+	  --output-file hashes.txt
 
 check: $(DEV_READY)
 	ruff check .
