@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import pandas as pd
 
+from harness.errors import printable
 from harness.files import write_atomically
 from harness.runner.results import SIMULATED_WARNING
 
@@ -80,7 +81,7 @@ def write(exhibit: Exhibit, folder: Path, name: str) -> list[Path]:
     """Write an exhibit in every format, each file atomically."""
     paths = {folder / f"{name}.{ending}": content for ending, content in exhibit.contents().items()}
     for path, content in paths.items():
-        write_atomically(path, content)
+        write_atomically(path, content if isinstance(content, bytes) else printable(content, keep="\n"))
     return list(paths)
 
 

@@ -15,7 +15,7 @@ from analysis.finished_cells import RunInfo, read_run
 from analysis.provenance import audited, provenance
 from analysis.published import load
 from analysis.registry import Artefact
-from harness.errors import UserError, making
+from harness.errors import UserError, making, printable
 from harness.files import ROOT, write_atomically
 from harness.runner import layout
 from harness.runner.results import SIMULATED_WARNING, ledger
@@ -102,7 +102,7 @@ def write(preset: Run) -> list[str]:
         not_made=lacking,
         missing=len(folders) - len(runs),
     )
-    write_atomically(folder / "index.html", text)
+    write_atomically(folder / "index.html", printable(text, keep="\n"))
     return list(lacking)
 
 

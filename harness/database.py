@@ -29,6 +29,16 @@ _PATIENCE_S = 120.0
 _ENVIRONMENT_ERRORS = tuple(f"SQLITE_{name}" for name in ("FULL", "IOERR", "CANTOPEN", "READONLY", "PERM", "BUSY"))
 
 
+# Largest value in a file that is only read, and largest unpacked request, in bytes.
+MOST_BYTES = 64 << 20
+# Everything in a schema but plain tables: views, triggers, virtual tables, indexes, tables with generated columns.
+_NOT_PLAIN = """
+SELECT name FROM sqlite_master AS entry
+WHERE (type, ifnull(substr(sql, 1, 13), '')) NOT IN (VALUES ('table', 'CREATE TABLE '), ('index', ''))
+OR EXISTS (SELECT 1 FROM pragma_table_xinfo(entry.name) WHERE hidden)
+"""
+
+
 @contextmanager
 def one_line(path: Path, cure: str) -> Iterator[None]:
     """Convert SQLite and decoding errors in the block to a one-line UserError that ends with ``cure``."""
@@ -41,14 +51,20 @@ def one_line(path: Path, cure: str) -> Iterator[None]:
 
 
 def connect(path: Path, *, writes: bool) -> sqlite3.Connection:
-    """Open a database in autocommit mode, for use by one thread at a time. With ``writes`` it is created if missing."""
+    """Open a database in autocommit mode, for use by one thread at a time. With ``writes`` it is created if missing.
+
+    Raises ValueError if it is only read and has anything but plain tables, since the file may come from a stranger.
+    """
     # In a folder that this process may not write, SQLite cannot make the files beside a database that WAL needs.
     reads = "rw" if os.access(path.parent, os.W_OK) else "ro&immutable=1"
     uri = f"{path.absolute().as_uri()}?mode={'rwc' if writes else reads}"
     database = sqlite3.connect(uri, _PATIENCE_S, isolation_level=None, check_same_thread=False, uri=True)
     if not writes:
         database.execute("PRAGMA query_only = ON")
-        database.execute("PRAGMA trusted_schema = OFF")  # The file may come from a stranger.
+        database.execute("PRAGMA trusted_schema = OFF")
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
+        if (found := database.execute(_NOT_PLAIN).fetchone()) is not None:
+            raise ValueError(f"{found[0]} is no plain table")
     return database
 
 

@@ -1,6 +1,7 @@
 """Exceptions that are shown to the user as one line."""
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 
 _NAMED = 12
@@ -27,9 +28,9 @@ class StoppedError(Exception):
     """Work was cancelled and cleaned up. The message says what is kept and how to resume."""
 
 
-def printable(text: object) -> str:
-    """Escape control characters, so that file contents cannot fake terminal output."""
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in str(text))
+def printable(text: object, keep: str = "") -> str:
+    """Escape control characters other than ``keep``, so that file contents cannot fake terminal output."""
+    return re.sub("[^ -~]", lambda at: at[0] if at[0].isprintable() or at[0] in keep else ascii(at[0])[1:-1], str(text))
 
 
 def making(target: object) -> str:

@@ -25,7 +25,7 @@ from analysis.provenance import identity
 from analysis.source import Source
 from analysis.statistics import Array, Jackknife, accuracy
 from analysis.table import Table
-from harness.errors import UserError, printable
+from harness.errors import UserError
 from harness.llm.recordings import data_of
 from harness.runner import layout
 from harness.runner.results import TEST_SPLIT, check_tables
@@ -80,7 +80,6 @@ def _nodes(run: Run, results: Results, benchmark: str) -> tuple[pd.DataFrame, st
         check_tables(folder, {"nodes.parquet": digest})
         table = read_table(folder / "nodes.parquet", ["item_id", "split", *_PATH, "correct", "cost_total"])
         table = table[table["split"] == TEST_SPLIT].rename(columns={"cost_total": "cost"})
-        table = table.assign(**{name: table[name].map(printable) for name in _PATH[:2]})
         paths = pd.MultiIndex.from_frame(table[_PATH].drop_duplicates())
         wide = table.pivot(index="item_id", columns=_PATH, values=["correct", "cost"]).astype(float)
         nodes = pd.concat({name: wide[name][paths] for name in ("correct", "cost")}, axis="columns")

@@ -24,7 +24,7 @@ import orjson
 import zstandard
 from filelock import FileLock, Timeout
 
-from harness.database import Closing, connect, one_line
+from harness.database import MOST_BYTES, Closing, connect, one_line
 from harness.errors import UserError
 from harness.files import writing
 from harness.llm.request import Message, Reply, Request
@@ -91,8 +91,6 @@ class CallLogReader(Closing):
             _refuse_emptied(path)
             if path.stat().st_size:
                 self._database = connect(path, writes=False)
-                if ("view",) in self._database.execute("SELECT type FROM sqlite_master"):
-                    raise ValueError("it has a view, which may run for ever")
             else:
                 # Before the first commit the file is empty.
                 self._database = sqlite3.connect(":memory:", check_same_thread=False)
@@ -206,7 +204,10 @@ def request_text(request: str | bytes, database: sqlite3.Connection) -> str:
         raise ValueError("its dictionary is lost")
     (dictionary,) = stored
     try:
-        return zstandard.ZstdDecompressor(dict_data=_raw(dictionary)).decompress(request).decode()
+        # The limit below counts only if the frame declares no size.
+        if zstandard.frame_content_size(request) > MOST_BYTES:
+            raise ValueError(f"a request of more than {MOST_BYTES >> 20} MB")
+        return zstandard.ZstdDecompressor(dict_data=_raw(dictionary)).decompress(request, MOST_BYTES).decode()
     except zstandard.ZstdError as error:
         raise ValueError(str(error)) from error
 

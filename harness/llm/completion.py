@@ -120,6 +120,10 @@ def explained_errors() -> Iterator[None]:
         if isinstance(cause, aiohttp.ClientError) and not isinstance(cause, TimeoutError):
             raise openai.APIConnectionError(request=error.request) from cause
         raise
+    except openai.APIConnectionError as error:
+        if isinstance(error.__cause__, httpx2.DecodingError):
+            raise MalformedReplyError(str(error.__cause__)) from error
+        raise
     except (ValueError, RecursionError) as error:
         raise MalformedReplyError(f"not JSON: {error}") from error
     except (aiohttp.ClientError, httpx2.HTTPError, OSError) as error:

@@ -76,10 +76,9 @@ def merge_vectors(recorded: Iterable[Path], to: Path) -> None:
     """Merge the vector files of several cells into one, sorted by key, without duplicates."""
     with closing(connect(to, writes=True)) as database:
         database.execute("CREATE TEMP TABLE found (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
-        database.execute("PRAGMA trusted_schema = OFF")  # A file may come from a stranger.
         for path in recorded:
-            database.execute("ATTACH ? AS cell", (f"{path.absolute().as_uri()}?mode=rw",))
-            database.execute("INSERT OR IGNORE INTO found SELECT key, value FROM cell.embeddings")
-            database.execute("DETACH cell")
+            with closing(connect(path, writes=False)) as cell:
+                rows = cell.execute("SELECT key, value FROM embeddings")
+                database.executemany("INSERT OR IGNORE INTO found VALUES (?, ?)", rows)
         database.execute("CREATE TABLE embeddings (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
         database.execute("INSERT INTO embeddings SELECT key, value FROM found ORDER BY key")

@@ -7,6 +7,7 @@ import hashlib
 import logging
 import lzma
 import re
+import resource
 import zlib
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,8 +41,10 @@ _MEMBER = re.compile(
     rf"config/config\.yaml|results/{_NAME}/(vectors\.sqlite|audit\.json|data/{_NAME}"
     rf"|(cells/{_NAME}/{_NAME}/{_NAME}/seed[0-9]+|tree/{_NAME})/([a-z_]+\.(json|parquet)|(calls|vectors)\.sqlite))"
 )
-# Limits on the unpacked size: bytes, or a multiple of the bundle's size (3 for those in evidence/).
-_LARGEST, _MOST = 64 << 20, 50
+# Limits on the unpacked size: bytes, and a multiple of the bundle's size (3 for those in evidence/) from some bytes on.
+_LARGEST, _MOST, _SMALL = 4 << 30, 50, 64 << 20
+# Bytes of memory that opening a recording may take, and values of one of its tables.
+_MEMORY, _VALUES = 2 << 30, 8_000_000
 # Maximum depth of nested settings.
 _DEEPEST = 20
 # Characters of a prompt shown in a message.
@@ -71,6 +74,21 @@ def data_of(path: Path) -> Iterator[None]:
         raise UserError(f"cannot read {path}: {error.strerror or error}") from error
 
 
+@contextmanager
+def bounded_memory(name: object) -> Iterator[None]:
+    """Raise UserError if the block takes too much memory, which the kernel counts, to open the recording ``name``."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    statm = Path("/proc/self/statm")
+    most = _MEMORY + (int(statm.read_text().split()[5]) * resource.getpagesize() if statm.exists() else 0)
+    resource.setrlimit(resource.RLIMIT_DATA, (most if hard < 0 else min(most, hard), hard))
+    try:
+        yield
+    except MemoryError as error:
+        raise UserError(f"{name} takes more than {_MEMORY >> 30} GB of memory, as no recording does") from error
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
 def extract(path: Path, folder: Path, code: str | None = None) -> Crate:
     """Extract a bundle to a folder, check every file against the manifest, and return the manifest.
 
@@ -78,21 +96,34 @@ def extract(path: Path, folder: Path, code: str | None = None) -> Crate:
     Raises UserError if the bundle is unreadable, truncated or altered.
     """
     with data_of(path), ZipFile(path) as archive:
-        infos = archive.infolist()
-        if sum(info.file_size for info in infos) > max(_LARGEST, _MOST * path.stat().st_size):
-            raise UserError(f"{path} would unpack to more than {_MOST} times its size, as no bundle does; delete it")
-        crate: Crate = {entity["@id"]: entity for entity in orjson.loads(archive.read(METADATA))["@graph"]}
+        with archive.open(METADATA) as manifest:
+            crate: Crate = {entity["@id"]: entity for entity in orjson.loads(manifest.read(_SMALL))["@graph"]}
         crate["./"] = {"description": str(crate["./"]["description"]), "hasPart": [*crate["./"]["hasPart"]]}
         files = {name: entity for name, entity in crate.items() if entity.get("@type") == "File"}
-        if others := {info.filename for info in infos} ^ {METADATA, *files}:
+        if others := {*archive.namelist()} ^ {METADATA, *files}:
             raise UserError(f"{path} is not what its manifest says: {min(others)} is not in both; fetch it again")
+        folder.mkdir(exist_ok=True)
+        left, part = min(_LARGEST, max(_SMALL, _MOST * path.stat().st_size)), folder / "part"
         for name, entity in files.items():
-            content = archive.read(name)
-            if not checksum(content).items() <= entity.items():
+            most = left if name.endswith((".sqlite", ".parquet")) else min(left, _SMALL)
+            with archive.open(name) as member, part.open("wb") as file:
+                while (piece := member.read(1 << 20)) and file.tell() <= most:
+                    file.write(piece)
+            if (size := part.stat().st_size) > most:
+                raise UserError(f"{path} unpacks to more than any bundle does, in {name}; delete it")
+            left -= size
+            if not {"contentSize": str(size), "sha256": sha256(part)}.items() <= entity.items():
                 raise UserError(f"{path} was altered: {name} is not what its manifest says; fetch it again")
             if _MEMBER.fullmatch(name) or (code and _is_beside(name, code)):
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                (folder / name).write_bytes(content)
+                if name.endswith(".parquet"):
+                    from pandas import read_parquet
+
+                    frame = read_parquet(part)
+                    # A categorical column takes little here and much as texts.
+                    if frame.size > _VALUES or "category" in map(str, frame.dtypes):
+                        raise ValueError(f"{name} has too many values, or values of another type")
+                part.rename(folder / name)
     return crate
 
 
@@ -114,12 +145,13 @@ class Recording:
         if not path.is_dir():
             self._unpacked = TemporaryDirectory(prefix=temporary_prefix("recording"))
             folder = Path(self._unpacked.name)
-            self.crate = extract(path, folder, code)
+            with bounded_memory(path):
+                self.crate = extract(path, folder, code)
         self.root = folder
         found = [each for each in (folder / SETTINGS, folder / "config.yaml") if each.is_file()]
         if not found:
             raise UserError(f"{path} is no recording: expected a bundle, or a folder results/PRESET of a run")
-        with data_of(path):
+        with data_of(path), bounded_memory(path):
             _refuse_bombs(found[0])
             settings = read_yaml(found[0])
         if not isinstance(settings, dict):
@@ -217,13 +249,12 @@ class Recordings(Closing):
         self._checksums: dict[str, int] = {}
         self._differing: set[str] = set()  # calls with differing replies, of which neither is the cell's own
         self.found: set[str] = set()
-        with ExitStack() as stack:
+        with ExitStack() as stack, bounded_memory(", ".join(each.path.name for each in recordings)):
             self._logs = [stack.enter_context(CallLogReader(log, sources[log])) for log in logs]
-            self._vectors = [
-                stack.enter_context(closing(connect(path, writes=False)))
-                for recording in recordings
-                for path in sorted(recording.results.rglob(VECTORS))
-            ]
+            self._vectors = []
+            for path in (path for each in recordings for path in sorted(each.results.rglob(VECTORS))):
+                with one_line(path, "fetch the recording again"):
+                    self._vectors.append(stack.enter_context(closing(connect(path, writes=False))))
             is_same = [log.parent.parts[-5:] == same for log in logs]
             for number, log in enumerate(self._logs):
                 for key, check in log.checksums():

@@ -1,5 +1,6 @@
 """Connection to the OpenAI-compatible server of a backbone."""
 
+import asyncio
 import hashlib
 import re
 import resource
@@ -26,6 +27,8 @@ _CONNECT_S = 10.0
 _LISTING_S = 60.0
 # Open files other than connections: tables, logs, pipes to workers.
 _OTHER_FILES = 256
+# Largest body of a response, unpacked.
+_MOST_BYTES = 32 << 20
 _ON_THE_HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
@@ -160,6 +163,27 @@ class Server:
             raise UserError(f"{what}; does its url in {endpoints_file()} end in /v1?", cure) from error
 
 
+class _BoundedClient(openai.DefaultAioHttpClient):
+    """HTTP client whose responses are read whole, and bounded in size and time."""
+
+    async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
+        content, limit_s = bytearray(), request.extensions["timeout"]["read"]
+        try:
+            async with asyncio.timeout(limit_s):
+                response = await super().send(request, stream=True, **options)
+                async for piece in response.aiter_bytes():
+                    content += piece
+                    if len(content) > _MOST_BYTES:
+                        await response.aclose()
+                        raise httpx2.DecodingError(f"a body of more than {_MOST_BYTES >> 20} MB", request=request)
+        except TimeoutError as error:
+            raise httpx2.ReadTimeout(f"no whole response within {limit_s} s", request=request) from error
+        response.headers.pop("content-encoding", None)
+        whole = httpx2.Response(response.status_code, headers=response.headers, content=bytes(content), request=response.request)
+        whole.history = response.history
+        return whole
+
+
 def http_client(connections: int) -> httpx2.AsyncClient:
     """Create an HTTP client and raise the open-file limit if needed. Raises UserError if the hard limit is too low."""
     # Five servers at full load exceed the usual limit of 1,024 files.
@@ -171,9 +195,7 @@ def http_client(connections: int) -> httpx2.AsyncClient:
         except ValueError as error:
             what = f"{endpoints_file()} wants up to {connections} connections, but a process may open {hard} files here"
             raise UserError(f"{what}; lower max_in_flight, or raise the limit (ulimit -Hn)") from error
-    return openai.DefaultAioHttpClient(
-        limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
-    )
+    return _BoundedClient(limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections))
 
 
 def with_cause(error: BaseException) -> str:

@@ -19,7 +19,7 @@ from harness.llm.call_log import ATTEMPT_LOG, AttemptLog, CallLog
 from harness.llm.client import ChatClient, write_served
 from harness.llm.embeddings import Embeddings
 from harness.llm.encoder import SentenceEncoder
-from harness.llm.recordings import Recordings, data_of
+from harness.llm.recordings import Recordings, bounded_memory, data_of
 from harness.llm.request import Served
 from harness.runner import layout
 from harness.runner.plan import Plan
@@ -98,7 +98,7 @@ def recorded_tools(plan: Plan) -> dict[Program, Execution]:
     executions: dict[Program, Execution] = {}
     for recording in plan.run.recorded:
         path = recording.results / "tree" / plan.cell.benchmark / "tools.parquet"
-        with data_of(path):
+        with data_of(path), bounded_memory(path):
             for row in read_rows(path) if path.exists() else ():
                 program = Program(**{field.name: row.pop(field.name) for field in fields(Program)})
                 executions.setdefault(program, Execution(**{**row, "outcome": Outcome(row["outcome"])}))

@@ -80,6 +80,11 @@ def test_tables_of_two_presets_stand_in_one_document_that_has_an_entry_of_its_ow
     assert not any(r"\entry" in text for text in fragments)
 
 
+def test_control_characters_are_escaped_in_every_file(tmp_path):
+    for path in write(tiny("a\x1b[2K\u202eb\rc"), tmp_path, "tiny"):
+        assert path.read_text(encoding="utf-8").replace("\n", "").isprintable()
+
+
 def test_nothing_a_user_writes_becomes_markup_on_the_page():
     fragment = tiny('50% & <b>"x"</b> <script>alert(1)</script>').contents()["html"]
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in fragment

@@ -1,12 +1,16 @@
 """An untrusted bundle is only data: its content opens no connection and changes no file, verdict or output."""
 
+import io
 import re
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from pydantic import TypeAdapter
@@ -16,7 +20,7 @@ from cli.replay import Replay, replay
 from harness.benchmarks.items import Item, checksum
 from harness.errors import UserError
 from harness.llm.endpoints import Endpoint
-from harness.llm.recordings import METADATA, opened
+from harness.llm.recordings import METADATA, bounded_memory, opened
 from harness.llm.recordings import checksum as checksum_of
 from harness.runner import layout
 from harness.runner.layout import Cell
@@ -27,6 +31,7 @@ from tests.finished import BENCHMARK
 
 SINGLE = Cell("single", BENCHMARK, "qwen-2.5-14B", 0)
 RUN, SETTINGS = str(layout.cell("smoke", SINGLE) / "run.json"), "config/config.yaml"
+ITEMS = RUN.replace("run.json", "items.parquet")
 QUESTIONS = f"results/smoke/data/{BENCHMARK}"
 Members = dict[str, bytes]
 Change = Callable[[Members], object]
@@ -167,9 +172,34 @@ def test_a_message_that_quotes_a_file_fakes_no_line() -> None:
     assert str(error) == "no pool.a\\x1b[2K\\nWhole: yes; mend\\rit\n  one\\ntwo"
 
 
-def test_a_bundle_unpacks_to_a_bounded_size(whole: Path, folder: Path) -> None:
-    with pytest.raises(UserError, match="would unpack to more than 50 times its size"):
-        answered(made(whole, lambda files: files.update({f"{QUESTIONS}.zeros": bytes(70 << 20)})))
+def parquet(column: pa.Array) -> bytes:
+    pq.write_table(pa.table({"text": column}), file := io.BytesIO())
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (f"{QUESTIONS}.zeros", lambda: bytes(70 << 20), "unpacks to more than any bundle does"),
+        (ITEMS, lambda: parquet(pa.nulls(10_000_000, pa.int64())), "items.parquet has too many values"),
+        (ITEMS, lambda: parquet(pa.array(["long"]).dictionary_encode()), "items.parquet has .* of another type"),
+    ],
+)
+def test_what_a_bundle_takes_is_counted(
+    name: str, content: Callable[[], bytes], message: str, whole: Path, folder: Path
+) -> None:
+    with pytest.raises(UserError, match=message):
+        opened(made(whole, lambda files: files.update({name: content()})))
+
+
+def test_a_false_size_is_not_believed(whole: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = made(whole, lambda files: files.update({f"{QUESTIONS}.zeros": bytes(63 << 20)}))
+    path.write_bytes(path.read_bytes().replace(struct.pack("<I", 63 << 20), struct.pack("<I", 9)))
+    monkeypatch.setattr("harness.llm.recordings._MEMORY", 48 << 20)
+    with pytest.raises(UserError, match="is damaged"):
+        opened(path)
+    with pytest.raises(UserError, match="takes more than"), bounded_memory(path):
+        bytearray(64 << 20)
 
 
 def encrypted(content: bytes) -> bytes:
@@ -188,7 +218,7 @@ def encrypted(content: bytes) -> bytes:
         *(lambda files, text=text: files.update({RUN: text}) for text in (b"{}", b"[]", b"", b"{")),
         *(lambda files, key=key: stating(**{key: 5})(files) for key in ("methods", "benchmarks", "pool", "seeds")),
         lambda files: files.update({"results/smoke/audit.json": b"[]"}),
-        lambda files: files.update({RUN.replace("run.json", "items.parquet"): b"PAR1"}),
+        lambda files: files.update({ITEMS: b"PAR1"}),
         lambda files: files.update({RUN.replace("run.json", "servers.json"): b"{}"}),
         lambda files: files.update({RUN.replace("run.json", "servers.json"): b'{"served": {"m": {"details": []}}}'}),
         lambda files: files.update({RUN.replace("run.json", "calls.sqlite"): b"no database"}),

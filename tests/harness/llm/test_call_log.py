@@ -12,6 +12,7 @@ from threading import Barrier
 
 import orjson
 import pytest
+import zstandard
 
 from harness.database import Cache
 from harness.errors import UserError
@@ -128,6 +129,16 @@ def test_a_damaged_log_is_one_line_with_the_cure(is_database: bool, kind: type[C
     damaged = pytest.raises(UserError, match=r"^[^\n]*calls\.sqlite is damaged .*move it away[^\n]*$")
     with damaged, kind(path) as log:
         log.get(request("a").key)
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_request_is_unpacked_to_a_bounded_size(declared: bool, path: Path) -> None:
+    fill(path, "a")
+    bomb = zstandard.ZstdCompressor(write_content_size=declared).compress(bytes(200 << 20))
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE calls SET request = ?", (bomb,))
+    with CallLogReader(path) as log, pytest.raises(UserError, match="is damaged"):
+        log.texts(request("a").key)
 
 
 @KINDS

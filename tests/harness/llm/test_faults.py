@@ -1,6 +1,7 @@
 """Server faults of every kind: requests, retries, and records."""
 
 import asyncio
+import gzip
 from typing import Any
 
 import pytest
@@ -62,6 +63,26 @@ UNCOUNTABLE: dict[str, tuple[dict[str, Any], str, tuple[int, int]]] = {
     "tokens owed": (using(7, -2), r"impossible usage \(7 and -2 tokens\)", (0, 0)),
     "another model": (completion(model="b"), "of the model 'b', while 'some/model' was asked", (7, 2)),
 }
+
+
+@pytest.mark.parametrize("kind", ["packed", "drips"])
+async def test_a_response_is_bounded_in_size_and_in_time(kind: str, make: Make) -> None:
+    server = Scripted()
+
+    async def chat(http: web.Request) -> web.StreamResponse:
+        if make.tried:
+            return await server.chat(http)
+        response = web.StreamResponse(headers={"Content-Encoding": "gzip"} if kind == "packed" else None)
+        await response.prepare(http)
+        while kind == "drips":
+            await response.write(b" ")
+            await asyncio.sleep(0.05)
+        await response.write(gzip.compress(bytes(33 << 20), 1))
+        return response
+
+    client = await make(chat, timeout_s=5 if kind == "packed" else 0.5)
+    assert await client.complete("m", request()) == ANSWER
+    assert ("a body of more than 32 MB" if kind == "packed" else "no whole response within 0.5 s") in str(make.tried[0])
 
 
 @pytest.mark.parametrize(("status", "body", "error"), TRANSIENT.values(), ids=TRANSIENT)

@@ -96,7 +96,7 @@ async def test_a_server_that_hangs_is_noticed_after_one_attempt_and_one_token(
     if not alone:
         await until(lambda: asked == ["hangs"])
         await client.complete("m", request("answered"))
-    with pytest.raises(UserError, match=r"of m does not answer .*reading"):
+    with pytest.raises(UserError, match=r"of m does not answer .*no whole response"):
         await hangs
     assert asked.count("hangs") == 1
     assert [reply.error for reply in make.kept.replies] == [None] * (not alone)

@@ -337,7 +337,12 @@ def test_settings_that_no_run_writes_are_one_line(source: Path, text: str) -> No
     [
         "UPDATE calls SET prompt_tokens = -1",
         "UPDATE calls SET reply = x'00', checksum = 1",
+        "UPDATE calls SET request = zeroblob(100000000)",
         "ALTER TABLE calls RENAME TO c; CREATE VIEW calls AS SELECT * FROM c",
+        "ALTER TABLE calls ADD COLUMN g AS (zeroblob(1000000000))",
+        "CREATE TRIGGER t AFTER INSERT ON calls BEGIN SELECT 1; END",
+        "CREATE VIRTUAL TABLE f USING fts5(x)",
+        "CREATE INDEX i ON calls (abs(asked))",
     ],
 )
 def test_a_log_with_values_that_no_run_writes_is_one_line(source: Path, change: str) -> None:
