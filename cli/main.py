@@ -12,7 +12,7 @@ from cli.app import app
 from cli.commands import exports, preparation, runs, show  # noqa: F401  adds them to the application
 from cli.parent import end_with_parent, stop_scheduling
 from cli.signals import stop_cleanly
-from harness.errors import UserError
+from harness.errors import UserError, keyless
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -44,8 +44,8 @@ def main(program: Callable[[], None] = app) -> None:
         logs = [handler for handler in logging.getLogger().handlers if isinstance(handler, logging.FileHandler)]
         if not logs:
             raise
-        logs[0].emit(logging.makeLogRecord({"msg": traceback.format_exc()}))
-        logging.error("error: %s\n  the log of the job has the whole traceback", explain(error))
+        logs[0].emit(logging.makeLogRecord({"msg": keyless(traceback.format_exc())}))
+        logging.error("error: %s\n  the log of the job has the whole traceback", keyless(explain(error)))
         sys.exit(1)
 
 

@@ -5,12 +5,15 @@ import re
 from collections.abc import Iterable, Sequence
 
 _NAMED = 12
+_QUERY = re.compile(r"(https?://[^\s?'\"<>]*)\?[^\s'\"<>]*")
+# Regular expressions of the API keys that were read.
+_keys: set[str] = set()
 
 
 class UserError(Exception):
     """An error that the user can fix. Only the message is printed; it says what is wrong and what to do.
 
-    Control characters are escaped, since a message may quote a file, a server or a model.
+    Each part is passed to :func:`quoted`, since a message may quote a file, a server or a model.
 
     Args:
         problem: What is wrong.
@@ -19,9 +22,9 @@ class UserError(Exception):
     """
 
     def __init__(self, problem: str, cure: str = "", *, lines: Iterable[str] = ()) -> None:
-        self.problem, self.cure = printable(problem), printable(cure)
+        self.problem, self.cure = quoted(problem), quoted(cure)
         message = f"{self.problem}; {self.cure}" if cure else self.problem
-        super().__init__("\n  ".join([message, *map(printable, lines)]))
+        super().__init__("\n  ".join([message, *map(quoted, lines)]))
 
 
 class StoppedError(Exception):
@@ -31,6 +34,23 @@ class StoppedError(Exception):
 def printable(text: object, keep: str = "") -> str:
     """Escape control characters other than ``keep``, so that file contents cannot fake terminal output."""
     return re.sub("[^ -~]", lambda at: at[0] if at[0].isprintable() or at[0] in keep else ascii(at[0])[1:-1], str(text))
+
+
+def keep_secret(key: str) -> None:
+    """Let :func:`keyless` replace an API key from now on, plain or escaped as in JSON."""
+    if len(key) >= 8:  # Placeholders such as "EMPTY", which a reply may contain, are shorter.
+        signs = (sign if sign.isalnum() else rf"(?:\\?{re.escape(sign)}|(?i:\\u{ord(sign):04x}))" for sign in key)
+        _keys.add("".join(signs))
+
+
+def keyless(text: str) -> str:
+    """Replace every API key that was read by ``***``."""
+    return re.sub("|".join(_keys), "***", text) if _keys else text
+
+
+def quoted(text: object) -> str:
+    """Return a text from outside as it may be shown: without API keys, queries of URLs and control characters."""
+    return printable(_QUERY.sub(r"\1", keyless(str(text))))
 
 
 def making(target: object) -> str:

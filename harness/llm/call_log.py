@@ -25,7 +25,7 @@ import zstandard
 from filelock import FileLock, Timeout
 
 from harness.database import MOST_BYTES, Closing, connect, one_line
-from harness.errors import UserError
+from harness.errors import UserError, quoted
 from harness.files import writing
 from harness.llm.request import Message, Reply, Request
 
@@ -353,13 +353,13 @@ class AttemptLog(Closing):
         try:
             yield
         except BaseException as error:
-            failure = f"{type(error).__name__}: {error}" + (f" ({error.__cause__})" if error.__cause__ else "")
+            failure = quoted(f"{type(error).__name__}: {error}" + (f" ({error.__cause__})" if error.__cause__ else ""))
             self.failed += isinstance(error, Exception)
             raise
         finally:
             latency = time.perf_counter() - clock
             attempt = {"key": key, "endpoint": endpoint, "host": self._host, "opened": self._opened, "started": started}
-            attempt |= {"latency_s": latency, "error": failure and failure.encode(errors="replace").decode()}
+            attempt |= {"latency_s": latency, "error": failure}
             with writing(self.path):
                 self._file.write(orjson.dumps(attempt, option=orjson.OPT_APPEND_NEWLINE))
 

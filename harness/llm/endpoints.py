@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt, model_validator
 
-from harness.errors import UserError, check_names
+from harness.errors import UserError, check_names, keep_secret
 from harness.files import Declaration, Distinct, Word, check
 from harness.llm.backbones import Price
 from harness.llm.request import EXTENDED
@@ -23,9 +23,9 @@ Omitted = Literal["temperature", "top_p", "seed", "n", "frequency_penalty", "pre
 
 
 def _without_password(url: Any) -> Any:
-    """Refuse URLs with a password, before a message or file repeats it."""
-    if isinstance(url, str) and "@" in url:
-        raise ValueError("has a user or password before @; take it out, and name the variable of a key by key_env")
+    """Refuse URLs with a password or a query, before a message or file repeats it."""
+    if isinstance(url, str) and re.search("[@?]", url):
+        raise ValueError("has a user or password, or a query; take it out, and name the variable of a key by key_env")
     return url
 
 
@@ -61,6 +61,7 @@ class Endpoint(Declaration):
         if odd := re.search("[^!-~]", key):
             what = f"the API key in the environment variable {self.key_env} has the character {odd[0]!r}"
             raise UserError(f"{what} (number {odd.start() + 1} of {len(key)}), which no key has; set it again without")
+        keep_secret(key)
         return key
 
     @property

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from harness.errors import quoted
+
 # Owner of simulated models, and prefix of their revisions and system fingerprints.
 SIMULATED = "simulated"
 # Key in Served.details: parameters that are not sent to the server.
@@ -126,7 +128,7 @@ class Reply:
 
     @classmethod
     def failed(cls, model: str, error: str) -> Reply:
-        return cls("", 0, 0, "error", model, error.encode(errors="replace").decode())
+        return cls("", 0, 0, "error", model, quoted(error))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import httpx2
 import openai
 from openai.types.chat import ChatCompletion
 
-from harness.errors import UserError
+from harness.errors import UserError, keyless, quoted
 from harness.llm.completion import MalformedReplyError, base_name, explained_errors, is_file, parse, status_of
 from harness.llm.endpoints import ENDPOINTS, Endpoint, endpoints_file
 from harness.llm.request import EXTENDED, NOT_SENT, Reply, Request, Served, is_simulated
@@ -164,7 +164,7 @@ class Server:
 
 
 class _BoundedClient(openai.DefaultAioHttpClient):
-    """HTTP client whose responses are read whole, and bounded in size and time."""
+    """HTTP client whose responses are read whole, bounded in size and time, and have no API key that was read."""
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
         content, limit_s = bytearray(), request.extensions["timeout"]["read"]
@@ -178,8 +178,9 @@ class _BoundedClient(openai.DefaultAioHttpClient):
                         raise httpx2.DecodingError(f"a body of more than {_MOST_BYTES >> 20} MB", request=request)
         except TimeoutError as error:
             raise httpx2.ReadTimeout(f"no whole response within {limit_s} s", request=request) from error
+        text = keyless(content.decode("latin-1")).encode("latin-1")
         response.headers.pop("content-encoding", None)
-        whole = httpx2.Response(response.status_code, headers=response.headers, content=bytes(content), request=response.request)
+        whole = httpx2.Response(response.status_code, headers=response.headers, content=text, request=response.request)
         whole.history = response.history
         return whole
 
@@ -202,4 +203,4 @@ def with_cause(error: BaseException) -> str:
     """Return the message of the root cause, since the library only says "Connection error."."""
     while isinstance(error, openai.APIConnectionError) and error.__cause__ is not None:
         error = error.__cause__
-    return str(error) or type(error).__name__
+    return quoted(error) or type(error).__name__

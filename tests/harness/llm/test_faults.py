@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import json
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from harness.errors import UserError
 from harness.llm.request import Reply
 from harness.llm.served_backbone import _MAX_ATTEMPTS, _MAX_UNCOUNTABLE, MAX_FAILURES
 from tests.harness.llm.conftest import Make
-from tests.harness.llm.serving import ANSWER, ERROR, MODEL, Scripted, completion, request
+from tests.harness.llm.serving import ANSWER, ERROR, MODEL, Scripted, completion, models, request, served_at
 
 
 def choice(content: Any, reason: Any = "stop", error: Any = None, **message: Any) -> dict[str, Any]:
@@ -83,6 +84,41 @@ async def test_a_response_is_bounded_in_size_and_in_time(kind: str, make: Make) 
     client = await make(chat, timeout_s=5 if kind == "packed" else 0.5)
     assert await client.complete("m", request()) == ANSWER
     assert ("a body of more than 32 MB" if kind == "packed" else "no whole response within 0.5 s") in str(make.tried[0])
+
+
+KEY = "sk-canary/1+2=="
+PATHS = ["models 200", "models 401", "chat 200", "chat 400", "chat 401", "chat 500", "chat 302", "chat 0", "chat 1"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_key_that_a_server_repeats_and_a_query_are_not_told_on(
+    path: str, make: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With status 0 a reply says that it is no completion, with 1 a response is no HTTP."""
+    monkeypatch.setenv("THEIR_KEY", KEY)
+    kind, status = path.split()[0], int(path.split()[1])
+
+    async def quoting(http: web.Request) -> web.StreamResponse:
+        key = http.headers["Authorization"]
+        if path == "chat 500" and make.tried:
+            return web.json_response(completion())
+        if status == 302:
+            raise web.HTTPFound(f"/{KEY}/v1?secret=query")
+        if status == 1:
+            http.transport.write(f"HTTP/1.1 {key}\r\n\r\n".encode())
+        body = {"models": models(made_by=key), "chat": completion(key) if status == 200 else {"error": f"no: {key}"}}
+        text = json.dumps(body[kind] if status else {key: key}).replace("/", "\\/").replace("+", "\\u002B")
+        return web.json_response(text=text, status=status if status > 1 else 200)
+
+    server = {"models": Scripted().models, "chat": Scripted().chat, kind: quoting}
+    async with served_at(**server) as url:
+        client, told = await make(url, key_env="THEIR_KEY"), []
+        try:
+            told += [await client.served("m", MODEL), await client.complete("m", request())]
+        except UserError as error:
+            told.append(str(error))
+    everything = f"{told} {make.tried} {make.kept.replies} {caplog.text}"
+    assert [word in everything for word in ("canary", "query", "***")] == [False, False, True]
 
 
 @pytest.mark.parametrize(("status", "body", "error"), TRANSIENT.values(), ids=TRANSIENT)
