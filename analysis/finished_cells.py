@@ -79,6 +79,7 @@ class RunInfo(Declaration, extra="ignore"):
     config_hash: Text
     code: Text
     run_id: Text
+    answers: str = ""  # digest of question, answer and verdict by row
     tables: Mapping[str, Text]  # SHA-256 by file name
     backbones: Mapping[str, Mapping[str, Any]]  # identity of each backbone by its key
     sampling: Many[Mapping[str, float]]  # distinct sampling parameters of test calls

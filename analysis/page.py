@@ -12,7 +12,7 @@ import pandas as pd
 from analysis import registry
 from analysis.exhibit import format_cost, render
 from analysis.finished_cells import RunInfo, read_run
-from analysis.provenance import audited, provenance
+from analysis.provenance import answers_of, audited, provenance
 from analysis.published import load
 from analysis.registry import Artefact
 from harness.errors import UserError, making, printable
@@ -146,6 +146,7 @@ def _facts(preset: Run, runs_by_folder: Mapping[Path, RunInfo]) -> dict[str, str
         "methods": ", ".join(dict.fromkeys(run.method_title for run in runs)),
         "settings": "; ".join(dict.fromkeys(note for run in runs for note in run.notes)) or "none",
         "audit": audited(preset.name, {str(folder): run.run_id for folder, run in runs_by_folder.items()}),
+        "answers": answers_of(runs),
         **provenance(runs),
     }
 

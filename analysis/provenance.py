@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from analysis.finished_cells import RunInfo, answered, short
+from harness.files import digest
 from harness.runner import layout
 
 
@@ -36,6 +37,11 @@ def provenance(runs: Sequence[RunInfo]) -> dict[str, str]:
         "sandbox": _listed(run.sandbox for run in runs),
         "backbones": _backbones(runs),
     }
+
+
+def answers_of(runs: Iterable[RunInfo]) -> str:
+    """Digest the answers of some cells, in any order. It does not depend on code, machine or recordings."""
+    return short(digest(sorted([run.cell, run.answers] for run in runs)))
 
 
 def audited(preset: str, run_ids: Mapping[str, str]) -> str:

@@ -1,68 +1,53 @@
-"""Audit of a finished run: test questions in training, and whether the results follow from the call logs."""
+"""Audit of replayed cells: test questions in trainings, and whether the results follow from the recorded replies."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
 
-from cli.app import last_run
-from cli.bundle import pack
-from cli.replay import replay
 from harness.benchmarks.prepare import Prepared
 from harness.errors import UserError
 from harness.files import write_atomically
-from harness.llm.call_log import CallLogReader
+from harness.llm.recordings import Recordings
 from harness.runner import layout
+from harness.runner.layout import Cell
 from harness.runner.plan import questions
 from harness.runner.results import read_rows
-from harness.unfinished import temporary_prefix
+from harness.runner.run import Run
 
 # Minimum cosine similarity of a near-duplicate.
 _NEAR = 0.9
 
 
-def audit(name: str) -> dict[str, Any]:
-    """Audit the finished cells of a preset, write the result to ``audit.json`` and return it.
+def check(run: Run, differences: Mapping[Cell, str]) -> dict[str, Any]:
+    """Audit the cells of a replay, given with their differences from the recorded results.
 
-    Keys: ``asked`` (test questions used in a training), ``near`` (near-duplicates of a training question),
-    ``differences`` (results that do not follow from the log).
+    Returns ``passed``, ``summary``, ``asked`` (test questions used in a training), ``near`` (near-duplicates of a
+    training question) and ``differences`` (by cell). Raises UserError if a prompt of a training was not recorded.
     """
-    run = last_run(name)
-    with TemporaryDirectory(prefix=temporary_prefix("audit")) as folder:
-        bundle = Path(folder) / "run.zip"
-        _, left_out = pack(name, bundle, is_private=True)
-        replayed = replay(bundle, make_reports=False, code=run.extra)
-    methods = run.entries
-    trained = [cell for cell in replayed.differences if methods[cell.method].trained]
+    trained = [cell for cell in differences if run.entries[cell.method].trained and _calls(run, cell).exists()]
     used = {key: questions(run, key) for key in dict.fromkeys(cell.benchmark for cell in trained)}
     duplicates = [_duplicates(prepared) for prepared in used.values()]
     exact, near = (sorted({id_ for ids in duplicates for id_ in ids[kind]}) for kind in (0, 1))
-    # The bundle also has the calls that recordings answered.
-    root = replayed.recording.root
-    asked_ids = (_asked(root / layout.cell(name, cell), used[cell.benchmark]) for cell in trained)
-    asked = sorted({*exact}.union(*asked_ids))
-    folders = [layout.cell(name, cell) for cell in replayed.differences]
-    n = len(folders)
-    differences = {str(cell): difference for cell, difference in replayed.differences.items() if difference}
+    asked = sorted({*exact}.union(*(_asked(run, cell, used[cell.benchmark]) for cell in trained)))
+    differing = {str(cell): difference for cell, difference in differences.items() if difference}
+    n = len(differences)
     summary = [
         f"test questions asked in {len(trained)} trainings: {', '.join(asked) or 'none'}",
         f"test questions that nearly equal a training question: {', '.join(near) or 'none'}",
-        f"cells whose verdicts and decisions follow from their logs: {n - len(differences)} of {n}",
-        *([f"unfinished cells, not audited: {len(left_out)}"] if left_out else []),
+        f"cells whose verdicts and decisions follow from their logs: {n - len(differing)} of {n}",
         "not excluded: settings chosen on test results, a fabricated log",
     ]
-    result = {
-        "passed": not asked and not differences,
-        "summary": "; ".join(summary),
-        "cells": {str(folder): orjson.loads((folder / "run.json").read_bytes())["run_id"] for folder in folders},
-        "asked": asked,
-        "near": near,
-        "differences": differences,
-    }
-    write_atomically(layout.audit(name), orjson.dumps(result, option=orjson.OPT_INDENT_2))
-    return result
+    passed = not asked and not differing
+    return {"passed": passed, "summary": "; ".join(summary), "asked": asked, "near": near, "differences": differing}
+
+
+def write(name: str, result: Mapping[str, Any]) -> None:
+    """Write the result of an audit to ``audit.json`` of a preset, with the run ids of its finished cells."""
+    runs = [path for cell in layout.cells(name) if (path := layout.cell(name, cell) / "run.json").exists()]
+    cells = {str(path.parent): orjson.loads(path.read_bytes())["run_id"] for path in runs}
+    write_atomically(layout.audit(name), orjson.dumps({**result, "cells": cells}, option=orjson.OPT_INDENT_2))
 
 
 def _duplicates(prepared: Prepared) -> tuple[set[str], set[str]]:
@@ -82,19 +67,23 @@ def _duplicates(prepared: Prepared) -> tuple[set[str], set[str]]:
     return exact, {prepared.test[row].id for row, column in zip(*near, strict=True) if test[row] != train[column]}
 
 
-def _asked(folder: Path, used: Prepared) -> Iterator[str]:
+def _asked(run: Run, cell: Cell, used: Prepared) -> Iterator[str]:
     """Iterate over ids of test questions that occur in a prompt of a cell's training, but in no training question."""
     train = [_text(item.question) for item in used.train]
     test = {item.id: _text(item.question) for item in used.test}
     test = {id_: text for id_, text in test.items() if not any(text in question for question in train)}
-    keys = {row["key"] for row in read_rows(folder / "training_calls.parquet", ["key"])}
-    with CallLogReader(folder / layout.CALL_LOG) as log:
+    keys = {row["key"] for row in read_rows(_calls(run, cell), ["key"])}
+    with Recordings(run.recorded, cell, "") as recordings:
         for key in sorted(keys):
-            call = log.texts(key)
+            call = recordings.texts(key)
             if call is None or not call.messages:
-                raise UserError(f"{folder.name}: the prompt of call {key[:12]} of a training is in no log; not audited")
+                raise UserError(f"{cell}: the prompt of call {key[:12]} of its training is in no recording")
             prompt = _text(" ".join(message.content for message in call.messages))
             yield from (id_ for id_, text in test.items() if text in prompt)
+
+
+def _calls(run: Run, cell: Cell) -> Path:
+    return layout.cell(run.name, cell) / "training_calls.parquet"
 
 
 def _text(text: str) -> str:

@@ -42,23 +42,15 @@ _ITEMS = ".items.jsonl"
 _WITH_QUESTIONS = (_ITEMS, "tools.parquet")
 
 
-def pack(name: str, out: Path, *, is_private: bool = False) -> tuple[Crate, list[str]]:
+def pack(name: str, out: Path) -> tuple[Crate, list[str]]:
     """Pack every file that reports and replays of a preset read. Trained routers are left out: replays train again.
 
-    Args:
-        name: Preset.
-        out: Bundle to write.
-        is_private: Include questions that are not redistributable. If False, their calls have only key and reply.
-
-    Returns:
-        The entities of the manifest by id, and the reasons why cells were left out.
-
-    Raises:
-        UserError: if no cell is finished.
+    Questions that are not redistributable are left out, and their calls have only key and reply. Returns the entities
+    of the manifest by id, and the reasons why cells were left out. Raises UserError if no cell is finished.
     """
     run = last_run(name)
     settings = {key: value for key, value in run.settings.items() if key not in _NO_SETTINGS}
-    withheld = set() if is_private else withheld_benchmarks()
+    withheld = withheld_benchmarks()
     further = further_files(run, withheld)
     files, cells, unfinished = _finished(run)
     lacking = sorted(withheld & {*map(_benchmark, files)})
@@ -142,9 +134,7 @@ def _iso(seconds: float) -> str:
 def _finished(run: Run) -> tuple[set[Path], dict[Path, dict[str, Any]], list[str]]:
     """Files of a preset, ``run.json`` of finished cells by folder, and why other cells are left out."""
     files: set[Path] = set()
-    cells: dict[Path, dict[str, Any]] = {}
-    unfinished: list[str] = []
-    results = layout.RESULTS / run.name
+    cells, unfinished, results = dict[Path, dict[str, Any]](), list[str](), layout.RESULTS / run.name
     for cell in layout.cells(run.name):
         folder = layout.cell(run.name, cell)
         try:

@@ -1,7 +1,8 @@
-"""Bundle as a data set: its graded answers as tables, and their description in Croissant 1.0."""
+"""Bundle as a data set: its graded answers as tables, and their description in Croissant 1.0, from its RO-Crate."""
 
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import orjson
 import pyarrow.parquet as pq
@@ -9,7 +10,7 @@ import pyarrow.parquet as pq
 from analysis.beyond import outcomes
 from harness.errors import UserError
 from harness.files import ROOT, read_yaml, sha256, write_atomically
-from harness.llm.recordings import Recording
+from harness.llm.recordings import METADATA, Recording
 
 _TABLES = {
     "outcomes": "One row for each graded answer to a question. Attempts of trainings are not included.",
@@ -39,7 +40,9 @@ def describe(bundle: Path) -> list[Path]:
         raise UserError(f"{foreign[0]} is not from a bundle and is kept; pack into a folder of its own")
     for path, (write, folders) in used.items():
         write(path, folders)
-    tables, crate = [*used], recording.crate
+    with ZipFile(bundle) as archive:
+        crate = {entity["@id"]: entity for entity in orjson.loads(archive.read(METADATA))["@graph"]}
+    tables, whole = [*used], crate["./"]
     works = [entity for entity in crate.values() if "license" in entity and entity["@type"] == "CreativeWork"]
     terms = "; ".join(f"{work['name']} ({work['license']})" for work in works)
     citation = read_yaml(ROOT / "CITATION.cff")
@@ -47,11 +50,10 @@ def describe(bundle: Path) -> list[Path]:
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": f"{_CR}1.0",
-        "name": f"Recorded run of preset {recording.preset}",
-        "description": f"{crate['./']['description']}. {crate['#run']['name']} Terms: {terms}.",
+        **{key: whole[key] for key in ("name", "datePublished")},
+        "description": f"{whole['description']}. {crate['#run']['name']} Terms: {terms}.",
         "license": sorted({work["license"] for work in works}),
         "citeAs": f"{citation['authors'][0]['name']}. {citation['title']}. Version {citation['version']}.",
-        "datePublished": crate["#run"]["endTime"][:10],
         "version": citation["version"],
         "distribution": [_file(path) for path in (bundle, *tables)],
         "recordSet": [_record_set(path) for path in tables],

@@ -1,35 +1,40 @@
-"""Replay of a bundle: check its files, and reproduce its results from its recorded replies with the current code.
+"""Replay: run the settings of a recording with the recording as its address, and compare the tables of both.
 
-A bundle is data: a replay asks no server, ignores the bundle's servers, and imports its code only on request. Questions
-that the bundle lacks come from ``GMR_DATA_DIR`` or the hub.
-Programs of the recorded models run in the sandbox.
+A recording is data: a replay asks no server, ignores recorded servers, and imports recorded code only on request.
+Questions that the recording lacks come from ``GMR_DATA_DIR`` or the hub. Programs of the recorded models run in the
+sandbox. Tables, figures, titles and settings that a replay shows are recomputed, never read from the recording.
 """
 
 import contextlib
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
-import pandas as pd
+import pyarrow.parquet as pq
 
 from analysis import registry
-from analysis.provenance import audited
+from analysis.finished_cells import read_run
+from analysis.provenance import answers_of
+from cli import audit as audits
 from cli import reports, signals
+from cli.app import last_run
 from gmr.enumeration import Selection, enumerate_steps
 from harness.benchmarks import catalogue
 from harness.benchmarks.prepare import FOREIGN
-from harness.errors import UserError
+from harness.errors import UserError, making
 from harness.llm.recordings import Recording, data_of, opened
 from harness.runner import cell as cells
-from harness.runner import config, layout, questions, record
+from harness.runner import config, layout, questions
 from harness.runner.layout import POOL, Cell
 from harness.runner.plan import plan
 from harness.runner.preset import resolve
+from harness.runner.results import read_rows
 from harness.runner.run import Run
 from harness.unfinished import temporary_prefix
 
@@ -39,116 +44,156 @@ logger = logging.getLogger(__name__)
 REPLAYED = layout.REPORTS / "replayed"
 # Maximum length of a shown value.
 _SHOWN = 60
-# Settings of a bundle that a replay ignores.
+# Settings of a recording that a replay ignores.
 _NOT_TAKEN = {"servers", "budget"}
 _OWN_CODE = "code of the bundle's maker, which runs only with --code FILE"
-# Entries of run.json that follow from replies, questions, settings and code.
-_RECOMPUTED = (
-    *("simulated", "notes", "backbones", "data", "sampling", "rule_version", "benchmark_title", "method_title"),
-    *("module", "multi_agent", "routing", "compared_cost", "config"),
-)
+# Entries of run.json that replies, questions and settings determine. `data` is compared without its source.
+_CLAIMED = ("benchmark_title", "method_title", "simulated", "rule_version", "data", "backbones", "sampling", "config")
 
 
 class Replay(NamedTuple):
     """Result of a replay."""
 
     recording: Recording
-    differences: dict[Cell, str]  # by reproduced cell; empty if its results are equal
+    differences: dict[Cell, str]  # by replayed cell; empty if its results are equal
     enumerations: dict[str, str]  # the same by benchmark
-    other_code: list[Cell]  # recorded by other code
-    left_out: dict[Cell, str]  # cells that were not reproduced, and why
-    ungraded: dict[str, str]  # benchmarks that were not reproduced, and why
-    unchecked: list[str]  # benchmarks whose questions were not verified
-    audit: str  # stored result of an audit, not verified
+    remarks: dict[str, str]  # what was not replayed or not checked, and why
+    answers: str  # digest of the recomputed answers
+    audit: dict[str, Any] | None  # see :func:`cli.audit.check`; None if prompts of trainings were not recorded
 
 
 def replay(
     path: Path,
     *,
+    further: Sequence[Path] = (),
+    code: str | None = None,
     is_wanted: Callable[[Cell], bool] = lambda cell: True,
     make_reports: bool = True,
-    code: str | None = None,
 ) -> Replay:
-    """Check a bundle, reproduce its cells, and make its reports in ``REPLAYED``.
+    """Run the settings of a recording on its own replies, compare the results, and make reports in ``REPLAYED``.
 
     Args:
-        path: Bundle.
-        is_wanted: Which cells to reproduce.
+        path: Bundle, or folder of results.
+        further: Recordings that answer what the first one lacks.
+        code: File of the recording that declares methods of its maker, which are then imported.
+        is_wanted: Which cells to replay.
         make_reports: Whether to make the reports.
-        code: File in the bundle that declares methods of its maker, which are then imported.
 
     Raises:
-        UserError: if the bundle is damaged (see :func:`harness.llm.recordings.extract`) or its preset is invalid.
+        UserError: if the recording is damaged (see :func:`harness.llm.recordings.extract`) or its preset is invalid.
     """
     target = Path.cwd() / REPLAYED
-    if path.is_dir():
-        raise UserError(f"{path} is a folder of results; pack it by `gmr bundle`, or name it in `recordings`")
     recording = opened(path.absolute(), *filter(None, [code]))
-    with data_of(path), _work_folder(recording, code) as run:
-        recorded = layout.cells(run.name)
-        left_out = {cell: f"{cell.method} is {_OWN_CODE}" for cell in recorded if cell.method not in run.entries}
-        left_out |= {
-            cell: f"{cell.benchmark} is {_OWN_CODE}" for cell in recorded if cell.benchmark not in run.benchmarks
-        }
-        folders = [layout.cell(run.name, cell) for cell in recorded]
-        audit = audited(run.name, {str(f): orjson.loads((f / "run.json").read_bytes())["run_id"] for f in folders})
-        wanted = [cell for cell in recorded if is_wanted(cell) and cell not in left_out]
-        enumerated = [path.parent.name for path in sorted(layout.tree(run.name, "").glob("*/run.json"))]
-        ungraded: dict[str, str] = {}
-        falsified: dict[str, str] = {}
-        for benchmark in dict.fromkeys([*(cell.benchmark for cell in wanted), *enumerated]):
-            try:
-                questions.write(run, benchmark)
-            except questions.OtherQuestionsError as error:
-                falsified[benchmark] = str(error)
-            except UserError as error:
-                ungraded[benchmark] = str(error)
-        differences = {cell: falsified[cell.benchmark] for cell in wanted if cell.benchmark in falsified}
-        other_code: list[Cell] = []
-        for cell in wanted:
-            if cell.benchmark not in ungraded | falsified:
-                try:
-                    with data_of(path):
-                        differences[cell], is_same_code = _answer_again(run, cell, recording)
-                    other_code += [] if is_same_code else [cell]
-                except UserError as error:
-                    differences[cell] = str(error).removeprefix(f"{cell}: ")
-        enumerations = {
-            key: falsified.get(key) or _enumerate_again(run, key, recording)
-            for key in enumerated
-            if key not in ungraded
-        }
-        used = {benchmark: layout.manifest(run.name, benchmark) for benchmark in run.benchmarks}
-        unchecked = [key for key, path in used.items() if path.is_file() and FOREIGN in path.read_text("utf-8")]
-        if make_reports and recorded:
-            _make_reports(run)
-            shutil.copytree(layout.REPORTS, target, dirs_exist_ok=True)
-        return Replay(recording, differences, enumerations, other_code, left_out, ungraded, unchecked, audit)
-
-
-@contextlib.contextmanager
-def _work_folder(recording: Recording, code: str | None) -> Iterator[Run]:
-    """Yield the run of a bundle in a temporary working folder with its recorded tables.
-
-    Calls are answered by the bundle only, whatever its settings say.
-    """
-    settings = {key: value for key, value in recording.settings.items() if key not in _NOT_TAKEN}
-    settings |= {"endpoints": "recorded", "recordings": [str(recording.path)], "extra": None}
     os.environ.pop("GMR_CACHE_DIR", None)  # The cache of this machine is neither read nor written.
     os.environ["HF_HUB_DISABLE_IMPLICIT_TOKEN"] = "1"  # noqa: S105  no password
-    with TemporaryDirectory(prefix=temporary_prefix("replay")) as folder, contextlib.chdir(folder):
-        if code is not None:
-            if recording.settings.get("extra") != code or not (recording.root / code).is_file():
-                raise UserError(f"{recording.path.name} has no methods in a file {code}")
-            settings["extra"] = str(recording.root / code)
-        known = config.methods(settings["extra"])
-        for noun, names in (("methods", known), ("benchmarks", catalogue.keys())):
-            settings[noun] = [name for name in settings.get(noun, ()) if name in names]
-            if not settings[noun]:
-                raise UserError(f"all {noun} of {recording.path.name} are {_OWN_CODE}")
-        results = layout.RESULTS / recording.preset
-        shutil.copytree(recording.results, results, ignore=shutil.ignore_patterns("*.sqlite", "data", "identity"))
-        yield resolve(recording.preset, settings)
+    with data_of(path), TemporaryDirectory(prefix=temporary_prefix("replay")) as work, contextlib.chdir(work):
+        run = _run_of(recording, further, code)
+        paths = {layout.RESULTS / run.name / each.relative_to(recording.results): each for each in recording.cells}
+        recorded = {cell: each for output, each in paths.items() if (cell := layout.cell_of(output))}
+        trees = {each.parent.name: each.parent for each in sorted(recording.results.glob("tree/*/run.json"))}
+        foreign = [c for c in recorded if c.method not in run.entries or c.benchmark not in run.benchmarks]
+        remarks = {str(cell): f"not replayed, since it needs {_OWN_CODE}" for cell in foreign}
+        if recorded and (absent := {*run.cells(), *run.asked_again()} - recorded.keys()):
+            remarks["not recorded"] = f"{len(absent)} cells of the settings, such as {min(absent)}"
+        wanted = [cell for cell in recorded if is_wanted(cell) and cell not in foreign]
+        wrong = _prepare(run, [*(cell.benchmark for cell in wanted), *trees], remarks)
+        run = run.model_copy(update={"benchmarks": [key for key in run.benchmarks if key not in wrong | remarks]})
+        # A method that matches the cost of another one needs its cells.
+        wanted.sort(key=lambda cell: run.entries[cell.method].matches is not None)
+        differences = {
+            cell: wrong.get(cell.benchmark) or _run_again(run, recording, recorded[cell])
+            for cell in wanted
+            if cell.benchmark not in remarks
+        }
+        enumerations = {
+            key: wrong.get(key) or _run_again(run, recording, folder)
+            for key, folder in trees.items()
+            if key not in remarks
+        }
+        outputs = {cell: layout.cell(run.name, cell) for cell in differences}
+        infos = {cell: read_run(output) for cell, output in outputs.items() if (output / "run.json").exists()}
+        if others := [cell for cell, info in infos.items() if _stated(recorded[cell]).get("code") != info.code]:
+            remarks["code"] = f"{len(others)} of {len(infos)} cells were recorded by other code"
+        try:
+            audit = audits.check(run, differences)
+            audits.write(run.name, audit)
+        except UserError as error:
+            audit, remarks["audit"] = None, f"not checked: {error}"
+        if make_reports and infos:
+            _make_reports(run)
+            shutil.copytree(layout.REPORTS, target, dirs_exist_ok=True)
+        return Replay(recording, differences, enumerations, remarks, answers_of(infos.values()), audit)
+
+
+def audit(name: str) -> dict[str, Any]:
+    """Replay the finished cells of a preset, and write the result of their audit to ``audit.json``.
+
+    Returns the result of :func:`cli.audit.check`. Raises UserError if no cell is finished, or a prompt is missing.
+    """
+    run = last_run(name)
+    replayed = replay(
+        layout.RESULTS / name,
+        further=[recording.path for recording in run.recorded],
+        code=run.extra,
+        make_reports=False,
+    )
+    if not replayed.differences:
+        raise UserError(f"preset {name} has no finished cell here", making(f"all --config preset={name}"))
+    if replayed.audit is None:
+        raise UserError(f"audit of {name} {replayed.remarks['audit']}")
+    audits.write(name, replayed.audit)
+    return replayed.audit
+
+
+def _run_of(recording: Recording, further: Sequence[Path], code: str | None) -> Run:
+    """Resolve the settings of a recording. Recordings alone answer the calls, whatever the settings say."""
+    settings = {key: value for key, value in recording.settings.items() if key not in _NOT_TAKEN}
+    addresses = [str(path) for path in (recording.path, *further)]
+    settings |= {"endpoints": "recorded", "recordings": addresses, "extra": None}
+    if code is not None:
+        # A folder of results is results/PRESET of the folder that has the code.
+        file = (recording.root.parents[1] if recording.path.is_dir() else recording.root) / code
+        if recording.settings.get("extra") != code or not file.is_file():
+            raise UserError(f"{recording.path.name} has no methods in a file {code}")
+        settings["extra"] = str(file)
+    known = config.methods(settings["extra"])
+    for noun, names in (("methods", known), ("benchmarks", catalogue.keys())):
+        settings[noun] = [name for name in settings.get(noun, ()) if name in names]
+        if not settings[noun]:
+            raise UserError(f"all {noun} of {recording.path.name} are {_OWN_CODE}")
+    return resolve(recording.preset, settings)
+
+
+def _prepare(run: Run, benchmarks: Sequence[str], remarks: dict[str, str]) -> dict[str, str]:
+    """Write the questions. Return by benchmark how recorded questions are wrong; add those without any to remarks."""
+    wrong: dict[str, str] = {}
+    for benchmark in dict.fromkeys(benchmarks):
+        try:
+            questions.write(run, benchmark)
+            if FOREIGN in layout.manifest(run.name, benchmark).read_text("utf-8"):
+                remarks[f"questions of {benchmark}"] = "they come from the bundle and were not verified"
+        except questions.OtherQuestionsError as error:
+            wrong[benchmark] = str(error)
+        except UserError as error:
+            remarks[benchmark] = f"not replayed: {error}"
+    return wrong
+
+
+def _run_again(run: Run, recording: Recording, folder: Path) -> str:
+    """Run a recorded cell or enumeration. Return how its results differ, or why there are none."""
+    output = layout.RESULTS / run.name / folder.relative_to(recording.results)
+    cell = layout.cell_of(output)
+    try:
+        with data_of(recording.path):
+            if cell is not None:
+                signals.run(cells.run(plan(run, cell)))
+            else:
+                stated = _stated(folder)
+                planned = plan(run, Cell(stated["method"], folder.name, POOL, 0))
+                signals.run(enumerate_steps(planned, Selection(**stated.get("selection", {}))))
+            return "; ".join(_differences(folder, output))
+    except UserError as error:
+        return str(error).removeprefix(f"{cell}: ")
 
 
 def _make_reports(run: Run) -> None:
@@ -162,78 +207,41 @@ def _make_reports(run: Run) -> None:
             logger.warning("%s was not made: %s", key, error)
 
 
-def _answer_again(run: Run, cell: Cell, recording: Recording) -> tuple[str, bool]:
-    """Train, answer and grade a cell. Return how its results differ, and whether the current code recorded it.
-
-    If the tables are equal, ``run.json`` is the recorded file with recomputed entries. Raises UserError if a call was
-    not recorded.
-    """
-    folder = layout.cell(run.name, cell)
-    recorded = orjson.loads((folder / "run.json").read_bytes())
-    if strange := [name for name in recorded["tables"] if Path(name).name != name]:
-        raise UserError(f"run.json names a table outside its folder: {strange[0]}")
-    replayed = signals.run(cells.run(plan(run, cell)))
-    differences = _differences(recording, folder)
-    replayed["data"]["source"] = recorded["data"]["source"]
-    if record.SERVER_CHANGED in recorded["notes"]:
-        # Only the run itself has seen it.
-        replayed["notes"].insert(recorded["notes"].index(record.SERVER_CHANGED), record.SERVER_CHANGED)
-    is_same_code = replayed["code"] == recorded["code"]
-    recomputed = {key: replayed[key] for key in _RECOMPUTED}
-    if wrong := [key for key, value in recomputed.items() if value != recorded[key]]:
-        was, now = (str(each[wrong[0]])[:_SHOWN] for each in (recorded, replayed))
-        text = f"run.json has {wrong[0]} {was!r}, recomputed {now!r}"
-        if is_same_code:
-            differences.append(text)
-        else:
-            logger.info("%s, recorded by other code: its %s", cell, text)
-    if not any(differences):
-        content = orjson.dumps({**recorded, **recomputed}, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
-        (folder / "run.json").write_bytes(content)
-        for name in recorded["tables"]:
-            shutil.copyfile(recording.results / folder.relative_to(layout.RESULTS / run.name) / name, folder / name)
-    return "; ".join(filter(None, differences)), is_same_code
+def _differences(recorded: Path, output: Path) -> Iterator[str]:
+    """Describe how the tables and claims in a folder of results differ from the recorded ones."""
+    before, after = ({path.name for path in folder.glob("*.parquet")} for folder in (recorded, output))
+    for name in sorted(before ^ after):
+        yield f"{name} was not {'recomputed' if name in before else 'recorded'}"
+    for name in sorted(before & after):
+        if difference := _difference(name, recorded / name, output / name):
+            yield difference
+    claimed, found = _stated(recorded), _stated(output)
+    for key in _CLAIMED:
+        if claimed.get(key) != found.get(key):
+            was, now = (str(each.get(key))[:_SHOWN] for each in (claimed, found))
+            yield f"run.json has {key} {was!r}, recomputed {now!r}"
 
 
-def _enumerate_again(run: Run, benchmark: str, recording: Recording) -> str:
-    """Follow and grade every path of an enumeration. Return how its tables differ."""
-    folder = layout.tree(run.name, benchmark)
-    try:
-        with data_of(recording.path):
-            made = orjson.loads((folder / "run.json").read_bytes())
-            selection = Selection(**made.get("selection", {}))
-            signals.run(enumerate_steps(plan(run, Cell(made["method"], benchmark, POOL, 0)), selection))
-            return "; ".join(filter(None, _differences(recording, folder)))
-    except UserError as error:
-        return str(error)
-
-
-def _differences(recording: Recording, folder: Path) -> list[str]:
-    """Describe how each table of a folder differs from the recorded one, if it does."""
-    before = _tables(recording.results / folder.relative_to(layout.RESULTS / recording.preset))
-    after = _tables(folder)
-    if others := before.keys() ^ after.keys():
-        return [f"{min(others)} was not {'recomputed' if min(others) in before else 'recorded'}"]
-    return [_difference(name, table, after[name]) for name, table in before.items()]
-
-
-def _tables(folder: Path) -> dict[str, pd.DataFrame]:
-    """Load the tables of a cell as text, so that numbers are compared exactly."""
-    return {path.stem: pd.read_parquet(path).map(str) for path in sorted(folder.glob("*.parquet"))}
-
-
-def _difference(name: str, before: pd.DataFrame, after: pd.DataFrame) -> str:
+def _difference(name: str, recorded: Path, output: Path) -> str:
     """Describe how a table differs from the recorded one. Empty if they are equal."""
-    if list(before) != list(after):
-        return f"{name} has the columns {', '.join(after)}, recorded {', '.join(before)}"
-    if len(before) != len(after):
-        return f"{name} has {len(after)} rows, recorded {len(before)}"
-    unequal = before != after
-    rows = unequal.any(axis=1)
-    if not rows.any():
+    before, after = (
+        ", ".join(f"{field.name} {field.type}" for field in pq.read_schema(path)) for path in (recorded, output)
+    )
+    if before != after:
+        return f"{name} has the columns {after}, recorded {before}"
+    # Text is compared, since NaN is not equal to itself.
+    rows: Iterator[tuple[dict[str, Any], ...]] = zip_longest(read_rows(recorded), read_rows(output), fillvalue={})
+    unequal = [(was, now) for was, now in rows if str(was) != str(now)]
+    if not unequal:
         return ""
-    row = rows.idxmax()
-    column = unequal.loc[row].idxmax()
-    was, now = (str(table.loc[row, column])[:_SHOWN] for table in (before, after))
-    where = f"{rows.sum()} of {len(rows)} rows of {name} differ, the first of {before.iloc[row, 0]}"
-    return f"{where}: {column} was {was!r}, is {now!r}"
+    was, now = unequal[0]
+    column = next(column for column in was or now if str(was.get(column)) != str(now.get(column)))
+    values = [str(row.get(column, "no row"))[:_SHOWN] for row in (was, now)]
+    first = next(iter((was or now).values()))
+    return f"{len(unequal)} rows of {name} differ, the first of {first}: {column} was {values[0]!r}, is {values[1]!r}"
+
+
+def _stated(folder: Path) -> dict[str, Any]:
+    """Load ``run.json``, without the source of the questions, which differs between machines."""
+    stated: dict[str, Any] = orjson.loads((folder / "run.json").read_bytes())
+    return {**stated, "data": {**stated["data"], "source": None}}

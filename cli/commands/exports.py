@@ -43,42 +43,39 @@ def replay(
         typer.Option(help="Also run the maker's own methods, declared in this file of the bundle.", show_default=False),
     ] = None,
 ) -> None:
-    """Check a recorded run without a server: its files, and whether the current code reproduces its results.
+    """Run a bundle's settings on its replies, without a server, and compare the results with the recorded ones.
 
-    Its reports are in reports/replayed/PRESET.
+    Reports of the recomputed results are in reports/replayed/PRESET.
     """
     from cli import replay as replaying
 
     try:
+        if file.is_dir():
+            raise UserError(f"{file} is a folder of results; pack it by `gmr bundle`, or name it in `recordings`")
         replayed = replaying.replay(file, code=code)
     except UserError as error:
         typer.echo(f"{file}\nNot replayed: {error}")
         raise typer.Exit(1) from error
-    whole = replayed.recording.crate["./"]
-    cells = len(replayed.recording.cells)
+    whole, cells = replayed.recording.crate["./"], len(replayed.recording.cells)
     typer.echo(f"{file}: preset {replayed.recording.preset}, {cells} cells")
     typer.echo(f"  its manifest says: {printable(whole['description'])}")
     typer.echo(f"Complete: {len(whole['hasPart'])} files match the manifest")
-    same = [cell for cell, difference in replayed.differences.items() if not difference]
+    wrong = {cell: difference for cell, difference in replayed.differences.items() if difference}
     n = len(replayed.differences)
     if cells:
-        typer.echo(f"Reproduced: {len(same)} of {n} cells have the same items, calls, decisions and costs")
+        typer.echo(f"Reproduced: {n - len(wrong)} of {n} cells have the same items, calls, decisions and costs")
+    for cell, difference in wrong.items():
+        typer.echo(f"  {cell}: {printable(difference)}")
     for benchmark, difference in replayed.enumerations.items():
         typer.echo(f"Enumeration of {benchmark}: {printable(difference) or 'reproduced, every path is the same'}")
-    for benchmark, why in replayed.ungraded.items():
-        typer.echo(f"  {benchmark} was not reproduced: {printable(why)}")
-    for benchmark in replayed.unchecked:
-        typer.echo(f"  the questions and answers of {benchmark} come from the bundle and were not verified")
-    for cell, difference in replayed.differences.items():
-        if difference:
-            typer.echo(f"  {cell}: {printable(difference)}")
-    for cell, why in replayed.left_out.items():
-        typer.echo(f"  {cell}: not replayed, since {printable(why)}")
-    if replayed.other_code:
-        typer.echo(f"  {len(replayed.other_code)} cells were recorded by other code")
-    if cells:
-        typer.echo(f"Audit (not verified): {printable(replayed.audit)}\nReports: {replaying.REPLAYED}")
-    raise typer.Exit(int(len(same) < n or any(replayed.enumerations.values())))
+    for subject, remark in replayed.remarks.items():
+        typer.echo(f"  {printable(subject)}: {printable(remark)}")
+    if n:
+        typer.echo(f"Answers: {replayed.answers} (digest of question, answer and verdict)")
+    is_clean = replayed.audit is None or replayed.audit["passed"]
+    if n and replayed.audit is not None:
+        typer.echo(f"Audit: {replayed.audit['summary']}\nReports: {replaying.REPLAYED}")
+    raise typer.Exit(int(not is_clean or any(replayed.enumerations.values())))
 
 
 @app.command()
@@ -87,9 +84,9 @@ def audit(name: PresetName) -> None:
 
     Writes the result to results/PRESET/audit.json. The page and the bundle include it.
     """
-    from cli import audit as audits
+    from cli import replay as replaying
 
-    result = audits.audit(name)
+    result = replaying.audit(name)
     typer.echo(result["summary"])
     for cell, difference in result["differences"].items():
         typer.echo(f"  {cell}: {difference}")

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from harness.agents.trajectory import Answered, Call, Decision, Trajectory
 from harness.errors import UserError, making
-from harness.files import sha256, whole_file, write_atomically
+from harness.files import digest, sha256, whole_file, write_atomically
 from harness.runner import layout
 
 if TYPE_CHECKING:
@@ -101,8 +101,8 @@ def write(
     Args:
         folder: Folder of the cell.
         answered: Graded answers by split, in the order of its questions.
-        identity: Configuration, data, code and models. ``run.json`` adds the SHA-256 of each table, and a hash of the
-            whole content as ``run_id``.
+        identity: Configuration, data, code and models. ``run.json`` adds a digest of the answers alone, the SHA-256 of
+            each table, and a hash of the whole content as ``run_id``.
         utility: Objective of a learning method. None writes null.
     """
     items = (
@@ -124,7 +124,8 @@ def write(
         # An earlier version of the method may have been trained.
         for name in {*layout.cell_files(learned=True)} - {*layout.cell_files(learned=False)}:
             (folder / name).unlink(missing_ok=True)
-    run = {"schema": SCHEMA_VERSION, **identity, "tables": digests(folder)}
+    answers = [_answer(each) for answers in answered.values() for each in answers]
+    run = {"schema": SCHEMA_VERSION, **identity, "answers": digest(answers), "tables": digests(folder)}
     run["run_id"] = hashlib.sha256(orjson.dumps(run, option=orjson.OPT_SORT_KEYS)).hexdigest()
     write_atomically(folder / "run.json", orjson.dumps(run, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
     return run
@@ -155,6 +156,12 @@ def write_training(folder: Path, training: Training, learned: Learned, identity:
     text = {"metadata": orjson.dumps(metadata, option=orjson.OPT_SORT_KEYS).decode()}
     tensors = {name: learned.tensors[name] for name in sorted(learned.tensors)}
     write_atomically(folder / layout.TRAINED, safetensors.save(tensors, metadata=text))
+
+
+def _answer(answered: Answered) -> list[Any]:
+    """Question, answer and verdict, whose digest is equal on all machines that got the same answers."""
+    verdict = answered.verdict
+    return [answered.trajectory.item.id, verdict.answer, verdict.correct, verdict.status.value]
 
 
 def digests(folder: Path) -> dict[str, str]:

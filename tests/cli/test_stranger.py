@@ -142,15 +142,43 @@ def test_questions_are_compared_with_the_benchmarks_own_or_said_to_be_the_bundle
     why = f"the questions of {BENCHMARK} in strange.zip are not the benchmark's own: pool_checksum differs"
     assert found.differences == {SINGLE: why}
     monkeypatch.setattr("harness.runner.questions.is_at_hand", lambda *_: False)
-    assert answered(path).unchecked == [BENCHMARK]
+    assert "were not verified" in answered(path).remarks[f"questions of {BENCHMARK}"]
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"simulated": False}, {"rule_version": "99"}, {"notes": ["x"]}, {"backbones": {}}, {"data": {"source": "x"}}],
+    [{"simulated": False}, {"rule_version": "99"}, {"backbones": {}}, {"benchmark_title": "HumanEval (all 164)"}],
 )
-def test_what_a_run_says_of_itself_is_recomputed(change: dict[str, Any], whole: Path, folder: Path) -> None:
-    assert f"run.json has {next(iter(change))} " in answered(made(whole, saying(**change))).differences[SINGLE]
+def test_what_a_run_says_of_itself_is_recomputed_whatever_its_code(
+    change: dict[str, Any], whole: Path, folder: Path
+) -> None:
+    found = answered(made(whole, saying(**change, code="0" * 64)))
+    assert f"run.json has {next(iter(change))} " in found.differences[SINGLE]
+    assert found.remarks["code"] == "1 of 1 cells were recorded by other code"
+
+
+def test_a_column_a_row_or_a_table_that_is_missing_or_added_is_a_difference(whole: Path, folder: Path) -> None:
+    items = RUN.replace("run.json", "items.parquet")
+
+    def rewriting(change: Callable[[pa.Table], pa.Table]) -> Change:
+        def rewrite(files: Members) -> None:
+            buffer = io.BytesIO()
+            pq.write_table(change(pq.read_table(io.BytesIO(files[items]))), buffer)
+            files[items] = buffer.getvalue()
+
+        return rewrite
+
+    number = pq.read_schema(io.BytesIO(ZipFile(whole).read(items))).get_field_index("calls")
+    for change, said in (
+        (rewriting(lambda table: table.drop_columns("split")), "items.parquet has the columns "),
+        (rewriting(lambda table: table.set_column(number, "calls", table["calls"].cast("int32"))), "calls int32"),
+        (rewriting(lambda table: table[:2]), "1 rows of items.parquet differ, the first of "),
+        (rewriting(lambda table: pa.concat_tables([table, table[:1]])), "is 'no row'"),
+        (lambda files: files.pop(items), "items.parquet was not recorded"),
+        (lambda files: files.update({items.replace("items", "more"): files[items]}), "more.parquet was not recomputed"),
+    ):
+        assert said in answered(made(whole, change)).differences[SINGLE]
+        opened.cache_clear()
 
 
 @pytest.fixture
@@ -253,7 +281,7 @@ def test_methods_of_a_bundle_run_only_if_their_file_is_named(whole: Path, folder
     path = made(whole, change)
     mine = Cell("mine_too", BENCHMARK, "qwen-2.5-14B", 0)
     found = replay(path, make_reports=False, is_wanted=lambda cell: cell in (SINGLE, mine))
-    assert (found.differences, "--code FILE" in found.left_out[mine]) == ({SINGLE: ""}, True)
+    assert (found.differences, "--code FILE" in found.remarks[str(mine)]) == ({SINGLE: ""}, True)
     assert not (opened(path.absolute()).root / "mine").exists()
     assert [*replay(path, make_reports=False, is_wanted=mine.__eq__, code="mine/methods.yaml").differences] == [mine]
     with pytest.raises(UserError, match="has no methods in a file other"):

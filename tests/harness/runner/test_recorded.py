@@ -17,9 +17,8 @@ import yaml
 
 from analysis.beyond.trajectories import records
 from analysis.finished_cells import read as cell_of
-from cli.audit import audit
 from cli.bundle import pack
-from cli.replay import replay
+from cli.replay import audit, replay
 from gmr.enumeration import enumerate_steps
 from harness.agents.code_tools import CodeTools
 from harness.benchmarks.catalogue import benchmark
@@ -138,8 +137,9 @@ def test_a_bundle_of_it_holds_the_recorded_replies_and_vectors_and_its_trainings
     preset = recorded(source)
     for cell in (SINGLE, GMR):
         asyncio.run(cells.run(plan(preset, cell)))
-    for module in ("cli.bundle", "cli.audit"):
+    for module in ("cli.bundle", "cli.replay"):
         monkeypatch.setattr(f"{module}.last_run", lambda name: preset)
+    preset.write_settings()
     pack("mine", Path("mine.zip"))
     monkeypatch.setattr(FakeEncoder, "encode", lambda *_: pytest.fail("a text was embedded"))
     assert replay(Path("mine.zip"), make_reports=False).differences == {SINGLE: "", GMR: ""}
