@@ -72,10 +72,12 @@ def replay(
         typer.echo(f"  {printable(subject)}: {printable(remark)}")
     if n:
         typer.echo(f"Answers: {replayed.answers} (digest of question, answer and verdict)")
-    is_clean = replayed.audit is None or replayed.audit["passed"]
+    is_leaking = replayed.audit is not None and bool(replayed.audit["asked"])
     if n and replayed.audit is not None:
-        typer.echo(f"Audit: {replayed.audit['summary']}\nReports: {replaying.REPLAYED}")
-    raise typer.Exit(int(not is_clean or any(replayed.enumerations.values())))
+        typer.echo(f"Audit: {replayed.audit['summary']}")
+    if n:
+        typer.echo(f"Reports: {replaying.REPLAYED}")
+    raise typer.Exit(int(bool(wrong) or is_leaking or any(replayed.enumerations.values())))
 
 
 @app.command()

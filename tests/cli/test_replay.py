@@ -49,12 +49,12 @@ def place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_cells_and_reports_come_out_again(bare: Path, finished: Path, place: Path) -> None:
     found = replay(bare, is_wanted=lambda cell: cell.method in METHODS)
     assert found.differences == {GMR: "", SINGLE: ""}
-    assert found.audit is not None
-    assert (found.audit["passed"], found.remarks.keys() & {"code", "audit", BENCHMARK}) == (True, set())
+    assert (found.audit, found.remarks.keys()) == (None, {"not recorded", "audit"} & found.remarks.keys())
+    assert "the prompt of call " in found.remarks["audit"], "the prompts of this bundle are withheld"
     files = [path for path in (REPLAYED / "smoke").rglob("*.*") if path.name != "index.html"]
     assert {path.name.split(".")[0] for path in files} == {*AGAIN}
     page = (REPLAYED / "smoke/index.html").read_text()
-    assert (found.answers in page, "asked in 1 trainings: none" in page) == (True, True)
+    assert found.answers in page
     runs = [read_run(finished / layout.cell("smoke", cell)) for cell in found.differences]
     assert found.answers == answers_of(runs), "the digest of the answers does not depend on the recording"
     assert sorted(path.name for path in place.iterdir()) == ["reports", "results"]
