@@ -33,6 +33,7 @@ class Bounds(NamedTuple):
     correct: Array  # of each backbone's single calls, shape (backbones, n)
     best: str  # the best single backbone
     rows: Mapping[str, Answers]  # by the keys of :data:`TITLES`
+    cost: Array  # as ``correct``
 
 
 def of_pool(results: Results, benchmark: str) -> Bounds | None:
@@ -62,4 +63,4 @@ def of_options(options: Mapping[str, pd.DataFrame]) -> Bounds:
         shares = pd.DataFrame({"calls": weights.sum(axis=1), "cost": (weights * cost).sum(axis=1)}, names)
         return Answers((weights * correct).sum(axis=0), (weights * cost).sum(axis=0), shares / shares.sum())
 
-    return Bounds(correct, names[best], {name: answers(weights) for name, weights in chosen.items()})
+    return Bounds(correct, names[best], {name: answers(weights) for name, weights in chosen.items()}, cost)

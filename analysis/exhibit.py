@@ -16,7 +16,7 @@ from harness.files import write_atomically
 from harness.runner.results import SIMULATED_WARNING
 
 NOT_RUN = "–"
-FAR, TIED = "‡", "†"
+FAR, TIED, ABOVE = "‡", "†", "↑"
 ALL_CALLS = "All calls"
 YES, NO = "●", "○"
 BEST, SECOND = "best", "second"

@@ -107,6 +107,7 @@ _LATEX = {
     "−": "$-$",
     "†": r"$^{\dagger}$",
     "‡": r"$^{\ddagger}$",
+    "↑": r"$\uparrow$",
     "●": r"$\bullet$",
     "○": r"$\circ$",
     "·": r"$\cdot$",

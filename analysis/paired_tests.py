@@ -36,7 +36,7 @@ def compare(
     With one seed on each side, the test is McNemar's exact test and the interval that of
     :func:`analysis.statistics.paired`; otherwise both use Student's t (:meth:`Jackknife.spread`).
     """
-    first_values, second_values = _values(first), _values(second)
+    first_values, second_values = values_of(first), values_of(second)
     n = first_values.shape[2]
     jackknife = Jackknife({None: n}, {"first": len(first), "second": len(second)})
     points, *costs = jackknife.ratio(first_values, None, None, "first")
@@ -200,7 +200,7 @@ def _effect(n: float, level: float) -> float:
     return float(TTestPower().solve_power(nobs=n, alpha=level / 2, power=POWER, alternative="larger"))
 
 
-def _values(cells: Sequence[FinishedCell]) -> Array:
+def values_of(cells: Sequence[FinishedCell]) -> Array:
     """Return points, cost and cost of all calls, shape (3, seeds, items)."""
     values = [[cell.items[name] for cell in cells] for name in ("correct", "cost", "cost_total")]
     return np.array(values, dtype=float) * np.array([100.0, 1.0, 1.0])[:, np.newaxis, np.newaxis]

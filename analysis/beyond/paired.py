@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import pandas as pd
 
-from analysis import columns, notes
+from analysis import columns, mix, notes
 from analysis.columns import by_benchmark, entries, factors, interval_of
 from analysis.exhibit import BEST, NOT_RUN, Entry, signed
 from analysis.finished_cells import FinishedCell
@@ -32,7 +32,7 @@ def build(source: Source) -> Table:
         rows, frame = labels_of([("", "no other row", "")], heads), pd.DataFrame(columns=KEY)
         return columns.table(results, "paired", caption, rows, nothing, [], frame)
     reference = results.reference
-    frame = _frame(results, reference, margin)
+    frame = _frame(results, reference, margin).join(mix.against_mix(results))
     name = results.rows.loc[reference, "name"]
     groups = {(title, n): _group(rows, margin) for _, title, n, rows in by_benchmark(results, frame)}
     if results.has_average:
@@ -71,6 +71,7 @@ def _group(rows: pd.DataFrame, margin: float | None) -> dict[str, list[Entry]]:
         **_differences(rows),
         "p": entries(rows["p_holm"], p_value, NOT_RUN, mark=_bold(rows["p_holm"])),
         **_not_worse(rows, margin),
+        **mix.column(rows),
         "Publ. cost ×": entries(rows["published_cost_ratio"], _ratio),
         **{
             title: factors(rows, name, _ratio, rows["n"].isna())

@@ -7,11 +7,12 @@ import pandas as pd
 
 from analysis import columns, notes
 from analysis.columns import by_benchmark, entries, format_series
-from analysis.exhibit import FAR, NOT_RUN, Entry
+from analysis.exhibit import FAR, NOT_RUN, Entry, format_cost
 from analysis.finished_cells import FinishedCell
-from analysis.frames import with_costs
+from analysis.frames import UNIT, with_costs
 from analysis.source import Source
 from analysis.table import Table
+from harness.runner.layout import POOL
 
 _PER_QUESTION = ["calls", "prompt_tokens", "completion_tokens"]
 
@@ -19,17 +20,20 @@ _PER_QUESTION = ["calls", "prompt_tokens", "completion_tokens"]
 def build(source: Source) -> Table:
     """Return the rows that were run: means over test questions and seeds."""
     results = source.results()
-    frame = with_costs(results.frame[results.frame["was_run"]], results).join(results.per_row(_duplicate_calls))
+    frame = with_costs(results.frame[results.frame["was_run"]], results).join(results.per_row(_calls))
+    frame["cost_of_right"] = frame["cost_total"] / (frame["n"] * frame["fraction"]).where(frame["fraction"] > 0)
     frame[_PER_QUESTION] = frame[_PER_QUESTION].div(frame["n"], axis=0)
     groups = {(title, n): _group(rows) for _, title, n, rows in by_benchmark(results, frame)}
     legend = [*source.legend, notes.COUNTED, *notes.far(frame), notes.TEST_ALONE]
     return columns.table(results, "costs", source.caption, columns.labels(results.ran), groups, legend, frame)
 
 
-def _duplicate_calls(cells: Sequence[FinishedCell]) -> dict[str, float]:
-    """Return the percentage of calls that repeat an earlier call of their question; NaN without a call."""
-    calls = [cell.rows("calls", ["key"]) for cell in cells]
-    return {"copies": round(100 * fmean(table.duplicated().mean() for table in calls), 2)}
+def _calls(cells: Sequence[FinishedCell]) -> dict[str, float]:
+    """Return percentages of calls: to the dearest model, and copies of a call of their question; NaN without a call."""
+    calls = [cell.rows("calls", ["key", "backbone"]) for cell in cells]
+    prices = {key: backbone.get("prices", [0])[-1] for key, backbone in cells[0].run.backbones.items()}
+    dearest = fmean((table["backbone"] == max(prices, key=lambda key: prices[key])).mean() for table in calls)
+    return {"copies": round(100 * fmean(table.duplicated().mean() for table in calls), 2), "dearest": 100 * dearest}
 
 
 def _group(rows: pd.DataFrame) -> dict[str, list[Entry]]:
@@ -39,4 +43,6 @@ def _group(rows: pd.DataFrame) -> dict[str, list[Entry]]:
         "Tokens": entries(tokens, missing=NOT_RUN),
         **columns.costs(rows, FAR),
         **columns.all_calls(rows),
+        "Right answer": entries(UNIT * rows["cost_of_right"], format_cost),
+        "Dearest (%)": entries(rows["dearest"].where(rows.index.get_level_values("backbone") == POOL), "{:.0f}"),
     }

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from analysis import columns, notes
+from analysis import columns, mix, notes
 from analysis.columns import accuracies, by_benchmark
 from analysis.exhibit import NO, TIED, YES, Entry
 from analysis.frames import AVERAGE, Results
@@ -28,7 +28,7 @@ def build(source: Source) -> Table:
     tied = _tied(results)
     # With several benchmarks only the average has the signs.
     of_column = [] if results.has_average else tied
-    frame = results.frame
+    frame = results.frame.join(mix.against_mix(results))
     if results.has_average:
         order = [(*row, key) for row in results.rows_to_show.index for key in (*results.benchmarks, AVERAGE)]
         frame = pd.concat([frame, results.averages]).loc[order]
@@ -45,7 +45,7 @@ def build(source: Source) -> Table:
 
 def _columns(values: pd.DataFrame, tied: Sequence[tuple[str, str]]) -> dict[str, list[Entry]]:
     """Return the columns of a benchmark or the average. For the average, ``values`` has only accuracy."""
-    return accuracies(values, tied)
+    return {**accuracies(values, tied), **mix.column(values)}
 
 
 def _tied(results: Results) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ from matplotlib.ticker import LogFormatter
 from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
 
-from analysis import bounds, notes
+from analysis import bounds, mix, notes
 from analysis.figure import COLUMN, EDGE, SMALL, Figure, bars, draw_frontier, fold, looks, on_frontier
 from analysis.frames import KEY, UNIT, Results, percent, with_costs
 from analysis.source import Source
@@ -47,8 +47,10 @@ def build(source: Source) -> Figure:
     results = source.results()
     benchmark, title = results.only_benchmark()
     frame = with_costs(results.frame.xs(benchmark, level="benchmark", drop_level=False), results)
-    frame = _with_bounds(frame, bounds.of_pool(results, benchmark))
-    is_method = ~frame.index.get_level_values("method").isin(bounds.TITLES)
+    of_pool = bounds.of_pool(results, benchmark)
+    frame = _with_bounds(frame, of_pool)
+    is_bound = frame.index.get_level_values("method").isin(bounds.TITLES)
+    is_method = ~is_bound
     # Show a published accuracy only with a published cost.
     frame["published"] = frame["published"].where(frame["published_cost_per_query"].notna())
     frame["difference"] = frame["difference"].where(frame["published"].notna())
@@ -63,11 +65,11 @@ def build(source: Source) -> Figure:
     panels = {side: name for side, name in names.items() if side == "measured" or frame[f"{side}_x"].notna().any()}
     free = (frame["method_title"] + (" (" + frame["backbone_title"] + ")").fillna(""))[frame["cost_per_query"].eq(0)]
     left_out = f" Left out, since a logarithmic axis cannot show a cost of 0: {', '.join(free)}." if len(free) else ""
-    unit, marks = _unit(results, frame, panels), frame[~is_method & frame["measured_x"].notna()]
+    unit, marks = _unit(results, frame, panels), frame[is_bound & frame["measured_x"].notna()]
     return Figure(
         label=f"pareto-{benchmark}",
         **notes.describe_run(results, source.caption + left_out),
-        draw=functools.partial(_draw, panels, frame[is_method], marks, unit, results.own),
+        draw=functools.partial(_draw, panels, frame[is_method], marks, _lines(frame, of_pool), unit, results.own),
         inches=(COLUMN, 0.9 + 1.75 * len(panels) + _LINE_INCHES * math.ceil(titles / 2)),
         frame=frame.reset_index(),
     )
@@ -84,6 +86,17 @@ def _unit(results: Results, frame: pd.DataFrame, panels: Mapping[str, str]) -> t
     return 1.0, f"1e-4 of the paper's unit: {tokens:.0f} tokens that {key} writes"
 
 
+def _lines(frame: pd.DataFrame, of_pool: bounds.Bounds | None) -> dict[str, pd.DataFrame]:
+    """Return the line of cost and accuracy of the best mix of single models, by an empty key; none without a pool."""
+    xy = ["measured_x", "measured_y"]
+    lines = {}
+    if of_pool is not None and of_pool.cost.any(axis=1).all():
+        costs, points = (values.mean(axis=1, keepdims=True) for values in (UNIT * of_pool.cost, 100 * of_pool.correct))
+        x = np.geomspace(costs.min(), frame[xy[0]].max(), 500)
+        lines[""] = pd.DataFrame({xy[0]: x, xy[1]: mix.mixes(x, costs, points).max(axis=0)})
+    return lines
+
+
 def _with_bounds(frame: pd.DataFrame, of_pool: bounds.Bounds | None) -> pd.DataFrame:
     if of_pool is None:
         return frame
@@ -97,6 +110,7 @@ def _draw(
     titles: Mapping[str, str],
     frame: pd.DataFrame,
     marks: pd.DataFrame,
+    lines: Mapping[str, pd.DataFrame],
     unit: tuple[float, str],
     own: Sequence[str],
     picture: Picture,
@@ -129,6 +143,9 @@ def _draw(
     for side, panel in panels.items():
         draw_frontier(panel, frame[f"{side}_x"], frame[f"{side}_y"], color="0.35", linewidth=0.8, zorder=2)
     look: dict[str, Any] = {"frameon": False, "fontsize": SMALL, "handletextpad": 0.3, "columnspacing": 0.8}
+    for line in lines.values():
+        style: dict[str, Any] = {"color": "0.35", "ls": ":", "linewidth": 0.8, "zorder": 4}
+        panels["measured"].plot(line["measured_x"] / unit[0], line["measured_y"], **style)
     handles = [*_key(frame, styles, sizes), *_draw_marks(panels["measured"], marks)]
     picture.legend(handles=handles, loc="outside lower center", ncols=2, **look)
     # Labels are placed after the layout has sized the panels.

@@ -156,7 +156,7 @@ def write(
     rows = pd.DataFrame(columns, index=range(n)).to_dict("records")
     table(folder, "items", rows, ITEMS)
     made = [{"item_id": one, "key": one} for one in ids] if calls is None else calls
-    table(folder, "calls", [{"item_id": ids[0], **call} for call in made])
+    table(folder, "calls", [{"item_id": ids[0], "backbone": backbone, **call} for call in made])
     table(folder, "decisions", decisions, DECISIONS)
     if updates is not None:
         log = [

@@ -50,7 +50,7 @@ def test_tables_compare_the_paper_s_cost_and_show_that_of_all_calls(write_cell: 
 def test_calls_tokens_and_cost_are_those_of_one_question(write_cell: WriteCell) -> None:
     """The cells of the fixture have 2 calls, prompts of 100 to 103 tokens, 10 tokens of reply and a cost of 0.25."""
     [row] = costs(write_cell("macnet_chain")).rows
-    calls, tokens, published, cost, _ = row.entries
+    calls, tokens, published, cost, *_ = row.entries
     assert (calls.text, tokens.text, cost.text, cost.below) == ("2.0", "102 + 10", "2500.00", "2500.00–2500.00")
     assert float(published.text) == pytest.approx(1e4 * PRINTED, abs=0.005)
     assert (float(cost.beside.removeprefix("×")), cost.sign) == (pytest.approx(0.25 / PRINTED, rel=1e-3), FAR)

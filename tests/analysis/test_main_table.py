@@ -73,7 +73,7 @@ def test_a_row_on_another_pool_has_no_published_value_and_stands_where_its_metho
     rows = [("Single LLM", "a-1B"), ("Single LLM", "a-3B"), ("GMR", "LLM Pool")]
     assert [row.labels[:2] for row in table.rows] == rows
     for row in table.rows:
-        [entry] = row.entries
+        entry = row.entries[0]
         assert (entry.text, entry.beside, entry.mark) == ("75.00", "", ""), "equal values are not ranked"
     mine = {"mine": {"model": "me/mine", "parameters_b": 1}}
     for row in (("single", "mine"), ("gmr", "pool")):
