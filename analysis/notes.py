@@ -108,6 +108,7 @@ def protocol(results: Results) -> Iterator[str]:
     """Yield prompt format (it changes accuracies by many points), decoding, and benchmarks that replace the paper's."""
     asserts = "; MBPP questions show one assert" if "mbpp" in results.benchmarks else ""
     yield f"Prompts: zero-shot{asserts}."
+    yield from shown_tests(results)
     yield from decoding(results)
     titles = results.published.benchmarks
     other = [
@@ -115,6 +116,17 @@ def protocol(results: Results) -> Iterator[str]:
     ]
     if other:
         yield f"Measured on other questions than the paper's: {', '.join(other)}."
+
+
+def shown_tests(results: Results) -> Iterator[str]:
+    """Yield on how many questions a test that the question shows decided whether a cascade accepted a reply."""
+    cascades = {
+        key[2]: cells[0] for key, cells in results.cells_by_row.items() if "without_tests" in cells[0].run.config
+    }
+    for benchmark, cell in cascades.items():
+        decided = cell.rows("decisions", ["name"]).query("name == 'test'")["item_id"].nunique()
+        title = results.benchmarks[benchmark]
+        yield f"In cascades a shown test decided on {decided} of {len(cell.items)} questions of {title}."
 
 
 def decoding(results: Results) -> Iterator[str]:

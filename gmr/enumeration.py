@@ -25,13 +25,14 @@ from harness.agents.trajectory import Answered, CallSpec
 from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.files import sha256, write_atomically
-from harness.method import Context
+from harness.method import Context, Solve
 from harness.runner import layout
 from harness.runner.evaluation import attempt
 from harness.runner.plan import Plan
 from harness.runner.record import record_of
 from harness.runner.resources import open_resources
 from harness.runner.results import TEST_SPLIT, TRAINING_SPLIT, write_table
+from harness.runner.setting import Setting
 
 _MOST_STEPS = 2
 _DRAW_TEMPERATURE = 0.7
@@ -112,6 +113,13 @@ class Branch(NamedTuple):
             memory += [Record(second.role.name, text)] if second.stored else []
             used.append(second.backbone)
         return await aggregate(item, memory, used, context) if self.closes else text
+
+
+def stored_paths(config: Config, setting: Setting) -> dict[str, Solve]:
+    """Return the paths of one step that is stored, by name: every role on every backbone of the pool."""
+    pool = pool_of(config, setting)
+    branches = (Branch(role, backbone.key, True) for backbone, role in product(pool.backbones, pool.roles))
+    return {f"{branch.role.key} of {branch.backbone}": branch.solve for branch in branches}
 
 
 class Selection(NamedTuple):

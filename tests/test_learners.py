@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from cli import trained_method_template
+from baselines.cheap import logistic_router
 from gmr.training import advantages
 from harness.benchmarks.items import Item
 from harness.database import CALL_LOG
@@ -56,9 +56,7 @@ LEARNERS = {
     "knn_router": Learner(cheap.knn, by_key, passes=1),
     "self_consistency": Learner(cheap.consistency, by_key, passes=1),
     "template": Learner(
-        lambda **at: trained_method_template.build(
-            setting("pool", **{"benchmark": "toy", **at}), trained_method_template.Config()
-        ),
+        lambda **at: logistic_router.build(setting("pool", **{"benchmark": "toy", **at}), logistic_router.Config()),
         by_key,
         passes=1,
     ),

@@ -18,7 +18,7 @@ GMR = (ROOT / "docs" / "gmr.md").read_text(encoding="utf-8")
 @pytest.mark.parametrize("page", ["README.md", "docs/adding.md"])
 def test_the_router_it_shows_is_the_one_that_a_command_writes(page: str) -> None:
     program = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)[0]
-    assert program in (ROOT / "cli" / "trained_method_template.py").read_text(encoding="utf-8")
+    assert program in (ROOT / "baselines/cheap/logistic_router.py").read_text(encoding="utf-8")
 
 
 def test_self_consistency_at_the_cost_of_another_method_is_an_entry(tmp_path: Path) -> None:

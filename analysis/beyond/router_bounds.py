@@ -32,7 +32,10 @@ RESAMPLES = 9999
 _HEADROOM = ("headroom", "headroom_low", "headroom_high")
 _UNDECIDED = "undecided"
 # Methods of the section between bounds and routers.
-_CHEAP = ("self_consistency", "knn_router", "cascade", "random_router", "random_matched")
+_CHEAP = (
+    *("self_consistency", "knn_router", "logistic_router", "cascade", "cascade_cheapest_first"),
+    *("cascade_dearest_first", "random_router", "random_matched"),
+)
 
 
 def build(source: Source) -> Table:

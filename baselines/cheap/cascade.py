@@ -1,53 +1,76 @@
-"""Cascade from the cheapest to the most expensive backbone (after FrugalGPT, Chen et al. 2023; D-BASE-4).
+"""Cascade: asks models, or roles of one model, until a reply is accepted (after FrugalGPT, Chen et al. 2023; D-BASE-4).
 
-A reply is accepted if two samples of the backbone agree (Yue et al. 2024). There is no trained judge.
+A reply is accepted if its program passes the tests that the question shows. There is no trained judge.
 """
+
+from collections.abc import Sequence
+from typing import Literal
 
 from pydantic import PositiveFloat
 
-from harness.agents.prompts import question_prompt
+from gmr.rollout import aggregate
+from harness.agents.activation import act
+from harness.agents.prompts import Record, question_prompt
+from harness.agents.roles import Role, by_key
+from harness.agents.trajectory import CallSpec, Decision
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
-from harness.files import Declaration
-from harness.method import CallSpec, Context
+from harness.errors import check_names
+from harness.files import Declaration, Distinct
+from harness.method import Context
 from harness.runner.setting import Setting
 
 
 class Config(Declaration):
     """Settings of the cascade."""
 
-    temperature: PositiveFloat = 0.7  # of the two samples that must agree
+    order: Literal["cheapest_first", "dearest_first"] = "cheapest_first"  # of models, by price
+    # Roles of the row's backbone, in this order, instead of models. Each reply is that of a stored first step of GMR.
+    roles: Distinct[str] = ()
+    # If a question shows no test: accept a reply if two samples agree (Yue et al. 2024), or accept the first reply.
+    without_tests: Literal["samples", "accept"] = "samples"
+    temperature: PositiveFloat = 0.7  # of the two samples
 
 
 class Cascade:
-    """Asks backbones in order of price until a reply is accepted. The last one is always accepted."""
+    """Takes one option after another until a reply is accepted. The last one is always accepted."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
-        self._order = sorted(setting.pool, key=lambda key: setting.pool[key].price_in + setting.pool[key].price_out)
-        self._temperature = config.temperature
+        self._config = config
+        check_names("role", config.roles, by_key(), "harness/agents/roles.yaml")
+        prices = {key: backbone.price_in + backbone.price_out for key, backbone in setting.pool.items()}
+        models = sorted(prices, key=lambda key: prices[key], reverse=config.order == "dearest_first")
+        roles = [(setting.one_backbone, by_key()[key]) for key in config.roles]
+        self._options: Sequence[tuple[str, Role | None]] = roles or [(key, None) for key in models]
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Return the first accepted reply.
-
-        With visible examples, a reply at temperature 0 is accepted if its program passes all of them. Otherwise two
-        samples must have the same answer. The last backbone is asked once, at temperature 0.
-        """
-        has_examples = item.code is not None and bool(item.code.visible)
-        prompt, text = question_prompt("", context.rules, item), ""
-        for step, backbone in enumerate(self._order, 1):
-            is_last = step == len(self._order)
-            slots, temperature = (1, 0.0) if is_last or has_examples else (2, self._temperature)
-            replies = await gather(
-                context.ask(backbone, prompt, CallSpec(step, slot=slot, temperature=temperature, is_sample=slots > 1))
-                for slot in range(slots)
-            )
-            text = replies[0].text
-            answers = [context.extract(reply.text) for reply in replies]
-            first, last = answers[0], answers[-1]
-            has_agreed = first is not None and last is not None and context.same(first, last)
-            if is_last or (await context.code_tools.passes(item, text) if has_examples else has_agreed):
+        """Return the first accepted reply, at temperature 0 unless two samples must have the same answer."""
+        has_tests = item.code is not None and bool(item.code.visible)
+        is_sampled = not has_tests and self._config.without_tests == "samples"
+        texts = [""]
+        for step, (backbone, role) in enumerate(self._options, 1):
+            is_last = step == len(self._options)
+            slots, temperature = (2, self._config.temperature) if is_sampled and not is_last else (1, 0.0)
+            specs = [CallSpec(step, slot=at, temperature=temperature, is_sample=slots > 1) for at in range(slots)]
+            texts = await gather(_reply(backbone, role, item, context, spec) for spec in specs)
+            if is_last:
                 break
-        return text
+            if has_tests:
+                is_accepted = bool(await context.code_tools.passes(item, texts[0]))
+                context.decide(Decision(step, "test", 0, "passed" if is_accepted else "failed", 2, 0.0))
+            else:
+                answers = [answer for text in texts if (answer := context.extract(text)) is not None]
+                is_accepted = slots == 1 or (len(answers) == 2 and context.same(*answers))
+            if is_accepted:
+                break
+        return texts[0]
+
+
+async def _reply(backbone: str, role: Role | None, item: Item, context: Context, spec: CallSpec) -> str:
+    if role is None:
+        return (await context.ask(backbone, question_prompt("", context.rules, item), spec)).text
+    text = await act(role, backbone, item, (), context, spec)
+    return await aggregate(item, [Record(role.name, text)], [backbone] * spec.step, context)
 
 
 build = Cascade

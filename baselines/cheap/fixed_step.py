@@ -1,9 +1,7 @@
 """Best constant role and backbone of a single-step GMR, by training accuracy. The step is always stored."""
 
-from itertools import product
-
-from gmr.config import Config, pool_of
-from gmr.enumeration import Branch
+from gmr.config import Config
+from gmr.enumeration import stored_paths
 from harness.agents.trajectory import Answered, Decision
 from harness.benchmarks.items import Item
 from harness.method import Context
@@ -17,10 +15,8 @@ class FixedStep(OptionScores):
     """Always acts with the role and backbone that are most accurate on the training questions."""
 
     def __init__(self, setting: Setting, config: Config) -> None:
-        pool = pool_of(config, setting)
-        branches = (Branch(role, backbone.key, True) for backbone, role in product(pool.backbones, pool.roles))
-        self._branches = {f"{branch.role.key} of {branch.backbone}": branch.solve for branch in branches}
-        super().__init__(self._branches, setting.max_epochs, self._branches)
+        self._paths = stored_paths(config, setting)
+        super().__init__(self._paths, setting.max_epochs, self._paths)
 
     def utility(self, answered: Answered) -> float:
         """1 if correct, else 0. Cost does not count."""
@@ -28,7 +24,7 @@ class FixedStep(OptionScores):
 
     async def solve(self, item: Item, context: Context) -> str:
         context.decide(Decision(1, "step", 0, self.best, len(self.pool), 0.0))
-        return await self._branches[self.best](item, context)
+        return await self._paths[self.best](item, context)
 
 
 build = FixedStep

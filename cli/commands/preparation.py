@@ -30,8 +30,8 @@ def new(
     known = config.methods(str(entries) if text else None)
     if key in known or module.exists() or source_of(key) is not None:
         raise UserError(f"{key!r} is already a method or module; choose another name")
-    template = "trained_method_template.py" if trained else "method_template.py"
-    write_atomically(module, (ROOT / "cli" / template).read_text(encoding="utf-8"))
+    template = "baselines/cheap/logistic_router.py" if trained else "cli/method_template.py"
+    write_atomically(module, (ROOT / template).read_text(encoding="utf-8"))
     flags = f"multi_agent: false, routing: true{', trained: true' if trained else ''}"
     entry = f"{key}: {{module: {key}, title: {key}, rows: pool, {flags}}}\n"
     write_atomically(entries, "\n".join([*text.splitlines(), entry]))

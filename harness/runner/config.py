@@ -106,6 +106,7 @@ class MethodEntry(Declaration):
     title: str
     # Rows of a table: ``each`` backbone, each ``large`` one, or the ``pool``.
     rows: Literal["each", "large", "pool"]
+    benchmarks: Distinct[str] | None = None  # benchmarks that the method can answer; default: all
     trained: bool = False  # trained once per seed of the preset
     multi_agent: bool | None = None  # shown as "M" in the main table
     routing: bool | None = None  # shown as "R"
@@ -159,6 +160,7 @@ def _new_methods(document: Any, path: Path, name: str, known: Mapping[str, Metho
     for key, entry in new.items():
         backbones = load_backbones(FOLDER / "backbones.yaml")
         check_names("backbone", entry.further_backbones, backbones, f"config/backbones.yaml; named by {key}")
+        check_names("benchmark", entry.benchmarks or (), catalogue.keys(), f"config/benchmarks.yaml; named by {key}")
         if source_of(entry.module) is None:
             raise UserError(f"{name}: module {entry.module!r} of {key} was not found; correct the name")
         if entry.matches is not None:

@@ -111,6 +111,7 @@ class Run(Keys):
             for method in self.methods
             for row in self.rows(self.entries[method])
             for benchmark in self.benchmarks
+            if benchmark in (self.entries[method].benchmarks or self.benchmarks)
             for seed in self.seeds_of(self.entries[method])
         ]
 

@@ -104,7 +104,7 @@ class Training:
             Tensors ``embeddings`` (questions, 384), ``correct`` and ``costs`` (questions, options), in this order.
         """
         if options is None:
-            options = {key: partial(_ask_once, key) for key in self.runtime.backbones}
+            options = {key: partial(ask_once, key) for key in self.runtime.backbones}
         size = len(self.items)
         self.expect_attempts(size * len(options))
         attempts = await gather(
@@ -153,7 +153,8 @@ class Training:
         return f"{self.label}: training{self._last_update}{under_way}"
 
 
-async def _ask_once(backbone: str, _item: Item, context: Context) -> str:
+async def ask_once(backbone: str, _item: Item, context: Context) -> str:
+    """Ask one backbone the question, as Single LLM does."""
     return await context.ask_question(backbone)
 
 

@@ -10,8 +10,10 @@ import pytest
 
 from baselines import cot
 from baselines.cheap import cascade, knn_router, self_consistency
+from gmr.enumeration import Branch
 from harness.agents import rng
 from harness.agents.prompts import question_prompt
+from harness.agents.roles import by_key
 from harness.errors import UserError
 from harness.llm.request import Message, Reply, Request
 from harness.runner.setting import Matched, build
@@ -132,33 +134,53 @@ async def test_the_backbone_that_is_worth_most_on_the_nearest_questions_is_asked
 
 
 @pytest.mark.parametrize(
-    ("item", "replies", "asked", "answer"),
+    ("config", "item", "replies", "asked", "tests"),
     [
-        (ITEMS[0], ["so answer is 7", "answer is 7"], "ss", "so answer is 7"),
-        (ITEMS[0], ["answer is 7", "answer is 8", "answer is 9"], "ssl", "answer is 9"),
-        (ITEMS[0], ["answer is ", "answer is ", "nothing"], "ssl", "nothing"),
-        (ITEMS[0], [FAILED, FAILED, FAILED], "ssl", ""),
-        (CODE, [GOOD], "s", GOOD),
-        (CODE, [BAD, "no program"], "sl", "no program"),
+        ({}, ITEMS[0], ["so answer is 7", "answer is 7"], "ss", []),
+        ({}, ITEMS[0], ["answer is 7", "answer is 8", "answer is 9"], "ssl", []),
+        ({}, ITEMS[0], ["answer is ", "answer is ", "nothing"], "ssl", []),
+        ({}, ITEMS[0], [FAILED, FAILED, FAILED], "ssl", []),
+        ({}, CODE, [GOOD], "s", ["passed"]),
+        ({}, CODE, [BAD, "no program"], "sl", ["failed"]),
+        ({"without_tests": "accept"}, ITEMS[0], ["answer is "], "s", []),
+        ({"order": "dearest_first", "without_tests": "accept"}, ITEMS[0], ["answer is "], "l", []),
+        ({"order": "dearest_first"}, CODE, [BAD, BAD], "ls", ["failed"]),
     ],
 )
-async def test_a_cascade_stops_where_samples_agree_or_examples_pass(
-    item: Any, replies: list[str | Reply], asked: str, answer: str
+async def test_a_cascade_stops_where_samples_agree_or_tests_pass(
+    config: dict[str, Any], item: Any, replies: list[str | Reply], asked: str, tests: list[str]
 ) -> None:
     client = Client(lambda *_: replies[len(client.asked) - 1])
     pool = dict(reversed(backbones().items()))
-    method = cascade.build(setting("pool", pool=pool, benchmark="toy"), cascade.Config())
+    method = cascade.build(setting("pool", pool=pool, benchmark="toy"), cascade.Config(**config))
     context = runtime(client, code_tools=Bench(), greedy=True).context(item)
     trajectory = context.close(await method.solve(item, context))
-    assert trajectory.answer == answer
+    accepted = replies[0 if asked == "ss" else -1]
+    assert trajectory.answer == ("" if accepted is FAILED else accepted)
     assert "".join(name[0] for name, _ in client.asked) == asked
-    temperatures = [0.0 if item is CODE or name == "large" else 0.7 for name, _ in client.asked]
+    assert [decision.choice for decision in trajectory.decisions] == tests
+    temperatures = [0.7 if asked[:2] == "ss" and name == "small" else 0.0 for name, _ in client.asked]
     assert [request.temperature for request in client.requests] == temperatures
-    assert [(call.step, call.slot) for call in trajectory.calls] == [(1, 0), (1, 1), (2, 0)][
-        : len(asked)
-    ] or item is CODE
+    assert [(call.step, call.slot) for call in trajectory.calls] == (
+        [(1, 0), (1, 1), (2, 0)][: len(asked)] if asked[:2] == "ss" else [(1, 0), (2, 0)][: len(asked)]
+    )
     assert len({request.key for request in client.requests}) == len(asked)
     assert (trajectory.failed_call is not None) == (FAILED in replies)
+
+
+async def test_a_cascade_of_roles_asks_what_an_enumeration_asked() -> None:
+    keys, client, other = (
+        ["Code/ProgrammingExpert", "Code/AlgorithmDesigner"],
+        Client(lambda *_: BAD),
+        Client(lambda *_: BAD),
+    )
+    method = cascade.build(setting("small"), cascade.Config(roles=keys, without_tests="accept"))
+    context = runtime(client, code_tools=Bench()).context(CODE)
+    trajectory = context.close(await method.solve(CODE, context))
+    assert [(call.role, call.step) for call in trajectory.calls if call.is_step] == [(keys[0], 1), (keys[1], 2)]
+    for key in keys:
+        await Branch(by_key()[key], "small", True).solve(CODE, runtime(other, code_tools=Bench()).context(CODE))
+    assert [request.key for request in client.requests] == [request.key for request in other.requests]
 
 
 # What one call of the dear backbone costs that reads 100 tokens and writes 10.

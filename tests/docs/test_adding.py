@@ -16,7 +16,7 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from cli import trained_method_template
+from baselines.cheap import logistic_router
 from harness.scripted import setting
 from harness.training.loop import Learned
 from tests.docs import additions
@@ -80,7 +80,7 @@ def test_a_method_from_outside_is_a_file_and_an_entry_and_learns_as_scikit_learn
     embeddings, correct, costs = (outcomes[name] for name in names)
     assert len(correct) == 12
     assert {*correct.sum(axis=0)}.isdisjoint({0, 12}), "else there is nothing to fit"
-    router = trained_method_template.build(setting("pool"), trained_method_template.Config())
+    router = logistic_router.build(setting("pool"), logistic_router.Config())
     training = AsyncMock()
     training.outcomes.return_value = Learned({name: outcomes[name] for name in names}, {})
     asyncio.run(router.fit(training))

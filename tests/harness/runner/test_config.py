@@ -99,6 +99,11 @@ def test_a_slip_in_a_method_is_one_line(folder: Path, changes: dict[str, Any], m
     assert "\n" not in str(caught.value)
 
 
+def test_a_method_may_have_benchmarks_of_its_own(folder: Path) -> None:
+    change(folder, "cot", benchmarks=["mbpp"])
+    assert {cell.benchmark for cell in resolve("rehearsal", {"methods": ["cot"]}).cells()} == {"mbpp"}
+
+
 def test_an_entry_takes_over_what_it_does_not_say_itself(folder: Path) -> None:
     base = {"module": "gmr", "title": "Base", "rows": "pool", "trained": True, "config": {"epochs": {"default": 3}}}
     child = {"extends": "base", "title": "Child", "config": {"halting": False}}
