@@ -68,6 +68,7 @@ class RunInfo(Declaration, extra="ignore"):
     multi_agent: bool | None = None  # None: not declared in the method's entry
     routing: bool | None = None
     compared_cost: Literal["total", "steps"]  # calls that count for cost in tables (D-REPORT-2)
+    swept: Many[bool | int | float | str] = ()  # of a variant in a sweep: the swept method, and the value
     benchmark: Text
     benchmark_title: Text
     backbone: Text

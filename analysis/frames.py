@@ -21,7 +21,7 @@ from harness.benchmarks.items import Status
 from harness.errors import UserError
 from harness.runner.layout import POOL, SINGLE
 
-IDENTITY = ["seeds", "run_id", "config_hash", "code", "data_checksum", "backbones"]
+IDENTITY = ["swept", "seeds", "run_id", "config_hash", "code", "data_checksum", "backbones"]
 #: Tables print costs of a question as multiples of 1e-4.
 UNIT = 1e4
 #: Numbers of questions in the tables of ablations, paradigms and roles, inferred from accuracies (D-REPORT-2).

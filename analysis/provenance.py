@@ -61,6 +61,7 @@ def identity(runs: Sequence[RunInfo]) -> dict[str, str]:
         return values[0] if len(set(values)) == 1 else " ".join(values)
 
     return {
+        "swept": str(runs[0].swept[1]) if runs[0].swept else "",
         "seeds": " ".join(map(str, sorted({run.seed for run in runs}))),
         "run_id": joined(lambda run: run.run_id),
         "config_hash": joined(lambda run: run.config_hash),

@@ -41,11 +41,14 @@ class Selection(Declaration):
     own: bool = False  # also the preset's methods that are not in ``config/methods.yaml``
     trained: bool = False  # only methods that learn
     seeds: Distinct[NonNegativeInt] | None = None
+    sweeps: bool = False  # of a recording, where a training costs nothing: also the variants of each ``sweep``
 
     def cells(self, run: Run) -> list[Cell]:
         """Return the cells, in the order of methods, rows, benchmarks, seeds."""
         further = [key for key in run.methods if key not in config.methods()] if self.own else []
         methods = (*(self.methods or run.methods), *further)
+        if self.sweeps and run.endpoints == "recorded":
+            methods += tuple(variant.key for key in run.methods for variant in run.entries[key].variants)
         chosen_keys = {
             "methods": [key for key in methods if run.entries[key].trained or not self.trained],
             "benchmarks": tuple(key for key in run.benchmarks if key in (self.benchmarks or run.benchmarks)),
@@ -53,7 +56,8 @@ class Selection(Declaration):
         }
         cells = run.model_copy(update=chosen_keys).cells()
         if run.endpoints == "recorded":  # A recording has no calls of methods that nobody ran.
-            cells = [cell for cell in cells if cell.method in run.methods or _record(run, cell).exists()]
+            known = {key for key, entry in run.entries.items() if entry.swept or key in run.methods}
+            cells = [cell for cell in cells if cell.method in known or _record(run, cell).exists()]
         if not self.largest:
             return cells
         sizes = {key: backbone.parameters_b for key, backbone in run.declared.items()}

@@ -50,7 +50,9 @@ def build(source: Source) -> Figure:
     of_pool = bounds.of_pool(results, benchmark)
     frame = _with_bounds(frame, of_pool)
     is_bound = frame.index.get_level_values("method").isin(bounds.TITLES)
-    is_method = ~is_bound
+    swept = {cell.run.method: cell.run.swept[0] for cell in results.cells if cell.run.swept}
+    frame["sweep_of"] = frame.index.get_level_values("method").map(swept)
+    is_method = ~is_bound & frame["sweep_of"].isna()
     # Show a published accuracy only with a published cost.
     frame["published"] = frame["published"].where(frame["published_cost_per_query"].notna())
     frame["difference"] = frame["difference"].where(frame["published"].notna())
@@ -60,7 +62,9 @@ def build(source: Source) -> Figure:
         shown = cost.where(accuracy.notna() & (cost > 0))
         frame[f"{side}_x"], frame[f"{side}_y"] = UNIT * shown, accuracy
         frame[f"{side}_on_frontier"] = on_frontier(shown.where(is_method), accuracy)
-    titles = frame["method_title"].nunique() + frame.loc[is_method, "backbone_title"].nunique()
+    titles = (
+        frame.loc[is_method | is_bound, "method_title"].nunique() + frame.loc[is_method, "backbone_title"].nunique()
+    )
     names = {"published": results.published.benchmarks.get(benchmark, title), "measured": title}
     panels = {side: name for side, name in names.items() if side == "measured" or frame[f"{side}_x"].notna().any()}
     free = (frame["method_title"] + (" (" + frame["backbone_title"] + ")").fillna(""))[frame["cost_per_query"].eq(0)]
@@ -87,9 +91,9 @@ def _unit(results: Results, frame: pd.DataFrame, panels: Mapping[str, str]) -> t
 
 
 def _lines(frame: pd.DataFrame, of_pool: bounds.Bounds | None) -> dict[str, pd.DataFrame]:
-    """Return the line of cost and accuracy of the best mix of single models, by an empty key; none without a pool."""
+    """Return lines of cost and accuracy by swept method, and that of the best mix of single models by an empty key."""
     xy = ["measured_x", "measured_y"]
-    lines = {}
+    lines = {method: rows[xy].sort_values(xy[0]) for method, rows in frame.groupby("sweep_of")}
     if of_pool is not None and of_pool.cost.any(axis=1).all():
         costs, points = (values.mean(axis=1, keepdims=True) for values in (UNIT * of_pool.cost, 100 * of_pool.correct))
         x = np.geomspace(costs.min(), frame[xy[0]].max(), 500)
@@ -119,7 +123,7 @@ def _draw(
     frame, marks = (rows.assign(**rows[scaled] / unit[0]) for rows in (frame, marks))
     grid = picture.subplots(len(titles), sharex=True, sharey=True, squeeze=False)
     panels = dict(zip(titles, grid[:, 0], strict=True))
-    styles = looks(frame.index.unique("method"), own)
+    styles = looks([*dict.fromkeys([*frame.index.unique("method"), *filter(None, lines)])], own)
     single = frame.index.unique("backbone").drop(POOL, errors="ignore")
     sizes = dict(zip(single, np.linspace(_SMALLEST, _LARGEST, len(single)), strict=True)) | {POOL: _POOL_SIZE}
     for side, panel in panels.items():
@@ -143,9 +147,9 @@ def _draw(
     for side, panel in panels.items():
         draw_frontier(panel, frame[f"{side}_x"], frame[f"{side}_y"], color="0.35", linewidth=0.8, zorder=2)
     look: dict[str, Any] = {"frameon": False, "fontsize": SMALL, "handletextpad": 0.3, "columnspacing": 0.8}
-    for line in lines.values():
-        style: dict[str, Any] = {"color": "0.35", "ls": ":", "linewidth": 0.8, "zorder": 4}
-        panels["measured"].plot(line["measured_x"] / unit[0], line["measured_y"], **style)
+    for method, line in lines.items():
+        style = {"color": styles[method][0], "marker": ".", "markersize": 3} if method else {"color": "0.35", "ls": ":"}
+        panels["measured"].plot(line["measured_x"] / unit[0], line["measured_y"], linewidth=0.8, zorder=4, **style)
     handles = [*_key(frame, styles, sizes), *_draw_marks(panels["measured"], marks)]
     picture.legend(handles=handles, loc="outside lower center", ncols=2, **look)
     # Labels are placed after the layout has sized the panels.

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from annotated_types import MaxLen
 from pydantic import Field, NonNegativeInt, PositiveInt, Strict
 
 from harness.benchmarks import catalogue
@@ -23,6 +24,8 @@ from harness.llm.budget import Budget
 logger = logging.getLogger(__name__)
 
 FOLDER = ROOT / "config"
+Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+_OWN = {"title", "sweep", "swept"}  # fields of an entry that no other inherits
 
 
 class Limit(Declaration):
@@ -101,7 +104,7 @@ class Keys(Declaration):
 class MethodEntry(Declaration):
     """Entry of ``config/methods.yaml``. It inherits fields, and keys of ``config``, from the entry it ``extends``."""
 
-    key: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]  # in configuration, results and tables
+    key: Key  # in configuration, results and tables
     module: str  # has ``Config`` and ``build``
     title: str
     # Rows of a table: ``each`` backbone, each ``large`` one, or the ``pool``.
@@ -119,6 +122,20 @@ class MethodEntry(Declaration):
     matches: str | None = None
     decoding: Literal["greedy"] | None = None  # overrides the decoding of the preset
     config: Mapping[str, Any] = {}  # fields of the module's ``Config``
+    # Values of one field of ``config``. Each makes a further entry, a variant of this one.
+    sweep: Annotated[Mapping[str, Distinct[bool | int | float | Key]], MaxLen(1)] = {}
+    swept: tuple[str, bool | int | float | str] | None = None  # of a variant: key of the swept entry, and the value
+
+    @property
+    def variants(self) -> list[MethodEntry]:
+        """Entries of the sweep, with key and title made from the value."""
+
+        def variant(name: str, value: Any) -> MethodEntry:
+            names = {"key": f"{self.key}_{name}_{value}", "title": f"{self.title}, {name} = {value}", "sweep": {}}
+            config = {**self.config, name: value}
+            return self.model_copy(update={**names, "config": config, "swept": (self.key, value)})
+
+        return [variant(name, value) for name, values in self.sweep.items() for value in values]
 
 
 class _RawEntry(Declaration, extra="allow"):
@@ -154,9 +171,10 @@ def methods(extra: str | None = None) -> Mapping[str, MethodEntry]:
 def _new_methods(document: Any, path: Path, name: str, known: Mapping[str, MethodEntry]) -> dict[str, MethodEntry]:
     """Validate the methods of a document, which may extend known ones."""
     raw = check(document, dict[str, _RawEntry], path)
-    if clashes := known.keys() & raw:
+    entries = check_entries(_extended(raw, known, name), MethodEntry, path)
+    new = {each.key: each for entry in entries.values() for each in (entry, *entry.variants)}
+    if clashes := known.keys() & new:
         raise UserError(f"{name}: {min(clashes)} is in config/methods.yaml already; rename it")
-    new = check_entries(_extended(raw, known, name), MethodEntry, path)
     for key, entry in new.items():
         backbones = load_backbones(FOLDER / "backbones.yaml")
         check_names("backbone", entry.further_backbones, backbones, f"config/backbones.yaml; named by {key}")
@@ -171,14 +189,14 @@ def _new_methods(document: Any, path: Path, name: str, known: Mapping[str, Metho
 
 
 def _extended(raw: Mapping[str, _RawEntry], shared: Mapping[str, MethodEntry], name: str) -> dict[str, Any]:
-    """Resolve ``extends``: an entry inherits all fields except the title."""
-    whole = {key: entry.model_dump(exclude={"key"}, exclude_unset=True) for key, entry in shared.items()}
+    """Resolve ``extends``: an entry inherits all fields except title and sweep."""
+    whole = {key: entry.model_dump(exclude={"key", *_OWN}, exclude_unset=True) for key, entry in shared.items()}
     for key, entry in sorted(raw.items(), key=lambda pair: "extends" in pair[1].model_fields_set):
         base: dict[str, Any] = {}
         if "extends" in entry.model_fields_set:
             where = f"{name}; an entry with `extends` must come after its base"
             check_names("base method", [entry.extends], whole, where)
-            base = {name: value for name, value in whole[entry.extends].items() if name != "title"}
+            base = {name: value for name, value in whole[entry.extends].items() if name not in _OWN}
         whole[key] = {**base, **(entry.model_extra or {}), "config": {**base.get("config", {}), **entry.config}}
     return {key: whole[key] for key in raw}
 

@@ -239,6 +239,7 @@ class CellConfig(Cell):
             "compared_cost": entry.compared_cost,
             "config_hash": digest(self.settings),
             "code": code_of(entry.module),
+            **({"swept": list(entry.swept)} if entry.swept else {}),
         }
 
     @property

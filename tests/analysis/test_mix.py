@@ -47,7 +47,11 @@ def test_a_router_is_compared_with_the_coin_that_costs_as_much(write_cell):
     assert paired(*cells).entry("GSM-Hard", "vs. mix", "MASRouter").text == "0.00"
     record = costs(*cells).record(method="gmr")
     assert (float(record["cost_of_right"]), float(record["dearest"])) == (pytest.approx(2 * 100 / 75), 75)
-    made = pareto(*cells)
+    # A sweep is a line of its variants in order of cost, above the line of mixes.
+    swept = [cell(f"x_k_{value}", "pool", 50 + value, value, swept=["x", value]) for value in (3, 2)]
+    made = pareto(*cells, *swept)
+    assert {record["swept"] for record in made.records} == {"", "2", "3"}
     [panel] = figure.picture(made.made).axes
     lines = {line.get_linestyle(): np.array(line.get_data()) for line in panel.lines if len(line.get_xdata()) > 1}
     assert np.interp(2 / 3, *lines[":"]) == pytest.approx(60, abs=0.1)
+    assert lines["-"].tolist() == [[pytest.approx(2 / 3), 1], [52, 53]]

@@ -99,9 +99,15 @@ def test_a_slip_in_a_method_is_one_line(folder: Path, changes: dict[str, Any], m
     assert "\n" not in str(caught.value)
 
 
-def test_a_method_may_have_benchmarks_of_its_own(folder: Path) -> None:
-    change(folder, "cot", benchmarks=["mbpp"])
-    assert {cell.benchmark for cell in resolve("rehearsal", {"methods": ["cot"]}).cells()} == {"mbpp"}
+def test_a_sweep_makes_variants_and_a_method_may_have_benchmarks_of_its_own(folder: Path) -> None:
+    change(folder, "cot", sweep={"style": ["complex", "step_by_step"]}, benchmarks=["mbpp"])
+    edit(folder, "methods_beyond.yaml", child={"extends": "cot", "title": "Child"})
+    assert [key for key in methods() if "cot_" in key] == ["cot_style_complex", "cot_style_step_by_step"]
+    cells = (chosen := resolve("rehearsal", {"methods": ["cot_style_complex", "child"]})).cells()
+    assert {(one.method, one.benchmark) for one in cells} == {("cot_style_complex", "mbpp"), ("child", "mbpp")}
+    cell = chosen.cell(cells[0])
+    assert (cell.entry.title, cell.entry.config) == ("CoT, style = complex", {"style": "complex"})
+    assert (cell.record["swept"], chosen.entries["child"].variants) == (["cot", "complex"], [])
 
 
 def test_an_entry_takes_over_what_it_does_not_say_itself(folder: Path) -> None:
