@@ -197,9 +197,9 @@ def _run_again(run: Run, recording: Recording, folder: Path) -> str:
 
 
 def _make_reports(run: Run) -> None:
-    """Make the main table, the page, and every artefact whose cells exist. Some artefacts need a trained method."""
+    """Make the main table, the page, and every artefact of which a cell exists. Some need a trained method."""
     artefacts = registry.of_run(run)
-    keys = [artefact.key for artefact in artefacts if all(path.exists() for path in artefact.inputs(run))]
+    keys = [artefact.key for artefact in artefacts if any(path.exists() for path in artefact.inputs(run))]
     for key in dict.fromkeys(["main_table", *keys, "page"]):
         try:
             reports.write(key, run)
