@@ -227,7 +227,7 @@ def test_a_false_size_is_not_believed(whole: Path, folder: Path, monkeypatch: py
     with pytest.raises(UserError, match="is damaged"):
         opened(path)
     with pytest.raises(UserError, match="takes more than"), bounded_memory(path):
-        bytearray(64 << 20)
+        bytearray(512 << 20)
 
 
 def encrypted(content: bytes) -> bytes:
@@ -245,7 +245,6 @@ def encrypted(content: bytes) -> bytes:
         *(lambda files, text=text: files.update({SETTINGS: text}) for text in (b"", b"[]", b"5", b"\xff", b"{")),
         *(lambda files, text=text: files.update({RUN: text}) for text in (b"{}", b"[]", b"", b"{")),
         *(lambda files, key=key: stating(**{key: 5})(files) for key in ("methods", "benchmarks", "pool", "seeds")),
-        lambda files: files.update({"results/smoke/audit.json": b"[]"}),
         lambda files: files.update({ITEMS: b"PAR1"}),
         lambda files: files.update({RUN.replace("run.json", "servers.json"): b"{}"}),
         lambda files: files.update({RUN.replace("run.json", "servers.json"): b'{"served": {"m": {"details": []}}}'}),
@@ -256,7 +255,8 @@ def encrypted(content: bytes) -> bytes:
 @pytest.mark.usefixtures("no_tables")
 def test_a_malformed_bundle_is_one_line(change: Change, whole: Path, folder: Path) -> None:
     shown = gmr("replay", str(made(whole, change)))
-    assert shown.exit_code == 1 or "was not reproduced" in shown.output or "not checked" in shown.output
+    said = ("was not reproduced", "not checked", "not replayed")
+    assert shown.exit_code == 1 or any(words in shown.output for words in said)
 
 
 def test_an_encrypted_bundle_is_one_line(whole: Path, folder: Path) -> None:
