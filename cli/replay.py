@@ -47,8 +47,9 @@ _SHOWN = 60
 # Settings of a recording that a replay ignores.
 _NOT_TAKEN = {"servers", "budget"}
 _OWN_CODE = "code of the bundle's maker, which runs only with --code FILE"
-# Entries of run.json that replies, questions and settings determine. `data` is compared without its source.
-_CLAIMED = ("benchmark_title", "method_title", "simulated", "rule_version", "data", "backbones", "sampling", "config")
+# Entries of run.json that replies, questions and settings determine, whatever the code.
+# `data` is compared without its source.
+_CLAIMED = ("benchmark_title", "method_title", "simulated", "data", "backbones", "sampling")
 
 
 class Replay(NamedTuple):

@@ -147,7 +147,7 @@ def test_questions_are_compared_with_the_benchmarks_own_or_said_to_be_the_bundle
 
 @pytest.mark.parametrize(
     "change",
-    [{"simulated": False}, {"rule_version": "99"}, {"backbones": {}}, {"benchmark_title": "HumanEval (all 164)"}],
+    [{"simulated": False}, {"backbones": {}}, {"benchmark_title": "HumanEval (all 164)"}],
 )
 def test_what_a_run_says_of_itself_is_recomputed_whatever_its_code(
     change: dict[str, Any], whole: Path, folder: Path
