@@ -74,7 +74,7 @@ async def test_routers_of_preset_recorded_ask_nobody_and_have_the_verdicts_of_si
         items[row if method == "single" else method] = pd.read_parquet(cell.folder / "items.parquet")
         calls[method] = pd.read_parquet(cell.folder / "calls.parquet")
     for method in preset.methods[1:]:
-        chosen = calls[method]["backbone"]
+        chosen = calls[method].groupby("item_id", sort=False)["backbone"].last()  # a cascade keeps its last reply
         expected = [items[backbone]["correct"][number] for number, backbone in enumerate(chosen)]
         assert items[method]["correct"].tolist() == expected
     assert 0.35 < (calls["random_router"]["backbone"] == preset.backbones[0]).mean() < 0.65

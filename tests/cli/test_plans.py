@@ -32,7 +32,7 @@ PLANS: Mapping[str, tuple[list[str], dict[str, int]]] = {
     ),
     "settings that the default preset would refuse": (
         ["reports/recorded/main_table.md", "--config", "endpoints=[recorded, served]"],
-        {"data": 4, "health": 4, "cell": 12, "learned_cell": 4, "table": 1},
+        {"data": 4, "health": 4, "cell": 16, "learned_cell": 8, "table": 1},
     ),
 }
 REFUSED: Mapping[str, list[str]] = {
