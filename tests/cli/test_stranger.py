@@ -227,11 +227,7 @@ def test_a_false_size_is_not_believed(whole: Path, folder: Path, monkeypatch: py
     with pytest.raises(UserError, match="is damaged"):
         opened(path)
     with pytest.raises(UserError, match="takes more than"), bounded_memory(path):
-<<<<<<< Updated upstream
-        bytearray(512 << 20)
-=======
         bytearray(1 << 30)
->>>>>>> Stashed changes
 
 
 def encrypted(content: bytes) -> bytes:

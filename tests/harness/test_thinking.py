@@ -39,11 +39,11 @@ def test_a_reply_of_thinking_alone_says_nothing_if_it_is_cut_off(text: str) -> N
     assert (without_thinking(text, cut_off=True).strip(), without_thinking(text)) == ("", text)
 
 
-MARKS = st.sampled_from(["<think>", "</think>", "[THINK]", "\n", "`", "42"])
+THOUGHTS, ANSWERS = (st.sampled_from(texts) for texts in (["", "17", "\n<think>17", "`"], ["42", "42\n", "`42`"]))
 
 
-@given(st.lists(MARKS).map("".join))
-def test_nothing_is_left_to_take_out(text: str) -> None:
-    said = without_thinking(text)
-    assert said in text
-    assert without_thinking(said) == said
+@given(st.lists(st.tuples(THOUGHTS, ANSWERS), min_size=1), st.booleans())
+def test_what_follows_the_last_thought_is_said(pairs: list[tuple[str, str]], breaks_off: bool) -> None:
+    text = "".join(f"<think>{thought}</think>{answer}" for thought, answer in pairs)
+    said = without_thinking(text + "\n<think>17" * breaks_off)
+    assert said.strip() == pairs[-1][1].strip()
