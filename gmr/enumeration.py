@@ -9,30 +9,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, Self
 
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import Field, NonNegativeInt, model_validator
 
 from gmr.config import Config, Pool, pool_of
-from gmr.rollout import aggregate
-from harness.agents.activation import Team, act
-from harness.agents.prompts import Record
-from harness.agents.roles import Role, ToolOutput
+from gmr.paths import Branch, Second
+from harness.agents.roles import ToolOutput
 from harness.agents.runtime import Runtime
-from harness.agents.trajectory import Answered, CallSpec
+from harness.agents.trajectory import Answered
 from harness.benchmarks.items import Item
-from harness.errors import UserError
-from harness.files import sha256, write_atomically
-from harness.method import Context, Solve
+from harness.concurrency import gather
+from harness.errors import UserError, check_names
+from harness.files import Declaration, sha256, write_atomically
 from harness.runner import layout
 from harness.runner.evaluation import attempt
 from harness.runner.plan import Plan
 from harness.runner.record import record_of
 from harness.runner.resources import open_resources
 from harness.runner.results import TEST_SPLIT, TRAINING_SPLIT, write_table
-from harness.runner.setting import Setting
 
 _MOST_STEPS = 2
 _DRAW_TEMPERATURE = 0.7
@@ -75,60 +73,20 @@ TOOLS = pa.schema(
 )
 
 
-class Second(NamedTuple):
-    """Second action of a path."""
+class Selection(Declaration):
+    """Part of an enumeration of two steps. ``run.json`` states it."""
 
-    role: Role
-    backbone: str
-    reads: bool
-    stored: bool = False
-    temperature: float = 0.0
-    slot: int = 0
-
-
-class Branch(NamedTuple):
-    """Path of one or two actions."""
-
-    role: Role
-    backbone: str
-    stored: bool
-    second: Second | None = None
-    closes: bool = True  # whether the final call is made; if not, the last step's text is graded
-    tool_output: ToolOutput = "last"
-
-    async def solve(self, item: Item, context: Context) -> str:
-        """Act once or twice and aggregate. Also embeds all texts that a router needs."""
-        await context.embed(item.question)
-        team = Team(tool_output=self.tool_output)
-        text = await act(self.role, self.backbone, item, (), context, team=team)
-        await context.embed(text)
-        record, used = Record(self.role.name, text), [self.backbone]
-        memory = [record] if self.stored else []
-        if (second := self.second) is not None:
-            shown = [record] if second.reads else ()
-            is_sample = second.temperature > 0
-            spec = CallSpec(2, slot=second.slot, temperature=second.temperature, is_sample=is_sample)
-            text = await act(second.role, second.backbone, item, shown, context, spec, team)
-            await context.embed(text)
-            memory += [Record(second.role.name, text)] if second.stored else []
-            used.append(second.backbone)
-        return await aggregate(item, memory, used, context) if self.closes else text
-
-
-def stored_paths(config: Config, setting: Setting) -> dict[str, Solve]:
-    """Return the paths of one step that is stored, by name: every role on every backbone of the pool."""
-    pool = pool_of(config, setting)
-    branches = (Branch(role, backbone.key, True) for backbone, role in product(pool.backbones, pool.roles))
-    return {f"{branch.role.key} of {branch.backbone}": branch.solve for branch in branches}
-
-
-class Selection(NamedTuple):
-    """Part of an enumeration of two steps."""
-
-    only: str | None = None  # ``failed``: second steps only where step 1 failed its examples, and no final calls
+    only: Literal["failed"] | None = None  # second steps only where step 1 failed its examples, and no final calls
     second: str | None = None  # backbone of second steps; None: every backbone
-    draws: int = 0  # samples of each failed first call, beside its second steps by the same role and backbone
-    passed: int = 0  # test questions whose step 1 passed, read by the same role and backbone
+    # Samples of each failed first call, beside its second steps by the same role and backbone.
+    draws: Annotated[int, Field(ge=0, le=100)] = 0
+    passed: NonNegativeInt = 0  # test questions whose step 1 passed, read by the same role and backbone
+
+    @model_validator(mode="after")
+    def _needs_failed(self) -> Self:
+        if (self.draws or self.passed) and self.only is None:
+            raise ValueError("draws and passed add to `only: failed`; give that, too")
+        return self
 
 
 EVERYTHING = Selection()
@@ -145,8 +103,8 @@ async def enumerate_steps(plan: Plan, selection: Selection = EVERYTHING) -> dict
         raise UserError(f"{plan.cell.method} is {what}; name gmr_one_step")
     if selection != EVERYTHING and plan.config.max_depth < _MOST_STEPS:
         raise UserError(f"{plan.cell.method} has one step, so all its paths are enumerated; name a method of two steps")
-    if (selection.draws or selection.passed) and selection.only is None:
-        raise UserError("--draws and --passed add to `--only failed`; give that, too")
+    if selection.second is not None:
+        check_names("backbone", [selection.second], plan.cell.backbones, f"preset {plan.run.name}")
     plan = replace(plan, folder=layout.tree(plan.run.name, plan.cell.benchmark))
     pool = pool_of(plan.config, plan.setting)
     async with open_resources(plan) as resources:
@@ -167,7 +125,7 @@ async def enumerate_steps(plan: Plan, selection: Selection = EVERYTHING) -> dict
         tables = {name: sha256(plan.folder / name) for name in ("nodes.parquet", "tools.parquet")}
         run = {**record, "roles": [role.key for role in pool.roles], "tables": tables}
         if selection != EVERYTHING:
-            run["selection"] = selection._asdict()
+            run["selection"] = selection.model_dump()
         write_atomically(plan.folder / "run.json", orjson.dumps(run, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
         return run
 
@@ -195,11 +153,11 @@ class Enumeration:
         """Follow every path of one or two steps, or those of the selection."""
         place: ToolOutput = self._plan.config.tool_output
         firsts = [Branch(*action, False, None, False, place) for action in self._actions]
+        opened = await self._follow([(first, item) for first in firsts for item in self._items])
+        passed = await gather(self._passes(item, answered.trajectory.answer) for (_, item), answered in opened)
         step_1 = {
-            (branch, item.id): (item, answered, await self._passes(item, answered.trajectory.answer))
-            for (branch, item), answered in await self._follow(
-                [(first, item) for first in firsts for item in self._items]
-            )
+            (branch, item.id): (item, answered, passes)
+            for ((branch, item), answered), passes in zip(opened, passed, strict=True)
         }
         attempts = [pair for first in firsts for pair in self._second_steps(first, step_1)]
         step_2 = await self._follow(attempts)

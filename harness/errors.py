@@ -44,8 +44,8 @@ def keep_secret(key: str) -> None:
 
 
 def keyless(text: str) -> str:
-    """Replace every API key that was read by ``***``."""
-    return re.sub("|".join(_keys), "***", text) if _keys else text
+    """Replace every API key that was read by ``***``. The longest first, since one may begin another."""
+    return re.sub("|".join(sorted(_keys, key=len, reverse=True)), "***", text) if _keys else text
 
 
 def quoted(text: object) -> str:

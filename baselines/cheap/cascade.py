@@ -70,6 +70,7 @@ async def _reply(backbone: str, role: Role | None, item: Item, context: Context,
     if role is None:
         return (await context.ask(backbone, question_prompt("", context.rules, item), spec)).text
     text = await act(role, backbone, item, (), context, spec)
+    # The list has a backbone for each step so far, which gives the final call its place in the trajectory.
     return await aggregate(item, [Record(role.name, text)], [backbone] * spec.step, context)
 
 

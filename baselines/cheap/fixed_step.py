@@ -1,7 +1,7 @@
 """Best constant role and backbone of a single-step GMR, by training accuracy. The step is always stored."""
 
 from gmr.config import Config
-from gmr.enumeration import stored_paths
+from gmr.paths import stored_paths
 from harness.agents.trajectory import Answered, Decision
 from harness.benchmarks.items import Item
 from harness.method import Context

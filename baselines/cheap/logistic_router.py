@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 
 from gmr.config import Config as Steps
-from gmr.enumeration import stored_paths
+from gmr.paths import stored_paths
 from harness.agents.trajectory import Answered, Decision
 from harness.benchmarks.items import Item
 from harness.files import Declaration

@@ -12,7 +12,7 @@ import typer
 
 from cli import signals
 from cli.app import BackboneRow, BenchmarkKey, MethodKey, Overrides, PresetName, Seed, app, last_run, run_of
-from harness.errors import UserError, check_names
+from harness.errors import UserError
 
 if TYPE_CHECKING:
     from harness.runner.run import Run
@@ -53,17 +53,16 @@ def enumerate(  # noqa: A001 - named as what it does
     Routers of one or two steps can then train without a server. The results are in results/PRESET/tree/BENCHMARK.
     """
     from gmr.enumeration import Selection, enumerate_steps
+    from harness.files import check
     from harness.runner.layout import POOL, Cell
     from harness.runner.plan import plan
 
-    if only is not None:
-        check_names("part", [only], ["failed"], "gmr enumerate --help")
+    part = {"only": only, "second": second, "draws": draws, "passed": passed}
+    selection = check(part, Selection, "gmr enumerate")
     run = run_of(name, overrides)
     planned = plan(run, Cell(method, benchmark, POOL, 0))
-    if second is not None:
-        check_names("backbone", [second], planned.cell.backbones, "preset")
     run.write_settings()  # Bundles and recordings read the settings.
-    signals.run(enumerate_steps(planned, Selection(only, second, draws, passed)))
+    signals.run(enumerate_steps(planned, selection))
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

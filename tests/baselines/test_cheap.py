@@ -10,7 +10,7 @@ import pytest
 
 from baselines import cot
 from baselines.cheap import cascade, knn_router, self_consistency
-from gmr.enumeration import Branch
+from gmr.paths import Branch
 from harness.agents import rng
 from harness.agents.prompts import question_prompt
 from harness.agents.roles import by_key

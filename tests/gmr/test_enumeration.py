@@ -13,6 +13,8 @@ from cli.replay import replay
 from gmr.enumeration import Selection, enumerate_steps
 from harness.agents.roles import by_domain
 from harness.database import CALL_LOG
+from harness.errors import UserError
+from harness.files import check
 from harness.llm.call_log import CallLogReader
 from harness.runner import cell, layout
 from harness.runner.layout import POOL, Cell
@@ -85,6 +87,19 @@ def test_routers_of_two_steps_ask_nothing_that_the_enumeration_has_not() -> None
     assert alike.eq(1).all()
     assert part["correct"].isna().all()
     assert nodes["correct"].notna().all()
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ({"draws": 10**9, "only": "failed"}, "less than or equal to 100"),
+        ({"draws": 1}, "draws and passed add to `only: failed`"),
+        ({"only": "passed"}, "'failed'"),
+    ],
+)
+def test_a_part_that_makes_no_sense_is_one_line(part: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        check(part, Selection, "gmr enumerate")
 
 
 @pytest.mark.usefixtures("_questions")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from harness import errors
 from harness.errors import UserError
 from harness.llm.request import Reply
 from harness.llm.served_backbone import _MAX_ATTEMPTS, _MAX_UNCOUNTABLE, MAX_FAILURES
@@ -293,3 +294,10 @@ async def test_a_call_is_given_up_at_once_while_the_server_is_silent(make: Make)
         with pytest.raises(asyncio.CancelledError):
             await call
     assert make.kept.calls == []
+
+
+def test_of_two_keys_of_which_one_begins_the_other_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors, "_keys", set())
+    for key in ("secret-of-mine", "secret-of-mine-as-well"):
+        errors.keep_secret(key)
+    assert errors.keyless("secret-of-mine-as-well, secret-of-mine") == "***, ***"
