@@ -71,8 +71,7 @@ def pack(name: str, out: Path) -> tuple[Crate, list[str]]:
                 members[str(path)] = path
         embedded = sorted((layout.RESULTS / name).glob(f"[ct]*/**/{layout.VECTORS}"))
         embedded += [path for recording in run.recorded for path in sorted(recording.results.rglob(layout.VECTORS))]
-        if embedded:
-            merge_vectors(embedded, vectors)
+        if merge_vectors(embedded, vectors):
             members[str(layout.RESULTS / name / layout.VECTORS)] = vectors
         with whole_file(out) as file, ZipFile(file, "w") as archive:
             for member, path in members.items():

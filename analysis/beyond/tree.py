@@ -76,7 +76,7 @@ def _nodes(run: Run, results: Results, benchmark: str) -> tuple[pd.DataFrame, st
         raise UserError(f"neither preset {run.name} nor a recording of it has an enumeration of {benchmark}", cure)
     with data_of(folder):
         made = orjson.loads((folder / "run.json").read_bytes())
-        digest = made["tables"]["nodes.parquet"]
+        digest, is_same_rule = made["tables"]["nodes.parquet"], made["rule_version"] == cell.run.rule_version
         check_tables(folder, {"nodes.parquet": digest})
         table = read_table(folder / "nodes.parquet", ["item_id", "split", *_PATH, "correct", "cost_total"])
         table = table[table["split"] == TEST_SPLIT].rename(columns={"cost_total": "cost"})
@@ -84,8 +84,8 @@ def _nodes(run: Run, results: Results, benchmark: str) -> tuple[pd.DataFrame, st
         wide = table.pivot(index="item_id", columns=_PATH, values=["correct", "cost"]).astype(float)
         nodes = pd.concat({name: wide[name][paths] for name in ("correct", "cost")}, axis="columns")
         nodes = nodes.reindex(cell.items["item_id"])
-    if nodes.isna().any(axis=None):
-        raise UserError(f"{folder} lacks verdicts of the test questions of this run", cure)
+    if nodes.isna().any(axis=None) or not is_same_rule:
+        raise UserError(f"{folder} lacks verdicts of the test questions of this run, or has them by other rules", cure)
     return nodes, digest
 
 

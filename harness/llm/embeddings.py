@@ -72,8 +72,8 @@ def _unpack(content: bytes) -> Encoded:
     return Encoded(np.frombuffer(content[_TOKENS.size :], dtype="<f4"), tokens)
 
 
-def merge_vectors(recorded: Iterable[Path], to: Path) -> None:
-    """Merge the vector files of several cells into one, sorted by key, without duplicates."""
+def merge_vectors(recorded: Iterable[Path], to: Path) -> int:
+    """Merge the vector files of several cells into one, sorted by key, without duplicates. Return their number."""
     with closing(connect(to, writes=True)) as database:
         database.execute("CREATE TEMP TABLE found (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
         for path in recorded:
@@ -81,4 +81,4 @@ def merge_vectors(recorded: Iterable[Path], to: Path) -> None:
                 rows = cell.execute("SELECT key, value FROM embeddings")
                 database.executemany("INSERT OR IGNORE INTO found VALUES (?, ?)", rows)
         database.execute("CREATE TABLE embeddings (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
-        database.execute("INSERT INTO embeddings SELECT key, value FROM found ORDER BY key")
+        return database.execute("INSERT INTO embeddings SELECT key, value FROM found ORDER BY key").rowcount

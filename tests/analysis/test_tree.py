@@ -179,3 +179,9 @@ def test_an_enumeration_that_does_not_fit_is_one_line(cells: list[Path], change:
     write_tree(layout.tree("open_tree", "humaneval"), change(nodes()))
     with pytest.raises(UserError, match=said):
         build(cells)
+
+
+def test_verdicts_by_other_rules_do_not_fit(cells: list[Path]) -> None:
+    write_tree(layout.tree("open_tree", "humaneval"), nodes(), rule_version="0")
+    with pytest.raises(UserError, match="by other rules; make it with `gmr enumerate"):
+        build(cells)

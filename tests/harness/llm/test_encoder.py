@@ -153,5 +153,6 @@ async def test_vectors_recorded_with_a_cell_are_taken_whatever_computes_here(tmp
     assert await vectors(Another(), cell) == before
     assert await vectors(Another(), other) != before
     # Of a text that cells have differently, the first one's vector stays.
-    merge_vectors([cell, other], merged)
+    assert merge_vectors([cell, other], merged) == 2
     assert await vectors(Another(), merged) == before
+    assert merge_vectors([], tmp_path / "none.sqlite") == 0, "a bundle without vectors has no file of them"
