@@ -63,6 +63,8 @@ async def find_exceptions(subject: Benchmark, items: Sequence[Item], tools: Tool
 async def check_gold(key: str, data: str) -> None:
     """Grade the gold answers of a user's benchmark. Raises UserError for the first that is not graded right."""
     loaded, subject = load_items(key, data), benchmark(key)
+    if subject.names_models:
+        return  # Its file has a verdict of each model, and no gold answer.
 
     async def fault(item: Item) -> str:
         try:

@@ -85,6 +85,10 @@ def test_a_preset_says_what_was_read_and_what_was_not(table: pd.DataFrame) -> No
     others = "120 rows of other methods than single or other seeds than the lowest"
     assert lines[4] == f"Not used: {others}; 1 questions without a value of every model"
     assert resolve("ours").backbones == ("m0", "m1", "m2")
+    # Such a benchmark has no gold answers that could be graded.
+    assert gmr("data", "--preset", "ours", "--benchmark", "ours").exit_code == 0
+    assert layout.items("ours", "ours").exists()
+    assert gmr("check", "gold", "--preset", "ours").exit_code == 0
 
 
 def test_replies_are_graded_by_the_benchmark_that_the_file_names(
