@@ -26,7 +26,7 @@ from harness.concurrency import gather
 from harness.errors import UserError, check_names
 from harness.files import Declaration, sha256, write_atomically
 from harness.runner import layout
-from harness.runner.evaluation import attempt
+from harness.runner.evaluation import evaluate
 from harness.runner.plan import Plan
 from harness.runner.record import record_of
 from harness.runner.resources import open_resources
@@ -104,8 +104,8 @@ async def enumerate_steps(plan: Plan, selection: Selection = EVERYTHING) -> dict
     if selection != EVERYTHING and plan.config.max_depth < _MOST_STEPS:
         raise UserError(f"{plan.cell.method} has one step, so all its paths are enumerated; name a method of two steps")
     if selection.second is not None:
-        check_names("backbone", [selection.second], plan.cell.backbones, f"preset {plan.run.name}")
-    plan = replace(plan, folder=layout.tree(plan.run.name, plan.cell.benchmark))
+        check_names("backbone", [selection.second], plan.cell.backbones, f"preset {plan.cell.run.name}")
+    plan = replace(plan, folder=layout.tree(plan.cell.run.name, plan.cell.benchmark))
     pool = pool_of(plan.config, plan.setting)
     async with open_resources(plan) as resources:
         runtime = resources.runtime
@@ -229,7 +229,7 @@ class Enumeration:
     async def _follow(self, paths: Sequence[tuple[Branch, Item]]) -> list[tuple[tuple[Branch, Item], Answered]]:
         label = f"{self._plan.cell.benchmark}, {len(self._pool.roles)} roles"
         attempts = [(branch.solve, item) for branch, item in paths]
-        answered = await attempt(attempts, self._runtime, label, in_flight=self._plan.in_flight, unit="paths")
+        answered = await evaluate(attempts, self._runtime, label, in_flight=self._plan.in_flight, unit="paths")
         return [*zip(paths, answered, strict=True)]
 
     def _row(self, branch: Branch, answered: Answered) -> dict[str, Any]:

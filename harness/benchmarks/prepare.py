@@ -50,6 +50,11 @@ class Prepared:
     test: list[Item]
 
     @property
+    def is_foreign(self) -> bool:
+        """Whether questions and their tests come from a recording and were not verified."""
+        return self.source.startswith(FOREIGN)
+
+    @property
     def drawn(self) -> Split:
         """Return the ids of the training and test questions."""
         return Split(*(tuple(item.id for item in items) for items in (self.train, self.test)))

@@ -36,9 +36,11 @@ async def run(plan: Plan) -> dict[str, Any]:
         if plan.cell.entry.trained:
             training = Training(plan.questions.train, runtime, str(plan.cell), plan.in_flight)
             await train(method, training, plan.folder, {**plan.cell.record, "simulated": runtime.simulated})
-        answered = await evaluate(method, plan.questions.test, runtime, str(plan.cell), in_flight=plan.in_flight)
-        label, items = f"{plan.cell}, training questions", plan.questions.train if plan.cell.answers_training else ()
-        of_training = await evaluate(method, items, runtime, label, in_flight=plan.in_flight)
+        tests = [(method.solve, item) for item in plan.questions.test]
+        answered = await evaluate(tests, runtime, str(plan.cell), in_flight=plan.in_flight)
+        items = plan.questions.train if plan.cell.answers_training else []
+        label, others = f"{plan.cell}, training questions", [(method.solve, item) for item in items]
+        of_training = await evaluate(others, runtime, label, in_flight=plan.in_flight)
         if plan.cell.answers_training:
             # Routers that learn from these answers as recordings need no encoder then.
             questions = (*items, *plan.questions.test)
@@ -54,7 +56,7 @@ async def run(plan: Plan) -> dict[str, Any]:
             "calls": {**runtime.client.counts, "failed_attempts": attempts.failed},
         }
         # The timing of recorded replies would be meaningless.
-        if not plan.run.recorded or runtime.client.counts["asked"]:
+        if not plan.cell.run.recorded or runtime.client.counts["asked"]:
             write_atomically(plan.folder / layout.TIMING, orjson.dumps(timing, option=orjson.OPT_INDENT_2))
         of_answers = record_of_answers(plan, resources.log, [*answered, *of_training])
         record = {**record_of(plan, resources), **of_answers}

@@ -11,7 +11,7 @@ from harness.agents.trajectory import Answered
 from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.llm.client import ChatClient
-from harness.method import Method, Solve
+from harness.method import Solve
 from harness.training.loop import progress_line
 
 logger = logging.getLogger(__name__)
@@ -21,13 +21,6 @@ INTERVAL_S = 10.0
 
 
 async def evaluate(
-    method: Method, items: Sequence[Item], runtime: Runtime, label: str, *, in_flight: int
-) -> list[Answered]:
-    """Solve and grade questions with one method. See :func:`attempt`."""
-    return await attempt([(method.solve, item) for item in items], runtime, label, in_flight=in_flight)
-
-
-async def attempt(
     attempts: Sequence[tuple[Solve, Item]], runtime: Runtime, label: str, *, in_flight: int, unit: str = "questions"
 ) -> list[Answered]:
     """Solve and grade questions, each in the way given with it. Return the results in order.
@@ -71,27 +64,25 @@ async def attempt(
 @contextmanager
 def progress(client: ChatClient, done: Callable[[], str]) -> Iterator[None]:
     """Log ``done()`` with call and token counts every ten seconds, and at the end of the block if calls were made."""
-    loop = asyncio.get_running_loop()
-    timer: asyncio.TimerHandle
-    started, calls, tokens = loop.time(), client.calls_answered, client.tokens_written
+    started, calls, tokens = time.monotonic(), client.calls_answered, client.tokens_written
     logged = client.counts["log"]
 
     def report_progress() -> None:
         answered, count = client.calls_answered - calls, client.tokens_written - tokens
-        rate = count / max(loop.time() - started, 1e-9)
+        rate = count / max(time.monotonic() - started, 1e-9)
         repeated = client.counts["log"] - logged
         kept = f", {repeated:,} of them repeated from the log" if repeated else ""
         logger.info(f"{done()}, {answered:,} calls{kept}, {count:,} tokens written ({rate:,.0f}/s)")
 
-    def tick() -> None:
-        nonlocal timer
-        timer = loop.call_later(INTERVAL_S, tick)
-        report_progress()
+    async def report_often() -> None:
+        while True:
+            await asyncio.sleep(INTERVAL_S)
+            report_progress()
 
-    timer = loop.call_later(INTERVAL_S, tick)
+    reports = asyncio.create_task(report_often())
     try:
         yield
         if client.calls_answered > calls:
             report_progress()
     finally:
-        timer.cancel()
+        reports.cancel()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from harness.benchmarks.base import Benchmark
 from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.items import keyed_order
-from harness.benchmarks.prepare import FOREIGN, Prepared, read
+from harness.benchmarks.prepare import Prepared, read
 from harness.errors import UserError
 from harness.files import check
 from harness.llm.backbones import load as load_backbones
@@ -33,7 +33,6 @@ from harness.runner.setting import Matched, Setting, settings_of
 class Plan:
     """Resolved inputs of a cell."""
 
-    run: Run
     cell: CellConfig
     folder: Path
     config: Any  # ``Config`` of the method's module
@@ -42,7 +41,6 @@ class Plan:
     questions: Prepared  # within the limits of the preset
     endpoints: Mapping[str, Endpoint]  # by backbone
     in_process: InProcess | None  # simulated backbones; None if servers or recordings reply
-    is_foreign: bool  # questions and their tests come from a recording and were not verified
     in_flight: int  # concurrent questions
     vectors: VectorCheck = field(default_factory=VectorCheck)  # of recordings
     encoder: SentenceEncoder | None = None  # instead of that of config/encoder.yaml
@@ -58,7 +56,7 @@ def plan(run: Run, of: layout.Cell) -> Plan:
     cell = run.cell(of)
     entry, is_simulated = cell.entry, run.endpoints == "simulated"
     # Simulated backbones know the questions of all benchmarks of the run.
-    prepared = _read(run, run.benchmarks if is_simulated else (cell.benchmark,))
+    prepared = {key: _read(run, key) for key in (run.benchmarks if is_simulated else (cell.benchmark,))}
     used = _used(run, cell.benchmark, cell.seed, prepared[cell.benchmark])
     if run.splits == "resampled" and not entry.trained:
         # Answered once for all splits. Reports take the test questions of each.
@@ -85,7 +83,6 @@ def plan(run: Run, of: layout.Cell) -> Plan:
         matched=None if cell.matched is None else _means(cell, cell.matched),
     )
     return Plan(
-        run=run,
         cell=cell,
         folder=layout.cell(run.name, cell),
         config=settings_of(entry.module, entry.config),
@@ -94,7 +91,6 @@ def plan(run: Run, of: layout.Cell) -> Plan:
         questions=used,
         endpoints=servers,
         in_process=in_process,
-        is_foreign=used.source.startswith(FOREIGN),
         # Twice the number of server slots keeps servers busy while other replies are graded or embedded.
         in_flight=run.in_flight or 2 * sum(server.max_in_flight for server in servers.values()),
     )
@@ -102,7 +98,7 @@ def plan(run: Run, of: layout.Cell) -> Plan:
 
 def questions(run: Run, benchmark_key: str, seed: int = 0) -> Prepared:
     """Read a benchmark's questions as a cell with a seed uses them. Raises UserError if they are missing or altered."""
-    return _used(run, benchmark_key, seed, _read(run, [benchmark_key])[benchmark_key])
+    return _used(run, benchmark_key, seed, _read(run, benchmark_key))
 
 
 def _used(run: Run, benchmark_key: str, seed: int, whole: Prepared) -> Prepared:
@@ -128,9 +124,8 @@ def _limited(whole: Prepared, limit: config.Limit) -> Prepared:
     return replace(whole, train=train, test=test)
 
 
-def _read(run: Run, benchmarks: Sequence[str]) -> dict[str, Prepared]:
-    paths = {key: (layout.manifest(run.name, key), layout.items(run.name, key)) for key in benchmarks}
-    return {key: read(*files) for key, files in paths.items()}
+def _read(run: Run, benchmark_key: str) -> Prepared:
+    return read(*layout.questions(run.name, benchmark_key))
 
 
 def _means(cell: layout.Cell, other: CellConfig) -> Matched:

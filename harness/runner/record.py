@@ -54,12 +54,12 @@ def record_of_answers(plan: Plan, log: CallLog, answered: Sequence[Answered]) ->
     """Distinct sampling parameters; on recordings, also their digests and the numbers of recorded and new replies."""
     used = frozenset[Sampling]().union(*(each.trajectory.samplings for each in answered))
     record: dict[str, Any] = {"sampling": [sampling._asdict() for sampling in sorted(used)]}
-    if plan.run.recordings:
+    if plan.cell.run.recordings:
         keys = {call.key for each in answered for call in each.trajectory.calls}
         if plan.cell.entry.trained:
             keys |= {row["key"] for row in read_rows(plan.folder / "training_calls.parquet", ["key"])}
         asked = sum(key in log for key in keys)
-        record["recordings"] = {recording.path.name: recording.sha256 for recording in plan.run.recorded}
+        record["recordings"] = {recording.path.name: recording.sha256 for recording in plan.cell.run.recorded}
         record["replies"] = {"recorded": len(keys) - asked, "asked": asked}
     return record
 
@@ -103,7 +103,7 @@ def _notes(plan: Plan, served: Mapping[str, Served]) -> list[str]:
         notes.append("costs at the prices of the preset's pool")
     if merged := [backbone.key for backbone in backbones if backbone.system == "merge"]:
         notes.append(f"system message merged into the user's for {', '.join(merged)}")
-    if plan.run.decoding == "greedy":
+    if plan.cell.run.decoding == "greedy":
         notes.append("greedy decoding")
     scales = {str(model.details.get("length_scale", 1)) for model in served.values()}
     notes += [f"length_scale {scale}" for scale in sorted(scales - {"1"})]

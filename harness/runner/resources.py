@@ -60,35 +60,36 @@ async def open_resources(plan: Plan) -> AsyncIterator[Resources]:
 
 
 async def _opened(plan: Plan, log: CallLog, stack: AsyncExitStack) -> Resources:
+    cell, run, is_foreign = plan.cell, plan.cell.run, plan.questions.is_foreign
     attempts = stack.enter_context(AttemptLog(plan.folder / ATTEMPT_LOG))
-    path = layout.cache(plan.run.name if plan.is_foreign or plan.encoder else None)
+    path = layout.cache(run.name if is_foreign or plan.encoder else None)
     # The vectors file of the cell records its embeddings for bundles, and what programs did once.
     cache, vectors = (stack.enter_context(Cache(each)) for each in (path, plan.folder / layout.VECTORS))
-    recordings = stack.enter_context(Recordings(plan.run.recorded, plan.cell))
-    spending, name = None, plan.run.name
-    if plan.run.budget is not None:
-        backbones = plan.run.declared.values()
-        spending = Spending(name, plan.run.budget, lambda: sorted(layout.logs(name)), backbones, log.path)
-    answers = recordings if plan.run.recorded else None
+    recordings = stack.enter_context(Recordings(run.recorded, cell))
+    spending = None
+    if run.budget is not None:
+        backbones = run.declared.values()
+        spending = Spending(run.name, run.budget, lambda: sorted(layout.logs(run.name)), backbones, log.path)
+    answers = recordings if run.recorded else None
     client = ChatClient(plan.endpoints, log, attempts, plan.in_process, spending, answers)
     await stack.enter_async_context(client)
-    served = {key: await client.served(key, backbone.model) for key, backbone in plan.cell.backbones.items()}
-    sandbox = await stack.enter_async_context(Sandbox(cache=cache, own=vectors, reuses=not plan.is_foreign))
-    check_confinement(sandbox.level, served, is_recorded=bool(plan.run.recorded))
+    served = {key: await client.served(key, backbone.model) for key, backbone in cell.backbones.items()}
+    sandbox = await stack.enter_async_context(Sandbox(cache=cache, own=vectors, reuses=not is_foreign))
+    check_confinement(sandbox.level, served, is_recorded=bool(run.recorded))
     verifier = await stack.enter_async_context(MathVerifier(cache=cache, own=vectors))
     encoder = plan.encoder or SentenceEncoder()
     embeddings = Embeddings(encoder, cache, vectors, recordings.vector, plan.vectors)
     await stack.enter_async_context(embeddings)
     runtime = Runtime(
         client=client,
-        backbones={key: as_served(recordings.pinned(plan.cell.backbones[key]), model) for key, model in served.items()},
+        backbones={key: as_served(recordings.pinned(cell.backbones[key]), model) for key, model in served.items()},
         benchmark=plan.benchmark,
         tools=Tools(sandbox, verifier),
         code_tools=CodeTools(sandbox, recorded_tools(plan)),
         embeddings=embeddings,
         seed=plan.setting.seed,
-        errors=ErrorShare(plan.run.max_error_share, f"gmr retry --preset {name}"),
-        greedy=plan.cell.is_greedy,
+        errors=ErrorShare(run.max_error_share, f"gmr retry --preset {run.name}"),
+        greedy=cell.is_greedy,
     )
     write_served(plan.folder, served.values(), len(log))
     return Resources(runtime, served, log, attempts)
@@ -97,7 +98,7 @@ async def _opened(plan: Plan, log: CallLog, stack: AsyncExitStack) -> Resources:
 def recorded_tools(plan: Plan) -> dict[Program, Execution]:
     """Results of programs in recorded enumerations, which are not run again."""
     executions: dict[Program, Execution] = {}
-    for recording in plan.run.recorded:
+    for recording in plan.cell.run.recorded:
         path = recording.results / "tree" / plan.cell.benchmark / "tools.parquet"
         with data_of(path), bounded_memory(path):
             for row in read_rows(path) if path.exists() else ():

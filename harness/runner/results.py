@@ -85,6 +85,7 @@ TRAINING_TABLES: Mapping[str, pa.Schema] = {
     "training_calls": pa.schema([*_EPISODE, *CALLS]),
     "training_decisions": pa.schema([*_EPISODE, *DECISIONS]),
 }
+_Trajectories = Sequence[tuple[Mapping[str, int], Trajectory]]
 # Entries of ``run.json`` that ``trained.safetensors`` repeats, since it may be copied alone.
 _TRAINED_BY = ("preset", "method", "benchmark", "backbone", "seed", "module", "simulated")
 
@@ -114,11 +115,8 @@ def write(
         for each in answers
     )
     write_table(folder / "items.parquet", ITEMS, items, simulated=identity["simulated"])
-    trajectories = [each.trajectory for answers in answered.values() for each in answers]
-    for name in ("calls", "decisions"):
-        rows = (row for trajectory in trajectories for row in trajectory_rows(trajectory, name))
-        schema = with_details(TABLES[name], trajectories) if name == "calls" else TABLES[name]
-        write_table(folder / f"{name}.parquet", schema, rows, simulated=identity["simulated"])
+    trajectories: _Trajectories = [({}, each.trajectory) for answers in answered.values() for each in answers]
+    _write_trajectories(folder, "", trajectories, simulated=identity["simulated"])
     if utility is None:
         # An earlier version of the method may have been trained.
         for name in {*layout.cell_files(learned=True)} - {*layout.cell_files(learned=False)}:
@@ -146,15 +144,10 @@ def write_training(folder: Path, training: Training, learned: Learned, identity:
     """
     from safetensors import numpy as safetensors
 
-    def rows(table: str) -> Iterator[dict[str, Any]]:
-        for episode, trajectory in training.trajectories:
-            yield from ({**episode._asdict(), **row} for row in trajectory_rows(trajectory, table))
-
-    for name, schema in TRAINING_TABLES.items():
-        table = training.updates if name == "training" else rows(name.removeprefix("training_"))
-        if name == "training_calls":
-            schema = with_details(schema, (trajectory for _, trajectory in training.trajectories))
-        write_table(folder / f"{name}.parquet", schema, table, simulated=identity["simulated"])
+    is_simulated = identity["simulated"]
+    write_table(folder / "training.parquet", TRAINING_TABLES["training"], training.updates, simulated=is_simulated)
+    trajectories = [(episode._asdict(), trajectory) for episode, trajectory in training.trajectories]
+    _write_trajectories(folder, "training_", trajectories, simulated=is_simulated)
     metadata = {**learned.metadata, **{name: identity[name] for name in _TRAINED_BY}}
     # A single key, since safetensors does not guarantee the order of several.
     text = {"metadata": orjson.dumps(metadata, option=orjson.OPT_SORT_KEYS).decode()}
@@ -196,19 +189,20 @@ def check_tables(folder: Path, recorded: Mapping[str, str]) -> None:
             raise UserError(f"{folder / name} {what}", cure)
 
 
-def with_details(schema: pa.Schema, trajectories: Iterable[Trajectory]) -> pa.Schema:
-    """Add the columns of token details to the schema of a table of calls, if a call has any."""
-    calls = (call for trajectory in trajectories for call in trajectory.calls)
-    if not any(getattr(call, name) is not None for call in calls for name in _DETAILS):
-        return schema
-    return pa.schema([*schema, *(_ALL_CALLS.field(name) for name in _DETAILS)])
-
-
-def trajectory_rows(trajectory: Trajectory, table: str) -> Iterator[dict[str, Any]]:
-    # dataclasses.asdict copies each value, which is much slower.
-    names = (_ALL_CALLS if table == "calls" else TABLES[table]).names[1:]
-    for record in getattr(trajectory, table):
-        yield {"item_id": trajectory.item.id, **{name: getattr(record, name) for name in names}}
+def _write_trajectories(folder: Path, prefix: str, trajectories: _Trajectories, *, simulated: bool) -> None:
+    """Write the tables of calls and decisions of trajectories, each with its own values of the first columns."""
+    for name, schema in (("calls", _ALL_CALLS), ("decisions", DECISIONS)):
+        # dataclasses.asdict copies each value, which is much slower.
+        rows = (
+            {**head, "item_id": trajectory.item.id, **{column: getattr(record, column) for column in schema.names[1:]}}
+            for head, trajectory in trajectories
+            for record in getattr(trajectory, name)
+        )
+        shown = {**TABLES, **TRAINING_TABLES}[prefix + name]
+        calls = (call for _, trajectory in trajectories for call in trajectory.calls if name == "calls")
+        if any(getattr(call, column) is not None for call in calls for column in _DETAILS):
+            shown = pa.schema([*shown, *(schema.field(column) for column in _DETAILS)])
+        write_table(folder / f"{prefix}{name}.parquet", shown, rows, simulated=simulated)
 
 
 def write_table(path: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]], *, simulated: bool) -> None:
@@ -220,8 +214,6 @@ def write_table(path: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]
         schema = schema.with_metadata({"simulated": SIMULATED_WARNING})
     waiting = iter(rows)
     with whole_file(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
-        group = list(islice(waiting, ROW_GROUP))
-        writer.write_table(pa.Table.from_pylist(group, schema=schema))
         while group := list(islice(waiting, ROW_GROUP)):
             writer.write_table(pa.Table.from_pylist(group, schema=schema))
 
@@ -229,5 +221,5 @@ def write_table(path: Path, schema: pa.Schema, rows: Iterable[Mapping[str, Any]]
 def read_rows(path: Path, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
     """Iterate over the rows of a parquet file, with one row group in memory."""
     with pq.ParquetFile(path) as file:
-        for number in range(file.num_row_groups):
-            yield from file.read_row_group(number, columns=columns).to_pylist()
+        for group in file.iter_batches(ROW_GROUP, columns=columns):
+            yield from group.to_pylist()
