@@ -1,27 +1,18 @@
 """Files: atomic writes, one-line errors for invalid YAML, and fingerprints that cover only code."""
 
 import os
+import re
 import socket
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import pytest
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 
 from harness import files, fingerprint
 from harness.errors import UserError
-from harness.files import (
-    AsWritten,
-    Declaration,
-    Distinct,
-    Share,
-    Word,
-    check_entries,
-    read_yaml,
-    yaml_values,
-)
+from harness.files import Declaration, Distinct, Word, check_entries, read_yaml, yaml_values
 
 
 def test_a_failed_write_leaves_the_old_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,53 +29,39 @@ def test_a_failed_write_leaves_the_old_content(tmp_path: Path, monkeypatch: pyte
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_the_fingerprint_sees_code_and_data_and_nothing_else(tmp_path: Path) -> None:
-    package, seen = tmp_path / "package", []
-    (package / "data").mkdir(parents=True)
-    contents = [
-        ("a.py", "1"),
-        ("notes.txt", "scribble"),
-        ("b.yaml", "x: 1"),
-        ("b.yaml", "x: 2"),
-        ("data/q.jsonl", "{}"),
-    ]
-    for name, content in contents:
-        (package / name).write_text(content)
-        seen.append(fingerprint.fingerprint([package]))
-    assert seen[0] == seen[1]
-    # What is named counts whatever it is.
-    assert len({*seen, fingerprint.fingerprint([package, package / "notes.txt"])}) == 5
-
-
 SOURCE = """
 '''Says what it is.'''
 import os  # of the standard library
 
 class Scale:
-    '''A factor.'''
     def of(self, number, *, by: float = 1.5):
         return f"{number * by:.1f}" if number else None
 """
 LIKE_IT = """
 import os
 class Scale:
+    '''A factor.'''
 
     def of(self, number, *,
            by: float = 1.5,):
-        # What is nothing has no scale.
         return (f'{number * by:.1f}' if number else None)
 """
 
 
-def test_the_fingerprint_of_python_ignores_comments_docstrings_and_layout(tmp_path: Path) -> None:
-    def of(source: str) -> str:
-        (tmp_path / "a.py").write_text(source)
-        return fingerprint.fingerprint([tmp_path / "a.py"])
+def test_the_fingerprint_sees_code_and_data_and_neither_comments_docstrings_nor_layout(tmp_path: Path) -> None:
+    def of(content: str, name: str = "package/a.py") -> str:
+        (tmp_path / name).write_text(content)
+        return fingerprint.fingerprint([tmp_path / "package"])
 
-    known = of(SOURCE)
-    assert of(LIKE_IT) == known
+    (tmp_path / "package" / "data").mkdir(parents=True)
     changes = [("1.5", "1.25"), ("* by", "/ by"), ("of(", "for_("), (".1f", ".2f"), ("):", ") -> int")]
-    assert len({known, *(of(SOURCE.replace(old, new, 1)) for old, new in changes)}) == len(changes) + 1
+    assert len({of(SOURCE), *(of(SOURCE.replace(old, new, 1)) for old, new in changes)}) == len(changes) + 1
+    known = of(SOURCE)
+    assert of(LIKE_IT) == of("scribble", "package/notes.txt") == known
+    data = [
+        of(text, f"package/{name}") for name, text in (("b.yaml", "x: 1"), ("b.yaml", "x: 2"), ("data/q.jsonl", ""))
+    ]
+    assert len({known, *data}) == 4
 
 
 def test_the_files_of_a_method_are_those_it_imports_or_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,13 +73,10 @@ def test_the_files_of_a_method_are_those_it_imports_or_names(tmp_path: Path, mon
     monkeypatch.syspath_prepend(tmp_path)
     found = [str(path.relative_to(tmp_path)) for path in fingerprint.files_of("mine") if tmp_path in path.parents]
     assert found == ["mine.py", "tools/__init__.py", "tools/far.py", "tools/far.yaml", "tools/near.py"]
-    roles = files.ROOT / "harness" / "agents" / "roles.yaml"
     assert files.ROOT / "baselines" / "cot.py" in fingerprint.files_of("mine")
-    assert [roles in fingerprint.files_of(module) for module in ("mine", "baselines.single", "gmr")] == [
-        False,
-        False,
-        True,
-    ]
+    roles = files.ROOT / "harness" / "agents" / "roles.yaml"
+    of_modules = [fingerprint.files_of(module) for module in ("mine", "baselines.single", "gmr")]
+    assert [roles in each for each in of_modules] == [False, False, True]
 
 
 @pytest.mark.parametrize(
@@ -117,12 +91,8 @@ def test_the_files_of_a_method_are_those_it_imports_or_names(tmp_path: Path, mon
 def test_a_broken_file_is_one_line(tmp_path: Path, content: bytes, complaint: str) -> None:
     path = tmp_path / "broken.yaml"
     path.write_bytes(content)
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=rf"\A{path}: .*{re.escape(complaint)}.*\Z"):
         read_yaml(path)
-    message = str(caught.value)
-    assert message.startswith(f"{path}: ")
-    assert complaint in message
-    assert "\n" not in message
 
 
 def test_values_from_a_command_line_get_their_types_back() -> None:
@@ -136,17 +106,13 @@ def test_values_from_a_command_line_get_their_types_back() -> None:
 
 class Limit(Declaration):
     test: PositiveInt | None = None
-    share: Share = 1.0
 
 
 class Entry(Declaration):
-    key: Annotated[str, Field(pattern="^[a-z]+$")]
+    key: str
     names: Distinct[str]
     limit: Limit = Limit()
-    weights: Mapping[str, float] = {}
-    size: Annotated[float, AsWritten] = 1
     colour: Literal["red", "green"] = "red"
-    on: bool = True
     word: Word = "word"
 
 
@@ -157,26 +123,16 @@ class Entry(Declaration):
         ({"limit": {"test": True}}, "one.limit.test: Input should be a valid integer, not True"),
         ({"names": ...}, "one.names: Field required"),
         ({"names": "a"}, "one.names: Input should be a list, not 'a'"),
+        ({"key": "b"}, "one: leave out 'key', which is 'one' already"),
         ({"colour": "greed"}, "one.colour: Input should be 'red' or 'green', not 'greed'"),
         ({"word": "x " * 5000}, "one.word: String should match pattern '^\\S+$', not 'x x "),
     ],
 )
 def test_a_mistake_is_one_line(entry: dict[str, Any], message: str) -> None:
+    assert check_entries({"one": {"names": ["a"]}}, Entry, "some.yaml")["one"].key == "one"
     whole = {name: value for name, value in {"names": ["a"], **entry}.items() if value is not ...}
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=rf"\Asome.yaml: {re.escape(message)}.{{0,200}}\Z"):
         check_entries({"one": whole}, Entry, "some.yaml")
-    assert str(caught.value).startswith(f"some.yaml: {message}")
-    assert "\n" not in str(caught.value)
-    assert len(str(caught.value)) < 250
-
-
-def test_an_entry_does_not_name_its_key_again() -> None:
-    class Entry(Declaration):
-        key: str
-
-    assert check_entries({"a": {}}, Entry, "f.yaml")["a"].key == "a"
-    with pytest.raises(UserError, match="a: leave out 'key', which is 'a' already"):
-        check_entries({"a": {"key": "b"}}, Entry, "f.yaml")
 
 
 def test_temporary_files_of_killed_processes_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

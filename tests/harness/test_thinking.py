@@ -28,15 +28,14 @@ PLAIN = [
 # fmt: on
 
 
-@pytest.mark.parametrize(("text", "said"), [*SAID, *((text, text) for text in PLAIN)])
-def test_what_a_reply_says(text: str, said: str) -> None:
+ALONE = ["<think>17", "\n <think>\n17", "[THINK]17", "<|channel|>analysis<|message|>17"]
+
+
+@pytest.mark.parametrize(("text", "said"), [*SAID, *((text, text) for text in [*PLAIN, *ALONE])])
+def test_what_a_reply_says_and_that_thinking_alone_says_nothing_if_it_is_cut_off(text: str, said: str) -> None:
     assert without_thinking(text).strip() == said.strip()
-    assert text not in PLAIN or without_thinking(text) == text
-
-
-@pytest.mark.parametrize("text", ["<think>17", "\n <think>\n17", "[THINK]17", "<|channel|>analysis<|message|>17"])
-def test_a_reply_of_thinking_alone_says_nothing_if_it_is_cut_off(text: str) -> None:
-    assert (without_thinking(text, cut_off=True).strip(), without_thinking(text)) == ("", text)
+    assert (without_thinking(text) == text) == (text in [*PLAIN, *ALONE])
+    assert text not in ALONE or without_thinking(text, cut_off=True).strip() == ""
 
 
 THOUGHTS, ANSWERS = (st.sampled_from(texts) for texts in (["", "17", "\n<think>17", "`"], ["42", "42\n", "`42`"]))

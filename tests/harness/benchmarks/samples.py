@@ -13,9 +13,13 @@ import orjson
 from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.items import Item
 
+
+def rows(name: str) -> list[dict[str, Any]]:
+    return [orjson.loads(line) for line in Path(__file__).with_name(name).read_bytes().splitlines()]
+
+
 ALL: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-for line in Path(__file__).with_name("samples.jsonl").read_bytes().splitlines():
-    record = orjson.loads(line)
+for record in rows("samples.jsonl"):
     ALL[record.pop("benchmark")].append(record)
 
 

@@ -1,15 +1,10 @@
-"""Extraction from replies: boxes, answer lines, fenced blocks, and the answer of each benchmark.
-
-``replies.jsonl`` has texts like those of real models, in our own words, for every rule (docs/grading.md).
-"""
+"""Extraction from replies: boxes, answer lines, fenced blocks, and the answer of each benchmark."""
 
 import doctest
 import importlib
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,21 +15,16 @@ from harness.benchmarks.items import Item, Status
 from harness.benchmarks.prepare import load_items
 from harness.benchmarks.reading import last_box
 from harness.simulator.answers import present, wrong_answers
-from tests.harness.benchmarks.samples import item_of
-
-HOSTILE = st.text(alphabet="\\boxed{}` \n~pyanswer is:$(A)1,.-", max_size=200)
+from tests.harness.benchmarks.samples import item_of, rows
 
 
-@given(st.text(alphabet="abc12+ ", max_size=20).filter(str.strip), HOSTILE)
+@given(st.text(alphabet="abc12+ ", max_size=20).filter(str.strip), st.text(alphabet="\\boxed{}` \n$1.", max_size=200))
 def test_a_box_at_the_end_is_always_found(content: str, before: str) -> None:
     # A trailing backslash would turn the box's own backslash into a line break.
     assert last_box(f"{before.rstrip(chr(92))}\\boxed{{{content}}}") == content.strip()
 
 
-def rows(name: str) -> list[dict[str, Any]]:
-    return [orjson.loads(line) for line in Path(__file__).with_name(name).read_bytes().splitlines()]
-
-
+# Texts like those of real models, in our own words, for every rule (docs/grading.md).
 REPLIES = [(row["benchmark"], row["reply"], row.get("cut_off", False), row["answer"]) for row in rows("replies.jsonl")]
 
 
@@ -68,12 +58,10 @@ async def test_extraction_and_grading_agree_with_a_reader(key: str, tools: Tools
     own = [row for row in REAL_REPLIES if row["benchmark"] == key]
     verdicts = [(row["reply"], await verdict(subject, items[row["id"]], row, tools)) for row in own]
     assert verdicts == [(row["reply"], (row.get("read", row["answer"]), row["right"])) for row in own]
-    if key not in ("mbpp", "humaneval"):
-        # Were what a reader takes it to state the reference, a reply would be right.
-        stating = [row for row in own if row["answer"] is not None and "read" not in row]
-        restated = [replace(items[row["id"]], gold=row["answer"]) for row in stating]
-        rights = [(await verdict(subject, item, row, tools))[1] for item, row in zip(restated, stating, strict=True)]
-        assert [row["reply"] for row, right in zip(stating, rights, strict=True) if not right] == []
+    # Were what a reader takes it to state the reference, a reply would be right.
+    stated = [row for row in own if row["answer"] is not None and "read" not in row and items[row["id"]].code is None]
+    restated = [(row, replace(items[row["id"]], gold=row["answer"])) for row in stated]
+    assert [row["reply"] for row, item in restated if not (await verdict(subject, item, row, tools))[1]] == []
 
 
 @pytest.mark.parametrize("key", keys())
@@ -93,12 +81,15 @@ def test_a_choice_is_told_from_the_words_of_an_option() -> None:
 
 
 # Pieces of every pattern.
-PIECES = ["\\boxed{", "{", "}", "\\", "\\[ ", "\\(x", "$", "**", "**1", "answer is ", "answer: ", "the the "]
-PIECES += ["The answer is A\n", "#### 42\n", "1", "1,111", "1.", "9e", "-", "= ", "x=1 ", "x^2+", "10 x", "A. x\n"]
-PIECES += ["is (D) ", "==> D", "(A) and "]
-PIECES += ["(", " ", "\n", ". \n", "[1] Solver:\nx\n", "Agent 1: ", "Agent 1:\n", "the draft's ", "their "]
-PIECES += ["<think>", "</think>", "\n<think>", "<|channel|>", "<|channel|>final", "<|im_end|>", "<|", "a_"]
-PIECES += ["`", "```\n", "```python\n", "def f(:\n", "def f(): pass\n", "x = (", "import a\n", "@x\n", '"""\n']
+# fmt: off
+PIECES = [
+    "\\boxed{", "{", "}", "\\", "\\[ ", "\\(x", "$", "**", "**1", "answer is ", "answer: ", "the the ", "The answer is A\n",
+    "#### 42\n", "1", "1,111", "1.", "9e", "-", "= ", "x=1 ", "x^2+", "10 x", "A. x\n", "is (D) ", "==> D", "(A) and ",
+    "(", " ", "\n", ". \n", "[1] Solver:\nx\n", "Agent 1: ", "Agent 1:\n", "the draft's ", "their ", "<think>", "</think>",
+    "\n<think>", "<|channel|>", "<|channel|>final", "<|im_end|>", "<|", "a_", "`", "```\n", "```python\n", "def f(:\n",
+    "def f(): pass\n", "x = (", "import a\n", "@x\n", '"""\n',
+]
+# fmt: on
 
 
 @pytest.mark.nightly  # Takes as long as all other tests of graders.
@@ -111,6 +102,6 @@ def test_the_time_to_read_is_linear(piece: str) -> None:
             benchmark(key).extract(item_of(key), text)
 
 
-@pytest.mark.parametrize("name", ["programs", "reading"])
-def test_the_examples_of_docstrings(name: str) -> None:
-    assert doctest.testmod(importlib.import_module(f"harness.benchmarks.{name}")) == (0, 1)
+@pytest.mark.parametrize(("name", "examples"), [("benchmarks.programs", 1), ("benchmarks.reading", 1), ("scripted", 9)])
+def test_the_examples_of_docstrings(name: str, examples: int) -> None:
+    assert doctest.testmod(importlib.import_module(f"harness.{name}")) == (0, examples)
