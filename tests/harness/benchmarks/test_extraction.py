@@ -81,15 +81,12 @@ def test_a_choice_is_told_from_the_words_of_an_option() -> None:
 
 
 # Pieces of every pattern.
-# fmt: off
-PIECES = [
-    "\\boxed{", "{", "}", "\\", "\\[ ", "\\(x", "$", "**", "**1", "answer is ", "answer: ", "the the ", "The answer is A\n",
-    "#### 42\n", "1", "1,111", "1.", "9e", "-", "= ", "x=1 ", "x^2+", "10 x", "A. x\n", "is (D) ", "==> D", "(A) and ",
-    "(", " ", "\n", ". \n", "[1] Solver:\nx\n", "Agent 1: ", "Agent 1:\n", "the draft's ", "their ", "<think>", "</think>",
-    "\n<think>", "<|channel|>", "<|channel|>final", "<|im_end|>", "<|", "a_", "`", "```\n", "```python\n", "def f(:\n",
-    "def f(): pass\n", "x = (", "import a\n", "@x\n", '"""\n',
-]
-# fmt: on
+PIECES = ["\\boxed{", "{", "}", "\\", "\\[ ", "\\(x", "$", "**", "**1", "answer is ", "answer: ", "the the "]
+PIECES += ["The answer is A\n", "#### 42\n", "1", "1,111", "1.", "9e", "-", "= ", "x=1 ", "x^2+", "10 x", "A. x\n"]
+PIECES += ["(", " ", "\n", ". \n", "[1] Solver:\nx\n", "Agent 1: ", "Agent 1:\n", "the draft's ", "their "]
+PIECES += ["is (D) ", "==> D", "(A) and "]
+PIECES += ["<think>", "</think>", "\n<think>", "<|channel|>", "<|channel|>final", "<|im_end|>", "<|", "a_"]
+PIECES += ["`", "```\n", "```python\n", "def f(:\n", "def f(): pass\n", "x = (", "import a\n", "@x\n", '"""\n']
 
 
 @pytest.mark.nightly  # Takes as long as all other tests of graders.

@@ -37,12 +37,6 @@ def test_any_text_has_a_normal_form_equal_to_itself(text: str) -> None:
     assert equivalent(text, text)
 
 
-@given(st.integers(-(10**6), 10**6), st.integers(1, 10**6))
-def test_ratios_of_integers(numerator: int, denominator: int) -> None:
-    assert equivalent(f"{numerator}/{denominator}", f"\\frac{{{numerator}}}{{{denominator}}}")
-    assert not equivalent(f"{numerator}/{denominator}", f"{numerator + 1}/{denominator}")
-
-
 @pytest.mark.realdata
 def test_pairs_of_the_rules_own_authors(mirror: Path) -> None:
     with gzip.open(mirror / "outputs" / "answer_pairs.jsonl.gz", "rt", encoding="utf-8") as file:
