@@ -32,6 +32,17 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a new folder with an encoder that needs no model."""
+    from tests.fake_encoder import FakeEncoder
+
+    (tmp_path / "results").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("harness.runner.resources.SentenceEncoder", FakeEncoder)
+    return tmp_path
+
+
+@pytest.fixture
 async def code_tools() -> AsyncIterator[Any]:
     from harness.agents.code_tools import CodeTools
     from harness.sandbox import Sandbox

@@ -1,4 +1,4 @@
-"""Fixtures: a working folder with a fake encoder, and a bundle."""
+"""Fixtures: bundles of the finished run, with and without its questions."""
 
 import contextlib
 from pathlib import Path
@@ -6,16 +6,7 @@ from pathlib import Path
 import pytest
 
 from cli.bundle import pack
-from tests.fake_encoder import FakeEncoder
 from tests.finished import BENCHMARK
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "results").mkdir()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("harness.runner.resources.SentenceEncoder", FakeEncoder)
-    return tmp_path
 
 
 @pytest.fixture(scope="session")

@@ -23,17 +23,17 @@ from harness.runner.plan import plan
 from harness.runner.preset import resolve
 from harness.runner.resources import check_confinement
 from harness.runner.results import read_finished
-from harness.sandbox.pool import LEVELS
-from tests.fake_encoder import FakeEncoder
+from harness.sandbox import FULL
 from tests.small_run import GMR, prepare_questions, smoke
 
 
-def test_a_cell_meets_the_mean_cost_of_a_finished_one_and_says_so(
-    finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(finished_run, tmp_path / "run")
-    monkeypatch.chdir(tmp_path / "run")
-    monkeypatch.setattr("harness.runner.resources.SentenceEncoder", FakeEncoder)
+@pytest.fixture
+def run_folder(finished_run: Path, folder: Path) -> Path:
+    return Path(shutil.copytree(finished_run, folder, dirs_exist_ok=True))
+
+
+@pytest.mark.usefixtures("run_folder")
+def test_a_cell_meets_the_mean_cost_of_a_finished_one_and_says_so() -> None:
     planned = plan(smoke(), Cell("self_consistency", "gsm_hard", "pool", 0))
     run = asyncio.run(cell.run(planned))
     items = pq.read_table(layout.cell("smoke", GMR) / "items.parquet").to_pydict()
@@ -52,18 +52,15 @@ def test_a_cell_meets_the_mean_cost_of_a_finished_one_and_says_so(
         (lambda run: run["data"].update(split_checksum="other"), "its questions differs from"),
     ],
 )
-def test_a_cell_that_is_not_of_this_suite_as_it_stands_is_refused(
-    finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any], message: str
-) -> None:
-    shutil.copytree(finished_run, tmp_path / "run")
-    monkeypatch.chdir(tmp_path / "run")
+@pytest.mark.usefixtures("run_folder")
+def test_a_cell_that_is_not_of_this_suite_as_it_stands_is_refused(change: Callable[[Any], Any], message: str) -> None:
     path = layout.cell("smoke", GMR) / "run.json"
     record = orjson.loads(path.read_bytes())
     change(record)
     path.write_bytes(orjson.dumps(record))
-    with pytest.raises(UserError, match=message) as caught:
+    command = "snakemake --cores all results/smoke/cells/gmr/gsm_hard/pool/seed0/run.json"
+    with pytest.raises(UserError, match=f"{message}.*{command}"):
         read_finished(smoke().cell(GMR))
-    assert "snakemake --cores all results/smoke/cells/gmr/gsm_hard/pool/seed0/run.json" in str(caught.value)
 
 
 Run = Callable[..., dict[str, Any]]
@@ -72,8 +69,8 @@ Run = Callable[..., dict[str, Any]]
 class Owned:
     """Simulated backbones with an owner, which keep the temperatures of their calls."""
 
-    def __init__(self, owner: str = "simulated") -> None:
-        self._owner = owner
+    def __init__(self, owner: str = "simulated", details: tuple[int, ...] = ()) -> None:
+        self._owner, self._details = owner, details
         self.temperatures: list[float] = []
 
     def served(self, model: str) -> Served:
@@ -81,14 +78,13 @@ class Owned:
 
     def complete(self, request: Request) -> Reply:
         self.temperatures.append(request.temperature)
-        return Reply("Added up, they are twelve.\nThe answer is 12", 100, 10, "stop", request.model)
+        text = "Added up, they are twelve.\nThe answer is 12"
+        return Reply(text, 100, 10, "stop", request.model, None, *self._details)
 
 
 @pytest.fixture
-def run_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run_by(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run a cell of two questions that need no program where only the weakest level works."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("harness.runner.resources.SentenceEncoder", FakeEncoder)
     monkeypatch.setattr("harness.sandbox.pool.best_level", lambda: "rlimit")
     prepare_questions()
 
@@ -110,13 +106,9 @@ def test_the_weakest_level_is_for_simulated_backbones_alone(run_by: Run) -> None
     assert not list(Path().rglob("run.json"))
     assert run_by(simulated)["sandbox"] == "rlimit"
     assert len(simulated.temperatures) == 2
-    pool = {"small": Served("org/small", "simulated"), "large": Served("org/large", "vllm")}
-    with pytest.raises(UserError, match=r"\(large\)"):
-        check_confinement("rlimit", pool)
     with pytest.raises(UserError, match=r"\(small\)"):
-        check_confinement("rlimit", {"small": pool["small"]}, is_recorded=True)
-    for level in LEVELS[:-1]:
-        check_confinement(level, pool)
+        check_confinement("rlimit", {"small": Served("org/small", "simulated")}, is_recorded=True)
+    check_confinement(FULL, {"large": Served("org/large", "vllm")})
 
 
 @pytest.mark.parametrize("method", ["macnet_chain", "macnet_chain_greedy"])
@@ -134,6 +126,7 @@ def test_a_method_that_learns_nothing_may_answer_the_training_questions_which_no
     assert [run["data"]["n_train"] for run in (plain, both)] == [0, 3]
     assert both["config_hash"] != plain["config_hash"]
     folder = layout.cell("smoke", Cell("cot", "gsm_hard", "qwen-2.5-14B", 0))
+    assert "cached_tokens" not in pq.read_schema(folder / "calls.parquet").names
     items = pq.read_table(folder / "items.parquet").to_pandas()
     assert list(items["split"]) == ["test"] * 2 + ["train"] * 3
     with closing(connect(folder / layout.VECTORS, writes=False)) as database:
@@ -141,3 +134,13 @@ def test_a_method_that_learns_nothing_may_answer_the_training_questions_which_no
     read = finished_cells.read(folder)
     assert set(read.items["item_id"]) == set(items["item_id"][:2])
     assert set(read.rows("calls", ["key"])["item_id"]) == set(items["item_id"][:2])
+
+
+def test_token_details_have_columns_if_a_server_tells_them_and_what_learns_no_more_has_no_training(run_by: Run) -> None:
+    folder = layout.cell("smoke", Cell("cot", "gsm_hard", "qwen-2.5-14B", 0))
+    folder.mkdir(parents=True)
+    (folder / "training_calls.parquet").touch()
+    run_by(Owned(details=(90, 4)))
+    calls = pq.read_table(folder / "calls.parquet").to_pydict()
+    assert (calls["cached_tokens"], calls["reasoning_tokens"]) == ([90, 90], [4, 4])
+    assert {path.stem for path in folder.glob("*.parquet")} == {"calls", "decisions", "items"}
