@@ -162,7 +162,8 @@ def learned(folder: Path) -> Learned:
 
 
 async def answered_by(method: Any, client: Any, items: Sequence[Item], **equipment: Any) -> list[Answered]:
-    return list(await evaluate(method, items, runtime(client, **equipment), "toy", in_flight=3))
+    attempts = [(method.solve, item) for item in items]
+    return list(await evaluate(attempts, runtime(client, **equipment), "toy", in_flight=3))
 
 
 def log(folder: Path, measure: str) -> list[float]:

@@ -48,23 +48,26 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     forget()
 
 
+def one_line(message: str) -> str:
+    return rf"\A.*{re.escape(message)}.*\Z"
+
+
 def edit(folder: Path, file: str, **changes: Any) -> None:
     path = folder / file
     path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **changes}, sort_keys=False))
     forget()
 
 
-def change(folder: Path, method: str, **fields: Any) -> None:
-    for file in ("methods.yaml", "methods_beyond.yaml"):
-        if entry := yaml.safe_load((folder / file).read_text()).get(method):
-            edit(folder, file, **{method: {**entry, **fields}})
+def change(folder: Path, method: str, file: str = "methods.yaml", **fields: Any) -> None:
+    edit(folder, file, **{method: {**yaml.safe_load((folder / file).read_text())[method], **fields}})
 
 
 @pytest.mark.parametrize("name", ["embedded", "smoke", "rehearsal", "paper"])
 def test_a_shipped_preset_has_every_row_of_the_main_table_in_its_order(name: str) -> None:
     rows = dict.fromkeys((cell.method, cell.backbone) for cell in resolve(name).cells())
     assert [*rows] == [(row.method, row.backbone) for row in load().rows]
-    assert len(rows) == 21
+    flags = {key: (entry.multi_agent, entry.routing) for key, entry in methods().items() if key in load().methods}
+    assert flags == {key: (method.multi_agent, method.routing) for key, method in load().methods.items()}
 
 
 @pytest.mark.parametrize(
@@ -78,10 +81,8 @@ def test_a_shipped_preset_has_every_row_of_the_main_table_in_its_order(name: str
     ],
 )
 def test_a_mistake_is_one_line_that_says_what_to_do(overrides: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=one_line(message)):
         resolve("embedded", overrides)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_run_of_less_than_its_preset_says_what_tables_leave_out_and_hints_keep_its_keys() -> None:
@@ -104,9 +105,8 @@ def test_a_run_of_less_than_its_preset_says_what_tables_leave_out_and_hints_keep
 )
 def test_a_slip_in_a_method_is_one_line(folder: Path, changes: dict[str, Any], message: str) -> None:
     edit(folder, "methods_beyond.yaml", cascade={"module": "baselines.single", "title": "x", "rows": "pool", **changes})
-    with pytest.raises(UserError, match=re.escape(message)) as caught:
+    with pytest.raises(UserError, match=one_line(message)):
         config.methods()
-    assert "\n" not in str(caught.value)
 
 
 def test_a_sweep_makes_variants_and_a_method_may_have_benchmarks_of_its_own(folder: Path) -> None:
@@ -158,12 +158,6 @@ def test_a_benchmark_of_a_users_file_is_known_by_entry_module_and_questions(fold
             resolve("smoke", {"extra": str(extra)})
 
 
-def test_flags_of_the_papers_methods_are_the_papers() -> None:
-    known = config.methods()
-    for key, published in load().methods.items():
-        assert (known[key].multi_agent, known[key].routing) == (published.multi_agent, published.routing), key
-
-
 @pytest.mark.parametrize("name", config.preset_names())
 def test_the_settings_of_a_preset_make_it_again(name: str) -> None:
     """So does a bundle of it, where there is no such preset."""
@@ -172,17 +166,10 @@ def test_the_settings_of_a_preset_make_it_again(name: str) -> None:
     assert resolve("mine", settings) == found.model_copy(update={"name": "mine"})
 
 
-@pytest.mark.parametrize(
-    ("cell", "message"),
-    [
-        (Cell("single", "math", "llama-3.2-3B", 0), "unknown benchmark 'math'"),
-        (Cell("cot", "gsm_hard", "llama-3.2-3B", 0), r"no row for llama-3\.2-3B .* for qwen-2\.5-14B; add .* `large`"),
-    ],
-)
-def test_a_cell_that_the_preset_does_not_have_is_refused(cell: Cell, message: str) -> None:
+def test_a_cell_that_the_preset_does_not_have_is_refused() -> None:
     chosen = resolve("smoke", {"backbones": ["qwen-2.5-14B", "llama-3.2-3B"]})
-    with pytest.raises(UserError, match=message):
-        chosen.cell(cell)
+    with pytest.raises(UserError, match=r"no row for llama-3\.2-3B .* for qwen-2\.5-14B; add .* `large`"):
+        chosen.cell(Cell("cot", "gsm_hard", "llama-3.2-3B", 0))
     chosen.cell(Cell("gmr_no_write_gate", "gsm_hard", "pool", 7))
 
 
@@ -215,7 +202,7 @@ def test_a_cell_that_meets_the_cost_of_another_changes_with_it_and_waits_for_it(
     change(folder, "gmr", config={"epochs": {"default": 7}})
     changed = [resolve("smoke").cell(cell).settings != value for cell, value in zip(cells, before, strict=True)]
     assert waits == changed == [True, False]
-    change(folder, "random_matched", matches="cascade")
+    change(folder, "random_matched", "methods_beyond.yaml", matches="cascade")
     assert str(resolve("smoke").cell(cells[0]).matched) == "cascade gsm_hard pool seed 0", "it does not learn: one cell"
 
 
@@ -257,17 +244,11 @@ def test_limits_may_differ_by_benchmark_and_only_single_calls_are_asked_again() 
         resolve("smoke", {"noise_floor": ["humaneval"]})
 
 
-@pytest.mark.parametrize("key", ["single", "cot", "macnet_chain", "aflow", "puppeteer"])
-def test_a_method_of_one_backbone_refuses_the_pool_in_one_line(key: str) -> None:
-    entry = methods()[key]
+def test_a_method_of_one_backbone_refuses_the_pool_and_one_without_fit_a_training() -> None:
     with pytest.raises(UserError, match=r"\Athis method needs a backbone, not the row 'pool'; set `rows`.*\Z"):
-        build(entry.module, setting("pool"), entry.config)
-
-
-def test_what_is_to_be_trained_has_to_be_able_to_learn() -> None:
+        build("baselines.single", setting("pool"), {})
     with pytest.raises(UserError, match=r"`trained` names baselines\.single, whose method has no fit, utility"):
         build("baselines.single", setting(), {}, trained=True)
-    build("baselines.single", setting(), {})
 
 
 ENTRY = {"model": "me/mine", "parameters_b": 2, "description": "A model of my own."}
@@ -302,9 +283,8 @@ def test_methods_take_the_backbones_that_the_preset_has() -> None:
     ],
 )
 def test_a_slip_in_a_pool_is_one_line(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError, match=re.escape(message)) as caught:
+    with pytest.raises(UserError, match=one_line(message)):
         with_pool(**changes)
-    assert "\n" not in str(caught.value)
 
 
 def test_servers_are_those_of_the_environment_or_the_preset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,27 +2,18 @@
 
 import re
 from dataclasses import replace
-from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
-from harness.agents.trajectory import Answered
 from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.items import Item, Status, Verdict
 from harness.errors import UserError
 from harness.llm.request import Message, Reply, Request
 from harness.method import Context
 from harness.runner.evaluation import evaluate, progress
-from tests.fixtures import Client, Repeat, Toy, questions, runtime, training
+from tests.fixtures import Client, Repeat, Toy, answered_by, questions, runtime, training
 from tests.harness.training.test_loop import Counter
-
-ITEMS = [Item(id=str(number), benchmark="toy", question=f"{number}", gold=str(number)) for number in range(40)]
-
-
-def echo(order: int, replies: dict[str, Reply] | None = None) -> Client:
-    given = replies or {}
-    text = lambda backbone, request: given.get(request.messages[0].content, request.messages[0].content)  # noqa: E731
-    return Client(text, late=lambda number: number * order % 7)
 
 
 @pytest.mark.parametrize("failing", [2, 3])
@@ -34,7 +25,7 @@ async def test_a_cell_finishes_unless_too_many_of_all_its_questions_fail(failing
         return Reply.failed("m", "too long") if len(request.messages[0].content) > 60 - failing else "right"
 
     client = Client(refuse, late=lambda number: 0 if number <= failing else 5)
-    cell = evaluate(Repeat(), items, runtime(client, limit=0.04), "toy", in_flight=8)
+    cell = answered_by(Repeat(), client, items, limit=0.04)
     if failing == 2:
         assert [one.verdict.status for one in await cell] == [Status.CALL_FAILED] * 2 + [Status.GRADED] * 58
         return
@@ -55,22 +46,20 @@ async def test_an_error_is_told_from_a_wrong_answer_and_what_is_cut_off_from_wha
         (Reply(unfinished, 1, 9, "stop", "m"), (Status.GRADED, "2", False)),
         (Reply(f"The answer is 5. Check: {unfinished}", 1, 2048, "length", "m"), (Status.GRADED, "5", True)),
     ]
-    client = echo(1, {str(n): reply for n, (reply, _) in enumerate(told)})
+    client = Client(lambda backbone, request: told[int(request.messages[0].content)][0])
     items = [Item(str(n), "gsm_hard", str(n), "5.0" if n == len(told) - 1 else "0.0") for n in range(len(told))]
     graded = replace(runtime(client), benchmark=benchmark("gsm_hard"))
-    answered: list[Answered] = await evaluate(Repeat(), items, graded, "gsm_hard", in_flight=8)
+    answered = await evaluate([(Repeat().solve, item) for item in items], graded, "gsm_hard", in_flight=8)
     found = [(one.verdict.status, one.verdict.answer, one.trajectory.cut_off) for one in answered]
     assert found == [expected for _, expected in told]
     assert [one.verdict.correct for one in answered] == [False] * (len(told) - 1) + [True]
 
 
 async def test_a_failing_sandbox_stops_the_run_instead_of_counting_as_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(self: Toy, item: Item, text: str, tools: Any, cut_off: bool) -> Verdict:
-        return Verdict(False, text, Status.SANDBOX_ERROR, "cannot fork")
-
+    broken = AsyncMock(return_value=Verdict(False, "", Status.SANDBOX_ERROR, "cannot fork"))
     monkeypatch.setattr(Toy, "grade", broken)
-    with pytest.raises(UserError, match=r"the sandbox failed on question 10 \(cannot fork\)"):
-        await evaluate(Repeat(), ITEMS, runtime(echo(1)), "toy", in_flight=1)
+    with pytest.raises(UserError, match=r"the sandbox failed on question q\d \(cannot fork\)"):
+        await answered_by(Repeat(), Client(), questions(2))
 
 
 SLOW = {"tokens": (100, 1000), "late": lambda number: 20}
@@ -91,7 +80,7 @@ class Chain:
 
 
 async def test_a_long_question_is_told_by_its_calls(lines: pytest.LogCaptureFixture) -> None:
-    await evaluate(Chain(), questions(2), runtime(Client(**SLOW)), "toy", in_flight=2)
+    await answered_by(Chain(), Client(**SLOW), questions(2))
     *before, last = lines.messages
     under_way = [line for line in before if line.startswith("toy: 0/2 questions")]
     assert all("[00:00<?], " in line for line in under_way), "nothing is said of the time left"
