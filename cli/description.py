@@ -1,6 +1,6 @@
 """Description of a bundle: its manifest, and from that a Croissant file of the tables beside it.
 
-The manifest is an RO-Crate (1.2). The description is in Croissant 1.0.
+The manifest is an RO-Crate (1.2). The description is in Croissant 1.1, with the fields for responsible AI.
 """
 
 import subprocess
@@ -33,8 +33,8 @@ _TABLES = {
     "nodes": "One row for each path of an enumeration: question, role, backbone, and whether the step is stored.",
 }
 _TYPES = {"string": "sc:Text", "bool": "sc:Boolean", "int64": "sc:Integer", "double": "sc:Float"}
-# The context that readers of Croissant expect, even if its terms are not used.
-_CONTEXT = Path(__file__).with_name("croissant_context.json")
+# What all descriptions share: the context that readers of Croissant expect, and what holds for the replies of any run.
+_SHARED = Path(__file__).with_name("croissant.json")
 
 
 def manifest(run: Run, made: Mapping[Path, Mapping[str, Any]], further: Iterable[str], lacking: Sequence[str]) -> Crate:
@@ -112,14 +112,19 @@ def describe(bundle: Path) -> list[Path]:
     terms = "; ".join(f"{work['name']} ({work['license']})" for work in works)
     citation = read_yaml(ROOT / "CITATION.cff")
     document = {
-        "@context": orjson.loads(_CONTEXT.read_bytes()),
-        "@type": "sc:Dataset",
-        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        **orjson.loads(_SHARED.read_bytes()),
         **{key: whole[key] for key in ("name", "datePublished")},
         "description": f"{whole['description']} Terms: {terms}.",
         "license": sorted({work["license"] for work in works}),
+        "creator": {"@type": "sc:Organization", "name": citation["authors"][0]["name"]},
         "citeAs": f"{citation['authors'][0]['name']}. {citation['title']}. Version {citation['version']}.",
         "version": citation["version"],
+        "prov:wasDerivedFrom": [{"@type": "prov:Entity", "prov:label": work["name"]} for work in works],
+        "prov:wasGeneratedBy": {
+            "@type": "prov:Activity",
+            "prov:label": f"{whole['name']}: models answered the questions, and each reply was graded",
+            "prov:endedAtTime": whole["datePublished"],
+        },
         "distribution": [_file(path) for path in (bundle, *tables)],
         "recordSet": [_record_set(path) for path in tables],
     }

@@ -37,7 +37,12 @@ def test_questions_are_packed_unless_they_are_not_redistributable(
     printed = gmr("bundle", "--preset", "smoke", "shared/smoke.zip").output
     assert ", without questions of math, by " in printed
     assert "Beside it: outcomes.parquet, croissant.json" in printed
-    assert orjson.loads(Path("shared/croissant.json").read_bytes())["description"].startswith("SIMULATED")
+    described = orjson.loads(Path("shared/croissant.json").read_bytes())
+    assert described["description"].startswith("SIMULATED")
+    # NeurIPS 2026 asks for these eight fields.
+    impact = {"dataLimitations", "dataBiases", "personalSensitiveInformation", "dataUseCases", "dataSocialImpact"}
+    fields = {f"rai:{name}" for name in impact | {"hasSyntheticData"}} | {"prov:wasDerivedFrom", "prov:wasGeneratedBy"}
+    assert {key for key, value in described.items() if key.startswith(("rai:", "prov:")) and value} == fields
     with zipfile.ZipFile("shared/smoke.zip") as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     everything = b"\n".join(members.values())

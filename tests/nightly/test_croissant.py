@@ -14,7 +14,8 @@ pytestmark = pytest.mark.nightly
 _READ = """
 import sys, mlcroissant
 data = mlcroissant.Dataset(sys.argv[1])
-print(data.metadata.ctx.issues.report(), *(sum(1 for _ in data.records(name)) for name in sys.argv[2:]))
+ctx = data.metadata.ctx
+print(ctx.issues.report(), ctx.conforms_to.value, *(sum(1 for _ in data.records(name)) for name in sys.argv[2:]))
 """
 
 
@@ -31,4 +32,4 @@ def test_every_description_is_valid_and_its_records_are_found(tmp_path: Path) ->
         words = [python, "-c", _READ, path, *(table.stem for table in tables)]
         ended = subprocess.run(words, capture_output=True, text=True, check=False)
         rows = [str(pq.read_metadata(table).num_rows) for table in tables]
-        assert ended.stdout.split() == rows, ended.stdout + ended.stderr
+        assert ended.stdout.split() == ["http://mlcommons.org/croissant/1.1", *rows], ended.stdout + ended.stderr
