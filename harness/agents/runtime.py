@@ -40,26 +40,24 @@ class ErrorShare:
     retry: str = "gmr retry"  # command that forgets failed calls, for the message
     planned: int = 0
     attempts: int = 0
-    failed: int = 0
-    _errors: Counter[str] = field(default_factory=Counter)
+    _errors: Counter[str] = field(default_factory=Counter)  # of failed attempts
 
     def expect_attempts(self, attempts: int) -> None:
         """Reset the counts and set the expected number of attempts."""
-        self.planned, self.attempts, self.failed = attempts, 0, 0
+        self.planned, self.attempts = attempts, 0
         self._errors.clear()
 
     def count_attempt(self, failed_call: Call | None) -> None:
         """Count an attempt and, if it failed, the failed call. Raises UserError if too many attempts have failed."""
         self.attempts += 1
         if failed_call is not None:
-            self.failed += 1
             message = " ".join((failed_call.error or "").split())[:_LONGEST_ERROR]
             self._errors[f"{message!r} from {failed_call.backbone}"] += 1
-        expected = max(self.planned, self.attempts)
-        if self.failed > self.limit * max(expected, MIN_ATTEMPTS):
+        expected, failed = max(self.planned, self.attempts), self._errors.total()
+        if failed > self.limit * max(expected, MIN_ATTEMPTS):
             errors = ", ".join(f"{number} x {error}" for error, number in self._errors.most_common(_SHOWN_ERRORS))
             raise UserError(
-                f"{self.failed} of {expected} attempts failed (limit {self.limit:.0%}), most often by {errors}. Fix "
+                f"{failed} of {expected} attempts failed (limit {self.limit:.0%}), most often by {errors}. Fix "
                 f"the cause, then `{self.retry}` asks the failed calls again"
             )
 

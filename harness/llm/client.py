@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -24,16 +24,9 @@ from harness.llm.request import Reply, Request, Served
 
 if TYPE_CHECKING:
     from harness.llm.served_backbone import ServedBackbone
+    from harness.simulator.endpoint import SimulatedEndpoint
 
 logger = logging.getLogger(__name__)
-
-
-class InProcess(Protocol):
-    """Backbones simulated in this process. ``complete`` is a pure function of the request."""
-
-    def served(self, model: str) -> Served: ...
-
-    def complete(self, request: Request) -> Reply: ...
 
 
 class ChatClient(AbstractAsyncContextManager["ChatClient"]):
@@ -47,7 +40,7 @@ class ChatClient(AbstractAsyncContextManager["ChatClient"]):
         endpoints: Mapping[str, Endpoint],
         log: CallLog,
         attempts: AttemptLog,
-        in_process: InProcess | None = None,
+        in_process: SimulatedEndpoint | None = None,
         spending: Spending | None = None,
         recordings: Recordings | None = None,
     ) -> None:
@@ -125,13 +118,8 @@ def write_served(folder: Path, served: Iterable[Served], kept: int) -> None:
     """
     path = folder / SERVERS
     models = {model.model: {name: value for name, value in asdict(model).items() if name != "root"} for model in served}
-    content: dict[str, Any] = {"served": models}
-    if kept and path.exists():
-        before = orjson.loads(path.read_bytes())
-        earlier = before.get("earlier", [])
-        if before["served"] != models:
-            logger.warning("%s: the description of a server changed after the first %d calls were recorded", path, kept)
-            earlier.append(before["served"])
-        if earlier:
-            content["earlier"] = earlier
+    content: dict[str, Any] = orjson.loads(path.read_bytes()) if kept and path.exists() else {"served": models}
+    if (before := content["served"]) != models:
+        logger.warning("%s: the description of a server changed after the first %d calls were recorded", path, kept)
+        content = {"served": models, "earlier": [*content.get("earlier", []), before]}
     write_atomically(path, orjson.dumps(content, option=orjson.OPT_INDENT_2))

@@ -61,8 +61,7 @@ class Embeddings(AbstractAsyncContextManager["Embeddings"]):
     ) -> None:
         self.encoder, self.check = encoder, check or VectorCheck()
         self._cache, self._recorded, self._others = cache, recorded, others
-        self._seen: set[bytes] = set()  # keys of recorded vectors
-        self._sample: list[tuple[bytes, str, bytes]] = []  # keys, texts and recorded vectors
+        self._used: dict[bytes, tuple[str, bytes]] = {}  # texts and recorded vectors
         self._threads = ThreadPoolExecutor(max_workers=processors(), thread_name_prefix="encode")
         self._in_flight: InFlight[Encoded] = InFlight()
 
@@ -70,7 +69,7 @@ class Embeddings(AbstractAsyncContextManager["Embeddings"]):
         """Embed a text. The vector is read-only. Concurrent callers share one computation."""
         key = hashlib.sha256(f"{self.encoder.weights}\0{text}".encode()).digest()
         if (stored := self._others(key)) is not None:
-            self._draw(key, text, stored)
+            self._used[key] = text, stored
         elif self._recorded is not None:
             stored = self._recorded.get("embeddings", key)
         if stored is None:
@@ -80,18 +79,22 @@ class Embeddings(AbstractAsyncContextManager["Embeddings"]):
 
     async def check_recorded(self) -> None:
         """Compute a random sample of the recorded vectors again. Raises UserError if one is not the encoder's."""
-        if not self._sample or self.check.problem:
+        unchecked = [key for key in self._used if key not in self.check.passed]
+        if not unchecked or self.check.problem:
             return
+        self.check.used += len(unchecked)
+        # Nobody can foresee it.
+        sample = SystemRandom().sample(unchecked, int(min(self.check.most, len(unchecked))))
         loop = asyncio.get_running_loop()
-        work = [loop.run_in_executor(self._threads, self.encoder.encode, text) for _, text, _ in self._sample]
+        work = [loop.run_in_executor(self._threads, self.encoder.encode, self._used[key][0]) for key in sample]
         try:
             encoded = await asyncio.gather(*work)
         except UserError as error:
             self.check.problem = str(error)
             logger.warning("%s", self.check)
             return
-        for (key, text, stored), computed in zip(self._sample, encoded, strict=True):
-            recorded = _unpack(stored)
+        for key, computed in zip(sample, encoded, strict=True):
+            text, recorded = self._used[key][0], _unpack(self._used[key][1])
             distance = float(np.linalg.norm(recorded.vector - computed.vector))
             if not distance <= _NEAR or recorded.tokens != computed.tokens:
                 start = " ".join(text.split())[:_SHOWN]
@@ -102,17 +105,6 @@ class Embeddings(AbstractAsyncContextManager["Embeddings"]):
                 )
             self.check.passed.add(key)
         logger.info("%s", self.check)
-
-    def _draw(self, key: bytes, text: str, stored: bytes) -> None:
-        """Add a recorded vector to a uniform sample of those in use, which nobody can foresee."""
-        if key in self._seen or key in self.check.passed:
-            return
-        self._seen.add(key)
-        self.check.used += 1
-        if len(self._sample) < self.check.most:
-            self._sample.append((key, text, stored))
-        elif (slot := SystemRandom().randrange(len(self._seen))) < self.check.most:
-            self._sample[slot] = key, text, stored
 
     async def __aexit__(self, *_: object) -> None:
         await self._in_flight.close()

@@ -7,7 +7,6 @@ import importlib
 import os
 import subprocess
 import sys
-import threading
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -59,8 +58,6 @@ class SentenceEncoder:
     def __init__(self) -> None:
         self._entry: Declared = read(DECLARATION, Declared)
         self.max_tokens, self.weights = self._entry.max_tokens, self._entry.sha256
-        self._loading = threading.Lock()
-        self._model: tuple[Tokenizer, InferenceSession] | None = None
 
     @functools.cached_property
     def identity(self) -> str:
@@ -72,7 +69,7 @@ class SentenceEncoder:
 
     def encode(self, text: str) -> Encoded:
         """Embed a text. Thread-safe. Raises UserError if the model files are missing or altered."""
-        tokenizer, session = self._loaded()
+        tokenizer, session = self._model
         pieces = tokenizer.encode(text).ids
         read = pieces if len(pieces) <= self.max_tokens else [*pieces[: self.max_tokens - 1], pieces[-1]]
         (vectors,) = session.run(None, {"pieces": np.array([read], dtype=np.int64)})
@@ -83,22 +80,19 @@ class SentenceEncoder:
         makers = "-".join(f"{maker}{version(maker)}" for maker in ("sentence-transformers", "transformers", "torch"))
         return f"{self._entry.name}-{self.weights[:16]}-fp32-opset{_OPSET}-{makers}"
 
-    def _loaded(self) -> tuple[Tokenizer, InferenceSession]:
-        with self._loading:
-            if self._model is None:
-                from onnxruntime import InferenceSession, SessionOptions
-                from tokenizers import Tokenizer
+    @functools.cached_property
+    def _model(self) -> tuple[Tokenizer, InferenceSession]:
+        from onnxruntime import InferenceSession, SessionOptions
+        from tokenizers import Tokenizer
 
-                folder = _folder(self._entry)
-                tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
-                tokenizer.no_truncation()
-                tokenizer.no_padding()
-                options = SessionOptions()
-                # The number of threads changes the order of summation, and with it the last digits.
-                options.intra_op_num_threads = options.inter_op_num_threads = 1
-                session = InferenceSession(self._graph(folder), options, providers=["CPUExecutionProvider"])
-                self._model = tokenizer, session
-            return self._model
+        folder = _folder(self._entry)
+        tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        options = SessionOptions()
+        # The number of threads changes the order of summation, and with it the last digits.
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        return tokenizer, InferenceSession(self._graph(folder), options, providers=["CPUExecutionProvider"])
 
     def _graph(self, folder: Path) -> Path:
         """Return the ONNX graph of this machine, exported once even if several cells start together."""

@@ -42,28 +42,26 @@ class Recording:
     def __init__(self, path: Path, code: str | None = None) -> None:
         self.path = self.root = path
         self.crate = Crate()
-        if not path.is_dir():
-            self._unpacked = TemporaryDirectory(prefix=temporary_prefix("recording"))
-            self.root = Path(self._unpacked.name)
-            with bounded_memory(path):
-                self.crate = extract(path, self.root, code)
-        file = next(filter(Path.is_file, (self.root / SETTINGS, self.root / "config.yaml")), None)
-        if file is None:
-            raise UserError(f"{path} is no recording: expected a bundle, or a folder results/PRESET of a run")
         with data_of(path), bounded_memory(path):
+            if not path.is_dir():
+                self._unpacked = TemporaryDirectory(prefix=temporary_prefix("recording"))
+                self.root = Path(self._unpacked.name)
+                self.crate = extract(path, self.root, code)
+            file = next(filter(Path.is_file, (self.root / SETTINGS, self.root / "config.yaml")), None)
+            if file is None:
+                raise UserError(f"{path} is no recording: expected a bundle, or a folder results/PRESET of a run")
             refuse_bombs(file)
             self.settings: dict[str, Any] = read_yaml(file)
             self.preset = self.settings.pop("preset", path.name)
-        if not re.fullmatch(NAME, str(self.preset)) or not isinstance(self.preset, str):
-            raise UserError(f"{path}: preset {self.preset!r} is no name: letters, digits, '.', '_' and '-' alone")
-        self.results = self.root if file.parent == self.root else self.root / "results" / self.preset
-        try:
-            with data_of(path), bounded_memory(path):
+            if not re.fullmatch(NAME, str(self.preset)) or not isinstance(self.preset, str):
+                raise UserError(f"{path}: preset {self.preset!r} is no name: letters, digits, '.', '_' and '-' alone")
+            self.results = self.root if file.parent == self.root else self.root / "results" / self.preset
+            try:
                 check_calls(path, [log for log in self.logs() if not is_repetition(log)])
-        except UserError as error:
-            if not path.is_dir():
-                raise
-            logger.warning("%s", error)  # A server may answer two cells differently.
+            except UserError as error:
+                if not path.is_dir():
+                    raise
+                logger.warning("%s", error)  # A server may answer two cells differently.
 
     @functools.cached_property
     def sha256(self) -> str:

@@ -83,18 +83,13 @@ class Request:
     def record(self) -> bytes:
         """JSON text stored in the call log."""
         record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        # Fields added later are omitted at their default, so that the keys of earlier calls stay valid.
-        for name in ("top_k", "repetition_penalty"):
-            if record[name] == getattr(GREEDY, name):
-                del record[name]
-        for name in ("stop", "extra_body"):
-            if not record[name]:
-                del record[name]
-        if self.sent_metadata is None:
-            del record["metadata"]
-        else:
-            record["metadata"] = self.sent_metadata._asdict()
         record["messages"] = [message._asdict() for message in self.messages]
+        record["metadata"] = self.sent_metadata and self.sent_metadata._asdict()
+        # Fields added later are omitted at their default, so that the keys of earlier calls stay valid.
+        defaults = {"top_k": GREEDY.top_k, "repetition_penalty": GREEDY.repetition_penalty}
+        for name in ("top_k", "repetition_penalty", "stop", "extra_body", "metadata"):
+            if record[name] in (defaults.get(name), None, (), {}):
+                del record[name]
         return orjson.dumps(record, option=orjson.OPT_SORT_KEYS)
 
     @cached_property

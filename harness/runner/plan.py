@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pyarrow.parquet as pq
@@ -18,7 +18,6 @@ from harness.benchmarks.prepare import Prepared, read
 from harness.errors import UserError
 from harness.files import check
 from harness.llm.backbones import load as load_backbones
-from harness.llm.client import InProcess
 from harness.llm.embeddings import VectorCheck
 from harness.llm.encoder import SentenceEncoder
 from harness.llm.endpoints import IN_PROCESS, Endpoint
@@ -27,6 +26,9 @@ from harness.runner.preset import making_with
 from harness.runner.results import TEST_SPLIT, check_tables
 from harness.runner.run import CellConfig, Run
 from harness.runner.setting import Matched, Setting, settings_of
+
+if TYPE_CHECKING:
+    from harness.simulator.endpoint import SimulatedEndpoint
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Plan:
     benchmark: Benchmark
     questions: Prepared  # within the limits of the preset
     endpoints: Mapping[str, Endpoint]  # by backbone
-    in_process: InProcess | None  # simulated backbones; None if servers or recordings reply
+    in_process: SimulatedEndpoint | None  # simulated backbones; None if servers or recordings reply
     in_flight: int  # concurrent questions
     vectors: VectorCheck = field(default_factory=VectorCheck)  # of recordings
     encoder: SentenceEncoder | None = None  # instead of that of config/encoder.yaml
@@ -66,7 +68,7 @@ def plan(run: Run, of: layout.Cell) -> Plan:
         raise UserError(f"{cell.benchmark} has no training questions for {cell.method}; choose other splits")
     if entry.trained and loaded.names_models and not used.train[0].question:
         raise UserError(f"{cell.benchmark} has no column question, which {cell.method} embeds", "add it to the table")
-    in_process: InProcess | None = None
+    in_process: SimulatedEndpoint | None = None
     servers: Mapping[str, Endpoint] = dict.fromkeys(cell.backbones, IN_PROCESS)
     if is_simulated:
         in_process = simulated_endpoint(run, prepared)
@@ -141,7 +143,7 @@ def _means(cell: layout.Cell, other: CellConfig) -> Matched:
     return Matched(other.method, cost=fmean(columns[cost]), depth=fmean(columns["depth"]))
 
 
-def simulated_endpoint(run: Run, prepared: Mapping[str, Prepared]) -> InProcess:
+def simulated_endpoint(run: Run, prepared: Mapping[str, Prepared]) -> SimulatedEndpoint:
     """Create all simulated backbones, which know the given questions. Raises UserError if one has no skill."""
     from harness.simulator import endpoint, response_model
 

@@ -68,8 +68,7 @@ async def _opened(plan: Plan, log: CallLog, stack: AsyncExitStack) -> Resources:
     recordings = stack.enter_context(Recordings(run.recorded, cell))
     spending = None
     if run.budget is not None:
-        backbones = run.declared.values()
-        spending = Spending(run.name, run.budget, lambda: sorted(layout.logs(run.name)), backbones, log.path)
+        spending = Spending(run.name, run.budget, lambda: layout.logs(run.name), run.declared.values())
     answers = recordings if run.recorded else None
     client = ChatClient(plan.endpoints, log, attempts, plan.in_process, spending, answers)
     await stack.enter_async_context(client)

@@ -2,6 +2,7 @@
 
 import asyncio
 import multiprocessing
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from harness.concurrency import gather
 from harness.llm import budget as budget_module
-from harness.llm.budget import Budget, BudgetError, Spending, Spent
+from harness.llm.budget import Budget, BudgetError, Spending
 from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import ChatClient
 from harness.llm.request import Reply, Request
@@ -37,7 +38,7 @@ class Slow:
 
 async def run_cell(budget: Budget, server: Slow, log: Path, logs: Callable[[], Any], work: Any) -> None:
     with CallLog(log) as opened, AttemptLog(log.with_suffix(".jsonl")) as attempts:
-        spending = Spending("p", budget, logs, [M], log)
+        spending = Spending("p", budget, logs, [M])
         async with ChatClient({}, opened, attempts, spending=spending) as client:
             client._backbones = {"m": server}  # type: ignore[dict-item]
             await work(client)
@@ -60,7 +61,7 @@ def ask(server: Slow, log: Path, budget: Budget, *texts: str) -> None:
     asyncio.run(run_cell(budget, server, log, lambda: [log], work))
 
 
-def spent_in(*logs: Path) -> Spent:
+def spent_in(*logs: Path) -> Counter[str]:
     return Spending("p", Budget(), lambda: logs, [M]).spent
 
 
@@ -75,7 +76,7 @@ def test_what_a_log_answers_and_failed_calls_cost_nothing(server: Slow, log: Pat
 def test_tokens_and_cost_are_those_of_the_tables(server: Slow, log: Path) -> None:
     for text in "ab":
         ask(server, log, Budget(tokens=2 * TOKENS, cost=1.9 * COST), text)
-    assert spent_in(log) == Spent(2, 2 * TOKENS, pytest.approx(2 * COST))
+    assert spent_in(log) == {"calls": 2, "tokens": 2 * TOKENS, "cost": pytest.approx(2 * COST)}
     with pytest.raises(BudgetError, match=f"{2 * TOKENS} of {2 * TOKENS} tokens"):
         ask(server, log, Budget(tokens=2 * TOKENS), "c")
     with pytest.raises(BudgetError, match=r"of \S+ cost"):
@@ -104,4 +105,4 @@ def test_two_processes_share_a_budget(tmp_path: Path) -> None:
         process.join()
     assert [process.exitcode for process in both] == [0, 0]
     # Each may be short of what the other has asked since the last reading of its log.
-    assert 60 <= spent_in(*tmp_path.glob("*.sqlite")).calls <= 60 + 2 * 4
+    assert 60 <= spent_in(*tmp_path.glob("*.sqlite"))["calls"] <= 60 + 2 * 4
