@@ -139,25 +139,25 @@ async def test_a_failed_call_leaves_nothing_and_ends_the_activation() -> None:
     assert (text, [call.error for call in trajectory.calls]) == ("", [None, "no room"])
 
 
-# fmt: off
-OFFERED = [
-    (r"The answer is \boxed{ \frac{3}\n{4} }".replace(r"\n", "\n"), [r"\frac{3} {4}"]),
-    ("The answer is 8.\nNo, wait. The answer is 9.", ["9"]),
-    (r"First \boxed{1}, then \boxed{2}. The answer is 3", ["2"]), (r"The answer is \boxed{C}", ["C"]),
-    (r"\boxed{" + "x" * 81 + "}", []), (r"\boxed{}", []),
-    (r"The answer is 8, not \boxed{}.", ["8"]), ("```python\nanswer = 6 * 7\n```", ["42"]),
-    ("```python\nanswer = 6 * 7\n```\nThe answer is 42.0", ["42.0"]), ("```python\nanswer = None\n```", []),
-]
-# fmt: on
-
-
-async def test_the_candidates_that_records_offer(code_tools: CodeTools) -> None:
-    for text, found in OFFERED:
-        assert await candidates([Record("A", text)], code_tools) == tuple(found), text
-    texts = ["The answer is 1,000.", r"\boxed{x+1}", "```python\nanswer = 1000.0\n```", r"\boxed{x+1}", r"\boxed{NaN}"]
-    texts += ["The answer is 9007199254740993", "The answer is 9007199254740992", r"\boxed{NaN}"]
-    found = await candidates([Record(str(n), text) for n, text in enumerate(texts)], code_tools)
-    assert found == ("1,000", "x+1", "NaN", "9007199254740993", "9007199254740992")
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        (["The answer is \\boxed{ \\frac{3}\n{4} }"], ["\\frac{3} {4}"]),
+        (["The answer is 8.\nNo, wait. The answer is 9."], ["9"]),
+        ([r"First \boxed{1}, then \boxed{2}. The answer is 3", r"The answer is \boxed{C}"], ["2", "C"]),
+        ([r"\boxed{" + "x" * 81 + "}", r"The answer is 8, not \boxed{}.", r"\boxed{}"], ["8"]),
+        (["```python\nanswer = 6 * 7\n```", "```python\nanswer = None\n```"], ["42"]),
+        (["```python\nanswer = 6 * 7\n```\nThe answer is 42.0"], ["42.0"]),
+        (["The answer is 1,000.", "```python\nanswer = 1000.0\n```", *[r"\boxed{NaN}"] * 2], ["1,000", "NaN"]),
+        (
+            ["The answer is 9007199254740993", "The answer is 9007199254740992"],
+            ["9007199254740993", "9007199254740992"],
+        ),
+    ],
+)
+async def test_the_candidates_that_records_offer(code_tools: CodeTools, texts: list[str], found: list[str]) -> None:
+    records = [Record(str(n), text) for n, text in enumerate(texts)]
+    assert await candidates(records, code_tools) == tuple(found)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier
 
 import orjson
 import pytest
@@ -69,8 +68,10 @@ async def test_a_row_says_what_was_asked_and_answered_and_what_servers_were_paid
         assert (row["request"], row["reply"], row["replied"]) == (orjson.loads(asked.record), "b", "other/model")
         assert (row["asked"], row["prompt_tokens"], row["completion_tokens"], row["error"]) == (1, 3, 5, None)
         await asyncio.gather(*(log.append(request(text), reply(text)) for text in "cde"))
-        await log.append(request("f"), Reply.failed("some/model", "context too long"))
-        assert log.paid() == [("some/model", 4, 12, 20)]
+        await log.append(request("f"), Reply.failed("some/model", "half a pair: \ud83d"))
+        await log.charge("some/model", 7, 2)
+        # Budgets alone count unusable replies that were paid for.
+        assert (log.paid(), len(log)) == ([("some/model", 5, 19, 22)], 5)
         assert log.failed() == log.forget_failed() == 1
         assert request("f").key not in log
     assert answers(path, "cf") == {"c": "c"}
@@ -109,69 +110,56 @@ def execute(path: Path, statement: str) -> None:
         database.execute(statement)
 
 
-@KINDS
-def test_a_damaged_log_is_one_line_with_the_cure(kind: type[CallLogReader], path: Path) -> None:
-    path.write_bytes(b"no database" * 1000)
-    damaged = pytest.raises(UserError, match=r"^[^\n]*calls\.sqlite is damaged .*move it away[^\n]*$")
-    with damaged, kind(path) as log:
-        log.get(request("a").key)
+BOMBS = [zstandard.ZstdCompressor(write_content_size=known).compress(bytes(200 << 20)) for known in (True, False)]
+DAMAGES = [
+    ("DELETE FROM dictionary", "its dictionary is lost"),
+    ("UPDATE calls SET reply = 'Z' WHERE reply = 'A'", r"the reply to call \w+ is not .*take the row"),
+    ("UPDATE calls SET prompt_tokens = 4", r"the reply to call \w+ is not .*take the row"),
+    ("UPDATE calls SET prompt_tokens = 'many'", "has values of another kind"),
+    *((f"UPDATE calls SET request = x'{bomb.hex()}'", "") for bomb in BOMBS),  # noqa: S608
+]
 
 
-@pytest.mark.parametrize("declared", [True, False])
-def test_a_request_is_unpacked_to_a_bounded_size(declared: bool, path: Path) -> None:
-    fill(path, "a")
-    bomb = zstandard.ZstdCompressor(write_content_size=declared).compress(bytes(200 << 20))
-    with closing(sqlite3.connect(path)) as database, database:
-        database.execute("UPDATE calls SET request = ?", (bomb,))
-    with CallLogReader(path) as log, pytest.raises(UserError, match="is damaged"):
+@pytest.mark.parametrize(("statement", "message"), DAMAGES, ids=range(len(DAMAGES)))
+def test_a_damaged_row_is_one_line_with_the_cure(statement: str, message: str, path: Path) -> None:
+    fill(path, "ab")
+    execute(path, statement)
+    told = pytest.raises(UserError, match=rf"^[^\n]*calls\.sqlite is damaged \([^\n]*{message}[^\n]*$")
+    with CallLogReader(path) as log, told:
         log.texts(request("a").key)
+    if "dictionary" in statement:
+        with told:
+            copy(path, path.with_name("copy.sqlite"), prompts=True)
+
+
+def test_a_damaged_file_and_a_key_that_is_none_are_one_line_with_the_cure(path: Path) -> None:
+    fill(path, "a")
+    execute(path, "UPDATE calls SET key = 'x' || substr(key, 2)")
+    with pytest.raises(UserError, match=r"calls\.sqlite is damaged \(non-hex.*move it away"):
+        CallLog(path)
+    path.write_bytes(b"no database" * 1000)
+    for kind in (CallLog, CallLogReader):
+        with pytest.raises(UserError, match=r"^[^\n]*calls\.sqlite is damaged .*move it away[^\n]*$"):
+            kind(path)
 
 
 @KINDS
 def test_an_emptied_log_beside_attempts_is_no_new_one(kind: type[CallLogReader], path: Path) -> None:
     """A log has tables before the first attempt; without attempts, an empty file is one that was just begun."""
-    attempts = path.with_name("attempts.jsonl")
-    for file in (path, attempts):
-        file.touch()
+    path.touch()
     with kind(path) as log:
         assert (log.get(request("a").key), log.paid(), log.failed()) == (None, [], 0)
     assert kind is CallLog or path.read_bytes() == b""
     path.write_bytes(b"")
-    attempts.write_text("{}\n")
+    path.with_name("attempts.jsonl").write_text("{}\n")
     with pytest.raises(UserError, match=r"^[^\n]*calls\.sqlite is damaged \(it is empty.*move it away[^\n]*$"):
         kind(path)
-    path.unlink()
-    with CallLog(path) as log:
-        assert len(log) == 0
-
-
-async def test_a_log_that_lost_its_dictionary_is_damaged_and_a_missing_one_is_not_copied(path: Path) -> None:
-    with CallLog(path) as log:
-        await log.append(request("a"), Reply.failed("m", "half a pair: \ud83d"))
-    execute(path, "DELETE FROM dictionary")
-    with pytest.raises(UserError, match=r"calls\.sqlite is damaged \(its dictionary is lost"):
-        copy(path, path.with_name("copy.sqlite"), prompts=True)
-    path.unlink()
-    with pytest.raises(UserError, match=r"calls\.sqlite is missing"):
-        copy(path, path.with_name("copy.sqlite"), prompts=True)
-
-
-def test_a_reply_that_was_changed_and_a_key_that_is_none_are_told(path: Path) -> None:
-    fill(path, "ab")
-    for change in ("UPDATE calls SET reply = 'Z' WHERE reply = 'A'", "UPDATE calls SET reply = 'A', prompt_tokens = 4"):
-        execute(path, change)
-        with CallLogReader(path) as log:
-            for read in (log.get, log.texts):
-                with pytest.raises(UserError, match=r"the reply to call \w+ is not .*take the row"):
-                    read(request("a").key)
-    execute(path, "UPDATE calls SET key = 'x' || substr(key, 2)")
-    with pytest.raises(UserError, match=r"calls\.sqlite is damaged \(non-hex.*move it away"):
-        CallLog(path)
 
 
 def test_a_missing_log_and_a_folder_that_cannot_be_written_are_told(path: Path) -> None:
-    with pytest.raises(UserError, match=r"calls\.sqlite is missing; remove .*run\.json"):
-        CallLogReader(path)
+    for read in (CallLogReader, lambda log: copy(log, path.with_name("copy.sqlite"), prompts=True)):
+        with pytest.raises(UserError, match=r"calls\.sqlite is missing; remove .*run\.json"):
+            read(path)
     path.with_name("file").write_text("in the way")
     with pytest.raises(UserError, match="cannot write"):
         CallLog(path.with_name("file") / "calls.sqlite")
@@ -221,21 +209,6 @@ def test_what_is_put_into_a_cache_is_found_after_reopening_in_its_table_alone(tm
         cache.get("embeddings", b"key")
 
 
-def test_many_connections_share_a_new_file_without_an_error(tmp_path: Path) -> None:
-    start = Barrier(8)
-
-    def work(name: int) -> None:
-        with Cache(tmp_path / "cache.sqlite") as cache:
-            start.wait()
-            for key in (f"{who} {number}".encode() for number in range(25) for who in (name, "all")):
-                cache.get("embeddings", key)
-                cache.put("embeddings", key, key * 100)
-                assert cache.get("embeddings", key) == key * 100
-
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(work, range(8)))
-
-
 def test_a_cache_closes_while_a_thread_stores(tmp_path: Path) -> None:
     # As when a cell is stopped: without a lock this is a segmentation fault, not an exception.
     with Cache(tmp_path / "cache.sqlite") as cache, ThreadPoolExecutor(1) as thread:
@@ -245,9 +218,3 @@ def test_a_cache_closes_while_a_thread_stores(tmp_path: Path) -> None:
             cache.close()
             time.sleep(0.001)
         assert all(future.exception() is None for future in stored)
-
-
-async def test_an_unusable_reply_that_was_paid_for_counts_in_budgets_alone(path: Path) -> None:
-    with CallLog(path) as log:
-        await log.charge("m", 7, 2)
-        assert (log.paid(), len(log)) == ([("m", 1, 7, 2)], 0)

@@ -2,7 +2,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -73,26 +72,6 @@ def test_bytes_do_not_depend_on_order_neighbours_threads_or_processes(encoder: S
     command = [sys.executable, "-c", code, *some[:5]]
     environment = {**os.environ, "OMP_NUM_THREADS": "5"}
     assert subprocess.check_output(command, cwd=ROOT, env=environment, text=True) == f"{alone[:5]}\n"
-
-
-def test_encoders_that_begin_together_make_the_graph_once(
-    encoder: SentenceEncoder, graphs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = encoder.encode("text").vector.tobytes()
-    (known,) = graphs.glob("*.onnx")
-    made = []
-
-    def export(self: SentenceEncoder, folder: Path, graph: Path) -> None:
-        made.append(folder)
-        time.sleep(0.2)
-        shutil.copy(known, graph.with_suffix(".part")).replace(graph)
-
-    monkeypatch.setattr(SentenceEncoder, "_export", export)
-    monkeypatch.setenv("GMR_CACHE_DIR", str(tmp_path / "new"))
-    with ThreadPoolExecutor(4) as threads:
-        found = list(threads.map(lambda _: SentenceEncoder().encode("text").vector.tobytes(), range(4)))
-    assert found == [expected] * 4
-    assert made == [MODEL]
 
 
 def test_only_the_head_of_a_long_text_is_read(encoder: SentenceEncoder) -> None:

@@ -1,9 +1,7 @@
 """Budgets: the calls that count, when a cell stops, and that calls in flight are kept."""
 
 import asyncio
-import multiprocessing
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from harness.llm import budget as budget_module
 from harness.llm.budget import Budget, BudgetError, Spending
 from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import ChatClient
+from harness.llm.endpoints import IN_PROCESS
 from harness.llm.request import Reply, Request
 from harness.scripted import backbone
 from tests.harness.llm.serving import ANSWER, MODEL, request
@@ -23,86 +22,63 @@ TOKENS = ANSWER.prompt_tokens + ANSWER.completion_tokens
 COST = M.cost(ANSWER.prompt_tokens, ANSWER.completion_tokens)
 
 
-class Slow:
+class InProcess:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    async def ask(self, request: Request) -> Reply:
+    def complete(self, request: Request) -> Reply:
         self.asked.append(request.messages[0].content)
-        await asyncio.sleep(0.01)
         return Reply.failed(MODEL, "refused") if self.asked[-1] == "fail" else ANSWER
 
-    async def close(self) -> None:
-        pass
 
-
-async def run_cell(budget: Budget, server: Slow, log: Path, logs: Callable[[], Any], work: Any) -> None:
+async def ask(server: Any, log: Path, budget: Budget, *texts: str, one_by_one: bool = False) -> None:
+    """Run a cell of a preset whose cells have their logs in one folder."""
+    spending = Spending("p", budget, lambda: log.parent.glob("*.sqlite"), [M])
     with CallLog(log) as opened, AttemptLog(log.with_suffix(".jsonl")) as attempts:
-        spending = Spending("p", budget, logs, [M])
-        async with ChatClient({}, opened, attempts, spending=spending) as client:
-            client._backbones = {"m": server}  # type: ignore[dict-item]
-            await work(client)
+        async with ChatClient({"m": IN_PROCESS}, opened, attempts, server, spending) as client:
+            if one_by_one:
+                for text in texts:
+                    await client.complete("m", request(text))
+            await gather(client.complete("m", request(text)) for text in texts)
 
 
-@pytest.fixture
-def server() -> Slow:
-    return Slow()
+def spent_in(folder: Path) -> Counter[str]:
+    return Spending("p", Budget(), lambda: folder.glob("*.sqlite"), [M]).spent
 
 
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "calls.sqlite"
-
-
-def ask(server: Slow, log: Path, budget: Budget, *texts: str) -> None:
-    async def work(client: ChatClient) -> None:
-        await gather(client.complete("m", request(text)) for text in texts)
-
-    asyncio.run(run_cell(budget, server, log, lambda: [log], work))
-
-
-def spent_in(*logs: Path) -> Counter[str]:
-    return Spending("p", Budget(), lambda: logs, [M]).spent
-
-
-def test_what_a_log_answers_and_failed_calls_cost_nothing(server: Slow, log: Path) -> None:
+async def test_what_a_log_answers_and_failed_calls_cost_nothing(tmp_path: Path) -> None:
+    server, log = InProcess(), tmp_path / "calls.sqlite"
     for _ in range(2):
-        ask(server, log, Budget(calls=1), "fail", "answered")
+        await ask(server, log, Budget(calls=1), "fail", "answered")
     assert server.asked == ["fail", "answered"]
     with pytest.raises(BudgetError, match="1 of 1 calls"):
-        ask(server, log, Budget(calls=1), "another")
+        await ask(server, log, Budget(calls=1), "another")
 
 
-def test_tokens_and_cost_are_those_of_the_tables(server: Slow, log: Path) -> None:
+async def test_tokens_and_cost_are_those_of_the_tables(tmp_path: Path) -> None:
+    log = tmp_path / "calls.sqlite"
     for text in "ab":
-        ask(server, log, Budget(tokens=2 * TOKENS, cost=1.9 * COST), text)
-    assert spent_in(log) == {"calls": 2, "tokens": 2 * TOKENS, "cost": pytest.approx(2 * COST)}
+        await ask(InProcess(), log, Budget(tokens=2 * TOKENS, cost=1.9 * COST), text)
+    assert spent_in(tmp_path) == {"calls": 2, "tokens": 2 * TOKENS, "cost": pytest.approx(2 * COST)}
     with pytest.raises(BudgetError, match=f"{2 * TOKENS} of {2 * TOKENS} tokens"):
-        ask(server, log, Budget(tokens=2 * TOKENS), "c")
+        await ask(InProcess(), log, Budget(tokens=2 * TOKENS), "c")
     with pytest.raises(BudgetError, match=r"of \S+ cost"):
-        ask(server, log, Budget(cost=1.9 * COST), "c")
+        await ask(InProcess(), log, Budget(cost=1.9 * COST), "c")
 
 
-def ask_until_it_is_spent(folder: Path, name: str, calls: int) -> None:
-    """Ask one call after another in a process of its own, for a cell whose preset has a budget of so many."""
-    budget_module.CHECK_EVERY = 4
-
-    async def work(client: ChatClient) -> None:
-        for number in range(10 * calls):
-            await client.complete("m", request(f"{name} {number}"))
-
-    log = folder / f"{name}.sqlite"
-    with pytest.raises(BudgetError):
-        asyncio.run(run_cell(Budget(calls=calls), Slow(), log, lambda: sorted(folder.glob("*.sqlite")), work))
-
-
-def test_two_processes_share_a_budget(tmp_path: Path) -> None:
-    spawn = multiprocessing.get_context("spawn").Process
-    both = [spawn(target=ask_until_it_is_spent, args=(tmp_path, name, 60)) for name in ("one", "other")]
-    for process in both:
-        process.start()
-    for process in both:
-        process.join()
-    assert [process.exitcode for process in both] == [0, 0]
+async def test_two_cells_share_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget_module, "CHECK_EVERY", 4)
+    names = ("one", "other")
+    cells = (
+        ask(
+            InProcess(),
+            tmp_path / f"{name}.sqlite",
+            Budget(calls=60),
+            *(f"{name} {n}" for n in range(99)),
+            one_by_one=True,
+        )
+        for name in names
+    )
+    assert [type(end) for end in await asyncio.gather(*cells, return_exceptions=True)] == [BudgetError] * 2
     # Each may be short of what the other has asked since the last reading of its log.
-    assert 60 <= spent_in(*tmp_path.glob("*.sqlite"))["calls"] <= 60 + 2 * 4
+    assert 60 <= spent_in(tmp_path)["calls"] <= 60 + 2 * 4

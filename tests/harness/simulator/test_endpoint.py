@@ -1,4 +1,4 @@
-"""Simulated replies: content, inputs that affect them, length, and refused requests."""
+"""Simulated replies: reading of prompts, content, inputs that affect them, length, and refused requests."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -7,30 +7,37 @@ from typing import Any
 
 import pytest
 
-from harness.agents.prompts import question_prompt
+from harness.agents.prompts import HINTS_HEADER, Record, question_prompt, team_prompt
 from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.llm.request import SIMULATED, Message, Metadata, Request
 from harness.simulator import response_model
 from harness.simulator.answers import answers_to
-from harness.simulator.endpoint import SimulatedEndpoint, count_tokens
-from tests.harness.simulator.samples import MODELS, word_problems
+from harness.simulator.endpoint import QuestionIndex, SimulatedEndpoint, count_tokens, read, records
+from tests.harness.simulator.samples import MODELS, mini, word_problems
 
 Ask = Callable[[Request], str]
 Questions = dict[str, list[Item]]
 VALUES = response_model.load()
 SUMS = benchmark("gsm_hard")
+ITEM = word_problems(1)[0]
+
+
+@pytest.fixture(scope="module")
+def questions() -> Questions:
+    sizes = {"math": 60, "mbpp": 3, "humaneval": 3, "mmlu_pro": 100}
+    return {"gsm_hard": word_problems(400), **{key: mini(key, size) for key, size in sizes.items()}}
+
+
+@pytest.fixture(scope="module")
+def endpoint(questions: Questions) -> SimulatedEndpoint:
+    return SimulatedEndpoint(VALUES, MODELS.values(), questions)
 
 
 @pytest.fixture
 def ask(endpoint: SimulatedEndpoint) -> Ask:
-    def text(request: Request) -> str:
-        reply = endpoint.complete(request)
-        assert reply.error is None
-        return reply.text
-
-    return text
+    return lambda request: endpoint.complete(request).text
 
 
 def request_for(item: Item, backbone: str = "qwen-2.5-14B", purpose: str = "solve", **fields: Any) -> Request:
@@ -72,7 +79,7 @@ def test_replies_of_every_benchmark_parse_and_are_right_or_from_the_pool(ask: As
 
 
 def test_what_changes_a_reply_and_what_does_not(endpoint: SimulatedEndpoint, questions: Questions) -> None:
-    item = word_problems(1)[0]
+    item = ITEM
     plain = endpoint.complete(request_for(item))
     assert endpoint.complete(request_for(item, revision=endpoint.revision)) == plain
     for change in ({"draw": 1}, {"max_tokens": 4000}, {"temperature": 0.7}, {"metadata": Metadata("a")}):
@@ -86,7 +93,7 @@ def test_what_changes_a_reply_and_what_does_not(endpoint: SimulatedEndpoint, que
 
 
 def test_usage_counts_the_texts_and_the_template_and_truncation_really_cuts(endpoint: SimulatedEndpoint) -> None:
-    request = request_for(word_problems(1)[0], "llama-3.2-3B")
+    request = request_for(ITEM, "llama-3.2-3B")
     for limit in (4000, 40, 7, 1):
         reply = endpoint.complete(replace(request, max_tokens=limit))
         assert reply.finish_reason == ("stop" if limit == 4000 else "length")
@@ -111,3 +118,21 @@ def test_a_backbone_without_a_skill_and_a_broken_file_are_refused_in_one_line(tm
     (tmp_path / "simulator.yaml").write_text(response_model.FILE.read_text().replace("skill: 0.4", "skill: 40", 1))
     with pytest.raises(UserError, match=r"^[^\n]*skill[^\n]*$"):
         response_model.load(tmp_path / "simulator.yaml")
+
+
+def test_records_are_found_where_they_begin_in_turn() -> None:
+    shown = [Record("Engineer", "First.\n\nStill first."), Record("Economist", "Second.")]
+    for hints in ("", f"{HINTS_HEADER} 1; 2"):
+        prompt = team_prompt(("An engineer.", "RULES"), ITEM, shown, hints)
+        assert read(prompt, QuestionIndex([ITEM])) == (ITEM, [record.text for record in shown])
+    assert records("Intro\n[1] A:\nx\n[2] B:\nz") == ["x", "z"]
+    assert records("no records [1] here: none") == []
+    assert records(f"[1] A:\nx\n\n{HINTS_HEADER} 1; 2\n\n[2] B:\ny") == [f"x\n\n{HINTS_HEADER} 1; 2", "y"]
+
+
+def test_only_simulated_weights_are_told_what_a_call_is_for() -> None:
+    told = Metadata("Math/Critic", "critique")
+    for revision, is_told in ((None, False), ("0123abc", False), ("simulated-1-2-1", True)):
+        plain, critique = (Request("m", revision, (), metadata=metadata) for metadata in (None, told))
+        assert (plain.key != critique.key, critique.record != plain.record) == (is_told, is_told)
+        assert critique.body().get("metadata") == (told._asdict() if is_told else None)

@@ -2,17 +2,14 @@
 
 from statistics import NormalDist, correlation, fmean
 
-import numpy as np
 import pytest
 
-from harness.agents.roles import catalogue
-from harness.benchmarks.catalogue import keys
 from harness.benchmarks.items import Item
 from harness.llm.request import Metadata
 from harness.simulator import response_model
 from harness.simulator.answers import answers_to
 from harness.simulator.response_model import draw_answer, score
-from tests.harness.simulator.samples import mini, word_problems
+from tests.harness.simulator.samples import word_problems
 
 VALUES = response_model.load()
 PHI = NormalDist().cdf
@@ -44,12 +41,3 @@ def test_earlier_answers_help_or_mislead_by_the_stated_equation() -> None:
     assert drawn.count(answers.right) / 4000 == pytest.approx(share, abs=0.03)
     copied = (drawn.count("w") + drawn.count("v")) / (4000 * (1 - share))
     assert copied == pytest.approx(VALUES.copied_wrong, abs=0.06)
-
-
-@pytest.mark.parametrize("key", keys())
-def test_an_oracle_beats_the_best_constant_choice_by_ten_points(key: str) -> None:
-    told = [Metadata(), *(Metadata(role.key) for role in catalogue())]
-    table = [[chance(item, each, one) for each in VALUES.backbones for one in told] for item in mini(key, 160)]
-    chances = np.array(table)
-    constant, oracle = chances.mean(axis=0).max(), chances.max(axis=1).mean()
-    assert oracle - constant > 0.1
